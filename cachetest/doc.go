@@ -1,0 +1,100 @@
+// Package cachetest is a source of objects to test caches and controllers
+// against: a collection with resource versions that is listed and watched by the
+// rules of a Kubernetes API server, entirely in memory, and that misbehaves when
+// told to.
+//
+// # A source
+//
+// A [Source] holds objects of any type with Kubernetes metadata. [Source.Create],
+// [Source.Update], [Source.Apply] and [Source.Delete] change it; each change gets
+// the next resource version and is kept in the history. [Source.ListWithContext]
+// and [Source.WatchWithContext] (and the forms without a context) have the
+// methods of a ListerWatcher, so a *Source is passed to a reflector or informer
+// where a client would be:
+//
+//	src := cachetest.NewSource(cachetest.Options{})
+//	defer src.Close()
+//	err := src.Apply(pod("default", "web-1"), pod("default", "web-2"))
+//	list, err := src.List(metav1.ListOptions{Limit: 1})
+//	events, err := src.Watch(metav1.ListOptions{ResourceVersion: "1"})
+//
+// It knows paging with continue tokens, the resource version matches, compaction
+// ("410 Expired"), bookmarks, streaming lists, label and field selectors, and
+// timeouts. Objects are copied in and out.
+//
+// Unstructured objects need no options. For typed objects set Options.NewList, so
+// that lists have the type that typed clients return:
+//
+//	cachetest.NewSource(cachetest.Options{
+//		NewList: func() runtime.Object { return &corev1.PodList{} },
+//	})
+//
+// # Virtual time
+//
+// Tests of what happens after a minute need not take one. Run them in a bubble of
+// testing/synctest: time there moves on when everybody waits, and
+// synctest.Wait returns when all that can happen now has happened. Everything in
+// this package waits on channels and timers, so it works in a bubble, and since
+// virtual time is exact, [Source.Requests] tells to the nanosecond when a client
+// asked for what: the way to test that a client does not hammer its server.
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		src := cachetest.NewSource(cachetest.Options{})
+//		defer src.Close()
+//		src.FailLists(3, cachetest.ErrConnectionRefused())
+//		// start the client under test
+//		time.Sleep(time.Minute) // takes no time
+//		synctest.Wait()
+//		for _, request := range src.Requests() {
+//			t.Log(request.Time, request.Verb, request.Err)
+//		}
+//	})
+//
+// Make the client, and call its methods, inside of the bubble. Close what was
+// opened before the bubble's function returns, or the test fails with what is
+// left: that is a leak found.
+//
+// # Faults
+//
+// The methods in faults.go are a script that may be written before a run and
+// changed during it:
+//
+//   - requests that fail, hang, or are late: [Source.FailLists],
+//     [Source.FailWatches], [Source.HangLists], [Source.DelayWatches], ...; a hook
+//     for everything else: [Source.OnList], [Source.OnWatch];
+//   - watches that end, break or go silent: [Source.CloseNextWatches],
+//     [Source.BreakNextWatches], [Source.CloseWatches], [Source.Silence], ...;
+//   - data that is not as it should be: [Source.DeleteSilently],
+//     [Source.ServeOldLists], [Source.Rollback], [Source.SendBookmarksAt],
+//     [Source.Inject], [Source.MangleList], ...;
+//   - history that is gone: [Source.Compact], [Source.ExpireContinueTokens].
+//
+// [Source.Heal] ends them all, after which a client must catch up.
+//
+// # HTTP
+//
+// A [Handler] serves sources in the JSON protocol of an API server. In a bubble,
+// where a loopback socket would stop time, [NewServer] runs it on a [Listener],
+// a network in memory whose connections can be cut and frozen:
+//
+//	srv := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
+//		Resources: []cachetest.Resource{{
+//			GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+//			Kind:                 "Pod",
+//			Source:               src,
+//		}},
+//	}))
+//	defer srv.Close()
+//	resp, err := srv.Client().Get(srv.URL + "/api/v1/pods?limit=1")
+//
+// Scripted errors travel as a Status with its HTTP code; those of the network,
+// such as [ErrConnectionRefused], cut the connection.
+//
+// # How it is built
+//
+// A source has one lock; under it no code of the user's runs (but for the
+// accessors of an object's metadata) and nothing blocks. Lists are cut from
+// immutable snapshots. Each watch owns a goroutine and a cursor into the shared
+// history. The lock of a Listener comes before that of its pipes; the two
+// have nothing to do with a source's.
+package cachetest

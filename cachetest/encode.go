@@ -1,0 +1,93 @@
+package cachetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// encodeObject writes an object in JSON, with kind if it carries none. It may
+// write to obj, which the caller owns.
+func encodeObject(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
+	if obj == nil {
+		return []byte("null"), nil
+	}
+	if _, isStatus := obj.(*metav1.Status); isStatus {
+		kind = metav1.Unversioned.WithKind("Status")
+	}
+	if carried := obj.GetObjectKind(); carried.GroupVersionKind().Kind == "" && kind.Kind != "" {
+		carried.SetGroupVersionKind(kind)
+	}
+	return json.Marshal(obj)
+}
+
+// encodeList writes a list and each item with its kind. What is no list, as a
+// scripted answer may be, is written as it is.
+func encodeList(list runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
+	if list == nil {
+		return encodeObject(nil, kind)
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return encodeObject(list, kind)
+	}
+	items, err := meta.ExtractListWithAlloc(list)
+	if err != nil {
+		return encodeObject(list, kind)
+	}
+	listKind := list.GetObjectKind().GroupVersionKind()
+	switch {
+	case kind.Kind != "":
+		listKind = kind.GroupVersion().WithKind(kind.Kind + "List")
+	case listKind.Kind == "":
+		listKind = metav1.Unversioned.WithKind("List")
+	}
+	head, err := json.Marshal(struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+	}{
+		metav1.TypeMeta{Kind: listKind.Kind, APIVersion: listKind.GroupVersion().String()},
+		metav1.ListMeta{
+			ResourceVersion:    accessor.GetResourceVersion(),
+			Continue:           accessor.GetContinue(),
+			RemainingItemCount: accessor.GetRemainingItemCount(),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.Write(bytes.TrimSuffix(head, []byte("}")))
+	out.WriteString(`,"items":[`)
+	for i, item := range items {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		body, err := encodeObject(item, kind)
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i, err)
+		}
+		out.Write(body)
+	}
+	out.WriteString("]}\n")
+	return out.Bytes(), nil
+}
+
+// encodeFrame writes one event of a watch as a line.
+func encodeFrame(event watch.Event, kind schema.GroupVersionKind) ([]byte, error) {
+	body, err := encodeObject(event.Object, kind)
+	if err != nil {
+		return nil, fmt.Errorf("event %s: %w", event.Type, err)
+	}
+	frame, err := json.Marshal(struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}{event.Type, body})
+	return append(frame, '\n'), err
+}

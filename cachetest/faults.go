@@ -1,0 +1,234 @@
+package cachetest
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// The methods of this file are the fault script. Each may be called before and
+// during a run. Where a fault has a number n, it holds for the next n requests
+// (Forever for all), and further calls queue up behind it: FailLists(2, a) and
+// FailLists(1, b) make the next three lists fail with a, a and b.
+//
+// A request meets its faults in this order: hang, delay, hook, failure. What it
+// does not reach, because its context ended, is left for the next request.
+
+// FailLists makes the next n lists fail with err; nil means ErrInternal.
+func (s *Source) FailLists(n int, err error) {
+	s.script(func(f *faults) { f.listErrors.add(n, scriptedError(err)) })
+}
+
+// FailWatches makes the next n calls of Watch fail with err; nil means
+// ErrInternal.
+func (s *Source) FailWatches(n int, err error) {
+	s.script(func(f *faults) { f.watchErrors.add(n, scriptedError(err)) })
+}
+
+// OnList has every list call hook first, outside of all locks, so that it may
+// change the source. An error from it is the list's answer. Nil removes it.
+func (s *Source) OnList(hook func(metav1.ListOptions) error) {
+	s.script(func(f *faults) { f.onList = hook })
+}
+
+// OnWatch has every Watch call hook first, outside of all locks, so that it may
+// change the source: what it does happened between the list and the watch. An
+// error from it is what Watch returns. Nil removes it.
+func (s *Source) OnWatch(hook func(metav1.ListOptions) error) {
+	s.script(func(f *faults) { f.onWatch = hook })
+}
+
+// MangleList passes every answer of List through mangle, outside of all locks;
+// it may change the list it gets or return another object, also nil. Nil removes
+// it.
+func (s *Source) MangleList(mangle func(runtime.Object) runtime.Object) {
+	s.script(func(f *faults) { f.mangleList = mangle })
+}
+
+// HangLists makes the next n lists wait until their context ends or
+// ReleaseHanging, then go on.
+func (s *Source) HangLists(n int) {
+	s.script(func(f *faults) { f.listHangs.add(n, hang{}) })
+}
+
+// HangWatches makes the next n calls of Watch wait until their context ends or
+// ReleaseHanging, then go on.
+func (s *Source) HangWatches(n int) {
+	s.script(func(f *faults) { f.watchHangs.add(n, hang{}) })
+}
+
+// HangListsIgnoringContext makes the next n lists wait for ReleaseHanging,
+// whatever becomes of their context.
+func (s *Source) HangListsIgnoringContext(n int) {
+	s.script(func(f *faults) { f.listHangs.add(n, hang{ignoresContext: true}) })
+}
+
+// HangWatchesIgnoringContext makes the next n calls of Watch wait for
+// ReleaseHanging, whatever becomes of their context.
+func (s *Source) HangWatchesIgnoringContext(n int) {
+	s.script(func(f *faults) { f.watchHangs.add(n, hang{ignoresContext: true}) })
+}
+
+// ReleaseHanging lets every request go on that hangs or is delayed now. Requests
+// yet to come still meet the script.
+func (s *Source) ReleaseHanging() {
+	s.script(func(f *faults) { f.releaseLocked() })
+}
+
+// DelayLists makes every list from now on take d; zero ends that.
+func (s *Source) DelayLists(d time.Duration) {
+	s.script(func(f *faults) { f.listDelay = d })
+}
+
+// DelayWatches makes every call of Watch from now on take d; zero ends that.
+func (s *Source) DelayWatches(d time.Duration) {
+	s.script(func(f *faults) { f.watchDelay = d })
+}
+
+// DelayEvents makes every watch pause for d before each event, so that n events
+// take n times d; zero ends that.
+func (s *Source) DelayEvents(d time.Duration) {
+	s.script(func(f *faults) { f.eventDelay = d })
+}
+
+// CloseNextWatches makes the next n watches that open end cleanly once each has
+// delivered events events, counting synthetic ones and bookmarks; zero ends it at
+// once. With a streaming list it cuts the list in the middle.
+func (s *Source) CloseNextWatches(n, events int) {
+	s.script(func(f *faults) { f.streamEnds.add(n, streamEnd{after: events}) })
+}
+
+// BreakNextWatches makes the next n watches that open deliver an error event
+// with err's Status and end once each has delivered events events, counting
+// synthetic ones and bookmarks. Nil means ErrInternal. It shares its queue with
+// CloseNextWatches.
+func (s *Source) BreakNextWatches(n, events int, err error) {
+	s.script(func(f *faults) { f.streamEnds.add(n, streamEnd{after: events, err: scriptedError(err)}) })
+}
+
+// CloseWatches ends all open watches cleanly, each after the events that came
+// before this call. A silent watch ends at once, without them.
+func (s *Source) CloseWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
+		if s.faults.silent {
+			w.Stop()
+		} else {
+			w.insertLocked(insertion{last: true})
+		}
+	}
+}
+
+// BreakWatches ends all open watches with an error event that holds err's Status,
+// each after the events that came before this call. Nil means ErrInternal.
+func (s *Source) BreakWatches(err error) {
+	s.insert(insertion{event: errorEvent(scriptedError(err)), last: true})
+}
+
+// Inject sends an event as it is to all open watches, whatever they select, after
+// the events that came before this call. The source's content is not touched.
+func (s *Source) Inject(event watch.Event) {
+	s.insert(insertion{event: copyEvent(event)})
+}
+
+// Silence makes all watches, open and to come, deliver nothing and not end by
+// their timeout, while the connection stays open: what a half-open connection
+// looks like. Stop, the end of a context, CloseWatches and Close still end them.
+func (s *Source) Silence() {
+	s.script(func(f *faults) { f.silent = true })
+}
+
+// Resume ends Silence: watches go on where they were, with what they missed, and
+// those whose timeout has passed end.
+func (s *Source) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.silent = false
+	s.wakeLocked()
+}
+
+// SendBookmarks sends a bookmark with the present version to all open watches
+// that allow bookmarks, after the events that came before this call.
+func (s *Source) SendBookmarks() {
+	s.sendBookmarks(func() uint64 { return s.history.version })
+}
+
+// SendBookmarksAt is SendBookmarks with a version of the caller's choice, such as
+// one that goes back. The source's own version is not touched.
+func (s *Source) SendBookmarksAt(version uint64) {
+	s.sendBookmarks(func() uint64 { return version })
+}
+
+// DuplicateBookmarks makes every bookmark be sent twice, the one that ends a
+// streaming list included.
+func (s *Source) DuplicateBookmarks(on bool) {
+	s.script(func(f *faults) { f.doubleBookmarks = on })
+}
+
+// WithholdInitialEventsEnd makes the next n streaming lists go without the
+// bookmark that ends their initial events, and without the periodic ones that
+// would follow it. Events still come.
+func (s *Source) WithholdInitialEventsEnd(n int) {
+	s.script(func(f *faults) { f.withheld.add(n, struct{}{}) })
+}
+
+// ServeOldLists makes the next n lists (not counting further pages) answer the
+// state and version as of an earlier version, whatever they ask for, as a server
+// does that lags behind. A version that is compacted or not reached yet is an
+// error; a later compaction does not matter to the first page.
+func (s *Source) ServeOldLists(n int, version uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version < s.history.compacted || version > s.history.version {
+		return fmt.Errorf("serve version %d: only %d to %d are kept", version, s.history.compacted, s.history.version)
+	}
+	s.faults.oldLists.add(n, s.history.snapshotAt(version))
+	return nil
+}
+
+// ExpireContinueTokens makes every continue token issued so far expire.
+func (s *Source) ExpireContinueTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch++
+}
+
+// Heal ends every fault: all scripts and hooks are gone, hanging and delayed
+// requests go on, silent watches speak again. What has happened stays so:
+// compaction, rollback, hidden deletions and watches already told when to end.
+func (s *Source) Heal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.releaseLocked()
+	s.faults = faults{}
+	s.wakeLocked()
+}
+
+func (s *Source) script(change func(*faults)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.faults)
+}
+
+// insert puts one thing into all open watches.
+func (s *Source) insert(i insertion) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
+		w.insertLocked(i)
+	}
+}
+
+func (s *Source) sendBookmarks(version func() uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
+		if w.options.AllowWatchBookmarks {
+			w.insertLocked(insertion{bookmark: true, version: version()})
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package cachetest
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Resource is one collection that a Handler serves.
+type Resource struct {
+	// GroupVersionResource is where it is served: "pods" of version "v1" at
+	// /api/v1/pods, and with a group at /apis/GROUP/VERSION/RESOURCE.
+	GroupVersionResource schema.GroupVersionResource
+	// Kind is put on objects that carry none, as typed objects do, and names the
+	// list. Default: that of Options.GroupVersionKind of the source.
+	Kind string
+	// ClusterScoped resources are not served under /namespaces/NAMESPACE.
+	ClusterScoped bool
+	// Source answers the requests.
+	Source *Source
+}
+
+// HandlerOptions configure a Handler.
+type HandlerOptions struct {
+	Resources []Resource
+	// Token is the bearer token that every request must carry; requests without it
+	// are answered 401 Unauthorized. Empty means that anyone may ask.
+	Token string
+}
+
+// Handler serves sources over HTTP as a Kubernetes API server does, in JSON. It
+// knows how to list and watch a resource, of one namespace or all, and to get one
+// object; everything else is answered by a Status with the code an API server
+// would use. It may serve any number of requests at a time.
+type Handler struct {
+	resources map[schema.GroupVersionResource]served
+	token     string
+}
+
+// served is a resource with its defaults filled in.
+type served struct {
+	Resource
+	kind schema.GroupVersionKind
+}
+
+// NewHandler returns a handler. It panics if a resource lacks its source, version
+// or name, or is there twice, because then the calling program is wrong.
+func NewHandler(options HandlerOptions) *Handler {
+	h := &Handler{resources: map[schema.GroupVersionResource]served{}, token: options.Token}
+	for i, r := range options.Resources {
+		gvr := r.GroupVersionResource
+		_, twice := h.resources[gvr]
+		switch {
+		case r.Source == nil:
+			panic(fmt.Sprintf("cachetest.NewHandler: Resources[%d] (%s) has no Source", i, gvr.Resource))
+		case gvr.Version == "" || gvr.Resource == "":
+			panic(fmt.Sprintf("cachetest.NewHandler: Resources[%d] needs a version and a resource in GroupVersionResource, got %q", i, gvr.String()))
+		case twice:
+			panic(fmt.Sprintf("cachetest.NewHandler: Resources[%d]: %s is there twice", i, gvr.String()))
+		}
+		kind := r.Kind
+		if kind == "" {
+			kind = r.Source.options.GroupVersionKind.Kind
+		}
+		h.resources[gvr] = served{Resource: r, kind: gvr.GroupVersion().WithKind(kind)}
+	}
+	return h
+}
+
+// ServeHTTP implements http.Handler. A watch is served until it ends or the
+// request's context does.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.authorize(r); err != nil {
+		writeError(w, err)
+		return
+	}
+	asked, err := parsePath(r.URL.Path)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	resource, known := h.resources[asked.resource]
+	if !known || (resource.ClusterScoped && asked.namespace != "") {
+		writeError(w, errNoSuchPath())
+		return
+	}
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		writeError(w, apierrors.NewMethodNotSupported(asked.resource.GroupResource(), strings.ToLower(r.Method)))
+		return
+	}
+	if asked.name != "" {
+		resource.get(w, asked)
+		return
+	}
+	opts, err := parseOptions(r.URL.Query())
+	switch {
+	case err != nil:
+		writeError(w, err)
+	case opts.Watch:
+		resource.watch(w, r, asked, opts)
+	default:
+		resource.list(w, r, asked, opts)
+	}
+}
+
+func (h *Handler) authorize(r *http.Request) error {
+	if h.token == "" {
+		return nil
+	}
+	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if bearer && subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1 {
+		return nil
+	}
+	return apierrors.NewUnauthorized("Unauthorized")
+}
+
+// target is what a path names.
+type target struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+}
+
+// parsePath reads a path of an API server. "namespaces" is a resource of its own
+// unless another resource follows the namespace's name.
+func parsePath(path string) (target, error) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var t target
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		t.resource.Version = parts[1]
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		t.resource.Group, t.resource.Version = parts[1], parts[2]
+		parts = parts[3:]
+	default:
+		return t, errNoSuchPath()
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		t.namespace = parts[1]
+		parts = parts[2:]
+	}
+	switch len(parts) {
+	case 2:
+		t.name = parts[1]
+	case 1:
+	default:
+		// A subresource, which a source does not have.
+		return t, errNoSuchPath()
+	}
+	t.resource.Resource = parts[0]
+	return t, nil
+}
+
+// parseOptions reads the query by the rules of API servers.
+func parseOptions(query url.Values) (metav1.ListOptions, error) {
+	var opts metav1.ListOptions
+	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &opts, nil); err != nil {
+		return opts, apierrors.NewBadRequest(fmt.Sprintf("query: %v", err))
+	}
+	return opts, nil
+}
+
+func (r served) get(w http.ResponseWriter, asked target) {
+	obj, err := r.Source.Get(asked.namespace, asked.name)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	body, err := encodeObject(obj, r.kind)
+	writeBody(w, http.StatusOK, body, err)
+}
+
+func (r served) list(w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions) {
+	list, err := r.Source.list(req.Context(), asked.namespace, opts)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	body, err := encodeList(list, r.kind)
+	writeBody(w, http.StatusOK, body, err)
+}
+
+// watch streams frames, each flushed, until the watch ends. The source ends the
+// watch when the request's context ends.
+func (r served) watch(w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions) {
+	events, err := r.Source.watch(req.Context(), asked.namespace, opts)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	defer events.Stop()
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	for {
+		// The client learns that the watch is open before there is an event. Where a
+		// writer cannot flush, frames arrive late but they do arrive.
+		_ = out.Flush()
+		event, open := <-events.ResultChan()
+		if !open {
+			return
+		}
+		frame, err := encodeFrame(event, r.kind)
+		if err != nil {
+			frame, _ = encodeFrame(errorEvent(err), r.kind)
+		}
+		if _, writeErr := w.Write(frame); writeErr != nil || err != nil {
+			return
+		}
+	}
+}
+
+// writeError answers with the Status of err. An error that a server could not
+// have sent, because it is one of the network, cuts the connection instead.
+func writeError(w http.ResponseWriter, err error) {
+	var network net.Error
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) &&
+		(errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		panic(http.ErrAbortHandler)
+	}
+	answer := statusOf(err)
+	code := int(answer.Code)
+	if code < 400 || code > 599 {
+		code = http.StatusInternalServerError
+	}
+	if d := answer.Details; d != nil && d.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	body, encodeErr := encodeObject(answer, schema.GroupVersionKind{})
+	writeBody(w, code, body, encodeErr)
+}
+
+// writeBody answers with JSON; err is why there is none.
+func writeBody(w http.ResponseWriter, code int, body []byte, err error) {
+	if err != nil {
+		// A Status always has a JSON form, hence this ends.
+		writeError(w, apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err)))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	// A client that went away is not an error of the server's.
+	_, _ = w.Write(body)
+}
+
+func errNoSuchPath() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotFound,
+		Reason:  metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource",
+		Details: &metav1.StatusDetails{},
+	}}
+}

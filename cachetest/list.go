@@ -1,0 +1,261 @@
+package cachetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// List is ListWithContext without a context: a scripted hang lasts until it is
+// released.
+func (s *Source) List(opts metav1.ListOptions) (runtime.Object, error) {
+	return s.list(context.Background(), "", opts)
+}
+
+// ListWithContext answers a list of the whole source as a Kubernetes API server
+// does (https://kubernetes.io/docs/reference/using-api/api-concepts/):
+//
+//   - resource version "" and "0" are answered with the present content, and so is
+//     a version N that is reached, unless the match is Exact: then with the state
+//     at N, or 410 Expired if N is compacted;
+//   - a version not reached yet is 504 Timeout with the cause
+//     ResourceVersionTooLarge, at once (a server waits a few seconds first);
+//   - a limit makes pages of one consistent state, continued by an opaque token;
+//     remainingItemCount is set where nothing is selected; an expired token is 410
+//     with a token for an inconsistent continuation;
+//   - objects come in order of namespace and name.
+//
+// It blocks only while the fault script says so, and then honours ctx unless the
+// script says otherwise.
+func (s *Source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	return s.list(ctx, "", opts)
+}
+
+// IsWatchListSemanticsUnSupported tells a reflector whether to try a streaming
+// list: false, unless Options.WatchListUnsupported.
+func (s *Source) IsWatchListSemanticsUnSupported() bool { return s.options.WatchListUnsupported }
+
+// Namespace returns a view of one namespace; "" is all of them.
+func (s *Source) Namespace(namespace string) *View {
+	return &View{source: s, namespace: namespace}
+}
+
+// View is a Source seen from one namespace. It can be listed and watched like
+// the source, whose fault script and record of requests it shares.
+type View struct {
+	source    *Source
+	namespace string
+}
+
+// List is Source.List for the view's namespace.
+func (v *View) List(opts metav1.ListOptions) (runtime.Object, error) {
+	return v.source.list(context.Background(), v.namespace, opts)
+}
+
+// ListWithContext is Source.ListWithContext for the view's namespace.
+func (v *View) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	return v.source.list(ctx, v.namespace, opts)
+}
+
+// Watch is Source.Watch for the view's namespace.
+func (v *View) Watch(opts metav1.ListOptions) (watch.Interface, error) {
+	return v.source.watch(context.Background(), v.namespace, opts)
+}
+
+// WatchWithContext is Source.WatchWithContext for the view's namespace.
+func (v *View) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return v.source.watch(ctx, v.namespace, opts)
+}
+
+// IsWatchListSemanticsUnSupported is that of the source.
+func (v *View) IsWatchListSemanticsUnSupported() bool {
+	return v.source.IsWatchListSemanticsUnSupported()
+}
+
+// listAnswer is what the record keeps of an answered list.
+type listAnswer struct {
+	items   int
+	version string
+}
+
+func (s *Source) list(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	req := s.arrived(VerbList, namespace, opts)
+	list, answer, err := s.answerList(ctx, namespace, opts)
+	s.answered(req, answer, err)
+	return list, err
+}
+
+func (s *Source) answerList(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, listAnswer, error) {
+	mangle, err := s.admitList(ctx, opts)
+	if err != nil {
+		return nil, listAnswer{}, err
+	}
+	if err := s.validate(opts, false); err != nil {
+		return nil, listAnswer{}, err
+	}
+	sel, err := s.newSelection(namespace, opts)
+	if err != nil {
+		return nil, listAnswer{}, err
+	}
+	cut, err := s.stateFor(opts)
+	if err != nil {
+		return nil, listAnswer{}, err
+	}
+	if s.options.IgnoreLimitAtZero && opts.ResourceVersion == "0" && opts.Continue == "" {
+		opts.Limit = 0
+	}
+	page := cut.page(sel, opts.Limit)
+	list, err := s.newList(page.objects)
+	if err != nil {
+		return nil, listAnswer{}, apierrors.NewInternalError(fmt.Errorf("making the list: %w", err))
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, listAnswer{}, apierrors.NewInternalError(fmt.Errorf("making the list: %w", err))
+	}
+	answer := listAnswer{items: len(page.objects), version: formatVersion(cut.state.version)}
+	accessor.SetResourceVersion(answer.version)
+	accessor.SetContinue(page.next)
+	accessor.SetRemainingItemCount(page.remaining)
+	if mangle != nil {
+		list = mangle(list)
+	}
+	return list, answer, nil
+}
+
+// validate refuses options that do not go together, by the rules of API servers.
+func (s *Source) validate(opts metav1.ListOptions, watching bool) error {
+	errs := validation.ValidateListOptions(&internalversion.ListOptions{
+		Watch:                watching,
+		ResourceVersion:      opts.ResourceVersion,
+		ResourceVersionMatch: opts.ResourceVersionMatch,
+		Continue:             opts.Continue,
+		SendInitialEvents:    opts.SendInitialEvents,
+	}, !s.options.NoWatchList)
+	if watching && opts.SendInitialEvents != nil && *opts.SendInitialEvents && !opts.AllowWatchBookmarks {
+		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"),
+			"without allowWatchBookmarks the end of the initial events could not be told"))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+}
+
+// place is where a page starts: behind a key of a state.
+type place struct {
+	state *snapshot
+	token continueToken // the one of the next page, but for the key
+	after key
+}
+
+// stateFor finds the state that a list is answered from.
+func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
+	if opts.Continue != "" {
+		return s.continued(opts)
+	}
+	asked, err := parseVersion(opts.ResourceVersion)
+	if err != nil {
+		return place{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state, stale := s.faults.oldLists.take()
+	switch {
+	case stale:
+	case asked > s.history.version:
+		return place{}, ErrTooLargeResourceVersion(asked, s.history.version)
+	case opts.ResourceVersionMatch != metav1.ResourceVersionMatchExact:
+		state = s.history.snapshotAt(s.history.version)
+	case asked < s.history.compacted:
+		return place{}, errTooOld(asked, s.history.compacted)
+	default:
+		state = s.history.snapshotAt(asked)
+	}
+	return place{state: state, token: continueToken{Version: int64(state.version), Epoch: s.epoch, Page: 2}}, nil
+}
+
+// continued finds the state of a list's further page.
+func (s *Source) continued(opts metav1.ListOptions) (place, error) {
+	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" {
+		return place{}, apierrors.NewBadRequest("resourceVersion: specifying a resource version is not allowed when using continue")
+	}
+	token, err := decodeContinueToken(opts.Continue)
+	if err != nil {
+		return place{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	version := s.history.version
+	switch {
+	case token.Epoch != s.epoch:
+		return place{}, token.expired(s.epoch)
+	case token.Version == anyVersion:
+	case uint64(token.Version) < s.history.compacted || uint64(token.Version) > s.history.version:
+		return place{}, token.expired(s.epoch)
+	default:
+		version = uint64(token.Version)
+	}
+	next := continueToken{Version: int64(version), Epoch: s.epoch, Page: token.Page + 1}
+	return place{state: s.history.snapshotAt(version), token: next, after: token.After}, nil
+}
+
+// page is one answer: copies of the objects and how to go on.
+type page struct {
+	objects   []runtime.Object
+	next      string
+	remaining *int64
+}
+
+// page cuts the next page. It runs outside of the source's lock: a state never
+// changes.
+func (p place) page(sel selection, limit int64) page {
+	keys, objects := p.within(sel.namespace)
+	cut := page{objects: []runtime.Object{}}
+	for i, obj := range objects {
+		if !sel.matches(obj) {
+			continue
+		}
+		if limit > 0 && int64(len(cut.objects)) == limit {
+			// This object is the proof that there is more.
+			p.token.After = keys[i-1]
+			cut.next = p.token.encode()
+			if !sel.byContent() {
+				rest := int64(len(objects) - i)
+				cut.remaining = &rest
+			}
+			return cut
+		}
+		cut.objects = append(cut.objects, obj.DeepCopyObject())
+	}
+	return cut
+}
+
+// within returns the part of the state behind the place, of one namespace or all.
+func (p place) within(namespace string) ([]key, []runtime.Object) {
+	keys := p.state.keys
+	from, to := 0, len(keys)
+	if namespace != "" {
+		from = sort.Search(len(keys), func(i int) bool { return keys[i].Namespace >= namespace })
+		to = sort.Search(len(keys), func(i int) bool { return keys[i].Namespace > namespace })
+	}
+	if p.after != (key{}) {
+		i, found := slices.BinarySearchFunc(keys, p.after, compareKeys)
+		if found {
+			i++
+		}
+		from = min(max(from, i), to)
+	}
+	return keys[from:to], p.state.objects[from:to]
+}

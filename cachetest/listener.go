@@ -1,0 +1,289 @@
+package cachetest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Listener is a network of its own: connections dialed through it are accepted
+// by it, in memory. A loopback socket stops the virtual time of a
+// testing/synctest bubble; a Listener does not, and it can cut and freeze its
+// connections. It must be made inside of the bubble that uses it.
+//
+// A program that is done with it closes the server, which closes the Listener,
+// and then calls CloseIdleConnections of its clients; after that no goroutine of
+// either is left. Server does all of that.
+type Listener struct {
+	accepting chan *conn
+	closed    chan struct{}
+
+	mu       sync.Mutex
+	shut     bool
+	refusing bool
+	frozen   bool
+	quotas   script[int]
+	// conns are the connections of which an end is open, one entry for both ends.
+	conns map[*link]struct{}
+}
+
+// NewListener returns an open listener. It starts no goroutine.
+func NewListener() *Listener {
+	return &Listener{
+		accepting: make(chan *conn),
+		closed:    make(chan struct{}),
+		conns:     map[*link]struct{}{},
+	}
+}
+
+// Accept implements net.Listener: it waits for the next connection or for Close.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.accepting:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener: nothing is accepted from now on. Connections
+// stay open, as with TCP. Closing twice is allowed.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.shut {
+		l.shut = true
+		close(l.closed)
+	}
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *Listener) Addr() net.Addr { return addr("cachetest") }
+
+// URL is a base for requests through Client; any other host would do as well.
+func (l *Listener) URL() string { return "http://" + l.Addr().String() }
+
+// DialContext connects to the listener, whatever network and address say. It has
+// the form that http.Transport wants. It waits until the connection is accepted;
+// a closed or refusing listener is the error ECONNREFUSED.
+func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	l.mu.Lock()
+	if l.shut || l.refusing {
+		l.mu.Unlock()
+		return nil, refusedDial()
+	}
+	quota, cut := l.quotas.take()
+	if !cut {
+		quota = -1
+	}
+	k := newLink(l, quota)
+	k.freeze(l.frozen)
+	l.conns[k] = struct{}{}
+	l.mu.Unlock()
+
+	select {
+	case l.accepting <- k.server:
+		return k.client, nil
+	case <-l.closed:
+		k.cut()
+		return nil, refusedDial()
+	case <-ctx.Done():
+		k.cut()
+		return nil, ctx.Err()
+	}
+}
+
+// Client returns an HTTP client whose every connection goes to the listener. It
+// keeps connections for the next request; CloseIdleConnections ends those.
+func (l *Listener) Client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: l.DialContext, DisableCompression: true}}
+}
+
+// Connections returns how many connections are open.
+func (l *Listener) Connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}
+
+// CutConnections resets every open connection: both ends get ECONNRESET, bytes on
+// their way are lost.
+func (l *Listener) CutConnections() {
+	for _, k := range l.links() {
+		k.cut()
+	}
+}
+
+// CutNext makes the next n connections break once the client has received so many
+// bytes, which may be in the middle of anything.
+func (l *Listener) CutNext(n, bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.quotas.add(n, max(bytes, 0))
+}
+
+// RefuseConnections makes the listener refuse new connections, or take them
+// again. Open ones are not touched.
+func (l *Listener) RefuseConnections(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusing = on
+}
+
+// Freeze stops the delivery of bytes on all connections, open and new. Nothing is
+// closed, and the end of a connection does not get through either: what a cable
+// pulled out looks like.
+func (l *Listener) Freeze() { l.setFrozen(true) }
+
+// Thaw ends Freeze; what was written meanwhile arrives.
+func (l *Listener) Thaw() { l.setFrozen(false) }
+
+func (l *Listener) setFrozen(frozen bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = frozen
+	for k := range l.conns {
+		k.freeze(frozen)
+	}
+}
+
+func (l *Listener) links() []*link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	links := make([]*link, 0, len(l.conns))
+	for k := range l.conns {
+		links = append(links, k)
+	}
+	return links
+}
+
+// link is a connection with both its ends.
+type link struct {
+	listener       *Listener
+	client, server *conn
+	toClient       *pipe
+	toServer       *pipe
+}
+
+func newLink(l *Listener, quota int) *link {
+	k := &link{listener: l, toClient: newPipe(quota), toServer: newPipe(-1)}
+	k.client = newConn(k, k.toClient, k.toServer, addr("client"), l.Addr())
+	k.server = newConn(k, k.toServer, k.toClient, l.Addr(), addr("client"))
+	return k
+}
+
+// freeze is called with the listener's lock held; a pipe's lock is below it.
+func (k *link) freeze(frozen bool) {
+	for _, p := range []*pipe{k.toClient, k.toServer} {
+		p.change(func() { p.frozen = frozen })
+	}
+}
+
+func (k *link) cut() {
+	for _, p := range []*pipe{k.toClient, k.toServer} {
+		p.change(func() { p.reset = true })
+	}
+	k.forget()
+}
+
+func (k *link) forget() {
+	k.listener.mu.Lock()
+	defer k.listener.mu.Unlock()
+	delete(k.listener.conns, k)
+}
+
+// conn is one end of a link.
+type conn struct {
+	link          *link
+	in, out       *pipe
+	local, remote net.Addr
+	reads, writes *deadline
+}
+
+func newConn(k *link, in, out *pipe, local, remote net.Addr) *conn {
+	return &conn{link: k, in: in, out: out, local: local, remote: remote, reads: newDeadline(), writes: newDeadline()}
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.in.read(b, c.reads)
+	return n, c.failure("read", err)
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(b []byte) (int, error) {
+	n, err := c.out.write(b, c.writes)
+	return n, c.failure("write", err)
+}
+
+// Close implements net.Conn. What was written before still arrives.
+func (c *conn) Close() error {
+	c.in.change(func() { c.in.noReader = true })
+	c.out.change(func() { c.out.noWriter = true })
+	_ = c.SetDeadline(time.Time{})
+	if c.peer().closed() {
+		c.link.forget()
+	}
+	return nil
+}
+
+func (c *conn) peer() *conn {
+	if c == c.link.client {
+		return c.link.server
+	}
+	return c.link.client
+}
+
+func (c *conn) closed() bool {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	return c.in.noReader
+}
+
+// LocalAddr implements net.Conn.
+func (c *conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements net.Conn.
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.reads.set(t)
+	c.writes.set(t)
+	return nil
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.reads.set(t)
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.writes.set(t)
+	return nil
+}
+
+// failure dresses an error as package net does. The end of input stays bare: its
+// readers compare it.
+func (c *conn) failure(op string, err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
+}
+
+// addr is an address in memory.
+type addr string
+
+// Network implements net.Addr.
+func (addr) Network() string { return "memory" }
+
+// String implements net.Addr.
+func (a addr) String() string { return string(a) }

@@ -1,0 +1,127 @@
+package cachetest
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// selection decides which objects a request is about. It is read-only once made
+// and is asked outside of the source's lock.
+type selection struct {
+	namespace  string
+	labels     labels.Selector
+	fields     fields.Selector
+	fieldValue func(obj runtime.Object, path string) (string, bool)
+}
+
+// newSelection reads the selectors of a request. A field path that the source's
+// objects cannot be selected by is refused, as an API server refuses it.
+func (s *Source) newSelection(namespace string, opts metav1.ListOptions) (selection, error) {
+	byLabel, err := labels.Parse(opts.LabelSelector)
+	if err != nil {
+		return selection{}, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: unable to parse: %v", err))
+	}
+	byField, err := fields.ParseSelector(opts.FieldSelector)
+	if err != nil {
+		return selection{}, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: unable to parse: %v", err))
+	}
+	sel := selection{namespace: namespace, labels: byLabel, fields: byField, fieldValue: s.options.FieldValue}
+	if example := s.example(); example != nil {
+		for _, requirement := range byField.Requirements() {
+			if _, ok := sel.field(example, requirement.Field); !ok {
+				return selection{}, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: field label not supported: %s", requirement.Field))
+			}
+		}
+	}
+	return sel, nil
+}
+
+// byContent says whether the request selects by more than the namespace.
+func (sel selection) byContent() bool {
+	return !sel.labels.Empty() || !sel.fields.Empty()
+}
+
+func (sel selection) matches(obj runtime.Object) bool {
+	if obj == nil {
+		return false
+	}
+	accessor := metaOf(obj)
+	if sel.namespace != "" && accessor.GetNamespace() != sel.namespace {
+		return false
+	}
+	if !sel.byContent() {
+		return true
+	}
+	return sel.labels.Matches(labels.Set(accessor.GetLabels())) && sel.fields.Matches(fieldsOf{sel, obj})
+}
+
+// field resolves a path of a field selector.
+func (sel selection) field(obj runtime.Object, path string) (string, bool) {
+	if sel.fieldValue != nil {
+		if value, ok := sel.fieldValue(obj, path); ok {
+			return value, true
+		}
+	}
+	switch path {
+	case "metadata.name":
+		return metaOf(obj).GetName(), true
+	case "metadata.namespace":
+		return metaOf(obj).GetNamespace(), true
+	}
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return "", false
+	}
+	value, found, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...)
+	if err != nil || !found || value == nil {
+		// An absent field equals the empty string, as in an API server.
+		return "", true
+	}
+	return fmt.Sprint(value), true
+}
+
+// fieldsOf lets a field selector look into an object.
+type fieldsOf struct {
+	selection selection
+	object    runtime.Object
+}
+
+// Has implements fields.Fields.
+func (f fieldsOf) Has(path string) bool {
+	_, ok := f.selection.field(f.object, path)
+	return ok
+}
+
+// Get implements fields.Fields.
+func (f fieldsOf) Get(path string) string {
+	value, _ := f.selection.field(f.object, path)
+	return value
+}
+
+// translate turns a change into the event that a watch with this selection sees:
+// an object that enters the selection is added, one that leaves it is deleted,
+// in its last selected state with the version of the change. False means the
+// watch sees nothing.
+func (sel selection) translate(c change) (watch.Event, bool) {
+	if c.hidden {
+		return watch.Event{}, false
+	}
+	before, now := sel.matches(c.previous), sel.matches(c.current)
+	switch {
+	case now && before:
+		return watch.Event{Type: watch.Modified, Object: c.current.DeepCopyObject()}, true
+	case now:
+		return watch.Event{Type: watch.Added, Object: c.current.DeepCopyObject()}, true
+	case before:
+		return watch.Event{Type: watch.Deleted, Object: copyAt(c.previous, c.version)}, true
+	}
+	return watch.Event{}, false
+}

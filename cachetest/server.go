@@ -1,0 +1,70 @@
+package cachetest
+
+import (
+	"net/http"
+	"sync"
+)
+
+// Server is an HTTP server on a Listener with a client that reaches it, as
+// httptest.Server is on a loopback socket.
+type Server struct {
+	// URL is the base for requests.
+	URL string
+	// Listener is the network between client and server: cut it, freeze it.
+	Listener *Listener
+
+	client  *http.Client
+	server  *http.Server
+	running sync.WaitGroup // Serve and the requests being served
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// NewServer starts a server in the calling bubble. It runs until Close.
+func NewServer(handler http.Handler) *Server {
+	l := NewListener()
+	s := &Server{URL: l.URL(), Listener: l, client: l.Client()}
+	s.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.enter() {
+			panic(http.ErrAbortHandler)
+		}
+		defer s.running.Done()
+		handler.ServeHTTP(w, r)
+	})}
+	s.running.Add(1)
+	go func() {
+		defer s.running.Done()
+		// It returns ErrServerClosed, because only Close ends it.
+		_ = s.server.Serve(l)
+	}()
+	return s
+}
+
+// enter counts a request, unless Close has begun to wait for them.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.running.Add(1)
+	}
+	return !s.closed
+}
+
+// Client returns the client of the server; it is the same one each time.
+func (s *Server) Client() *http.Client { return s.client }
+
+// Close ends the server, its connections and the client's, and waits for the
+// requests that are being served: those end with their connection, except for
+// what a source was told to hold back whatever becomes of the request. Closing
+// twice is allowed.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	_ = s.server.Close()
+	// The client's ends, which then let go of their goroutines; a frozen one would
+	// not hear of the server's end otherwise.
+	s.Listener.CutConnections()
+	s.running.Wait()
+}

@@ -1,0 +1,127 @@
+package cachetest
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// example returns an object of the source's type, only to be looked at: one that
+// was stored, or an empty one. It is nil when nothing tells the type.
+func (s *Source) example() runtime.Object {
+	s.mu.Lock()
+	stored := s.exemplar
+	s.mu.Unlock()
+	if stored != nil {
+		return stored
+	}
+	return s.configuredObject()
+}
+
+// configuredObject makes an empty object as the options say, nil if they do not.
+func (s *Source) configuredObject() runtime.Object {
+	if s.options.NewObject != nil {
+		return s.options.NewObject()
+	}
+	if s.options.NewList != nil {
+		return newItem(s.options.NewList())
+	}
+	return nil
+}
+
+// newItem makes an empty item for a typed list, nil if the list does not say of
+// which type its items are.
+func newItem(list runtime.Object) runtime.Object {
+	items, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return nil
+	}
+	itemType := reflect.TypeOf(items).Elem().Elem()
+	if itemType.Kind() == reflect.Pointer {
+		itemType = itemType.Elem()
+	}
+	if itemType.Kind() != reflect.Struct {
+		return nil
+	}
+	obj, _ := reflect.New(itemType).Interface().(runtime.Object)
+	return obj
+}
+
+// newObject makes an empty object for a bookmark.
+func (s *Source) newObject() runtime.Object {
+	obj := s.configuredObject()
+	if obj == nil {
+		example := s.example()
+		if t := reflect.TypeOf(example); t != nil && t.Kind() == reflect.Pointer {
+			obj = reflect.New(t.Elem()).Interface().(runtime.Object)
+		}
+	}
+	if obj == nil {
+		obj = &unstructured.Unstructured{}
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok && u.GetKind() == "" {
+		u.SetGroupVersionKind(s.kind())
+	}
+	return obj
+}
+
+// kind is the kind of the source's objects, empty when nothing tells it.
+func (s *Source) kind() schema.GroupVersionKind {
+	if !s.options.GroupVersionKind.Empty() {
+		return s.options.GroupVersionKind
+	}
+	if example := s.example(); example != nil {
+		return example.GetObjectKind().GroupVersionKind()
+	}
+	return schema.GroupVersionKind{}
+}
+
+// newList makes the list that holds objects, which become the list's own.
+func (s *Source) newList(objects []runtime.Object) (runtime.Object, error) {
+	if s.options.NewList != nil {
+		list := s.options.NewList()
+		return list, meta.SetList(list, objects)
+	}
+	of := objects
+	if len(of) == 0 {
+		of = []runtime.Object{s.example()}
+	}
+	switch {
+	case all[*unstructured.Unstructured](of) || of[0] == nil:
+		return s.newUnstructuredList(objects), nil
+	case all[*metav1.PartialObjectMetadata](of):
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
+		return list, meta.SetList(list, objects)
+	}
+	list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}}
+	return list, meta.SetList(list, objects)
+}
+
+func (s *Source) newUnstructuredList(objects []runtime.Object) runtime.Object {
+	// What has no kind is at least a list.
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "List"}
+	if of := s.kind(); of.Kind != "" {
+		kind = of.GroupVersion().WithKind(of.Kind + "List")
+	}
+	list := &unstructured.UnstructuredList{Items: make([]unstructured.Unstructured, 0, len(objects))}
+	list.SetGroupVersionKind(kind)
+	for _, obj := range objects {
+		list.Items = append(list.Items, *obj.(*unstructured.Unstructured))
+	}
+	return list
+}
+
+// all says whether all objects are of type T.
+func all[T runtime.Object](objects []runtime.Object) bool {
+	for _, obj := range objects {
+		if _, ok := obj.(T); !ok {
+			return false
+		}
+	}
+	return true
+}

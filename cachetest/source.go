@@ -1,0 +1,187 @@
+package cachetest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Source is an in-memory collection of objects with resource versions, a history
+// and a fault script. It answers List and Watch as an API server does, so that a
+// *Source is the source of a reflector or informer under test.
+//
+// Every method may be called at any time by several goroutines. Objects are
+// copied on the way in and on the way out: what a caller does to its own objects
+// never changes the source. The only goroutines are those of open watches; they
+// end with their watch, and Close waits for them.
+//
+// In a testing/synctest bubble lists and watches must be called from inside; the
+// Source itself may have been made and filled outside.
+type Source struct {
+	options  Options
+	resource schema.GroupResource
+
+	mu       sync.Mutex
+	history  history
+	exemplar runtime.Object // the first object stored: what the source holds
+	uids     uint64         // UIDs given out; never goes back, not even by Rollback
+	epoch    int64          // rises whenever all continue tokens expire
+	watches  map[*stream]struct{}
+	faults   faults
+	requests requests
+	closed   bool
+}
+
+// NewSource returns an empty source. It starts no goroutine.
+func NewSource(options Options) *Source {
+	s := &Source{
+		options:  options,
+		resource: options.Resource,
+		history:  newHistory(options.StartVersion),
+		watches:  map[*stream]struct{}{},
+	}
+	if s.resource.Empty() {
+		s.resource = schema.GroupResource{Resource: "objects"}
+		if kind := options.GroupVersionKind; !kind.Empty() {
+			plural, _ := meta.UnsafeGuessKindToResource(kind)
+			s.resource = plural.GroupResource()
+		}
+	}
+	return s
+}
+
+// Get returns an object, or the error NotFound.
+func (s *Source) Get(namespace, name string) (runtime.Object, error) {
+	s.mu.Lock()
+	obj, exists := s.history.content[key{Namespace: namespace, Name: name}]
+	s.mu.Unlock()
+	if !exists {
+		return nil, apierrors.NewNotFound(s.resource, name)
+	}
+	return obj.DeepCopyObject(), nil
+}
+
+// Objects returns the present content in order of namespace and name.
+func (s *Source) Objects() []runtime.Object {
+	s.mu.Lock()
+	state := s.history.snapshotAt(s.history.version)
+	s.mu.Unlock()
+	objects := make([]runtime.Object, 0, len(state.objects))
+	for _, obj := range state.objects {
+		objects = append(objects, obj.DeepCopyObject())
+	}
+	return objects
+}
+
+// Version returns the version of the present content.
+func (s *Source) Version() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history.version
+}
+
+// ResourceVersion returns Version in the form that objects and ListOptions use.
+func (s *Source) ResourceVersion() string {
+	return formatVersion(s.Version())
+}
+
+// Advance moves the version on by n without changing an object, as writes to
+// other resources do on an API server. Only lists and bookmarks show it.
+func (s *Source) Advance(n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.version += n
+}
+
+// Compact forgets everything before version: exact lists of, and new watches
+// from an older version are answered 410 Expired, and so are continue tokens
+// issued for one. Watches already open still get what they are owed (to end
+// those, see BreakWatches). A version above the present one means the present
+// one.
+func (s *Source) Compact(version uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.compacted = max(s.history.compacted, min(version, s.history.version))
+	s.trimLocked()
+}
+
+// CompactAll forgets everything before the present version.
+func (s *Source) CompactAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.compacted = s.history.version
+	s.trimLocked()
+}
+
+// Rollback takes content and version back to what they were at version, as a
+// server does that was restored from a backup, and closes all open watches at
+// once. Continue tokens issued before expire. The versions after it are given
+// out again. A version that is compacted or not reached yet is an error.
+func (s *Source) Rollback(version uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version < s.history.compacted || version > s.history.version {
+		return fmt.Errorf("rollback to version %d: only %d to %d are kept", version, s.history.compacted, s.history.version)
+	}
+	s.history.rollback(version)
+	s.epoch++
+	for w := range s.watches {
+		w.Stop()
+	}
+	return nil
+}
+
+// Close ends all watches and hanging requests, waits until the goroutines of the
+// watches are gone, and answers every later list and watch with ErrClosed. The
+// content stays readable and writable. Closing twice is allowed.
+func (s *Source) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.faults.releaseLocked()
+	open := make([]*stream, 0, len(s.watches))
+	for w := range s.watches {
+		w.Stop()
+		open = append(open, w)
+	}
+	s.mu.Unlock()
+	for _, w := range open {
+		<-w.gone
+	}
+}
+
+func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }
+
+// parseVersion reads a resource version of a request; empty is zero.
+func parseVersion(s string) (uint64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: invalid value %q: must be a decimal number", strings.ToValidUTF8(s, "?")))
+	}
+	return v, nil
+}
+
+// metaOf is the metadata of an object that was stored, hence has some.
+func metaOf(obj runtime.Object) metav1.Object {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return &metav1.ObjectMeta{}
+	}
+	return accessor
+}
+
+// copyAt copies obj and gives the copy a version of its own.
+func copyAt(obj runtime.Object, version uint64) runtime.Object {
+	copied := obj.DeepCopyObject()
+	metaOf(copied).SetResourceVersion(formatVersion(version))
+	return copied
+}

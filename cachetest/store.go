@@ -1,0 +1,233 @@
+package cachetest
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Create stores a new object and returns the stored copy. The version is the
+// next one; a resource version in obj is ignored, so that copies of other
+// objects can be stored. A missing UID or creation time is filled in, and a
+// missing name is made from generateName. An object of that name is the error
+// AlreadyExists.
+func (s *Source) Create(obj runtime.Object) (runtime.Object, error) {
+	stored, err := s.prepare(obj)
+	if err != nil {
+		return nil, err
+	}
+	return s.store(stored, func() error {
+		if _, exists := s.history.content[stored.key()]; exists {
+			return apierrors.NewAlreadyExists(s.resource, stored.meta.GetName())
+		}
+		return nil
+	})
+}
+
+// Update replaces an object and returns the stored copy. Every update is a new
+// version, also one that changes nothing. An absent object is the error
+// NotFound. Conflict is the error where obj carries a resource version or a UID
+// that is not the stored one's; without them the update is unconditional.
+func (s *Source) Update(obj runtime.Object) (runtime.Object, error) {
+	given, err := s.prepare(obj)
+	if err != nil {
+		return nil, err
+	}
+	return s.store(given, func() error {
+		name := given.meta.GetName()
+		existing, exists := s.history.content[given.key()]
+		if !exists {
+			return apierrors.NewNotFound(s.resource, name)
+		}
+		before := metaOf(existing)
+		if v := given.meta.GetResourceVersion(); v != "" && v != before.GetResourceVersion() {
+			return apierrors.NewConflict(s.resource, name,
+				fmt.Errorf("the object is at version %s, the update was made from %s", before.GetResourceVersion(), v))
+		}
+		if uid := given.meta.GetUID(); uid != "" && uid != before.GetUID() {
+			return apierrors.NewConflict(s.resource, name,
+				fmt.Errorf("the object has UID %s, the update was made for %s", before.GetUID(), uid))
+		}
+		return nil
+	})
+}
+
+// Apply creates or updates each object, whatever resource version it carries. If
+// one of them cannot be stored, none is.
+func (s *Source) Apply(objs ...runtime.Object) error {
+	prepared := make([]candidate, 0, len(objs))
+	for i, obj := range objs {
+		given, err := s.prepare(obj)
+		if err != nil {
+			return fmt.Errorf("object %d: %w", i, err)
+		}
+		prepared = append(prepared, given)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, given := range prepared {
+		s.storeLocked(given)
+	}
+	return nil
+}
+
+// Delete removes an object and returns what was removed, with the version of the
+// deletion, as watches show it. An absent object is the error NotFound.
+func (s *Source) Delete(namespace, name string) (runtime.Object, error) {
+	return s.remove(namespace, name, false)
+}
+
+// DeleteSilently removes an object without an event: no watch, open or later,
+// shows the deletion, though lists lack the object and the version has moved. It
+// is the deletion that a client can only notice by a relist.
+func (s *Source) DeleteSilently(namespace, name string) (runtime.Object, error) {
+	return s.remove(namespace, name, true)
+}
+
+// candidate is a private copy of a given object, about to be stored.
+type candidate struct {
+	object runtime.Object
+	meta   metav1.Object
+}
+
+func (c candidate) key() key {
+	return key{Namespace: c.meta.GetNamespace(), Name: c.meta.GetName()}
+}
+
+// prepare copies obj and completes what does not depend on the content.
+func (s *Source) prepare(obj runtime.Object) (candidate, error) {
+	if obj == nil {
+		return candidate{}, apierrors.NewBadRequest("no object given")
+	}
+	copied, err := copyGiven(obj)
+	if err != nil {
+		return candidate{}, err
+	}
+	accessor, err := meta.Accessor(copied)
+	if err != nil {
+		return candidate{}, apierrors.NewBadRequest(fmt.Sprintf("%T has no object metadata: %v", obj, err))
+	}
+	if accessor.GetName() == "" && accessor.GetGenerateName() == "" {
+		return candidate{}, apierrors.NewBadRequest("metadata.name: an object needs a name or a generateName")
+	}
+	if u, ok := copied.(*unstructured.Unstructured); ok && u.GetKind() == "" && !s.options.GroupVersionKind.Empty() {
+		u.SetGroupVersionKind(s.options.GroupVersionKind)
+	}
+	return candidate{object: copied, meta: accessor}, nil
+}
+
+// copyGiven copies an object from outside. Unstructured objects with values that
+// JSON does not know, such as an int in place of an int64, panic when they are
+// copied; here that is an error.
+func copyGiven(obj runtime.Object) (copied runtime.Object, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = apierrors.NewBadRequest(fmt.Sprintf("%T cannot be copied: %v", obj, r))
+		}
+	}()
+	return obj.DeepCopyObject(), nil
+}
+
+// store makes c the newest version of its object, unless check, which is called
+// with the lock held, is against it. It returns a copy of what was stored.
+func (s *Source) store(c candidate, check func() error) (runtime.Object, error) {
+	s.mu.Lock()
+	err := check()
+	if err == nil {
+		s.storeLocked(c)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return c.object.DeepCopyObject(), nil
+}
+
+func (s *Source) storeLocked(c candidate) {
+	next := change{version: s.history.version + 1, current: c.object}
+	if c.meta.GetName() == "" {
+		c.meta.SetName(s.freeNameLocked(c.key(), c.meta.GetGenerateName(), next.version))
+	}
+	next.key = c.key()
+	if existing, exists := s.history.content[next.key]; exists {
+		next.previous = existing
+		before := metaOf(existing)
+		if c.meta.GetUID() == "" {
+			c.meta.SetUID(before.GetUID())
+		}
+		if created := c.meta.GetCreationTimestamp(); created.IsZero() {
+			c.meta.SetCreationTimestamp(before.GetCreationTimestamp())
+		}
+	}
+	if c.meta.GetUID() == "" {
+		s.uids++
+		c.meta.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)))
+	}
+	if created := c.meta.GetCreationTimestamp(); created.IsZero() {
+		// Whole seconds are all that the JSON form keeps.
+		c.meta.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	}
+	c.meta.SetResourceVersion(formatVersion(next.version))
+	if s.exemplar == nil {
+		s.exemplar = c.object
+	}
+	s.recordLocked(next)
+}
+
+// freeNameLocked makes a name from a prefix. It is the same in every run, so that
+// a test can be repeated.
+func (s *Source) freeNameLocked(in key, prefix string, n uint64) string {
+	for ; ; n++ {
+		in.Name = fmt.Sprintf("%s%05d", prefix, n)
+		if _, taken := s.history.content[in]; !taken {
+			return in.Name
+		}
+	}
+}
+
+func (s *Source) remove(namespace, name string, hidden bool) (runtime.Object, error) {
+	k := key{Namespace: namespace, Name: name}
+	s.mu.Lock()
+	existing, exists := s.history.content[k]
+	if !exists {
+		s.mu.Unlock()
+		return nil, apierrors.NewNotFound(s.resource, name)
+	}
+	gone := change{version: s.history.version + 1, key: k, previous: existing, hidden: hidden}
+	s.recordLocked(gone)
+	s.mu.Unlock()
+	return copyAt(existing, gone.version), nil
+}
+
+// recordLocked adds a change to the history and tells the open watches.
+func (s *Source) recordLocked(c change) {
+	s.history.record(c)
+	if limit := s.options.HistoryLimit; limit > 0 && len(s.history.log) > limit {
+		oldest := s.history.log[len(s.history.log)-limit-1].version
+		s.history.compacted = max(s.history.compacted, oldest)
+		s.history.trim(oldest)
+	}
+	s.wakeLocked()
+}
+
+// trimLocked drops the part of the history that is compacted and that no open
+// watch still has to send.
+func (s *Source) trimLocked() {
+	unsent := s.history.compacted
+	for w := range s.watches {
+		unsent = min(unsent, w.cursor)
+	}
+	s.history.trim(unsent)
+}
+
+func (s *Source) wakeLocked() {
+	for w := range s.watches {
+		w.wakeUp()
+	}
+}

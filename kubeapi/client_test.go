@@ -1,0 +1,334 @@
+package kubeapi
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func TestRequestsAskForJSONAndCarryTheCallersHeaders(t *testing.T) {
+	var seen http.Header
+	var method string
+	source := newSourceFor(t, Options{
+		BaseURL: "http://h", Resource: pods, UserAgent: "mirror/1",
+		Authorize: func(r *http.Request) error { r.SetBasicAuth("user", "secret"); return nil },
+		HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
+			seen, method = r.Header, r.Method
+			return answers(200, podList())(r)
+		})},
+	})
+	_, err := source.List(metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, http.MethodGet, method)
+	require.Equal(t, "application/json", seen.Get("Accept"))
+	require.Equal(t, "mirror/1", seen.Get("User-Agent"))
+	require.True(t, strings.HasPrefix(seen.Get("Authorization"), "Basic "))
+}
+
+func TestAuthorizeIsAskedOnceForEveryRequestAndItsFailureSendsNone(t *testing.T) {
+	var asked, sent int
+	broken := &url.Error{Op: "Post", URL: "http://login", Err: errors.New("no token")}
+	source := newSourceFor(t, Options{
+		BaseURL: "http://h", Resource: pods,
+		Authorize: func(*http.Request) error {
+			if asked++; asked > 1 {
+				return broken
+			}
+			return nil
+		},
+		HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
+			sent++
+			return answers(200, podList())(r)
+		})},
+	})
+	_, err := source.List(metav1.ListOptions{})
+	require.NoError(t, err)
+	_, err = source.Watch(metav1.ListOptions{})
+	require.ErrorIs(t, err, ErrAuthorize)
+	require.ErrorIs(t, err, broken)
+	require.ErrorContains(t, err, "http://login", "whose failure it was")
+	require.Equal(t, 2, asked)
+	require.Equal(t, 1, sent)
+}
+
+func TestTransportErrorsKeepTheirCauseAndLoseTheQuery(t *testing.T) {
+	for name, cause := range map[string]error{"EOF": io.EOF, "cut": io.ErrUnexpectedEOF} {
+		t.Run(name, func(t *testing.T) {
+			source := newSource(t, server(func(*http.Request) (*http.Response, error) { return nil, cause }))
+			_, err := source.List(metav1.ListOptions{Continue: "secret"})
+			require.ErrorIs(t, err, cause)
+			require.True(t, utilnet.IsProbableEOF(err))
+			require.EqualError(t, err, `list "http://api.test/api/v1/pods": `+cause.Error())
+		})
+	}
+}
+
+func TestAServerThatNeverFinishesItsErrorIsNotWaitedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int
+		is   func(error) bool
+	}{
+		"refusal":      {401, apierrors.IsUnauthorized},
+		"content type": {200, func(err error) bool { return errors.Is(err, ErrContentType) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				body, writer := pipeBody()
+				go func() { _, _ = io.WriteString(writer, "hold on") }()
+				source := newSource(t, server(func(*http.Request) (*http.Response, error) {
+					return response(test.code, body, "Content-Type", "text/plain"), nil
+				}))
+				start := time.Now()
+				_, err := source.Watch(metav1.ListOptions{})
+				require.True(t, test.is(err), "%v", err)
+				require.Equal(t, asideTimeout, time.Since(start))
+			})
+		})
+	}
+}
+
+// A caller's context may live as long as the program: what a call hangs on it must go
+// with the call.
+func TestACallLeavesNothingOnItsContext(t *testing.T) {
+	var request context.Context
+	code := http.StatusOK
+	source := newSource(t, server(func(r *http.Request) (*http.Response, error) {
+		request = r.Context()
+		if code == 0 {
+			return nil, io.EOF
+		}
+		return answers(code, podList())(r)
+	}))
+	for _, code = range []int{http.StatusOK, http.StatusForbidden, 0} {
+		_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
+		require.Equal(t, code == http.StatusOK, err == nil)
+		require.Error(t, request.Err())
+	}
+	code = http.StatusOK
+	w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.NoError(t, request.Err())
+	w.Stop()
+	require.Error(t, request.Err())
+}
+
+func TestConnectionRefusedIsRecognised(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	source := newSourceFor(t, Options{BaseURL: "http://" + l.Addr().String(), Resource: pods})
+	_, err = source.List(metav1.ListOptions{})
+	require.True(t, utilnet.IsConnectionRefused(err), "%v", err)
+	_, err = source.Watch(metav1.ListOptions{})
+	require.True(t, utilnet.IsConnectionRefused(err), "%v", err)
+}
+
+func TestARedirectToAnotherOriginIsNotFollowed(t *testing.T) {
+	var reached atomic.Bool
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	defer thief.Close()
+	front := httptest.NewServer(http.RedirectHandler("http://user:pass@"+thief.Listener.Addr().String()+"/login?secret=1", http.StatusFound))
+	defer front.Close()
+
+	source := newSourceFor(t, Options{
+		BaseURL: front.URL, Resource: pods, HTTPClient: front.Client(),
+		Authorize: func(r *http.Request) error { r.Header.Set("X-Token", "secret"); return nil },
+	})
+	for _, call := range []func() error{
+		func() error { _, err := source.List(metav1.ListOptions{}); return err },
+		func() error { _, err := source.Watch(metav1.ListOptions{}); return err },
+	} {
+		err := call()
+		require.ErrorIs(t, err, ErrRedirect)
+		require.ErrorContains(t, err, thief.URL)
+		require.NotContains(t, err.Error(), "secret")
+		require.NotContains(t, err.Error(), "pass")
+		require.False(t, reached.Load())
+	}
+}
+
+func TestARedirectWithinTheOriginIsFollowedWithCredentials(t *testing.T) {
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/moved") {
+			http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusTemporaryRedirect)
+			return
+		}
+		if r.Header.Get("Authorization") != "Bearer t" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, podList())
+	}))
+	defer front.Close()
+	options := Options{
+		BaseURL: front.URL, Resource: pods, HTTPClient: front.Client(),
+		Authorize: func(r *http.Request) error { r.Header.Set("Authorization", "Bearer t"); return nil },
+	}
+	_, err := newSourceFor(t, options).List(metav1.ListOptions{})
+	require.NoError(t, err)
+
+	refused := errors.New("not with me")
+	options.HTTPClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return refused }}
+	_, err = newSourceFor(t, options).List(metav1.ListOptions{})
+	require.ErrorIs(t, err, refused, "the caller's own rule still counts")
+}
+
+func TestRedirectsInACircleEnd(t *testing.T) {
+	var requests atomic.Int32
+	circle := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		http.Redirect(w, r, r.URL.Path, http.StatusFound)
+	}))
+	defer circle.Close()
+	_, err := newSourceFor(t, Options{BaseURL: circle.URL, Resource: pods}).List(metav1.ListOptions{})
+	require.ErrorContains(t, err, "stopped after 10 redirects")
+	require.EqualValues(t, maxRedirects, requests.Load())
+}
+
+func TestOriginsAreSchemeHostAndPort(t *testing.T) {
+	for _, same := range [][2]string{
+		{"http://h/x", "http://H:80/y?z"},
+		{"https://h", "https://h:443"},
+		{"https://[::1]:443", "https://[::1]"},
+	} {
+		require.Equal(t, parsed(t, same[0]), parsed(t, same[1]))
+	}
+	for _, other := range [][2]string{
+		{"http://h", "https://h"},
+		{"http://h:443", "https://h:443"},
+		{"http://h", "http://h:8080"},
+		{"http://h", "http://h.evil"},
+	} {
+		require.NotEqual(t, parsed(t, other[0]), parsed(t, other[1]))
+	}
+}
+
+func parsed(t *testing.T, text string) string {
+	t.Helper()
+	u, err := url.Parse(text)
+	require.NoError(t, err)
+	return origin(u)
+}
+
+// The following run over real sockets, because what they test is what net/http's
+// transport makes of them; none waits for time to pass.
+
+func serveJSON(t *testing.T, serve http.HandlerFunc) *ListerWatcher {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		serve(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return newSourceFor(t, Options{BaseURL: s.URL, Resource: pods, HTTPClient: s.Client()})
+}
+
+func TestOneConnectionServesListAfterListAndErrorsToo(t *testing.T) {
+	var connections atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("limit") == "1" {
+			http.Error(w, "no", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, podList(podJSON("a", 1))+"\n")
+		w.(http.Flusher).Flush() // chunked: the end of the body is a chunk of its own
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	source := newSourceFor(t, Options{BaseURL: s.URL, Resource: pods, HTTPClient: s.Client()})
+	for range 5 {
+		_, err := source.List(metav1.ListOptions{})
+		require.NoError(t, err)
+		_, err = source.List(metav1.ListOptions{Limit: 1})
+		require.True(t, apierrors.IsServiceUnavailable(err))
+	}
+	require.EqualValues(t, 1, connections.Load())
+}
+
+func TestCompressedAnswersAreReadAsTheyCome(t *testing.T) {
+	source := serveJSON(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			http.Error(w, "expected to be asked for gzip", http.StatusNotAcceptable)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		zip := gzip.NewWriter(w)
+		if r.URL.Query().Get("watch") == "" {
+			_, _ = io.WriteString(zip, podList(podJSON("a", 1)))
+			_ = zip.Close()
+			return
+		}
+		_, _ = io.WriteString(zip, frameJSON("ADDED", podJSON("a", 1)))
+		_ = zip.Flush()
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	list, err := source.List(metav1.ListOptions{})
+	require.NoError(t, err)
+	require.NotNil(t, list)
+	w, err := source.Watch(metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
+	w.Stop()
+}
+
+func TestAConnectionCutByTheServerIsNoGoodEnd(t *testing.T) {
+	source := serveJSON(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			_, _ = io.WriteString(w, podList(podJSON("a", 1)))
+		} else {
+			_, _ = io.WriteString(w, frameJSON("ADDED", podJSON("a", 1)))
+		}
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	// The JSON is complete; that the body is not is known only from the chunk that lacks.
+	_, err := source.List(metav1.ListOptions{})
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+
+	w, err := source.Watch(metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
+	event := <-w.ResultChan()
+	require.Equal(t, watch.Error, event.Type)
+	require.True(t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), CauseStreamCut))
+	_, open := <-w.ResultChan()
+	require.False(t, open)
+	w.Stop()
+}
+
+func TestStopReachesTheServer(t *testing.T) {
+	gone := make(chan struct{})
+	source := serveJSON(t, func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(gone)
+	})
+	w, err := source.WatchWithContext(context.Background(), metav1.ListOptions{})
+	require.NoError(t, err)
+	w.Stop()
+	<-gone
+}

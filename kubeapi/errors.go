@@ -1,0 +1,76 @@
+package kubeapi
+
+import (
+	"errors"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Causes of failure, for errors.Is. Each comes wrapped with what was seen; those of
+// a call come inside a *url.Error, which names verb and URL.
+var (
+	// ErrInvalidOptions is what New returns for options that cannot work.
+	// Cure: correct the field that the text names.
+	ErrInvalidOptions = errors.New("kubeapi: invalid options")
+
+	// ErrRedirect says that the server sent the request on to another scheme, host or
+	// port. It was not followed, because it carries credentials.
+	// Cure: give the new address as BaseURL, if it is to be trusted.
+	ErrRedirect = errors.New("redirected to another origin")
+
+	// ErrContentType says that the call succeeded but the answer is not declared as
+	// JSON. Usually a login page or a proxy answered in place of the API.
+	// Cure: BaseURL must be the API's address, and the request must be authorized.
+	ErrContentType = errors.New("the answer is not JSON")
+
+	// ErrNotList says that a list call was answered with something else: a single
+	// object, a Table, a JSON array.
+	// Cure: the resource must be the plural name of a collection, and the address that
+	// of an API which serves lists where none of its printing forms is asked for.
+	ErrNotList = errors.New("the answer is not a list")
+
+	// ErrMalformed says that a body or a frame is not valid JSON, or not of the form
+	// the protocol gives it. The error that was found first is wrapped too.
+	ErrMalformed = errors.New("malformed answer")
+
+	// ErrTooLarge says that one value (an object of a list, a watch frame) has more
+	// than 16 MiB of JSON. It is not read any further.
+	ErrTooLarge = errors.New("a single value of the answer exceeds 16 MiB")
+
+	// ErrAuthorize says that Options.Authorize failed, whose error is wrapped too.
+	// No request was sent.
+	ErrAuthorize = errors.New("authorizing the request failed")
+)
+
+// Causes in the Status of an Error event that this package, not the server, put at
+// the end of a watch. Such a Status has an empty reason and the code 0, so that none
+// of apimachinery's Is functions takes it for a server's verdict; in particular it
+// is no internal error, which callers answer by trying again at once.
+const (
+	// CauseStreamCut says that the connection ended or failed in the middle of the
+	// response. All events before are valid; a new watch can go on after them.
+	CauseStreamCut metav1.CauseType = "WatchStreamCut"
+
+	// CauseBadFrame says that something arrived which is no watch frame (ErrMalformed)
+	// or is larger than one may be (ErrTooLarge). A new watch from the same version
+	// will probably meet it again.
+	CauseBadFrame metav1.CauseType = "WatchBadFrame"
+)
+
+// failure names verb and address of what failed. It is a *url.Error so that what
+// looks through one (apimachinery's IsProbableEOF, every errors.As for a Timeout method)
+// finds the cause; the one that net/http makes has the query and possibly credentials
+// in its text, and is replaced.
+func (c collection) failure(v verb, err error) error {
+	// Only the outermost: one further in may come from Authorize and is told as it is.
+	if outer, ok := err.(*url.Error); ok {
+		err = outer.Err
+	}
+	return &url.Error{Op: string(v), URL: c.String(), Err: err}
+}
+
+// isBadData reports whether what arrived is at fault, and not the connection.
+func isBadData(err error) bool {
+	return errors.Is(err, ErrMalformed) || errors.Is(err, ErrTooLarge)
+}

@@ -1,0 +1,113 @@
+package kubeapi_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/watchmirror/cache/kubeapi"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// api stands for a cluster with one pod, which is deleted soon after.
+func api(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case !strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/shop/"):
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"pods is forbidden"}`)
+	case r.URL.Query().Get("watch") == "true":
+		_, _ = io.WriteString(w, `{"type":"DELETED","object":{"metadata":{"name":"web-0","resourceVersion":"12"}}}`+"\n")
+	default:
+		_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10"},
+			"items":[{"metadata":{"name":"web-0","resourceVersion":"9"}}]}`)
+	}
+}
+
+// A source lists, says at which version, and watches from there. A reflector does this
+// for you; here it is done by hand.
+func Example() {
+	server := httptest.NewServer(http.HandlerFunc(api))
+	defer server.Close()
+
+	source, err := kubeapi.New(kubeapi.Options{
+		BaseURL:   server.URL,
+		Resource:  schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+		Namespace: "shop",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+
+	list, err := source.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	version, _ := meta.NewAccessor().ResourceVersion(list)
+	fmt.Println(meta.LenList(list), "pod at version", version)
+
+	stream, err := source.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stream.Stop()
+	for event := range stream.ResultChan() {
+		name, _ := meta.NewAccessor().Name(event.Object)
+		fmt.Println(event.Type, name)
+	}
+	// Output:
+	// 1 pod at version 10
+	// DELETED web-0
+}
+
+// What the server says about a refusal is an error of apimachinery.
+func ExampleListerWatcher_List() {
+	server := httptest.NewServer(http.HandlerFunc(api))
+	defer server.Close()
+
+	source, err := kubeapi.New(kubeapi.Options{
+		BaseURL:  server.URL,
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = source.List(metav1.ListOptions{})
+	fmt.Println(errors.IsForbidden(err), err)
+	// Output: true pods is forbidden
+}
+
+// The usual way into a cluster from one of its pods.
+func ExampleBearerTokenFile() {
+	const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
+	client, err := kubeapi.ClientWithCA(account + "ca.crt")
+	if err != nil {
+		fmt.Println("not in a pod")
+		return
+	}
+	source, err := kubeapi.New(kubeapi.Options{
+		BaseURL:    "https://kubernetes.default.svc",
+		Resource:   schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		HTTPClient: client,
+		Authorize:  kubeapi.BearerTokenFile(account + "token"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = source.List(metav1.ListOptions{Limit: 1})
+	fmt.Println("may list deployments:", err == nil)
+}

@@ -1,0 +1,95 @@
+package kubeapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+// The methods reflectors ask for. The package does not import the one that
+// declares them as an interface.
+var _ interface {
+	List(metav1.ListOptions) (runtime.Object, error)
+	Watch(metav1.ListOptions) (watch.Interface, error)
+	ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error)
+	WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error)
+	IsWatchListSemanticsUnSupported() bool
+} = (*ListerWatcher)(nil)
+
+// server is a RoundTripper made of a function: an API server without a network, which
+// may be used where time is virtual.
+type server func(*http.Request) (*http.Response, error)
+
+func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
+
+// pipeBody is the reading end of a stream that the test writes. Unlike a body of
+// net/http it takes no notice of the request's context.
+func pipeBody() (io.ReadCloser, *io.PipeWriter) { return io.Pipe() }
+
+func response(code int, body io.ReadCloser, headers ...string) *http.Response {
+	r := &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			r.Header.Del(headers[i])
+		}
+	}
+	return r
+}
+
+func text(body string) io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }
+
+func answers(code int, body string, headers ...string) server {
+	return func(*http.Request) (*http.Response, error) {
+		return response(code, text(body), headers...), nil
+	}
+}
+
+func newSource(t *testing.T, rt http.RoundTripper) *ListerWatcher {
+	t.Helper()
+	return newSourceFor(t, Options{
+		BaseURL:    "http://api.test",
+		Resource:   pods,
+		HTTPClient: &http.Client{Transport: rt},
+	})
+}
+
+func newSourceFor(t *testing.T, o Options) *ListerWatcher {
+	t.Helper()
+	source, err := New(o)
+	require.NoError(t, err)
+	return source
+}
+
+// heapBytes is the live heap. Twice, because what a pool holds survives one collection.
+func heapBytes() int64 {
+	var m goruntime.MemStats
+	goruntime.GC()
+	goruntime.GC()
+	goruntime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func podJSON(name string, version int) string {
+	return `{"metadata":{"name":"` + name + `","namespace":"default","resourceVersion":"` + strconv.Itoa(version) + `"}}`
+}
+
+func podList(items ...string) string {
+	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` + strings.Join(items, ",") + `]}`
+}
+
+func frameJSON(eventType, object string) string {
+	return `{"type":"` + eventType + `","object":` + object + "}\n"
+}

@@ -1,0 +1,211 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Options say which objects of which API a ListerWatcher lists and watches.
+// BaseURL and Resource are required, everything else may be left at its zero value.
+// New copies what it needs; later changes to the struct have no effect.
+type Options struct {
+	// BaseURL is where the API's own paths (/api, /apis) begin, for example
+	// https://10.0.0.1:6443, http://127.0.0.1:8001 (kubectl proxy) or
+	// https://rancher.example/k8s/clusters/c1. It is absolute, http or https, and has
+	// neither query nor fragment. It has no user and password either: they would be
+	// copied to wherever a URL is printed. Use Authorize with SetBasicAuth.
+	BaseURL string
+
+	// Resource is group, version and plural name, for example apps, v1, deployments.
+	// The group of the core API is empty.
+	Resource schema.GroupVersionResource
+
+	// Namespace limits the mirror to one namespace. It is empty for all namespaces,
+	// and for resources that have none.
+	Namespace string
+
+	// LabelSelector and FieldSelector limit every call. A selector in the options of a
+	// call is added to them: an object must then match both.
+	LabelSelector string
+	FieldSelector string
+
+	// HTTPClient sends the requests; TLS, proxies and connection pools are its own.
+	// Nil means the transport of http.DefaultClient. Its Timeout must be zero, because
+	// it would cut every watch after that time: bound calls by their contexts.
+	// The client itself is not changed: a copy is used, which follows a redirect only
+	// if it stays within the origin of BaseURL and the client's own CheckRedirect agrees.
+	HTTPClient *http.Client
+
+	// UserAgent is the header of that name. Empty means name and version of the
+	// running program, with the version of this library.
+	UserAgent string
+
+	// Authorize, if set, may put credentials on a request. It is called once before
+	// each request is sent, possibly for several at once, and should not block for
+	// longer than the request's context. An error from it fails the call and nothing
+	// is sent. BearerTokenFile makes one.
+	Authorize func(*http.Request) error
+}
+
+// validated returns the base URL, or an error that names the first field that is wrong.
+func (o Options) validated() (*url.URL, error) {
+	base, err := parseBaseURL(o.BaseURL)
+	if err != nil {
+		return nil, invalid("BaseURL", err)
+	}
+	for _, check := range []struct {
+		field string
+		err   error
+	}{
+		{"Resource.Group", groupName(o.Resource.Group)},
+		{"Resource.Version", pathSegment(o.Resource.Version)},
+		{"Resource.Resource", pathSegment(o.Resource.Resource)},
+		{"Namespace", namespaceName(o.Namespace)},
+		{"LabelSelector", labelSelector(o.LabelSelector)},
+		{"FieldSelector", fieldSelector(o.FieldSelector)},
+		{"HTTPClient", untimed(o.HTTPClient)},
+		{"UserAgent", headerValue(o.UserAgent)},
+	} {
+		if check.err != nil {
+			return nil, invalid(check.field, check.err)
+		}
+	}
+	return base, nil
+}
+
+func invalid(field string, err error) error {
+	return fmt.Errorf("%w: %s: %w", ErrInvalidOptions, field, err)
+}
+
+func parseBaseURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, errors.New("is required, for example https://127.0.0.1:6443")
+	}
+	base, err := url.Parse(text)
+	if err != nil {
+		// The error of url.Parse repeats the whole text, which may hold a password.
+		if parse, ok := errors.AsType[*url.Error](err); ok {
+			err = parse.Err
+		}
+		return nil, fmt.Errorf("is not a URL: %w", err)
+	}
+	switch {
+	case base.Scheme != "http" && base.Scheme != "https":
+		return nil, errors.New("must begin with http:// or https://")
+	case base.Hostname() == "":
+		return nil, errors.New("names no host")
+	case base.User != nil:
+		return nil, errors.New("must not hold a user or password; put them on the request with Authorize")
+	case base.RawQuery != "" || base.ForceQuery:
+		return nil, errors.New("must not have a query")
+	case base.Fragment != "":
+		return nil, errors.New("must not have a fragment")
+	}
+	return base, nil
+}
+
+// pathSegment accepts what can stand between two slashes. It asks for no more
+// (names of Kubernetes resources are lower case, for example), because other
+// APIs may be freer.
+func pathSegment(text string) error {
+	if text == "" {
+		return errors.New("is required")
+	}
+	if reasons := content.IsPathSegmentName(text); len(reasons) > 0 {
+		return fmt.Errorf("%q %s", text, strings.Join(reasons, ", "))
+	}
+	return nil
+}
+
+func groupName(group string) error {
+	if group == "" {
+		return nil // the core API
+	}
+	return pathSegment(group)
+}
+
+func namespaceName(name string) error {
+	if name == "" {
+		return nil
+	}
+	if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
+		return fmt.Errorf("%q: %s", name, strings.Join(reasons, ", "))
+	}
+	return nil
+}
+
+func labelSelector(selector string) error {
+	_, err := labels.Parse(selector)
+	return err
+}
+
+func fieldSelector(selector string) error {
+	_, err := fields.ParseSelector(selector)
+	return err
+}
+
+func untimed(client *http.Client) error {
+	if client != nil && client.Timeout != 0 {
+		return fmt.Errorf("its Timeout is %v and would cut every watch after that time; it must be 0", client.Timeout)
+	}
+	return nil
+}
+
+// headerValue refuses control characters here, once, instead of in each request.
+func headerValue(text string) error {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return errors.New("must not hold control characters")
+	}
+	return nil
+}
+
+// modulePath is how the build information of a program names this library.
+const modulePath = "github.com/watchmirror/cache"
+
+// defaultUserAgent is for example
+// "quickstart/v1.2.0 (linux/amd64) watchmirror-cache/v0.1.0". API servers
+// write it into their audit log and choose by it whom to slow down.
+func defaultUserAgent() string {
+	program, library := "unknown", "unknown"
+	if build, ok := debug.ReadBuildInfo(); ok {
+		program, library = build.Main.Version, build.Main.Version
+		for _, module := range build.Deps {
+			if module.Path == modulePath {
+				library = module.Version
+			}
+		}
+	}
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	return fmt.Sprintf("%s/%s (%s/%s) watchmirror-cache/%s",
+		productToken(name), productToken(program), runtime.GOOS, runtime.GOARCH, productToken(library))
+}
+
+// productToken keeps what RFC 9110 allows in a token and is usual in a user agent.
+// A program built from a checkout has the version "(devel)", whose parentheses
+// would begin a comment.
+func productToken(text string) string {
+	token := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_.+", r):
+			return r
+		}
+		return -1
+	}, text)
+	if token == "" {
+		return "unknown"
+	}
+	return token
+}

@@ -1,0 +1,71 @@
+package kubeapi
+
+import (
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestNewNamesTheOptionThatCannotWork(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(*Options)
+		text  string
+	}{
+		"no base URL":            {func(o *Options) { o.BaseURL = "" }, "BaseURL: is required"},
+		"base URL without host":  {func(o *Options) { o.BaseURL = "http:///api" }, "BaseURL: names no host"},
+		"relative base URL":      {func(o *Options) { o.BaseURL = "127.0.0.1/api" }, "BaseURL: must begin with http"},
+		"other scheme":           {func(o *Options) { o.BaseURL = "ftp://h" }, "BaseURL: must begin with http"},
+		"unparsable base URL":    {func(o *Options) { o.BaseURL = "http://u:secret@h:port" }, "BaseURL: is not a URL"},
+		"user in base URL":       {func(o *Options) { o.BaseURL = "http://u:secret@h" }, "BaseURL: must not hold a user"},
+		"query in base URL":      {func(o *Options) { o.BaseURL = "http://h?secret" }, "BaseURL: must not have a query"},
+		"empty query":            {func(o *Options) { o.BaseURL = "http://h?" }, "BaseURL: must not have a query"},
+		"fragment in base URL":   {func(o *Options) { o.BaseURL = "http://h#secret" }, "BaseURL: must not have a fragment"},
+		"group with a slash":     {func(o *Options) { o.Resource.Group = "a/b" }, "Resource.Group: "},
+		"no version":             {func(o *Options) { o.Resource.Version = "" }, "Resource.Version: is required"},
+		"version that climbs":    {func(o *Options) { o.Resource.Version = ".." }, "Resource.Version: "},
+		"no resource":            {func(o *Options) { o.Resource.Resource = "" }, "Resource.Resource: is required"},
+		"subresource":            {func(o *Options) { o.Resource.Resource = "pods/status" }, "Resource.Resource: "},
+		"namespace with a slash": {func(o *Options) { o.Namespace = "a/b" }, "Namespace: "},
+		"label selector":         {func(o *Options) { o.LabelSelector = "a in" }, "LabelSelector: "},
+		"field selector":         {func(o *Options) { o.FieldSelector = "nonsense" }, "FieldSelector: "},
+		"client with a timeout":  {func(o *Options) { o.HTTPClient = &http.Client{Timeout: time.Minute} }, "HTTPClient: its Timeout is 1m0s"},
+		"user agent":             {func(o *Options) { o.UserAgent = "a\r\nX: y" }, "UserAgent: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{BaseURL: "http://h", Resource: pods}
+			test.spoil(&o)
+			source, err := New(o)
+			require.Nil(t, source)
+			require.ErrorIs(t, err, ErrInvalidOptions)
+			require.ErrorContains(t, err, test.text)
+			require.NotContains(t, err.Error(), "secret")
+		})
+	}
+}
+
+func TestNewNeedsNoMoreThanAddressAndResource(t *testing.T) {
+	source, err := New(Options{BaseURL: "HTTPS://Host", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}})
+	require.NoError(t, err)
+	require.False(t, source.IsWatchListSemanticsUnSupported())
+}
+
+func TestNewLeavesTheCallersClientAlone(t *testing.T) {
+	client := &http.Client{}
+	newSourceFor(t, Options{BaseURL: "http://h", Resource: pods, HTTPClient: client})
+	require.Nil(t, client.CheckRedirect)
+}
+
+func TestDefaultUserAgentNamesProgramAndLibrary(t *testing.T) {
+	require.Regexp(t, regexp.MustCompile(`^kubeapi\.test/[\w.+-]+ \(\w+/\w+\) watchmirror-cache/[\w.+-]+$`), defaultUserAgent())
+}
+
+func TestProductTokenDropsWhatWouldBreakAHeader(t *testing.T) {
+	require.Equal(t, "devel", productToken("(devel)"))
+	require.Equal(t, "v1.2.0-rc.1+meta", productToken("v1.2.0-rc.1+meta"))
+	require.Equal(t, "ab", productToken("a\r\n b"))
+	require.Equal(t, "unknown", productToken("()"))
+}

@@ -1,0 +1,72 @@
+package kubeapi
+
+import (
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion/queryparams"
+)
+
+// verb is what a call does, in the words of the API: both are an HTTP GET.
+type verb string
+
+const (
+	verbList  verb = "list"
+	verbWatch verb = "watch"
+)
+
+// collection is the address of what is listed and watched: one resource, in one
+// namespace or in all.
+type collection struct {
+	url           *url.URL // without query
+	labelSelector string
+	fieldSelector string
+}
+
+func newCollection(base *url.URL, o Options) collection {
+	segments := []string{"apis", o.Resource.Group}
+	if o.Resource.Group == "" {
+		segments = []string{"api"} // the core API is older than groups
+	}
+	segments = append(segments, o.Resource.Version)
+	if o.Namespace != "" {
+		segments = append(segments, "namespaces", o.Namespace)
+	}
+	segments = append(segments, o.Resource.Resource)
+	return collection{
+		url:           base.JoinPath(segments...),
+		labelSelector: strings.TrimSpace(o.LabelSelector),
+		fieldSelector: strings.TrimSpace(o.FieldSelector),
+	}
+}
+
+// String is the address as errors and logs may show it. It has no query: continue
+// tokens are long and mean nothing to a reader, and selectors may be confidential.
+func (c collection) String() string { return c.url.String() }
+
+// request is the full URL of one call.
+func (c collection) request(v verb, options metav1.ListOptions) (string, error) {
+	options.Watch = v == verbWatch
+	options.LabelSelector = both(c.labelSelector, options.LabelSelector)
+	options.FieldSelector = both(c.fieldSelector, options.FieldSelector)
+	// Unset options are left out, but what a pointer points to is sent even when it is
+	// zero: sendInitialEvents=false and no sendInitialEvents are different requests.
+	query, err := queryparams.Convert(&options)
+	if err != nil {
+		return "", err
+	}
+	full := *c.url
+	full.RawQuery = query.Encode()
+	return full.String(), nil
+}
+
+// both joins two selectors so that an object must match each: in label and field
+// selectors alike, the comma means "and".
+func both(a, b string) string {
+	b = strings.TrimSpace(b)
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "," + b
+}

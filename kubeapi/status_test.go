@@ -1,0 +1,118 @@
+package kubeapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func statusJSON(code, reason, more string) string {
+	return `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"said so","reason":"` + reason + `","code":` + code + more + `}`
+}
+
+// refusals are what a server may answer to either call, each with the test that
+// callers would make.
+var refusals = map[string]struct {
+	code    int
+	body    string
+	headers []string
+	is      func(error) bool
+	text    string
+}{
+	"expired with Status":         {410, statusJSON("410", "Expired", ""), nil, apierrors.IsResourceExpired, "said so"},
+	"gone with Status":            {410, statusJSON("410", "Gone", ""), nil, apierrors.IsGone, "said so"},
+	"expired without Status":      {410, "too old", []string{"Content-Type", "text/plain"}, apierrors.IsResourceExpired, "410"},
+	"too many requests, Status":   {429, statusJSON("429", "TooManyRequests", ""), nil, apierrors.IsTooManyRequests, "said so"},
+	"too many requests":           {429, "", nil, apierrors.IsTooManyRequests, "too many requests"},
+	"unauthorized with Status":    {401, statusJSON("401", "Unauthorized", ""), nil, apierrors.IsUnauthorized, "said so"},
+	"unauthorized, HTML":          {401, "<html>log in</html>", []string{"Content-Type", "text/html"}, apierrors.IsUnauthorized, "credentials"},
+	"forbidden with Status":       {403, statusJSON("403", "Forbidden", ""), nil, apierrors.IsForbidden, "said so"},
+	"forbidden, text":             {403, "not\n\x1byou", []string{"Content-Type", "text/plain"}, apierrors.IsForbidden, "not you"},
+	"forbidden, HTML":             {403, "<html>", []string{"Content-Type", "text/html; charset=utf-8"}, apierrors.IsForbidden, "an HTML page"},
+	"forbidden, binary":           {403, "\x00", []string{"Content-Type", "image/png"}, apierrors.IsForbidden, "a body of type image/png"},
+	"forbidden, nothing":          {403, "", nil, apierrors.IsForbidden, "no explanation"},
+	"not found with Status":       {404, statusJSON("404", "NotFound", ""), nil, apierrors.IsNotFound, "said so"},
+	"not found, Go's mux":         {404, "404 page not found\n", []string{"Content-Type", "text/plain"}, apierrors.IsNotFound, "(list pods)"},
+	"unavailable":                 {503, "upstream", []string{"Content-Type", ""}, apierrors.IsServiceUnavailable, "unable to handle"},
+	"internal":                    {500, "oops", []string{"Content-Type", "text/plain"}, apierrors.IsInternalError, "oops"},
+	"bad gateway":                 {502, "<html>", []string{"Content-Type", "text/html"}, apierrors.IsInternalError, "an HTML page"},
+	"Status without code":         {403, `{"kind":"Status","status":"Failure","message":"said so"}`, nil, apierrors.IsForbidden, "said so"},
+	"Status of the wrong type":    {403, statusJSON(`"x"`, "NotFound", ""), nil, apierrors.IsForbidden, `"NotFound"`},
+	"Status that claims success":  {404, `{"kind":"Status","status":"Success","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
+	"some other object":           {404, `{"kind":"Pod","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
+	"Status larger than is read":  {404, statusJSON("410", "Expired", strings.Repeat(" ", maxErrorBytes)), nil, apierrors.IsNotFound, "could not find"},
+	"Status exactly as large":     {404, pad(statusJSON("410", "Expired", ""), maxErrorBytes), nil, apierrors.IsResourceExpired, "said so"},
+	"redirect that leads nowhere": {304, "", nil, func(err error) bool { return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown }, "304"},
+}
+
+// pad widens a JSON object to size bytes, of which none may be missing.
+func pad(s string, size int) string {
+	return strings.TrimSuffix(s, "}") + strings.Repeat(" ", size-len(s)) + "}"
+}
+
+func TestRefusalsBecomeAPIErrors(t *testing.T) {
+	for name, test := range refusals {
+		t.Run(name, func(t *testing.T) {
+			source := newSource(t, answers(test.code, test.body, test.headers...))
+			list, err := source.List(metav1.ListOptions{})
+			require.Nil(t, list)
+			require.IsType(t, &apierrors.StatusError{}, err)
+			require.True(t, test.is(err), "%#v", err)
+			require.ErrorContains(t, err, test.text)
+			require.NotContains(t, err.Error(), "\x1b")
+
+			events, err := source.Watch(metav1.ListOptions{})
+			require.Nil(t, events)
+			require.True(t, test.is(err), "%#v", err)
+		})
+	}
+}
+
+func TestAForeignErrorTextIsCutShort(t *testing.T) {
+	_, err := newSource(t, answers(500, strings.Repeat("ä", 5000), "Content-Type", "text/plain")).List(metav1.ListOptions{})
+	require.Less(t, len(err.Error()), 2*maxExplanation+200)
+	require.ErrorContains(t, err, "ä…")
+}
+
+func TestRetryAfterReachesTheError(t *testing.T) {
+	date := "Mon, 02 Jan 2006 15:04:05 GMT"
+	later := "Mon, 02 Jan 2006 15:05:35 GMT"
+	for name, test := range map[string]struct {
+		body    string
+		headers []string
+		want    int
+	}{
+		"none":                          {"", nil, 0},
+		"seconds":                       {"", []string{"Retry-After", "17"}, 17},
+		"seconds in blanks":             {"", []string{"Retry-After", " 17 "}, 17},
+		"negative":                      {"", []string{"Retry-After", "-17"}, 0},
+		"more than an int32":            {"", []string{"Retry-After", "99999999999"}, 1<<31 - 1},
+		"nonsense":                      {"", []string{"Retry-After", "soon"}, 0},
+		"date, by the server's clock":   {"", []string{"Retry-After", later, "Date", date}, 90},
+		"date that has passed":          {"", []string{"Retry-After", date, "Date", later}, 0},
+		"with a Status that lacks it":   {statusJSON("0", "X", ""), []string{"Retry-After", "17"}, 17},
+		"with details that lack it":     {statusJSON("0", "X", `,"details":{"kind":"pods"}`), []string{"Retry-After", "17"}, 17},
+		"the body's own comes first":    {statusJSON("0", "X", `,"details":{"retryAfterSeconds":5}`), []string{"Retry-After", "17"}, 5},
+		"the body's own without header": {statusJSON("0", "X", `,"details":{"retryAfterSeconds":5}`), nil, 5},
+	} {
+		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			t.Run(name, func(t *testing.T) {
+				_, err := newSource(t, answers(code, test.body, test.headers...)).List(metav1.ListOptions{})
+				seconds, suggested := apierrors.SuggestsClientDelay(err)
+				require.Equal(t, test.want, seconds)
+				require.Equal(t, test.want > 0, suggested)
+			})
+		}
+	}
+}
+
+func TestRetryAfterDateWithoutAServersClockIsCountedFromOurs(t *testing.T) {
+	now := time.Date(2006, 1, 2, 15, 4, 5, 1, time.UTC)
+	header := http.Header{"Retry-After": {"Mon, 02 Jan 2006 15:05:35 GMT"}}
+	require.EqualValues(t, 90, retryAfterSeconds(header, now), "89.999999999 s, rounded up")
+}
