@@ -1,0 +1,44 @@
+# Everything here is a shortcut for a command that works without make.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run the quickstart: a mirror of a small API on loopback, with its connection cut
+	go run ./examples/quickstart
+
+.PHONY: test
+test: ## run the tests of the root module
+	go test ./...
+
+.PHONY: race
+race: ## run them with the race detector
+	go test -race ./...
+
+.PHONY: fuzz
+fuzz: ## fuzz each target for 20 seconds (FUZZTIME=1m for longer)
+	.ci/fuzz $${FUZZTIME:-20s}
+
+.PHONY: compat
+compat: ## check the names and signatures against client-go
+	cd compat && go test ./...
+
+.PHONY: cover
+cover: ## statement coverage of the root package
+	go test -coverprofile=/tmp/cache-cover.out . && go tool cover -func=/tmp/cache-cover.out | tail -1
+
+.PHONY: lint
+lint: ## gofmt, vet and staticcheck
+	test -z "$$(gofmt -l .)"
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+.PHONY: ci
+ci: ## what CI runs
+	.ci/run
+
+.PHONY: full
+full: ci ## CI, and what needs tools that may be absent (at present nothing does)

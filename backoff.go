@@ -1,0 +1,206 @@
+package cache
+
+import (
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// How long to pause. This file is arithmetic on points in time: nothing here
+// waits or reads a clock.
+
+const (
+	// defaultBackoffReset is how long nothing may fail before the backoff starts
+	// over; client-go's value.
+	defaultBackoffReset = 2 * time.Minute
+	// maxRetryAfter bounds what a server may ask for with Retry-After.
+	maxRetryAfter = 5 * time.Minute
+	// maxProgressPause bounds the pause after a watch that moved the version and
+	// then closed without an error: such a source is up to date again with each
+	// request, so a long pause costs freshness and spares little.
+	maxProgressPause = 6 * time.Second
+	// limitMinute is the window of the limits below.
+	limitMinute = time.Minute
+)
+
+// defaultBackoff has client-go's figures: 800 ms, doubled up to 30 s, each
+// stretched by up to its own length.
+func defaultBackoff() wait.Backoff {
+	const first, limit = 800 * time.Millisecond, 30 * time.Second
+	return wait.Backoff{
+		Duration: first,
+		Cap:      limit,
+		Steps:    int(math.Ceil(math.Log2(float64(limit)/float64(first)))) + 1,
+		Factor:   2,
+		Jitter:   1,
+	}
+}
+
+// limit is how many requests a failing source gets: in the minute from the start
+// of a run of failures, and in any minute after it (G13). A backoff alone cannot
+// keep it, because a list and the watch after it are two requests to one pause.
+type limit struct{ firstMinute, laterMinute int }
+
+var (
+	limitFailing  = limit{10, 3}
+	limitProgress = limit{16, 11}
+)
+
+// backoff says how long to pause before a request. One serves all states of a
+// reflector. It belongs to the goroutine that runs the reflector.
+type backoff struct {
+	config wait.Backoff
+	reset  time.Duration
+	// limited turns on the limits. They hold for the default backoff; whoever
+	// configures another has chosen another rate.
+	limited bool
+	// random returns a number in [0, 1).
+	random func() float64
+
+	current wait.Backoff
+	// failing is true from the first failure to the first one after a quiet
+	// reset period.
+	failing bool
+	// runStart is when the first request of the run of failures was made.
+	runStart time.Time
+	// resumed is when the last pause was over: quiet time counts from there, so
+	// that a long pause is not taken for health.
+	resumed time.Time
+	// lastHard is when something failed that was more than a short watch with
+	// progress.
+	lastHard time.Time
+	// requests are the latest requests, oldest first, as many as the largest
+	// limit can ask about.
+	requests []request
+}
+
+// request is one call of List or Watch. A list in pages is one, however many
+// pages were answered.
+type request struct {
+	at   time.Time
+	list bool
+}
+
+func newBackoff(custom *wait.Backoff, reset time.Duration, random func() float64) *backoff {
+	b := &backoff{config: defaultBackoff(), reset: reset, limited: custom == nil, random: random}
+	if custom != nil {
+		b.config = *custom
+	}
+	if b.reset == 0 {
+		b.reset = defaultBackoffReset
+	}
+	b.current = b.config
+	return b
+}
+
+// note counts a request that is made now.
+func (b *backoff) note(r request) {
+	const keep = 32
+	if len(b.requests) == keep {
+		b.requests = append(b.requests[:0], b.requests[1:]...)
+	}
+	b.requests = append(b.requests, r)
+}
+
+// failure is what pause needs to know of what went wrong.
+type failure struct {
+	// began is when the request was made that failed, or now for a watch that
+	// had lived.
+	began time.Time
+	// requests is how many the next state makes: two for a list, which a watch
+	// follows at once, otherwise one.
+	requests int
+	// retryAfter is what the server asked for, 0 if nothing.
+	retryAfter time.Duration
+	// progress is true for a short watch that moved the version and closed
+	// without an error.
+	progress bool
+}
+
+// pause returns how long to wait after a failure at now, and counts on it being
+// waited.
+func (b *backoff) pause(now time.Time, f failure) time.Duration {
+	if b.failing && now.Sub(b.resumed) >= b.reset {
+		b.failing = false
+	}
+	if !b.failing {
+		b.failing, b.current, b.runStart = true, b.config, b.clusterStart(f.began)
+	}
+	if !f.progress {
+		b.lastHard = now
+	}
+	pause := b.step()
+	if f.progress {
+		pause = min(pause, maxProgressPause)
+	}
+	pause = max(pause, min(f.retryAfter, maxRetryAfter), b.stretch(now, f.requests))
+	b.resumed = now.Add(pause)
+	return pause
+}
+
+// step returns the next pause of the sequence, jittered. The jitter is ours, and
+// not wait.Backoff's, so that a seed can fix it.
+func (b *backoff) step() time.Duration {
+	jitter := b.current.Jitter
+	b.current.Jitter = 0
+	pause := b.current.Step()
+	b.current.Jitter = jitter
+	return pause + time.Duration(b.random()*max(jitter, 0)*float64(pause))
+}
+
+// stretch returns how long n further requests must wait so that the limit of the
+// run holds; 0 while nothing fails.
+func (b *backoff) stretch(now time.Time, n int) time.Duration {
+	if !b.failing || !b.limited {
+		return 0
+	}
+	allowed := limitProgress
+	if !b.lastHard.IsZero() && now.Sub(b.lastHard) < b.reset {
+		allowed = limitFailing
+	}
+	firstMinuteEnd := b.runStart.Add(limitMinute)
+	if now.Before(firstMinuteEnd) {
+		if b.countSince(b.runStart)+n <= allowed.firstMinute {
+			return 0
+		}
+		return firstMinuteEnd.Sub(now)
+	}
+	// The oldest of the requests that must have left the window of a minute
+	// before n more fit in. Requests of the first minute are none of its own.
+	inWindow := b.requests[len(b.requests)-b.countSince(firstMinuteEnd):]
+	tooMany := len(inWindow) + n - allowed.laterMinute
+	if tooMany <= 0 {
+		return 0
+	}
+	tooMany = min(tooMany, len(inWindow))
+	return max(0, inWindow[tooMany-1].at.Add(limitMinute).Sub(now))
+}
+
+// countSince counts the noted requests at or after t.
+func (b *backoff) countSince(t time.Time) int {
+	n := 0
+	for i := len(b.requests) - 1; i >= 0 && !b.requests[i].at.Before(t); i-- {
+		n++
+	}
+	return n
+}
+
+// clusterStart finds the request with which a run of failures began: going back
+// from the one that failed, each that came less than 10 s before its successor,
+// and the list before a watch, however long that took.
+func (b *backoff) clusterStart(began time.Time) time.Time {
+	start := began
+	for i := len(b.requests) - 1; i >= 0; i-- {
+		r := b.requests[i]
+		if !r.at.Before(start) {
+			continue
+		}
+		listBefore := r.list && i+1 < len(b.requests) && !b.requests[i+1].list
+		if start.Sub(r.at) >= shortWatch && !listBefore {
+			break
+		}
+		start = r.at
+	}
+	return start
+}

@@ -1,0 +1,223 @@
+package cache
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// rate drives a backoff through rounds that fail at once, for as long as it
+// takes, and counts the requests in the first minute and in the fullest window
+// of a minute after it. next says which requests the following round makes and
+// how it fails.
+func rate(random float64, rounds int, next func(round int) (requests []bool, f failure)) (first, later int) {
+	b := newBackoff(nil, 0, func() float64 { return random })
+	start := time.Unix(1_000_000, 0)
+	now := start
+	var times []time.Time
+	for round := range rounds {
+		requests, f := next(round)
+		for _, list := range requests {
+			now = now.Add(b.stretch(now, 1))
+			b.note(request{at: now, list: list})
+			times = append(times, now)
+		}
+		f.began = now
+		now = now.Add(b.pause(now, f))
+	}
+	minute := start.Add(time.Minute)
+	for i, t := range times {
+		if t.Before(minute) {
+			first++
+			continue
+		}
+		window := 0
+		for _, u := range times[i:] {
+			if u.Sub(t) < time.Minute {
+				window++
+			}
+		}
+		later = max(later, window)
+	}
+	return first, later
+}
+
+var (
+	watchOnly    = []bool{false}
+	listOnly     = []bool{true}
+	listAndWatch = []bool{true, false}
+)
+
+// G13: the limits hold in arithmetic, for every mixture of what a round asks and
+// at both ends of the jitter. Fails if stretch returns 0, if a pause ignores it,
+// or if a list and its watch count as one.
+func TestG13BackoffKeepsTheLimitsWhateverFails(t *testing.T) {
+	scripts := map[string]struct {
+		next         func(round int) ([]bool, failure)
+		first, later int
+	}{
+		"lists fail": {func(int) ([]bool, failure) { return listOnly, failure{requests: 2} }, 10, 3},
+		"watches fail": {func(round int) ([]bool, failure) {
+			if round == 0 {
+				return listAndWatch, failure{requests: 1}
+			}
+			return watchOnly, failure{requests: 1}
+		}, 10, 3},
+		"every list is good and its watch fails": {func(int) ([]bool, failure) { return listAndWatch, failure{requests: 2} }, 10, 3},
+		"three requests a round":                 {func(int) ([]bool, failure) { return []bool{true, true, false}, failure{requests: 2} }, 10, 3},
+		"lists and watches alternate": {func(round int) ([]bool, failure) {
+			if round%2 == 0 {
+				return listAndWatch, failure{requests: 1}
+			}
+			return watchOnly, failure{requests: 2}
+		}, 10, 3},
+		"watches close after progress": {func(round int) ([]bool, failure) {
+			if round == 0 {
+				return listAndWatch, failure{requests: 1, progress: true}
+			}
+			return watchOnly, failure{requests: 1, progress: true}
+		}, 16, 11},
+		"progress and failure alternate": {func(round int) ([]bool, failure) {
+			return watchOnly, failure{requests: 1, progress: round%2 == 0}
+		}, 10, 3},
+	}
+	for name, script := range scripts {
+		for _, random := range []float64{0, 0.5, 0.999} {
+			first, later := rate(random, 200, script.next)
+			assert.LessOrEqual(t, first, script.first, "%s, jitter %v: first minute", name, random)
+			assert.LessOrEqual(t, later, script.later, "%s, jitter %v: later minute", name, random)
+			assert.GreaterOrEqual(t, later, 1, "%s, jitter %v: never gives up", name, random)
+		}
+	}
+}
+
+// G1: no pause of the default backoff is longer than a minute, so a source that
+// heals is asked again within one. Fails if stretch waits for an empty window.
+func TestG1NoPauseIsLongerThanAMinute(t *testing.T) {
+	for _, requests := range []int{1, 2} {
+		b := newBackoff(nil, 0, func() float64 { return 0.999 })
+		now := time.Unix(0, 0)
+		for range 100 {
+			for range requests {
+				b.note(request{at: now, list: requests == 2})
+			}
+			pause := b.pause(now, failure{began: now, requests: requests})
+			require.LessOrEqual(t, pause, time.Minute)
+			now = now.Add(pause)
+		}
+	}
+}
+
+func TestBackoffDoublesToItsCapAndJitters(t *testing.T) {
+	for random, want := range map[float64][]time.Duration{
+		0:   {800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second},
+		0.5: {1200 * time.Millisecond, 2400 * time.Millisecond, 4800 * time.Millisecond, 9600 * time.Millisecond, 19200 * time.Millisecond, 38400 * time.Millisecond, 45 * time.Second, 45 * time.Second},
+	} {
+		b := newBackoff(nil, 0, func() float64 { return random })
+		b.limited = false
+		now := time.Unix(0, 0)
+		for _, expected := range want {
+			pause := b.pause(now, failure{began: now, requests: 1})
+			assert.Equal(t, expected, pause)
+			now = now.Add(pause)
+		}
+	}
+}
+
+func TestBackoffStartsOverOnlyAfterTwoQuietMinutes(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	fail := func() time.Duration {
+		pause := b.pause(now, failure{began: now, requests: 1})
+		now = now.Add(pause)
+		return pause
+	}
+	assert.Equal(t, 800*time.Millisecond, fail())
+	now = now.Add(2*time.Minute - time.Nanosecond)
+	assert.Equal(t, 1600*time.Millisecond, fail(), "not yet quiet for two minutes")
+	now = now.Add(2 * time.Minute)
+	assert.Equal(t, 800*time.Millisecond, fail(), "quiet for two minutes")
+}
+
+func TestALongPauseIsNotTakenForHealth(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	pause := b.pause(now, failure{began: now, requests: 1, retryAfter: 4 * time.Minute})
+	assert.Equal(t, 4*time.Minute, pause)
+	now = now.Add(pause)
+	assert.Equal(t, 1600*time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
+}
+
+func TestRetryAfterIsHonouredUpToFiveMinutes(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	assert.Equal(t, 20*time.Second, b.pause(now, failure{began: now, requests: 1, retryAfter: 20 * time.Second}))
+	assert.Equal(t, 5*time.Minute, b.pause(now, failure{began: now, requests: 1, retryAfter: time.Hour}))
+}
+
+func TestAConfiguredBackoffIsTakenAsGivenAndNotLimited(t *testing.T) {
+	b := newBackoff(&wait.Backoff{Duration: time.Millisecond, Factor: 1, Steps: 1}, time.Second, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	for range 1000 {
+		b.note(request{at: now})
+		require.Equal(t, time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
+		now = now.Add(time.Millisecond)
+	}
+}
+
+func TestTheListBeforeAFailedWatchBelongsToTheRunOfFailures(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	start := time.Unix(0, 0)
+	b.note(request{at: start, list: true})
+	watch := start.Add(40 * time.Second) // the list took so long
+	b.note(request{at: watch})
+	assert.Equal(t, start, b.clusterStart(watch))
+
+	lived := watch.Add(5 * time.Minute)
+	assert.Equal(t, lived, b.clusterStart(lived), "a watch that has lived is no part of it")
+}
+
+// FuzzBackoff drives a backoff with arbitrary failures: pauses are never
+// negative, never above the longest one promised, and the limits hold.
+func FuzzBackoff(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7}, byte(0))
+	f.Add([]byte{255, 128, 64, 32, 16, 8, 4, 2, 1}, byte(255))
+	f.Fuzz(func(t *testing.T, script []byte, jitter byte) {
+		b := newBackoff(nil, 0, func() float64 { return float64(jitter) / 256 })
+		now := time.Unix(1_000_000, 0)
+		start := now
+		var times []time.Time
+		for _, op := range script {
+			requests := 1 + int(op&1)
+			now = now.Add(b.stretch(now, requests))
+			for range requests {
+				b.note(request{at: now, list: requests == 2})
+				times = append(times, now)
+			}
+			fail := failure{began: now, requests: 1 + int(op>>1&1), progress: op&4 != 0}
+			if op&8 != 0 {
+				fail.retryAfter = time.Duration(op) * time.Second
+			}
+			pause := b.pause(now, fail)
+			if pause < 0 || pause > maxRetryAfter {
+				t.Fatalf("pause %s", pause)
+			}
+			if fail.retryAfter > pause {
+				t.Fatalf("pause %s is shorter than Retry-After %s", pause, fail.retryAfter)
+			}
+			now = now.Add(pause)
+		}
+		first := 0
+		for _, at := range times {
+			if at.Sub(start) < time.Minute {
+				first++
+			}
+		}
+		if first > limitProgress.firstMinute {
+			t.Fatalf("%d requests in the first minute", first)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// ShouldResyncFunc says whether a resync that is due is to happen.
+type ShouldResyncFunc func() bool
+
+// Config says what a controller is made of. There are two kinds.
+//
+// With a Store, the controller applies what the source sends to that store, each
+// batch as one write, and then tells Handler. Nothing else is needed but a
+// ListerWatcher.
+//
+// With a Process, the controller hands what comes out of Queue to it, and does no
+// more: client-go's way, where Process applies the deltas itself.
+type Config struct {
+	// Queue stands between reflector and consumer. With a Store it may be nil,
+	// or a DeltaFIFO whose KnownObjects is that store.
+	Queue
+
+	// ListerWatcher is the source.
+	ListerWatcher
+
+	// Process handles what Queue.Pop takes out: Deltas, for a DeltaFIFO. Its
+	// errors are reported; what it failed on is not handed out again.
+	Process ProcessFunc
+
+	// ProcessBatch, if set and the queue has PopBatch, is used in place of
+	// Process. It may get a Bookmark as the last delta of a batch.
+	ProcessBatch ProcessBatchFunc
+
+	// ObjectType is an example of the objects that are expected; nil takes all.
+	ObjectType runtime.Object
+
+	// ObjectDescription is ReflectorOptions.TypeDescription.
+	ObjectDescription string
+
+	// FullResyncPeriod is ReflectorOptions.ResyncPeriod.
+	FullResyncPeriod time.Duration
+
+	// MinWatchTimeout is ReflectorOptions.MinWatchTimeout.
+	MinWatchTimeout time.Duration
+
+	// ShouldResync is ReflectorOptions.ShouldResync.
+	ShouldResync ShouldResyncFunc
+
+	// WatchErrorHandler hears of every failure. It goes before
+	// WatchErrorHandlerWithContext, as in client-go, and that before
+	// ReflectorOptions.ErrorHandler: they are names for the same thing.
+	WatchErrorHandler            WatchErrorHandler
+	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
+
+	// WatchListPageSize is ReflectorOptions.PageSize.
+	WatchListPageSize int64
+
+	// Store is kept equal to the source.
+	Store Store
+
+	// Handler is told what changed in Store, after it changed, in the order in
+	// which the source sent it. It is called on the controller's goroutine: the
+	// store is not written to while it runs. A panic of Handler goes through
+	// apimachinery's panic handlers; where the process survives it is reported.
+	Handler ResourceEventHandler
+
+	// MergeRecreated tells Handler of an object that was deleted and created
+	// again under the same name with one OnUpdate, as client-go does, where
+	// the two events became one. Without it, an object with another UID is
+	// told as OnDelete, with a tombstone of the old, and OnAdd.
+	MergeRecreated bool
+
+	// Transform is run on each object before it is stored. It is for a
+	// controller that makes its own queue; to one that is given, DeltaFIFO's
+	// Transformer applies.
+	Transform TransformFunc
+
+	// ReflectorOptions are for the reflector. Of the fields that are here as
+	// well, the one that is set counts, and the one here if both are.
+	ReflectorOptions ReflectorOptions
+}
+
+// Controller runs a reflector, a queue and a consumer. What New returns is also a
+// StatusReporter.
+type Controller interface {
+	// RunWithContext keeps the consumer's state equal to the source until ctx
+	// ends; then it waits for the calls that are under way into the source and
+	// the consumer, and returns. What was still queued is dropped. A panic of
+	// the source or the consumer comes out of it.
+	//
+	// A controller runs once: a second call returns at once and reports
+	// ErrAlreadyRan to the error handler.
+	RunWithContext(ctx context.Context)
+
+	// Run is RunWithContext with a stop channel.
+	Run(stopCh <-chan struct{})
+
+	// HasSynced is true once the whole first list has been applied.
+	HasSynced() bool
+
+	// HasSyncedChecker is HasSynced as something that can be waited for.
+	HasSyncedChecker() DoneChecker
+
+	// LastSyncResourceVersion is the version that has been applied: the store's
+	// own, or up to which Process has been called.
+	LastSyncResourceVersion() string
+}
+
+// controller implements Controller.
+type controller struct {
+	reflector *Reflector
+	queue     Queue
+	consumer  consumer
+
+	mu  sync.Mutex
+	ran bool
+}
+
+// consumer is what takes things out of the queue.
+type consumer interface {
+	// consume runs until the queue is closed or ctx has ended.
+	consume(ctx context.Context)
+	// appliedVersion is up to where it has come.
+	appliedVersion() string
+	// quarantined are the objects that it has held back.
+	quarantined() []Quarantined
+}
+
+// New makes a controller. It starts nothing. It panics if the Config has no
+// source, neither Store nor a queue with a Process, or both, or something
+// negative: these are mistakes in the program.
+func New(c *Config) Controller {
+	config := *c
+	config.validate()
+	if config.Queue == nil {
+		config.Queue = config.newQueue()
+	}
+	ctlr := &controller{queue: config.Queue}
+	ctlr.reflector = NewReflectorWithOptions(config.ListerWatcher, exampleOf(config.ObjectType), config.Queue, config.reflectorOptions())
+	if config.Store != nil {
+		ctlr.consumer = newStoreConsumer(ctlr.reflector, config)
+	} else {
+		ctlr.consumer = newProcessConsumer(ctlr.reflector, config)
+	}
+	return ctlr
+}
+
+func (c *Config) validate() {
+	mustHave(c.ListerWatcher != nil, "Config.ListerWatcher is nil")
+	if c.Store == nil {
+		mustHave(c.Queue != nil, "Config has neither a Store nor a Queue")
+		_, batches := c.Queue.(QueueWithBatch)
+		mustHave(c.Process != nil || c.ProcessBatch != nil && batches, "Config has neither a Store nor a Process for its Queue")
+		mustHave(c.Handler == nil, "Config.Handler needs a Config.Store")
+		return
+	}
+	mustHave(c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Process")
+	if c.Queue != nil {
+		_, ours := c.Queue.(*DeltaFIFO)
+		mustHave(ours, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
+		mustHave(c.Transform == nil, "Config.Transform needs a Config without a Queue; set DeltaFIFOOptions.Transformer")
+	}
+}
+
+// newQueue makes the queue of a controller that has a store. A store that
+// transforms is spared it: the queue does it once for both.
+func (c *Config) newQueue() *DeltaFIFO {
+	transform := c.Transform
+	if transforming, ok := c.Store.(TransformingStore); ok && transform == nil {
+		transform = transforming.Transformer()
+	}
+	options := DeltaFIFOOptions{
+		KnownObjects:          c.Store,
+		EmitDeltaTypeReplaced: true,
+		Transformer:           transform,
+		Logger:                c.ReflectorOptions.Logger,
+	}
+	if keyed, ok := c.Store.(interface{ keyFunction() KeyFunc }); ok {
+		options.KeyFunction = keyed.keyFunction()
+	}
+	return NewDeltaFIFOWithOptions(options)
+}
+
+// keyFunction is the store's, on which a queue in front of it must agree.
+func (c *cache) keyFunction() KeyFunc { return c.keyFunc }
+
+func (c *Config) reflectorOptions() ReflectorOptions {
+	options := c.ReflectorOptions
+	setIf(&options.TypeDescription, c.ObjectDescription)
+	setIf(&options.ResyncPeriod, c.FullResyncPeriod)
+	setIf(&options.MinWatchTimeout, c.MinWatchTimeout)
+	setIf(&options.PageSize, c.WatchListPageSize)
+	if c.ShouldResync != nil {
+		options.ShouldResync = c.ShouldResync
+	}
+	switch {
+	case c.WatchErrorHandler != nil:
+		options.ErrorHandler = func(_ context.Context, r *Reflector, err error) { c.WatchErrorHandler(r, err) }
+	case c.WatchErrorHandlerWithContext != nil:
+		options.ErrorHandler = c.WatchErrorHandlerWithContext
+	}
+	return options
+}
+
+func setIf[T comparable](field *T, value T) {
+	var zero T
+	if value != zero {
+		*field = value
+	}
+}
+
+// exampleOf keeps a nil interface nil on its way into any.
+func exampleOf(obj runtime.Object) any {
+	if obj == nil {
+		return nil
+	}
+	return obj
+}
+
+func (c *controller) Run(stopCh <-chan struct{}) {
+	c.RunWithContext(wait.ContextForChannel(stopCh))
+}
+
+func (c *controller) RunWithContext(ctx context.Context) {
+	c.mu.Lock()
+	ran := c.ran
+	c.ran = true
+	c.mu.Unlock()
+	if ran {
+		c.reflector.tell(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
+		return
+	}
+	// Each of the two ends the other: a panic on one side must not leave the
+	// other behind. The queue is closed last, when nothing comes in any more.
+	ctx, cancel := context.WithCancel(ctx)
+	var g group
+	g.start(cancel, func() { c.consumer.consume(ctx) })
+	defer g.wait()
+	defer c.queue.Close()
+	defer cancel()
+	c.reflector.RunWithContext(ctx)
+}
+
+func (c *controller) HasSynced() bool { return c.queue.HasSynced() }
+
+func (c *controller) HasSyncedChecker() DoneChecker { return c.queue.HasSyncedChecker() }
+
+func (c *controller) LastSyncResourceVersion() string { return c.consumer.appliedVersion() }
+
+// Status implements StatusReporter: the reflector's, with what the consumer knows
+// better.
+func (c *controller) Status() Status {
+	status := c.reflector.Status()
+	status.AppliedVersion = c.consumer.appliedVersion()
+	status.Synced = c.queue.HasSynced()
+	status.Quarantined = mergeQuarantined(status.Quarantined, c.consumer.quarantined())
+	return status
+}

@@ -1,0 +1,342 @@
+package cache
+
+import (
+	"errors"
+	"sync"
+
+	"k8s.io/klog/v2"
+)
+
+// DeltaFIFOOptions configures a DeltaFIFO. The zero value is useful.
+type DeltaFIFOOptions struct {
+	// Logger is used instead of klog's own. The queue's name is added to it.
+	Logger *klog.Logger
+
+	// Name appears in logs, and is what Name returns. Default: "DeltaFIFO".
+	Name string
+
+	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc.
+	KeyFunction KeyFunc
+
+	// KnownObjects is what the consumer holds, usually the store that it fills.
+	// A Delete of what is neither known nor in the queue is ignored; a list
+	// deletes what is known and not listed; a Resync repeats what is known.
+	// Without it, only what is in the queue counts.
+	//
+	// It is read under the queue's lock: it must answer from memory and must not
+	// call the queue. What it may implement besides: ReceivedGetter, so that a
+	// relist leaves unchanged objects alone; ResourceVersionUpdater, to be told
+	// of the version each time everything up to a newer one has been processed.
+	KnownObjects KeyListerGetter
+
+	// EmitDeltaTypeReplaced makes listed objects come out as Replaced; without
+	// it they are Sync, as of old, and so cannot be told from a resync.
+	EmitDeltaTypeReplaced bool
+
+	// Transformer, if not nil, is called for each object on its way in, before
+	// anybody else sees it. It is not called for tombstones, a resync, or what
+	// a relist shows to be unchanged.
+	Transformer TransformFunc
+}
+
+// DeltaFIFO is a queue of changes between one producer, a Reflector, and a
+// consumer. It keeps everything that happened to an object since the consumer
+// last took something of that object, except that of deletions in a row one
+// stays.
+//
+// There are two ways out. Pop takes all changes of the key that has waited
+// longest. PopBatch takes what is pending in the order in which it came, with the
+// resource versions between; Pop lets the versions pass. A consumer may change
+// between the two: a version that comes alone goes by the call that waits, or was
+// made last, and is kept for the first call if there was none yet.
+//
+// What is handed out and not yet processed still counts as in the queue: a list
+// that lacks it deletes it, and a Delete of it is not ignored.
+//
+// All methods may be called concurrently, but objects of one key must come from
+// one goroutine at a time, or nobody could say which is newer. Only Pop and
+// PopBatch wait. One call of theirs hands out at a time; the others wait for it.
+// No function of the user's runs under the queue's lock, so that one that is slow
+// does not hold back the producer; KnownObjects is the exception.
+//
+// Behaviour is that of client-go's DeltaFIFO unless said otherwise. Objects that
+// cannot be taken are the main difference: the error names them, their previous
+// state stays, and all others are taken.
+type DeltaFIFO struct {
+	name        string
+	logger      klog.Logger
+	keyFunc     KeyFunc
+	known       KeyListerGetter
+	transformer TransformFunc
+	listedType  DeltaType
+	synced      chan struct{}
+	moved       *sync.Cond
+
+	mu  sync.Mutex
+	log deltaLog
+	// held are the objects that could not be taken.
+	held quarantine
+
+	// populated is true once something has come that is not of a first list, or
+	// a first list has ended. listing is true once a part of one has come.
+	populated bool
+	listing   bool
+	isSynced  bool
+	closed    bool
+
+	// turn is true while something is handed out, until everybody who is to
+	// know of it has been told. inFlight has the newest change of each key that
+	// is handed out.
+	turn     bool
+	inFlight map[string]change
+	// consumption is what becomes of versions that are told alone.
+	consumption consumption
+	// told is the last version that KnownObjects knows of.
+	told string
+
+	// limited makes parts wait for the consumer, and room, if not nil, is closed
+	// when there may be a place for one.
+	limited bool
+	room    chan struct{}
+}
+
+var (
+	_ QueueWithBatch         = (*DeltaFIFO)(nil)
+	_ TransformingStore      = (*DeltaFIFO)(nil)
+	_ DoneChecker            = (*DeltaFIFO)(nil)
+	_ Replacer               = (*DeltaFIFO)(nil)
+	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
+	_ eventTaker             = (*DeltaFIFO)(nil)
+	_ quarantiner            = (*DeltaFIFO)(nil)
+)
+
+// NewDeltaFIFO makes a queue.
+//
+// Deprecated: use NewDeltaFIFOWithOptions, with EmitDeltaTypeReplaced.
+func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
+	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: keyFunc, KnownObjects: knownObjects})
+}
+
+// NewDeltaFIFOWithOptions makes an empty queue. It starts nothing.
+func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
+	f := &DeltaFIFO{
+		name:        "DeltaFIFO",
+		logger:      klog.Background(),
+		keyFunc:     MetaNamespaceKeyFunc,
+		known:       opts.KnownObjects,
+		transformer: opts.Transformer,
+		listedType:  Sync,
+		synced:      make(chan struct{}),
+	}
+	setIf(&f.name, opts.Name)
+	if opts.KeyFunction != nil {
+		f.keyFunc = opts.KeyFunction
+	}
+	if opts.EmitDeltaTypeReplaced {
+		f.listedType = Replaced
+	}
+	if opts.Logger != nil {
+		f.logger = *opts.Logger
+	}
+	f.logger = klog.LoggerWithName(f.logger, f.name)
+	f.moved = sync.NewCond(&f.mu)
+	return f
+}
+
+// KeyOf returns the key of an object, of a tombstone, or of Deltas as Pop returns
+// them, for which it is that of the newest. Deltas that are empty have none: a
+// KeyError with ErrZeroLengthDeltasObject.
+func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
+	key, err := f.keyOf(obj)
+	if deltas, ok := obj.(Deltas); ok && len(deltas) == 0 {
+		return "", KeyError{obj, err}
+	}
+	return key, err
+}
+
+func (f *DeltaFIFO) keyOf(obj any) (string, error) {
+	if deltas, ok := obj.(Deltas); ok {
+		newest := deltas.Newest()
+		if newest == nil {
+			return "", ErrZeroLengthDeltasObject
+		}
+		obj = newest.Object
+	}
+	tombstone, ok := obj.(DeletedFinalStateUnknown)
+	if !ok {
+		return keyOf(f.keyFunc, obj)
+	}
+	if tombstone.Key == "" {
+		return "", ErrEmptyKey
+	}
+	return tombstone.Key, nil
+}
+
+// Name returns the queue's name.
+func (f *DeltaFIFO) Name() string { return f.name }
+
+// Transformer returns the function that the options named, or nil.
+func (f *DeltaFIFO) Transformer() TransformFunc { return f.transformer }
+
+// Add takes an object that the source says is new. The error is a KeyError if it
+// has no key, an *ObjectError if it could not be transformed; then the object's
+// previous state stays.
+func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
+
+// Update takes a newer state of an object, with the errors of Add.
+func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
+
+// Delete takes the final state of an object that is gone, or a tombstone. It is
+// ignored if the object is neither queued nor known. With an error other than a
+// KeyError the deletion was taken all the same, as a tombstone: the final state
+// could not be transformed.
+func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
+
+func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
+	key, err := f.keyOf(obj)
+	if err != nil {
+		return KeyError{obj, err}
+	}
+	return f.take(key, receivedOf(finalStateOf(obj)), event{kind: kind, obj: obj})
+}
+
+// takeEvent takes an object together with the version that holds from then on.
+// See eventTaker.
+func (f *DeltaFIFO) takeEvent(e event) error {
+	key, err := f.keyOf(e.obj)
+	if err != nil {
+		f.UpdateResourceVersion(e.version)
+		return rejection(e.obj, err)
+	}
+	// Whether the event goes back in time is looked at first, without holding
+	// the lock until it is taken: one goroutine feeds a queue its events.
+	received := receivedOf(finalStateOf(e.obj))
+	if have := f.newestReceived(key); received.olderThan(have.Received) {
+		return &RegressionError{What: "event", Key: key, Have: have.ResourceVersion, Got: received.ResourceVersion}
+	}
+	return f.take(key, received, e)
+}
+
+// UpdateResourceVersion says that resourceVersion holds once everything that was
+// put in before has been processed. With a consumer that takes batches it comes
+// out as a Bookmark, after that.
+func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
+	f.mu.Lock()
+	defer f.unlock()
+	f.log.tell(resourceVersion, !f.populated)
+}
+
+// arriving is an event on its way in, with what user code has made of it.
+type arriving struct {
+	change
+	// unwanted is true if a transform returned nil.
+	unwanted bool
+	// failure is set if it could not be transformed.
+	failure *ObjectError
+}
+
+func (f *DeltaFIFO) take(key string, received Received, e event) error {
+	a := arriving{change: change{Delta: Delta{e.kind, e.obj}, key: key, received: received}}
+	if e.kind != Deleted || f.mayDelete(key) {
+		f.transform(&a)
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	// A first list that has begun ends when it is committed, whatever else
+	// comes in between.
+	f.populated = f.populated || !f.listing
+	f.takeLocked(a)
+	f.log.tell(e.version, !f.populated)
+	if a.failure == nil {
+		return nil
+	}
+	return a.failure
+}
+
+// finalStateOf is an object, or the one that a tombstone holds.
+func finalStateOf(obj any) any {
+	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+		return tombstone.Obj
+	}
+	return obj
+}
+
+// transform lets the transform make of an object what is to be kept.
+func (f *DeltaFIFO) transform(a *arriving) {
+	out, keep, err := transformedUnder(a.key, f.keyFunc, f.transformer, a.Object)
+	if err != nil {
+		a.failure = &ObjectError{Key: a.key, ResourceVersion: a.received.ResourceVersion, Stage: StageTransform, Err: err}
+	}
+	a.Object, a.unwanted = out, !keep && err == nil
+}
+
+// takeLocked queues what arrives, holds it back, or ignores it. The caller holds
+// mu.
+func (f *DeltaFIFO) takeLocked(a arriving) {
+	if a.failure != nil && a.Type != Deleted {
+		f.held.add(a.failure)
+		return
+	}
+	f.held.release(a.key)
+	if a.unwanted {
+		a.Type = Deleted
+	}
+	if a.Type == Deleted {
+		if !f.mayDeleteLocked(a.key) {
+			return
+		}
+		if a.Object == nil {
+			a.Object = DeletedFinalStateUnknown{Key: a.key, Obj: f.standingLocked(a.key).obj}
+		}
+	}
+	f.log.add(a.change, !f.populated)
+}
+
+// Resync queues, as Sync, every known object that is neither queued nor handed
+// out. They are not transformed: they were when they came. An object that
+// KnownObjects lists and cannot return is logged and left out; the error is
+// always nil.
+func (f *DeltaFIFO) Resync() error {
+	if f.known == nil {
+		return nil
+	}
+	for key, err := range f.resync() {
+		f.logger.Error(err, "A known object could not be read, it is not resynced", "key", key)
+	}
+	return nil
+}
+
+// resync returns the keys that could not be read, and why: a logger is not to be
+// called under the lock.
+func (f *DeltaFIFO) resync() map[string]error {
+	f.mu.Lock()
+	defer f.unlock()
+	unread := map[string]error{}
+	for _, key := range f.known.ListKeys() {
+		if _, busy := f.newestLocked(key); busy {
+			continue
+		}
+		obj, exists, err := f.known.GetByKey(key)
+		if err == nil && !exists {
+			err = errListedUnknown
+		}
+		if err != nil {
+			unread[key] = err
+			continue
+		}
+		received := f.newestReceivedLocked(key).Received
+		f.log.add(change{Delta: Delta{Sync, obj}, key: key, received: received}, !f.populated)
+	}
+	return unread
+}
+
+// errListedUnknown is logged where KnownObjects lists a key and then has nothing
+// under it, as happens if someone else changes it meanwhile.
+var errListedUnknown = errors.New("KnownObjects lists the key and has nothing under it")
+
+// quarantined returns what is held back. See quarantiner.
+func (f *DeltaFIFO) quarantined() []Quarantined {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held.list()
+}

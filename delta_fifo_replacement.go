@@ -1,0 +1,341 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// queueReplacement is a list on its way into a queue.
+type queueReplacement struct {
+	queue     *DeltaFIFO
+	namespace string
+	// visible is true for a first list, whose parts are queued as they come.
+	visible bool
+	over    bool
+
+	// changes are those that are not queued yet; one without a key was taken
+	// back. fresh is the place of the newest one of a key.
+	changes []change
+	fresh   map[string]int
+	// listed are the keys that stay: taken, unchanged, or present at the source
+	// in a state that could not be taken.
+	listed sets.Set[string]
+	// withheld are those of the listed keys whose newest state could not be
+	// taken, here or before it came here.
+	withheld sets.Set[string]
+}
+
+// BeginReplace starts a replacement. See Replacer.
+//
+// The first one is queued part by part, and all of it is of the initial list. A
+// later one is queued at Commit, in one piece with the version.
+func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newReplacement(options.Namespace, !f.populated)
+}
+
+func (f *DeltaFIFO) newReplacement(namespace string, visible bool) *queueReplacement {
+	return &queueReplacement{
+		queue: f, namespace: namespace, visible: visible,
+		fresh: map[string]int{}, listed: sets.Set[string]{}, withheld: sets.Set[string]{},
+	}
+}
+
+// Replace makes list the whole content: each object of it comes out as Replaced,
+// or Sync if the options do not ask for that, unless it is unchanged; whatever
+// else is queued, handed out or known is deleted, as a tombstone.
+//
+// The error joins those of the objects that could not be taken: a KeyError or an
+// *ObjectError each. They keep their previous state, all others were taken.
+func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
+	r := f.newReplacement("", false)
+	var failures []error
+	for _, refused := range r.takeItems(list) {
+		failures = append(failures, refused.failure())
+	}
+	r.publish(resourceVersion)
+	return errors.Join(failures...)
+}
+
+// Part takes some of the listed objects. It waits only for a controller of this
+// package.
+func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
+	if r.over {
+		return nil, errReplacementOver
+	}
+	if err := r.await(ctx); err != nil {
+		return nil, err
+	}
+	refused := r.takeItems(part.Items)
+	for _, obj := range part.Keep {
+		if key, err := r.queue.keyOf(obj); err == nil {
+			r.withhold(key)
+		}
+	}
+	gone, unreadable := r.takeGone(part.Gone)
+	var rejected []*ObjectError
+	for _, refused := range slices.Concat(refused, unreadable) {
+		rejected = append(rejected, refused.err)
+	}
+	if r.visible {
+		rejected = append(rejected, r.show(gone)...)
+	}
+	return rejected, nil
+}
+
+func (r *queueReplacement) await(ctx context.Context) error {
+	if r.visible {
+		return r.queue.awaitRoom(ctx)
+	}
+	return ctx.Err()
+}
+
+// takeItems prepares the items and returns those that cannot be taken.
+func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
+	f := r.queue
+	taken := make([]arriving, 0, len(items))
+	for _, obj := range items {
+		key, err := f.keyOf(obj)
+		if err != nil {
+			refused = append(refused, refusal{obj, rejection(obj, err)})
+			continue
+		}
+		taken = append(taken, arriving{change: change{
+			Delta: Delta{f.listedType, obj}, key: key, received: receivedOf(finalStateOf(obj)),
+		}})
+	}
+	since := f.newestReceivedOf(taken)
+	var failures []*ObjectError
+	for i, a := range taken {
+		before := since[i]
+		if at, twice := r.fresh[a.key]; twice {
+			before = lastReceived{Received: r.changes[at].received}
+		}
+		if !before.deleted && a.received.unchanged(before.Received) {
+			r.list(a.key)
+			continue
+		}
+		f.transform(&a)
+		switch {
+		case a.failure != nil:
+			r.withhold(a.key)
+			refused = append(refused, refusal{items[i], a.failure})
+			failures = append(failures, a.failure)
+		case a.unwanted:
+			r.unlist(a.key)
+		default:
+			r.list(a.key)
+			r.fresh[a.key] = len(r.changes)
+			r.changes = append(r.changes, a.change)
+		}
+	}
+	f.hold(failures)
+	return refused
+}
+
+// newestReceivedOf returns what was last received of each.
+func (f *DeltaFIFO) newestReceivedOf(arriving []arriving) []lastReceived {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	since := make([]lastReceived, len(arriving))
+	for i, a := range arriving {
+		since[i] = f.newestReceivedLocked(a.key)
+	}
+	return since
+}
+
+func (f *DeltaFIFO) hold(failures []*ObjectError) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, failure := range failures {
+		f.held.add(failure)
+	}
+}
+
+// list notes that a key is listed and its newest state taken.
+func (r *queueReplacement) list(key string) {
+	r.listed.Insert(key)
+	r.withheld.Delete(key)
+}
+
+// withhold notes that a key is listed and its newest state not taken. An earlier
+// state that this list brought stays: it is newer than the one before the list.
+func (r *queueReplacement) withhold(key string) {
+	r.listed.Insert(key)
+	r.withheld.Insert(key)
+}
+
+// unlist forgets that a key was listed, and what is not queued of it.
+func (r *queueReplacement) unlist(key string) {
+	r.listed.Delete(key)
+	r.withheld.Delete(key)
+	if _, fresh := r.fresh[key]; !fresh {
+		return
+	}
+	delete(r.fresh, key)
+	for i := range r.changes {
+		if r.changes[i].key == key {
+			r.changes[i] = change{}
+		}
+	}
+}
+
+// takeGone takes objects back. What is returned is only for a first list, where
+// they may have been queued already.
+func (r *queueReplacement) takeGone(gone []any) (deletions []arriving, unreadable []refusal) {
+	f := r.queue
+	for _, obj := range gone {
+		key, err := f.keyOf(obj)
+		if err != nil {
+			unreadable = append(unreadable, refusal{obj, rejection(obj, err)})
+			continue
+		}
+		r.unlist(key)
+		if !r.visible {
+			continue
+		}
+		a := arriving{change: change{Delta: Delta{Deleted, obj}, key: key, received: receivedOf(finalStateOf(obj))}}
+		if f.mayDelete(key) {
+			f.transform(&a)
+		}
+		deletions = append(deletions, a)
+	}
+	return deletions, unreadable
+}
+
+// show queues what there is, deletions last, as one part. It returns the errors
+// of final states that could not be transformed.
+func (r *queueReplacement) show(deletions []arriving) (failures []*ObjectError) {
+	f := r.queue
+	f.mu.Lock()
+	defer f.unlock()
+	f.listing = true
+	before := f.log.end()
+	r.queueLocked()
+	for _, a := range deletions {
+		f.takeLocked(a)
+		if a.failure != nil {
+			failures = append(failures, a.failure)
+		}
+	}
+	if f.log.end() > before {
+		f.log.endPart()
+	}
+	return failures
+}
+
+// queueLocked queues what has been prepared. The caller holds the queue's mu.
+func (r *queueReplacement) queueLocked() {
+	f := r.queue
+	for _, c := range r.changes {
+		if c.key == "" {
+			continue
+		}
+		if !r.withheld.Has(c.key) {
+			f.held.release(c.key)
+		}
+		f.log.add(c, !f.populated)
+	}
+	r.changes = nil
+	clear(r.fresh)
+}
+
+// Commit ends the list. It does not wait, and does not fail unless the
+// replacement is over.
+func (r *queueReplacement) Commit(_ context.Context, version string) error {
+	if r.over {
+		return errReplacementOver
+	}
+	r.publish(version)
+	return nil
+}
+
+// publish queues what is not queued yet, the deletions of what was not listed,
+// and the version, in one step.
+func (r *queueReplacement) publish(version string) {
+	f := r.queue
+	for key, err := range r.publishAll(version) {
+		f.logger.Error(err, "A known object could not be read, its tombstone is empty", "key", key)
+	}
+	r.drop()
+}
+
+// publishAll returns the keys whose last state could not be read, and why.
+func (r *queueReplacement) publishAll(version string) map[string]error {
+	f := r.queue
+	f.mu.Lock()
+	defer f.unlock()
+	r.queueLocked()
+	deletions, unread := r.deletionsLocked()
+	for _, deletion := range deletions {
+		f.log.add(deletion, !f.populated)
+	}
+	f.held.releaseIf(func(key string) bool { return r.covers(key) && !r.withheld.Has(key) })
+	f.log.tell(version, !f.populated)
+	f.populated, f.listing = true, false
+	return unread
+}
+
+// deletionsLocked returns the tombstones of what is present, here or with the
+// consumer, and was not listed; and the keys whose last state could not be read.
+// The caller holds the queue's mu.
+func (r *queueReplacement) deletionsLocked() (deletions []change, unread map[string]error) {
+	f := r.queue
+	met := sets.Set[string]{}
+	unread = map[string]error{}
+	for _, key := range f.keysLocked() {
+		if r.listed.Has(key) || met.Has(key) || !r.covers(key) {
+			continue
+		}
+		met.Insert(key)
+		newest := f.newestReceivedLocked(key)
+		if newest.deleted {
+			continue
+		}
+		last := f.standingLocked(key)
+		if last.err != nil {
+			unread[key] = last.err
+		}
+		deletions = append(deletions, change{
+			Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: key, Obj: last.obj}}, key: key, received: newest.Received,
+		})
+	}
+	return deletions, unread
+}
+
+// keysLocked are the keys of which there is anything: those that are queued, in
+// their order, those that are handed out, those that are known, and those that
+// the consumer holds back, which are to be forgotten with the rest. Some come
+// more than once. The caller holds mu.
+func (f *DeltaFIFO) keysLocked() []string {
+	keys := append(f.log.pendingKeys(), slices.Sorted(maps.Keys(f.inFlight))...)
+	if f.known != nil {
+		keys = append(keys, f.known.ListKeys()...)
+	}
+	for _, held := range quarantinedIn(f.known) {
+		keys = append(keys, held.Key)
+	}
+	return keys
+}
+
+// covers says whether the replacement is about key.
+func (r *queueReplacement) covers(key string) bool {
+	if r.namespace == "" {
+		return true
+	}
+	namespace, _, err := SplitMetaNamespaceKey(key)
+	return err == nil && namespace == r.namespace
+}
+
+// Abort gives up: what is prepared is dropped, what is queued stays.
+func (r *queueReplacement) Abort() { r.drop() }
+
+func (r *queueReplacement) drop() {
+	r.over = true
+	r.changes, r.fresh, r.listed, r.withheld = nil, nil, nil, nil
+}

@@ -1,0 +1,85 @@
+package cache
+
+import "slices"
+
+// This file says how things will stand once everything in the queue has been
+// processed: what is queued counts before what is handed out, and that before
+// what the consumer holds.
+
+// standing is the state that a key has once everything in the queue has been
+// processed.
+type standing struct {
+	// obj is the newest state; if the key is absent, the last one.
+	obj any
+	// present is false if the newest change is a deletion, or there is nothing.
+	present bool
+	// err is set if KnownObjects could not say: then the key counts as present.
+	err error
+}
+
+func (f *DeltaFIFO) standingLocked(key string) standing {
+	if newest, ok := f.newestLocked(key); ok {
+		return standing{obj: finalStateOf(newest.Object), present: newest.Type != Deleted}
+	}
+	if f.known == nil {
+		return standing{}
+	}
+	obj, exists, err := f.known.GetByKey(key)
+	if err != nil || !exists {
+		return standing{present: err != nil, err: err}
+	}
+	return standing{obj: obj, present: true}
+}
+
+// newestLocked returns the newest change of a key that is queued or handed out.
+func (f *DeltaFIFO) newestLocked(key string) (change, bool) {
+	if newest, ok := f.log.newest(key); ok {
+		return newest, true
+	}
+	newest, ok := f.inFlight[key]
+	return newest, ok
+}
+
+// lastReceived is what was last received of a key.
+type lastReceived struct {
+	Received
+	// deleted is true if that was its deletion.
+	deleted bool
+}
+
+func (f *DeltaFIFO) newestReceived(key string) lastReceived {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newestReceivedLocked(key)
+}
+
+func (f *DeltaFIFO) newestReceivedLocked(key string) lastReceived {
+	if newest, ok := f.newestLocked(key); ok {
+		return lastReceived{newest.received, newest.Type == Deleted}
+	}
+	if known, ok := f.known.(ReceivedGetter); ok {
+		received, _ := known.Received(key)
+		return lastReceived{Received: received}
+	}
+	return lastReceived{}
+}
+
+func (f *DeltaFIFO) mayDelete(key string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mayDeleteLocked(key)
+}
+
+// mayDeleteLocked says whether a deletion of the key means anything: it is
+// present, or its deletion waits and the two can become one, or the consumer
+// holds back a state of it, which is to be forgotten.
+func (f *DeltaFIFO) mayDeleteLocked(key string) bool {
+	if _, queued := f.log.newest(key); queued {
+		return true
+	}
+	if f.standingLocked(key).present {
+		return true
+	}
+	_, goes := f.inFlight[key]
+	return !goes && slices.ContainsFunc(quarantinedIn(f.known), func(q Quarantined) bool { return q.Key == key })
+}

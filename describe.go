@@ -1,0 +1,34 @@
+package cache
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// describe names an object for a message: its type and, where it can be read,
+// its namespace and name. Never its content, which may be large or secret.
+func describe(obj any) string {
+	if obj == nil {
+		return "nil"
+	}
+	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+		return fmt.Sprintf("tombstone %q", tombstone.Key)
+	}
+	if isNilPointer(obj) {
+		return fmt.Sprintf("nil %T", obj)
+	}
+	if name, err := ObjectToName(obj); err == nil && name.String() != "" {
+		return fmt.Sprintf("%T %q", obj, name)
+	}
+	return fmt.Sprintf("%T", obj)
+}
+
+// isNilPointer is true for nil and for a nil pointer in an interface, on which
+// the metadata accessors would panic.
+func isNilPointer(obj any) bool {
+	if obj == nil {
+		return true
+	}
+	v := reflect.ValueOf(obj)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

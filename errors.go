@@ -1,0 +1,262 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Every sentinel and typed cause of the package stands here, each with what
+// causes it and what to do about it. They reach the caller as return values, or
+// the error handler and the status where there is nobody to return them to.
+var (
+	// ErrFIFOClosed is returned by Pop and PopBatch once the queue is closed and
+	// empty. It is how a consumer's loop ends; nothing is to be done.
+	ErrFIFOClosed = errors.New("queue is closed")
+
+	// ErrZeroLengthDeltasObject is the cause in a KeyError when a key is asked
+	// of an empty Deltas. Pass Deltas as they came out of the queue.
+	ErrZeroLengthDeltasObject = errors.New("an empty Deltas has no key")
+
+	// ErrAlreadyRan is reported when Run is called a second time on a
+	// controller, or concurrently on a reflector. The call that reports it
+	// returned at once and changed nothing; make a new one to run again.
+	ErrAlreadyRan = errors.New("already running or already run")
+
+	// ErrEmptyKey is the cause in a KeyError when the key function returned an
+	// empty key, for MetaNamespaceKeyFunc that of an object without a name.
+	ErrEmptyKey = errors.New("key is empty")
+
+	// ErrNilObject is the cause when a nil, or a nil pointer, stands where an
+	// object should be.
+	ErrNilObject = errors.New("object is nil")
+
+	// ErrNoListFunc and ErrNoWatchFunc are returned by a ListWatch that has
+	// neither form of the function. Set ListWithContextFunc and
+	// WatchFuncWithContext.
+	ErrNoListFunc  = errors.New("ListWatch has neither ListFunc nor ListWithContextFunc")
+	ErrNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
+
+	// ErrNilWatch is the cause when a source returned neither a watch nor an
+	// error, ErrNilList when it returned neither a list nor an error. Both are
+	// defects of the source.
+	ErrNilWatch = errors.New("source returned no watch and no error")
+	ErrNilList  = errors.New("source returned no list and no error")
+
+	// ErrTableList is the cause when a source answers with a Table, which has
+	// rows and no objects. Ask for the objects: drop the Table media type from
+	// the Accept header.
+	ErrTableList = errors.New("source answered with a Table instead of objects")
+
+	// ErrWatchOverdue is reported when a watch was still open 30 s after the
+	// time at which the server had been asked to end it: the connection is half
+	// open. The watch was ended and is opened again from the last version.
+	ErrWatchOverdue = errors.New("watch outlived its timeout; the connection is taken for half open")
+
+	// ErrNoInitialEventsEnd is the cause when a streaming list went quiet, or
+	// ended, before the bookmark that ends it. After two attempts the reflector
+	// lists instead.
+	ErrNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
+)
+
+// Causes that a program need not tell from others, and so cannot.
+var (
+	// errDropped is what a consumer returns to the queue for what it was handed
+	// after its context had ended: it was not processed, and must not count as
+	// if it had been.
+	errDropped = errors.New("dropped: the context has ended")
+	// errConsumerPanicked is the cause in a ProcessError when a handler or
+	// Process panicked and the process lived on; the panic handlers have had the
+	// value and its stack.
+	errConsumerPanicked = errors.New("panicked")
+)
+
+// KeyError is returned where no key could be made for an object. It has
+// client-go's shape; its message names the object's type and, if it has one, its
+// name, and never prints the object.
+type KeyError struct {
+	Obj any
+	Err error
+}
+
+// Error says which object has no key, and why.
+func (k KeyError) Error() string {
+	return fmt.Sprintf("no key for %s: %v", describe(k.Obj), k.Err)
+}
+
+// Unwrap returns the cause.
+func (k KeyError) Unwrap() error { return k.Err }
+
+// ObjectError says that one object could not be taken: it is quarantined. The
+// state that was there before stays, other objects are not held back, and the
+// object is tried again when it next arrives. A store that returns it (wrapped
+// or not) makes the reflector quarantine the object; any other error of a store
+// makes it list anew.
+type ObjectError struct {
+	// Key is the object's key; without a readable key, its namespace and name,
+	// or its place ("item 3 of the list").
+	Key string
+	// ResourceVersion is the version of the state that was not taken, if known.
+	ResourceVersion string
+	// Stage is what failed.
+	Stage Stage
+	// Err is the cause. It does not hold the object.
+	Err error
+
+	// repeated marks a failure that has been reported for this very version.
+	repeated bool
+}
+
+// Stage says which step an object could not pass.
+type Stage string
+
+// The steps on an object's way in.
+const (
+	StageDecode    Stage = "decode"    // bytes to object: the source's
+	StageType      Stage = "type"      // not of the expected type or kind
+	StageMetadata  Stage = "metadata"  // nil, or without metadata
+	StageKey       Stage = "key"       // the key function failed
+	StageTransform Stage = "transform" // the transform failed
+	StageIndex     Stage = "index"     // an index function failed
+	StageProcess   Stage = "process"   // the consumer's Process failed
+)
+
+// Error names the key, the step and the cause.
+func (e *ObjectError) Error() string {
+	at := ""
+	if e.ResourceVersion != "" {
+		at = " at version " + e.ResourceVersion
+	}
+	return fmt.Sprintf("object %q%s quarantined, %s failed: %v", e.Key, at, e.Stage, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// UnexpectedTypeError is the cause of an ObjectError of StageType.
+type UnexpectedTypeError struct {
+	// Expected and Actual are Go types, or group/version/kind for unstructured.
+	Expected, Actual string
+}
+
+// Error names both types.
+func (e *UnexpectedTypeError) Error() string {
+	return fmt.Sprintf("expected %s, got %s", e.Expected, e.Actual)
+}
+
+// RegressionError is reported when a source went back in time. What it sent was
+// not applied; the reflector lists at "" and takes that list whatever its
+// version. Seen once, a server was restored or a stale replica answered; seen
+// again and again, the source's versions are not in order.
+type RegressionError struct {
+	// What went back: "list", "bookmark" or "event".
+	What string
+	// Key is the object's, for an event.
+	Key string
+	// Have is the version that is held, Got the lower one that came.
+	Have, Got string
+}
+
+// Error names what went back, and from where to where.
+func (e *RegressionError) Error() string {
+	of := ""
+	if e.Key != "" {
+		of = fmt.Sprintf(" of %q", e.Key)
+	}
+	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.What, of, e.Got, e.Have)
+}
+
+// StoreError is reported when a store that is not of this package refused an
+// object or a list. The reflector lists anew, after a pause.
+type StoreError struct {
+	// Op is the call: Add, Update, Delete, Replace, Bookmark, Resync.
+	Op string
+	// Name is the object's namespace and name, if the call was about one.
+	Name string
+	Err  error
+}
+
+// Error names the call, the object and the cause.
+func (e *StoreError) Error() string {
+	of := ""
+	if e.Name != "" {
+		of = fmt.Sprintf(" of %q", e.Name)
+	}
+	return fmt.Sprintf("store refused %s%s: %v", e.Op, of, e.Err)
+}
+
+// Unwrap returns the store's error.
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// ProcessError is reported when the consumer's Process or ProcessBatch failed.
+// The changes are not handed out again; the next ones are.
+type ProcessError struct {
+	// Keys are those of the changes, the first ten if there were more.
+	Keys []string
+	// Changes is how many there were.
+	Changes int
+	Err     error
+}
+
+// Error names the keys and the cause.
+func (e *ProcessError) Error() string {
+	more := ""
+	if e.Changes > len(e.Keys) {
+		more = fmt.Sprintf(" and others, %d changes in all", e.Changes)
+	}
+	return fmt.Sprintf("process failed for %q%s: %v", e.Keys, more, e.Err)
+}
+
+// Unwrap returns what Process returned.
+func (e *ProcessError) Unwrap() error { return e.Err }
+
+// VeryShortWatchError is reported when a watch closed within a second without
+// having sent an event, as client-go does. The reflector pauses and watches
+// again.
+type VeryShortWatchError struct {
+	// Name is the reflector's.
+	Name string
+}
+
+// Error names the reflector.
+func (e *VeryShortWatchError) Error() string {
+	return fmt.Sprintf("very short watch: %s: closed within a second and without an event", e.Name)
+}
+
+// SlowSourceError is reported, once a call, when a call into the source still
+// runs 30 s after its context ended. Run waits for it all the same: the source
+// must honour its context.
+type SlowSourceError struct {
+	// Op is "List", "Watch" or "Stop".
+	Op string
+	// Waited is how long the call has outlived its context so far.
+	Waited time.Duration
+}
+
+// Error names the call.
+func (e *SlowSourceError) Error() string {
+	return fmt.Sprintf("source's %s still runs %s after its context ended", e.Op, e.Waited)
+}
+
+// PanicError carries a panic from a goroutine of the package to the caller of
+// Run, where it panics again, with the stack of the place that panicked. For a
+// user's function whose panic is caught (key, index and transform functions) it
+// is the cause in an ObjectError instead.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error prints the value and the stack.
+func (e *PanicError) Error() string {
+	if len(e.Stack) == 0 {
+		return fmt.Sprintf("panic: %v", e.Value)
+	}
+	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
+}
+
+// Unwrap returns the panic's value where that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}

@@ -1,0 +1,408 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// bad marks an object that a user function is to fail on.
+func bad(o *object) *object { return labelled(o, "bad") }
+
+func isBad(obj any) bool {
+	o, ok := obj.(*object)
+	return ok && o.Labels["v"] == "bad"
+}
+
+// failures are the ways in which one object can be impossible to take.
+var failures = map[Stage]func(c *Config, fail func(any) error){
+	StageTransform: func(c *Config, fail func(any) error) {
+		c.Transform = func(obj any) (any, error) { return obj, fail(obj) }
+	},
+	StageIndex: func(c *Config, fail func(any) error) {
+		c.Store = NewIndexer(MetaNamespaceKeyFunc, Indexers{"fails": func(obj any) ([]string, error) { return nil, fail(obj) }})
+	},
+	StageKey: func(c *Config, fail func(any) error) {
+		c.Store = NewIndexer(func(obj any) (string, error) {
+			if err := fail(obj); err != nil {
+				return "", err
+			}
+			return MetaNamespaceKeyFunc(obj)
+		}, nil)
+	},
+}
+
+// G6, B6: whatever fails for one object, on whatever path, it is quarantined by
+// key and cause and reported once a version; the others are there, synced turns
+// true, the version moves on, and nothing is listed because of it. Fails if an
+// object's error ends a list, a watch or a batch, or is reported at each relist.
+func TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack(t *testing.T) {
+	ways := map[string]func(obj any) error{
+		"fails": func(obj any) error {
+			if isBad(obj) {
+				return errBoom
+			}
+			return nil
+		},
+		"panics": func(obj any) error {
+			if isBad(obj) {
+				panic(errBoom)
+			}
+			return nil
+		},
+	}
+	for stage, install := range failures {
+		for way, fail := range ways {
+			for _, streaming := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s, streaming %v", stage, way, streaming), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { badObjectIsQuarantined(t, stage, install, fail, streaming) })
+				})
+			}
+		}
+	}
+}
+
+func badObjectIsQuarantined(t *testing.T, stage Stage, install func(*Config, func(any) error), fail func(any) error, streaming bool) {
+	source := newSource(t, pod("a", "1"), bad(pod("a", "2")), pod("b", "3"))
+	r := newRig(t, source, func(c *Config) {
+		install(c, fail)
+		if streaming {
+			stream(c)
+		}
+	})
+	r.indexer = r.ctlr.(*controller).consumer.(*storeConsumer).store.(Indexer)
+	r.run()
+	synctest.Wait()
+	assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())
+	assert.True(t, r.ctlr.HasSynced())
+	assert.Equal(t, "3", r.ctlr.LastSyncResourceVersion())
+	require.Equal(t, []Cause{CauseObject}, r.heard.causes())
+	var object *ObjectError
+	require.ErrorAs(t, r.heard.all()[0], &object)
+	assert.Equal(t, "a/2", object.Key)
+	assert.Equal(t, stage, object.Stage)
+	assert.ErrorIs(t, object, errBoom)
+	assert.Equal(t, 0, r.status().ConsecutiveFailures)
+	require.Len(t, r.status().Quarantined, 1)
+	assert.Equal(t, "a/2", r.status().Quarantined[0].Key)
+
+	// A relist brings the same version: not reported again.
+	source.BreakWatches(cachetest.ErrExpired())
+	sleep(time.Minute)
+	assert.Equal(t, 1, r.heard.count(CauseObject))
+
+	// An event: a good object turns bad, and its previous state stays.
+	require.NoError(t, source.Apply(bad(pod("a", "1"))))
+	synctest.Wait()
+	assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())
+	assert.Equal(t, "4", r.ctlr.LastSyncResourceVersion(), "its version counts")
+	requests := len(source.Requests())
+
+	// It stays through a relist, too, though the list has only its bad state.
+	// Without a key that cannot be: nobody knows which state was its previous.
+	if stage != StageKey {
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(time.Minute)
+		assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())
+		requests = len(source.Requests())
+	}
+	assert.Len(t, r.status().Quarantined, 2)
+
+	// Good again: taken, and out of the quarantine. Deleted: likewise.
+	require.NoError(t, source.Apply(labelled(pod("a", "1"), "good")))
+	_, err := source.Delete("a", "2")
+	require.NoError(t, err)
+	sleep(time.Minute)
+	assert.Equal(t, requests, len(source.Requests()), "nothing is listed because of it")
+	assert.Equal(t, map[string]string{"a/1": "5", "b/3": "3"}, r.versions())
+	assert.Empty(t, r.status().Quarantined)
+	r.stop()
+}
+
+// B7, G14: what a transform answers has the same outcome on list, streaming list,
+// relist and watch; it runs at most once for each object received and exactly
+// once for each applied. Fails if a path transforms twice, not at all, or takes
+// nil for an error.
+func TestB7ATransformHasOneOutcomeOnEveryPath(t *testing.T) {
+	for _, path := range []string{"list", "streaming list", "watch", "relist"} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				runs := map[string]int{}
+				source := newSource(t)
+				objects := []apiruntime.Object{
+					labelled(pod("a", "kept"), "kept"), labelled(pod("a", "nil"), "nil"),
+					labelled(pod("a", "fails"), "fails"), labelled(pod("a", "retyped"), "retyped"),
+					labelled(pod("a", "renamed"), "renamed"),
+				}
+				r := newRig(t, source, func(c *Config) {
+					if path == "streaming list" {
+						stream(c)
+					}
+					c.Transform = func(obj any) (any, error) {
+						o := obj.(*object)
+						mu.Lock()
+						runs[o.Name+"@"+o.ResourceVersion]++
+						mu.Unlock()
+						switch o.Labels["v"] {
+						case "nil":
+							return nil, nil
+						case "fails":
+							return nil, errBoom
+						case "retyped":
+							return &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, ResourceVersion: o.ResourceVersion}, nil
+						case "renamed":
+							o.Name = "other"
+						}
+						return o, nil
+					}
+				})
+				switch path {
+				case "list", "streaming list":
+					require.NoError(t, source.Apply(objects...))
+					r.run()
+				case "watch":
+					r.run()
+					synctest.Wait()
+					require.NoError(t, source.Apply(objects...))
+				case "relist":
+					r.run()
+					synctest.Wait()
+					source.BreakWatches(cachetest.ErrExpired())
+					require.NoError(t, source.Apply(objects...))
+				}
+				sleep(time.Minute)
+				assert.ElementsMatch(t, []string{"a/kept", "a/retyped"}, r.indexer.ListKeys())
+				retyped, _, _ := r.indexer.GetByKey("a/retyped")
+				assert.IsType(t, &metav1.ObjectMeta{}, retyped)
+				assert.True(t, r.ctlr.HasSynced())
+				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+				var keys []string
+				for _, q := range r.status().Quarantined {
+					assert.Equal(t, StageTransform, q.Stage)
+					keys = append(keys, q.Key)
+				}
+				assert.Equal(t, []string{"a/fails", "a/renamed"}, keys)
+				mu.Lock()
+				for object, n := range runs {
+					assert.Equal(t, 1, n, object)
+				}
+				assert.Len(t, runs, len(objects))
+				mu.Unlock()
+				r.stop()
+			})
+		})
+	}
+}
+
+// G14: a transform that says nil of an object that was there deletes it.
+func TestG14ATransformThatSaysNilDeletesWhatWasThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		r := newRig(t, source, func(c *Config) {
+			c.Transform = func(obj any) (any, error) {
+				if isBad(obj) {
+					return nil, nil
+				}
+				return obj, nil
+			}
+		})
+		r.run()
+		synctest.Wait()
+		r.handler.take()
+		require.NoError(t, source.Apply(bad(pod("a", "1"))))
+		synctest.Wait()
+		assert.Equal(t, []string{"tombstone a/1"}, r.handler.take())
+		assert.Empty(t, r.indexer.ListKeys())
+		assert.Empty(t, r.heard.all())
+		require.NoError(t, source.Apply(labelled(pod("a", "1"), "back")))
+		synctest.Wait()
+		assert.Equal(t, []string{"add a/1@3"}, r.handler.take())
+		r.stop()
+	})
+}
+
+// Objects that the reflector does not pass on: of the wrong type or kind, nil,
+// without metadata. Reported and skipped, in lists and in events; the rest goes on.
+func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
+	noMeta := &metav1.Status{Status: "no metadata of its own"}
+	wrongType := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": "a", "name": "wrong", "resourceVersion": "8", "uid": "w"},
+	}}
+	t.Run("event", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source := newSource(t, pod("a", "1"))
+			r := newRig(t, source, nil)
+			r.run()
+			synctest.Wait()
+			unknown := pod("a", "unknown")
+			unknown.ResourceVersion = "9"
+			source.Inject(watch.Event{Type: watch.Added, Object: wrongType})
+			source.Inject(watch.Event{Type: watch.Modified, Object: noMeta})
+			source.Inject(watch.Event{Type: watch.Modified, Object: nil})
+			source.Inject(watch.Event{Type: "GONE", Object: unknown})
+			synctest.Wait()
+			stages := map[Stage]int{}
+			for _, err := range r.heard.all() {
+				var object *ObjectError
+				require.ErrorAs(t, err, &object)
+				require.NotEmpty(t, object.Key)
+				stages[object.Stage]++
+			}
+			assert.Equal(t, 2, stages[StageType])
+			assert.Equal(t, 2, stages[StageMetadata])
+			assert.Equal(t, "9", r.ctlr.LastSyncResourceVersion(), "their versions count")
+			require.NoError(t, source.Apply(pod("a", "2")))
+			synctest.Wait()
+			assert.Contains(t, r.versions(), "a/2")
+			assert.Equal(t, 1, source.ListCalls())
+			r.stop()
+		})
+	})
+	t.Run("list", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			items := []apiruntime.Object{pod("a", "1"), wrongType, noMeta, nil, (*object)(nil), pod("a", "2")}
+			h := &heard{}
+			source := &ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+				return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: slices.Clone(items)}, nil
+			}, WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+				w := watch.NewFake()
+				context.AfterFunc(ctx, w.Stop)
+				return w, nil
+			}}
+			indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
+			previous := pod("a", "wrong")
+			require.NoError(t, indexer.Add(previous))
+			// A first list would delete nothing that it has not seen come; a
+			// committed one makes the next a relist.
+			require.NoError(t, indexer.Replace([]any{previous}, "1"))
+			reflector := NewReflectorWithOptions(source, &object{}, indexer, ReflectorOptions{Name: "n", ErrorHandler: h.handle})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); reflector.RunWithContext(ctx) }()
+			synctest.Wait()
+			assert.ElementsMatch(t, []string{"a/1", "a/2", "a/wrong"}, indexer.ListKeys(), "the previous state of a misfit stays")
+			assert.Len(t, h.all(), 4)
+			assert.Len(t, reflector.Status().Quarantined, 4)
+			assert.Equal(t, "10", indexer.LastStoreSyncResourceVersion())
+			cancel()
+			<-done
+		})
+	})
+	t.Run("wrong kind", func(t *testing.T) {
+		example := &unstructured.Unstructured{}
+		example.SetAPIVersion("v1")
+		example.SetKind("Pod")
+		r := NewReflector(&ListWatch{}, example, NewIndexer(MetaNamespaceKeyFunc, nil), 0)
+		assert.Equal(t, "/v1, Kind=Pod", r.TypeDescription())
+		other := example.DeepCopy()
+		other.SetKind("Node")
+		other.SetName("n")
+		assert.Nil(t, r.misfit(example, true))
+		misfit := r.misfit(other, true)
+		require.NotNil(t, misfit)
+		var unexpected *UnexpectedTypeError
+		require.True(t, errors.As(misfit, &unexpected))
+		assert.Contains(t, unexpected.Actual, "Node")
+	})
+}
+
+// objectList is a list whose items are interfaces, which may be nil.
+type objectList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []apiruntime.Object
+}
+
+func (l *objectList) DeepCopyObject() apiruntime.Object { return l }
+
+// A re-created object is another object: its predecessor's end is told first.
+func TestARecreatedObjectIsToldAsDeletedAndAdded(t *testing.T) {
+	for merge, want := range map[bool][]string{
+		false: {"tombstone a/1", "add a/1@3"},
+		true:  {"update a/1@3"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			source := newSource(t, pod("a", "1"))
+			r := newRig(t, source, func(c *Config) { c.MergeRecreated = merge })
+			r.run()
+			synctest.Wait()
+			r.handler.take()
+			_, err := source.DeleteSilently("a", "1")
+			require.NoError(t, err)
+			require.NoError(t, source.Apply(pod("a", "1")))
+			source.BreakWatches(cachetest.ErrExpired())
+			sleep(time.Minute)
+			assert.Equal(t, want, r.handler.take())
+			r.stop()
+		})
+	}
+}
+
+// What is wrong at construction is a mistake in the program and panics there,
+// naming the field.
+func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
+	source, store := &ListWatch{}, NewStore(MetaNamespaceKeyFunc)
+	queue := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
+	process := func(any, bool) error { return nil }
+	mistakes := map[string]func(){
+		"ListerWatcher": func() { NewReflector(nil, nil, store, 0) },
+		"store":         func() { NewReflector(source, nil, nil, 0) },
+		"ResyncPeriod":  func() { NewReflector(source, nil, store, -1) },
+		"PageSize":      func() { NewReflectorWithOptions(source, nil, store, ReflectorOptions{PageSize: -1}) },
+		"MinWatchTimeout": func() {
+			NewReflectorWithOptions(source, nil, store, ReflectorOptions{MinWatchTimeout: -time.Second})
+		},
+		"MaxWatchTimeout": func() {
+			NewReflectorWithOptions(source, nil, store, ReflectorOptions{MinWatchTimeout: 2, MaxWatchTimeout: 1})
+		},
+		"Strategy":             func() { NewReflectorWithOptions(source, nil, store, ReflectorOptions{Strategy: 9}) },
+		"Config.ListerWatcher": func() { New(&Config{Store: store}) },
+		"neither":              func() { New(&Config{ListerWatcher: source}) },
+		"Process":              func() { New(&Config{ListerWatcher: source, Queue: queue}) },
+		"both":                 func() { New(&Config{ListerWatcher: source, Queue: queue, Process: process, Store: store}) },
+		"Handler":              func() { New(&Config{ListerWatcher: source, Queue: queue, Process: process, Handler: &recorder{}}) },
+		"Transform": func() {
+			New(&Config{ListerWatcher: source, Queue: queue, Store: store, Transform: func(any) (any, error) { return nil, nil }})
+		},
+		"DeltaFIFO":                 func() { New(&Config{ListerWatcher: source, Queue: foreignQueue{queue}, Store: store}) },
+		"ReflectorOptions.PageSize": func() { New(&Config{ListerWatcher: source, Store: store, WatchListPageSize: -1}) },
+	}
+	for field, mistake := range mistakes {
+		t.Run(field, func(t *testing.T) {
+			defer func() { assert.Contains(t, fmt.Sprint(recover()), field) }()
+			mistake()
+			t.Error("it did not panic")
+		})
+	}
+	t.Run("set on the field later: reported, and taken as unset", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source, h := newSource(t, pod("a", "1")), &heard{}
+			reflector := NewReflectorWithOptions(source, nil, store, ReflectorOptions{ErrorHandler: h.handle})
+			reflector.WatchListPageSize = -5
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			reflector.RunWithContext(ctx)
+			require.Len(t, h.all(), 1)
+			assert.Contains(t, h.all()[0].Error(), "WatchListPageSize")
+			source.Close()
+		})
+	})
+}
+
+// foreignQueue hides what a DeltaFIFO is.
+type foreignQueue struct{ Queue }

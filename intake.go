@@ -1,0 +1,107 @@
+package cache
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// partSize is how many objects go into the store at a time. It is client-go's
+// page size, and few enough that a part is small beside what the store holds.
+const partSize = 500
+
+// intake takes the objects of one list, from pages or from a stream, sorts out
+// those that do not fit, and passes the rest on to a replacement in parts.
+type intake struct {
+	*run
+	replacement Replacement
+	part        ReplacementPart
+	// met are the held-back objects that this list has brought again.
+	met   map[string]bool
+	items int
+}
+
+func (m *run) newIntake() *intake {
+	in := &intake{run: m, met: map[string]bool{}}
+	if replacer, ok := m.store.(Replacer); ok {
+		in.replacement = replacer.BeginReplace(ReplaceOptions{})
+	} else {
+		in.replacement = &wholeReplacement{store: m.store}
+	}
+	return in
+}
+
+// add takes one listed object.
+func (in *intake) add(obj runtime.Object) error {
+	in.items++
+	if bad := in.misfit(obj, true); bad != nil {
+		if bad.Key == "" {
+			bad.Key = fmt.Sprintf("item %d of the list", in.items)
+		} else {
+			in.part.Keep = append(in.part.Keep, obj)
+		}
+		in.hold(bad, false)
+	} else {
+		in.part.Items = append(in.part.Items, obj)
+	}
+	if len(in.part.Items) >= partSize {
+		return in.flush()
+	}
+	return nil
+}
+
+// gone takes back an object that a stream has deleted since it sent it.
+func (in *intake) gone(obj runtime.Object) error {
+	in.part.Gone = append(in.part.Gone, obj)
+	return in.flush()
+}
+
+// flush passes on what has been collected.
+func (in *intake) flush() error {
+	part := in.part
+	in.part = ReplacementPart{}
+	if len(part.Items)+len(part.Keep)+len(part.Gone) == 0 {
+		return nil
+	}
+	first := in.items - len(part.Items) + 1
+	rejected, err := in.replacement.Part(in.ctx, part)
+	for _, bad := range rejected {
+		if bad.Key == "" {
+			bad.Key = fmt.Sprintf("an item from %d to %d of the list", first, in.items)
+		}
+		in.hold(bad, heldIn(in.store, bad))
+	}
+	if err != nil && in.ctx.Err() == nil {
+		return storeError("Replace", nil, err)
+	}
+	return err
+}
+
+// hold reports an object that is held back, unless that is known.
+func (in *intake) hold(bad *ObjectError, inStore bool) {
+	in.met[bad.Key] = true
+	in.quarantined(in.ctx, bad, inStore)
+}
+
+// commit ends the list.
+func (in *intake) commit(version string) error {
+	if err := in.flush(); err != nil {
+		return err
+	}
+	if err := in.replacement.Commit(in.ctx, version); err != nil {
+		objects, other := splitObjectErrors(err)
+		for _, bad := range objects {
+			in.hold(bad, heldIn(in.store, bad))
+		}
+		if other != nil {
+			return storeError("Replace", nil, other)
+		}
+	}
+	in.mu.Lock()
+	in.Reflector.report.held.releaseIf(func(key string) bool { return !in.met[key] })
+	in.mu.Unlock()
+	return nil
+}
+
+// abort gives up; after a commit it does nothing.
+func (in *intake) abort() { in.replacement.Abort() }

@@ -1,0 +1,267 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/trace"
+)
+
+// slowList is how long a list may take before its steps are logged.
+const slowList = 10 * time.Second
+
+// listing is one list, in pages or whole.
+type listing struct {
+	*run
+	*intake
+	steps *trace.Trace
+	// asked is the version that was asked for, answered the one that came.
+	asked, answered string
+	pages           int
+}
+
+// listState makes the store equal to a list and goes on to watch.
+func (m *run) listState() state {
+	m.setPhase(PhaseListing)
+	steps := trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
+	defer steps.LogIfLong(slowList)
+	l := &listing{run: m, steps: steps, asked: m.listVersion()}
+	began := m.clock.Now()
+	err := l.take(metav1.ListOptions{ResourceVersion: l.asked, Limit: m.pageSize(l.asked)})
+	if err != nil {
+		return m.listFailed(err, began)
+	}
+	if l.asked == "0" && l.pages > 1 {
+		m.progress.paged = true
+	}
+	m.haveState(l.answered)
+	klog.FromContext(m.ctx).V(2).Info("Listed", "reflector", m.name, "type", m.typeDescription, "objects", l.items, "version", l.answered)
+	return m.sleep(m.progress.backoff.stretch(m.clock.Now(), 1), (*run).watchState)
+}
+
+// haveState notes that the store has accepted a whole state.
+func (m *run) haveState(version string) {
+	p := &m.progress
+	p.newest, p.anyVersion, p.watchFailures = false, false, 0
+	m.listed = true
+	m.setAccepted(version)
+	m.mu.Lock()
+	m.report.synced = true
+	m.mu.Unlock()
+	m.succeeded(PhaseWatching)
+}
+
+// listVersion is the version to list at: any ("0") the first time, then at least
+// the last one, so that time never goes back, or the newest ("") where the source
+// does not know the last one.
+func (m *run) listVersion() string {
+	switch {
+	case m.progress.newest:
+		return ""
+	case m.progress.version == "":
+		return "0"
+	}
+	return m.progress.version
+}
+
+// pageSize is the limit to ask for, 0 for a whole list. API servers answer from
+// their cache only where no limit is set, or at "0", where it is ignored; at ""
+// a whole list costs them more than pages do.
+func (m *run) pageSize(version string) int64 {
+	const defaultPageSize = 500
+	switch {
+	case m.wholeLists, m.strategy == ListWhole:
+		return 0
+	case m.WatchListPageSize > 0:
+		return m.WatchListPageSize
+	case m.strategy == ListPaged, m.progress.paged, version == "", version == "0":
+		return defaultPageSize
+	}
+	return 0
+}
+
+// listFailed reports what went wrong with a list and says what comes next.
+func (m *run) listFailed(err error, began time.Time) state {
+	if m.ctx.Err() != nil {
+		return nil
+	}
+	cause := CauseOf(err)
+	action := answerToList(cause)
+	atOnce := action == listNewestAtOnce && !m.progress.newest
+	if action != listAgain {
+		m.progress.newest = true
+	}
+	if cause == CauseRegression {
+		m.progress.anyVersion = true
+	}
+	if m.round && !atOnce {
+		m.note(err)
+		m.result = err
+		return nil
+	}
+	m.failed(m.ctx, err)
+	f := failure{began: began, requests: 2, retryAfter: retryAfter(err)}
+	if atOnce {
+		return m.sleep(m.progress.backoff.stretch(m.clock.Now(), f.requests), m.firstState())
+	}
+	return m.pauseForState(f)
+}
+
+// take lists with the given options, page by page, into the store. A continue
+// token that has expired is answered by one whole list; the token for an
+// inconsistent rest, which servers offer along with that answer, is not used: a
+// list of two versions has none.
+func (l *listing) take(options metav1.ListOptions) error {
+	l.intake = l.newIntake()
+	err := l.takePages(options)
+	if errors.Is(err, errTokenExpired) {
+		l.abort()
+		l.intake, l.pages, l.answered = l.newIntake(), 0, ""
+		options.Limit = 0
+		if end := l.stretched(2); end != nil {
+			return end
+		}
+		err = l.takePages(options)
+	}
+	if err == nil {
+		err = l.commit(l.answered)
+		l.steps.Step("Committed")
+	}
+	if err != nil {
+		l.abort()
+		return l.wrap(err)
+	}
+	return nil
+}
+
+// errTokenExpired is what takePages makes of an answer of "expired" to a token.
+var errTokenExpired = errors.New("continue token expired")
+
+// stretched waits where the limit on requests asks for it.
+func (l *listing) stretched(requests int) error {
+	if l.sleep(l.progress.backoff.stretch(l.clock.Now(), requests), (*run).listState) == nil {
+		return l.ctx.Err()
+	}
+	l.setPhase(PhaseListing)
+	return nil
+}
+
+// wrap says what was listed. The cause stays to be found.
+func (l *listing) wrap(err error) error {
+	switch CauseOf(err) {
+	case CauseStore, CauseRegression:
+		return err
+	}
+	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
+}
+
+func (l *listing) takePages(options metav1.ListOptions) error {
+	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
+	for {
+		list, err := l.page(options)
+		if err != nil {
+			if options.Continue == "" {
+				return err
+			}
+			// An answered page is part of the one request; this was none.
+			l.progress.backoff.note(request{at: l.clock.Now(), list: true})
+			if isExpiredError(err) {
+				return errTokenExpired
+			}
+			return err
+		}
+		token, err := l.takePage(list)
+		if err != nil || token == "" {
+			return err
+		}
+		if token == options.Continue {
+			return fmt.Errorf("source repeated its continue token after page %d", l.pages)
+		}
+		// The token stands for the version of the first page; an API server
+		// rejects a version beside it.
+		options.Continue, options.ResourceVersion = token, ""
+	}
+}
+
+// page asks for one page, or the whole list.
+func (l *listing) page(options metav1.ListOptions) (runtime.Object, error) {
+	answer := ask(l.run, "List", nil, func(ctx context.Context) (runtime.Object, error) {
+		return l.source.ListWithContext(ctx, options)
+	})
+	switch {
+	case answer.ended:
+		return nil, l.ctx.Err()
+	case answer.err != nil:
+		return nil, answer.err
+	case isNilPointer(answer.value):
+		return nil, ErrNilList
+	case isTable(answer.value):
+		return nil, ErrTableList
+	}
+	return answer.value, nil
+}
+
+// takePage passes a page's objects on and returns the token of the next.
+func (l *listing) takePage(list runtime.Object) (token string, err error) {
+	about, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", fmt.Errorf("answer %T is not a list: %w", list, err)
+	}
+	l.pages++
+	if l.pages == 1 {
+		l.answered = about.GetResourceVersion()
+		if have := l.progress.version; !l.progress.anyVersion && versionBefore(l.answered, have) {
+			return "", &RegressionError{What: "list", Have: have, Got: l.answered}
+		}
+	}
+	if err := eachItem(list, l.add); err != nil {
+		return "", err
+	}
+	l.steps.Step("Page taken", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
+	return about.GetContinue(), l.flush()
+}
+
+// eachItem calls take for each item of a list, copied out of it, so that one item
+// that is kept does not keep the list. The copy is of the item's top level only.
+func eachItem(list runtime.Object, take func(runtime.Object) error) error {
+	if items, ok := interfaceItems(list); ok {
+		for i := range items.Len() {
+			item, _ := items.Index(i).Interface().(runtime.Object)
+			if err := take(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var taken error
+	err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		taken = take(item)
+		return taken
+	})
+	if err != nil && taken == nil {
+		// apimachinery's message prints the list.
+		return fmt.Errorf("items of %T cannot be read as objects", list)
+	}
+	return taken
+}
+
+// interfaceItems returns the items of a list whose items are interfaces, which
+// may be nil: apimachinery does not get past a nil one.
+func interfaceItems(list runtime.Object) (reflect.Value, bool) {
+	if _, ok := list.(runtime.Unstructured); ok {
+		return reflect.Value{}, false
+	}
+	pointer, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return reflect.Value{}, false
+	}
+	items := reflect.ValueOf(pointer).Elem()
+	return items, items.Kind() == reflect.Slice && items.Type().Elem().Kind() == reflect.Interface
+}

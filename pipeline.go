@@ -1,0 +1,69 @@
+package cache
+
+// This file is the seam between our own reflector, queue, store and controller:
+// what they say to each other beyond the compatible interfaces. A foreign store
+// or queue has none of it and is served through the compatible calls alone.
+
+// event is a change that a source sent, on its way into a store.
+type event struct {
+	kind DeltaType // Added, Updated or Deleted
+	obj  any
+	// version becomes the store's version together with the event; empty leaves
+	// the version where it is.
+	version string
+}
+
+// eventTaker is implemented by our stores. Object and version arrive in one
+// call, so that nobody ever sees the version without the object.
+//
+// An *ObjectError says that the object was quarantined; its version counts all
+// the same. A *RegressionError says that nothing was taken, because the entry
+// under the object's key is newer. Callers use asObjectError and errors.As.
+type eventTaker interface {
+	takeEvent(event) error
+}
+
+// batch is what a DeltaFIFO hands to our controller: everything that was pending
+// and belongs together.
+type batch struct {
+	changes []change
+	// version holds once all changes are applied; empty: it did not move.
+	version string
+	// initial is true if all changes belong to the first list.
+	initial bool
+}
+
+// batchApplier is implemented by our stores: one write for a whole batch.
+type batchApplier interface {
+	// applyBatch applies the changes in their order and then sets the version,
+	// all in one step for readers, and appends one outcome a change to
+	// outcomes. A Deleted change deletes by its key. The store's own transform
+	// runs for each change that carries a received object unless transformed
+	// says that the queue has done so.
+	applyBatch(b batch, transformed bool, outcomes []outcome) []outcome
+}
+
+// outcome is what became of one change.
+type outcome struct {
+	// old is what was there before, if existed.
+	old     any
+	existed bool
+	// obj is what is there now (a transform may have made it); for a deletion,
+	// what the change carried.
+	obj any
+	// unwanted is true if a transform returned nil for the object: it is not
+	// there now, whether or not something was there before.
+	unwanted bool
+	// err is set if the object was quarantined: old is still there.
+	err *ObjectError
+	// finalErr is set if a deletion's final state could not be transformed. The
+	// deletion has happened and obj is a tombstone; nothing is quarantined, but
+	// the failure is to be reported.
+	finalErr *ObjectError
+}
+
+// quarantiner is implemented by whatever holds back objects.
+type quarantiner interface {
+	// quarantined returns the objects held back at the moment, by key.
+	quarantined() []Quarantined
+}

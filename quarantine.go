@@ -1,0 +1,78 @@
+package cache
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Quarantined is an object that is not shown as the source has it, because that
+// state could not be taken.
+type Quarantined struct {
+	// Key, ResourceVersion, Stage as in ObjectError.
+	Key             string
+	ResourceVersion string
+	Stage           Stage
+	// Err is the cause. It does not hold the object.
+	Err error
+}
+
+// quarantine remembers which keys are held back and for which version that was
+// reported, so that it is reported once a version. Its owner guards it with its
+// own lock. The zero value is ready.
+type quarantine struct {
+	held map[string]Quarantined
+}
+
+// add holds a key back. The error is marked as repeated if the same version of
+// the same key failed at the same stage before; an object without a version
+// cannot be told from its predecessor and is reported each time.
+func (q *quarantine) add(e *ObjectError) {
+	before, known := q.held[e.Key]
+	e.repeated = known && e.ResourceVersion != "" &&
+		before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
+	if q.held == nil {
+		q.held = map[string]Quarantined{}
+	}
+	q.held[e.Key] = Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
+}
+
+// release forgets a key: a later state was taken, or the object is gone.
+func (q *quarantine) release(key string) {
+	if len(q.held) > 0 {
+		delete(q.held, key)
+	}
+}
+
+// releaseIf forgets the keys for which gone is true.
+func (q *quarantine) releaseIf(gone func(key string) bool) {
+	for key := range q.held {
+		if gone(key) {
+			delete(q.held, key)
+		}
+	}
+}
+
+// list returns what is held back, by key.
+func (q *quarantine) list() []Quarantined {
+	out := make([]Quarantined, 0, len(q.held))
+	for _, held := range q.held {
+		out = append(out, held)
+	}
+	slices.SortFunc(out, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// heldIn says whether the store that could not take an object remembers it. Ours
+// do so by key: an object without one is held, by its name, by whoever offered it.
+func heldIn(store any, object *ObjectError) bool {
+	_, remembers := store.(quarantiner)
+	return remembers && object.Stage != StageKey && object.Stage != StageMetadata
+}
+
+// asObjectError finds the ObjectError in err, if there is one.
+func asObjectError(err error) (*ObjectError, bool) {
+	var object *ObjectError
+	ok := errors.As(err, &object)
+	return object, ok
+}

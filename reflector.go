@@ -1,0 +1,356 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// ReflectorStore is what a reflector needs of a store. Calls come from one
+// goroutine at a time. What it may implement besides: Replacer,
+// ResourceVersionUpdater, ReflectorBookmarkStore.
+type ReflectorStore interface {
+	// Add takes an object that the source says is new.
+	Add(obj any) error
+	// Update takes a newer state of an object.
+	Update(obj any) error
+	// Delete takes the final state of an object that is gone.
+	Delete(obj any) error
+	// Replace makes the list the whole content, at the given version. The store
+	// owns the slice afterwards.
+	Replace(list []any, resourceVersion string) error
+	// Resync is called every resync period.
+	Resync() error
+}
+
+// ReflectorBookmarkStore is an optional interface of a ReflectorStore that is
+// told of the versions that bookmarks bring, each once.
+type ReflectorBookmarkStore interface {
+	Bookmark(resourceVersion string) error
+}
+
+// ResourceVersionUpdater is an optional interface of a ReflectorStore that is
+// told each time the version moves: with an event, after the event was taken;
+// with a bookmark, unless the store is a ReflectorBookmarkStore.
+type ResourceVersionUpdater interface {
+	UpdateResourceVersion(resourceVersion string)
+}
+
+// TransformingStore is an optional interface of a ReflectorStore that transforms
+// what it is given. The reflector leaves the transform to the store.
+type TransformingStore interface {
+	ReflectorStore
+	Transformer() TransformFunc
+}
+
+// WatchErrorHandler is WatchErrorHandlerWithContext without a context.
+type WatchErrorHandler func(r *Reflector, err error)
+
+// WatchErrorHandlerWithContext hears of every failure once, with the reflector
+// and the error (CauseOf names its kind), also of objects that were quarantined.
+// It is called on the goroutines that the failures happen on, without a lock,
+// and should return soon: the mirror waits for it.
+type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
+
+// ListStrategy is how a reflector gets the first state, and any later one that a
+// watch cannot give.
+type ListStrategy int
+
+const (
+	// ListAutomatic streams if the source says that it can (it has the method
+	// IsWatchListSemanticsUnSupported and that returns false), and otherwise
+	// lists in pages where that spares the server and whole where the server
+	// answers from its cache.
+	ListAutomatic ListStrategy = iota
+	// ListWhole lists in one answer.
+	ListWhole
+	// ListPaged lists in pages, always.
+	ListPaged
+	// ListStreaming streams, whatever the source says of itself, and lists if
+	// that fails.
+	ListStreaming
+)
+
+// ReflectorOptions configures a reflector. The zero value is useful.
+type ReflectorOptions struct {
+	// Logger is used instead of the one in the context of Run.
+	Logger *klog.Logger
+	// Name appears in logs and errors. Default: file:line of the first caller
+	// outside this package.
+	Name string
+	// TypeDescription appears in logs and errors. Default: the expected type,
+	// or its group/version/kind if it is unstructured.
+	TypeDescription string
+	// ResyncPeriod is how often the store's Resync is called; 0 is never.
+	ResyncPeriod time.Duration
+	// MinWatchTimeout and MaxWatchTimeout are the range from which the timeout
+	// that a watch asks the server for is drawn; 5 to 10 minutes by default.
+	// MinWatchTimeout alone counts only above 5 minutes, and twice as much is
+	// the other end, as in client-go; with MaxWatchTimeout both count as given.
+	MinWatchTimeout time.Duration
+	MaxWatchTimeout time.Duration
+	// Clock is for tests; testing/synctest needs none. Default: the real one.
+	Clock clock.Clock
+	// Backoff is used instead of the default backoff and its limit on requests
+	// per minute.
+	Backoff *wait.Backoff
+	// BackoffReset is how long nothing may fail before the backoff starts over.
+	// Default: 2 minutes.
+	BackoffReset time.Duration
+	// MaxInternalErrorRetryDuration is how long a watch is retried without a
+	// list when the server answers with internal errors. Default: not at all.
+	MaxInternalErrorRetryDuration time.Duration
+	// PageSize is the number of objects asked for in a page. If set, every list
+	// is in pages. Default: 500 where the strategy wants pages.
+	PageSize int64
+	// Strategy is how to get the first state.
+	Strategy ListStrategy
+	// ShouldResync is asked before each resync. Default: yes.
+	ShouldResync func() bool
+	// ErrorHandler hears of every failure. Default: DefaultWatchErrorHandler.
+	ErrorHandler WatchErrorHandlerWithContext
+}
+
+const (
+	defaultMinWatchTimeout = 5 * time.Minute
+	unspecifiedType        = "<unspecified>"
+)
+
+// Reflector lists and watches a source and makes a store equal to it, for as
+// long as Run runs.
+//
+// The three exported fields are client-go's; ReflectorOptions sets the same. They
+// must not be changed while Run runs. All methods may be called concurrently.
+type Reflector struct {
+	// WatchListPageSize is ReflectorOptions.PageSize.
+	WatchListPageSize int64
+	// ShouldResync is ReflectorOptions.ShouldResync.
+	ShouldResync func() bool
+	// MaxInternalErrorRetryDuration is
+	// ReflectorOptions.MaxInternalErrorRetryDuration.
+	MaxInternalErrorRetryDuration time.Duration
+
+	name            string
+	typeDescription string
+	expectedType    reflect.Type
+	expectedGVK     *schema.GroupVersionKind
+	source          ListerWatcherWithContext
+	wholeLists      bool
+	canStream       bool
+	store           ReflectorStore
+	strategy        ListStrategy
+	resyncPeriod    time.Duration
+	minWatchTimeout time.Duration
+	maxWatchTimeout time.Duration
+	clock           clock.Clock
+	logger          *klog.Logger
+	random          func() float64
+	onError         WatchErrorHandlerWithContext
+	// progress belongs to the goroutine that runs the reflector.
+	progress progress
+
+	mu      sync.Mutex
+	running bool
+	report  report
+}
+
+// progress is what a run leaves to the next one.
+type progress struct {
+	backoff *backoff
+	retry   RetryWithDeadline
+	// version is the last one that the store accepted.
+	version string
+	// newest is true if the next list must be at "": the last version is
+	// unknown to the source, or the source has gone back in time.
+	newest bool
+	// anyVersion is true if the next list is to be taken whatever its version.
+	anyVersion bool
+	// paged is true once a list at "0" came in pages: that server answers from
+	// no cache, so pages cost it nothing.
+	paged bool
+	// watchFailures counts watches that failed in a row without moving the
+	// version.
+	watchFailures int
+	// streamAfter is when streaming may be tried again.
+	streamAfter time.Time
+	streamTries int
+}
+
+// NewNamespaceKeyedIndexerAndReflector makes an indexer with keys of the form
+// namespace/name and an index by namespace, and a reflector that fills it.
+func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
+	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
+	return indexer, NewReflector(lw, expectedType, indexer, resyncPeriod)
+}
+
+// NewReflector is NewReflectorWithOptions with a resync period alone.
+func NewReflector(lw ListerWatcher, expectedType any, store ReflectorStore, resyncPeriod time.Duration) *Reflector {
+	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{ResyncPeriod: resyncPeriod})
+}
+
+// NewNamedReflector is NewReflectorWithOptions with a name and a resync period.
+func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store ReflectorStore, resyncPeriod time.Duration) *Reflector {
+	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{Name: name, ResyncPeriod: resyncPeriod})
+}
+
+// NewReflectorWithOptions makes a reflector that keeps store equal to lw once it
+// runs. Only objects of expectedType's Go type are taken (and, for unstructured,
+// of its group/version/kind if it has one); nil takes anything with metadata.
+//
+// It panics if lw or store is nil or an option is negative: these are mistakes in
+// the program. It starts nothing.
+func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
+	mustHave(lw != nil, "NewReflector: the ListerWatcher is nil")
+	mustHave(store != nil, "NewReflector: the store is nil")
+	options.validate()
+	r := &Reflector{
+		WatchListPageSize:             options.PageSize,
+		ShouldResync:                  options.ShouldResync,
+		MaxInternalErrorRetryDuration: options.MaxInternalErrorRetryDuration,
+
+		name:            options.Name,
+		typeDescription: options.TypeDescription,
+		expectedType:    reflect.TypeOf(expectedType),
+		expectedGVK:     gvkOf(expectedType),
+		source:          ToListerWatcherWithContext(lw),
+		store:           store,
+		strategy:        options.Strategy,
+		resyncPeriod:    options.ResyncPeriod,
+		clock:           options.Clock,
+		logger:          options.Logger,
+		random:          rand.Float64,
+		onError:         options.ErrorHandler,
+		report:          report{phase: PhaseIdle},
+	}
+	if chunks, ok := lw.(interface{ wholeLists() bool }); ok {
+		r.wholeLists = chunks.wholeLists()
+	}
+	if marker, ok := lw.(watchListMarker); ok {
+		r.canStream = !marker.IsWatchListSemanticsUnSupported()
+	}
+	r.minWatchTimeout, r.maxWatchTimeout = options.watchTimeouts()
+	r.setDefaults(expectedType)
+	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
+	r.report.since = r.clock.Now()
+	return r
+}
+
+// validate panics for what only a mistake in the program can set.
+func (o ReflectorOptions) validate() {
+	for field, value := range map[string]time.Duration{
+		"ResyncPeriod":                  o.ResyncPeriod,
+		"MinWatchTimeout":               o.MinWatchTimeout,
+		"MaxWatchTimeout":               o.MaxWatchTimeout,
+		"BackoffReset":                  o.BackoffReset,
+		"MaxInternalErrorRetryDuration": o.MaxInternalErrorRetryDuration,
+		"PageSize":                      time.Duration(o.PageSize),
+	} {
+		mustHave(value >= 0, "ReflectorOptions."+field+" is negative")
+	}
+	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= o.MinWatchTimeout,
+		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout")
+	mustHave(o.Strategy >= ListAutomatic && o.Strategy <= ListStreaming,
+		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
+}
+
+// watchTimeouts returns the range of timeouts.
+func (o ReflectorOptions) watchTimeouts() (shortest, longest time.Duration) {
+	if o.MaxWatchTimeout > 0 {
+		return o.MinWatchTimeout, o.MaxWatchTimeout
+	}
+	shortest = max(o.MinWatchTimeout, defaultMinWatchTimeout)
+	return shortest, 2 * shortest
+}
+
+func (r *Reflector) setDefaults(expectedType any) {
+	if r.name == "" {
+		r.name = firstCallerOutside()
+	}
+	if r.typeDescription == "" {
+		r.typeDescription = typeDescription(expectedType, r.expectedGVK)
+	}
+	if r.clock == nil {
+		r.clock = clock.RealClock{}
+	}
+	if r.onError == nil {
+		r.onError = DefaultWatchErrorHandler
+	}
+}
+
+// Name returns the reflector's name.
+func (r *Reflector) Name() string { return r.name }
+
+// TypeDescription returns what the reflector calls the type it expects.
+func (r *Reflector) TypeDescription() string { return r.typeDescription }
+
+// LastSyncResourceVersion returns the last resource version that the store has
+// accepted. Where the store is a queue it may not have been applied yet:
+// Status().AppliedVersion has.
+func (r *Reflector) LastSyncResourceVersion() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.report.accepted
+}
+
+func typeDescription(expectedType any, gvk *schema.GroupVersionKind) string {
+	switch {
+	case expectedType == nil:
+		return unspecifiedType
+	case gvk != nil:
+		return gvk.String()
+	}
+	return reflect.TypeOf(expectedType).String()
+}
+
+// gvkOf returns what an unstructured example says it is, nil if it says nothing.
+func gvkOf(expectedType any) *schema.GroupVersionKind {
+	example, ok := expectedType.(*unstructured.Unstructured)
+	if !ok || example == nil {
+		return nil
+	}
+	gvk := example.GroupVersionKind()
+	if gvk.Empty() {
+		return nil
+	}
+	return &gvk
+}
+
+// firstCallerOutside returns file:line, with the file's folder, of the nearest
+// caller that is not in this package.
+func firstCallerOutside() string {
+	const ours = "github.com/watchmirror/cache."
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		if !strings.HasPrefix(frame.Function, ours) && frame.File != "" {
+			return fmt.Sprintf("%s:%d", lastTwo(frame.File), frame.Line)
+		}
+		if !more {
+			return "reflector"
+		}
+	}
+}
+
+func lastTwo(path string) string {
+	parts := strings.Split(path, "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
+
+// mustHave panics for a mistake in the program, at construction.
+func mustHave(ok bool, what string) {
+	if !ok {
+		panic("cache: " + what)
+	}
+}

@@ -1,0 +1,196 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// report is what a reflector's status says, guarded by the reflector's mutex.
+type report struct {
+	phase    Phase
+	since    time.Time
+	accepted string
+	synced   bool
+	failures int
+	last     *Failure
+	// absent and forbidden count answers in a row.
+	absent, forbidden int
+	// held are objects that never reached the store.
+	held quarantine
+}
+
+// barredAfter is how many times in a row a source must answer "not found" or
+// "forbidden" before the phase says so: an API server that restarts answers 404
+// for some seconds for what it will serve again.
+const barredAfter = 3
+
+// Status implements StatusReporter.
+func (r *Reflector) Status() Status {
+	applied, known := appliedVersionOf(r.store)
+	held := quarantinedIn(r.store)
+	synced := syncedOf(r.store)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	status := Status{
+		Name:                r.name,
+		TypeDescription:     r.typeDescription,
+		Phase:               r.report.phase,
+		PhaseSince:          r.report.since,
+		AppliedVersion:      applied,
+		AcceptedVersion:     r.report.accepted,
+		Synced:              r.report.synced && synced,
+		ConsecutiveFailures: r.report.failures,
+		Quarantined:         mergeQuarantined(r.report.held.list(), held),
+	}
+	if !known {
+		status.AppliedVersion = r.report.accepted
+	}
+	if r.report.last != nil {
+		last := *r.report.last
+		status.LastFailure = &last
+	}
+	return status
+}
+
+// appliedVersionOf asks a store for its applied version; false if it has none
+// of its own, so that what it accepted is applied.
+func appliedVersionOf(store any) (string, bool) {
+	switch s := store.(type) {
+	case interface{ processedVersion() string }:
+		return s.processedVersion(), true
+	case interface{ LastStoreSyncResourceVersion() string }:
+		return s.LastStoreSyncResourceVersion(), true
+	}
+	return "", false
+}
+
+func quarantinedIn(store any) []Quarantined {
+	if q, ok := store.(quarantiner); ok {
+		return q.quarantined()
+	}
+	return nil
+}
+
+func syncedOf(store any) bool {
+	queue, ok := store.(interface{ HasSynced() bool })
+	return !ok || queue.HasSynced()
+}
+
+// setPhase notes what the reflector does now. A source that has answered "not
+// found" or "forbidden" often enough stays in that phase whatever is tried.
+func (r *Reflector) setPhase(phase Phase) {
+	now := r.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if phase == PhasePaused || phase == PhaseListing || phase == PhaseStreaming || phase == PhaseWatching {
+		switch {
+		case r.report.absent >= barredAfter:
+			phase = PhaseAbsent
+		case r.report.forbidden >= barredAfter:
+			phase = PhaseForbidden
+		}
+	}
+	if r.report.phase != phase {
+		r.report.phase, r.report.since = phase, now
+	}
+}
+
+// succeeded notes that the source has answered and been understood.
+func (r *Reflector) succeeded(phase Phase) {
+	r.mu.Lock()
+	r.report.failures, r.report.absent, r.report.forbidden = 0, 0, 0
+	r.mu.Unlock()
+	r.setPhase(phase)
+}
+
+// setAccepted notes that the store took a version.
+func (r *Reflector) setAccepted(version string) {
+	r.progress.version = version
+	r.mu.Lock()
+	r.report.accepted = version
+	r.mu.Unlock()
+}
+
+// failed counts a failure and tells of it.
+func (r *Reflector) failed(ctx context.Context, err error) {
+	cause := r.note(err)
+	r.mu.Lock()
+	r.report.failures++
+	r.report.absent = streak(r.report.absent, cause == CauseNotFound)
+	r.report.forbidden = streak(r.report.forbidden, cause == CauseForbidden)
+	r.mu.Unlock()
+	r.onError(ctx, r, err)
+}
+
+// tell reports what is no failure of the source: a quarantined object, a misuse.
+func (r *Reflector) tell(ctx context.Context, err error) {
+	r.note(err)
+	r.onError(ctx, r, err)
+}
+
+// note makes err the last failure.
+func (r *Reflector) note(err error) Cause {
+	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.last = last
+	return last.Cause
+}
+
+// quarantined reports an object that was held back, once a version. held says
+// that the store remembers it; otherwise the reflector does.
+func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held bool) {
+	if !held {
+		r.mu.Lock()
+		r.report.held.add(object)
+		r.mu.Unlock()
+	}
+	if !object.repeated {
+		r.tell(ctx, object)
+	}
+}
+
+// released forgets that an object was held back before it reached the store.
+func (r *Reflector) released(key string) {
+	r.mu.Lock()
+	r.report.held.release(key)
+	r.mu.Unlock()
+}
+
+// holds says whether anything is held back before it reached the store, so that
+// the usual case need not compute keys.
+func (r *Reflector) holds() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.report.held.held) > 0
+}
+
+func streak(before int, again bool) int {
+	if again {
+		return before + 1
+	}
+	return 0
+}
+
+// DefaultWatchErrorHandler logs each failure once, at the level that its kind
+// deserves: what a healthy cluster does every day is not logged as an error.
+func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
+	logger := klog.FromContext(ctx)
+	who := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
+	switch {
+	case isExpiredError(err):
+		logger.V(4).Info("Resource version expired, listing anew", who...)
+	case errors.Is(err, io.EOF):
+		// The server closed the watch, which is its right.
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		logger.V(1).Info("Watch was cut", who...)
+	default:
+		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
+		// clock that began outside a test's bubble. The backoff limits ours.
+		logger.Error(err, "Mirroring failed", who[:4]...)
+	}
+}

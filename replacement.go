@@ -1,0 +1,67 @@
+package cache
+
+import "context"
+
+// Replacer is an optional interface of a ReflectorStore that can take a list in
+// parts. A reflector uses it for every list, streamed lists included; a store
+// without it gets one Replace with everything.
+//
+// DeltaFIFO and the stores of NewStore and NewIndexer implement it.
+type Replacer interface {
+	// BeginReplace starts a replacement. It does not block. Two replacements
+	// may be open at once only if their namespaces differ; otherwise the one
+	// that commits last decides what is absent.
+	BeginReplace(options ReplaceOptions) Replacement
+}
+
+// ReplaceOptions says what a replacement is about. The zero value replaces
+// everything.
+type ReplaceOptions struct {
+	// Namespace limits the replacement to keys of the form namespace/name with
+	// this namespace: a commit deletes nothing outside it. Empty: all keys.
+	Namespace string
+}
+
+// Replacement is one list on its way into a store: Part any number of times,
+// then either Commit or Abort. Its methods are for one goroutine.
+//
+// The first replacement that a store sees is visible as it arrives: readers and
+// handlers have each part before the next comes, while the version stays empty
+// and synced false until Commit. A later one (a relist) is prepared aside and
+// shows only at Commit, all of it at once: objects, indexes, deletions, version.
+type Replacement interface {
+	// Part takes some of the listed objects. An object that cannot be taken
+	// (no key, a transform or an index function that fails) is returned in
+	// rejected; its previous state stays, also through Commit, and the others
+	// are taken. An object whose UID and resource version are those last
+	// received for its key is unchanged: it is neither transformed nor told.
+	//
+	// Part may wait, holding no lock, while more than one earlier part has not
+	// been applied by the consumer; it returns the context's error if that ends
+	// first. Any error means that the replacement is over: abort it.
+	Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
+
+	// Commit ends the list: what no part held is deleted, and version becomes
+	// the store's version. It does not wait for the consumer.
+	Commit(ctx context.Context, version string) error
+
+	// Abort gives up. A relist drops what was prepared; the store is as it was.
+	// A first list leaves its parts where they are, and the next commit deletes
+	// what that one lacks. Abort after Commit does nothing.
+	Abort()
+}
+
+// ReplacementPart is a piece of a list. The store owns the slices afterwards.
+type ReplacementPart struct {
+	// Items are the listed objects.
+	Items []any
+	// Keep are objects that the source has but that could not be taken as they
+	// came (a wrong type, a body that could not be decoded). Only their key is
+	// read: whatever the store holds under it stays through the commit. One
+	// without a readable key keeps nothing.
+	Keep []any
+	// Gone are objects of earlier parts that have been deleted since: a stream
+	// may tell so before it ends. Gone counts after Items and Keep of the same
+	// part.
+	Gone []any
+}

@@ -1,0 +1,252 @@
+package cache
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/utils/clock"
+)
+
+// RetryWithDeadline decides whether to go on retrying errors of one kind: for at
+// most a given time since the first of a run of them. It is not safe for
+// concurrent use.
+type RetryWithDeadline interface {
+	// After is told of each result; errors that are not of the kind, and nil,
+	// do not count.
+	After(error)
+	// ShouldRetry says whether the run is still within its deadline. Past it,
+	// it says no once and the next error starts a new run.
+	ShouldRetry() bool
+}
+
+type retryWithDeadline struct {
+	longest     time.Duration
+	quiet       time.Duration
+	retryable   func(error) bool
+	clock       clock.Clock
+	first, last time.Time
+}
+
+// NewRetryWithDeadline retries errors for which isRetryable is true for up to
+// maxRetryDuration since the first of a run (never, if that is not above zero).
+// A run ends when minResetPeriod passes without such an error.
+func NewRetryWithDeadline(maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock) RetryWithDeadline {
+	return &retryWithDeadline{longest: maxRetryDuration, quiet: minResetPeriod, retryable: isRetryable, clock: clock}
+}
+
+func (r *retryWithDeadline) After(err error) {
+	if !r.retryable(err) {
+		return
+	}
+	now := r.clock.Now()
+	if r.first.IsZero() || now.Sub(r.last) >= r.quiet {
+		r.first = now
+	}
+	r.last = now
+}
+
+func (r *retryWithDeadline) ShouldRetry() bool {
+	if r.longest <= 0 {
+		return false
+	}
+	if r.clock.Since(r.first) <= r.longest {
+		return true
+	}
+	r.first, r.last = time.Time{}, time.Time{}
+	return false
+}
+
+// Cause says what kind of failure something was. Programs may switch on it;
+// kinds may be added.
+type Cause string
+
+// The kinds of failure.
+const (
+	CauseExpired         Cause = "expired"           // the version is no longer known (410)
+	CauseVersionTooLarge Cause = "version-too-large" // the version is not known yet
+	CauseTooManyRequests Cause = "too-many-requests" // 429
+	CauseInternal        Cause = "internal-error"    // 500
+	CauseUnavailable     Cause = "unavailable"       // 503, server timeouts
+	CauseNotFound        Cause = "not-found"         // 404
+	CauseForbidden       Cause = "forbidden"         // 403
+	CauseUnauthorized    Cause = "unauthorized"      // 401
+	CauseRejected        Cause = "rejected"          // 400, 405, 422
+	CauseRefused         Cause = "refused"           // connection refused
+	CauseCut             Cause = "cut"               // EOF in the middle
+	CauseShortWatch      Cause = "short-watch"       // closed at once, without an event
+	CauseOverdueWatch    Cause = "overdue-watch"     // half open
+	CauseNoBookmark      Cause = "no-bookmark"       // streaming list without its end
+	CauseRegression      Cause = "regression"        // a version went backwards
+	CauseObject          Cause = "object"            // one object could not be taken
+	CauseProcess         Cause = "process"           // the consumer failed
+	CauseStore           Cause = "store"             // a foreign store refused
+	CauseSlowSource      Cause = "slow-source"       // a call outlives its context
+	CauseMisuse          Cause = "misuse"            // the program called wrongly
+	CausePanic           Cause = "panic"             // a handler panicked and the process survived
+	CauseOther           Cause = "other"
+)
+
+// causeStreamCut is what package kubeapi puts into the error event with which a
+// stream ends that broke; the two packages do not import each other.
+const causeStreamCut metav1.CauseType = "WatchStreamCut"
+
+// CauseOf classifies an error as the reflector does.
+func CauseOf(err error) Cause {
+	if cause, ok := ownCause(err); ok {
+		return cause
+	}
+	switch {
+	case isExpiredError(err):
+		return CauseExpired
+	case isTooLargeVersionError(err):
+		return CauseVersionTooLarge
+	case apierrors.IsTooManyRequests(err):
+		return CauseTooManyRequests
+	case apierrors.IsInternalError(err):
+		return CauseInternal
+	case apierrors.IsNotFound(err):
+		return CauseNotFound
+	case apierrors.IsForbidden(err):
+		return CauseForbidden
+	case apierrors.IsUnauthorized(err):
+		return CauseUnauthorized
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
+		return CauseRejected
+	case apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
+		return CauseUnavailable
+	case utilnet.IsConnectionRefused(err):
+		return CauseRefused
+	case apierrors.HasStatusCause(err, causeStreamCut), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), utilnet.IsProbableEOF(err):
+		return CauseCut
+	}
+	return CauseOther
+}
+
+// ownCause classifies the errors that this package makes itself. The order is
+// that of wrapping: a process error may wrap an object's.
+func ownCause(err error) (Cause, bool) {
+	var (
+		process    *ProcessError
+		object     *ObjectError
+		key        KeyError
+		store      *StoreError
+		regression *RegressionError
+		short      *VeryShortWatchError
+		slow       *SlowSourceError
+		panicked   *PanicError
+	)
+	switch {
+	case errors.As(err, &process):
+		return CauseProcess, true
+	case errors.As(err, &object), errors.As(err, &key):
+		return CauseObject, true
+	case errors.As(err, &store):
+		return CauseStore, true
+	case errors.As(err, &regression):
+		return CauseRegression, true
+	case errors.As(err, &short):
+		return CauseShortWatch, true
+	case errors.As(err, &slow):
+		return CauseSlowSource, true
+	case errors.As(err, &panicked):
+		return CausePanic, true
+	case errors.Is(err, ErrWatchOverdue):
+		return CauseOverdueWatch, true
+	case errors.Is(err, ErrNoInitialEventsEnd):
+		return CauseNoBookmark, true
+	case errors.Is(err, ErrAlreadyRan):
+		return CauseMisuse, true
+	}
+	return "", false
+}
+
+// isExpiredError: servers before Kubernetes 1.18 say Gone where later ones say
+// Expired.
+func isExpiredError(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+// isTooLargeVersionError knows the three ways in which API servers have said it:
+// a typed cause since 1.18.6, the cause's message since 1.17, the status's
+// message before.
+func isTooLargeVersionError(err error) bool {
+	const message = "Too large resource version"
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsTimeout(err) || !errors.As(err, &status) {
+		return false
+	}
+	if details := status.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			if cause.Message == message {
+				return true
+			}
+		}
+	}
+	return strings.Contains(status.Status().Message, message)
+}
+
+// retryAfter is what the server asked for, 0 if nothing.
+func retryAfter(err error) time.Duration {
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	if !ok {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// answer is what the reflector does about a failure.
+type answer int
+
+const (
+	// listAgain: pause, then list at no older than the last version.
+	listAgain answer = iota
+	// listNewest: pause, then list at "".
+	listNewest
+	// listNewestAtOnce: list at "", without a pause the first time.
+	listNewestAtOnce
+	// watchAgain: pause, then watch from the last version.
+	watchAgain
+	// watchAgainAtOnce: watch from the last version.
+	watchAgainAtOnce
+	// watchThenList: watchAgain, but after a bounded number in a row listAgain.
+	watchThenList
+	// watchWithDeadline: watchAgain as long as RetryWithDeadline says so.
+	watchWithDeadline
+)
+
+// answerToList is the table of answers for a list that failed.
+func answerToList(cause Cause) answer {
+	switch cause {
+	case CauseExpired, CauseVersionTooLarge:
+		return listNewestAtOnce
+	case CauseRegression:
+		return listNewest
+	}
+	return listAgain
+}
+
+// answerToWatch is the table of answers for a watch that failed, be it the
+// request or the stream.
+func answerToWatch(cause Cause) answer {
+	switch cause {
+	case CauseExpired, CauseStore:
+		return listAgain
+	case CauseRegression:
+		return listNewest
+	case CauseRefused, CauseTooManyRequests, CauseShortWatch:
+		return watchAgain
+	case CauseOverdueWatch:
+		return watchAgainAtOnce
+	case CauseInternal:
+		return watchWithDeadline
+	}
+	return watchThenList
+}

@@ -1,0 +1,137 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// S10.
+func TestRetryWithDeadlineRetriesUntilTheDeadlineOfARunOfErrors(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Unix(0, 0))
+	internal := cachetest.ErrInternal()
+	retry := NewRetryWithDeadline(10*time.Second, time.Minute, apierrors.IsInternalError, clock)
+
+	retry.After(internal)
+	assert.True(t, retry.ShouldRetry())
+	clock.Step(10 * time.Second)
+	retry.After(internal)
+	assert.True(t, retry.ShouldRetry(), "at the deadline")
+	clock.Step(time.Nanosecond)
+	retry.After(errBoom)
+	retry.After(nil)
+	assert.False(t, retry.ShouldRetry(), "past it, and other errors do not count")
+	retry.After(internal)
+	assert.True(t, retry.ShouldRetry(), "the next error starts a new run")
+
+	clock.Step(59 * time.Second)
+	retry.After(internal)
+	assert.False(t, retry.ShouldRetry(), "59 s later it is still the same run")
+	retry.After(internal)
+	clock.Step(time.Minute)
+	retry.After(internal)
+	assert.True(t, retry.ShouldRetry(), "a quiet minute ends a run")
+}
+
+func TestRetryWithDeadlineNeverRetriesWithoutADuration(t *testing.T) {
+	for _, longest := range []time.Duration{0, -time.Second} {
+		retry := NewRetryWithDeadline(longest, time.Minute, apierrors.IsInternalError, testclock.NewFakeClock(time.Unix(0, 0)))
+		retry.After(cachetest.ErrInternal())
+		assert.False(t, retry.ShouldRetry())
+	}
+}
+
+// S11: every class, also where the error is wrapped, and the ways in which old
+// servers said "too large resource version".
+func TestErrorsAreClassified(t *testing.T) {
+	timeout := func(change func(*metav1.Status)) error {
+		err := apierrors.NewTimeoutError("", 1)
+		change(&err.ErrStatus)
+		return err
+	}
+	cut := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: "WatchStreamCut"}},
+	}}}
+	rows := map[Cause][]error{
+		CauseExpired: {apierrors.NewResourceExpired(""), apierrors.NewGone("")},
+		CauseVersionTooLarge: {
+			cachetest.ErrTooLargeResourceVersion(2, 1),
+			timeout(func(s *metav1.Status) {
+				s.Details.Causes = []metav1.StatusCause{{Message: "Too large resource version"}}
+			}),
+			timeout(func(s *metav1.Status) {
+				s.Message, s.Details = "Timeout: Too large resource version: 9, current: 1", nil
+			}),
+		},
+		CauseTooManyRequests: {apierrors.NewTooManyRequests("", 1)},
+		CauseInternal:        {apierrors.NewInternalError(errBoom)},
+		CauseUnavailable:     {apierrors.NewServiceUnavailable(""), apierrors.NewTimeoutError("", 1), apierrors.NewServerTimeout(pods, "list", 1)},
+		CauseNotFound:        {apierrors.NewNotFound(pods, "")},
+		CauseForbidden:       {apierrors.NewForbidden(pods, "", errBoom)},
+		CauseUnauthorized:    {apierrors.NewUnauthorized("")},
+		CauseRejected:        {apierrors.NewBadRequest(""), apierrors.NewMethodNotSupported(pods, "list")},
+		CauseRefused:         {cachetest.ErrConnectionRefused()},
+		CauseCut:             {io.EOF, io.ErrUnexpectedEOF, &url.Error{Op: "Get", URL: "u", Err: io.EOF}, cut},
+		CauseShortWatch:      {&VeryShortWatchError{}},
+		CauseOverdueWatch:    {ErrWatchOverdue},
+		CauseNoBookmark:      {ErrNoInitialEventsEnd},
+		CauseRegression:      {&RegressionError{}},
+		CauseObject:          {&ObjectError{Err: errBoom}, KeyError{nil, errBoom}},
+		CauseProcess:         {&ProcessError{Err: &ObjectError{}}},
+		CauseStore:           {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
+		CauseSlowSource:      {&SlowSourceError{}},
+		CauseMisuse:          {ErrAlreadyRan},
+		CausePanic:           {&PanicError{Value: "x"}},
+		CauseOther:           {errBoom, ErrTableList},
+	}
+	for cause, errs := range rows {
+		for _, err := range errs {
+			assert.Equal(t, cause, CauseOf(err), "%v", err)
+			assert.Equal(t, cause, CauseOf(fmt.Errorf("listing: %w", err)), "wrapped %v", err)
+		}
+	}
+}
+
+// Errors name the key, the version and the cause, never the object, and lead to
+// their causes.
+func TestErrorsNameTheKeyAndLeadToTheirCause(t *testing.T) {
+	secret := labelled(pod("ns", "n"), "secret-content")
+	errs := map[error]string{
+		KeyError{secret, errBoom}: `"ns/n"`,
+		&ObjectError{Key: "ns/n", ResourceVersion: "7", Stage: "index", Err: errBoom}: `"ns/n" at version 7`,
+		&StoreError{Op: "Add", Name: "ns/n", Err: errBoom}:                            `Add of "ns/n"`,
+		&ProcessError{Keys: []string{"ns/n"}, Changes: 12, Err: errBoom}:              `["ns/n"] and others, 12 changes`,
+		&PanicError{Value: errBoom}:                                                   "panic: boom",
+	}
+	for err, want := range errs {
+		assert.ErrorContains(t, err, want)
+		assert.ErrorIs(t, err, errBoom)
+		assert.NotContains(t, err.Error(), "secret-content")
+	}
+	assert.EqualError(t, &RegressionError{What: "event", Key: "a", Have: "9", Got: "8"},
+		`resource version went backwards: event of "a" at 8, have 9`)
+	assert.EqualError(t, &UnexpectedTypeError{Expected: "A", Actual: "B"}, "expected A, got B")
+	assert.Contains(t, (&SlowSourceError{Op: "List", Waited: slowSource}).Error(), "List")
+	assert.Nil(t, errors.Unwrap(&PanicError{Value: "no error"}))
+	assert.Contains(t, (&PanicError{Value: 1, Stack: []byte("the stack")}).Error(), "the stack")
+	for obj, want := range map[any]string{
+		nil:                                "nil",
+		(*object)(nil):                     "nil *v1.PartialObjectMetadata",
+		pod("a", "b"):                      `*v1.PartialObjectMetadata "a/b"`,
+		7:                                  "int",
+		pod("", ""):                        "*v1.PartialObjectMetadata",
+		DeletedFinalStateUnknown{Key: "k"}: `tombstone "k"`,
+	} {
+		assert.Equal(t, want, describe(obj))
+	}
+}

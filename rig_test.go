@@ -1,0 +1,276 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+
+// meta object: the smallest thing with metadata.
+type object = metav1.PartialObjectMetadata
+
+func pod(namespace, name string) *object {
+	return &object{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+	}
+}
+
+func labelled(o *object, value string) *object {
+	o = o.DeepCopy()
+	o.Labels = map[string]string{"v": value}
+	return o
+}
+
+func newSource(t *testing.T, objects ...apiruntime.Object) *cachetest.Source {
+	t.Helper()
+	source := cachetest.NewSource(cachetest.Options{
+		GroupVersionKind: podKind,
+		NewObject:        func() apiruntime.Object { return &object{} },
+		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
+	})
+	require.NoError(t, source.Apply(objects...))
+	return source
+}
+
+// heard is an error handler that remembers.
+type heard struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (h *heard) handle(_ context.Context, _ *Reflector, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errs = append(h.errs, err)
+}
+
+func (h *heard) all() []error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.errs)
+}
+
+func (h *heard) causes() []Cause {
+	var causes []Cause
+	for _, err := range h.all() {
+		causes = append(causes, CauseOf(err))
+	}
+	return causes
+}
+
+func (h *heard) count(cause Cause) int {
+	n := 0
+	for _, c := range h.causes() {
+		if c == cause {
+			n++
+		}
+	}
+	return n
+}
+
+// rig is a pipeline under test.
+type rig struct {
+	*testing.T
+	source  *cachetest.Source
+	indexer Indexer
+	ctlr    Controller
+	heard   *heard
+	handler *recorder
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// recorder is a handler that remembers what it was told.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) OnAdd(obj any, initial bool) {
+	if initial {
+		r.note("add %s@%s initial", nameOf(obj), receivedOf(obj).ResourceVersion)
+		return
+	}
+	r.note("add %s@%s", nameOf(obj), receivedOf(obj).ResourceVersion)
+}
+
+func (r *recorder) OnUpdate(old, new any) {
+	r.note("update %s@%s", nameOf(new), receivedOf(new).ResourceVersion)
+}
+
+func (r *recorder) OnDelete(obj any) {
+	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+		r.note("tombstone %s", tombstone.Key)
+		return
+	}
+	r.note("delete %s", nameOf(obj))
+}
+
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.events
+	r.events = nil
+	return events
+}
+
+// newRig makes a pipeline of source, queue, indexer and controller; change may
+// alter the Config first.
+func newRig(t *testing.T, source *cachetest.Source, change func(*Config)) *rig {
+	t.Helper()
+	r := &rig{T: t, source: source, heard: &heard{}, handler: &recorder{}}
+	r.indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
+	config := &Config{
+		ListerWatcher: source,
+		ObjectType:    &object{},
+		Store:         r.indexer,
+		Handler:       r.handler,
+		ReflectorOptions: ReflectorOptions{
+			Name:         "test",
+			Strategy:     ListPaged,
+			ErrorHandler: r.heard.handle,
+		},
+	}
+	if change != nil {
+		change(config)
+	}
+	r.ctlr = New(config)
+	return r
+}
+
+// run starts the pipeline; stop ends it.
+func (r *rig) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.done = cancel, make(chan struct{})
+	go func() {
+		defer close(r.done)
+		r.ctlr.RunWithContext(ctx)
+	}()
+}
+
+// stop ends the pipeline and the source, and waits.
+func (r *rig) stop() {
+	r.cancel()
+	<-r.done
+	r.source.Close()
+}
+
+func (r *rig) status() Status {
+	status, ok := StatusOf(r.ctlr)
+	require.True(r, ok)
+	return status
+}
+
+// sleep lets virtual time pass and everything settle.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// versions returns what the indexer holds: key to version.
+func (r *rig) versions() map[string]string {
+	held := map[string]string{}
+	for _, obj := range r.indexer.List() {
+		held[nameOf(obj)] = receivedOf(obj).ResourceVersion
+	}
+	return held
+}
+
+// equalsSource fails the test unless the indexer holds exactly what the source
+// does, at a version that does not claim more.
+func (r *rig) equalsSource() {
+	r.Helper()
+	want := map[string]string{}
+	for _, obj := range r.source.Objects() {
+		want[nameOf(obj)] = receivedOf(obj).ResourceVersion
+	}
+	assert.Equal(r, want, r.versions())
+	assert.ElementsMatch(r, slices.Collect(mapsKeys(want)), r.indexer.ListKeys())
+	assert.False(r, versionBefore(r.source.ResourceVersion(), r.ctlr.LastSyncResourceVersion()), "the version claims more than the source has")
+}
+
+func mapsKeys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range m {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// requestRate returns how many requests the source got in the first minute, and
+// in the fullest minute after it; the answered pages of a list count once.
+func requestRate(source *cachetest.Source) (first, later int) {
+	var times []time.Time
+	for _, request := range source.Requests() {
+		if request.Verb == cachetest.VerbList && request.Options.Continue != "" && request.Err == nil {
+			continue
+		}
+		times = append(times, request.Time)
+	}
+	if len(times) == 0 {
+		return 0, 0
+	}
+	minute := times[0].Add(time.Minute)
+	for i, at := range times {
+		if at.Before(minute) {
+			first++
+			continue
+		}
+		window := 0
+		for _, other := range times[i:] {
+			if other.Sub(at) < time.Minute {
+				window++
+			}
+		}
+		later = max(later, window)
+	}
+	return first, later
+}
+
+// noGoroutines fails the test if more goroutines run than before; inside a
+// bubble synctest itself fails when one is left.
+func goroutines() int {
+	synctest.Wait()
+	return runtime.NumGoroutine()
+}
+
+var errBoom = errors.New("boom")
+
+func uid(o *object, uid string) *object {
+	o = o.DeepCopy()
+	o.UID = types.UID(uid)
+	return o
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// steady is a backoff that does not grow, and so has no limit of its own.
+func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, Factor: 1, Steps: 1} }

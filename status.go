@@ -1,0 +1,90 @@
+package cache
+
+import (
+	"slices"
+	"time"
+)
+
+// Phase says what a reflector is doing.
+type Phase string
+
+// The phases of a reflector.
+const (
+	PhaseIdle      Phase = "idle"      // Run has not been called
+	PhaseListing   Phase = "listing"   // a list is under way
+	PhaseStreaming Phase = "streaming" // a streaming list is under way
+	PhaseWatching  Phase = "watching"  // a watch is open, or being opened
+	PhasePaused    Phase = "paused"    // waiting after a failure
+	PhaseAbsent    Phase = "absent"    // the source has answered "not found" at least 3 times in a row
+	PhaseForbidden Phase = "forbidden" // the source has answered "forbidden" at least 3 times in a row
+	PhaseStopped   Phase = "stopped"   // Run has returned
+)
+
+// Status is what a reflector or controller knows of itself: a plain value, good
+// for as long as it is kept. Fields may be added, none will be renamed.
+type Status struct {
+	// Name and TypeDescription are the reflector's.
+	Name            string
+	TypeDescription string
+
+	Phase Phase
+	// PhaseSince is when the phase began.
+	PhaseSince time.Time
+
+	// AppliedVersion is the resource version up to which the store holds what
+	// the source sent. AcceptedVersion is the last one that the reflector's
+	// store took; with a queue between the two it may be ahead.
+	AppliedVersion  string
+	AcceptedVersion string
+	// Synced is true once the whole first list was applied.
+	Synced bool
+
+	// ConsecutiveFailures counts the failures since the last list that was
+	// taken, or watch that sent something or lived for 10 s.
+	ConsecutiveFailures int
+	// LastFailure is nil if nothing has failed yet.
+	LastFailure *Failure
+
+	// Quarantined are the objects that are not shown as the source has them,
+	// by key.
+	Quarantined []Quarantined
+}
+
+// Failure is something that went wrong.
+type Failure struct {
+	Cause Cause
+	// Err is what the error handler was given.
+	Err  error
+	Time time.Time
+}
+
+// StatusReporter is implemented by what New returns and by *Reflector.
+type StatusReporter interface {
+	// Status may be called at any time, concurrently. It does not block.
+	Status() Status
+}
+
+// StatusOf returns the status of x, or false if x reports none. It is for values
+// behind a compatible interface, such as the Controller that New returns.
+func StatusOf(x any) (Status, bool) {
+	reporter, ok := x.(StatusReporter)
+	if !ok {
+		return Status{}, false
+	}
+	return reporter.Status(), true
+}
+
+// mergeQuarantined joins lists of which each is in order, into one in order.
+func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, func(a, b Quarantined) int {
+		switch {
+		case a.Key < b.Key:
+			return -1
+		case a.Key > b.Key:
+			return 1
+		}
+		return 0
+	})
+	return all
+}

@@ -1,0 +1,141 @@
+package cache
+
+import "reflect"
+
+// The ways into a store that only our own reflector and controller use: an event
+// with its version, and a batch.
+
+// takeEvent takes an object and the version that comes with it in one step.
+//
+// Whether the event goes back in time is looked at first, without holding the
+// lock until the write: one goroutine feeds a store its events. A deletion's
+// final state is not transformed, for nobody gets to see it.
+func (c *cache) takeEvent(e event) error {
+	key, err := keyOf(c.keyFunc, e.obj)
+	if err != nil {
+		c.storage.advance(e.version)
+		return rejection(e.obj, err)
+	}
+	received := receivedOf(e.obj)
+	if have, known := c.Received(key); known && received.olderThan(have) {
+		return &RegressionError{What: "event", Key: key, Have: have.ResourceVersion, Got: received.ResourceVersion}
+	}
+	s := &staged{key: key}
+	if e.kind != Deleted {
+		s = c.prepare(key, e.obj, received, c.transformer)
+	}
+	c.storage.lockFor(s)
+	defer c.storage.mu.Unlock()
+	c.storage.takeLocked(s)
+	c.storage.advanceLocked(e.version)
+	return s.failure()
+}
+
+// arrival is one change of a batch, prepared.
+type arrival struct {
+	*staged
+	kind DeltaType
+	// same is true for a Sync of the very object that is stored: there is
+	// nothing to write, and an index must not see what a reader may have done to
+	// the object.
+	same bool
+	// final is what a deletion is told with; nil if its object could not be used
+	// and a tombstone is to be made. finalErr says why, unless the transform
+	// does not want such objects.
+	final    any
+	finalErr *ObjectError
+}
+
+// applyBatch applies a batch in one write. See batchApplier.
+func (c *cache) applyBatch(b batch, alreadyTransformed bool, outcomes []outcome) []outcome {
+	transform := c.transformer
+	if alreadyTransformed {
+		transform = nil
+	}
+	arrivals := make([]arrival, len(b.changes))
+	all := make([]*staged, len(b.changes))
+	for i, change := range b.changes {
+		arrivals[i] = c.arrive(change, transform)
+		all[i] = arrivals[i].staged
+	}
+	m := c.storage
+	m.lockFor(all...)
+	defer m.mu.Unlock()
+	for _, a := range arrivals {
+		outcomes = append(outcomes, m.applyLocked(a))
+	}
+	m.advanceLocked(b.version)
+	return outcomes
+}
+
+// arrive prepares a change.
+func (c *cache) arrive(change change, transform TransformFunc) arrival {
+	a := arrival{kind: change.Type, staged: &staged{key: change.key}}
+	if change.Type == Deleted {
+		var err error
+		if a.final, _, err = transformedUnder(change.key, c.keyFunc, transform, change.Object); err != nil {
+			a.finalErr = &ObjectError{
+				Key: change.key, ResourceVersion: change.received.ResourceVersion, Stage: StageTransform, Err: err,
+			}
+		}
+		return a
+	}
+	if change.Type == Sync {
+		if stored, _ := c.storage.Get(change.key); samePointer(stored, change.Object) {
+			a.same = true
+			return a
+		}
+	}
+	a.staged = c.prepare(change.key, change.Object, change.received, transform)
+	return a
+}
+
+// applyLocked writes a prepared change and says what became of it.
+func (m *threadSafeMap) applyLocked(a arrival) outcome {
+	if a.same {
+		// If something else has been written since, that is newer than what a
+		// Sync repeats, and stays.
+		if e := m.table.entries[a.key]; e != nil {
+			return outcome{old: e.obj, existed: true, obj: e.obj}
+		}
+		return outcome{unwanted: true}
+	}
+	old, taken := m.takeLocked(a.staged)
+	var o outcome
+	if old != nil {
+		o.old, o.existed = old.obj, true
+	}
+	switch {
+	case !taken:
+		o.err = a.err
+	case a.kind == Deleted:
+		o.obj, o.finalErr = a.final, a.finalErr
+		if o.obj == nil {
+			o.obj = DeletedFinalStateUnknown{Key: a.key, Obj: o.old}
+		}
+	case a.entry == nil:
+		o.unwanted = true
+	default:
+		o.obj = a.entry.obj
+	}
+	return o
+}
+
+// samePointer is true if both are one pointer. Other values are never the same
+// here; comparing them could panic.
+func samePointer(a, b any) bool {
+	return a != nil && reflect.TypeOf(a).Kind() == reflect.Pointer && a == b
+}
+
+// advance moves the version, unless it is told none.
+func (m *threadSafeMap) advance(version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advanceLocked(version)
+}
+
+func (m *threadSafeMap) advanceLocked(version string) {
+	if version != "" {
+		m.version = version
+	}
+}

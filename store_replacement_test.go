@@ -1,0 +1,434 @@
+package cache
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// replacing is a replacement under test.
+type replacing struct {
+	*testing.T
+	Replacement
+}
+
+func begin(t *testing.T, s *cache, namespace string) replacing {
+	return replacing{t, s.BeginReplace(ReplaceOptions{Namespace: namespace})}
+}
+
+// items passes on objects of which none is rejected.
+func (r replacing) items(items ...any) {
+	r.Helper()
+	rejected, err := r.Part(bg, ReplacementPart{Items: items})
+	require.NoError(r, err)
+	require.Empty(r, rejected)
+}
+
+func (r replacing) commit(version string) {
+	r.Helper()
+	require.NoError(r, r.Commit(bg, version))
+}
+
+// rejects passes on a part and returns key and stage of what is rejected.
+func (r replacing) rejects(part ReplacementPart) []string {
+	r.Helper()
+	rejected, err := r.Part(bg, part)
+	require.NoError(r, err)
+	var told []string
+	for _, bad := range rejected {
+		told = append(told, bad.Key+" "+string(bad.Stage))
+	}
+	return told
+}
+
+// G5, G11: a first list shows as it comes, and the version stays empty until it
+// is whole. Fails if Part stages a first list or if show sets a version.
+func TestAFirstListShowsPartByPart(t *testing.T) {
+	s := newTagStore()
+	require.NoError(t, s.Add(podAt("a", "stale", "1")))
+	r := begin(t, s, "")
+	r.items(tagged(podAt("a", "1", "1"), "x"), podAt("a", "2", "2"))
+	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2", "a/stale": "1"}, contents(s))
+	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "x"))
+	r.items(podAt("b", "3", "3"))
+	assert.Len(t, s.List(), 4)
+	assert.Empty(t, s.LastStoreSyncResourceVersion())
+	r.commit("9")
+	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2", "b/3": "3"}, contents(s))
+	assert.Equal(t, "9", s.LastStoreSyncResourceVersion())
+}
+
+func TestAnAbortedFirstListStaysUntilTheNextCommit(t *testing.T) {
+	s := newTagStore()
+	r := begin(t, s, "")
+	first := podAt("a", "1", "1")
+	r.items(first, podAt("a", "2", "2"))
+	r.Abort()
+	assert.Len(t, s.List(), 2)
+	assert.Empty(t, s.LastStoreSyncResourceVersion())
+
+	r = begin(t, s, "")
+	r.items(podAt("a", "1", "1"), podAt("a", "3", "3"))
+	assert.Len(t, s.List(), 3, "the next one is still the first")
+	got, _, _ := s.GetByKey("a/1")
+	assert.Same(t, first, got, "unchanged")
+	r.commit("4")
+	assert.Equal(t, map[string]string{"a/1": "1", "a/3": "3"}, contents(s))
+}
+
+// G7, G11: a relist is prepared aside and shows all at once. Fails if a later
+// replacement is visible.
+func TestARelistShowsAtItsCommit(t *testing.T) {
+	s := newTagStore()
+	require.NoError(t, s.Replace([]any{tagged(podAt("a", "1", "1"), "x"), podAt("a", "2", "2"), podAt("a", "3", "3")}, "3"))
+	before := contents(s)
+	r := begin(t, s, "")
+	r.items(tagged(podAt("a", "1", "4"), "y"))
+	r.items(podAt("a", "2", "2"))
+	r.items(podAt("a", "5", "5"))
+	assert.Equal(t, before, contents(s))
+	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "x"))
+	assert.Equal(t, "3", s.LastStoreSyncResourceVersion())
+	r.commit("6")
+	assert.Equal(t, map[string]string{"a/1": "4", "a/2": "2", "a/5": "5"}, contents(s))
+	assert.Equal(t, []string{"y"}, s.ListIndexFuncValues(tagIndex))
+	assert.Equal(t, "6", s.LastStoreSyncResourceVersion())
+
+	r = begin(t, s, "")
+	r.items(podAt("a", "7", "7"))
+	r.Abort()
+	assert.Equal(t, map[string]string{"a/1": "4", "a/2": "2", "a/5": "5"}, contents(s), "as if it had not been")
+	assert.Equal(t, "6", s.LastStoreSyncResourceVersion())
+}
+
+// An object with the recorded UID and version is neither transformed nor replaced;
+// anything else is. Fails if unchanged leaves out one of the two, or takes two
+// empty ones for equal.
+func TestAnUnchangedObjectStaysThroughARelist(t *testing.T) {
+	calls := 0
+	s := newTagStore(WithTransformer(func(obj any) (any, error) {
+		calls++
+		return pod(obj.(*object).Namespace, obj.(*object).Name), nil // a transform may drop what is compared
+	}))
+	recreated := podAt("a", "1", "1")
+	recreated.UID = "another"
+	noUID := podAt("a", "1", "1")
+	noUID.UID = ""
+	for name, c := range map[string]struct {
+		before, after *object
+		same          bool
+	}{
+		"same":            {podAt("a", "1", "1"), podAt("a", "1", "1"), true},
+		"another version": {podAt("a", "1", "1"), podAt("a", "1", "2"), false},
+		"older version":   {podAt("a", "1", "2"), podAt("a", "1", "1"), false},
+		"another UID":     {podAt("a", "1", "1"), recreated, false},
+		"no UID":          {noUID, noUID.DeepCopy(), false},
+		"no version":      {podAt("a", "1", ""), podAt("a", "1", ""), false},
+	} {
+		for way, relist := range map[string]func(obj *object){
+			"Replace": func(obj *object) { require.NoError(t, s.Replace([]any{obj}, "5")) },
+			"parts": func(obj *object) {
+				r := begin(t, s, "")
+				r.items(obj)
+				r.commit("5")
+			},
+		} {
+			require.NoError(t, s.Replace([]any{c.before}, "4"))
+			held, _, _ := s.GetByKey("a/1")
+			calls = 0
+			relist(c.after)
+			got, _, _ := s.GetByKey("a/1")
+			assert.Equal(t, c.same, held == got, "%s by %s", name, way)
+			assert.Equal(t, c.same, calls == 0, "%s by %s", name, way)
+			require.NoError(t, s.Replace(nil, "6"))
+		}
+	}
+	require.NoError(t, s.Update(podAt("a", "1", "1")))
+	calls = 0
+	require.NoError(t, s.Update(podAt("a", "1", "1")))
+	assert.Equal(t, 1, calls, "only a relist leaves objects alone")
+}
+
+func TestOfSeveralStatesInAListTheLastOneCounts(t *testing.T) {
+	for name, first := range map[string]bool{"first list": true, "relist": false} {
+		s := newTagStore()
+		if !first {
+			require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "1"))
+		}
+		r := begin(t, s, "")
+		r.items(podAt("a", "1", "2"), podAt("a", "1", "3"))
+		r.items(podAt("a", "2", "4"))
+		r.items(podAt("a", "2", "5"), podAt("a", "1", "1"))
+		r.commit("6")
+		assert.Equal(t, map[string]string{"a/1": "1", "a/2": "5"}, contents(s), name)
+	}
+}
+
+func TestTheSameStateTwiceInARelistIsTransformedOnce(t *testing.T) {
+	calls := 0
+	s := newTagStore(WithTransformer(func(obj any) (any, error) { calls++; return obj, nil }))
+	require.NoError(t, s.Replace(nil, "1"))
+	r := begin(t, s, "")
+	r.items(podAt("a", "1", "2"), podAt("a", "1", "2"))
+	r.items(podAt("a", "1", "2"))
+	r.commit("3")
+	assert.Equal(t, 1, calls)
+}
+
+// B6, G6: one bad object in a list takes nothing else down, and its own previous
+// state stays. Fails if Replace returns at the first error, or if the key of what
+// is rejected does not count as listed.
+func TestB6ABadObjectInAListKeepsItsPreviousState(t *testing.T) {
+	s := newTagStore()
+	before := podAt("a", "1", "1")
+	require.NoError(t, s.Replace([]any{before, podAt("a", "2", "1"), podAt("a", "3", "1")}, "1"))
+	list := []any{
+		tagged(podAt("a", "1", "2"), "bad"), podAt("a", "2", "2"), nil, (*object)(nil), pod("", ""), 7,
+		tagged(podAt("a", "4", "2"), "bad"),
+	}
+	err := s.Replace(list, "2")
+	objects, rest := splitObjectErrors(err)
+	require.NoError(t, rest, "nothing that would make a reflector list again")
+	var told []string
+	for _, bad := range objects {
+		told = append(told, bad.Key+" "+string(bad.Stage))
+	}
+	assert.ElementsMatch(t, []string{"a/1 index", " metadata", " metadata", " key", " key", "a/4 index"}, told)
+	var key KeyError
+	require.ErrorAs(t, err, &key)
+	require.ErrorIs(t, err, ErrNilObject)
+	require.ErrorIs(t, err, ErrEmptyKey)
+	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, contents(s))
+	got, _, _ := s.GetByKey("a/1")
+	assert.Same(t, before, got)
+	assert.Equal(t, "2", s.LastStoreSyncResourceVersion())
+	assert.Equal(t, []string{"a/1", "a/4"}, heldKeys(s))
+
+	require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "3"))
+	assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
+	assert.Empty(t, s.quarantined(), "unchanged is taken too, and absent is gone")
+}
+
+func TestAPartReturnsWhatItRejects(t *testing.T) {
+	for name, first := range map[string]bool{"first list": true, "relist": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newTagStore()
+			previous := []any{podAt("a", "1", "1"), podAt("a", "2", "1"), podAt("a", "3", "1")}
+			if first {
+				for _, obj := range previous {
+					require.NoError(t, s.Add(obj))
+				}
+			} else {
+				require.NoError(t, s.Replace(previous, "1"))
+			}
+			r := begin(t, s, "")
+			told := r.rejects(ReplacementPart{
+				Items: []any{tagged(podAt("a", "1", "2"), "bad"), podAt("a", "5", "2"), nil, pod("", "")},
+				Keep:  []any{podAt("a", "2", "9"), nil, pod("", "")},
+				Gone:  []any{7},
+			})
+			assert.ElementsMatch(t, []string{"a/1 index", " metadata", " key", " key"}, told)
+			assert.Equal(t, []string{"a/1"}, heldKeys(s))
+			r.commit("3")
+			assert.Equal(t, map[string]string{"a/1": "1", "a/2": "1", "a/5": "2"}, contents(s))
+			assert.Equal(t, []string{"a/1"}, heldKeys(s))
+		})
+	}
+}
+
+// A later bad state of the same list does not take back the good one before it,
+// and a later good one releases the key.
+func TestGoodAndBadStatesOfOneKeyInOneList(t *testing.T) {
+	bad := func(version string) *object { return tagged(podAt("a", "1", version), "bad") }
+	for name, c := range map[string]struct {
+		parts [][]any
+		want  string
+		held  []string
+	}{
+		"good, bad":               {[][]any{{podAt("a", "1", "2"), bad("3")}}, "2", []string{"a/1"}},
+		"good, bad in two parts":  {[][]any{{podAt("a", "1", "2")}, {bad("3")}}, "2", []string{"a/1"}},
+		"bad, good":               {[][]any{{bad("2"), podAt("a", "1", "3")}}, "3", nil},
+		"bad, good in two parts":  {[][]any{{bad("2")}, {podAt("a", "1", "3")}}, "3", nil},
+		"bad, unchanged":          {[][]any{{bad("2"), podAt("a", "1", "1")}}, "1", nil},
+		"good, bad, good":         {[][]any{{podAt("a", "1", "2"), bad("3")}, {podAt("a", "1", "4")}}, "4", nil},
+		"good, bad, another part": {[][]any{{podAt("a", "1", "2"), bad("3")}, {podAt("a", "2", "4")}}, "2", []string{"a/1"}},
+	} {
+		for when, first := range map[string]bool{"first list": true, "relist": false} {
+			t.Run(name+" in a "+when, func(t *testing.T) {
+				s := newTagStore()
+				require.NoError(t, s.Add(podAt("a", "1", "1")))
+				if !first {
+					require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "1"))
+				}
+				r := begin(t, s, "")
+				for _, part := range c.parts {
+					r.rejects(ReplacementPart{Items: part})
+				}
+				r.commit("9")
+				received, _ := s.Received("a/1")
+				assert.Equal(t, c.want, received.ResourceVersion)
+				assert.Equal(t, c.held, heldKeys(s))
+			})
+		}
+	}
+}
+
+// What was kept by name stays through the commit, what a stream has deleted since
+// does not, and of both in one part the deletion counts.
+func TestKeepAndGone(t *testing.T) {
+	for name, first := range map[string]bool{"first list": true, "relist": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newTagStore()
+			for _, key := range []string{"1", "2", "3", "4"} {
+				require.NoError(t, s.Add(podAt("a", key, "1")))
+			}
+			require.Error(t, s.Update(tagged(podAt("a", "1", "2"), "bad")))
+			require.Error(t, s.Update(tagged(podAt("a", "2", "2"), "bad")))
+			if !first {
+				s.storage.committed.Insert("")
+			}
+			r := begin(t, s, "")
+			r.items(podAt("a", "3", "1"), podAt("a", "5", "2"))
+			assert.Empty(t, r.rejects(ReplacementPart{
+				Items: []any{podAt("a", "6", "2")},
+				Keep:  []any{pod("a", "1"), pod("a", "2"), pod("a", "5")},
+				Gone:  []any{pod("a", "2"), pod("a", "3"), pod("a", "6")},
+			}))
+			r.items(podAt("a", "6", "3"))
+			r.commit("4")
+			assert.Equal(t, map[string]string{"a/1": "1", "a/5": "2", "a/6": "3"}, contents(s))
+			assert.Equal(t, []string{"a/1"}, heldKeys(s), "kept is held back still, gone is not")
+		})
+	}
+}
+
+func TestGoneShowsAtOnceInAFirstList(t *testing.T) {
+	s := newTagStore()
+	r := begin(t, s, "")
+	r.items(podAt("a", "1", "1"), podAt("a", "2", "1"))
+	assert.Equal(t, []string{"a/3 index"}, r.rejects(ReplacementPart{
+		Items: []any{tagged(podAt("a", "3", "1"), "bad")},
+		Gone:  []any{pod("a", "1"), pod("a", "3")},
+	}))
+	assert.Equal(t, map[string]string{"a/2": "1"}, contents(s))
+	assert.Empty(t, s.quarantined())
+}
+
+func TestAReplacementOfANamespaceLeavesTheOthersAlone(t *testing.T) {
+	s := newTagStore()
+	for _, obj := range []*object{podAt("a", "1", "1"), podAt("b", "1", "1"), podAt("", "node", "1")} {
+		require.NoError(t, s.Add(obj))
+	}
+	require.NoError(t, s.Add(ExplicitKey("a/x/y")), "a key of another form belongs to no namespace")
+	require.Error(t, s.Update(tagged(podAt("b", "1", "2"), "panic")))
+	r := begin(t, s, "a")
+	r.items(podAt("a", "2", "2"))
+	assert.Len(t, s.List(), 5, "the first of its namespace shows at once")
+	r.commit("2")
+	assert.ElementsMatch(t, []string{"a/2", "b/1", "node", "a/x/y"}, s.ListKeys())
+	assert.Equal(t, []string{"b/1"}, heldKeys(s))
+
+	other, again := begin(t, s, "b"), begin(t, s, "a")
+	again.items(podAt("a", "3", "3"))
+	other.items(podAt("b", "2", "3"))
+	assert.ElementsMatch(t, []string{"a/2", "b/1", "b/2", "node", "a/x/y"}, s.ListKeys(), "a's is a relist, b's is not")
+	again.commit("4")
+	other.commit("5")
+	assert.ElementsMatch(t, []string{"a/3", "b/2", "node", "a/x/y"}, s.ListKeys())
+	assert.Equal(t, "5", s.LastStoreSyncResourceVersion())
+
+	require.NoError(t, s.Replace(nil, "6"))
+	assert.Empty(t, s.ListKeys())
+	never := begin(t, s, "c")
+	never.items(podAt("c", "1", "7"))
+	assert.Empty(t, s.ListKeys(), "all namespaces have been listed")
+}
+
+func TestAReplacementThatIsOverTakesNothingMore(t *testing.T) {
+	for name, finish := range map[string]func(r Replacement){
+		"committed": func(r Replacement) { require.NoError(t, r.Commit(bg, "1")) },
+		"aborted":   func(r Replacement) { r.Abort() },
+	} {
+		s := newTagStore()
+		r := s.BeginReplace(ReplaceOptions{})
+		_, err := r.Part(bg, ReplacementPart{Items: []any{podAt("a", "1", "1")}})
+		require.NoError(t, err)
+		finish(r)
+		_, err = r.Part(bg, ReplacementPart{Items: []any{podAt("a", "2", "1")}})
+		require.ErrorIs(t, err, errReplacementOver, name)
+		require.ErrorIs(t, r.Commit(bg, "2"), errReplacementOver, name)
+		r.Abort()
+		assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
+		assert.NotEqual(t, "2", s.LastStoreSyncResourceVersion())
+	}
+}
+
+func TestAPartWithAnEndedContextTakesNothing(t *testing.T) {
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	s := newTagStore()
+	_, err := s.BeginReplace(ReplaceOptions{}).Part(ended, ReplacementPart{Items: []any{podAt("a", "1", "1")}})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, s.List())
+}
+
+// An index that is added while a relist is under way sees the prepared objects
+// too; one that fails for it is held back at the commit. Fails if publish does not
+// bring the values up to date.
+func TestAnIndexAddedDuringARelist(t *testing.T) {
+	s := NewIndexer(MetaNamespaceKeyFunc, nil).(*cache)
+	require.NoError(t, s.Replace([]any{tagged(podAt("a", "1", "1"), "old"), podAt("a", "2", "1")}, "1"))
+	r := begin(t, s, "")
+	r.items(tagged(podAt("a", "1", "2"), "new"), tagged(podAt("a", "2", "2"), "bad"), tagged(podAt("a", "3", "2"), "new"))
+	require.NoError(t, s.AddIndexers(Indexers{tagIndex: byTag}))
+	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "old"))
+	objects, rest := splitObjectErrors(r.Commit(bg, "3"))
+	require.NoError(t, rest)
+	require.Len(t, objects, 1)
+	assert.Equal(t, "a/2", objects[0].Key)
+	assert.Equal(t, map[string]string{"a/1": "2", "a/2": "1", "a/3": "2"}, contents(s))
+	assert.Equal(t, []string{"a/1", "a/3"}, keysIn(t, s, tagIndex, "new"))
+	assert.Empty(t, keysIn(t, s, tagIndex, "old"))
+	assert.Equal(t, []string{"a/2"}, heldKeys(s))
+	assert.Equal(t, "3", s.LastStoreSyncResourceVersion())
+}
+
+// Readers see a relist whole or not at all. Fails if publish lets go of the lock
+// in between.
+func TestReadersNeverSeeHalfARelist(t *testing.T) {
+	s := newTagStore()
+	list := func(version string) []any {
+		var all []any
+		for i := range 50 {
+			all = append(all, tagged(podAt("a", itoa(i), version), version))
+		}
+		return all
+	}
+	require.NoError(t, s.Replace(list("1"), "1"))
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			if values := s.ListIndexFuncValues(tagIndex); len(values) != 1 {
+				t.Errorf("states of several lists: %q", values)
+				return
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	}()
+	for i := 2; i < 200; i++ {
+		r := begin(t, s, "")
+		all := list(itoa(i))
+		r.items(all[:20]...)
+		r.items(all[20:]...)
+		r.commit(itoa(i))
+	}
+	close(done)
+	<-stopped
+}

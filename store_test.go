@@ -1,0 +1,503 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// podAt is an object at a version; its UID is its name unless changed.
+func podAt(namespace, name, version string) *object {
+	o := pod(namespace, name)
+	o.UID, o.ResourceVersion = types.UID(name), version
+	return o
+}
+
+// tagged gives a state values for the index byTag.
+func tagged(o *object, tags ...string) *object {
+	o = o.DeepCopy()
+	o.Annotations = map[string]string{"tags": strings.Join(tags, ",")}
+	return o
+}
+
+const tagIndex = "tag"
+
+// byTag is an index function with none, one or several values, the empty one and
+// doublets among them; it fails for the tag "bad" and panics for "panic".
+func byTag(obj any) ([]string, error) {
+	accessor, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, nil
+	}
+	tags, ok := accessor.GetAnnotations()["tags"]
+	if !ok {
+		return nil, nil
+	}
+	values := strings.Split(tags, ",")
+	for _, value := range values {
+		switch value {
+		case "bad":
+			return nil, errBoom
+		case "panic":
+			panic("tag panics")
+		}
+	}
+	return values, nil
+}
+
+// newTagStore returns a store with an index by tag.
+func newTagStore(opts ...StoreOption) *cache {
+	return NewIndexer(MetaNamespaceKeyFunc, Indexers{tagIndex: byTag}, opts...).(*cache)
+}
+
+// contents returns key to version.
+func contents(s Store) map[string]string {
+	held := map[string]string{}
+	for _, obj := range s.List() {
+		received := receivedOf(obj)
+		held[nameOf(obj)] = received.ResourceVersion
+	}
+	return held
+}
+
+// keysIn returns the keys that an index has for a value.
+func keysIn(t *testing.T, s Indexer, index, value string) []string {
+	t.Helper()
+	keys, err := s.IndexKeys(index, value)
+	require.NoError(t, err)
+	objects, err := s.ByIndex(index, value)
+	require.NoError(t, err)
+	require.Len(t, objects, len(keys))
+	assert.NotContains(t, objects, nil)
+	return keys
+}
+
+func heldKeys(s quarantiner) []string {
+	var keys []string
+	for _, held := range s.quarantined() {
+		keys = append(keys, held.Key)
+	}
+	return keys
+}
+
+func TestAStoreHoldsTheNewestStateOfEachKey(t *testing.T) {
+	s := NewStore(MetaNamespaceKeyFunc)
+	require.NoError(t, s.Add(podAt("a", "1", "1")))
+	require.NoError(t, s.Add(podAt("b", "1", "2")))
+	second := podAt("a", "1", "3")
+	require.NoError(t, s.Update(second))
+	assert.Equal(t, map[string]string{"a/1": "3", "b/1": "2"}, contents(s))
+	assert.ElementsMatch(t, []string{"a/1", "b/1"}, s.ListKeys())
+
+	got, exists, err := s.Get(pod("a", "1"))
+	require.NoError(t, err)
+	require.True(t, exists)
+	assert.Same(t, second, got)
+
+	require.NoError(t, s.Delete(pod("a", "1")))
+	require.NoError(t, s.Delete(pod("a", "1")), "deleting what is not there is no error")
+	_, exists, err = s.GetByKey("a/1")
+	require.NoError(t, err)
+	assert.False(t, exists)
+	_, exists, err = s.Get(pod("a", "1"))
+	require.NoError(t, err)
+	assert.False(t, exists)
+	require.NoError(t, s.Resync())
+	assert.Equal(t, map[string]string{"b/1": "2"}, contents(s))
+}
+
+func TestWithoutAKeyFunctionThereIsNoStore(t *testing.T) {
+	assert.Panics(t, func() { NewStore(nil) })
+	assert.Panics(t, func() { NewIndexer(nil, Indexers{}) })
+}
+
+func TestAStoreTellsItsTransformer(t *testing.T) {
+	assert.Nil(t, newTagStore().Transformer())
+	transform := newTagStore(WithTransformer(func(any) (any, error) { return "transformed", nil })).Transformer()
+	out, err := transform(nil)
+	require.NoError(t, err)
+	assert.Equal(t, "transformed", out)
+}
+
+// An object without a key is refused with a KeyError, on every classic method,
+// and nothing that is stored is lost.
+func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
+	fails := func(any) (string, error) { return "", errBoom }
+	panics := func(any) (string, error) { panic("key panics") }
+	for name, c := range map[string]struct {
+		keyFunc KeyFunc
+		obj     any
+		cause   error
+	}{
+		"nil":                  {MetaNamespaceKeyFunc, nil, ErrNilObject},
+		"nil pointer":          {MetaNamespaceKeyFunc, (*object)(nil), ErrNilObject},
+		"no metadata":          {MetaNamespaceKeyFunc, 7, nil},
+		"metadata that panics": {MetaNamespaceKeyFunc, hollow{}, nil},
+		"empty key":            {MetaNamespaceKeyFunc, pod("", ""), ErrEmptyKey},
+		"tombstone":            {MetaNamespaceKeyFunc, DeletedFinalStateUnknown{Key: "a/1"}, nil},
+		"function fails":       {fails, pod("a", "1"), errBoom},
+		"function panics":      {panics, pod("a", "1"), nil},
+		"panic, no metadata":   {panics, hollow{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTagStore()
+			require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "5"))
+			s.keyFunc = c.keyFunc
+			_, _, getErr := s.Get(c.obj)
+			for method, err := range map[string]error{
+				"Add": s.Add(c.obj), "Update": s.Update(c.obj), "Delete": s.Delete(c.obj), "Get": getErr,
+			} {
+				var key KeyError
+				require.ErrorAs(t, err, &key, method)
+				assert.Equal(t, c.obj, key.Obj)
+				if c.cause != nil {
+					require.ErrorIs(t, err, c.cause, method)
+				}
+			}
+			err := s.takeEvent(event{kind: Updated, obj: c.obj, version: "6"})
+			bad, ok := asObjectError(err)
+			require.True(t, ok, "%v", err)
+			assert.Contains(t, []Stage{StageKey, StageMetadata}, bad.Stage)
+			assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of an object that is held back counts")
+			assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
+			assert.Empty(t, s.quarantined(), "without a key nothing is kept")
+		})
+	}
+}
+
+func TestATombstoneIsDeletedIfTheKeyFunctionReadsIt(t *testing.T) {
+	s := NewStore(DeletionHandlingMetaNamespaceKeyFunc)
+	require.NoError(t, s.Add(pod("a", "1")))
+	require.NoError(t, s.Delete(DeletedFinalStateUnknown{Key: "a/1"}))
+	assert.Empty(t, s.List())
+}
+
+func TestAStoreTakesWhatTheKeyFunctionTakes(t *testing.T) {
+	s := NewStore(func(obj any) (string, error) { return fmt.Sprint(obj), nil })
+	require.NoError(t, s.Replace([]any{1, "two", []int{3}}, ""))
+	require.NoError(t, s.Add([]int{3}))
+	assert.ElementsMatch(t, []string{"1", "two", "[3]"}, s.ListKeys())
+	// A value that cannot be compared, sent again by a resync, must not panic.
+	outcomes := s.(*cache).applyBatch(batch{changes: []change{{Delta: Delta{Sync, []int{3}}, key: "[3]"}}}, false, nil)
+	assert.True(t, outcomes[0].existed)
+}
+
+// B13: if an index function fails or panics, nothing has changed and the error is
+// returned. Fails if takeLocked writes an entry in spite of its error.
+func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
+	for _, tag := range []string{"bad", "panic"} {
+		s := newTagStore()
+		require.NoError(t, s.Replace([]any{tagged(podAt("a", "1", "1"), "x"), podAt("a", "2", "2")}, "2"))
+		bad := tagged(podAt("a", "1", "3"), "y", tag)
+		ways := map[string]func() error{
+			"Add":       func() error { return s.Add(bad) },
+			"Update":    func() error { return s.Update(bad) },
+			"takeEvent": func() error { return s.takeEvent(event{kind: Updated, obj: bad}) },
+			"Replace":   func() error { return s.Replace([]any{bad, podAt("a", "2", "2")}, "2") },
+			"applyBatch": func() error {
+				return s.applyBatch(batch{changes: []change{changeOf(Updated, bad)}}, false, nil)[0].err
+			},
+		}
+		for way, run := range ways {
+			err := run()
+			object, ok := asObjectError(err)
+			require.True(t, ok, "%s: %v", way, err)
+			assert.Equal(t, []any{"a/1", "3", StageIndex}, []any{object.Key, object.ResourceVersion, object.Stage})
+			require.ErrorContains(t, err, tagIndex)
+			require.ErrorContains(t, err, "a/1")
+			if tag == "bad" {
+				require.ErrorIs(t, err, errBoom)
+			}
+			assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, contents(s), way)
+			assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "x"), way)
+			assert.Equal(t, []string{"x"}, s.ListIndexFuncValues(tagIndex), way)
+			assert.Equal(t, []string{"a/1"}, heldKeys(s), way)
+		}
+		require.NoError(t, s.Update(tagged(podAt("a", "1", "4"), "y")))
+		assert.Empty(t, s.quarantined(), "a later state releases the key")
+		assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "y"))
+	}
+}
+
+// B14: a reader that wrongly changed a shared object leaves no dangling index
+// entry. Fails if the old values are computed from the object when it is removed,
+// instead of being kept: in table.put and table.remove.
+func TestB14AChangedObjectLeavesNoDanglingIndexEntry(t *testing.T) {
+	for name, finish := range map[string]func(s *cache) error{
+		"Update":  func(s *cache) error { return s.Update(tagged(podAt("a", "1", "2"), "new")) },
+		"Delete":  func(s *cache) error { return s.Delete(pod("a", "1")) },
+		"Replace": func(s *cache) error { return s.Replace(nil, "2") },
+	} {
+		s := newTagStore()
+		require.NoError(t, s.Add(tagged(podAt("a", "1", "1"), "old")))
+		shared, _, _ := s.GetByKey("a/1")
+		shared.(*object).Annotations["tags"] = "changed"
+		assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "old"), "the index has the values the object came with")
+		require.NoError(t, finish(s))
+		assert.Empty(t, keysIn(t, s, tagIndex, "old"), name)
+		assert.Empty(t, keysIn(t, s, tagIndex, "changed"), name)
+		assert.NotContains(t, s.ListIndexFuncValues(tagIndex), "old", name)
+	}
+}
+
+// B7: a transform ends the same way on every way in: an error, a panic or another
+// key holds the object back, nil makes it absent, a result of another type is
+// stored. Fails if one of the ways goes past prepare.
+func TestB7ATransformEndsTheSameOnEveryWayIn(t *testing.T) {
+	type other struct{ object }
+	results := map[string]struct {
+		transform func(*object) (any, error)
+		held      bool
+		want      any
+	}{
+		"error":        {func(*object) (any, error) { return nil, errBoom }, true, nil},
+		"panic":        {func(*object) (any, error) { panic("transform panics") }, true, nil},
+		"another key":  {func(*object) (any, error) { return pod("b", "9"), nil }, true, nil},
+		"no key":       {func(*object) (any, error) { return 7, nil }, true, nil},
+		"nil":          {func(*object) (any, error) { return nil, nil }, false, nil},
+		"nil pointer":  {func(*object) (any, error) { return (*object)(nil), nil }, false, nil},
+		"another type": {func(o *object) (any, error) { return &other{*o}, nil }, false, &other{}},
+		"changed":      {func(o *object) (any, error) { o.Labels = nil; return o, nil }, false, &object{}},
+	}
+	for name, result := range results {
+		for way, run := range waysIn() {
+			t.Run(name+" by "+way, func(t *testing.T) {
+				active, calls := false, 0
+				s := newTagStore(WithTransformer(func(obj any) (any, error) {
+					if !active {
+						return obj, nil
+					}
+					calls++
+					return result.transform(obj.(*object))
+				}))
+				before := podAt("a", "1", "1")
+				if way != "a first part" {
+					require.NoError(t, s.Replace([]any{before, podAt("a", "2", "2")}, "2"))
+				} else {
+					require.NoError(t, s.Add(before))
+				}
+				active = true
+				err := run(s, podAt("a", "1", "3"))
+				assert.Equal(t, 1, calls, "a transform runs once for each object")
+				got, exists, _ := s.GetByKey("a/1")
+				switch {
+				case result.held:
+					object, ok := asObjectError(err)
+					require.True(t, ok, "%v", err)
+					assert.Equal(t, []any{"a/1", "3", StageTransform}, []any{object.Key, object.ResourceVersion, object.Stage})
+					assert.Same(t, before, got, "what was there stays")
+					assert.Equal(t, []string{"a/1"}, heldKeys(s))
+				case result.want == nil:
+					require.NoError(t, err)
+					assert.False(t, exists)
+					assert.Empty(t, s.quarantined())
+				default:
+					require.NoError(t, err)
+					assert.IsType(t, result.want, got)
+					received, _ := s.Received("a/1")
+					assert.Equal(t, Received{"1", "3"}, received, "recorded before the transform")
+				}
+			})
+		}
+	}
+}
+
+// waysIn are all the ways in which a state of a/1 can reach a store that holds
+// a/1 and, except for a first part, a/2.
+func waysIn() map[string]func(s *cache, obj *object) error {
+	neighbour := podAt("a", "2", "2")
+	parts := func(s *cache, obj *object) error {
+		r := s.BeginReplace(ReplaceOptions{})
+		rejected, err := r.Part(bg, ReplacementPart{Items: []any{obj, neighbour}})
+		if err == nil && len(rejected) > 0 {
+			err = rejected[0]
+		}
+		return errors.Join(err, r.Commit(bg, "3"))
+	}
+	return map[string]func(s *cache, obj *object) error{
+		"Add":          func(s *cache, obj *object) error { return s.Add(obj) },
+		"Update":       func(s *cache, obj *object) error { return s.Update(obj) },
+		"Replace":      func(s *cache, obj *object) error { return s.Replace([]any{obj, neighbour}, "3") },
+		"a later part": parts,
+		"a first part": func(s *cache, obj *object) error {
+			r := s.BeginReplace(ReplaceOptions{})
+			rejected, err := r.Part(bg, ReplacementPart{Items: []any{obj}})
+			if err == nil && len(rejected) > 0 {
+				err = rejected[0]
+			}
+			return errors.Join(err, r.Commit(bg, "3"))
+		},
+		"takeEvent": func(s *cache, obj *object) error {
+			return s.takeEvent(event{kind: Updated, obj: obj, version: obj.ResourceVersion})
+		},
+		"applyBatch": func(s *cache, obj *object) error {
+			out := s.applyBatch(batch{changes: []change{changeOf(Updated, obj)}, version: "3"}, false, nil)
+			if out[0].err != nil {
+				return out[0].err
+			}
+			return nil
+		},
+	}
+}
+
+// B16, G11: the version moves only with what covers it: a whole list, a bookmark,
+// an event or a batch that says so. Fails if Add, Update or Delete set it from
+// their object.
+func TestB16ASingleObjectDoesNotMoveTheVersion(t *testing.T) {
+	s := newTagStore()
+	assert.Empty(t, s.LastStoreSyncResourceVersion())
+	require.NoError(t, s.Add(podAt("a", "1", "7")))
+	require.NoError(t, s.Update(podAt("a", "1", "8")))
+	require.NoError(t, s.Delete(podAt("a", "1", "9")))
+	assert.Empty(t, s.LastStoreSyncResourceVersion())
+
+	require.NoError(t, s.Replace([]any{podAt("a", "1", "7")}, "10"))
+	assert.Equal(t, "10", s.LastStoreSyncResourceVersion())
+	s.Bookmark("11")
+	assert.Equal(t, "11", s.LastStoreSyncResourceVersion())
+	s.UpdateResourceVersion("12")
+	assert.Equal(t, "12", s.LastStoreSyncResourceVersion())
+	require.NoError(t, s.takeEvent(event{kind: Added, obj: podAt("a", "2", "13"), version: "13"}))
+	assert.Equal(t, "13", s.LastStoreSyncResourceVersion())
+	require.NoError(t, s.takeEvent(event{kind: Added, obj: podAt("a", "3", "5")}))
+	assert.Equal(t, "13", s.LastStoreSyncResourceVersion(), "an event without a version leaves it")
+	s.applyBatch(batch{changes: []change{changeOf(Added, podAt("a", "4", "14"))}}, false, nil)
+	assert.Equal(t, "13", s.LastStoreSyncResourceVersion())
+	s.applyBatch(batch{version: "14"}, false, nil)
+	assert.Equal(t, "14", s.LastStoreSyncResourceVersion())
+	require.NoError(t, s.Replace(nil, "3"))
+	assert.Equal(t, "3", s.LastStoreSyncResourceVersion(), "whether a list is older is not the store's to judge")
+}
+
+// G11: a reader who has seen a version finds the object that came with it. Fails if
+// takeEvent or applyBatch set the version in a step before the object's.
+func TestG11WhoSeesTheVersionSeesTheObject(t *testing.T) {
+	s := newTagStore()
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	readers.Go(func() {
+		for {
+			version := s.LastStoreSyncResourceVersion()
+			received, exists := s.Received("a/1")
+			if version != "" && (!exists || versionBefore(received.ResourceVersion, version)) {
+				t.Errorf("version %s, object at %s", version, received.ResourceVersion)
+				return
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	for i := 1; i <= 5000; i++ {
+		obj := podAt("a", "1", itoa(i))
+		if i%2 == 0 {
+			assert.NoError(t, s.takeEvent(event{kind: Updated, obj: obj, version: itoa(i)}))
+		} else {
+			s.applyBatch(batch{changes: []change{changeOf(Updated, obj)}, version: itoa(i)}, false, nil)
+		}
+	}
+	close(done)
+	readers.Wait()
+}
+
+func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
+	s := newTagStore()
+	require.NoError(t, s.Replace([]any{podAt("a", "1", "5")}, "9"))
+	for _, kind := range []DeltaType{Added, Updated, Deleted} {
+		err := s.takeEvent(event{kind: kind, obj: podAt("a", "1", "4"), version: "10"})
+		var regression *RegressionError
+		require.ErrorAs(t, err, &regression)
+		assert.Equal(t, RegressionError{What: "event", Key: "a/1", Have: "5", Got: "4"}, *regression)
+		assert.Equal(t, "9", s.LastStoreSyncResourceVersion(), "nothing was taken")
+		assert.Equal(t, map[string]string{"a/1": "5"}, contents(s))
+	}
+	for _, version := range []string{"5", "", "x4", "6"} {
+		require.NoError(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "1", version)}), "%q is none", version)
+	}
+	require.NoError(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "2", "1")}), "another key is none")
+	require.NoError(t, s.Update(podAt("a", "1", "3")), "who calls Update knows what it does")
+	assert.Equal(t, map[string]string{"a/1": "3", "a/2": "1"}, contents(s))
+}
+
+// A regression is told as such even if the older object could not be taken
+// either: held back, it would let the version move on.
+func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
+	s := newTagStore(WithTransformer(func(obj any) (any, error) {
+		if receivedOf(obj).ResourceVersion == "4" {
+			return nil, errBoom
+		}
+		return obj, nil
+	}))
+	require.NoError(t, s.Add(podAt("a", "1", "5")))
+	var regression *RegressionError
+	require.ErrorAs(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "1", "4"), version: "6"}), &regression)
+	assert.Empty(t, s.quarantined())
+	assert.Empty(t, s.LastStoreSyncResourceVersion())
+}
+
+func TestADeletionEventRemovesAndMovesTheVersion(t *testing.T) {
+	s := newTagStore(WithTransformer(func(obj any) (any, error) {
+		if receivedOf(obj).ResourceVersion == "6" {
+			return nil, errBoom
+		}
+		return obj, nil
+	}))
+	require.NoError(t, s.Add(podAt("a", "1", "5")))
+	require.Error(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "1", "6"), version: "6"}))
+	assert.Equal(t, []string{"a/1"}, heldKeys(s))
+	assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of what is held back counts")
+	require.NoError(t, s.takeEvent(event{kind: Deleted, obj: podAt("a", "1", "6"), version: "7"}))
+	assert.Empty(t, s.List())
+	assert.Empty(t, s.quarantined())
+	require.NoError(t, s.takeEvent(event{kind: Deleted, obj: podAt("a", "1", "8"), version: "8"}))
+	assert.Equal(t, "8", s.LastStoreSyncResourceVersion(), "so does that of a deletion of nothing")
+}
+
+// G12: what is held back is reported once a version, and told again if it differs.
+func TestTheSameFailureOfTheSameVersionIsMarkedAsRepeated(t *testing.T) {
+	s := newTagStore()
+	repeated := func(obj *object) bool {
+		bad, ok := asObjectError(s.takeEvent(event{kind: Updated, obj: obj}))
+		require.True(t, ok)
+		return bad.repeated
+	}
+	assert.False(t, repeated(tagged(podAt("a", "1", "1"), "bad")))
+	assert.True(t, repeated(tagged(podAt("a", "1", "1"), "bad")))
+	assert.False(t, repeated(tagged(podAt("a", "1", "2"), "bad")))
+	assert.False(t, repeated(tagged(podAt("a", "2", "2"), "bad")))
+}
+
+// No function of the user's runs under the store's lock: each of them tries to
+// take it. Fails if lockFor computes values after it has the lock, or if a
+// replacement calls the key function under it.
+func TestNoFunctionOfTheUserRunsUnderTheLock(t *testing.T) {
+	var s *cache
+	free := func() {
+		if !s.storage.mu.TryLock() {
+			t.Error("called under the lock")
+			return
+		}
+		s.storage.mu.Unlock()
+	}
+	s = NewIndexer(
+		func(obj any) (string, error) { free(); return MetaNamespaceKeyFunc(obj) },
+		Indexers{tagIndex: func(obj any) ([]string, error) { free(); return byTag(obj) }},
+		WithTransformer(func(obj any) (any, error) { free(); return obj, nil }),
+	).(*cache)
+	for _, way := range []string{"a first part", "Add", "Update", "Replace", "a later part", "takeEvent", "applyBatch"} {
+		require.NoError(t, waysIn()[way](s, podAt("a", "1", "3")))
+		require.NoError(t, s.Delete(pod("a", "1")))
+	}
+	_, err := s.Index(tagIndex, tagged(pod("a", "1"), "x"))
+	require.NoError(t, err)
+	require.NoError(t, s.AddIndexers(Indexers{"again": func(obj any) ([]string, error) { free(); return byTag(obj) }}))
+}

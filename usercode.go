@@ -1,0 +1,67 @@
+package cache
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// This file calls the functions that users bring for single objects. Data must
+// never make the library panic, so a panic in one of them is an error like any
+// other; these calls are made without a lock.
+
+// keyOf calls a key function. It fails for nil, for a panic, for the function's
+// own error and for an empty key; the error never holds the object.
+func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
+	if isNilPointer(obj) {
+		return "", ErrNilObject
+	}
+	defer caught("key function", &err)
+	key, err = keyFunc(obj)
+	if err == nil && key == "" {
+		err = ErrEmptyKey
+	}
+	return key, err
+}
+
+// transformed calls a transform. keep is false if it returned nil without an
+// error: the object is not wanted.
+func transformed(transform TransformFunc, obj any) (out any, keep bool, err error) {
+	defer caught("transform", &err)
+	out, err = transform(obj)
+	return out, !isNilPointer(out), err
+}
+
+// transformedUnder calls a transform on the object under key. Its result must
+// still have that key: it would be found under one key and be deleted under
+// another. A nil transform and a tombstone leave the object as it is: what a
+// tombstone holds has been transformed before.
+func transformedUnder(key string, keyFunc KeyFunc, transform TransformFunc, obj any) (out any, keep bool, err error) {
+	if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone || transform == nil {
+		return obj, true, nil
+	}
+	out, keep, err = transformed(transform, obj)
+	if err != nil || !keep {
+		return nil, false, err
+	}
+	is, err := keyOf(keyFunc, out)
+	if err != nil {
+		return nil, false, fmt.Errorf("the result has no key: %w", err)
+	}
+	if is != key {
+		return nil, false, fmt.Errorf("changed the key from %q to %q", key, is)
+	}
+	return out, true, nil
+}
+
+// indexValues calls an index function.
+func indexValues(index IndexFunc, obj any) (values []string, err error) {
+	defer caught("index function", &err)
+	return index(obj)
+}
+
+// caught turns a panic of a user's function into an error, with its stack.
+func caught(what string, err *error) {
+	if value := recover(); value != nil {
+		*err = fmt.Errorf("%s panicked: %w", what, &PanicError{Value: value, Stack: debug.Stack()})
+	}
+}

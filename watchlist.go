@@ -1,0 +1,197 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"k8s.io/utils/trace"
+)
+
+// A streaming list (watch-list) is a watch that first sends everything as Added
+// events, then a bookmark that says so, and goes on as the watch. It was proposed
+// in https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list;
+// a server that never sends the bookmark must not keep the cache empty, so
+// patience and attempts are bounded.
+
+const (
+	// streamQuiet is how long a streaming list may send nothing before it is
+	// given up. One that keeps sending is not cut, however long it takes.
+	streamQuiet = 10 * time.Second
+	// streamTries is how many streams in a row may fail before a list is made.
+	streamTries = 2
+	// streamProbe is how long after that only lists are made. The first state
+	// needed later tries a stream again.
+	streamProbe = 10 * time.Minute
+)
+
+// streaming is one streaming list.
+type streaming struct {
+	*run
+	*intake
+	watch *openWatch
+	steps *trace.Trace
+	quiet clock.Timer
+}
+
+// mayStream says whether the next state is to be streamed.
+func (m *run) mayStream() bool {
+	wanted := m.strategy == ListStreaming || m.strategy == ListAutomatic && m.canStream
+	return wanted && !m.clock.Now().Before(m.progress.streamAfter)
+}
+
+// streamState makes the store equal to what a stream sends, and leaves the stream
+// to the watch state.
+func (m *run) streamState() state {
+	m.setPhase(PhaseStreaming)
+	steps := trace.New("Streaming list", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
+	defer steps.LogIfLong(slowList)
+	began := m.clock.Now()
+	s := &streaming{run: m, steps: steps}
+	version, err := s.take()
+	if err != nil {
+		return m.streamFailed(err, began)
+	}
+	m.progress.streamTries = 0
+	m.stream = s.watch
+	m.haveState(version)
+	return (*run).watchState
+}
+
+// streamFailed reports what went wrong with a stream and says what comes next.
+// Every kind of failure counts as a try.
+func (m *run) streamFailed(err error, began time.Time) state {
+	if m.ctx.Err() != nil {
+		return nil
+	}
+	cause := CauseOf(err)
+	m.progress.streamTries++
+	if m.progress.streamTries >= streamTries || cause == CauseRejected {
+		m.progress.streamTries = 0
+		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
+	}
+	switch cause {
+	case CauseExpired, CauseVersionTooLarge:
+		m.progress.newest = true
+	case CauseRegression:
+		m.progress.newest, m.progress.anyVersion = true, true
+	}
+	m.failed(m.ctx, err)
+	return m.pauseForState(failure{began: began, retryAfter: retryAfter(err)})
+}
+
+// take reads the stream up to its bookmark and commits what came. It leaves the
+// watch open if it succeeds.
+func (s *streaming) take() (version string, err error) {
+	options, timeout := s.watchOptions(s.progress.version)
+	if s.progress.newest {
+		options.ResourceVersion = ""
+	}
+	options.SendInitialEvents = ptr.To(true)
+	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	// The request is under the same patience as the events: a server that
+	// accepts it and says nothing must not hold the first state for the watch's
+	// whole timeout.
+	if s.watch, err = s.openWithin(options, timeout, streamQuiet); err != nil {
+		return "", s.wrap(err)
+	}
+	if s.watch == nil {
+		return "", s.ctx.Err()
+	}
+	s.intake = s.newIntake()
+	s.quiet = s.clock.NewTimer(streamQuiet)
+	defer s.quiet.Stop()
+	version, err = s.untilBookmark()
+	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
+	if err == nil {
+		err = s.commit(version)
+		s.steps.Step("Committed")
+	}
+	if err != nil {
+		s.abort()
+		s.close(s.watch)
+		return "", s.wrap(err)
+	}
+	return version, nil
+}
+
+func (s *streaming) wrap(err error) error {
+	switch CauseOf(err) {
+	case CauseStore, CauseRegression:
+		return err
+	}
+	return fmt.Errorf("streaming %s: %w", s.typeDescription, err)
+}
+
+// untilBookmark takes events until the bookmark and returns its version.
+func (s *streaming) untilBookmark() (string, error) {
+	for {
+		event, end, err := s.next(waiting{events: s.watch.ResultChan(), timer: s.quiet.C()})
+		switch end {
+		case endEvent:
+			version, done, err := s.handleInitial(event)
+			if err != nil || done {
+				return version, err
+			}
+			s.quiet.Reset(streamQuiet)
+		case endClosed:
+			return "", fmt.Errorf("closed after %d objects: %w", s.items, ErrNoInitialEventsEnd)
+		case endTimer:
+			return "", fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, s.items, ErrNoInitialEventsEnd)
+		case endResync:
+			s.failed(s.ctx, err)
+		default:
+			return "", s.ctx.Err()
+		}
+	}
+}
+
+// handleInitial takes one event from before the bookmark.
+func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err error) {
+	s.watch.events++
+	switch e.Type {
+	case watch.Error:
+		return "", false, apierrors.FromObject(e.Object)
+	case watch.Added, watch.Modified:
+		return "", false, s.add(e.Object)
+	case watch.Deleted:
+		// The server may tell changes that happen while it streams.
+		if bad := s.misfit(e.Object, false); bad != nil {
+			return "", false, nil
+		}
+		return "", false, s.gone(e.Object)
+	case watch.Bookmark:
+		return s.bookmark(e)
+	}
+	s.hold(&ObjectError{
+		Key: fmt.Sprintf("event %d of the stream", s.watch.events), Stage: StageType,
+		Err: &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)},
+	}, false)
+	return "", false, nil
+}
+
+// bookmark tells the bookmark that ends the first state from any other. Only its
+// version counts: those of the events are in no order.
+func (s *streaming) bookmark(e watch.Event) (version string, done bool, err error) {
+	if isNilPointer(e.Object) {
+		return "", false, errors.Join(ErrNilObject, errors.New("bookmark without an object"))
+	}
+	accessor, err := meta.Accessor(e.Object)
+	if err != nil {
+		return "", false, fmt.Errorf("bookmark without metadata: %w", err)
+	}
+	if accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+		return "", false, nil
+	}
+	version = accessor.GetResourceVersion()
+	if have := s.progress.version; !s.progress.anyVersion && versionBefore(version, have) {
+		return "", false, &RegressionError{What: "list", Have: have, Got: version}
+	}
+	return version, true, nil
+}
