@@ -59,11 +59,13 @@ func TestErrorsAreClassified(t *testing.T) {
 		change(&err.ErrStatus)
 		return err
 	}
+	// What servers before Kubernetes 1.18 answer.
+	gone := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone, Code: 410}}
 	cut := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: "WatchStreamCut"}},
 	}}}
 	rows := map[Cause][]error{
-		CauseExpired: {apierrors.NewResourceExpired(""), apierrors.NewGone("")},
+		CauseExpired: {apierrors.NewResourceExpired(""), gone},
 		CauseVersionTooLarge: {
 			cachetest.ErrTooLargeResourceVersion(2, 1),
 			timeout(func(s *metav1.Status) {

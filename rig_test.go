@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/watchmirror/cache/cachetest"
@@ -263,12 +262,6 @@ func goroutines() int {
 }
 
 var errBoom = errors.New("boom")
-
-func uid(o *object, uid string) *object {
-	o = o.DeepCopy()
-	o.UID = types.UID(uid)
-	return o
-}
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

@@ -1,0 +1,38 @@
+package cache
+
+// ReflectorStore is what a reflector needs of a store. Calls come from one
+// goroutine at a time. What it may implement besides: Replacer,
+// ResourceVersionUpdater, ReflectorBookmarkStore.
+type ReflectorStore interface {
+	// Add takes an object that the source says is new.
+	Add(obj any) error
+	// Update takes a newer state of an object.
+	Update(obj any) error
+	// Delete takes the final state of an object that is gone.
+	Delete(obj any) error
+	// Replace makes the list the whole content, at the given version. The store
+	// owns the slice afterwards.
+	Replace(list []any, resourceVersion string) error
+	// Resync is called every resync period.
+	Resync() error
+}
+
+// ReflectorBookmarkStore is an optional interface of a ReflectorStore that is
+// told of the versions that bookmarks bring, each once.
+type ReflectorBookmarkStore interface {
+	Bookmark(resourceVersion string) error
+}
+
+// ResourceVersionUpdater is an optional interface of a ReflectorStore that is
+// told each time the version moves: with an event, after the event was taken;
+// with a bookmark, unless the store is a ReflectorBookmarkStore.
+type ResourceVersionUpdater interface {
+	UpdateResourceVersion(resourceVersion string)
+}
+
+// TransformingStore is an optional interface of a ReflectorStore that transforms
+// what it is given. The reflector leaves the transform to the store.
+type TransformingStore interface {
+	ReflectorStore
+	Transformer() TransformFunc
+}

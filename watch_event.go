@@ -1,0 +1,176 @@
+package cache
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// What one event of a watch does: it goes into the store and moves the version, or
+// is set aside.
+
+// handle applies one event of a watch. The error, if any, ends the watch.
+func (m *run) handle(w *openWatch, e watch.Event) error {
+	if e.Type == watch.Error {
+		return apierrors.FromObject(e.Object)
+	}
+	if w.events++; w.events == 1 {
+		m.succeeded(PhaseWatching)
+	}
+	if bad := m.misfit(e.Object, e.Type != watch.Bookmark); bad != nil {
+		return m.skip(w, e, bad)
+	}
+	accessor, _ := meta.Accessor(e.Object) // misfit has tried
+	version := accessor.GetResourceVersion()
+	switch e.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+		if e.Type != watch.Added {
+			w.synthetic = false
+		}
+		return m.applyEvent(w, e, version)
+	case watch.Bookmark:
+		w.synthetic = false
+		return m.applyBookmark(w, version)
+	}
+	return m.skip(w, e, &ObjectError{
+		Key: nameOf(e.Object), ResourceVersion: version, Stage: StageType,
+		Err: &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)},
+	})
+}
+
+// skip sets aside what an event brought and lets its version count.
+func (m *run) skip(w *openWatch, e watch.Event, bad *ObjectError) error {
+	m.setAside(e, bad, false)
+	if version := m.advance(w, bad.ResourceVersion); version != "" {
+		m.moveVersion(w, version)
+	}
+	return nil
+}
+
+// setAside reports an object that could not be taken. It is held back, by the
+// store or here, unless the event was its end: then there is nothing to hold.
+func (m *run) setAside(e watch.Event, bad *ObjectError, inStore bool) {
+	bad = placed(bad)
+	if e.Type != watch.Deleted {
+		m.quarantined(m.ctx, bad, inStore)
+		return
+	}
+	m.released(bad.Key)
+	if !bad.repeated {
+		m.tell(m.ctx, bad)
+	}
+}
+
+// placed gives an error without a key the place of the event for one.
+func placed(bad *ObjectError) *ObjectError {
+	if bad.Key != "" {
+		return bad
+	}
+	at := *bad
+	at.Key = "watch event"
+	if bad.ResourceVersion != "" {
+		at.Key += " at version " + bad.ResourceVersion
+	}
+	return &at
+}
+
+// advance returns the version that an event moves the watch to, or "" if it
+// leaves it where it is: the event has none, is synthetic, or belongs to another
+// key and is below the last one, which fake sources do.
+func (m *run) advance(w *openWatch, version string) string {
+	if w.synthetic || version == m.progress.version || versionBefore(version, m.progress.version) {
+		return ""
+	}
+	return version
+}
+
+// applyEvent hands an object to the store. An error other than the object's own
+// ends the watch.
+func (m *run) applyEvent(w *openWatch, e watch.Event, version string) error {
+	to := m.advance(w, version)
+	err := m.deliver(event{kind: deltaTypeOf(e.Type), obj: e.Object, version: to})
+	object, bad := asObjectError(err)
+	switch {
+	case bad:
+		m.setAside(e, object, heldIn(m.store, object))
+	case err != nil:
+		return err
+	case m.holds():
+		m.released(nameOf(e.Object))
+	}
+	if to != "" {
+		m.accept(w, to)
+	}
+	return nil
+}
+
+// deliver gives an event to the store: in one call to one of ours, in two to any
+// other.
+func (m *run) deliver(e event) error {
+	if taker, ours := m.store.(eventTaker); ours {
+		return taker.takeEvent(e)
+	}
+	var err error
+	var op string
+	switch e.kind {
+	case Added:
+		op, err = "Add", m.store.Add(e.obj)
+	case Updated:
+		op, err = "Update", m.store.Update(e.obj)
+	case Deleted:
+		op, err = "Delete", m.store.Delete(e.obj)
+	}
+	if err = storeError(op, e.obj, err); err != nil {
+		if _, bad := asObjectError(err); !bad {
+			return err
+		}
+	}
+	if updater, ok := m.store.(ResourceVersionUpdater); ok && e.version != "" {
+		updater.UpdateResourceVersion(e.version)
+	}
+	return err
+}
+
+// applyBookmark moves the version alone.
+func (m *run) applyBookmark(w *openWatch, version string) error {
+	if versionBefore(version, m.progress.version) {
+		return &RegressionError{What: "bookmark", Have: m.progress.version, Got: version}
+	}
+	if version == "" || version == m.progress.version {
+		return nil
+	}
+	if bookmarks, ok := m.store.(ReflectorBookmarkStore); ok {
+		if err := bookmarks.Bookmark(version); err != nil {
+			return &StoreError{Op: "Bookmark", Err: err}
+		}
+		m.accept(w, version)
+		return nil
+	}
+	m.moveVersion(w, version)
+	return nil
+}
+
+// moveVersion tells the store of a version that came without an object of its
+// own.
+func (m *run) moveVersion(w *openWatch, version string) {
+	if updater, ok := m.store.(ResourceVersionUpdater); ok {
+		updater.UpdateResourceVersion(version)
+	}
+	m.accept(w, version)
+}
+
+func (m *run) accept(w *openWatch, version string) {
+	w.moved = true
+	m.progress.watchFailures = 0
+	m.setAccepted(version)
+}
+
+func deltaTypeOf(t watch.EventType) DeltaType {
+	switch t {
+	case watch.Modified:
+		return Updated
+	case watch.Deleted:
+		return Deleted
+	}
+	return Added
+}
