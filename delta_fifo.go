@@ -281,15 +281,21 @@ func (f *DeltaFIFO) takeLocked(a arriving) {
 	if a.unwanted {
 		a.Type = Deleted
 	}
-	if a.Type == Deleted {
-		if !f.mayDeleteLocked(a.key) {
+	f.addLocked(a.change)
+}
+
+// addLocked queues a change, or ignores it if it deletes nothing. A deletion
+// without a final state becomes a tombstone. The caller holds mu.
+func (f *DeltaFIFO) addLocked(c change) {
+	if c.Type == Deleted {
+		if !f.mayDeleteLocked(c.key) {
 			return
 		}
-		if a.Object == nil {
-			a.Object = DeletedFinalStateUnknown{Key: a.key, Obj: f.standingLocked(a.key).obj}
+		if c.Object == nil {
+			c.Object = DeletedFinalStateUnknown{Key: c.key, Obj: f.standingLocked(c.key).obj}
 		}
 	}
-	f.log.add(a.change, !f.populated)
+	f.log.add(c, !f.populated)
 }
 
 // Resync queues, as Sync, every known object that is neither queued nor handed

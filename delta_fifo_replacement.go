@@ -128,6 +128,10 @@ func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
 			failures = append(failures, a.failure)
 		case a.unwanted:
 			r.unlist(a.key)
+			if r.visible {
+				// Not left to the commit: what is visible is gone at once.
+				r.changes = append(r.changes, change{Delta: Delta{Type: Deleted}, key: a.key, received: a.received})
+			}
 		default:
 			r.list(a.key)
 			r.fresh[a.key] = len(r.changes)
@@ -239,7 +243,7 @@ func (r *queueReplacement) queueLocked() {
 		if !r.withheld.Has(c.key) {
 			f.held.release(c.key)
 		}
-		f.log.add(c, !f.populated)
+		f.addLocked(c)
 	}
 	r.changes = nil
 	clear(r.fresh)

@@ -128,7 +128,6 @@ func recreated(old, new any) bool {
 	return was != "" && is != "" && was != is
 }
 
-
 // applyOneByOne is applyBatch for a store that is not ours.
 func applyOneByOne(store Store, b batch, outcomes []outcome) []outcome {
 	for _, c := range b.changes {
@@ -167,4 +166,3 @@ func deletable(c change, old any) any {
 	}
 	return c.Object
 }
-
