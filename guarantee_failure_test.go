@@ -72,6 +72,22 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 	}
 }
 
+// B5: an error that arrives on an open stream reaches the error handler, before
+// the pause that answers it. Fails if the stream's error is logged and dropped.
+func TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newSource(t, pod("a", "1")), nil)
+		r.run()
+		sleep(time.Hour)
+		assert.Empty(t, r.heard.all())
+		r.source.BreakWatches(cachetest.ErrInternal())
+		synctest.Wait()
+		require.Len(t, r.heard.all(), 1)
+		assert.True(t, apierrors.IsInternalError(r.heard.all()[0]), "the server's own error, not a stand-in")
+		r.stop()
+	})
+}
+
 // Design: how each failure is answered, in requests. Fails if a row of the table
 // of answers changes.
 func TestFailuresOfAWatchAreAnsweredByAWatchOrAList(t *testing.T) {

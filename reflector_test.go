@@ -353,6 +353,12 @@ func TestStatusSaysWhereAReflectorIs(t *testing.T) {
 	assert.False(t, ok)
 }
 
+func TestAKeyThatSeveralHoldBackIsListedOnceWithItsNewestVersion(t *testing.T) {
+	held := func(key, version string) Quarantined { return Quarantined{Key: key, ResourceVersion: version} }
+	assert.Equal(t, []Quarantined{held("a", "10"), held("b", "1"), held("c", "")}, mergeQuarantined(
+		[]Quarantined{held("a", "9"), held("c", "")}, []Quarantined{held("a", "10"), held("b", "1")}, nil))
+}
+
 func TestErrorsOfAForeignStoreAreToldApart(t *testing.T) {
 	object := &ObjectError{Key: "k", Stage: StageIndex, Err: errBoom}
 	key := KeyError{pod("a", "b"), errBoom}

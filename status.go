@@ -2,6 +2,7 @@ package cache
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -74,17 +75,20 @@ func StatusOf(x any) (Status, bool) {
 	return reporter.Status(), true
 }
 
-// mergeQuarantined joins lists of which each is in order, into one in order.
+// mergeQuarantined joins lists into one, by key. Of a key that several hold back,
+// each for a version of its own, the newest counts.
 func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
 	all := slices.Concat(lists...)
 	slices.SortStableFunc(all, func(a, b Quarantined) int {
 		switch {
-		case a.Key < b.Key:
-			return -1
-		case a.Key > b.Key:
+		case a.Key != b.Key:
+			return strings.Compare(a.Key, b.Key)
+		case versionBefore(a.ResourceVersion, b.ResourceVersion):
 			return 1
+		case versionBefore(b.ResourceVersion, a.ResourceVersion):
+			return -1
 		}
 		return 0
 	})
-	return all
+	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }

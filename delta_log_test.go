@@ -1,0 +1,98 @@
+package cache
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func logged(l *deltaLog, key string) {
+	l.add(change{Delta: Delta{Type: Updated, Object: key}, key: key}, false)
+}
+
+// B18 for the queue: what a burst has taken is given back. Fails if shrink is not
+// called, or only once everything has gone.
+func TestB18ABurstIsGivenBackAsItDrains(t *testing.T) {
+	var l deltaLog
+	const burst = 100_000
+	for i := range burst {
+		logged(&l, itoa(i))
+	}
+	for range burst - 10 {
+		out := l.takeKey()
+		l.forget(out.sequences)
+		l.pass(true)
+	}
+	assert.LessOrEqual(t, cap(l.records), keptCapacity)
+	assert.LessOrEqual(t, l.most, keptCapacity, "the map was made anew")
+	for _, want := range []string{"99990", "99991"} {
+		assert.Equal(t, want, l.takeKey().changes[0].key, "and nothing is lost")
+	}
+	assert.Len(t, l.items, 8)
+}
+
+func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
+	var l deltaLog
+	logged(&l, "0")
+	for i := range 100_000 {
+		logged(&l, itoa(i+1))
+		out := l.takeKey()
+		assert.Equal(t, itoa(i), out.changes[0].key)
+		l.forget(out.sequences)
+		l.pass(true)
+	}
+	assert.LessOrEqual(t, cap(l.records), 8)
+}
+
+// What has been processed must not be kept alive by what is still pending before
+// it. Fails without forget.
+func TestAProcessedObjectIsLetGoOfAtOnce(t *testing.T) {
+	var l deltaLog
+	logged(&l, "a")
+	logged(&l, "b")
+	logged(&l, "a")
+	out := l.takeKey()
+	assert.Len(t, out.changes, 2)
+	l.forget(out.sequences)
+	l.pass(true)
+	assert.Len(t, l.records[l.head:], 2, "b, and the gap after it")
+	for _, r := range l.records {
+		assert.NotEqual(t, "a", r.Object)
+	}
+}
+
+func TestWhatIsPutBackComesBeforeWhatCameLater(t *testing.T) {
+	var l deltaLog
+	logged(&l, "a")
+	logged(&l, "b")
+	logged(&l, "a")
+	l.tell("7", false)
+	out := l.takeBatch(false)
+	assert.Equal(t, "7", out.version)
+	logged(&l, "b")
+	logged(&l, "c")
+	l.tell("8", false)
+	l.putBack(out.sequences)
+	l.pass(true)
+	assert.Empty(t, l.holds)
+	assert.Equal(t, 5, l.pending)
+	assert.Equal(t, []string{"a", "b", "c"}, l.pendingKeys())
+	assert.Len(t, l.takeKey().changes, 2)
+	assert.Len(t, l.takeKey().changes, 2)
+	assert.Equal(t, "c", l.takeKey().changes[0].key)
+	l.pass(true)
+	assert.Equal(t, "8", l.holds)
+}
+
+// A merged deletion stands for both: an event between the two is older than it.
+func TestAMergedDeletionIsAsNewAsTheLaterOne(t *testing.T) {
+	var l deltaLog
+	l.add(change{Delta{Deleted, podAt("a", "1", "5")}, "a/1", Received{"1", "5"}}, false)
+	l.add(change{Delta{Deleted, podAt("a", "1", "7")}, "a/1", Received{"1", "7"}}, false)
+	newest, _ := l.newest("a/1")
+	assert.Equal(t, "7", newest.received.ResourceVersion)
+	assert.Equal(t, podAt("a", "1", "5"), newest.Object)
+	l.add(change{Delta{Deleted, podAt("a", "1", "3")}, "a/1", Received{"1", "3"}}, false)
+	newest, _ = l.newest("a/1")
+	assert.Equal(t, "7", newest.received.ResourceVersion)
+}
