@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/watchmirror/cache"
+)
+
+// narrator prints what the mirror asks for, gets and is told. Its methods may be
+// called concurrently.
+type narrator struct {
+	show *display
+	// what is mirrored, as people call it: "pods".
+	what string
+	// trial hears of what comes before the first list is complete.
+	trial *trial
+	// resumed, if set, is told of a watch that goes on without a list, in place
+	// of the narrator's own line.
+	resumed func(version string)
+	// shown is closed once the first list has been shown. The first watch waits
+	// for that, so that things are told in their order. opened is closed once
+	// that watch is open.
+	shown, opened chan struct{}
+	openedOnce    sync.Once
+
+	mu    sync.Mutex
+	told  tally
+	pause pause
+	// percent is how far the list was when that was last printed to stay.
+	percent int
+	// deleted are the versions at which objects were deleted, by key; nil while
+	// nobody wants to know.
+	deleted map[string]string
+}
+
+// tally counts what was told after the first list.
+type tally struct{ added, updated, deleted, failures int }
+
+// pause is what lies between two requests.
+type pause struct {
+	// since is when the last request failed; zero if it did not.
+	since time.Time
+	// listed is true if a list was asked for since the last watch.
+	listed bool
+}
+
+func newNarrator(show *display, what string, trial *trial) *narrator {
+	return &narrator{show: show, what: what, trial: trial, shown: make(chan struct{}), opened: make(chan struct{})}
+}
+
+// OnAdd implements cache.ResourceEventHandler. The objects of the first list are
+// seen arriving page by page.
+func (n *narrator) OnAdd(obj any, initial bool) {
+	object, ok := obj.(*unstructured.Unstructured)
+	if !ok || initial {
+		return
+	}
+	n.count(func(t *tally) { t.added++ })
+	n.show.delta(green, "+", keyOf(object), whatIsNew(object), object.GetResourceVersion())
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (n *narrator) OnUpdate(oldObj, newObj any) {
+	before, _ := oldObj.(*unstructured.Unstructured)
+	now, ok := newObj.(*unstructured.Unstructured)
+	if !ok || before == nil {
+		return
+	}
+	n.count(func(t *tally) { t.updated++ })
+	n.show.delta(yellow, "~", keyOf(now), whatChanged(before, now), now.GetResourceVersion())
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (n *narrator) OnDelete(obj any) {
+	how := "deleted"
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj, how = tombstone.Obj, "gone, seen by a list"
+	}
+	object, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	n.count(func(t *tally) { t.deleted++ })
+	n.mu.Lock()
+	if n.deleted != nil {
+		n.deleted[keyOf(object)] = object.GetResourceVersion()
+	}
+	n.mu.Unlock()
+	n.show.delta(red, "-", keyOf(object), how, object.GetResourceVersion())
+}
+
+// failed implements audience.
+func (n *narrator) failed(err error) {
+	n.count(func(t *tally) { t.failures++ })
+	cause := cache.CauseOf(err)
+	if cause != cache.CauseObject {
+		n.trial.failed(err)
+		n.mu.Lock()
+		n.pause.since = time.Now()
+		n.mu.Unlock()
+	}
+	n.show.tell(red, "✗", "failure reported, cause %q: %v", cause, err)
+}
+
+// asking implements requestAudience.
+func (n *narrator) asking(request string) {
+	n.mu.Lock()
+	since := n.pause.since
+	n.pause.since = time.Time{}
+	if request == requestList {
+		n.pause.listed, n.percent = true, 0
+	}
+	n.mu.Unlock()
+	if !since.IsZero() {
+		n.show.tell(dim, "·", "after a pause of %.1f s: %s", time.Since(since).Seconds(), request)
+	}
+}
+
+// gotPage implements requestAudience.
+func (n *narrator) gotPage(p page) {
+	n.trial.heard()
+	if p.total == 0 && !p.last {
+		n.show.rewrite(fmt.Sprintf("%s %s so far: %d %s at version %s",
+			n.show.paint(dim, n.show.clock()), pageName(p), p.objects, n.what, p.version), true)
+		return
+	}
+	percent := 100
+	if p.total > 0 {
+		percent = 100 * p.objects / p.total
+	}
+	// Where lines cannot be rewritten a long list is not to fill the screen.
+	n.mu.Lock()
+	stays := percent >= n.percent+10 || p.last
+	if stays {
+		n.percent = percent
+	}
+	n.mu.Unlock()
+	n.show.rewrite(fmt.Sprintf("%s %s %3d %%  %d of %d %s  version %s",
+		n.show.paint(dim, n.show.clock()), n.show.progress(percent, 100), percent, p.objects, p.total, n.what, p.version), stays)
+}
+
+func pageName(p page) string {
+	if p.number == 1 {
+		return "1 page"
+	}
+	return fmt.Sprintf("%d pages", p.number)
+}
+
+// watching implements requestAudience.
+func (n *narrator) watching(ctx context.Context, version string) {
+	n.trial.heard()
+	select {
+	case <-ctx.Done():
+		return
+	case <-n.shown:
+	}
+	n.mu.Lock()
+	listed := n.pause.listed
+	n.pause.listed = false
+	n.mu.Unlock()
+	defer n.openedOnce.Do(func() { close(n.opened) })
+	switch {
+	case listed:
+		n.show.tell(plain, "·", "watching from version %s", version)
+	case n.resumed != nil:
+		n.resumed(version)
+	default:
+		n.show.tell(green, "✓", "watching again from version %s, without a list", version)
+	}
+}
+
+// listShown lets the watch begin, and waits until it has.
+func (n *narrator) listShown(ctx context.Context) {
+	close(n.shown)
+	select {
+	case <-ctx.Done():
+	case <-n.opened:
+	}
+}
+
+// tally is what was told so far.
+func (n *narrator) tally() tally {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told
+}
+
+func (n *narrator) count(one func(*tally)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	one(&n.told)
+}
+
+// rememberDeletions has deletedAfter know of deletions from now on.
+func (n *narrator) rememberDeletions() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.deleted = map[string]string{}
+}
+
+// deletedAfter says whether the key is known to have been deleted at a later
+// version.
+func (n *narrator) deletedAfter(version, key string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, known := n.deleted[key]
+	return known && older(version, at)
+}
+
+// keyOf is an object's key in the mirror.
+func keyOf(object *unstructured.Unstructured) string {
+	return cache.MetaObjectToName(object).String()
+}
