@@ -300,6 +300,31 @@ func TestAResyncThatFailsIsReportedAndEndsTheRound(t *testing.T) {
 	})
 }
 
+// A resync that fails while the reflector pauses or lists is reported there, and
+// ends neither. Fails if it ends the pause, or is lost.
+func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		h := &heard{}
+		indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
+		stop := runReflector(t, NewReflectorWithOptions(source, &object{}, resyncFails{indexer},
+			ReflectorOptions{ResyncPeriod: 20 * time.Second, ErrorHandler: h.handle, Strategy: ListWhole}))
+		source.FailWatches(cachetest.Forever, errBoom)
+		source.DelayLists(15 * time.Second)
+		sleep(30 * time.Minute)
+		assert.Equal(t, 90, h.count(CauseStore), "one each 20 s")
+		first, later := requestRate(source)
+		assert.LessOrEqual(t, first, 10)
+		assert.LessOrEqual(t, later, 3)
+		source.Heal()
+		require.NoError(t, source.Apply(pod("a", "2")))
+		sleep(2 * time.Minute)
+		assert.Len(t, indexer.ListKeys(), 2)
+		stop()
+		source.Close()
+	})
+}
+
 // ListAndWatch is one round: nil when the context or the watch ends it, the error
 // of a list or a watch request otherwise, which is then not reported as well.
 func TestListAndWatchIsOneRound(t *testing.T) {
