@@ -18,10 +18,11 @@ type DeltaFIFOOptions struct {
 	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
 
-	// KnownObjects is what the consumer holds, usually the store that it fills.
-	// A Delete of what is neither known nor in the queue is ignored; a list
-	// deletes what is known and not listed; a Resync repeats what is known.
-	// Without it, only what is in the queue counts.
+	// KnownObjects is what the consumer holds, usually the store that it fills:
+	// it must be up to date when the consumer's function returns. A Delete of
+	// what is neither known nor in the queue is ignored; a list deletes what is
+	// known and not listed; a Resync repeats what is known. Without it, only what
+	// is in the queue counts.
 	//
 	// It is read under the queue's lock: it must answer from memory and must not
 	// call the queue. What it may implement besides: ReceivedGetter, so that a

@@ -1,0 +1,491 @@
+package cache
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// newListedQueue is a queue with a store that records what was received, and
+// which holds the objects.
+func newListedQueue(t *testing.T, objects ...*object) (*DeltaFIFO, *cache) {
+	store := newTagStore()
+	for _, o := range objects {
+		must(t, store.Add(o))
+	}
+	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true}), store
+}
+
+func withUID(o *object, uid types.UID) *object {
+	o = o.DeepCopy()
+	o.UID = uid
+	return o
+}
+
+// items are objects of namespace a with versions, as a list: name, version, ...
+func items(namesAndVersions ...string) (list []any) {
+	for i := 0; i < len(namesAndVersions); i += 2 {
+		list = append(list, podAt("a", namesAndVersions[i], namesAndVersions[i+1]))
+	}
+	return list
+}
+
+// part gives a replacement a part that is taken whole.
+func part(t *testing.T, r Replacement, p ReplacementPart) {
+	t.Helper()
+	rejected, err := r.Part(t.Context(), p)
+	require.NoError(t, err)
+	require.Empty(t, rejected)
+}
+
+func TestAListIsReplacedOrSyncByOption(t *testing.T) {
+	for replaced, want := range map[bool]string{true: "Replaced a/1@1", false: "Sync a/1@1"} {
+		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: replaced})
+		must(t, f.Replace(items("1", "1"), "1"))
+		assert.Equal(t, []string{want}, drained(t, f))
+	}
+}
+
+// B21, kubernetes#83810: what a relist brings is never taken for a resync, which
+// some handlers do not want to hear of. Fails if a listed object is queued as
+// Sync.
+func TestB21WhatARelistBringsIsNoResync(t *testing.T) {
+	f, _ := newListedQueue(t, podAt("a", "1", "1"), podAt("a", "2", "2"))
+	must(t, f.Resync(), f.Replace(items("1", "3", "2", "2"), "3"), f.Resync())
+	assert.ElementsMatch(t, []string{"Sync a/1@1, Replaced a/1@3", "Sync a/2@2"}, drained(t, f))
+}
+
+// G7, B21, kubernetes#115658: a relist deletes what it lacks wherever that is: with
+// the consumer, in the queue only, or being processed at this moment. Fails if
+// keysLocked leaves out one of the three.
+func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
+	relists := map[string]func(f *DeltaFIFO) error{
+		"in one call": func(f *DeltaFIFO) error { return f.Replace(items("stays", "9"), "9") },
+		"in parts": func(f *DeltaFIFO) error {
+			r := f.BeginReplace(ReplaceOptions{})
+			if _, err := r.Part(bg, ReplacementPart{Items: items("stays", "9")}); err != nil {
+				return err
+			}
+			return r.Commit(bg, "9")
+		},
+	}
+	for name, relist := range relists {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newListedQueue(t, podAt("a", "known", "1"))
+			must(t, f.Add(podAt("a", "flying", "2")), f.Add(podAt("a", "queued", "3")), f.Update(podAt("a", "queued", "4")))
+			must(t, f.Add(podAt("a", "gone", "5")), f.Delete(podAt("a", "gone", "6")))
+			_, err := f.Pop(func(any, bool) error { return relist(f) })
+			must(t, err)
+			assert.Equal(t, []string{
+				"Added a/queued@3, Updated a/queued@4, Deleted tombstone a/queued @4", "Added a/gone@5, Deleted a/gone@6",
+				"Replaced a/stays@9", "Deleted tombstone a/flying @2", "Deleted tombstone a/known @1",
+			}, drained(t, f))
+		})
+	}
+}
+
+// A deletion that is being processed is not told again, though the consumer still
+// holds the object.
+func TestARelistDoesNotDeleteTwice(t *testing.T) {
+	f, _ := newListedQueue(t, podAt("a", "1", "1"))
+	must(t, f.Delete(podAt("a", "1", "2")))
+	_, err := f.Pop(func(any, bool) error { return f.Replace(nil, "2") })
+	must(t, err)
+	assert.Empty(t, drained(t, f))
+}
+
+// B8 for the queue. Fails if a listed object is not compared with the newest
+// state, or with the wrong one.
+func TestB8ARelistLeavesUnchangedObjectsAlone(t *testing.T) {
+	f, store := newListedQueue(t, podAt("a", "known", "1"), podAt("a", "changed", "1"), withUID(podAt("a", "recreated", "1"), "old"))
+	var tr transforming
+	f.transformer = tr.transform
+	send(t, f, Updated, "changed", "2")
+	send(t, f, Added, "flying", "3")
+	list := append(items("known", "1", "changed", "2", "flying", "3", "new", "5"), withUID(podAt("a", "recreated", "1"), "new"), pod("a", "bare"))
+	relist := func() error { return f.Replace(list, "6") }
+	pops := 0
+	for pops < 2 {
+		_, err := f.Pop(func(obj any, _ bool) error {
+			if pops++; pops == 2 {
+				return relist()
+			}
+			return store.Update(obj.(Deltas).Newest().Object)
+		})
+		must(t, err)
+	}
+	assert.Equal(t, []string{"Replaced a/new@5!", "Replaced a/recreated@1!", "Replaced a/bare@!"}, drained(t, f))
+	assert.Zero(t, tr.calls["a/known@1"], "nor is it transformed")
+	assert.Equal(t, 1, tr.calls["a/flying@3"])
+	must(t, store.Update(list[2]), store.Update(list[3]), store.Update(list[4]))
+	must(t, f.Delete(podAt("a", "flying", "7")), f.Replace(list, "8"))
+	assert.Equal(t, []string{"Deleted a/flying@7!, Replaced a/flying@3!", "Replaced a/bare@!"}, drained(t, f),
+		"one whose deletion is queued is not unchanged, nor one without a version")
+	must(t, f.Replace(nil, "9"), f.Replace(list[:1], "10"))
+	assert.Contains(t, drained(t, f), "Deleted tombstone a/known @1, Replaced a/known@1!", "it comes back as it was")
+}
+
+func TestWithoutARecordOfWhatWasReceivedEveryListedObjectIsTold(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
+	must(t, f.Replace(items("1", "1"), "1"))
+	assert.Equal(t, []string{"Sync a/1@1"}, drained(t, f))
+}
+
+func TestAFirstListIsSeenPartByPart(t *testing.T) {
+	f, _ := newListedQueue(t, podAt("a", "before", "1"))
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "2", "2", "3")})
+	b := pendingBatch(t, f)
+	assert.Equal(t, []string{"Replaced a/1@2", "Replaced a/2@3"}, wordsOf(b))
+	assert.True(t, b.initial)
+	assert.Empty(t, b.version)
+	assert.False(t, f.HasSynced())
+	part(t, r, ReplacementPart{Items: items("3", "4")})
+	must(t, r.Commit(t.Context(), "5"))
+	b = pendingBatch(t, f)
+	assert.Equal(t, []string{"Replaced a/3@4", "Deleted tombstone a/before @1"}, wordsOf(b))
+	assert.True(t, b.initial)
+	assert.Equal(t, "5", b.version)
+	assert.True(t, f.HasSynced())
+}
+
+// G5 for the queue: synced is neither early nor late, and happens once. Fails if
+// what is handed out counts as processed, or deletions do not count.
+func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fill func(t *testing.T, f *DeltaFIFO)
+		// pops is after how many Pops it is synced.
+		pops int
+	}{
+		"an event first":         {func(t *testing.T, f *DeltaFIFO) { send(t, f, Added, "1", "1") }, 0},
+		"a deletion of nothing":  {func(t *testing.T, f *DeltaFIFO) { send(t, f, Deleted, "1", "1") }, 0},
+		"an empty list":          {func(t *testing.T, f *DeltaFIFO) { must(t, f.Replace(nil, "1")) }, 1},
+		"two objects, deletions": {func(t *testing.T, f *DeltaFIFO) { must(t, f.Replace(items("1", "1", "2", "2"), "2")) }, 3},
+		"events after it": {func(t *testing.T, f *DeltaFIFO) {
+			must(t, f.Replace(items("1", "1"), "1"), f.Add(podAt("a", "2", "2")))
+		}, 2},
+		"one key twice": {func(t *testing.T, f *DeltaFIFO) { must(t, f.Replace(items("1", "1", "1", "2", "held", "3"), "2")) }, 2},
+		"in parts": {func(t *testing.T, f *DeltaFIFO) {
+			r := f.BeginReplace(ReplaceOptions{})
+			part(t, r, ReplacementPart{Items: items("1", "1")})
+			part(t, r, ReplacementPart{Items: items("2", "1")})
+			must(t, r.Commit(t.Context(), "1"))
+		}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newListedQueue(t, podAt("a", "held", "0"))
+			assert.False(t, f.HasSynced())
+			tc.fill(t, f)
+			for range tc.pops {
+				assert.False(t, f.HasSynced())
+				_, err := f.Pop(func(_ any, initial bool) error {
+					assert.True(t, initial)
+					assert.False(t, f.HasSynced(), "only when process has returned")
+					return nil
+				})
+				must(t, err)
+			}
+			assert.True(t, f.HasSynced())
+			assert.True(t, IsDone(f.HasSyncedChecker()))
+			must(t, f.Replace(items("7", "7"), "7"))
+			_, err := f.Pop(func(_ any, initial bool) error {
+				assert.False(t, initial)
+				return nil
+			})
+			must(t, err)
+			assert.True(t, f.HasSynced())
+		})
+	}
+}
+
+// What comes in while a first list is open does not end it.
+func TestG5AnEventDoesNotEndAFirstListThatHasBegun(t *testing.T) {
+	f, _ := newListedQueue(t)
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "1")})
+	must(t, f.Add(podAt("a", "2", "2")))
+	r.Abort()
+	assert.Equal(t, []string{"Replaced a/1@1", "Added a/2@2"}, drained(t, f))
+	assert.False(t, f.HasSynced())
+	must(t, f.Replace(nil, "3"))
+	assert.True(t, f.HasSynced())
+}
+
+// Where batches are taken, synced never comes before the version that it stands
+// for.
+func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := newListedQueue(t)
+		got := make(chan batch)
+		go func() {
+			assert.NoError(t, f.popPending(func(b batch) error {
+				got <- b
+				return nil
+			}))
+			close(got)
+		}()
+		synctest.Wait()
+		must(t, f.Replace(nil, "1"))
+		synctest.Wait()
+		assert.False(t, f.HasSynced())
+		assert.Equal(t, batch{changes: []change{}, version: "1", initial: true}, <-got)
+		<-got
+		assert.True(t, f.HasSynced())
+	})
+}
+
+func TestAnAbortedFirstListStaysUntilTheNextOne(t *testing.T) {
+	f, store := newListedQueue(t)
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "1", "2", "2")})
+	for _, c := range pendingBatch(t, f).changes {
+		must(t, store.Add(c.Object))
+	}
+	part(t, r, ReplacementPart{Items: items("3", "3")})
+	r.Abort()
+	assert.False(t, f.HasSynced())
+	again := f.BeginReplace(ReplaceOptions{})
+	part(t, again, ReplacementPart{Items: items("1", "1", "2", "5")})
+	must(t, again.Commit(t.Context(), "5"))
+	b := pendingBatch(t, f)
+	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/2@5", "Deleted tombstone a/3 @3"}, wordsOf(b))
+	assert.True(t, b.initial, "it is still the first list")
+	assert.True(t, f.HasSynced())
+}
+
+func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
+	f, store := newListedQueue(t, podAt("a", "1", "1"), podAt("a", "2", "2"))
+	must(t, f.Replace(items("1", "1", "2", "2"), "2"))
+	assert.Equal(t, batch{changes: []change{}, version: "2", initial: true}, pendingBatch(t, f))
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "1", "3", "3")})
+	part(t, r, ReplacementPart{Items: items("4", "4")})
+	assert.Zero(t, f.log.pending)
+	must(t, r.Commit(t.Context(), "5"))
+	b := pendingBatch(t, f)
+	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2"}, wordsOf(b))
+	assert.Equal(t, "5", b.version)
+	assert.False(t, b.initial)
+
+	// Aborted: nothing has happened.
+	must(t, store.Replace(items("1", "1", "3", "3", "4", "4"), "5"))
+	r = f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("9", "9")})
+	r.Abort()
+	r.Abort()
+	assert.Zero(t, f.log.pending)
+}
+
+func TestAReplacementThatIsOverTakesNothing(t *testing.T) {
+	f, _ := newListedQueue(t)
+	for _, end := range []func(Replacement){Replacement.Abort, func(r Replacement) { must(t, r.Commit(bg, "1")) }} {
+		r := f.BeginReplace(ReplaceOptions{})
+		end(r)
+		_, err := r.Part(t.Context(), ReplacementPart{Items: items("1", "1")})
+		assert.Error(t, err)
+		assert.Error(t, r.Commit(t.Context(), "2"))
+		r.Abort()
+	}
+	assert.Empty(t, drained(t, f))
+}
+
+// G6, B6 in parts: what could not be taken stays as it was. Fails if a rejected or
+// kept key does not count as listed.
+func TestG6WhatAListCouldNotBringStays(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		f, _ := newListedQueue(t, podAt("a", "kept", "1"), podAt("a", "bad", "1"), podAt("a", "gone", "1"), podAt("a", "nil", "1"))
+		var tr transforming
+		f.transformer = tr.transform
+		if !first {
+			must(t, f.Add(podAt("a", "x", "1")))
+			drained(t, f)
+		}
+		r := f.BeginReplace(ReplaceOptions{})
+		rejected, err := r.Part(t.Context(), ReplacementPart{
+			Items: []any{
+				labelled(podAt("a", "bad", "2"), "bad"), pod("", ""), podAt("a", "new", "3"), labelled(podAt("a", "nil", "2"), "nil"),
+				podAt("a", "turns", "3"), labelled(podAt("a", "turns", "4"), "nil"),
+			},
+			Keep: []any{podAt("a", "kept", "2"), pod("", ""), nil},
+			Gone: []any{pod("", "")},
+		})
+		must(t, err)
+		require.Len(t, rejected, 3)
+		assert.Equal(t, []Stage{StageKey, StageTransform, StageKey}, []Stage{rejected[0].Stage, rejected[1].Stage, rejected[2].Stage})
+		must(t, r.Commit(t.Context(), "4"))
+		left := drained(t, f)
+		assert.Contains(t, left, "Replaced a/new@3!")
+		assert.Contains(t, left, "Deleted tombstone a/gone @1")
+		assert.Contains(t, left, "Deleted tombstone a/nil @1")
+		assert.NotContains(t, left, "Replaced a/turns@3!")
+		assert.NotContains(t, left, "Deleted tombstone a/kept @1")
+		assert.NotContains(t, left, "Deleted tombstone a/bad @1")
+		assert.Equal(t, []string{"a/bad"}, heldKeys(f))
+	}
+}
+
+// A stream may take back what it sent before it ends.
+func TestWhatIsGoneBeforeTheEndOfAListIsNotListed(t *testing.T) {
+	f, _ := newListedQueue(t)
+	var tr transforming
+	f.transformer = tr.transform
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "1", "2", "2", "3", "3")})
+	rejected, err := r.Part(t.Context(), ReplacementPart{Gone: []any{
+		podAt("a", "1", "4"), labelled(podAt("a", "2", "5"), "bad"), podAt("a", "never", "6"),
+	}})
+	must(t, err)
+	assert.Len(t, rejected, 1)
+	must(t, r.Commit(t.Context(), "6"))
+	assert.Equal(t, []string{
+		"Replaced a/1@1!, Deleted a/1@4!", "Replaced a/2@2!, Deleted tombstone a/2 @2", "Replaced a/3@3!",
+	}, drained(t, f))
+	assert.Empty(t, f.quarantined())
+
+	// In a relist it has not been seen yet.
+	r = f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("4", "4", "5", "5", "4", "7")})
+	part(t, r, ReplacementPart{Gone: items("4", "8")})
+	part(t, r, ReplacementPart{Items: items("6", "6"), Gone: items("6", "9")})
+	must(t, r.Commit(t.Context(), "9"))
+	assert.Equal(t, []string{"Replaced a/5@5!"}, drained(t, f))
+}
+
+func TestAReplacementOfANamespaceDeletesNothingElsewhere(t *testing.T) {
+	f, _ := newListedQueue(t, podAt("a", "1", "1"), podAt("b", "2", "2"), podAt("", "cluster", "3"))
+	must(t, f.Add(podAt("b", "queued", "4")), f.Add(podAt("a", "queued", "5")))
+	r := f.BeginReplace(ReplaceOptions{Namespace: "a"})
+	part(t, r, ReplacementPart{Items: items("3", "6")})
+	must(t, r.Commit(t.Context(), "6"))
+	assert.Equal(t, []string{
+		"Added b/queued@4", "Added a/queued@5, Deleted tombstone a/queued @5", "Replaced a/3@6", "Deleted tombstone a/1 @1",
+	}, drained(t, f))
+}
+
+func TestAKeyThatIsListedTwiceIsToldTwice(t *testing.T) {
+	f, _ := newListedQueue(t)
+	must(t, f.Replace(items("1", "1", "1", "2", "1", "2"), "2"))
+	assert.Equal(t, []string{"Replaced a/1@1, Replaced a/1@2"}, drained(t, f), "but not if nothing has changed")
+}
+
+// What the consumer's store holds back is forgotten with its key, though nobody
+// else knows the key. Fails if only what is queued or known can be deleted.
+func TestWhatTheConsumerHoldsBackCanBeDeleted(t *testing.T) {
+	for name, remove := range map[string]func(*DeltaFIFO) error{
+		"an event": func(f *DeltaFIFO) error { return f.Delete(podAt("a", "1", "2")) },
+		"a relist": func(f *DeltaFIFO) error { return f.Replace(nil, "2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, store := newListedQueue(t)
+			require.Error(t, store.Add(tagged(podAt("a", "1", "1"), "bad")))
+			must(t, remove(f))
+			store.applyBatch(pendingBatch(t, f), true, nil)
+			assert.Empty(t, store.quarantined())
+			must(t, remove(f))
+			assert.Empty(t, f.log.items)
+		})
+	}
+}
+
+func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil}})
+	must(t, f.Replace(nil, "1"))
+	assert.Equal(t, []string{"Deleted tombstone a/1 nothing"}, drained(t, f))
+}
+
+// Fails if a part that waits holds the lock, waits with room left, or for a part
+// that queued nothing.
+func TestPartsWaitForOurConsumerWhileTwoAreUnapplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := newListedQueue(t)
+		f.limitParts(true)
+		r := f.BeginReplace(ReplaceOptions{})
+		began := time.Now()
+		part(t, r, ReplacementPart{Items: items("1", "1")})
+		part(t, r, ReplacementPart{Keep: items("9", "9")})
+		part(t, r, ReplacementPart{Items: items("2", "2", "3", "3")})
+		assert.Zero(t, time.Since(began))
+		var through time.Duration
+		done := make(chan struct{})
+		go func() {
+			part(t, r, ReplacementPart{Items: items("4", "4")})
+			through = time.Since(began)
+			close(done)
+		}()
+		time.Sleep(time.Second)
+		_, err := f.Pop(func(any, bool) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		must(t, err)
+		<-done
+		assert.Equal(t, 2*time.Second, through, "when the first one has been processed, not when it is handed out")
+		must(t, r.Commit(t.Context(), "4"))
+		assert.Len(t, drained(t, f), 3)
+		assert.Zero(t, f.log.parts)
+	})
+}
+
+func TestAPartThatWaitsEndsWithItsContextTheQueueOrTheLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end  func(f *DeltaFIFO, cancel func())
+		want error
+	}{
+		"context": {func(_ *DeltaFIFO, cancel func()) { cancel() }, context.Canceled},
+		"queue":   {func(f *DeltaFIFO, _ func()) { f.Close() }, ErrFIFOClosed},
+		"limit":   {func(f *DeltaFIFO, _ func()) { f.limitParts(false) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, _ := newListedQueue(t)
+				f.limitParts(true)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				r := f.BeginReplace(ReplaceOptions{})
+				part(t, r, ReplacementPart{Items: items("1", "1")})
+				part(t, r, ReplacementPart{Items: items("2", "1")})
+				ended := make(chan error)
+				go func() {
+					_, err := r.Part(ctx, ReplacementPart{Keep: items("3", "1")})
+					ended <- err
+				}()
+				time.Sleep(time.Hour)
+				select {
+				case <-ended:
+					assert.Fail(t, "it does not wait")
+				default:
+				}
+				began := time.Now()
+				tc.end(f, cancel)
+				assert.ErrorIs(t, <-ended, tc.want)
+				assert.Zero(t, time.Since(began))
+			})
+		})
+	}
+}
+
+func TestPartsNeverWaitForSomebodyElsesConsumer(t *testing.T) {
+	f, _ := newListedQueue(t)
+	r := f.BeginReplace(ReplaceOptions{})
+	for i := range 10 {
+		part(t, r, ReplacementPart{Items: items(itoa(i), "1")})
+	}
+	must(t, r.Commit(t.Context(), "2"))
+	// Nor does a relist, which queues nothing until it is committed.
+	f.limitParts(true)
+	r = f.BeginReplace(ReplaceOptions{})
+	for i := range 10 {
+		part(t, r, ReplacementPart{Items: items(itoa(i), "3")})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.Part(ctx, ReplacementPart{Items: items("1", "4")})
+	assert.ErrorIs(t, err, context.Canceled)
+	r.Abort()
+	assert.Len(t, drained(t, f), 10)
+}
