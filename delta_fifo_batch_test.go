@@ -16,9 +16,16 @@ func send(t *testing.T, f *DeltaFIFO, kind DeltaType, name, version string) {
 }
 
 // batched takes out one batch, in words.
-func batched(t *testing.T, f *DeltaFIFO) (words []string) {
+func batched(t *testing.T, f *DeltaFIFO) []string {
 	t.Helper()
-	require.NoError(t, f.PopBatch(func(deltas []Delta, initial bool) error {
+	hasPending(t, f)
+	return awaitBatch(t, f)
+}
+
+// awaitBatch waits for one.
+func awaitBatch(t *testing.T, f *DeltaFIFO) (words []string) {
+	t.Helper()
+	assert.NoError(t, f.PopBatch(func(deltas []Delta, initial bool) error {
 		words = allSaid(deltas)
 		if initial {
 			words = append(words, "initial")
@@ -31,6 +38,7 @@ func batched(t *testing.T, f *DeltaFIFO) (words []string) {
 // pendingBatch takes out what our controller would get.
 func pendingBatch(t *testing.T, f *DeltaFIFO) (b batch) {
 	t.Helper()
+	hasPending(t, f)
 	require.NoError(t, f.popPending(func(got batch) error {
 		b = got
 		return nil
@@ -113,7 +121,7 @@ func TestAVersionAloneWakesAConsumerOfBatches(t *testing.T) {
 		batched(t, f)
 		got := make(chan []string)
 		for _, version := range []string{"5", "6"} {
-			go func() { got <- batched(t, f) }()
+			go func() { got <- awaitBatch(t, f) }()
 			synctest.Wait()
 			f.UpdateResourceVersion(version)
 			assert.Equal(t, []string{"Bookmark @" + version}, <-got)

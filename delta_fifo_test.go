@@ -72,9 +72,18 @@ func allSaid(deltas []Delta) (words []string) {
 	return words
 }
 
+// hasPending fails the test rather than to let it wait for ever.
+func hasPending(t *testing.T, f *DeltaFIFO) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.NotZero(t, f.log.pending, "nothing is pending")
+}
+
 // popped takes out one key's changes, in words.
 func popped(t *testing.T, f *DeltaFIFO) string {
 	t.Helper()
+	hasPending(t, f)
 	got, err := f.Pop(func(any, bool) error { return nil })
 	require.NoError(t, err)
 	return strings.Join(allSaid(got.(Deltas)), ", ")

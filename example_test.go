@@ -3,15 +3,20 @@ package cache_test
 import (
 	"context"
 	"fmt"
-	"time"
+	"os"
+	"strings"
+	"sync"
+	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The README shows the body of this example.
+// The README shows the body of this example: TestTheREADMEShowsTheExample.
 func ExampleNew() {
 	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New(...), or your own
 	defer source.Close()
@@ -28,17 +33,15 @@ func ExampleNew() {
 		},
 	})
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); controller.RunWithContext(ctx) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { controller.RunWithContext(ctx) })
 	<-controller.HasSyncedChecker().Done()
 
 	inShop, _ := indexer.ByIndex(cache.NamespaceIndex, "shop")
 	fmt.Println(len(inShop), "objects at version", controller.LastSyncResourceVersion())
-
 	cancel()
-	<-stopped
+	running.Wait()
 	// Output: 2 objects at version 2
 }
 
@@ -57,4 +60,24 @@ func name(obj any) string {
 		return err.Error()
 	}
 	return name
+}
+
+// The README's example is ExampleNew's body, line by line, and at most 25 lines.
+func TestTheREADMEShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	code, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, shown, found := strings.Cut(string(readme), "```go\n")
+	require.True(t, found)
+	shown, _, _ = strings.Cut(shown, "```")
+	_, body, found := strings.Cut(string(code), "func ExampleNew() {\n")
+	require.True(t, found)
+	body, _, _ = strings.Cut(body, "\t// Output:")
+	var lines []string
+	for line := range strings.Lines(body) {
+		lines = append(lines, strings.TrimPrefix(line, "\t"))
+	}
+	assert.Equal(t, strings.Join(lines, ""), shown)
+	assert.LessOrEqual(t, strings.Count(shown, "\n"), 25)
 }

@@ -34,7 +34,7 @@ func (m *run) listState() state {
 	defer steps.LogIfLong(slowList)
 	l := &listing{run: m, steps: steps, asked: m.listVersion()}
 	began := m.clock.Now()
-	err := l.take(metav1.ListOptions{ResourceVersion: l.asked, Limit: m.pageSize(l.asked)})
+	err := l.take(listOptions(l.asked, m.pageSize(l.asked)))
 	if err != nil {
 		return m.listFailed(err, began)
 	}
@@ -69,6 +69,18 @@ func (m *run) listVersion() string {
 		return "0"
 	}
 	return m.progress.version
+}
+
+// listOptions asks for a state that is at least as new as version. Without saying
+// so, a limit beside a version would mean exactly that version to an API server,
+// and a watch from there may be expired: the mirror would list the same old state
+// again and again until the server forgot it.
+func listOptions(version string, limit int64) metav1.ListOptions {
+	options := metav1.ListOptions{ResourceVersion: version, Limit: limit}
+	if limit > 0 && version != "" && version != "0" {
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	}
+	return options
 }
 
 // pageSize is the limit to ask for, 0 for a whole list. API servers answer from
@@ -124,7 +136,7 @@ func (l *listing) take(options metav1.ListOptions) error {
 	if errors.Is(err, errTokenExpired) {
 		l.abort()
 		l.intake, l.pages, l.answered = l.newIntake(), 0, ""
-		options.Limit = 0
+		options = listOptions(l.asked, 0)
 		if end := l.stretched(2); end != nil {
 			return end
 		}
@@ -185,8 +197,8 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 			return fmt.Errorf("source repeated its continue token after page %d", l.pages)
 		}
 		// The token stands for the version of the first page; an API server
-		// rejects a version beside it.
-		options.Continue, options.ResourceVersion = token, ""
+		// rejects a version, or a match, beside it.
+		options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 	}
 }
 
