@@ -121,12 +121,7 @@ type failure struct {
 // pause returns how long to wait after a failure at now, and counts on it being
 // waited.
 func (b *backoff) pause(now time.Time, f failure) time.Duration {
-	if b.failing && now.Sub(b.resumed) >= b.reset {
-		b.failing = false
-	}
-	if !b.failing {
-		b.failing, b.current, b.runStart = true, b.config, b.clusterStart(f.began)
-	}
+	b.fails(now, f.began)
 	if !f.progress {
 		b.lastHard = now
 	}
@@ -137,6 +132,16 @@ func (b *backoff) pause(now time.Time, f failure) time.Duration {
 	pause = max(pause, min(f.retryAfter, maxRetryAfter), b.stretch(now, f.requests))
 	b.resumed = now.Add(pause)
 	return pause
+}
+
+// fails begins a run of failures, unless one is under way, with the request that
+// was made at began. It is for a failure that is answered at once, too.
+func (b *backoff) fails(now, began time.Time) {
+	if b.failing && now.Sub(b.resumed) < b.reset {
+		return
+	}
+	b.failing, b.current, b.runStart = true, b.config, b.clusterStart(began)
+	b.resumed, b.lastHard = now, now
 }
 
 // step returns the next pause of the sequence, jittered. The jitter is ours, and

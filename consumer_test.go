@@ -244,6 +244,7 @@ func TestAControllerFillsAStoreThatIsNotOurs(t *testing.T) {
 		var indexer Indexer
 		r := newRig(t, source, func(c *Config) {
 			indexer = c.Store.(Indexer)
+			c.KeyFunction = MetaNamespaceKeyFunc
 			c.Store = &storeOfAnother{Store: indexer, refuse: func(obj any) error {
 				if isBad(obj) {
 					return errBoom

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -81,6 +82,11 @@ type Config struct {
 	// Transformer applies.
 	Transform TransformFunc
 
+	// KeyFunction is what Store makes its keys with. It is needed for a Store that
+	// is not of this package, of which the controller cannot know it, and not
+	// looked at for one that is.
+	KeyFunction KeyFunc
+
 	// ReflectorOptions are for the reflector. Of the fields that are here as
 	// well, the one that is set counts, and the one here if both are.
 	ReflectorOptions ReflectorOptions
@@ -152,7 +158,7 @@ func New(c *Config) Controller {
 }
 
 func (c *Config) validate() {
-	mustHave(c.ListerWatcher != nil, "Config.ListerWatcher is nil")
+	mustHave(!isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil")
 	if c.Store == nil {
 		mustHave(c.Queue != nil, "Config has neither a Store nor a Queue")
 		_, batches := c.Queue.(QueueWithBatch)
@@ -161,34 +167,43 @@ func (c *Config) validate() {
 		return
 	}
 	mustHave(c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Process")
-	if c.Queue != nil {
-		_, ours := c.Queue.(*DeltaFIFO)
-		mustHave(ours, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
-		mustHave(c.Transform == nil, "Config.Transform needs a Config without a Queue; set DeltaFIFOOptions.Transformer")
+	if c.Queue == nil {
+		_, keyed := c.Store.(*cache)
+		mustHave(keyed || c.KeyFunction != nil, "Config.KeyFunction is needed for a Store that is not of this package: the one that Store uses")
+		return
 	}
+	queue, ours := c.Queue.(*DeltaFIFO)
+	mustHave(ours, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
+	mustHave(sameStore(queue.known, c.Store), "Config.Queue does not know Config.Store: set DeltaFIFOOptions.KnownObjects to it")
+	mustHave(c.Transform == nil, "Config.Transform needs a Config without a Queue; set DeltaFIFOOptions.Transformer")
+	mustHave(c.KeyFunction == nil, "Config.KeyFunction needs a Config without a Queue; set DeltaFIFOOptions.KeyFunction")
 }
 
-// newQueue makes the queue of a controller that has a store. A store that
-// transforms is spared it: the queue does it once for both.
+// sameStore says whether a queue knows the very store that is filled from it; if
+// not, it would take no deletion for one.
+func sameStore(known KeyListerGetter, store Store) bool {
+	return known != nil && reflect.TypeOf(known).Comparable() && known == KeyListerGetter(store)
+}
+
+// newQueue makes the queue of a controller that has a store. The two must agree on
+// the keys. A store of ours that transforms is spared it: the queue does it once for
+// both. One that is not ours transforms what it is given, for all that is known.
 func (c *Config) newQueue() *DeltaFIFO {
-	transform := c.Transform
-	if transforming, ok := c.Store.(TransformingStore); ok && transform == nil {
-		transform = transforming.Transformer()
-	}
 	options := DeltaFIFOOptions{
+		KeyFunction:           c.KeyFunction,
 		KnownObjects:          c.Store,
 		EmitDeltaTypeReplaced: true,
-		Transformer:           transform,
+		Transformer:           c.Transform,
 		Logger:                c.ReflectorOptions.Logger,
 	}
-	if keyed, ok := c.Store.(interface{ keyFunction() KeyFunc }); ok {
-		options.KeyFunction = keyed.keyFunction()
+	if ours, ok := c.Store.(*cache); ok {
+		options.KeyFunction = ours.keyFunc
+		if c.Transform == nil {
+			options.Transformer = ours.transformer
+		}
 	}
 	return NewDeltaFIFOWithOptions(options)
 }
-
-// keyFunction is the store's, on which a queue in front of it must agree.
-func (c *cache) keyFunction() KeyFunc { return c.keyFunc }
 
 func (c *Config) reflectorOptions() ReflectorOptions {
 	options := c.ReflectorOptions

@@ -212,7 +212,7 @@ func (f *DeltaFIFO) takeEvent(e event) error {
 	// Whether the event goes back in time is looked at first, without holding
 	// the lock until it is taken: one goroutine feeds a queue its events.
 	received := receivedOf(finalStateOf(e.obj))
-	if have := f.newestReceived(key); received.olderThan(have.Received) {
+	if have := f.newestReceived(key); !have.deleted && received.olderThan(have.Received) {
 		return &RegressionError{What: "event", Key: key, Have: have.ResourceVersion, Got: received.ResourceVersion}
 	}
 	return f.take(key, received, e)

@@ -101,9 +101,6 @@ func (l *deltaLog) add(c change, initial bool) {
 		last := l.at(chained.last)
 		if merged, ok := mergeDeletion(last.change, c); ok {
 			last.change = merged
-			if merged.received.olderThan(c.received) {
-				last.received = c.received
-			}
 			return
 		}
 		last.next = l.end()

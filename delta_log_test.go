@@ -83,16 +83,3 @@ func TestWhatIsPutBackComesBeforeWhatCameLater(t *testing.T) {
 	l.pass(true)
 	assert.Equal(t, "8", l.holds)
 }
-
-// A merged deletion stands for both: an event between the two is older than it.
-func TestAMergedDeletionIsAsNewAsTheLaterOne(t *testing.T) {
-	var l deltaLog
-	l.add(change{Delta{Deleted, podAt("a", "1", "5")}, "a/1", Received{"1", "5"}}, false)
-	l.add(change{Delta{Deleted, podAt("a", "1", "7")}, "a/1", Received{"1", "7"}}, false)
-	newest, _ := l.newest("a/1")
-	assert.Equal(t, "7", newest.received.ResourceVersion)
-	assert.Equal(t, podAt("a", "1", "5"), newest.Object)
-	l.add(change{Delta{Deleted, podAt("a", "1", "3")}, "a/1", Received{"1", "3"}}, false)
-	newest, _ = l.newest("a/1")
-	assert.Equal(t, "7", newest.received.ResourceVersion)
-}

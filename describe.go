@@ -14,6 +14,9 @@ func describe(obj any) string {
 	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
 		return fmt.Sprintf("tombstone %q", tombstone.Key)
 	}
+	if name, ok := obj.(ObjectName); ok {
+		return fmt.Sprintf("%q", name.String())
+	}
 	if isNilPointer(obj) {
 		return fmt.Sprintf("nil %T", obj)
 	}

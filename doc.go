@@ -84,9 +84,9 @@
 // # An object that cannot be taken
 //
 // One that cannot be decoded, keyed, transformed or indexed is quarantined: what
-// was there before stays, also through a relist; key and cause are reported once
-// a version and listed in the status; it is tried again when it next arrives. Its
-// version counts. It never causes a list. An object whose key cannot be read is
+// was there before stays, also through a relist (but in a store that has no
+// Replacer, which is given the rest); key and cause are reported once a version and
+// listed in the status; it is tried again when it next arrives. Its version counts. It never causes a list. An object whose key cannot be read is
 // reported by its place or version, and nothing is kept for it.
 //
 // # Replacement in parts

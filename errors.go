@@ -73,7 +73,8 @@ var (
 
 // KeyError is returned where no key could be made for an object. It has
 // client-go's shape; its message names the object's type and, if it has one, its
-// name, and never prints the object.
+// name, and never prints the object. One that is kept in a status holds the
+// object's name, an ObjectName, as Obj.
 type KeyError struct {
 	Obj any
 	Err error
@@ -86,6 +87,23 @@ func (k KeyError) Error() string {
 
 // Unwrap returns the cause.
 func (k KeyError) Unwrap() error { return k.Err }
+
+// withoutObject makes an error fit to be kept: a KeyError in it that holds an
+// object is returned holding the object's name instead.
+func withoutObject(err error) error {
+	var key KeyError
+	if !errors.As(err, &key) {
+		return err
+	}
+	if _, light := key.Obj.(ObjectName); light {
+		return err
+	}
+	name, unnamed := ObjectToName(key.Obj)
+	if unnamed != nil {
+		return KeyError{Err: key.Err}
+	}
+	return KeyError{Obj: name, Err: key.Err}
+}
 
 // ObjectError says that one object could not be taken: it is quarantined. The
 // state that was there before stays, other objects are not held back, and the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/cachetest"
@@ -368,7 +370,7 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 			NewReflectorWithOptions(source, nil, store, ReflectorOptions{MinWatchTimeout: -time.Second})
 		},
 		"MaxWatchTimeout": func() {
-			NewReflectorWithOptions(source, nil, store, ReflectorOptions{MinWatchTimeout: 2, MaxWatchTimeout: 1})
+			NewReflectorWithOptions(source, nil, store, ReflectorOptions{MinWatchTimeout: 2 * time.Second, MaxWatchTimeout: time.Second})
 		},
 		"Strategy":             func() { NewReflectorWithOptions(source, nil, store, ReflectorOptions{Strategy: 9}) },
 		"Config.ListerWatcher": func() { New(&Config{Store: store}) },
@@ -377,7 +379,23 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 		"both":                 func() { New(&Config{ListerWatcher: source, Queue: queue, Process: process, Store: store}) },
 		"Handler":              func() { New(&Config{ListerWatcher: source, Queue: queue, Process: process, Handler: &recorder{}}) },
 		"Transform": func() {
-			New(&Config{ListerWatcher: source, Queue: queue, Store: store, Transform: func(any) (any, error) { return nil, nil }})
+			New(&Config{ListerWatcher: source, Queue: queueBefore(store), Store: store, Transform: func(any) (any, error) { return nil, nil }})
+		},
+		"KnownObjects": func() { New(&Config{ListerWatcher: source, Queue: queue, Store: store}) },
+		"KeyFunction":  func() { New(&Config{ListerWatcher: source, Store: struct{ Store }{store}}) },
+		"KeyFunction needs": func() {
+			New(&Config{ListerWatcher: source, Queue: queueBefore(store), Store: store, KeyFunction: MetaNamespaceKeyFunc})
+		},
+		"ListerWatcher is nil": func() { NewReflector((*ListWatch)(nil), nil, store, 0) },
+		"store is nil":         func() { NewReflector(source, nil, (*DeltaFIFO)(nil), 0) },
+		"Backoff.Duration": func() {
+			NewReflectorWithOptions(source, nil, store, ReflectorOptions{Backoff: &wait.Backoff{}})
+		},
+		"Jitter": func() {
+			NewReflectorWithOptions(source, nil, store, ReflectorOptions{Backoff: &wait.Backoff{Duration: 1, Jitter: math.NaN()}})
+		},
+		"below a second": func() {
+			NewReflectorWithOptions(source, nil, store, ReflectorOptions{MaxWatchTimeout: time.Millisecond})
 		},
 		"DeltaFIFO":                 func() { New(&Config{ListerWatcher: source, Queue: foreignQueue{queue}, Store: store}) },
 		"ReflectorOptions.PageSize": func() { New(&Config{ListerWatcher: source, Store: store, WatchListPageSize: -1}) },
@@ -402,6 +420,10 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 			source.Close()
 		})
 	})
+}
+
+func queueBefore(store Store) *DeltaFIFO {
+	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: store})
 }
 
 // foreignQueue hides what a DeltaFIFO is.

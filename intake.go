@@ -16,17 +16,19 @@ type intake struct {
 	*run
 	replacement Replacement
 	part        ReplacementPart
+	// first is the number of the part's first object.
+	first int
 	// met are the held-back objects that this list has brought again.
 	met   map[string]bool
 	items int
 }
 
-func (m *run) newIntake() *intake {
-	in := &intake{run: m, met: map[string]bool{}}
+func (m *run) newIntake(streamed bool) *intake {
+	in := &intake{run: m, first: 1, met: map[string]bool{}}
 	if replacer, ok := m.store.(Replacer); ok {
 		in.replacement = replacer.BeginReplace(ReplaceOptions{})
 	} else {
-		in.replacement = &wholeReplacement{store: m.store}
+		in.replacement = &wholeReplacement{store: m.store, streamed: streamed}
 	}
 	return in
 }
@@ -44,7 +46,7 @@ func (in *intake) add(obj runtime.Object) error {
 	} else {
 		in.part.Items = append(in.part.Items, obj)
 	}
-	if len(in.part.Items) >= partSize {
+	if len(in.part.Items)+len(in.part.Keep) >= partSize {
 		return in.flush()
 	}
 	return nil
@@ -58,16 +60,16 @@ func (in *intake) gone(obj runtime.Object) error {
 
 // flush passes on what has been collected.
 func (in *intake) flush() error {
-	part := in.part
-	in.part = ReplacementPart{}
+	part, first := in.part, in.first
+	in.part, in.first = ReplacementPart{}, in.items+1
 	if len(part.Items)+len(part.Keep)+len(part.Gone) == 0 {
 		return nil
 	}
-	first := in.items - len(part.Items) + 1
 	rejected, err := in.replacement.Part(in.ctx, part)
-	for _, bad := range rejected {
+	for i, bad := range rejected {
 		if bad.Key == "" {
-			bad.Key = fmt.Sprintf("an item from %d to %d of the list", first, in.items)
+			// The store says which object it is not; it has no name, either.
+			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, in.items, i+1)
 		}
 		in.hold(bad, heldIn(in.store, bad))
 	}

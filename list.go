@@ -31,10 +31,10 @@ type listing struct {
 func (m *run) listState() state {
 	m.setPhase(PhaseListing)
 	steps := trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
-	defer steps.LogIfLong(slowList)
 	l := &listing{run: m, steps: steps, asked: m.listVersion()}
 	began := m.clock.Now()
 	err := l.take(listOptions(l.asked, m.pageSize(l.asked)))
+	steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
 		return m.listFailed(err, began)
 	}
@@ -114,7 +114,7 @@ func (m *run) listFailed(err error, began time.Time) state {
 		m.progress.anyVersion = true
 	}
 	if m.round && !atOnce {
-		m.note(err)
+		m.count(err)
 		m.result = err
 		return nil
 	}
@@ -131,11 +131,14 @@ func (m *run) listFailed(err error, began time.Time) state {
 // inconsistent rest, which servers offer along with that answer, is not used: a
 // list of two versions has none.
 func (l *listing) take(options metav1.ListOptions) error {
-	l.intake = l.newIntake()
+	l.intake = l.newIntake(false)
 	err := l.takePages(options)
-	if errors.Is(err, errTokenExpired) {
+	var expired *tokenExpired
+	if errors.As(err, &expired) {
 		l.abort()
-		l.intake, l.pages, l.answered = l.newIntake(), 0, ""
+		l.failed(l.ctx, l.wrap(expired.answer))
+		l.progress.backoff.fails(l.clock.Now(), expired.asked)
+		l.intake, l.pages, l.answered = l.newIntake(false), 0, ""
 		options = listOptions(l.asked, 0)
 		if end := l.stretched(2); end != nil {
 			return end
@@ -153,8 +156,13 @@ func (l *listing) take(options metav1.ListOptions) error {
 	return nil
 }
 
-// errTokenExpired is what takePages makes of an answer of "expired" to a token.
-var errTokenExpired = errors.New("continue token expired")
+// tokenExpired is what takePages makes of an answer of "expired" to a token.
+type tokenExpired struct {
+	asked  time.Time
+	answer error
+}
+
+func (t *tokenExpired) Error() string { return t.answer.Error() }
 
 // stretched waits where the limit on requests asks for it.
 func (l *listing) stretched(requests int) error {
@@ -177,15 +185,16 @@ func (l *listing) wrap(err error) error {
 func (l *listing) takePages(options metav1.ListOptions) error {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
 	for {
+		asked := l.clock.Now()
 		list, err := l.page(options)
 		if err != nil {
 			if options.Continue == "" {
 				return err
 			}
 			// An answered page is part of the one request; this was none.
-			l.progress.backoff.note(request{at: l.clock.Now(), list: true})
+			l.progress.backoff.note(request{at: asked, list: true})
 			if isExpiredError(err) {
-				return errTokenExpired
+				return &tokenExpired{asked, err}
 			}
 			return err
 		}
@@ -228,9 +237,8 @@ func (l *listing) takePage(list runtime.Object) (token string, err error) {
 	}
 	l.pages++
 	if l.pages == 1 {
-		l.answered = about.GetResourceVersion()
-		if have := l.progress.version; !l.progress.anyVersion && versionBefore(l.answered, have) {
-			return "", &RegressionError{What: "list", Have: have, Got: l.answered}
+		if l.answered, err = l.stateVersion(about.GetResourceVersion()); err != nil {
+			return "", err
 		}
 	}
 	if err := eachItem(list, l.add); err != nil {
@@ -238,6 +246,20 @@ func (l *listing) takePage(list runtime.Object) (token string, err error) {
 	}
 	l.steps.Step("Page taken", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
 	return about.GetContinue(), l.flush()
+}
+
+// stateVersion checks the version that a whole state came with. A source that says
+// none has been asked for a state at least as new as the last, so that is what it
+// is; to take it for a new beginning would let the next one be older.
+func (m *run) stateVersion(answered string) (string, error) {
+	have := m.progress.version
+	switch {
+	case answered == "":
+		return have, nil
+	case !m.progress.anyVersion && versionBefore(answered, have):
+		return "", &RegressionError{What: "list", Have: have, Got: answered}
+	}
+	return answered, nil
 }
 
 // eachItem calls take for each item of a list, copied out of it, so that one item

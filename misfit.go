@@ -2,8 +2,10 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
@@ -17,30 +19,46 @@ import (
 // bookmark, whose object carries nothing but a version and need not be of the
 // expected type. Key is the object's name, "" if it has none.
 func (r *Reflector) misfit(obj runtime.Object, typed bool) *ObjectError {
-	if isNilPointer(obj) {
-		return &ObjectError{Stage: StageMetadata, Err: ErrNilObject}
-	}
-	accessor, err := meta.Accessor(obj)
+	received, err := metadataOf(obj)
 	if err != nil {
 		return &ObjectError{Stage: StageMetadata, Err: err}
 	}
 	if !typed {
 		return nil
 	}
-	bad := func(cause error) *ObjectError {
-		return &ObjectError{
-			Key: nameOf(obj), ResourceVersion: accessor.GetResourceVersion(), Stage: StageType, Err: cause,
-		}
+	if err := r.unexpected(obj); err != nil {
+		return &ObjectError{Key: nameOf(obj), ResourceVersion: received.ResourceVersion, Stage: StageType, Err: err}
 	}
+	return nil
+}
+
+// metadataOf reads what a reflector needs of an object's metadata, or says why it
+// cannot. An object can have the methods and nothing behind them.
+func metadataOf(obj runtime.Object) (received Received, err error) {
+	if isNilPointer(obj) {
+		return Received{}, ErrNilObject
+	}
+	defer caught("reading the metadata", &err)
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return Received{}, err
+	}
+	accessor.GetAnnotations()
+	return Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}, nil
+}
+
+// unexpected says why an object with metadata is not of the expected type.
+func (r *Reflector) unexpected(obj runtime.Object) (err error) {
+	defer caught("reading the kind", &err)
 	if isTable(obj) {
-		return bad(ErrTableList)
+		return ErrTableList
 	}
 	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
-		return bad(&UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()})
+		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}
 	}
 	if r.expectedGVK != nil {
 		if actual := obj.GetObjectKind().GroupVersionKind(); actual != *r.expectedGVK {
-			return bad(&UnexpectedTypeError{Expected: r.expectedGVK.String(), Actual: actual.String()})
+			return &UnexpectedTypeError{Expected: r.expectedGVK.String(), Actual: actual.String()}
 		}
 	}
 	return nil
@@ -48,11 +66,29 @@ func (r *Reflector) misfit(obj runtime.Object, typed bool) *ObjectError {
 
 // isTable is true for a Table, typed or not.
 func isTable(obj runtime.Object) bool {
-	gvk := obj.GetObjectKind().GroupVersionKind()
+	kind := obj.GetObjectKind()
+	if isNilPointer(kind) {
+		return false
+	}
+	gvk := kind.GroupVersionKind()
 	if gvk.Kind != "Table" {
 		return false
 	}
 	return gvk.GroupVersion() == metav1.SchemeGroupVersion || gvk.GroupVersion() == metav1beta1.SchemeGroupVersion
+}
+
+// eventError is the error that an event of type Error brings. One whose object is
+// no Status is described, not kept: it may be large, and it is in the status for
+// long.
+func eventError(obj runtime.Object) error {
+	if !isNilPointer(obj) {
+		err := apierrors.FromObject(obj)
+		var unexpected *apierrors.UnexpectedObjectError
+		if !errors.As(err, &unexpected) {
+			return err
+		}
+	}
+	return fmt.Errorf("the source sent an error event with %s in place of a Status", describe(obj))
 }
 
 // nameOf returns an object's namespace and name as a key, "" if it has neither.

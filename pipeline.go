@@ -48,6 +48,8 @@ type outcome struct {
 	// old is what was there before, if existed.
 	old     any
 	existed bool
+	// was is what had been received of it.
+	was Received
 	// obj is what is there now (a transform may have made it); for a deletion,
 	// what the change carried.
 	obj any

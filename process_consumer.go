@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -85,43 +86,77 @@ func (p *processConsumer) done(ctx context.Context, deltas []Delta, process func
 	if survivedPanic(ctx, func() { err = process() }) {
 		err = errConsumerPanicked
 	}
-	var failed *ProcessError
-	if err != nil {
-		failed = &ProcessError{Err: err}
+	p.see(deltas)
+	if err == nil {
+		p.release(deltas)
+		return nil
 	}
+	p.reflector.tell(ctx, p.hold(deltas, withoutObject(err)))
+	return err
+}
+
+// see notes the newest version among what was processed, whatever came of it.
+func (p *processConsumer) see(deltas []Delta) {
+	if _, tells := appliedVersionOf(p.queue); tells {
+		return
+	}
+	for _, d := range deltas {
+		version := receivedOf(d.Object).ResourceVersion
+		p.mu.Lock()
+		if p.seen == "" || versionBefore(p.seen, version) {
+			p.seen = version
+		}
+		p.mu.Unlock()
+	}
+}
+
+// release forgets what was held back and has now been processed. Keys are only
+// computed if anything is held.
+func (p *processConsumer) release(deltas []Delta) {
 	p.mu.Lock()
+	holds := len(p.held.held) > 0
+	p.mu.Unlock()
+	if !holds {
+		return
+	}
+	for _, d := range deltas {
+		key := p.keyOf(d)
+		p.mu.Lock()
+		p.held.release(key)
+		p.mu.Unlock()
+	}
+}
+
+// hold holds back what could not be processed and returns the error that says so.
+func (p *processConsumer) hold(deltas []Delta, err error) *ProcessError {
+	const named = 10
+	failed := &ProcessError{Err: err}
 	for _, d := range deltas {
 		if d.Type == Bookmark {
 			continue
 		}
-		p.noteLocked(d, failed)
+		key := p.keyOf(d)
+		failed.Changes++
+		if len(failed.Keys) < named && !slices.Contains(failed.Keys, key) {
+			failed.Keys = append(failed.Keys, key)
+		}
+		held := &ObjectError{Key: key, ResourceVersion: receivedOf(d.Object).ResourceVersion, Stage: StageProcess, Err: err}
+		p.mu.Lock()
+		p.held.add(held)
+		p.mu.Unlock()
 	}
-	p.mu.Unlock()
-	if failed != nil {
-		p.reflector.tell(ctx, failed)
-	}
-	return err
+	return failed
 }
 
-// noteLocked holds a key back if its change could not be processed, and releases
-// it otherwise. The caller holds mu.
-func (p *processConsumer) noteLocked(d Delta, failed *ProcessError) {
-	const named = 10
-	key, err := DeletionHandlingMetaNamespaceKeyFunc(d.Object)
+// keyOf is the queue's, if it tells: a tombstone has that key, too.
+func (p *processConsumer) keyOf(d Delta) string {
+	keyOf := DeletionHandlingMetaNamespaceKeyFunc
+	if keyed, ok := p.queue.(interface{ KeyOf(any) (string, error) }); ok {
+		keyOf = keyed.KeyOf
+	}
+	key, err := keyOf(d.Object)
 	if err != nil {
-		key = describe(d.Object)
+		return describe(d.Object)
 	}
-	received := receivedOf(d.Object)
-	if p.seen == "" || versionBefore(p.seen, received.ResourceVersion) {
-		p.seen = received.ResourceVersion
-	}
-	if failed == nil {
-		p.held.release(key)
-		return
-	}
-	failed.Changes++
-	if len(failed.Keys) < named && (len(failed.Keys) == 0 || failed.Keys[len(failed.Keys)-1] != key) {
-		failed.Keys = append(failed.Keys, key)
-	}
-	p.held.add(&ObjectError{Key: key, ResourceVersion: received.ResourceVersion, Stage: StageProcess, Err: failed.Err})
+	return key
 }

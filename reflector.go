@@ -114,8 +114,8 @@ func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store Re
 // It panics if lw or store is nil or an option is negative: these are mistakes in
 // the program. It starts nothing.
 func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
-	mustHave(lw != nil, "NewReflector: the ListerWatcher is nil")
-	mustHave(store != nil, "NewReflector: the store is nil")
+	mustHave(!isNilPointer(lw), "NewReflector: the ListerWatcher is nil")
+	mustHave(!isNilPointer(store), "NewReflector: the store is nil")
 	options.validate()
 	r := &Reflector{
 		WatchListPageSize:             options.PageSize,

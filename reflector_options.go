@@ -44,12 +44,14 @@ type ReflectorOptions struct {
 	// that a watch asks the server for is drawn; 5 to 10 minutes by default.
 	// MinWatchTimeout alone counts only above 5 minutes, and twice as much is
 	// the other end, as in client-go; with MaxWatchTimeout both count as given.
+	// Servers are asked in whole seconds. A watch that ends within 10 s is
+	// followed by a pause, also at its own timeout.
 	MinWatchTimeout time.Duration
 	MaxWatchTimeout time.Duration
 	// Clock is for tests; testing/synctest needs none. Default: the real one.
 	Clock clock.Clock
 	// Backoff is used instead of the default backoff and its limit on requests
-	// per minute.
+	// per minute. Its Duration must be above zero.
 	Backoff *wait.Backoff
 	// BackoffReset is how long nothing may fail before the backoff starts over.
 	// Default: 2 minutes.
@@ -80,16 +82,32 @@ func (o ReflectorOptions) validate() {
 	} {
 		mustHave(value >= 0, "ReflectorOptions."+field+" is negative")
 	}
+	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= time.Second,
+		"ReflectorOptions.MaxWatchTimeout is below a second, the unit in which servers are asked")
 	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= o.MinWatchTimeout,
 		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout")
+	validateBackoff(o.Backoff)
 	mustHave(o.Strategy >= ListAutomatic && o.Strategy <= ListStreaming,
 		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
 }
 
+// validateBackoff panics for a backoff that would not pause, or cannot be computed.
+func validateBackoff(b *wait.Backoff) {
+	if b == nil {
+		return
+	}
+	mustHave(b.Duration > 0, "ReflectorOptions.Backoff.Duration is not above zero: nothing would be paused")
+	mustHave(b.Cap >= 0 && b.Steps >= 0, "ReflectorOptions.Backoff.Cap or Steps is negative")
+	mustHave(b.Factor >= 0 && b.Jitter >= 0, "ReflectorOptions.Backoff.Factor or Jitter is negative or no number")
+}
+
 // watchTimeouts returns the range of timeouts.
 func (o ReflectorOptions) watchTimeouts() (shortest, longest time.Duration) {
-	if o.MaxWatchTimeout > 0 {
+	switch {
+	case o.MaxWatchTimeout > 0 && o.MinWatchTimeout > 0:
 		return o.MinWatchTimeout, o.MaxWatchTimeout
+	case o.MaxWatchTimeout > 0:
+		return min(defaultMinWatchTimeout, o.MaxWatchTimeout), o.MaxWatchTimeout
 	}
 	shortest = max(o.MinWatchTimeout, defaultMinWatchTimeout)
 	return shortest, 2 * shortest

@@ -117,13 +117,18 @@ func (r *Reflector) setAccepted(version string) {
 
 // failed counts a failure and tells of it.
 func (r *Reflector) failed(ctx context.Context, err error) {
+	r.count(err)
+	r.onError(ctx, r, err)
+}
+
+// count counts a failure that somebody else tells of.
+func (r *Reflector) count(err error) {
 	cause := r.note(err)
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.report.failures++
 	r.report.absent = streak(r.report.absent, cause == CauseNotFound)
 	r.report.forbidden = streak(r.report.forbidden, cause == CauseForbidden)
-	r.mu.Unlock()
-	r.onError(ctx, r, err)
 }
 
 // tell reports what is no failure of the source: a quarantined object, a misuse.
@@ -142,9 +147,12 @@ func (r *Reflector) note(err error) Cause {
 }
 
 // quarantined reports an object that was held back, once a version. held says
-// that the store remembers it; otherwise the reflector does.
+// that the store remembers it; otherwise the reflector does, in a copy of the
+// error: the original may be a store's own.
 func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held bool) {
 	if !held {
+		mine := *object
+		object = &mine
 		r.mu.Lock()
 		r.report.held.add(object)
 		r.mu.Unlock()
@@ -184,8 +192,9 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	switch {
 	case isExpiredError(err):
 		logger.V(4).Info("Resource version expired, listing anew", who...)
-	case errors.Is(err, io.EOF):
-		// The server closed the watch, which is its right.
+	case err == io.EOF:
+		// The server closed the watch, which is its right. A list or a request
+		// that ends so is an EOF inside another error, and a failure.
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		logger.V(1).Info("Watch was cut", who...)
 	default:

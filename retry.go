@@ -127,34 +127,28 @@ func CauseOf(err error) Cause {
 	return CauseOther
 }
 
-// ownCause classifies the errors that this package makes itself. The order is
-// that of wrapping: a process error may wrap an object's.
+// ownCause classifies the errors that this package makes itself: by the outermost,
+// for a store's error may have an object's inside.
 func ownCause(err error) (Cause, bool) {
-	var (
-		process    *ProcessError
-		object     *ObjectError
-		key        KeyError
-		store      *StoreError
-		regression *RegressionError
-		short      *VeryShortWatchError
-		slow       *SlowSourceError
-		panicked   *PanicError
-	)
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		switch e.(type) {
+		case *ProcessError:
+			return CauseProcess, true
+		case *ObjectError, KeyError:
+			return CauseObject, true
+		case *StoreError:
+			return CauseStore, true
+		case *RegressionError:
+			return CauseRegression, true
+		case *VeryShortWatchError:
+			return CauseShortWatch, true
+		case *SlowSourceError:
+			return CauseSlowSource, true
+		case *PanicError:
+			return CausePanic, true
+		}
+	}
 	switch {
-	case errors.As(err, &process):
-		return CauseProcess, true
-	case errors.As(err, &object), errors.As(err, &key):
-		return CauseObject, true
-	case errors.As(err, &store):
-		return CauseStore, true
-	case errors.As(err, &regression):
-		return CauseRegression, true
-	case errors.As(err, &short):
-		return CauseShortWatch, true
-	case errors.As(err, &slow):
-		return CauseSlowSource, true
-	case errors.As(err, &panicked):
-		return CausePanic, true
 	case errors.Is(err, ErrWatchOverdue):
 		return CauseOverdueWatch, true
 	case errors.Is(err, ErrNoInitialEventsEnd):

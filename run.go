@@ -145,9 +145,9 @@ type waiting struct {
 	events <-chan watch.Event
 }
 
-// next waits for the first of w, the context and a failed resync. It is the only
-// place where a run waits for anything but a call into the source that outlives
-// its context.
+// next waits for the first of w, the context and a failed resync. A run waits
+// nowhere else, but for a call into the source that outlives its context, and for
+// the consumer where a first list is ahead of it.
 func (m *run) next(w waiting) (watch.Event, end, error) {
 	for {
 		// A busy watch must not hide the end of the context: select is fair,
@@ -232,12 +232,25 @@ func askWithin[T any](m *run, ctx context.Context, cancel context.CancelFunc, op
 		}()
 		answer.value, answer.err = call(ctx)
 	}()
+	// A panic on this goroutine, of the store or the error handler, must not
+	// leave the call behind.
+	defer cancelUnlessDone(done, cancel)
 	ended, late := m.awaitCall(op, done, limit, cancel)
 	if panicked != nil {
 		panic(panicked)
 	}
 	answer.ended, answer.late = ended, late
 	return answer
+}
+
+// cancelUnlessDone cancels a call that still runs, and waits for it.
+func cancelUnlessDone(done <-chan struct{}, cancel context.CancelFunc) {
+	select {
+	case <-done:
+	default:
+		cancel()
+		<-done
+	}
 }
 
 // awaitCall waits until done. When the context ends, or limit comes, it cancels

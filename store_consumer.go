@@ -86,7 +86,7 @@ func (s *storeConsumer) tell(ctx context.Context, c change, o outcome, initial b
 		}
 	case !o.existed:
 		s.call(ctx, c.key, func() { s.handler.OnAdd(o.obj, initial) })
-	case !s.mergeRecreated && recreated(o.old, o.obj):
+	case !s.mergeRecreated && recreated(o.was, c.received):
 		s.call(ctx, c.key, func() { s.handler.OnDelete(DeletedFinalStateUnknown{Key: c.key, Obj: o.old}) })
 		s.call(ctx, c.key, func() { s.handler.OnAdd(o.obj, initial) })
 	default:
@@ -122,10 +122,10 @@ func lastState(c change, o outcome) any {
 	return DeletedFinalStateUnknown{Key: c.key, Obj: o.old}
 }
 
-// recreated is true if two states are of two objects of one name.
-func recreated(old, new any) bool {
-	was, is := receivedOf(old).UID, receivedOf(new).UID
-	return was != "" && is != "" && was != is
+// recreated is true if two states are of two objects of one name. What was
+// received says so, not what a transform left of it.
+func recreated(was, is Received) bool {
+	return was.UID != "" && is.UID != "" && was.UID != is.UID
 }
 
 // applyOneByOne is applyBatch for a store that is not ours.
@@ -133,6 +133,7 @@ func applyOneByOne(store Store, b batch, outcomes []outcome) []outcome {
 	for _, c := range b.changes {
 		o := outcome{obj: c.Object}
 		o.old, o.existed, _ = store.GetByKey(c.key)
+		o.was = receivedOf(o.old)
 		var err error
 		op := "Update"
 		switch {
@@ -147,7 +148,7 @@ func applyOneByOne(store Store, b batch, outcomes []outcome) []outcome {
 		if err != nil {
 			o.err = &ObjectError{
 				Key: c.key, ResourceVersion: c.received.ResourceVersion, Stage: StageProcess,
-				Err: &StoreError{Op: op, Name: c.key, Err: err},
+				Err: &StoreError{Op: op, Name: c.key, Err: withoutObject(err)},
 			}
 		}
 		outcomes = append(outcomes, o)

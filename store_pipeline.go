@@ -103,7 +103,7 @@ func (m *threadSafeMap) applyLocked(a arrival) outcome {
 	old, taken := m.takeLocked(a.staged)
 	var o outcome
 	if old != nil {
-		o.old, o.existed = old.obj, true
+		o.old, o.existed, o.was = old.obj, true, old.received
 	}
 	switch {
 	case !taken:

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -12,7 +11,7 @@ import (
 // handle applies one event of a watch. The error, if any, ends the watch.
 func (m *run) handle(w *openWatch, e watch.Event) error {
 	if e.Type == watch.Error {
-		return apierrors.FromObject(e.Object)
+		return eventError(e.Object)
 	}
 	if w.events++; w.events == 1 {
 		m.succeeded(PhaseWatching)
@@ -47,17 +46,21 @@ func (m *run) skip(w *openWatch, e watch.Event, bad *ObjectError) error {
 	return nil
 }
 
-// setAside reports an object that could not be taken. It is held back, by the
-// store or here, unless the event was its end: then there is nothing to hold.
+// setAside reports an object that could not be taken. It is held back by its key,
+// in the store or here. Without a key there is nothing to hold back, nor when the
+// store has taken the object's end all the same.
 func (m *run) setAside(e watch.Event, bad *ObjectError, inStore bool) {
-	bad = placed(bad)
-	if e.Type != watch.Deleted {
+	fits := bad.Stage != StageType && bad.Stage != StageMetadata
+	switch {
+	case bad.Key == "":
+		m.tell(m.ctx, placed(bad))
+	case e.Type != watch.Deleted || !fits:
 		m.quarantined(m.ctx, bad, inStore)
-		return
-	}
-	m.released(bad.Key)
-	if !bad.repeated {
-		m.tell(m.ctx, bad)
+	default:
+		m.released(bad.Key)
+		if !bad.repeated {
+			m.tell(m.ctx, bad)
+		}
 	}
 }
 

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"k8s.io/utils/trace"
 )
@@ -37,7 +35,6 @@ type streaming struct {
 	*intake
 	watch *openWatch
 	steps *trace.Trace
-	quiet clock.Timer
 }
 
 // mayStream says whether the next state is to be streamed.
@@ -51,10 +48,10 @@ func (m *run) mayStream() bool {
 func (m *run) streamState() state {
 	m.setPhase(PhaseStreaming)
 	steps := trace.New("Streaming list", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
-	defer steps.LogIfLong(slowList)
 	began := m.clock.Now()
 	s := &streaming{run: m, steps: steps}
 	version, err := s.take()
+	steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
 		return m.streamFailed(err, began)
 	}
@@ -98,26 +95,34 @@ func (s *streaming) take() (version string, err error) {
 	// The request is under the same patience as the events: a server that
 	// accepts it and says nothing must not hold the first state for the watch's
 	// whole timeout.
-	if s.watch, err = s.openWithin(options, timeout, streamQuiet); err != nil {
+	s.watch, err = s.open(options, timeout, streamQuiet)
+	switch {
+	case errors.Is(err, ErrWatchOverdue):
+		return "", s.wrap(fmt.Errorf("not answered for %s: %w", streamQuiet, ErrNoInitialEventsEnd))
+	case err != nil:
 		return "", s.wrap(err)
-	}
-	if s.watch == nil {
+	case s.watch == nil:
 		return "", s.ctx.Err()
 	}
-	s.intake = s.newIntake()
-	s.quiet = s.clock.NewTimer(streamQuiet)
-	defer s.quiet.Stop()
-	version, err = s.untilBookmark()
-	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
-	if err == nil {
-		err = s.commit(version)
-		s.steps.Step("Committed")
-	}
-	if err != nil {
-		s.abort()
-		s.close(s.watch)
+	s.intake = s.newIntake(true)
+	done := false
+	defer func() {
+		if !done {
+			s.abort()
+			s.close(s.watch)
+		}
+	}()
+	if version, err = s.untilBookmark(); err != nil {
 		return "", s.wrap(err)
 	}
+	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
+	if err = s.commit(version); err != nil {
+		return "", s.wrap(err)
+	}
+	s.steps.Step("Committed")
+	done = true
+	// As a watch it is young: what it took to get here does not count.
+	s.watch.deadline.Reset(timeout + watchGrace)
 	return version, nil
 }
 
@@ -131,15 +136,17 @@ func (s *streaming) wrap(err error) error {
 
 // untilBookmark takes events until the bookmark and returns its version.
 func (s *streaming) untilBookmark() (string, error) {
+	quiet := s.clock.NewTimer(streamQuiet)
+	defer quiet.Stop()
 	for {
-		event, end, err := s.next(waiting{events: s.watch.ResultChan(), timer: s.quiet.C()})
+		event, end, err := s.next(waiting{events: s.watch.results, timer: quiet.C()})
 		switch end {
 		case endEvent:
 			version, done, err := s.handleInitial(event)
 			if err != nil || done {
 				return version, err
 			}
-			s.quiet.Reset(streamQuiet)
+			quiet.Reset(streamQuiet)
 		case endClosed:
 			return "", fmt.Errorf("closed after %d objects: %w", s.items, ErrNoInitialEventsEnd)
 		case endTimer:
@@ -157,12 +164,13 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 	s.watch.events++
 	switch e.Type {
 	case watch.Error:
-		return "", false, apierrors.FromObject(e.Object)
+		return "", false, eventError(e.Object)
 	case watch.Added, watch.Modified:
 		return "", false, s.add(e.Object)
 	case watch.Deleted:
 		// The server may tell changes that happen while it streams.
 		if bad := s.misfit(e.Object, false); bad != nil {
+			s.tell(s.ctx, placed(bad))
 			return "", false, nil
 		}
 		return "", false, s.gone(e.Object)
@@ -179,19 +187,14 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 // bookmark tells the bookmark that ends the first state from any other. Only its
 // version counts: those of the events are in no order.
 func (s *streaming) bookmark(e watch.Event) (version string, done bool, err error) {
-	if isNilPointer(e.Object) {
-		return "", false, errors.Join(ErrNilObject, errors.New("bookmark without an object"))
-	}
-	accessor, err := meta.Accessor(e.Object)
-	if err != nil {
-		return "", false, fmt.Errorf("bookmark without metadata: %w", err)
-	}
-	if accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+	if bad := s.misfit(e.Object, false); bad != nil {
+		s.tell(s.ctx, placed(bad))
 		return "", false, nil
 	}
-	version = accessor.GetResourceVersion()
-	if have := s.progress.version; !s.progress.anyVersion && versionBefore(version, have) {
-		return "", false, &RegressionError{What: "list", Have: have, Got: version}
+	about, _ := meta.Accessor(e.Object) // misfit has tried
+	if about.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+		return "", false, nil
 	}
-	return version, true, nil
+	version, err = s.stateVersion(about.GetResourceVersion())
+	return version, err == nil, err
 }

@@ -127,9 +127,9 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 		"unknown type":              {watch.Event{Type: "GONE", Object: pod("a", "x")}, CauseObject},
 		"wrong type":                {watch.Event{Type: watch.Added, Object: &unstructured.Unstructured{}}, CauseObject},
 		"nil":                       {watch.Event{Type: watch.Added}, CauseObject},
-		"deletion of nothing":       {watch.Event{Type: watch.Deleted}, ""},
-		"bookmark without object":   {watch.Event{Type: watch.Bookmark}, CauseOther},
-		"bookmark without metadata": {watch.Event{Type: watch.Bookmark, Object: &metav1.Status{}}, CauseOther},
+		"deletion of nothing":       {watch.Event{Type: watch.Deleted}, CauseObject},
+		"bookmark without object":   {watch.Event{Type: watch.Bookmark}, CauseObject},
+		"bookmark without metadata": {watch.Event{Type: watch.Bookmark, Object: &metav1.Status{}}, CauseObject},
 		"bookmark of no meaning":    {watch.Event{Type: watch.Bookmark, Object: unversioned}, ""},
 		"error without an object":   {watch.Event{Type: watch.Error}, CauseOther},
 	} {

@@ -3,6 +3,10 @@ package cache
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // wholeReplacement is the Replacement of a store that has none: it collects the
@@ -11,49 +15,76 @@ import (
 type wholeReplacement struct {
 	store ReflectorStore
 	list  []any
-	done  bool
+	// streamed is true if the list is made of events, which may bring several
+	// states of one object, and take one back.
+	streamed bool
 }
 
 func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
 	w.list = append(w.list, part.Items...)
-	for _, gone := range part.Gone {
-		w.remove(nameOf(gone))
+	if len(part.Gone) > 0 {
+		w.remove(part.Gone)
 	}
 	return nil, ctx.Err()
 }
 
-// remove takes an object out by name: the store's keys are not known here.
-func (w *wholeReplacement) remove(name string) {
-	kept := w.list[:0]
-	for _, obj := range w.list {
-		if nameOf(obj) != name {
-			kept = append(kept, obj)
+func (w *wholeReplacement) remove(gone []any) {
+	absent := map[identity]bool{}
+	for _, obj := range gone {
+		if id, named := identityOf(obj); named {
+			absent[id] = true
 		}
 	}
-	clear(w.list[len(kept):])
-	w.list = kept
+	w.list = slices.DeleteFunc(w.list, func(obj any) bool {
+		id, named := identityOf(obj)
+		return named && absent[id]
+	})
 }
 
 func (w *wholeReplacement) Commit(_ context.Context, version string) error {
 	list := w.list
-	w.list, w.done = nil, true
-	return w.store.Replace(newestOfEach(list), version)
+	w.list = nil
+	if w.streamed {
+		list = newestOfEach(list)
+	}
+	return w.store.Replace(list, version)
 }
 
 func (w *wholeReplacement) Abort() { w.list = nil }
 
-// newestOfEach leaves the last of several states of one object, which a stream
-// may send, in the place of the first.
+// identity tells objects apart where the store's keys are not known.
+type identity struct {
+	kind any
+	name ObjectName
+}
+
+// identityOf returns an object's identity; false if it has no name, so that it
+// cannot be told from another.
+func identityOf(obj any) (identity, bool) {
+	name, err := ObjectToName(obj)
+	if err != nil || name.Name == "" {
+		return identity{}, false
+	}
+	id := identity{kind: reflect.TypeOf(obj), name: name}
+	if object, ok := obj.(runtime.Object); ok && !object.GetObjectKind().GroupVersionKind().Empty() {
+		id.kind = object.GetObjectKind().GroupVersionKind()
+	}
+	return id, true
+}
+
+// newestOfEach leaves the last of several states of one object, in the place of
+// the first.
 func newestOfEach(list []any) []any {
-	place := make(map[string]int, len(list))
+	place := make(map[identity]int, len(list))
 	kept := list[:0]
 	for _, obj := range list {
-		name := nameOf(obj)
-		if at, twice := place[name]; twice && name != "" {
-			kept[at] = obj
-			continue
+		if id, named := identityOf(obj); named {
+			if at, twice := place[id]; twice {
+				kept[at] = obj
+				continue
+			}
+			place[id] = len(kept)
 		}
-		place[name] = len(kept)
 		kept = append(kept, obj)
 	}
 	clear(list[len(kept):])
