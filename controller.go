@@ -130,6 +130,9 @@ type controller struct {
 
 // consumer is what takes things out of the queue.
 type consumer interface {
+	// attach tells the queue that there is a consumer, before anything comes in;
+	// what it returns tells it that there is none any more.
+	attach() (detach func())
 	// consume runs until the queue is closed or ctx has ended.
 	consume(ctx context.Context)
 	// appliedVersion is up to where it has come.
@@ -255,6 +258,7 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	// other behind. The queue is closed last, when nothing comes in any more.
 	ctx, cancel := context.WithCancel(ctx)
 	var g group
+	defer c.consumer.attach()()
 	g.start(cancel, func() { c.consumer.consume(ctx) })
 	defer g.wait()
 	defer c.queue.Close()

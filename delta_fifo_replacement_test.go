@@ -1,10 +1,7 @@
 package cache
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -152,91 +149,6 @@ func TestAFirstListIsSeenPartByPart(t *testing.T) {
 	assert.True(t, b.initial)
 	assert.Equal(t, "5", b.version)
 	assert.True(t, f.HasSynced())
-}
-
-// G5 for the queue: synced is neither early nor late, and happens once. Fails if
-// what is handed out counts as processed, or deletions do not count.
-func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
-	for name, tc := range map[string]struct {
-		fill func(t *testing.T, f *DeltaFIFO)
-		// pops is after how many Pops it is synced.
-		pops int
-	}{
-		"an event first":         {func(t *testing.T, f *DeltaFIFO) { send(t, f, Added, "1", "1") }, 0},
-		"a deletion of nothing":  {func(t *testing.T, f *DeltaFIFO) { send(t, f, Deleted, "1", "1") }, 0},
-		"an empty list":          {func(t *testing.T, f *DeltaFIFO) { must(t, f.Replace(nil, "1")) }, 1},
-		"two objects, deletions": {func(t *testing.T, f *DeltaFIFO) { must(t, f.Replace(items("1", "1", "2", "2"), "2")) }, 3},
-		"events after it": {func(t *testing.T, f *DeltaFIFO) {
-			must(t, f.Replace(items("1", "1"), "1"), f.Add(podAt("a", "2", "2")))
-		}, 2},
-		"one key twice": {func(t *testing.T, f *DeltaFIFO) { must(t, f.Replace(items("1", "1", "1", "2", "held", "3"), "2")) }, 2},
-		"in parts": {func(t *testing.T, f *DeltaFIFO) {
-			r := f.BeginReplace(ReplaceOptions{})
-			part(t, r, ReplacementPart{Items: items("1", "1")})
-			part(t, r, ReplacementPart{Items: items("2", "1")})
-			must(t, r.Commit(t.Context(), "1"))
-		}, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f, _ := newListedQueue(t, podAt("a", "held", "0"))
-			assert.False(t, f.HasSynced())
-			tc.fill(t, f)
-			for range tc.pops {
-				assert.False(t, f.HasSynced())
-				_, err := f.Pop(func(_ any, initial bool) error {
-					assert.True(t, initial)
-					assert.False(t, f.HasSynced(), "only when process has returned")
-					return nil
-				})
-				must(t, err)
-			}
-			assert.True(t, f.HasSynced())
-			assert.True(t, IsDone(f.HasSyncedChecker()))
-			must(t, f.Replace(items("7", "7"), "7"))
-			_, err := f.Pop(func(_ any, initial bool) error {
-				assert.False(t, initial)
-				return nil
-			})
-			must(t, err)
-			assert.True(t, f.HasSynced())
-		})
-	}
-}
-
-// What comes in while a first list is open does not end it.
-func TestG5AnEventDoesNotEndAFirstListThatHasBegun(t *testing.T) {
-	f, _ := newListedQueue(t)
-	r := f.BeginReplace(ReplaceOptions{})
-	part(t, r, ReplacementPart{Items: items("1", "1")})
-	must(t, f.Add(podAt("a", "2", "2")))
-	r.Abort()
-	assert.Equal(t, []string{"Replaced a/1@1", "Added a/2@2"}, drained(t, f))
-	assert.False(t, f.HasSynced())
-	must(t, f.Replace(nil, "3"))
-	assert.True(t, f.HasSynced())
-}
-
-// Where batches are taken, synced never comes before the version that it stands
-// for.
-func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, _ := newListedQueue(t)
-		got := make(chan batch)
-		go func() {
-			assert.NoError(t, f.popPending(func(b batch) error {
-				got <- b
-				return nil
-			}))
-			close(got)
-		}()
-		synctest.Wait()
-		must(t, f.Replace(nil, "1"))
-		synctest.Wait()
-		assert.False(t, f.HasSynced())
-		assert.Equal(t, batch{changes: []change{}, version: "1", initial: true}, <-got)
-		<-got
-		assert.True(t, f.HasSynced())
-	})
 }
 
 func TestAnAbortedFirstListStaysUntilTheNextOne(t *testing.T) {
@@ -401,96 +313,4 @@ func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T)
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil}})
 	must(t, f.Replace(nil, "1"))
 	assert.Equal(t, []string{"Deleted tombstone a/1 nothing"}, drained(t, f))
-}
-
-// Fails if a part that waits holds the lock, waits with room left, or for a part
-// that queued nothing.
-func TestPartsWaitForOurConsumerWhileTwoAreUnapplied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, _ := newListedQueue(t)
-		f.limitParts(true)
-		r := f.BeginReplace(ReplaceOptions{})
-		began := time.Now()
-		part(t, r, ReplacementPart{Items: items("1", "1")})
-		part(t, r, ReplacementPart{Keep: items("9", "9")})
-		part(t, r, ReplacementPart{Items: items("2", "2", "3", "3")})
-		assert.Zero(t, time.Since(began))
-		var through time.Duration
-		done := make(chan struct{})
-		go func() {
-			part(t, r, ReplacementPart{Items: items("4", "4")})
-			through = time.Since(began)
-			close(done)
-		}()
-		time.Sleep(time.Second)
-		_, err := f.Pop(func(any, bool) error {
-			time.Sleep(time.Second)
-			return nil
-		})
-		must(t, err)
-		<-done
-		assert.Equal(t, 2*time.Second, through, "when the first one has been processed, not when it is handed out")
-		must(t, r.Commit(t.Context(), "4"))
-		assert.Len(t, drained(t, f), 3)
-		assert.Zero(t, f.log.parts)
-	})
-}
-
-func TestAPartThatWaitsEndsWithItsContextTheQueueOrTheLimit(t *testing.T) {
-	for name, tc := range map[string]struct {
-		end  func(f *DeltaFIFO, cancel func())
-		want error
-	}{
-		"context": {func(_ *DeltaFIFO, cancel func()) { cancel() }, context.Canceled},
-		"queue":   {func(f *DeltaFIFO, _ func()) { f.Close() }, ErrFIFOClosed},
-		"limit":   {func(f *DeltaFIFO, _ func()) { f.limitParts(false) }, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f, _ := newListedQueue(t)
-				f.limitParts(true)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				r := f.BeginReplace(ReplaceOptions{})
-				part(t, r, ReplacementPart{Items: items("1", "1")})
-				part(t, r, ReplacementPart{Items: items("2", "1")})
-				ended := make(chan error)
-				go func() {
-					_, err := r.Part(ctx, ReplacementPart{Keep: items("3", "1")})
-					ended <- err
-				}()
-				time.Sleep(time.Hour)
-				select {
-				case <-ended:
-					assert.Fail(t, "it does not wait")
-				default:
-				}
-				began := time.Now()
-				tc.end(f, cancel)
-				assert.ErrorIs(t, <-ended, tc.want)
-				assert.Zero(t, time.Since(began))
-			})
-		})
-	}
-}
-
-func TestPartsNeverWaitForSomebodyElsesConsumer(t *testing.T) {
-	f, _ := newListedQueue(t)
-	r := f.BeginReplace(ReplaceOptions{})
-	for i := range 10 {
-		part(t, r, ReplacementPart{Items: items(itoa(i), "1")})
-	}
-	must(t, r.Commit(t.Context(), "2"))
-	// Nor does a relist, which queues nothing until it is committed.
-	f.limitParts(true)
-	r = f.BeginReplace(ReplaceOptions{})
-	for i := range 10 {
-		part(t, r, ReplacementPart{Items: items(itoa(i), "3")})
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := r.Part(ctx, ReplacementPart{Items: items("1", "4")})
-	assert.ErrorIs(t, err, context.Canceled)
-	r.Abort()
-	assert.Len(t, drained(t, f), 10)
 }

@@ -94,7 +94,7 @@ func TestB17NoGoroutineOutlivesRun(t *testing.T) {
 			r.cancel()
 			<-r.done
 		}
-		assert.Equal(t, before, goroutines())
+		assert.LessOrEqual(t, goroutines(), before)
 		assert.Zero(t, source.ActiveWatches())
 		source.Close()
 	})
@@ -185,6 +185,7 @@ func TestB12AReflectorMayRunAgainAfterItReturned(t *testing.T) {
 		indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
 		reflector := NewReflectorWithOptions(source, &object{}, indexer, ReflectorOptions{ErrorHandler: h.handle})
 		for round := range 3 {
+			started := len(source.Requests())
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan struct{})
 			go func() { defer close(done); reflector.RunWithContext(ctx) }()
@@ -193,11 +194,14 @@ func TestB12AReflectorMayRunAgainAfterItReturned(t *testing.T) {
 			assert.ErrorIs(t, reflector.ListAndWatchWithContext(ctx), ErrAlreadyRan)
 			assert.Len(t, h.all(), round+1, "what is returned is not reported as well")
 			assert.Len(t, indexer.ListKeys(), round+1)
+			if round > 0 {
+				first := source.Requests()[started]
+				assert.Equal(t, itoa(round), first.Options.ResourceVersion, "the version is kept for the next run")
+			}
 			cancel()
 			<-done
 			require.NoError(t, source.Apply(pod("b", itoa(round))))
 		}
-		assert.Equal(t, "1", source.Requests()[len(source.Requests())-2].Options.ResourceVersion[:1], "the version is kept for the next run")
 		source.Close()
 	})
 }

@@ -76,6 +76,13 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				}
 				assert.Equal(t, "", last.Options.ResourceVersion, "the answer is a list at the newest version")
 				r.equalsSource()
+
+				// The list that was taken whatever its version was one only.
+				sleep(3 * time.Minute)
+				source.SendBookmarksAt(1)
+				sleep(3 * time.Minute)
+				assert.Equal(t, 2, r.heard.count(CauseRegression))
+				r.equalsSource()
 				r.stop()
 			})
 		})
@@ -121,6 +128,8 @@ func appliedVersionNeverAhead(t *testing.T, direct bool) {
 	var mu sync.Mutex
 	written := map[string]map[string]string{}
 	state := map[string]string{}
+	// deleted maps a key to the version of its last deletion.
+	deleted := map[string]string{}
 	write := func(change func()) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -139,9 +148,15 @@ func appliedVersionNeverAhead(t *testing.T, direct bool) {
 		defer mu.Unlock()
 		for key, at := range written[version] {
 			have, there := held[key]
-			if there {
-				// Newer than the version claims is fine, older is not.
-				assert.False(t, versionBefore(have, at), "%s at %s, store says %s, source had %s", key, have, version, at)
+			// Newer than the version claims is fine, older is not; and absent
+			// only if it has been deleted since.
+			assert.False(t, versionBefore(have, at), "the version is %s, then %s was at %s, the store has it at %s", version, key, at, have)
+			assert.True(t, there || versionBefore(version, deleted[key]), "the version is %s, then %s was there, the store lacks it", version, key)
+		}
+		for key, at := range deleted {
+			have, there := held[key]
+			if !versionBefore(version, at) && there {
+				assert.False(t, versionBefore(have, at), "the version is %s, %s was deleted at %s, the store has it at %s", version, key, at, have)
 			}
 		}
 	}
@@ -159,7 +174,9 @@ func appliedVersionNeverAhead(t *testing.T, direct bool) {
 		write(func() {
 			name := itoa(random.IntN(20))
 			if random.IntN(4) == 0 {
-				_, _ = source.Delete("a", name)
+				if _, err := source.Delete("a", name); err == nil {
+					deleted["a/"+name] = source.ResourceVersion()
+				}
 				return
 			}
 			assert.NoError(t, source.Apply(labelled(pod("a", name), itoa(i))))
@@ -369,11 +386,11 @@ func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) 
 		whole   bool
 		want    []ask
 	}{
-		"automatic":   {ReflectorOptions{}, false, []ask{{"0", 500}, {"3", 0}, {"3", 0}, {"", 500}}},
-		"whole":       {ReflectorOptions{Strategy: ListWhole}, false, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}}},
-		"paged":       {ReflectorOptions{Strategy: ListPaged}, false, []ask{{"0", 500}, {"3", 500}, {"3", 500}, {"", 500}}},
-		"page size":   {ReflectorOptions{PageSize: 7}, false, []ask{{"0", 7}, {"3", 7}, {"3", 7}, {"", 7}}},
-		"no chunking": {ReflectorOptions{PageSize: 7}, true, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}}},
+		"automatic":   {ReflectorOptions{}, false, []ask{{"0", 500}, {"3", 0}, {"3", 0}, {"", 500}, {"3", 0}}},
+		"whole":       {ReflectorOptions{Strategy: ListWhole}, false, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
+		"paged":       {ReflectorOptions{Strategy: ListPaged}, false, []ask{{"0", 500}, {"3", 500}, {"3", 500}, {"", 500}, {"3", 500}}},
+		"page size":   {ReflectorOptions{PageSize: 7}, false, []ask{{"0", 7}, {"3", 7}, {"3", 7}, {"", 7}, {"3", 7}}},
+		"no chunking": {ReflectorOptions{PageSize: 7}, true, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -390,6 +407,8 @@ func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) 
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(time.Minute)
 				source.FailLists(1, cachetest.ErrExpired())
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(time.Minute)
 				var asked []ask

@@ -39,11 +39,16 @@ func (p *processConsumer) quarantined() []Quarantined {
 	return p.held.list()
 }
 
-func (p *processConsumer) consume(ctx context.Context) {
-	if limited, ok := p.queue.(interface{ limitParts(bool) }); ok {
-		limited.limitParts(true)
-		defer limited.limitParts(false)
+func (p *processConsumer) attach() (detach func()) {
+	queue, ours := p.queue.(*DeltaFIFO)
+	if !ours {
+		return func() {}
 	}
+	queue.limitParts(true)
+	return func() { queue.limitParts(false) }
+}
+
+func (p *processConsumer) consume(ctx context.Context) {
 	batches, hasBatches := p.queue.(QueueWithBatch)
 	for ctx.Err() == nil {
 		var err error

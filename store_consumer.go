@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"sync"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
@@ -17,6 +18,10 @@ type storeConsumer struct {
 	// outcomes is reused from batch to batch; it is cleared after each, so that
 	// it keeps no object alive.
 	outcomes []outcome
+
+	mu sync.Mutex
+	// held are the objects that a store has refused that does not remember it.
+	held quarantine
 }
 
 func newStoreConsumer(r *Reflector, c Config) *storeConsumer {
@@ -28,11 +33,19 @@ func newStoreConsumer(r *Reflector, c Config) *storeConsumer {
 
 func (s *storeConsumer) appliedVersion() string { return s.store.LastStoreSyncResourceVersion() }
 
-func (s *storeConsumer) quarantined() []Quarantined { return quarantinedIn(s.store) }
+func (s *storeConsumer) quarantined() []Quarantined {
+	s.mu.Lock()
+	mine := s.held.list()
+	s.mu.Unlock()
+	return mergeQuarantined(mine, quarantinedIn(s.store))
+}
+
+func (s *storeConsumer) attach() (detach func()) {
+	s.queue.limitParts(true)
+	return func() { s.queue.limitParts(false) }
+}
 
 func (s *storeConsumer) consume(ctx context.Context) {
-	s.queue.limitParts(true)
-	defer s.queue.limitParts(false)
 	for ctx.Err() == nil {
 		err := s.queue.popPending(func(b batch) error {
 			if ctx.Err() != nil {
@@ -54,8 +67,9 @@ func (s *storeConsumer) apply(ctx context.Context, b batch) {
 		if ctx.Err() != nil {
 			break
 		}
+		s.hold(b.changes[i].key, o.err)
 		if o.err != nil {
-			s.reflector.quarantined(ctx, o.err, heldIn(s.store, o.err))
+			s.reflector.quarantined(ctx, o.err, true)
 			continue
 		}
 		if o.finalErr != nil {
@@ -65,6 +79,21 @@ func (s *storeConsumer) apply(ctx context.Context, b batch) {
 	}
 	clear(s.outcomes)
 	s.outcomes = s.outcomes[:0]
+}
+
+// hold notes what became of a key where the store does not: what was refused is
+// held back until it is taken, or gone.
+func (s *storeConsumer) hold(key string, refused *ObjectError) {
+	if _, remembers := s.store.(quarantiner); remembers {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if refused == nil {
+		s.held.release(key)
+		return
+	}
+	s.held.add(refused)
 }
 
 func (s *storeConsumer) write(b batch) []outcome {

@@ -96,7 +96,6 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 // at its timeout; one that ended early is followed by a pause.
 func (m *run) watchClosed(w *openWatch, lived time.Duration) state {
 	klog.FromContext(m.ctx).V(4).Info("Watch closed", "reflector", m.name, "type", m.typeDescription, "events", w.events, "lived", lived)
-	m.progress.retry.After(nil)
 	switch {
 	case lived < veryShortWatch && w.events == 0:
 		return m.watchFailed(&VeryShortWatchError{Name: m.name}, w.asked, false)
