@@ -170,14 +170,17 @@ func (c *Config) validate() {
 		return
 	}
 	mustHave(c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Process")
+	ours, keyed := c.Store.(*cache)
+	mustHave(!keyed || ours.transformer == nil || c.Transform == nil, "Config.Transform and the Store's WithTransformer are both set")
 	if c.Queue == nil {
-		_, keyed := c.Store.(*cache)
 		mustHave(keyed || c.KeyFunction != nil, "Config.KeyFunction is needed for a Store that is not of this package: the one that Store uses")
 		return
 	}
-	queue, ours := c.Queue.(*DeltaFIFO)
-	mustHave(ours, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
+	queue, known := c.Queue.(*DeltaFIFO)
+	mustHave(known, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
 	mustHave(sameStore(queue.known, c.Store), "Config.Queue does not know Config.Store: set DeltaFIFOOptions.KnownObjects to it")
+	mustHave(!keyed || ours.transformer == nil || queue.transformer == nil,
+		"DeltaFIFOOptions.Transformer and the Store's WithTransformer are both set")
 	mustHave(c.Transform == nil, "Config.Transform needs a Config without a Queue; set DeltaFIFOOptions.Transformer")
 	mustHave(c.KeyFunction == nil, "Config.KeyFunction needs a Config without a Queue; set DeltaFIFOOptions.KeyFunction")
 }

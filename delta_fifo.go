@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 )
 
@@ -54,6 +55,9 @@ type DeltaFIFOOptions struct {
 // What is handed out and not yet processed still counts as in the queue: a list
 // that lacks it deletes it, and a Delete of it is not ignored.
 //
+// Pop and PopBatch must not be called from within process: they would wait for
+// themselves.
+//
 // All methods may be called concurrently, but objects of one key must come from
 // one goroutine at a time, or nobody could say which is newer. Only Pop and
 // PopBatch wait. One call of theirs hands out at a time; the others wait for it.
@@ -94,6 +98,11 @@ type DeltaFIFO struct {
 	consumption consumption
 	// told is the last version that KnownObjects knows of.
 	told string
+
+	// shown are the keys that first lists have brought that were aborted.
+	shown sets.Set[string]
+	// holders hold back objects on the consumer's side.
+	holders []holder
 
 	// limited makes parts wait for the consumer, and room, if not nil, is closed
 	// when there may be a place for one.
@@ -141,6 +150,9 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	}
 	f.logger = klog.LoggerWithName(f.logger, f.name)
 	f.moved = sync.NewCond(&f.mu)
+	if h, ok := opts.KnownObjects.(holder); ok {
+		f.holders = append(f.holders, h)
+	}
 	return f
 }
 

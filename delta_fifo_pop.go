@@ -255,14 +255,21 @@ func (f *DeltaFIFO) IsClosed() bool {
 	return f.closed
 }
 
-// limitParts makes the parts of a first list wait while more than one earlier
-// part has not been processed. Whoever turns it on takes what is pending until it
-// turns it off.
-func (f *DeltaFIFO) limitParts(on bool) {
+// attach tells the queue of a consumer of our own, before anything comes in: how it
+// takes things out, that the parts of a first list are to wait while more than one
+// earlier part has not been processed, and who holds back what it could not apply.
+// detach tells that it takes nothing out any more.
+func (f *DeltaFIFO) attach(how consumption, h holder) (detach func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.limited = on
-	f.progressLocked()
+	f.limited, f.consumption = true, how
+	f.holders = append(f.holders, h)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.limited = false
+		f.progressLocked()
+	}
 }
 
 // roomLocked says whether a part need not wait, or not any longer. The caller

@@ -11,8 +11,7 @@ import (
 
 // queueReplacement is a list on its way into a queue.
 type queueReplacement struct {
-	queue     *DeltaFIFO
-	namespace string
+	queue *DeltaFIFO
 	// visible is true for a first list, whose parts are queued as they come.
 	visible bool
 	over    bool
@@ -21,6 +20,8 @@ type queueReplacement struct {
 	// back. fresh is the place of the newest one of a key.
 	changes []change
 	fresh   map[string]int
+	// before are, beside changes, the place of the key's change before, or none.
+	before []int
 	// listed are the keys that stay: taken, unchanged, or present at the source
 	// in a state that could not be taken.
 	listed sets.Set[string]
@@ -33,15 +34,15 @@ type queueReplacement struct {
 //
 // The first one is queued part by part, and all of it is of the initial list. A
 // later one is queued at Commit, in one piece with the version.
-func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
+func (f *DeltaFIFO) BeginReplace(ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.newReplacement(options.Namespace, !f.populated)
+	return f.newReplacement(!f.populated)
 }
 
-func (f *DeltaFIFO) newReplacement(namespace string, visible bool) *queueReplacement {
+func (f *DeltaFIFO) newReplacement(visible bool) *queueReplacement {
 	return &queueReplacement{
-		queue: f, namespace: namespace, visible: visible,
+		queue: f, visible: visible,
 		fresh: map[string]int{}, listed: sets.Set[string]{}, withheld: sets.Set[string]{},
 	}
 }
@@ -53,7 +54,7 @@ func (f *DeltaFIFO) newReplacement(namespace string, visible bool) *queueReplace
 // The error joins those of the objects that could not be taken: a KeyError or an
 // *ObjectError each. They keep their previous state, all others were taken.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	r := f.newReplacement("", false)
+	r := f.newReplacement(false)
 	var failures []error
 	for _, refused := range r.takeItems(list) {
 		failures = append(failures, refused.failure())
@@ -109,7 +110,7 @@ func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
 			Delta: Delta{f.listedType, obj}, key: key, received: receivedOf(finalStateOf(obj)),
 		}})
 	}
-	since := f.newestReceivedOf(taken)
+	since := r.newestReceivedOf(taken)
 	var failures []*ObjectError
 	for i, a := range taken {
 		before := since[i]
@@ -130,25 +131,30 @@ func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
 			r.unlist(a.key)
 			if r.visible {
 				// Not left to the commit: what is visible is gone at once.
-				r.changes = append(r.changes, change{Delta: Delta{Type: Deleted}, key: a.key, received: a.received})
+				r.prepare(change{Delta: Delta{Type: Deleted}, key: a.key, received: a.received})
+				delete(r.fresh, a.key)
 			}
 		default:
 			r.list(a.key)
-			r.fresh[a.key] = len(r.changes)
-			r.changes = append(r.changes, a.change)
+			r.prepare(a.change)
 		}
 	}
 	f.hold(failures)
 	return refused
 }
 
-// newestReceivedOf returns what was last received of each.
-func (f *DeltaFIFO) newestReceivedOf(arriving []arriving) []lastReceived {
+// newestReceivedOf returns what was last received of each. For a first list, what
+// known objects say counts only if it came from here, from a first list that was
+// aborted: whoever consumes this queue has not been told of anything else.
+func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived {
+	f := r.queue
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := make([]lastReceived, len(arriving))
 	for i, a := range arriving {
-		since[i] = f.newestReceivedLocked(a.key)
+		if _, pending := f.newestLocked(a.key); pending || f.populated || f.shown.Has(a.key) {
+			since[i] = f.newestReceivedLocked(a.key)
+		}
 	}
 	return since
 }
@@ -181,12 +187,20 @@ func (r *queueReplacement) unlist(key string) {
 	if _, fresh := r.fresh[key]; !fresh {
 		return
 	}
-	delete(r.fresh, key)
-	for i := range r.changes {
-		if r.changes[i].key == key {
-			r.changes[i] = change{}
-		}
+	for at := r.fresh[key]; at != none; at = r.before[at] {
+		r.changes[at] = change{}
 	}
+	delete(r.fresh, key)
+}
+
+// prepare keeps a change until it is queued.
+func (r *queueReplacement) prepare(c change) {
+	earlier, twice := r.fresh[c.key]
+	if !twice {
+		earlier = none
+	}
+	r.fresh[c.key] = len(r.changes)
+	r.changes, r.before = append(r.changes, c), append(r.before, earlier)
 }
 
 // takeGone takes objects back. What is returned is only for a first list, where
@@ -245,7 +259,7 @@ func (r *queueReplacement) queueLocked() {
 		}
 		f.addLocked(c)
 	}
-	r.changes = nil
+	r.changes, r.before = nil, nil
 	clear(r.fresh)
 }
 
@@ -279,9 +293,9 @@ func (r *queueReplacement) publishAll(version string) map[string]error {
 	for _, deletion := range deletions {
 		f.log.add(deletion, !f.populated)
 	}
-	f.held.releaseIf(func(key string) bool { return r.covers(key) && !r.withheld.Has(key) })
+	f.held.releaseIf(func(key string) bool { return !r.withheld.Has(key) })
 	f.log.tell(version, !f.populated)
-	f.populated, f.listing = true, false
+	f.populated, f.listing, f.shown = true, false, nil
 	return unread
 }
 
@@ -293,7 +307,7 @@ func (r *queueReplacement) deletionsLocked() (deletions []change, unread map[str
 	met := sets.Set[string]{}
 	unread = map[string]error{}
 	for _, key := range f.keysLocked() {
-		if r.listed.Has(key) || met.Has(key) || !r.covers(key) {
+		if r.listed.Has(key) || met.Has(key) {
 			continue
 		}
 		met.Insert(key)
@@ -321,25 +335,23 @@ func (f *DeltaFIFO) keysLocked() []string {
 	if f.known != nil {
 		keys = append(keys, f.known.ListKeys()...)
 	}
-	for _, held := range quarantinedIn(f.known) {
-		keys = append(keys, held.Key)
+	for _, h := range f.holders {
+		keys = append(keys, h.heldKeys()...)
 	}
 	return keys
 }
 
-// covers says whether the replacement is about key.
-func (r *queueReplacement) covers(key string) bool {
-	if r.namespace == "" {
-		return true
-	}
-	namespace, _, err := SplitMetaNamespaceKey(key)
-	return err == nil && namespace == r.namespace
-}
-
 // Abort gives up: what is prepared is dropped, what is queued stays.
-func (r *queueReplacement) Abort() { r.drop() }
+func (r *queueReplacement) Abort() {
+	if r.visible && !r.over {
+		r.queue.mu.Lock()
+		r.queue.shown = r.queue.shown.Union(r.listed)
+		r.queue.mu.Unlock()
+	}
+	r.drop()
+}
 
 func (r *queueReplacement) drop() {
 	r.over = true
-	r.changes, r.fresh, r.listed, r.withheld = nil, nil, nil, nil
+	r.changes, r.before, r.fresh, r.listed, r.withheld = nil, nil, nil, nil, nil
 }

@@ -81,5 +81,5 @@ func (f *DeltaFIFO) mayDeleteLocked(key string) bool {
 		return true
 	}
 	_, goes := f.inFlight[key]
-	return !goes && slices.ContainsFunc(quarantinedIn(f.known), func(q Quarantined) bool { return q.Key == key })
+	return !goes && slices.ContainsFunc(f.holders, func(h holder) bool { return h.holds(key) })
 }

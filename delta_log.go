@@ -196,11 +196,14 @@ func (l *deltaLog) takeKey() (out handout) {
 // end of the first list if the first record belongs to that; with onePerKey, up
 // to the second change of a key. Something must be pending.
 func (l *deltaLog) takeBatch(onePerKey bool) (out handout) {
-	out.sequences = make([]int, 0, l.pending)
-	out.changes = make([]change, 0, l.pending)
 	var met map[string]bool
 	if onePerKey {
-		met = make(map[string]bool, len(l.items))
+		// How far this gets is not known: with a key that changes again and
+		// again it is one change of many.
+		met = map[string]bool{}
+	} else {
+		out.sequences = make([]int, 0, l.pending)
+		out.changes = make([]change, 0, l.pending)
 	}
 	for at := l.passed; at < l.end(); at++ {
 		r := l.at(at)

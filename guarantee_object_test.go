@@ -383,6 +383,15 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 		},
 		"KnownObjects": func() { New(&Config{ListerWatcher: source, Queue: queue, Store: store}) },
 		"KeyFunction":  func() { New(&Config{ListerWatcher: source, Store: struct{ Store }{store}}) },
+		"both set": func() {
+			keep := func(obj any) (any, error) { return obj, nil }
+			New(&Config{ListerWatcher: source, Store: NewStore(MetaNamespaceKeyFunc, WithTransformer(keep)), Transform: keep})
+		},
+		"Transformer and": func() {
+			keep := func(obj any) (any, error) { return obj, nil }
+			both := NewStore(MetaNamespaceKeyFunc, WithTransformer(keep))
+			New(&Config{ListerWatcher: source, Store: both, Queue: NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: both, Transformer: keep})})
+		},
 		"KeyFunction needs": func() {
 			New(&Config{ListerWatcher: source, Queue: queueBefore(store), Store: store, KeyFunction: MetaNamespaceKeyFunc})
 		},

@@ -49,7 +49,7 @@ func (m *run) listState() state {
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(version string) {
 	p := &m.progress
-	p.newest, p.anyVersion, p.watchFailures = false, false, 0
+	p.newest, p.anyVersion, p.watchFailures, p.shown = false, false, 0, ""
 	m.listed = true
 	m.setAccepted(version)
 	m.mu.Lock()
@@ -62,13 +62,14 @@ func (m *run) haveState(version string) {
 // the last one, so that time never goes back, or the newest ("") where the source
 // does not know the last one.
 func (m *run) listVersion() string {
-	switch {
+	switch have := m.progress.floor(); {
 	case m.progress.newest:
 		return ""
-	case m.progress.version == "":
+	case have == "":
 		return "0"
+	default:
+		return have
 	}
-	return m.progress.version
 }
 
 // listOptions asks for a state that is at least as new as version. Without saying
@@ -240,6 +241,7 @@ func (l *listing) takePage(list runtime.Object) (token string, err error) {
 		if l.answered, err = l.stateVersion(about.GetResourceVersion()); err != nil {
 			return "", err
 		}
+		l.progress.shown = l.answered
 	}
 	if err := eachItem(list, l.add); err != nil {
 		return "", err
@@ -252,7 +254,7 @@ func (l *listing) takePage(list runtime.Object) (token string, err error) {
 // none has been asked for a state at least as new as the last, so that is what it
 // is; to take it for a new beginning would let the next one be older.
 func (m *run) stateVersion(answered string) (string, error) {
-	have := m.progress.version
+	have := m.progress.floor()
 	switch {
 	case answered == "":
 		return have, nil

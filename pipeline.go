@@ -64,6 +64,15 @@ type outcome struct {
 	finalErr *ObjectError
 }
 
+// holder is implemented by our stores and consumers. A queue asks them before it
+// takes the deletion of a key that nobody has for meaningless: a state of it may be
+// held back, and is to be forgotten. It is called under the queue's lock and must
+// not call the queue.
+type holder interface {
+	holds(key string) bool
+	heldKeys() []string
+}
+
 // quarantiner is implemented by whatever holds back objects.
 type quarantiner interface {
 	// quarantined returns the objects held back at the moment, by key.

@@ -44,8 +44,11 @@ func (p *processConsumer) attach() (detach func()) {
 	if !ours {
 		return func() {}
 	}
-	queue.limitParts(true)
-	return func() { queue.limitParts(false) }
+	how := takesKeys
+	if p.processBatch != nil {
+		how = takesBatches
+	}
+	return queue.attach(how, p)
 }
 
 func (p *processConsumer) consume(ctx context.Context) {
@@ -127,9 +130,25 @@ func (p *processConsumer) release(deltas []Delta) {
 	for _, d := range deltas {
 		key := p.keyOf(d)
 		p.mu.Lock()
-		p.held.release(key)
+		if d.Type == Deleted {
+			p.held.release(key)
+		} else {
+			p.held.releaseFor(key, receivedOf(d.Object))
+		}
 		p.mu.Unlock()
 	}
+}
+
+func (p *processConsumer) holds(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held.holds(key)
+}
+
+func (p *processConsumer) heldKeys() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held.keys()
 }
 
 // hold holds back what could not be processed and returns the error that says so.

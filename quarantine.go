@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -34,8 +35,35 @@ func (q *quarantine) add(e *ObjectError) {
 	if q.held == nil {
 		q.held = map[string]Quarantined{}
 	}
-	q.held[e.Key] = Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
+	q.held[e.Key] = Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: withoutStack(e.Err)}
 }
+
+// withoutStack makes an error fit to be kept, once for each of many objects: a
+// panic in it keeps its value, not its stack, which has been reported.
+func withoutStack(err error) error {
+	var panicked *PanicError
+	if !errors.As(err, &panicked) || panicked.Stack == nil {
+		return err
+	}
+	return &functionPanic{text: err.Error(), PanicError: PanicError{Value: panicked.Value}}
+}
+
+// releaseFor forgets a key because a state of it was taken, unless that is an older
+// one than what is held back: a resync may repeat it.
+func (q *quarantine) releaseFor(key string, taken Received) {
+	if held, ok := q.held[key]; ok && !versionBefore(taken.ResourceVersion, held.ResourceVersion) {
+		delete(q.held, key)
+	}
+}
+
+// holds says whether a key is held back.
+func (q *quarantine) holds(key string) bool {
+	_, held := q.held[key]
+	return held
+}
+
+// keys are the keys that are held back, in no order.
+func (q *quarantine) keys() []string { return slices.Collect(maps.Keys(q.held)) }
 
 // release forgets a key: a later state was taken, or the object is gone.
 func (q *quarantine) release(key string) {

@@ -29,11 +29,12 @@ type ReceivedGetter interface {
 // receivedOf reads an object's UID and version; both are empty if it has no
 // metadata, also if it has the methods and panics in them.
 func receivedOf(obj any) (received Received) {
+	var err error
+	defer caught("reading metadata", &err)
 	accessor, err := meta.Accessor(obj)
 	if err != nil || isNilPointer(accessor) {
 		return Received{}
 	}
-	defer caught("reading metadata", &err)
 	return Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}
 }
 

@@ -79,6 +79,9 @@ type progress struct {
 	newest bool
 	// anyVersion is true if the next list is to be taken whatever its version.
 	anyVersion bool
+	// shown is the version of a list that was begun and never committed. Of a
+	// first list, the parts that came are visible: the next must not be older.
+	shown string
 	// paged is true once a list at "0" came in pages: that server answers from
 	// no cache, so pages cost it nothing.
 	paged bool
@@ -88,6 +91,14 @@ type progress struct {
 	// streamAfter is when streaming may be tried again.
 	streamAfter time.Time
 	streamTries int
+}
+
+// floor is the version below which no state is taken.
+func (p *progress) floor() string {
+	if p.version == "" {
+		return p.shown
+	}
+	return p.version
 }
 
 // NewNamespaceKeyedIndexerAndReflector makes an indexer with keys of the form

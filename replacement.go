@@ -8,19 +8,14 @@ import "context"
 //
 // DeltaFIFO and the stores of NewStore and NewIndexer implement it.
 type Replacer interface {
-	// BeginReplace starts a replacement. It does not block. Two replacements
-	// may be open at once only if their namespaces differ; otherwise the one
-	// that commits last decides what is absent.
+	// BeginReplace starts a replacement. It does not block. Of two that are open
+	// at once, the one that commits last decides what is absent.
 	BeginReplace(options ReplaceOptions) Replacement
 }
 
-// ReplaceOptions says what a replacement is about. The zero value replaces
-// everything.
-type ReplaceOptions struct {
-	// Namespace limits the replacement to keys of the form namespace/name with
-	// this namespace: a commit deletes nothing outside it. Empty: all keys.
-	Namespace string
-}
+// ReplaceOptions says what a replacement is about: at present always everything.
+// Fields may be added; the zero value will go on meaning everything.
+type ReplaceOptions struct{}
 
 // Replacement is one list on its way into a store: Part any number of times,
 // then either Commit or Abort. Its methods are for one goroutine.

@@ -41,8 +41,7 @@ func (s *storeConsumer) quarantined() []Quarantined {
 }
 
 func (s *storeConsumer) attach() (detach func()) {
-	s.queue.limitParts(true)
-	return func() { s.queue.limitParts(false) }
+	return s.queue.attach(takesBatches, s)
 }
 
 func (s *storeConsumer) consume(ctx context.Context) {
@@ -67,7 +66,7 @@ func (s *storeConsumer) apply(ctx context.Context, b batch) {
 		if ctx.Err() != nil {
 			break
 		}
-		s.hold(b.changes[i].key, o.err)
+		s.hold(b.changes[i], o.err)
 		if o.err != nil {
 			s.reflector.quarantined(ctx, o.err, true)
 			continue
@@ -79,21 +78,42 @@ func (s *storeConsumer) apply(ctx context.Context, b batch) {
 	}
 	clear(s.outcomes)
 	s.outcomes = s.outcomes[:0]
+	if cap(s.outcomes) > keptCapacity {
+		s.outcomes = nil
+	}
 }
 
-// hold notes what became of a key where the store does not: what was refused is
-// held back until it is taken, or gone.
-func (s *storeConsumer) hold(key string, refused *ObjectError) {
+// hold notes what became of a change where the store does not: what was refused is
+// held back until as new a state is taken, or the key is gone.
+func (s *storeConsumer) hold(c change, refused *ObjectError) {
 	if _, remembers := s.store.(quarantiner); remembers {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if refused == nil {
-		s.held.release(key)
-		return
+	switch {
+	case refused != nil:
+		s.held.add(refused)
+	case c.Type == Deleted:
+		s.held.release(c.key)
+	case c.received.ResourceVersion == "":
+		// A store that is not ours did not say what was received of it.
+		s.held.releaseFor(c.key, receivedOf(c.Object))
+	default:
+		s.held.releaseFor(c.key, c.received)
 	}
-	s.held.add(refused)
+}
+
+func (s *storeConsumer) holds(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held.holds(key)
+}
+
+func (s *storeConsumer) heldKeys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held.keys()
 }
 
 func (s *storeConsumer) write(b batch) []outcome {

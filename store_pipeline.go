@@ -139,3 +139,17 @@ func (m *threadSafeMap) advanceLocked(version string) {
 		m.version = version
 	}
 }
+
+// holds implements holder.
+func (c *cache) holds(key string) bool {
+	c.storage.mu.RLock()
+	defer c.storage.mu.RUnlock()
+	return c.storage.held.holds(key)
+}
+
+// heldKeys implements holder.
+func (c *cache) heldKeys() []string {
+	c.storage.mu.RLock()
+	defer c.storage.mu.RUnlock()
+	return c.storage.held.keys()
+}

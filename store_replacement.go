@@ -11,8 +11,7 @@ import (
 
 // storeReplacement is a list on its way into a store.
 type storeReplacement struct {
-	store     *cache
-	namespace string
+	store *cache
 	// visible is true for a first list, whose parts show as they come.
 	visible bool
 	over    bool
@@ -35,7 +34,7 @@ type refusal struct {
 
 // failure is the error for callers of the classic methods.
 func (r refusal) failure() error {
-	if r.err.Stage == StageKey {
+	if r.err.Stage == StageKey || r.err.Stage == StageMetadata {
 		return KeyError{r.obj, r.err.Err}
 	}
 	return r.err
@@ -46,27 +45,27 @@ func (r refusal) failure() error {
 var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
 
 // BeginReplace starts a replacement. See Replacer.
-func (c *cache) BeginReplace(options ReplaceOptions) Replacement {
-	return c.newReplacement(options.Namespace, !c.storage.replaced(options.Namespace))
+func (c *cache) BeginReplace(ReplaceOptions) Replacement {
+	return c.newReplacement(!c.storage.replaced())
 }
 
-func (c *cache) newReplacement(namespace string, visible bool) *storeReplacement {
+func (c *cache) newReplacement(visible bool) *storeReplacement {
 	return &storeReplacement{
-		store: c, namespace: namespace, visible: visible,
+		store: c, visible: visible,
 		staged: map[string]*staged{}, listed: sets.Set[string]{}, withheld: sets.Set[string]{},
 	}
 }
 
-// replaced says whether there was a replacement of everything in the namespace.
-func (m *threadSafeMap) replaced(namespace string) bool {
+// replaced says whether a replacement has been committed.
+func (m *threadSafeMap) replaced() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.committed.HasAny("", namespace)
+	return m.committed
 }
 
 // Replace makes list the whole content.
 func (c *cache) Replace(list []any, resourceVersion string) error {
-	r := c.newReplacement("", false)
+	r := c.newReplacement(false)
 	var failures []error
 	for _, refused := range r.takeItems(list) {
 		failures = append(failures, refused.failure())
@@ -233,21 +232,12 @@ func (r *storeReplacement) publish(version string) error {
 	for _, rejected := range r.putLocked(all) {
 		failures = append(failures, rejected)
 	}
-	m.keepOnlyLocked(func(key string) bool { return r.listed.Has(key) || !r.covers(key) })
-	m.held.releaseIf(func(key string) bool { return r.covers(key) && !r.withheld.Has(key) })
+	m.keepOnlyLocked(r.listed.Has)
+	m.held.releaseIf(func(key string) bool { return !r.withheld.Has(key) })
 	m.version = version
-	m.committed.Insert(r.namespace)
+	m.committed = true
 	r.staged, r.listed, r.withheld = nil, nil, nil
 	return errors.Join(failures...)
-}
-
-// covers says whether the replacement is about key.
-func (r *storeReplacement) covers(key string) bool {
-	if r.namespace == "" {
-		return true
-	}
-	namespace, _, err := SplitMetaNamespaceKey(key)
-	return err == nil && namespace == r.namespace
 }
 
 // Abort gives up: what is staged is dropped, what is visible stays.

@@ -14,8 +14,8 @@ type replacing struct {
 	Replacement
 }
 
-func begin(t *testing.T, s *cache, namespace string) replacing {
-	return replacing{t, s.BeginReplace(ReplaceOptions{Namespace: namespace})}
+func begin(t *testing.T, s *cache) replacing {
+	return replacing{t, s.BeginReplace(ReplaceOptions{})}
 }
 
 // items passes on objects of which none is rejected.
@@ -48,7 +48,7 @@ func (r replacing) rejects(part ReplacementPart) []string {
 func TestAFirstListShowsPartByPart(t *testing.T) {
 	s := newTagStore()
 	require.NoError(t, s.Add(podAt("a", "stale", "1")))
-	r := begin(t, s, "")
+	r := begin(t, s)
 	r.items(tagged(podAt("a", "1", "1"), "x"), podAt("a", "2", "2"))
 	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2", "a/stale": "1"}, contents(s))
 	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "x"))
@@ -62,14 +62,14 @@ func TestAFirstListShowsPartByPart(t *testing.T) {
 
 func TestAnAbortedFirstListStaysUntilTheNextCommit(t *testing.T) {
 	s := newTagStore()
-	r := begin(t, s, "")
+	r := begin(t, s)
 	first := podAt("a", "1", "1")
 	r.items(first, podAt("a", "2", "2"))
 	r.Abort()
 	assert.Len(t, s.List(), 2)
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
 
-	r = begin(t, s, "")
+	r = begin(t, s)
 	r.items(podAt("a", "1", "1"), podAt("a", "3", "3"))
 	assert.Len(t, s.List(), 3, "the next one is still the first")
 	got, _, _ := s.GetByKey("a/1")
@@ -84,7 +84,7 @@ func TestARelistShowsAtItsCommit(t *testing.T) {
 	s := newTagStore()
 	require.NoError(t, s.Replace([]any{tagged(podAt("a", "1", "1"), "x"), podAt("a", "2", "2"), podAt("a", "3", "3")}, "3"))
 	before := contents(s)
-	r := begin(t, s, "")
+	r := begin(t, s)
 	r.items(tagged(podAt("a", "1", "4"), "y"))
 	r.items(podAt("a", "2", "2"))
 	r.items(podAt("a", "5", "5"))
@@ -96,7 +96,7 @@ func TestARelistShowsAtItsCommit(t *testing.T) {
 	assert.Equal(t, []string{"y"}, s.ListIndexFuncValues(tagIndex))
 	assert.Equal(t, "6", s.LastStoreSyncResourceVersion())
 
-	r = begin(t, s, "")
+	r = begin(t, s)
 	r.items(podAt("a", "7", "7"))
 	r.Abort()
 	assert.Equal(t, map[string]string{"a/1": "4", "a/2": "2", "a/5": "5"}, contents(s), "as if it had not been")
@@ -130,7 +130,7 @@ func TestAnUnchangedObjectStaysThroughARelist(t *testing.T) {
 		for way, relist := range map[string]func(obj *object){
 			"Replace": func(obj *object) { require.NoError(t, s.Replace([]any{obj}, "5")) },
 			"parts": func(obj *object) {
-				r := begin(t, s, "")
+				r := begin(t, s)
 				r.items(obj)
 				r.commit("5")
 			},
@@ -157,7 +157,7 @@ func TestOfSeveralStatesInAListTheLastOneCounts(t *testing.T) {
 		if !first {
 			require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "1"))
 		}
-		r := begin(t, s, "")
+		r := begin(t, s)
 		r.items(podAt("a", "1", "2"), podAt("a", "1", "3"))
 		r.items(podAt("a", "2", "4"))
 		r.items(podAt("a", "2", "5"), podAt("a", "1", "1"))
@@ -170,7 +170,7 @@ func TestTheSameStateTwiceInARelistIsTransformedOnce(t *testing.T) {
 	calls := 0
 	s := newTagStore(WithTransformer(func(obj any) (any, error) { calls++; return obj, nil }))
 	require.NoError(t, s.Replace(nil, "1"))
-	r := begin(t, s, "")
+	r := begin(t, s)
 	r.items(podAt("a", "1", "2"), podAt("a", "1", "2"))
 	r.items(podAt("a", "1", "2"))
 	r.commit("3")
@@ -195,7 +195,7 @@ func TestB6ABadObjectInAListKeepsItsPreviousState(t *testing.T) {
 	for _, bad := range objects {
 		told = append(told, bad.Key+" "+string(bad.Stage))
 	}
-	assert.ElementsMatch(t, []string{"a/1 index", " metadata", " metadata", " key", " key", "a/4 index"}, told)
+	assert.ElementsMatch(t, []string{"a/1 index", " key", " key", " key", " key", "a/4 index"}, told)
 	var key KeyError
 	require.ErrorAs(t, err, &key)
 	require.ErrorIs(t, err, ErrNilObject)
@@ -223,7 +223,7 @@ func TestAPartReturnsWhatItRejects(t *testing.T) {
 			} else {
 				require.NoError(t, s.Replace(previous, "1"))
 			}
-			r := begin(t, s, "")
+			r := begin(t, s)
 			told := r.rejects(ReplacementPart{
 				Items: []any{tagged(podAt("a", "1", "2"), "bad"), podAt("a", "5", "2"), nil, pod("", "")},
 				Keep:  []any{podAt("a", "2", "9"), nil, pod("", "")},
@@ -262,7 +262,7 @@ func TestGoodAndBadStatesOfOneKeyInOneList(t *testing.T) {
 				if !first {
 					require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "1"))
 				}
-				r := begin(t, s, "")
+				r := begin(t, s)
 				for _, part := range c.parts {
 					r.rejects(ReplacementPart{Items: part})
 				}
@@ -287,9 +287,9 @@ func TestKeepAndGone(t *testing.T) {
 			require.Error(t, s.Update(tagged(podAt("a", "1", "2"), "bad")))
 			require.Error(t, s.Update(tagged(podAt("a", "2", "2"), "bad")))
 			if !first {
-				s.storage.committed.Insert("")
+				s.storage.committed = true
 			}
-			r := begin(t, s, "")
+			r := begin(t, s)
 			r.items(podAt("a", "3", "1"), podAt("a", "5", "2"))
 			assert.Empty(t, r.rejects(ReplacementPart{
 				Items: []any{podAt("a", "6", "2")},
@@ -306,7 +306,7 @@ func TestKeepAndGone(t *testing.T) {
 
 func TestGoneShowsAtOnceInAFirstList(t *testing.T) {
 	s := newTagStore()
-	r := begin(t, s, "")
+	r := begin(t, s)
 	r.items(podAt("a", "1", "1"), podAt("a", "2", "1"))
 	assert.Equal(t, []string{"a/3 index"}, r.rejects(ReplacementPart{
 		Items: []any{tagged(podAt("a", "3", "1"), "bad")},
@@ -314,36 +314,6 @@ func TestGoneShowsAtOnceInAFirstList(t *testing.T) {
 	}))
 	assert.Equal(t, map[string]string{"a/2": "1"}, contents(s))
 	assert.Empty(t, s.quarantined())
-}
-
-func TestAReplacementOfANamespaceLeavesTheOthersAlone(t *testing.T) {
-	s := newTagStore()
-	for _, obj := range []*object{podAt("a", "1", "1"), podAt("b", "1", "1"), podAt("", "node", "1")} {
-		require.NoError(t, s.Add(obj))
-	}
-	require.NoError(t, s.Add(ExplicitKey("a/x/y")), "a key of another form belongs to no namespace")
-	require.Error(t, s.Update(tagged(podAt("b", "1", "2"), "panic")))
-	r := begin(t, s, "a")
-	r.items(podAt("a", "2", "2"))
-	assert.Len(t, s.List(), 5, "the first of its namespace shows at once")
-	r.commit("2")
-	assert.ElementsMatch(t, []string{"a/2", "b/1", "node", "a/x/y"}, s.ListKeys())
-	assert.Equal(t, []string{"b/1"}, heldKeys(s))
-
-	other, again := begin(t, s, "b"), begin(t, s, "a")
-	again.items(podAt("a", "3", "3"))
-	other.items(podAt("b", "2", "3"))
-	assert.ElementsMatch(t, []string{"a/2", "b/1", "b/2", "node", "a/x/y"}, s.ListKeys(), "a's is a relist, b's is not")
-	again.commit("4")
-	other.commit("5")
-	assert.ElementsMatch(t, []string{"a/3", "b/2", "node", "a/x/y"}, s.ListKeys())
-	assert.Equal(t, "5", s.LastStoreSyncResourceVersion())
-
-	require.NoError(t, s.Replace(nil, "6"))
-	assert.Empty(t, s.ListKeys())
-	never := begin(t, s, "c")
-	never.items(podAt("c", "1", "7"))
-	assert.Empty(t, s.ListKeys(), "all namespaces have been listed")
 }
 
 func TestAReplacementThatIsOverTakesNothingMore(t *testing.T) {
@@ -380,7 +350,7 @@ func TestAPartWithAnEndedContextTakesNothing(t *testing.T) {
 func TestAnIndexAddedDuringARelist(t *testing.T) {
 	s := NewIndexer(MetaNamespaceKeyFunc, nil).(*cache)
 	require.NoError(t, s.Replace([]any{tagged(podAt("a", "1", "1"), "old"), podAt("a", "2", "1")}, "1"))
-	r := begin(t, s, "")
+	r := begin(t, s)
 	r.items(tagged(podAt("a", "1", "2"), "new"), tagged(podAt("a", "2", "2"), "bad"), tagged(podAt("a", "3", "2"), "new"))
 	require.NoError(t, s.AddIndexers(Indexers{tagIndex: byTag}))
 	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "old"))
@@ -423,7 +393,7 @@ func TestReadersNeverSeeHalfARelist(t *testing.T) {
 		}
 	}()
 	for i := 2; i < 200; i++ {
-		r := begin(t, s, "")
+		r := begin(t, s)
 		all := list(itoa(i))
 		r.items(all[:20]...)
 		r.items(all[20:]...)

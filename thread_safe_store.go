@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,16 +76,15 @@ type threadSafeMap struct {
 	table   table
 	version string
 	held    quarantine
-	// committed are the namespaces for which a replacement was committed, ""
-	// for all of them.
-	committed sets.Set[string]
+	// committed is true once a replacement was committed.
+	committed bool
 }
 
 func newThreadSafeMap(indexers Indexers, opts ...ThreadSafeStoreOption) *threadSafeMap {
 	for name, function := range indexers {
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
-	m := &threadSafeMap{table: newTable(len(indexers)), committed: sets.Set[string]{}}
+	m := &threadSafeMap{table: newTable(len(indexers))}
 	m.indexers.Store(newIndexerSet(indexers))
 	for _, option := range opts {
 		option(m)
@@ -136,12 +136,21 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 }
 
 // reportUntaken reports the objects that could not be taken where there is
-// nobody to return it to.
+// nobody to return it to: in one report, for each of apimachinery's sleeps.
 func reportUntaken(all ...*staged) {
+	const named = 10
+	var errs []error
+	untaken := 0
 	for _, s := range all {
-		if s.err != nil {
-			utilruntime.HandleErrorWithLogger(klog.Background(), s.err, "Object was not stored", "key", s.key)
+		if s.err == nil {
+			continue
 		}
+		if untaken++; untaken <= named {
+			errs = append(errs, s.err)
+		}
+	}
+	if untaken > 0 {
+		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects were not stored", "count", untaken)
 	}
 }
 

@@ -59,9 +59,23 @@ func indexValues(index IndexFunc, obj any) (values []string, err error) {
 	return index(obj)
 }
 
-// caught turns a panic of a user's function into an error, with its stack.
+// caught turns a panic of a user's function into an error.
 func caught(what string, err *error) {
 	if value := recover(); value != nil {
-		*err = fmt.Errorf("%s panicked: %w", what, &PanicError{Value: value, Stack: debug.Stack()})
+		*err = &functionPanic{
+			text:       fmt.Sprintf("%s panicked: %v", what, value),
+			PanicError: PanicError{Value: value, Stack: debug.Stack()},
+		}
 	}
 }
+
+// functionPanic is a panic of a user's function. Its text is one line; the stack is
+// in the PanicError inside, for whoever asks with errors.As.
+type functionPanic struct {
+	text string
+	PanicError
+}
+
+func (f *functionPanic) Error() string { return f.text }
+
+func (f *functionPanic) Unwrap() error { return &f.PanicError }

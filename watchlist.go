@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"k8s.io/utils/trace"
@@ -86,7 +87,7 @@ func (m *run) streamFailed(err error, began time.Time) state {
 // take reads the stream up to its bookmark and commits what came. It leaves the
 // watch open if it succeeds.
 func (s *streaming) take() (version string, err error) {
-	options, timeout := s.watchOptions(s.progress.version)
+	options, timeout := s.watchOptions(s.progress.floor())
 	if s.progress.newest {
 		options.ResourceVersion = ""
 	}
@@ -166,6 +167,7 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 	case watch.Error:
 		return "", false, eventError(e.Object)
 	case watch.Added, watch.Modified:
+		s.noteShown(e.Object)
 		return "", false, s.add(e.Object)
 	case watch.Deleted:
 		// The server may tell changes that happen while it streams.
@@ -182,6 +184,15 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 		Err: &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)},
 	}, false)
 	return "", false, nil
+}
+
+// noteShown notes the newest version among the objects of a stream: no version is
+// known of the whole before its end.
+func (s *streaming) noteShown(obj runtime.Object) {
+	version := receivedOf(obj).ResourceVersion
+	if s.progress.shown == "" || versionBefore(s.progress.shown, version) {
+		s.progress.shown = version
+	}
 }
 
 // bookmark tells the bookmark that ends the first state from any other. Only its
