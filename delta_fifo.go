@@ -99,7 +99,8 @@ type DeltaFIFO struct {
 	// told is the last version that KnownObjects knows of.
 	told string
 
-	// shown are the keys that first lists have brought that were aborted.
+	// shown are the keys that came before the end of the first list and are not
+	// of it: by events, or by first lists that were aborted.
 	shown sets.Set[string]
 	// holders hold back objects on the consumer's side.
 	holders []holder
@@ -137,6 +138,7 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		transformer: opts.Transformer,
 		listedType:  Sync,
 		synced:      make(chan struct{}),
+		shown:       sets.Set[string]{},
 	}
 	setIf(&f.name, opts.Name)
 	if opts.KeyFunction != nil {
@@ -258,6 +260,9 @@ func (f *DeltaFIFO) take(key string, received Received, e event) error {
 	// A first list that has begun ends when it is committed, whatever else
 	// comes in between.
 	f.populated = f.populated || !f.listing
+	if !f.populated {
+		f.shown.Insert(a.key)
+	}
 	f.takeLocked(a)
 	f.log.tell(e.version, !f.populated)
 	if a.failure == nil {

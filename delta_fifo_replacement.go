@@ -144,15 +144,16 @@ func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
 }
 
 // newestReceivedOf returns what was last received of each. For a first list, what
-// known objects say counts only if it came from here, from a first list that was
-// aborted: whoever consumes this queue has not been told of anything else.
+// known objects say counts only if it came through this queue: whoever consumes it
+// has not been told of anything else.
 func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived {
 	f := r.queue
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := make([]lastReceived, len(arriving))
 	for i, a := range arriving {
-		if _, pending := f.newestLocked(a.key); pending || f.populated || f.shown.Has(a.key) {
+		_, pending := f.newestLocked(a.key)
+		if pending || f.populated || f.shown.Has(a.key) || r.listed.Has(a.key) {
 			since[i] = f.newestReceivedLocked(a.key)
 		}
 	}
@@ -344,11 +345,22 @@ func (f *DeltaFIFO) keysLocked() []string {
 // Abort gives up: what is prepared is dropped, what is queued stays.
 func (r *queueReplacement) Abort() {
 	if r.visible && !r.over {
-		r.queue.mu.Lock()
-		r.queue.shown = r.queue.shown.Union(r.listed)
-		r.queue.mu.Unlock()
+		r.keep()
 	}
 	r.drop()
+}
+
+// keep notes what a first list has shown before it is aborted.
+func (r *queueReplacement) keep() {
+	f := r.queue
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.populated {
+		return
+	}
+	for key := range r.listed {
+		f.shown.Insert(key)
+	}
 }
 
 func (r *queueReplacement) drop() {
