@@ -67,9 +67,10 @@
 //   - data that is not as it should be: [Source.DeleteSilently],
 //     [Source.ServeOldLists], [Source.Rollback], [Source.SendBookmarksAt],
 //     [Source.Inject], [Source.MangleList], ...;
-//   - history that is gone: [Source.Compact], [Source.ExpireContinueTokens].
+//   - history that is gone: [Source.Compact], [Source.CompactWatches],
+//     [Source.ExpireContinueTokens].
 //
-// [Source.Heal] ends them all, after which a client must catch up.
+// [Source.Heal] ends all that goes on, after which a client must catch up.
 //
 // # HTTP
 //

@@ -14,31 +14,32 @@ import (
 // (Forever for all), and further calls queue up behind it: FailLists(2, a) and
 // FailLists(1, b) make the next three lists fail with a, a and b.
 //
-// A request meets its faults in this order: hang, delay, hook, failure. What it
-// does not reach, because its context ended, is left for the next request.
+// A request meets its faults in this order: hang, delay, hook, failure, each as
+// the script is when the request gets there. What it does not reach, because its
+// context ended, is left for the next request.
 
 // FailLists makes the next n lists fail with err; nil means ErrInternal.
 func (s *Source) FailLists(n int, err error) {
-	s.script(func(f *faults) { f.listErrors.add(n, scriptedError(err)) })
+	s.script(func(f *faults) { f.list.errors.add(n, scriptedError(err)) })
 }
 
 // FailWatches makes the next n calls of Watch fail with err; nil means
 // ErrInternal.
 func (s *Source) FailWatches(n int, err error) {
-	s.script(func(f *faults) { f.watchErrors.add(n, scriptedError(err)) })
+	s.script(func(f *faults) { f.watch.errors.add(n, scriptedError(err)) })
 }
 
 // OnList has every list call hook first, outside of all locks, so that it may
 // change the source. An error from it is the list's answer. Nil removes it.
 func (s *Source) OnList(hook func(metav1.ListOptions) error) {
-	s.script(func(f *faults) { f.onList = hook })
+	s.script(func(f *faults) { f.list.hook = hook })
 }
 
 // OnWatch has every Watch call hook first, outside of all locks, so that it may
 // change the source: what it does happened between the list and the watch. An
 // error from it is what Watch returns. Nil removes it.
 func (s *Source) OnWatch(hook func(metav1.ListOptions) error) {
-	s.script(func(f *faults) { f.onWatch = hook })
+	s.script(func(f *faults) { f.watch.hook = hook })
 }
 
 // MangleList passes every answer of List through mangle, outside of all locks;
@@ -51,47 +52,51 @@ func (s *Source) MangleList(mangle func(runtime.Object) runtime.Object) {
 // HangLists makes the next n lists wait until their context ends or
 // ReleaseHanging, then go on.
 func (s *Source) HangLists(n int) {
-	s.script(func(f *faults) { f.listHangs.add(n, hang{}) })
+	s.script(func(f *faults) { f.list.hangs.add(n, hang{}) })
 }
 
 // HangWatches makes the next n calls of Watch wait until their context ends or
 // ReleaseHanging, then go on.
 func (s *Source) HangWatches(n int) {
-	s.script(func(f *faults) { f.watchHangs.add(n, hang{}) })
+	s.script(func(f *faults) { f.watch.hangs.add(n, hang{}) })
 }
 
 // HangListsIgnoringContext makes the next n lists wait for ReleaseHanging,
 // whatever becomes of their context.
 func (s *Source) HangListsIgnoringContext(n int) {
-	s.script(func(f *faults) { f.listHangs.add(n, hang{ignoresContext: true}) })
+	s.script(func(f *faults) { f.list.hangs.add(n, hang{ignoresContext: true}) })
 }
 
 // HangWatchesIgnoringContext makes the next n calls of Watch wait for
 // ReleaseHanging, whatever becomes of their context.
 func (s *Source) HangWatchesIgnoringContext(n int) {
-	s.script(func(f *faults) { f.watchHangs.add(n, hang{ignoresContext: true}) })
+	s.script(func(f *faults) { f.watch.hangs.add(n, hang{ignoresContext: true}) })
 }
 
-// ReleaseHanging lets every request go on that hangs or is delayed now. Requests
-// yet to come still meet the script.
+// ReleaseHanging lets every request go on that hangs or is delayed now, to what
+// the script has next for it. Requests yet to come still meet the script.
 func (s *Source) ReleaseHanging() {
 	s.script(func(f *faults) { f.releaseLocked() })
 }
 
 // DelayLists makes every list from now on take d; zero ends that.
 func (s *Source) DelayLists(d time.Duration) {
-	s.script(func(f *faults) { f.listDelay = d })
+	s.script(func(f *faults) { f.list.delay = d })
 }
 
 // DelayWatches makes every call of Watch from now on take d; zero ends that.
 func (s *Source) DelayWatches(d time.Duration) {
-	s.script(func(f *faults) { f.watchDelay = d })
+	s.script(func(f *faults) { f.watch.delay = d })
 }
 
 // DelayEvents makes every watch pause for d before each event, so that n events
-// take n times d; zero ends that.
+// take n times d; zero ends that. An event that is being delayed gets the new
+// delay too, counted from when its pause began.
 func (s *Source) DelayEvents(d time.Duration) {
-	s.script(func(f *faults) { f.eventDelay = d })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.eventDelay = d
+	s.wakeLocked()
 }
 
 // CloseNextWatches makes the next n watches that open end cleanly once each has
@@ -171,7 +176,8 @@ func (s *Source) DuplicateBookmarks(on bool) {
 
 // WithholdInitialEventsEnd makes the next n streaming lists go without the
 // bookmark that ends their initial events, and without the periodic ones that
-// would follow it. Events still come.
+// would follow it. Events still come. Heal has the bookmark sent late, with the
+// version of what was sent by then.
 func (s *Source) WithholdInitialEventsEnd(n int) {
 	s.script(func(f *faults) { f.withheld.add(n, struct{}{}) })
 }
@@ -198,13 +204,18 @@ func (s *Source) ExpireContinueTokens() {
 }
 
 // Heal ends every fault: all scripts and hooks are gone, hanging and delayed
-// requests go on, silent watches speak again. What has happened stays so:
-// compaction, rollback, hidden deletions and watches already told when to end.
+// requests go on, and so do delayed events, silent watches speak again, withheld
+// bookmarks are sent. What has happened stays so: compaction (also that of
+// watches), expired continue tokens, rollback, hidden deletions, what was put
+// into open watches, and watches already told when to end.
 func (s *Source) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults.releaseLocked()
 	s.faults = faults{}
+	for w := range s.watches {
+		w.mute = false
+	}
 	s.wakeLocked()
 }
 

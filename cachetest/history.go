@@ -41,6 +41,9 @@ type history struct {
 	// compacted is the oldest version that lists and new watches may ask for.
 	// The log may reach further back for the sake of watches already open.
 	compacted uint64
+	// unwatchable is the version below which new watches are refused though lists
+	// are not; it matters where it is above compacted.
+	unwatchable uint64
 	// dropped is the newest version whose change is no longer in the log; it is
 	// never above compacted.
 	dropped uint64
@@ -78,6 +81,9 @@ func (h *history) record(c change) {
 		h.content[c.key] = c.current
 	}
 }
+
+// oldestWatch is the oldest version that a new watch may begin at.
+func (h *history) oldestWatch() uint64 { return max(h.compacted, h.unwatchable) }
 
 // after returns the first change newer than version.
 func (h *history) after(version uint64) (change, bool) {
@@ -165,6 +171,8 @@ func (h *history) rollback(version uint64) {
 	clear(h.log[first:])
 	h.log = h.log[:first]
 	h.version = version
+	// The present must stay watchable.
+	h.unwatchable = min(h.unwatchable, version)
 	// Versions will be given out again, with another content.
 	h.snapshots = nil
 }

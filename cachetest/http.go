@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -132,11 +133,15 @@ type target struct {
 }
 
 // parsePath reads a path of an API server. "namespaces" is a resource of its own
-// unless another resource follows the namespace's name.
+// unless another resource follows the namespace's name. One slash at the end is
+// allowed. An empty segment is never right: without a namespace's name between
+// two slashes, a client would get all namespaces where it meant one.
 func parsePath(path string) (target, error) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
 	var t target
 	switch {
+	case slices.Contains(parts, ""):
+		return t, errNoSuchPath()
 	case len(parts) > 2 && parts[0] == "api":
 		t.resource.Version = parts[1]
 		parts = parts[2:]

@@ -27,13 +27,16 @@ func (s *Source) List(opts metav1.ListOptions) (runtime.Object, error) {
 // does (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
 //   - resource version "" and "0" are answered with the present content, and so is
-//     a version N that is reached, unless the match is Exact: then with the state
-//     at N, or 410 Expired if N is compacted;
+//     a version N that is reached, with the match NotOlderThan or with neither a
+//     match nor a limit;
+//   - N with the match Exact, or with a limit and no match, is answered with the
+//     state at N, or 410 Expired if N is compacted;
 //   - a version not reached yet is 504 Timeout with the cause
 //     ResourceVersionTooLarge, at once (a server waits a few seconds first);
 //   - a limit makes pages of one consistent state, continued by an opaque token;
 //     remainingItemCount is set where nothing is selected; an expired token is 410
-//     with a token for an inconsistent continuation;
+//     with a token for an inconsistent continuation; a request with a token says
+//     neither a version (but "0") nor a match;
 //   - objects come in order of namespace and name.
 //
 // It blocks only while the fault script says so, and then honours ctx unless the
@@ -176,7 +179,7 @@ func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
 	case stale:
 	case asked > s.history.version:
 		return place{}, ErrTooLargeResourceVersion(asked, s.history.version)
-	case opts.ResourceVersionMatch != metav1.ResourceVersionMatchExact:
+	case !wantsExact(opts, asked):
 		state = s.history.snapshotAt(s.history.version)
 	case asked < s.history.compacted:
 		return place{}, errTooOld(asked, s.history.compacted)
@@ -184,6 +187,16 @@ func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
 		state = s.history.snapshotAt(asked)
 	}
 	return place{state: state, token: continueToken{Version: int64(state.version), Epoch: s.epoch, Page: 2}}, nil
+}
+
+// wantsExact says whether a first page must be of the very version asked for. The
+// table at https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+// has a limit mean that where a version is named without a match.
+func wantsExact(opts metav1.ListOptions, asked uint64) bool {
+	if opts.ResourceVersionMatch == "" {
+		return opts.Limit > 0 && asked > 0
+	}
+	return opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 }
 
 // continued finds the state of a list's further page.

@@ -56,31 +56,33 @@ func TestListExactAnswersAStateOfThePast(t *testing.T) {
 	require.Empty(t, first.GetLabels())
 }
 
-func TestListAfterCompactionAnswers410(t *testing.T) {
+func TestALimitWithAVersionAndNoMatchAsksForExactlyThatVersion(t *testing.T) {
 	src := filled(t, cachetest.Options{})
-	_, first := list(t, src, metav1.ListOptions{Limit: 1})
-	_, older := list(t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "3", ResourceVersionMatch: exact})
-	src.Compact(4)
-	_, err := src.List(metav1.ListOptions{ResourceVersion: "3", ResourceVersionMatch: exact})
-	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-	names, _ := list(t, src, metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: exact})
-	require.Len(t, names, 4)
-	_, err = src.List(metav1.ListOptions{Continue: older.GetContinue()})
-	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-	names, _ = list(t, src, metav1.ListOptions{Continue: first.GetContinue()})
-	require.Len(t, names, 3)
-	names, _ = list(t, src, metav1.ListOptions{ResourceVersion: "1"})
-	require.Len(t, names, 4, "not older than 1 is no question of history")
-	src.Compact(1000)
-	require.Equal(t, uint64(4), src.Version())
-}
+	names, first := list(t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "2"})
+	require.Equal(t, []string{"a/1"}, names)
+	require.Equal(t, "2", first.GetResourceVersion())
+	require.Equal(t, int64(1), *first.GetRemainingItemCount())
+	names, rest := list(t, src, metav1.ListOptions{Limit: 1, Continue: first.GetContinue()})
+	require.Equal(t, []string{"a/2"}, names)
+	require.Equal(t, "2", rest.GetResourceVersion())
+	require.Empty(t, rest.GetContinue())
 
-func TestHistoryLimitCompactsByItself(t *testing.T) {
-	src := filled(t, cachetest.Options{HistoryLimit: 2})
-	_, err := src.List(metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: exact})
-	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-	names, _ := list(t, src, metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: exact})
-	require.Equal(t, []string{"a/1", "a/2"}, names)
+	for _, newest := range []metav1.ListOptions{
+		{Limit: 1},
+		{Limit: 1, ResourceVersion: "0"},
+		{Limit: 1, ResourceVersion: "0", ResourceVersionMatch: notOlderThan},
+		{Limit: 1, ResourceVersion: "2", ResourceVersionMatch: notOlderThan},
+		{ResourceVersion: "2"},
+	} {
+		_, answered := list(t, src, newest)
+		require.Equal(t, "4", answered.GetResourceVersion(), "%+v", newest)
+	}
+
+	src.Compact(3)
+	_, err := src.List(metav1.ListOptions{Limit: 1, ResourceVersion: "2"})
+	requireReason(t, metav1.StatusReasonExpired, err)
+	_, answered := list(t, src, metav1.ListOptions{Limit: 1, ResourceVersion: "2", ResourceVersionMatch: notOlderThan})
+	require.Equal(t, "4", answered.GetResourceVersion())
 }
 
 func TestListOfAVersionNotReachedIsTooLarge(t *testing.T) {
@@ -106,11 +108,14 @@ func TestListRefusesOptionsThatMakeNoSense(t *testing.T) {
 	}{
 		"version is no number":       {metav1.ListOptions{ResourceVersion: "x"}, metav1.StatusReasonBadRequest},
 		"version is negative":        {metav1.ListOptions{ResourceVersion: "-1"}, metav1.StatusReasonBadRequest},
-		"match without version":      {metav1.ListOptions{ResourceVersionMatch: exact}, metav1.StatusReasonInvalid},
+		"exact without version":      {metav1.ListOptions{ResourceVersionMatch: exact}, metav1.StatusReasonInvalid},
+		"newer without version":      {metav1.ListOptions{ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
 		"exact zero":                 {metav1.ListOptions{ResourceVersion: "0", ResourceVersionMatch: exact}, metav1.StatusReasonInvalid},
 		"unknown match":              {metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: "About"}, metav1.StatusReasonInvalid},
 		"streaming":                  {metav1.ListOptions{SendInitialEvents: pointer(true)}, metav1.StatusReasonInvalid},
 		"continue with version":      {metav1.ListOptions{Continue: page.GetContinue(), ResourceVersion: "4"}, metav1.StatusReasonBadRequest},
+		"continue with match":        {metav1.ListOptions{Continue: page.GetContinue(), ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
+		"continue with both":         {metav1.ListOptions{Continue: page.GetContinue(), ResourceVersion: "0", ResourceVersionMatch: notOlderThan}, metav1.StatusReasonInvalid},
 		"continue is no token":       {metav1.ListOptions{Continue: "?"}, metav1.StatusReasonBadRequest},
 		"continue is no JSON":        {metav1.ListOptions{Continue: encode("no")}, metav1.StatusReasonBadRequest},
 		"continue without a version": {metav1.ListOptions{Continue: encode("{}")}, metav1.StatusReasonBadRequest},

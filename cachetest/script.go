@@ -14,18 +14,14 @@ const Forever = -1
 // faults is what the source has been told to do wrong. The caller holds the
 // source's lock.
 type faults struct {
-	listErrors  script[error]
-	watchErrors script[error]
-	listHangs   script[hang]
-	watchHangs  script[hang]
-	oldLists    script[*snapshot]
-	streamEnds  script[streamEnd]
-	withheld    script[struct{}]
+	list, watch requestFaults
 
-	listDelay, watchDelay, eventDelay time.Duration
+	oldLists   script[*snapshot]
+	streamEnds script[streamEnd]
+	withheld   script[struct{}]
 
-	onList, onWatch func(metav1.ListOptions) error
-	mangleList      func(runtime.Object) runtime.Object
+	eventDelay time.Duration
+	mangleList func(runtime.Object) runtime.Object
 
 	doubleBookmarks bool
 	silent          bool
@@ -33,6 +29,14 @@ type faults struct {
 	// held are the requests that hang or are delayed. Each has a channel of its
 	// own, made by the request, so that it belongs to the request's bubble.
 	held map[chan struct{}]struct{}
+}
+
+// requestFaults is what awaits the requests of one verb, in this order.
+type requestFaults struct {
+	hangs  script[hang]
+	delay  time.Duration
+	hook   func(metav1.ListOptions) error
+	errors script[error]
 }
 
 // hang is a request that is not answered.
@@ -84,13 +88,21 @@ func (f *faults) releaseLocked() {
 	f.held = nil
 }
 
+// holdLocked registers a request that is to wait. The channel it returns is closed
+// when the request may go on.
+func (f *faults) holdLocked() chan struct{} {
+	released := make(chan struct{})
+	if f.held == nil {
+		f.held = map[chan struct{}]struct{}{}
+	}
+	f.held[released] = struct{}{}
+	return released
+}
+
 // admitList takes a list through the script. It returns what is to be done to
 // the answer.
 func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (func(runtime.Object) runtime.Object, error) {
-	err := s.admit(ctx, opts, func(f *faults) stages {
-		hang, hangs := f.listHangs.take()
-		return stages{hang: hang, hangs: hangs, delay: f.listDelay, hook: f.onList, errors: &f.listErrors}
-	})
+	err := s.admit(ctx, opts, &s.faults.list)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.faults.mangleList, err
@@ -98,50 +110,28 @@ func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (func(r
 
 // admitWatch takes the opening of a watch through the script.
 func (s *Source) admitWatch(ctx context.Context, opts metav1.ListOptions) error {
-	return s.admit(ctx, opts, func(f *faults) stages {
-		hang, hangs := f.watchHangs.take()
-		return stages{hang: hang, hangs: hangs, delay: f.watchDelay, hook: f.onWatch, errors: &f.watchErrors}
-	})
+	return s.admit(ctx, opts, &s.faults.watch)
 }
 
-// stages is what awaits one request, in this order.
-type stages struct {
-	hang   hang
-	hangs  bool
-	delay  time.Duration
-	hook   func(metav1.ListOptions) error
-	errors *script[error]
-}
-
-func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, plan func(*faults) stages) error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return ErrClosed
+// admit takes a request through its faults, each as the script has it when the
+// request gets there, so that nothing outlasts Heal.
+func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestFaults) error {
+	if err := s.hang(ctx, f); err != nil {
+		return err
 	}
-	next := plan(&s.faults)
+	if err := s.delay(ctx, f); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	hook := f.hook
 	s.mu.Unlock()
-	if next.hangs {
-		wait := ctx
-		if next.hang.ignoresContext {
-			wait = context.Background()
-		}
-		if err := s.hold(wait, 0); err != nil {
-			return err
-		}
-	}
-	if next.delay > 0 {
-		if err := s.hold(ctx, next.delay); err != nil {
-			return err
-		}
-	}
-	if next.hook != nil {
-		if err := next.hook(*opts.DeepCopy()); err != nil {
+	if hook != nil {
+		if err := hook(*opts.DeepCopy()); err != nil {
 			return err
 		}
 	}
 	s.mu.Lock()
-	failure, fails := next.errors.take()
+	failure, fails := f.errors.take()
 	s.mu.Unlock()
 	if fails {
 		return failure
@@ -150,27 +140,50 @@ func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, plan func(*
 	return ctx.Err()
 }
 
-// hold keeps a request waiting until it is released, its context ends, the
-// source is closed or, if d is not zero, d has passed.
-func (s *Source) hold(ctx context.Context, d time.Duration) error {
-	released := make(chan struct{})
-	var elapsed <-chan time.Time
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		elapsed = timer.C
-	}
+// hang keeps a request waiting if the script says so. Whoever changes the script
+// sees either a hang that nobody took or a request among the held, never neither:
+// else a request could miss its release.
+func (s *Source) hang(ctx context.Context, f *requestFaults) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	if s.faults.held == nil {
-		s.faults.held = map[chan struct{}]struct{}{}
+	hang, hangs := f.hangs.take()
+	if !hangs {
+		s.mu.Unlock()
+		return nil
 	}
-	s.faults.held[released] = struct{}{}
+	released := s.faults.holdLocked()
 	s.mu.Unlock()
+	if hang.ignoresContext {
+		ctx = context.Background()
+	}
+	return s.await(ctx, released, nil)
+}
 
+// delay keeps a request waiting as long as the script says, by the rule of hang.
+func (s *Source) delay(ctx context.Context, f *requestFaults) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	d := f.delay
+	if d <= 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	released := s.faults.holdLocked()
+	s.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	return s.await(ctx, released, timer.C)
+}
+
+// await waits until a held request is released (as it is by Close), its time has
+// elapsed or its context ends.
+func (s *Source) await(ctx context.Context, released chan struct{}, elapsed <-chan time.Time) error {
 	var err error
 	select {
 	case <-released:

@@ -120,6 +120,18 @@ func (s *Source) CompactAll() {
 	s.trimLocked()
 }
 
+// CompactWatches forgets everything before version for new watches, which are
+// answered 410 Expired if they begin at an older one. Lists, their continue tokens
+// and the watches already open are not concerned: an API server is like that when
+// its watch cache has moved on while its storage still has the history, and a
+// client that lists an old version exactly cannot watch from what it got. A
+// version above the present one means the present one.
+func (s *Source) CompactWatches(version uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.unwatchable = max(s.history.unwatchable, min(version, s.history.version))
+}
+
 // Rollback takes content and version back to what they were at version, as a
 // server does that was restored from a backup, and closes all open watches at
 // once. Continue tokens issued before expire. The versions after it are given

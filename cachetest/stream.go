@@ -34,7 +34,7 @@ type stream struct {
 	sent    int // objects of initial
 	// owesEnd: the bookmark that ends the initial events is still to be sent.
 	owesEnd bool
-	// mute: that bookmark is withheld, hence the periodic ones too.
+	// mute: that bookmark is withheld until Heal, hence the periodic ones too.
 	mute bool
 	// inserted is what the script puts between the changes.
 	inserted []insertion
@@ -140,11 +140,11 @@ func (w *stream) next() step {
 			}
 			return watch.Event{Type: watch.Added, Object: obj.DeepCopyObject()}, true
 		})
-	case w.owesEnd:
+	case w.owesEnd && !w.mute:
 		w.owesEnd = false
-		if !w.mute {
-			return w.bookmarkLocked(w.initial.version, true)
-		}
+		// The initial state's version, or a later one if Heal ended the withholding
+		// once changes had been sent: a bookmark must not go back behind them.
+		return w.bookmarkLocked(w.cursor, true)
 	}
 	w.initial = nil
 	if w.cursor < s.history.dropped {
@@ -286,26 +286,8 @@ func (w *stream) deliver(c *clock, event watch.Event) bool {
 
 // pause keeps an event back as long as the script says.
 func (w *stream) pause(c *clock) bool {
-	w.source.mu.Lock()
-	delay := w.source.faults.eventDelay
-	w.source.mu.Unlock()
-	if delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
-		for waiting := true; waiting; {
-			select {
-			case <-timer.C:
-				waiting = false
-			case <-w.stopped:
-				return false
-			case <-w.ctx.Done():
-				return false
-			case <-c.deadline:
-				if w.timedOut(c) {
-					return false
-				}
-			}
-		}
+	if w.eventDelay() > 0 && !w.waitDelay(c) {
+		return false
 	}
 	for w.silent() {
 		if !w.idle(c) {
@@ -313,6 +295,40 @@ func (w *stream) pause(c *clock) bool {
 		}
 	}
 	return !c.late
+}
+
+// waitDelay waits for the delay of one event, counted from now. A change of the
+// script wakes the watch, so the delay is read again each time. Taking the token
+// loses nothing: after the event the watch looks for more to do in any case.
+func (w *stream) waitDelay(c *clock) bool {
+	start := time.Now()
+	timer := time.NewTimer(w.eventDelay())
+	defer timer.Stop()
+	for {
+		left := w.eventDelay() - time.Since(start)
+		if left <= 0 {
+			return true
+		}
+		timer.Reset(left)
+		select {
+		case <-timer.C:
+		case <-w.wake:
+		case <-w.stopped:
+			return false
+		case <-w.ctx.Done():
+			return false
+		case <-c.deadline:
+			if w.timedOut(c) {
+				return false
+			}
+		}
+	}
+}
+
+func (w *stream) eventDelay() time.Duration {
+	w.source.mu.Lock()
+	defer w.source.mu.Unlock()
+	return w.source.faults.eventDelay
 }
 
 // copyEvent copies an event with its object, if it has one.

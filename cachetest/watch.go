@@ -17,7 +17,8 @@ func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 // does (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
 //   - from version N it delivers every later change in order and goes on with what
-//     happens; 410 Expired is the answer where N is compacted;
+//     happens; 410 Expired is the answer where N is compacted, be it for watches
+//     only;
 //   - from "" and "0" it first delivers the present content as Added events in
 //     order of namespace and name, which is not the order of versions;
 //   - with sendInitialEvents it does the same and then marks the end by a bookmark
@@ -87,8 +88,8 @@ func (s *Source) openWatch(ctx context.Context, namespace string, opts metav1.Li
 		return nil, ErrTooLargeResourceVersion(from, s.history.version)
 	}
 	w.startLocked(from)
-	if w.cursor < s.history.compacted {
-		tooOld := errTooOld(w.cursor, s.history.compacted)
+	if oldest := s.history.oldestWatch(); w.cursor < oldest {
+		tooOld := errTooOld(w.cursor, oldest)
 		if !s.options.ExpiredOnStream {
 			return nil, tooOld
 		}

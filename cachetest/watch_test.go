@@ -42,55 +42,6 @@ func TestWatchFromNowhereBeginsWithWhatThereIsInNoVersionOrder(t *testing.T) {
 	})
 }
 
-func TestWatchAfterCompactionAnswers410(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := filled(t, cachetest.Options{})
-		src.Compact(3)
-		_, err := src.Watch(metav1.ListOptions{ResourceVersion: "2"})
-		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-		require.ErrorContains(t, err, "too old resource version: 2 (3)")
-		w := open(t, src, metav1.ListOptions{ResourceVersion: "3"})
-		require.Equal(t, []string{"ADDED b/1 @4"}, ready(t, w))
-		src.CompactAll()
-		_, err = src.Watch(metav1.ListOptions{ResourceVersion: "3"})
-		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-	})
-}
-
-func TestExpiredOnStreamAnswers410AsAnEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := filled(t, cachetest.Options{ExpiredOnStream: true})
-		src.CompactAll()
-		w := open(t, src, metav1.ListOptions{ResourceVersion: "2"})
-		require.Equal(t, []string{"ERROR Expired", "closed"}, ready(t, w))
-	})
-}
-
-func TestCompactionSparesOpenWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := filled(t, cachetest.Options{})
-		w := open(t, src, metav1.ListOptions{ResourceVersion: "1"})
-		synctest.Wait()
-		src.CompactAll()
-		require.Equal(t, []string{"ADDED a/2 @2", "ADDED a/3 @3", "ADDED b/1 @4"}, ready(t, w))
-	})
-}
-
-func TestAHistoryLimitExpiresSlowWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := filled(t, cachetest.Options{HistoryLimit: 4})
-		slow := open(t, src, metav1.ListOptions{ResourceVersion: "1"})
-		fast := open(t, src, metav1.ListOptions{ResourceVersion: "4"})
-		synctest.Wait()
-		for range 10 {
-			apply(t, src, pod("a", "1"))
-			require.Len(t, ready(t, fast), 1)
-		}
-		// It was about to deliver version 2 and has missed 3 to 10 since.
-		require.Equal(t, []string{"ADDED a/2 @2", "ERROR Expired", "closed"}, ready(t, slow))
-	})
-}
-
 func TestWatchFromAVersionNotReachedIsTooLarge(t *testing.T) {
 	src := filled(t, cachetest.Options{})
 	_, err := src.Watch(metav1.ListOptions{ResourceVersion: "5"})
