@@ -140,6 +140,7 @@ func (l *listing) take(options metav1.ListOptions) error {
 		l.failed(l.ctx, l.wrap(expired.answer))
 		l.progress.backoff.fails(l.clock.Now(), expired.asked)
 		l.intake, l.pages, l.answered = l.newIntake(false), 0, ""
+		l.asked = l.listVersion() // at least what the pages have shown
 		options = listOptions(l.asked, 0)
 		if end := l.stretched(2); end != nil {
 			return end
@@ -232,13 +233,13 @@ func (l *listing) page(options metav1.ListOptions) (runtime.Object, error) {
 
 // takePage passes a page's objects on and returns the token of the next.
 func (l *listing) takePage(list runtime.Object) (token string, err error) {
-	about, err := meta.ListAccessor(list)
+	version, token, err := listMetadata(list)
 	if err != nil {
 		return "", fmt.Errorf("answer %T is not a list: %w", list, err)
 	}
 	l.pages++
 	if l.pages == 1 {
-		if l.answered, err = l.stateVersion(about.GetResourceVersion()); err != nil {
+		if l.answered, err = l.stateVersion(l.progress.floor(), version); err != nil {
 			return "", err
 		}
 		l.progress.shown = l.answered
@@ -247,14 +248,24 @@ func (l *listing) takePage(list runtime.Object) (token string, err error) {
 		return "", err
 	}
 	l.steps.Step("Page taken", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
-	return about.GetContinue(), l.flush()
+	return token, l.flush()
 }
 
-// stateVersion checks the version that a whole state came with. A source that says
-// none has been asked for a state at least as new as the last, so that is what it
-// is; to take it for a new beginning would let the next one be older.
-func (m *run) stateVersion(answered string) (string, error) {
-	have := m.progress.floor()
+// listMetadata reads a list's version and continue token.
+func listMetadata(list runtime.Object) (version, token string, err error) {
+	defer caught("reading the list's metadata", &err)
+	about, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", "", err
+	}
+	return about.GetResourceVersion(), about.GetContinue(), nil
+}
+
+// stateVersion checks the version that a whole state came with against the floor
+// at which it was asked for. A source that says none has been asked for a state at
+// least as new, so that is what it is; to take it for a new beginning would let the
+// next one be older.
+func (m *run) stateVersion(have, answered string) (string, error) {
 	switch {
 	case answered == "":
 		return have, nil

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"k8s.io/utils/trace"
@@ -36,6 +35,10 @@ type streaming struct {
 	*intake
 	watch *openWatch
 	steps *trace.Trace
+	// floor is the version below which the state is not taken, newest the newest
+	// one among the objects so far: no version is known of the whole before its
+	// end.
+	floor, newest string
 }
 
 // mayStream says whether the next state is to be streamed.
@@ -87,7 +90,8 @@ func (m *run) streamFailed(err error, began time.Time) state {
 // take reads the stream up to its bookmark and commits what came. It leaves the
 // watch open if it succeeds.
 func (s *streaming) take() (version string, err error) {
-	options, timeout := s.watchOptions(s.progress.floor())
+	s.floor = s.progress.floor()
+	options, timeout := s.watchOptions(s.floor)
 	if s.progress.newest {
 		options.ResourceVersion = ""
 	}
@@ -109,6 +113,7 @@ func (s *streaming) take() (version string, err error) {
 	done := false
 	defer func() {
 		if !done {
+			s.progress.shown = newerOf(s.progress.shown, s.newest)
 			s.abort()
 			s.close(s.watch)
 		}
@@ -167,7 +172,7 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 	case watch.Error:
 		return "", false, eventError(e.Object)
 	case watch.Added, watch.Modified:
-		s.noteShown(e.Object)
+		s.newest = newerOf(s.newest, receivedOf(e.Object).ResourceVersion)
 		return "", false, s.add(e.Object)
 	case watch.Deleted:
 		// The server may tell changes that happen while it streams.
@@ -179,20 +184,19 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 	case watch.Bookmark:
 		return s.bookmark(e)
 	}
-	s.hold(&ObjectError{
+	s.tell(s.ctx, &ObjectError{
 		Key: fmt.Sprintf("event %d of the stream", s.watch.events), Stage: StageType,
 		Err: &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)},
-	}, false)
+	})
 	return "", false, nil
 }
 
-// noteShown notes the newest version among the objects of a stream: no version is
-// known of the whole before its end.
-func (s *streaming) noteShown(obj runtime.Object) {
-	version := receivedOf(obj).ResourceVersion
-	if s.progress.shown == "" || versionBefore(s.progress.shown, version) {
-		s.progress.shown = version
+// newerOf is the newer of two versions, a if they are in no order.
+func newerOf(a, b string) string {
+	if a == "" || versionBefore(a, b) {
+		return b
 	}
+	return a
 }
 
 // bookmark tells the bookmark that ends the first state from any other. Only its
@@ -206,6 +210,6 @@ func (s *streaming) bookmark(e watch.Event) (version string, done bool, err erro
 	if about.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 		return "", false, nil
 	}
-	version, err = s.stateVersion(about.GetResourceVersion())
+	version, err = s.stateVersion(s.floor, about.GetResourceVersion())
 	return version, err == nil, err
 }

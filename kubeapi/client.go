@@ -2,12 +2,11 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +45,7 @@ func New(options Options) (*ListerWatcher, error) {
 	if options.HTTPClient != nil {
 		lw.client = *options.HTTPClient
 	}
+	lw.client.Transport = readableRedirects{lw.client.Transport}
 	lw.client.CheckRedirect = sameOrigin(lw.client.CheckRedirect)
 	return lw, nil
 }
@@ -54,41 +54,6 @@ func New(options Options) (*ListerWatcher, error) {
 // to the server as it is, and what the server answers comes back. (The name is
 // client-go's, where it marks sources that cannot do so.)
 func (lw *ListerWatcher) IsWatchListSemanticsUnSupported() bool { return false }
-
-// maxRedirects is net/http's own limit, which a CheckRedirect function has to
-// enforce itself.
-const maxRedirects = 10
-
-// sameOrigin refuses redirects to another scheme, host or port. net/http already
-// removes an Authorization header in most such cases, but not headers it does not
-// know to be secret, and an answer from elsewhere would not be the API's anyway.
-func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
-	return func(next *http.Request, sent []*http.Request) error {
-		from, to := origin(sent[0].URL), origin(next.URL)
-		if from != to {
-			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, to)
-		}
-		if callers != nil {
-			return callers(next, sent)
-		}
-		if len(sent) >= maxRedirects {
-			return fmt.Errorf("stopped after %d redirects", maxRedirects)
-		}
-		return nil
-	}
-}
-
-// origin is scheme, host and port, the port of the scheme being as good as none.
-func origin(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	switch u.Scheme {
-	case "http":
-		host = strings.TrimSuffix(host, ":80")
-	case "https":
-		host = strings.TrimSuffix(host, ":443")
-	}
-	return u.Scheme + "://" + host
-}
 
 // send makes one request and returns its answer once the headers are there and say
 // that JSON follows. Everything else is an error, and then nothing is left open.
@@ -194,14 +159,17 @@ const previewBytes = 100
 
 // checkJSON returns an error if the headers declare something other than JSON.
 // Without a declaration the body is tried: a server that forgets the header is more
-// common than one that sends something else without it.
+// common than one that sends something else without it. Of a declaration only the type
+// counts: "application/json; charset" is broken, and says enough.
 func (a *answer) checkJSON() error {
 	declared := a.Header.Get("Content-Type")
 	if declared == "" {
 		return nil
 	}
-	if media, _, err := mime.ParseMediaType(declared); err == nil && media == "application/json" {
+	media, _, err := mime.ParseMediaType(declared)
+	if media == "application/json" && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) {
 		return nil
 	}
-	return fmt.Errorf("%w: content type %q, beginning %q", ErrContentType, declared, readable(a.readAside(previewBytes)))
+	return fmt.Errorf("%w: content type %q, beginning %q",
+		ErrContentType, declared, readable(a.readAside(previewBytes), maxExplanation))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -19,13 +20,18 @@ const maxCredentialBytes = 1 << 20
 // BearerTokenFile returns a function for Options.Authorize that puts the token in the
 // file on each request. The file is read for every request, so that a token which is
 // replaced, as a kubelet does about hourly, is in use at once; a mirror sends
-// a few requests a minute at most. Space around the token is ignored. The function may
-// be called concurrently; its errors name the file and never the token.
+// a few requests a minute at most. It must therefore be a regular file, or a link to one:
+// a pipe, such as a shell makes of <(command), can be read once only and is refused. Space
+// around the token is ignored. The function may be called concurrently; its errors name
+// the file and never the token.
 //
 // The token is sent to whatever BaseURL names. Over plain http everyone on the way
 // can read it.
 func BearerTokenFile(path string) func(*http.Request) error {
 	return func(request *http.Request) error {
+		if err := rereadable(path); err != nil {
+			return fmt.Errorf("bearer token: %w", err)
+		}
 		data, err := readCredential(path)
 		if err != nil {
 			return fmt.Errorf("bearer token: %w", err)
@@ -42,6 +48,32 @@ func BearerTokenFile(path string) func(*http.Request) error {
 		return nil
 	}
 }
+
+// rereadable refuses what is no file that can be read again and again. It looks before
+// anybody opens the file: opening a pipe waits for somebody who writes to it.
+func rereadable(path string) error {
+	if path == "" {
+		return errNoFile
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	what := "a device"
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		what = "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket"
+	}
+	return fmt.Errorf("%s is %s; it must be a regular file, because it is read for every request", path, what)
+}
+
+var errNoFile = errors.New("no file is named")
 
 // How soon a dead HTTP/2 connection is noticed: when nothing came for healthCheckAfter,
 // a ping is sent, which has healthCheckTimeout for its answer. Otherwise a list on a
@@ -76,7 +108,7 @@ func ClientWithCA(caFile string) (*http.Client, error) {
 
 func readCredential(path string) ([]byte, error) {
 	if path == "" {
-		return nil, errors.New("no file is named")
+		return nil, errNoFile
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -47,9 +47,11 @@
 //     object, a Table, broken JSON. The error is a *url.Error around one of the Err
 //     values of this package.
 //
-// The texts name the URL without query and without credentials. What ends an open
+// The texts name the URL without query and without credentials. Those of a Status, which
+// anybody may have written who answers in place of the API, are passed on without line
+// breaks and control characters, each to 4,096 characters. What ends an open
 // watch early comes as a last event of type Error. Either the server sent it, and its
-// Status is passed on as it is; or the stream broke, and the Status has an empty
+// Status is that of the server; or the stream broke, and the Status has an empty
 // reason, the code 0 and one of the causes CauseStreamCut and CauseBadFrame:
 //
 //	err := errors.FromObject(event.Object)

@@ -15,7 +15,8 @@ var (
 	ErrInvalidOptions = errors.New("kubeapi: invalid options")
 
 	// ErrRedirect says that the server sent the request on to another scheme, host or
-	// port. It was not followed, because it carries credentials.
+	// port, or to something that is no URL. It was not followed, because it carries
+	// credentials. Of where it should have gone, no more than the origin is told.
 	// Cure: give the new address as BaseURL, if it is to be trusted.
 	ErrRedirect = errors.New("redirected to another origin")
 

@@ -106,7 +106,7 @@ func decodeField(values *valueReader, object map[string]any, field string) error
 		return err
 	}
 	if err := numbers.ConvertInterfaceNumbers(&value, 0); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrMalformed, field, err)
+		return fmt.Errorf("%w: %s: %w", ErrMalformed, readable([]byte(field), maxExplanation), err)
 	}
 	object[field] = value
 	if field == "kind" && value == "Table" {
@@ -175,12 +175,9 @@ func decodeNothing(values *valueReader) error {
 func checkList(list *unstructured.UnstructuredList, hasItems bool) error {
 	object := list.Object
 	kind := list.GetKind()
-	if !hasItems && kind == "Status" {
+	if status, failed := failedStatus(object); failed && !hasItems {
 		// Some proxies answer a refusal with HTTP code 200.
-		err := apierrors.FromObject(&unstructured.Unstructured{Object: object})
-		if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Status != metav1.StatusSuccess {
-			return status
-		}
+		return &apierrors.StatusError{ErrStatus: status}
 	}
 	if !hasItems && !strings.HasSuffix(kind, "List") {
 		return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, kind)

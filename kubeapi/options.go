@@ -94,17 +94,17 @@ func parseBaseURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, errors.New("is required, for example https://127.0.0.1:6443")
 	}
+	scheme, _, found := strings.Cut(strings.ToLower(text), "://")
+	if !found || scheme != "http" && scheme != "https" {
+		return nil, errors.New("must begin with http:// or https://")
+	}
 	base, err := url.Parse(text)
 	if err != nil {
-		// The error of url.Parse repeats the whole text, which may hold a password.
-		if parse, ok := errors.AsType[*url.Error](err); ok {
-			err = parse.Err
-		}
-		return nil, fmt.Errorf("is not a URL: %w", err)
+		// What url.Parse says quotes the text, or the part it could not read. That may
+		// be of a password: one with a slash in it passes for a port.
+		return nil, errors.New("is not a URL; it has the form https://host:port/path, with a number as port")
 	}
 	switch {
-	case base.Scheme != "http" && base.Scheme != "https":
-		return nil, errors.New("must begin with http:// or https://")
 	case base.Hostname() == "":
 		return nil, errors.New("names no host")
 	case base.User != nil:

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -25,7 +26,8 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 	wait := retryAfterSeconds(a.Header, time.Now())
 
 	if status, ok := statusBody(body); ok {
-		if status.Code == 0 {
+		if status.Code < http.StatusBadRequest {
+			// No code, or one that contradicts the refusal.
 			status.Code = int32(a.StatusCode)
 		}
 		if wait > 0 && (status.Details == nil || status.Details.RetryAfterSeconds == 0) {
@@ -47,15 +49,53 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 	return failure
 }
 
-// statusBody reads a body that is a failed Status. Anything else, also a Status that
-// claims success beside an HTTP code that does not, explains nothing.
+// statusBody reads a body that is a failed Status. Anything else explains nothing.
 func statusBody(body []byte) (metav1.Status, bool) {
-	var status metav1.Status
-	if json.Unmarshal(body, &status) != nil {
+	var object map[string]any
+	if json.Unmarshal(body, &object) != nil {
 		return metav1.Status{}, false
 	}
-	ok := status.Kind == "Status" && status.Status != metav1.StatusSuccess
-	return status, ok
+	return failedStatus(object)
+}
+
+// failedStatus reads an object that is a failed Status. It is one rule for the body of a
+// refusal, a refusal in place of a list, and an ERROR frame: its apiVersion may be
+// missing, as not every proxy writes one, but not be another's, and a Status that claims
+// success says nothing of a failure.
+func failedStatus(object map[string]any) (metav1.Status, bool) {
+	switch object["apiVersion"] {
+	case nil, "", "v1", metav1.SchemeGroupVersion.String():
+	default:
+		return metav1.Status{}, false
+	}
+	var status metav1.Status
+	if object["kind"] != "Status" ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(object, &status) != nil ||
+		status.Status == metav1.StatusSuccess {
+		return metav1.Status{}, false
+	}
+	clean(&status)
+	return status, true
+}
+
+// maxStatusText is how many characters of each text of a Status are kept. Messages of API
+// servers are shorter, except of those that list many faults.
+const maxStatusText = 4096
+
+// clean makes the texts of a Status fit to be printed. They may come from whoever
+// answers in place of the API.
+func clean(status *metav1.Status) {
+	texts := []*string{&status.Message, (*string)(&status.Reason)}
+	if details := status.Details; details != nil {
+		texts = append(texts, &details.Name, &details.Group, &details.Kind, (*string)(&details.UID))
+		for i := range details.Causes {
+			cause := &details.Causes[i]
+			texts = append(texts, (*string)(&cause.Type), &cause.Message, &cause.Field)
+		}
+	}
+	for _, text := range texts {
+		*text = readable([]byte(*text), maxStatusText)
+	}
 }
 
 // retryAfterSeconds reads the Retry-After header in both its forms, seconds and
@@ -94,17 +134,18 @@ func explanation(contentType string, body []byte) string {
 	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
 		return "a body of type " + media
 	}
-	if text := readable(body); text != "" {
+	if text := readable(body, maxExplanation); text != "" {
 		return text
 	}
 	return "no explanation"
 }
 
-// readable makes one line of foreign bytes that does no harm in a log.
-func readable(data []byte) string {
+// readable makes one line of foreign bytes, of at most so many characters, that does no
+// harm in a log or on a terminal.
+func readable(data []byte, limit int) string {
 	text := []rune(strings.ToValidUTF8(string(data), "\uFFFD"))
-	if len(text) > maxExplanation {
-		text = append(text[:maxExplanation], '…')
+	if len(text) > limit {
+		text = append(text[:limit], '…')
 	}
 	line := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) {

@@ -1,10 +1,13 @@
 package kubeapi
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +45,10 @@ var refusals = map[string]struct {
 	"internal":                    {500, "oops", []string{"Content-Type", "text/plain"}, apierrors.IsInternalError, "oops"},
 	"bad gateway":                 {502, "<html>", []string{"Content-Type", "text/html"}, apierrors.IsInternalError, "an HTML page"},
 	"Status without code":         {403, `{"kind":"Status","status":"Failure","message":"said so"}`, nil, apierrors.IsForbidden, "said so"},
+	"code of a success":           {403, statusJSON("200", "", ""), nil, apierrors.IsForbidden, "said so"},
+	"code of a redirect":          {404, statusJSON("302", "", ""), nil, apierrors.IsNotFound, "said so"},
+	"negative code":               {404, statusJSON("-1", "", ""), nil, apierrors.IsNotFound, "said so"},
+	"Status of another group":     {404, `{"kind":"Status","apiVersion":"x/v1","status":"Failure","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
 	"Status of the wrong type":    {403, statusJSON(`"x"`, "NotFound", ""), nil, apierrors.IsForbidden, `"NotFound"`},
 	"Status that claims success":  {404, `{"kind":"Status","status":"Success","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
 	"some other object":           {404, `{"kind":"Pod","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
@@ -69,6 +76,62 @@ func TestRefusalsBecomeAPIErrors(t *testing.T) {
 			events, err := source.Watch(metav1.ListOptions{})
 			require.Nil(t, events)
 			require.True(t, test.is(err), "%#v", err)
+		})
+	}
+}
+
+// The same Status may come beside an HTTP code, as a body that should be a list, and in
+// an ERROR frame. What it says counts alike in all of them, or in none.
+func TestAStatusMeansTheSameWhereverItComes(t *testing.T) {
+	for name, test := range map[string]struct {
+		status string
+		counts bool
+	}{
+		"complete":                   {statusJSON("410", "Expired", ""), true},
+		"without apiVersion":         {`{"kind":"Status","status":"Failure","code":410,"reason":"Expired"}`, true},
+		"without apiVersion, status": {`{"kind":"Status","code":410,"reason":"Expired"}`, true},
+		"of metav1":                  {`{"kind":"Status","apiVersion":"meta.k8s.io/v1","status":"Failure","code":410,"reason":"Expired"}`, true},
+		"of another group":           {`{"kind":"Status","apiVersion":"x/v1","status":"Failure","code":410,"reason":"Expired"}`, false},
+		"that claims success":        {`{"kind":"Status","apiVersion":"v1","status":"Success","code":410,"reason":"Expired"}`, false},
+		"of the wrong form":          {`{"kind":"Status","apiVersion":"v1","status":{"code":410},"reason":"Expired"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, refusal := newSource(t, answers(500, test.status)).List(metav1.ListOptions{})
+			require.Equal(t, test.counts, apierrors.IsResourceExpired(refusal), "%v", refusal)
+
+			_, body := newSource(t, answers(200, test.status)).List(metav1.ListOptions{})
+			require.Equal(t, test.counts, apierrors.IsResourceExpired(body), "%v", body)
+			require.Equal(t, !test.counts, errors.Is(body, ErrNotList), "%v", body)
+
+			events := watched(t, strings.NewReader(frameJSON("ERROR", test.status)))
+			require.Len(t, events, 1)
+			frame := apierrors.FromObject(events[0].Object)
+			require.Equal(t, test.counts, apierrors.IsResourceExpired(frame), "%v", frame)
+			require.Equal(t, !test.counts, apierrors.HasStatusCause(frame, CauseBadFrame), "%v", frame)
+		})
+	}
+}
+
+// A Status is printed where errors are: in logs and on terminals.
+func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
+	evil := `\u001b[2J` + strings.Repeat("x", 2*maxStatusText) + `\u009b`
+	status := `{"kind":"Status","status":"Failure","code":410,"reason":"\u001b[31m","message":"a\nb` + evil + `",
+		"details":{"name":"\u202e","group":"\u0007","kind":"\u001b","uid":"\u001b",
+		"causes":[{"reason":"\u001b","message":"` + evil + `","field":"\u001b"}]}}`
+	_, refusal := newSource(t, answers(410, status)).List(metav1.ListOptions{})
+	_, body := newSource(t, answers(200, status)).List(metav1.ListOptions{})
+	events := watched(t, strings.NewReader(frameJSON("ERROR", status)))
+	require.Len(t, events, 1)
+	for name, err := range map[string]error{"refusal": refusal, "body": body, "frame": apierrors.FromObject(events[0].Object)} {
+		t.Run(name, func(t *testing.T) {
+			failure, ok := errors.AsType[*apierrors.StatusError](err)
+			require.True(t, ok, "%v", err)
+			require.EqualValues(t, 410, failure.ErrStatus.Code)
+			require.True(t, strings.HasPrefix(err.Error(), "a b [2Jxx"), err.Error()[:20])
+			require.True(t, strings.HasSuffix(err.Error(), "x…"))
+			everything := fmt.Sprintf("%+v", failure.ErrStatus)
+			require.Equal(t, -1, strings.IndexFunc(everything, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", everything)
+			require.Less(t, len(everything), 3*maxStatusText)
 		})
 	}
 }

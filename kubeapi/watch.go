@@ -2,11 +2,9 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,7 +116,7 @@ func (lw *ListerWatcher) nextEvent(frames *valueReader) (watch.Event, error) {
 	switch {
 	case next.Type == "" && next.Kind != "":
 		// A list, from a server that does not know the watch parameter, or a bare Status.
-		return watch.Event{}, fmt.Errorf("%w: a %s in place of a watch frame", ErrMalformed, readable([]byte(next.Kind)))
+		return watch.Event{}, fmt.Errorf("%w: a %s in place of a watch frame", ErrMalformed, readable([]byte(next.Kind), maxExplanation))
 	case next.Type == "":
 		return watch.Event{}, fmt.Errorf("%w: a watch frame without type", ErrMalformed)
 	case next.Object == nil:
@@ -131,11 +129,11 @@ func (lw *ListerWatcher) nextEvent(frames *valueReader) (watch.Event, error) {
 	if next.Type != watch.Error {
 		return watch.Event{Type: next.Type, Object: object}, nil
 	}
-	status, ok := errors.AsType[*apierrors.StatusError](apierrors.FromObject(object))
+	status, ok := failedStatus(next.Object)
 	if !ok {
-		return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status", ErrMalformed)
+		return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status that failed", ErrMalformed)
 	}
-	return watch.Event{Type: watch.Error, Object: &status.ErrStatus}, nil
+	return watch.Event{Type: watch.Error, Object: &status}, nil
 }
 
 // brokenStream is the object of the Error event that ends a stream which did not end

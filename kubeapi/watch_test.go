@@ -103,6 +103,7 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 		"frame is an array":          {strings.NewReader(`[]`), CauseBadFrame, "array"},
 		"number beyond a float":      {strings.NewReader(frameJSON("ADDED", `{"a":1e999}`)), CauseBadFrame, "1e999"},
 		"ERROR with another object":  {strings.NewReader(frameJSON("ERROR", podJSON("a", 1))), CauseBadFrame, "without a Status"},
+		"ERROR with a success":       {strings.NewReader(frameJSON("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Success"}`)), CauseBadFrame, "without a Status"},
 		"ERROR with a broken Status": {strings.NewReader(frameJSON("ERROR", statusJSON(`"x"`, "Expired", ""))), CauseBadFrame, "without a Status"},
 		"frame too large":            {strings.NewReader(frameJSON("ADDED", object(maxValueBytes))), CauseBadFrame, ErrTooLarge.Error()},
 	} {

@@ -86,7 +86,7 @@ func (d *demo) headline(lasts time.Duration) {
 // play is the show from the first list to the final check.
 func (d *demo) play(ctx context.Context, lasts time.Duration) error {
 	started := time.Now()
-	if err := d.narrator.trial.wait(ctx, d.mirror.synced()); err != nil {
+	if err := d.narrator.trial.wait(ctx, stageList, d.mirror.synced(), 0); err != nil {
 		return err
 	}
 	d.show.tell(green, "✓", "synced: %d pods, all of the first list, are in the index", d.mirror.size())
@@ -95,12 +95,14 @@ func (d *demo) play(ctx context.Context, lasts time.Duration) error {
 	d.show.section("changes, as the handler is told of them")
 	d.tables = time.NewTicker(tableEvery)
 	defer d.tables.Stop()
-	d.narrator.listShown(ctx)
 	cut := cutAfter
 	var end <-chan time.Time
 	if lasts > 0 {
 		cut = lasts / 3
 		end = time.After(lasts - time.Since(started))
+	}
+	if err := d.narrator.listShown(ctx, catchUpLimit); err != nil {
+		return err
 	}
 	d.watchUntil(ctx, time.After(max(cut-time.Since(started), leastBeforeCut)))
 	if ctx.Err() == nil {

@@ -23,6 +23,9 @@ const (
 	// slowPage is how long the demonstration's server takes for a page of a list;
 	// without it the first list would be over before it could be seen.
 	slowPage = 200 * time.Millisecond
+	// maxHistory is how many changes the server remembers: those of eight minutes,
+	// where a watch that was cut goes on after seconds.
+	maxHistory = 5_000
 	// fleetSeed fixes what happens to the pods. Any other number will do.
 	fleetSeed = 1
 )
@@ -52,6 +55,7 @@ func startDemoServer(network network) (*demoServer, *fleet, error) {
 		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
 		// A number of the size that a real server would have by now.
 		StartVersion: 40_000,
+		HistoryLimit: maxHistory,
 	})
 	fleet, err := newFleet(source, fleetSeed)
 	if err != nil {

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/cachetest"
 )
@@ -147,4 +150,35 @@ func TestASeedFixesWhatHappensToTheFleet(t *testing.T) {
 		}
 	}
 	require.Equal(t, keys[0], keys[1])
+}
+
+// A show without an end must not grow without end: changes that no watch needs any
+// more are forgotten.
+func TestTheDemonstrationForgetsOldChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, f, err := startDemoServer(cachetest.NewListener())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, server.close()) }()
+		from := server.source.ResourceVersion()
+		watched := func() error {
+			w, err := server.source.Watch(metav1.ListOptions{ResourceVersion: from})
+			if err == nil {
+				defer w.Stop()
+				if event := <-w.ResultChan(); event.Type == watch.Error {
+					err = apierrors.FromObject(event.Object)
+				}
+			}
+			return err
+		}
+		// Much longer than the demonstration's cut and the mirror's pauses, in which
+		// there are ten changes a second.
+		for range 600 {
+			require.NoError(t, f.step())
+		}
+		require.NoError(t, watched())
+		for range maxHistory {
+			require.NoError(t, f.step())
+		}
+		require.True(t, apierrors.IsResourceExpired(watched()))
+	})
 }

@@ -16,7 +16,10 @@ const (
 	// deltaLines is how many changes are printed in a second: as many as one can
 	// just read. The rest is counted.
 	deltaLines = 6
-	barWidth   = 30
+	barWidth   = 20
+	// rewriteWidth is how many columns a line may have that is rewritten. Where a
+	// terminal is narrower, the line wraps, and only its last row is rewritten.
+	rewriteWidth = 59
 )
 
 // style is a way to print, as a terminal's SGR parameter (ECMA-48, 8.3.117).
@@ -51,7 +54,7 @@ type display struct {
 }
 
 // newDisplay prints to out, in colours if that is a terminal and NO_COLOR
-// (https://no-color.org) is not set.
+// (https://no-color.org) is not set to anything.
 func newDisplay(out io.Writer) *display {
 	d := &display{out: out, started: time.Now()}
 	d.second = d.started
@@ -59,8 +62,7 @@ func newDisplay(out io.Writer) *display {
 		info, err := file.Stat()
 		d.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 	}
-	_, refused := os.LookupEnv("NO_COLOR")
-	d.coloured = d.terminal && !refused
+	d.coloured = d.terminal && os.Getenv("NO_COLOR") == ""
 	return d
 }
 
@@ -98,7 +100,7 @@ func (d *display) tell(s style, mark, format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.flushLocked()
-	lines := wrap(fmt.Sprintf(format, args...), width-len(d.clock())-3)
+	lines := wrap(printable(fmt.Sprintf(format, args...)), width-len(d.clock())-3)
 	indent := strings.Repeat(" ", len(d.clock())+1+utf8.RuneCountInString(mark)+1)
 	for i, line := range lines {
 		if i == 0 {
@@ -150,7 +152,7 @@ func (d *display) rewrite(line string, stays bool) {
 	defer d.mu.Unlock()
 	switch {
 	case d.terminal:
-		fmt.Fprint(d.out, "\r"+line+"\x1b[K")
+		fmt.Fprint(d.out, "\r"+d.printable(line)+"\x1b[K")
 		d.unfinished = true
 	case stays:
 		d.printLocked(line)
@@ -175,7 +177,7 @@ func (d *display) printLocked(line string) {
 	}
 	d.blank = line == ""
 	// Nobody is left to be told when the output is gone.
-	_, _ = io.WriteString(d.out, line+"\n")
+	_, _ = io.WriteString(d.out, d.printable(line)+"\n")
 }
 
 func (d *display) endLineLocked() {
@@ -197,32 +199,4 @@ func (d *display) progress(part, whole int) string {
 		full = barWidth * part / whole
 	}
 	return d.paint(green, strings.Repeat("█", full)) + d.paint(dim, strings.Repeat("░", barWidth-full))
-}
-
-// fit makes a text exactly so many columns wide.
-func fit(text string, columns int) string {
-	runes := []rune(text)
-	if len(runes) > columns {
-		return string(runes[:columns-1]) + "…"
-	}
-	return text + strings.Repeat(" ", columns-len(runes))
-}
-
-// wrap breaks a text into lines at its spaces. A word that is longer than a line
-// gets one of its own.
-func wrap(text string, columns int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
-			lines = append(lines, line)
-			line = word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -116,12 +117,11 @@ func TestNoColorAndDumbTerminalsAreRespected(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = null.Close() }()
 	t.Setenv("TERM", "xterm")
-	t.Setenv("NO_COLOR", "1")
-	require.NoError(t, os.Unsetenv("NO_COLOR")) // Setenv restores what was there
-	show := newDisplay(null)
-	require.True(t, show.terminal && show.coloured)
-
 	t.Setenv("NO_COLOR", "")
+	show := newDisplay(null)
+	require.True(t, show.terminal && show.coloured, "an empty NO_COLOR is as good as none")
+
+	t.Setenv("NO_COLOR", "1")
 	show = newDisplay(null)
 	require.True(t, show.terminal)
 	require.False(t, show.coloured)
@@ -160,4 +160,56 @@ func TestATableOfWhatHasNoPhaseHasNoColumnsForIt(t *testing.T) {
 	holding(t, object).table(newDisplay(&out), "configmaps")
 	require.Contains(t, out.String(), "configmaps")
 	require.NotContains(t, out.String(), "running")
+}
+
+// A line that wraps cannot be rewritten: its first row would stay for each rewriting.
+func TestALineThatIsRewrittenFitsNarrowTerminals(t *testing.T) {
+	for name, p := range map[string]page{
+		"known total":   {number: 2000, objects: 999_999, total: 1_000_000, version: "123456789012"},
+		"unknown total": {number: 2000, objects: 1_000_000, version: "123456789012"},
+	} {
+		for _, what := range []string{"pods", "validatingadmissionpolicybindings"} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				var out bytes.Buffer
+				show := newDisplay(&out)
+				show.started = show.started.Add(-time.Hour)
+				show.terminal = true
+				newNarrator(show, what, newTrial("server", what)).gotPage(p)
+				line := strings.TrimSuffix(strings.TrimPrefix(out.String(), "\r"), "\x1b[K")
+				require.Less(t, utf8.RuneCountInString(line), 60, line)
+				require.Contains(t, line, "1000000")
+			})
+		}
+	}
+}
+
+// Names, versions and fields are the server's, and a terminal obeys what is printed.
+func TestNothingThatTheServerNamesMovesTheCursor(t *testing.T) {
+	const evil = "a\x1b[2J\r\nb\u009b\u202e\x07"
+	for _, coloured := range []bool{false, true} {
+		var out bytes.Buffer
+		show := newDisplay(&out)
+		show.coloured = coloured
+		object := simplePod(evil, evil, "Running")
+		object.SetResourceVersion(evil)
+		show.section(evil)
+		show.tell(red, "✗", "failure: %s", evil)
+		show.delta(red, "-", evil, evil, evil)
+		show.text(show.paint(bold, evil), evil)
+		show.rewrite(evil, true)
+		holding(t, object).table(show, "pods")
+		equalLine(show, 1, evil, "")
+		for _, s := range []style{bold, dim, red, green} {
+			out = *bytes.NewBufferString(strings.ReplaceAll(out.String(), "\x1b["+string(s)+"m", ""))
+		}
+		printed := strings.ReplaceAll(strings.ReplaceAll(out.String(), "\x1b[0m", ""), "\n", "")
+		require.Equal(t, -1, strings.IndexFunc(printed, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", printed)
+		require.Contains(t, printed, "b")
+	}
+	require.Equal(t, 12, utf8.RuneCountInString(fit(evil, 12)))
+	require.NotContains(t, fit(evil, 12), "\x1b")
+}
+
+func TestAnErrorIsPrintedWithoutControlCharacters(t *testing.T) {
+	require.Equal(t, "two\n  lines\uFFFD[31m\uFFFD", printableLines("two\n  lines\x1b[31m\u202e"))
 }

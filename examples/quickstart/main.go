@@ -19,8 +19,8 @@
 // they hold: settings.go the flags, demo.go and remote.go the two shows,
 // demo_server.go the API on loopback, loopback.go its network, fleet.go and pods.go
 // what it serves, requests.go the mirror's requests, trial.go when to give up on a
-// server, check.go the comparison, and narrator.go, change.go, table.go and
-// display.go what is printed.
+// server, advice.go what to do then, check.go the comparison, and narrator.go,
+// change.go, table.go, display.go and text.go what is printed.
 package main
 
 import (
@@ -44,7 +44,7 @@ const (
 )
 
 // errInterrupted says that Ctrl-C came before there was anything to check.
-var errInterrupted = errors.New("interrupted before the first list was complete")
+var errInterrupted = errors.New("interrupted before the first list was complete and the first watch open")
 
 func main() {
 	// The mirror's failures are printed by the error handler, in their place. What
@@ -76,14 +76,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = mirrorLoopback(ctx, settings, show)
 	}
 	show.flush()
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitEqual
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(stderr, "quickstart:", err)
+	}
+	fmt.Fprintln(stderr, "quickstart:", printableLines(err.Error()))
+	if errors.Is(err, errInterrupted) {
 		return exitInterrupted
 	}
-	fmt.Fprintln(stderr, "quickstart:", err)
 	return exitFailed
 }
 

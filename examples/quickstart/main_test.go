@@ -114,26 +114,21 @@ func TestAServerThatNobodyRunsIsGivenUpAfterThreeAttempts(t *testing.T) {
 	require.Contains(t, got.stderr, "connection refused")
 }
 
-func TestFilesAndAddressesThatCannotBeUsedAreToldBeforeAnythingIsSent(t *testing.T) {
+func TestFilesThatCannotBeUsedAreToldBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	nothing := filepath.Join(t.TempDir(), "nothing")
 	for name, test := range map[string]struct {
 		args []string
 		says string
 	}{
-		"no scheme":      {[]string{"-server", "localhost:8001"}, "must begin with http"},
-		"no host":        {[]string{"-server", "http://"}, "names no host"},
-		"password":       {[]string{"-server", "http://a:secret@localhost"}, "must not hold a user or password"},
-		"bad namespace":  {[]string{"-server", "http://localhost", "-namespace", "A_B"}, "Namespace"},
 		"no CA file":     {[]string{"-server", "http://localhost", "-ca-file", nothing}, "-ca-file: CA certificates"},
 		"no token file":  {[]string{"-server", "http://localhost", "-token-file", nothing}, "-token-file cannot be used"},
-		"no such scheme": {[]string{"-server", "ftp://localhost"}, "must begin with http"},
+		"no file at all": {[]string{"-server", "http://localhost", "-token-file", os.DevNull}, "must be a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runWith(t.Context(), test.args...)
 			require.Equal(t, exitFailed, got.code)
 			require.Contains(t, got.stderr, test.says)
-			require.NotContains(t, got.stderr, "secret")
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,7 +18,7 @@ type narrator struct {
 	show *display
 	// what is mirrored, as people call it: "pods".
 	what string
-	// trial hears of what comes before the first list is complete.
+	// trial hears of what comes before the first watch is open.
 	trial *trial
 	// resumed, if set, is told of a watch that goes on without a list, in place
 	// of the narrator's own line.
@@ -98,13 +99,17 @@ func (n *narrator) OnDelete(obj any) {
 func (n *narrator) failed(err error) {
 	n.count(func(t *tally) { t.failures++ })
 	cause := cache.CauseOf(err)
-	if cause != cache.CauseObject {
-		n.trial.failed(err)
-		n.mu.Lock()
-		n.pause.since = time.Now()
-		n.mu.Unlock()
-	}
 	n.show.tell(red, "✗", "failure reported, cause %q: %v", cause, err)
+	if cause == cache.CauseObject {
+		return // one object's, and no request's
+	}
+	if pause := pauseAskedBy(err); pause > 0 {
+		n.show.tell(dim, "·", "it asks for a pause of %v", pause)
+	}
+	n.mu.Lock()
+	n.pause.since = time.Now()
+	n.mu.Unlock()
+	n.trial.failed(err)
 }
 
 // asking implements requestAudience.
@@ -112,10 +117,13 @@ func (n *narrator) asking(request string) {
 	n.mu.Lock()
 	since := n.pause.since
 	n.pause.since = time.Time{}
+	stage := stageWatch
 	if request == requestList {
+		stage = stageList
 		n.pause.listed, n.percent = true, 0
 	}
 	n.mu.Unlock()
+	n.trial.asked(stage)
 	if !since.IsZero() {
 		n.show.tell(dim, "·", "after a pause of %.1f s: %s", time.Since(since).Seconds(), request)
 	}
@@ -123,10 +131,13 @@ func (n *narrator) asking(request string) {
 
 // gotPage implements requestAudience.
 func (n *narrator) gotPage(p page) {
-	n.trial.heard()
+	if p.last {
+		n.trial.answered()
+	} else {
+		n.trial.heard()
+	}
 	if p.total == 0 && !p.last {
-		n.show.rewrite(fmt.Sprintf("%s %s so far: %d %s at version %s",
-			n.show.paint(dim, n.show.clock()), pageName(p), p.objects, n.what, p.version), true)
+		n.progress("", fmt.Sprintf("%s so far: %d %s", pageName(p), p.objects, n.what), true)
 		return
 	}
 	percent := 100
@@ -140,8 +151,18 @@ func (n *narrator) gotPage(p page) {
 		n.percent = percent
 	}
 	n.mu.Unlock()
-	n.show.rewrite(fmt.Sprintf("%s %s %3d %%  %d of %d %s  version %s",
-		n.show.paint(dim, n.show.clock()), n.show.progress(percent, 100), percent, p.objects, p.total, n.what, p.version), stays)
+	n.progress(n.show.progress(percent, 100)+" ", fmt.Sprintf("%3d %%  %d of %d %s", percent, p.objects, p.total, n.what), stays)
+}
+
+// progress prints how far the list is, behind a bar or nothing, in so few columns
+// that it can be rewritten on most terminals.
+func (n *narrator) progress(bar, text string, stays bool) {
+	clock := n.show.clock()
+	room := rewriteWidth - utf8.RuneCountInString(clock) - 1
+	if bar != "" {
+		room -= barWidth + 1
+	}
+	n.show.rewrite(n.show.paint(dim, clock)+" "+bar+cut(text, room), stays)
 }
 
 func pageName(p page) string {
@@ -153,7 +174,7 @@ func pageName(p page) string {
 
 // watching implements requestAudience.
 func (n *narrator) watching(ctx context.Context, version string) {
-	n.trial.heard()
+	n.trial.answered()
 	select {
 	case <-ctx.Done():
 		return
@@ -174,13 +195,14 @@ func (n *narrator) watching(ctx context.Context, version string) {
 	}
 }
 
-// listShown lets the watch begin, and waits until it has.
-func (n *narrator) listShown(ctx context.Context) {
+// listShown lets the watch begin, and waits until it is open. The error is that of
+// the trial, whose limit this is.
+func (n *narrator) listShown(ctx context.Context, limit time.Duration) error {
 	close(n.shown)
-	select {
-	case <-ctx.Done():
-	case <-n.opened:
+	n.trial.slow = func() {
+		n.show.tell(yellow, "!", "the watch has not been answered for %v; some proxies hold the answer back until something changes", maxSilence)
 	}
+	return n.trial.wait(ctx, stageWatch, n.opened, limit)
 }
 
 // tally is what was told so far.

@@ -42,20 +42,9 @@ func mirrorRemote(ctx context.Context, settings settings, show *display) error {
 }
 
 func mirrorThrough(ctx context.Context, settings settings, client *http.Client, show *display) error {
-	options := kubeapi.Options{
-		BaseURL:       settings.server,
-		Resource:      settings.resource,
-		Namespace:     settings.namespace,
-		LabelSelector: settings.selector,
-		HTTPClient:    client,
-	}
-	if settings.tokenFile != "" {
-		options.Authorize = kubeapi.BearerTokenFile(settings.tokenFile)
-	}
-	source, err := kubeapi.New(options)
+	source, err := settings.source(client)
 	if err != nil {
-		// Without the address, which may hold a password: that is one of the errors.
-		return fmt.Errorf("-server and its flags: %w", err)
+		return fmt.Errorf("-server and its flags: %w", err) // the settings have not seen it
 	}
 	r := &remote{what: settings.resource.Resource, show: show, source: source}
 	r.narrator = newNarrator(show, r.what, newTrial(settings.server, r.what))
@@ -75,6 +64,21 @@ func (s settings) client() (*http.Client, error) {
 	return &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}, nil
 }
 
+// source is what is mirrored.
+func (s settings) source(client *http.Client) (*kubeapi.ListerWatcher, error) {
+	options := kubeapi.Options{
+		BaseURL:       s.server,
+		Resource:      s.resource,
+		Namespace:     s.namespace,
+		LabelSelector: s.selector,
+		HTTPClient:    client,
+	}
+	if s.tokenFile != "" {
+		options.Authorize = kubeapi.BearerTokenFile(s.tokenFile)
+	}
+	return kubeapi.New(options)
+}
+
 func (r *remote) headline(s settings) {
 	where, which, ends := "all namespaces", "", "until Ctrl-C"
 	if s.namespace != "" {
@@ -92,24 +96,29 @@ func (r *remote) headline(s settings) {
 
 // play is the show from the first list to the final check.
 func (r *remote) play(ctx context.Context, lasts time.Duration) error {
-	if err := r.narrator.trial.wait(ctx, r.mirror.synced()); err != nil {
+	if err := r.narrator.trial.wait(ctx, stageList, r.mirror.synced(), 0); err != nil {
 		return err
 	}
 	r.show.tell(green, "✓", "synced: %d %s, all of the first list, are in the index", r.mirror.size(), r.what)
 	r.mirror.table(r.show, r.what)
 	r.show.section("changes, as the handler is told of them")
-	r.narrator.listShown(ctx)
-	r.watchFor(ctx, lasts)
+	// The time of the show begins here, also for a watch that is slow to open.
+	var end <-chan time.Time
+	var limit time.Duration
+	if lasts > 0 {
+		end = time.After(lasts)
+		limit = max(lasts, leastForWatch)
+	}
+	if err := r.narrator.listShown(ctx, limit); err != nil {
+		return err
+	}
+	r.watchUntil(ctx, end)
 	r.mirror.table(r.show, r.what)
 	return r.check(context.WithoutCancel(ctx))
 }
 
-// watchFor lets the changes go by, with a table now and then if there were any.
-func (r *remote) watchFor(ctx context.Context, lasts time.Duration) {
-	var end <-chan time.Time
-	if lasts > 0 {
-		end = time.After(lasts)
-	}
+// watchUntil lets the changes go by, with a table now and then if there were any.
+func (r *remote) watchUntil(ctx context.Context, end <-chan time.Time) {
 	ticks, tables := time.NewTicker(time.Second), time.NewTicker(2*tableEvery)
 	defer ticks.Stop()
 	defer tables.Stop()

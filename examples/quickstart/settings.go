@@ -5,12 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // settings are what the flags say.
@@ -54,7 +57,7 @@ func parseSettings(args []string, stdout, stderr io.Writer) (settings, error) {
 	flags.StringVar(&resource, "resource", "pods", "what to mirror: pods, apps/v1/deployments or deployments.v1.apps; the `name` is plural")
 	flags.StringVar(&s.namespace, "namespace", "", "only this `namespace`")
 	flags.StringVar(&s.selector, "selector", "", "only objects with these `labels`, for example app=web")
-	flags.StringVar(&s.tokenFile, "token-file", "", "send the bearer token in this `file`")
+	flags.StringVar(&s.tokenFile, "token-file", "", "send the bearer token in this `file`; it is read again for each request, so a pipe will not do")
 	flags.StringVar(&s.caFile, "ca-file", "", "trust the certificates in this PEM `file`, and no others")
 	flags.DurationVar(&s.lasts, "for", 0, "how long, for example 1m; 0 is until Ctrl-C (default 15s, with -server 30s)")
 
@@ -100,12 +103,43 @@ func (s *settings) complete(resource string, given map[string]bool, rest []strin
 			s.lasts = remoteLasts
 		}
 	}
-	if _, err := labels.Parse(s.selector); err != nil {
+	var err error
+	if s.server != "" {
+		if err = checkServer(s.server); err != nil {
+			return fmt.Errorf("-server: %w", err)
+		}
+	}
+	if s.namespace != "" && len(validation.IsDNS1123Label(s.namespace)) > 0 {
+		return fmt.Errorf("-namespace: %q is no name of a namespace: those are of lower-case letters, digits and -", s.namespace)
+	}
+	if _, err = labels.Parse(s.selector); err != nil {
 		return fmt.Errorf("-selector: %w", err)
 	}
-	var err error
 	if s.resource, err = parseResource(resource); err != nil {
 		return fmt.Errorf("-resource: %w", err)
+	}
+	return nil
+}
+
+// checkServer says in the words of the flags what the source would refuse. None of it
+// repeats the address, which may hold a password: that is one of the mistakes.
+func checkServer(address string) error {
+	scheme, _, found := strings.Cut(strings.ToLower(address), "://")
+	if !found || scheme != "http" && scheme != "https" {
+		return errors.New("begin with http:// or https://")
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return errors.New("that is no URL; it has the form http://host:port, with a number as port")
+	case u.Hostname() == "":
+		return errors.New("the URL names no host")
+	case u.User != nil:
+		return errors.New("leave out user and password; -token-file names a file with a bearer token")
+	case u.RawQuery != "" || u.ForceQuery:
+		return errors.New("leave out what follows the ?")
+	case u.Fragment != "":
+		return errors.New("leave out what follows the #")
 	}
 	return nil
 }
@@ -132,7 +166,8 @@ func parseResource(text string) (schema.GroupVersionResource, error) {
 	case len(parts) == 1:
 		gvr = schema.GroupVersionResource{Version: "v1", Resource: text}
 	}
-	if gvr.Resource == "" || !versionForm.MatchString(gvr.Version) || len(parts) == 3 && gvr.Group == "" {
+	noPath := len(content.IsPathSegmentName(gvr.Resource)) > 0 || len(content.IsPathSegmentName(gvr.Group)) > 0
+	if noPath || gvr.Resource == "" || !versionForm.MatchString(gvr.Version) || len(parts) == 3 && gvr.Group == "" {
 		return gvr, fmt.Errorf("%q is neither a name such as pods, nor group/version/resource (apps/v1/deployments), "+
 			"nor resource.version.group (deployments.v1.apps)", text)
 	}

@@ -24,6 +24,17 @@ func TestBadFlagsExitWith2AndTheUsage(t *testing.T) {
 		"selector":            {[]string{"-server", "http://localhost", "-selector", "a b"}, "-selector"},
 		"empty resource":      {[]string{"-server", "http://localhost", "-resource", ""}, "-resource"},
 		"resource, too long":  {[]string{"-server", "http://localhost", "-resource", "a/v1/b/c"}, "-resource"},
+		"no scheme":           {[]string{"-server", "127.0.0.1:8001"}, "-server: begin with http:// or https://"},
+		"a name alone":        {[]string{"-server", "localhost:8001"}, "-server: begin with http:// or https://"},
+		"no such scheme":      {[]string{"-server", "ftp://localhost"}, "-server: begin with http:// or https://"},
+		"no host":             {[]string{"-server", "http://"}, "-server: the URL names no host"},
+		"no URL":              {[]string{"-server", "http://a:secret/x@h"}, "-server: that is no URL"},
+		"password":            {[]string{"-server", "http://a:secret@localhost"}, "-server: leave out user and password"},
+		"query":               {[]string{"-server", "http://localhost?secret"}, "-server: leave out what follows the ?"},
+		"fragment":            {[]string{"-server", "http://localhost#secret"}, "-server: leave out what follows the #"},
+		"bad namespace":       {[]string{"-server", "http://localhost", "-namespace", "A_B"}, `-namespace: "A_B" is no name of a namespace`},
+		"resource, escaped":   {[]string{"-server", "http://localhost", "-resource", "%2e"}, "-resource"},
+		"group, escaped":      {[]string{"-server", "http://localhost", "-resource", "%2e/v1/pods"}, "-resource"},
 		"resource, versioned": {[]string{"-server", "http://localhost", "-resource", "deployments.apps"}, "resource.version.group"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -31,6 +42,8 @@ func TestBadFlagsExitWith2AndTheUsage(t *testing.T) {
 			require.Equal(t, exitUsage, got.code)
 			require.Contains(t, got.stderr, test.says)
 			require.Contains(t, got.stderr, "usage: quickstart")
+			require.NotContains(t, got.stderr, "secret")
+			require.NotContains(t, got.stderr, "kubeapi")
 			require.Empty(t, got.stdout)
 		})
 	}
@@ -40,6 +53,7 @@ func TestHelpIsNoError(t *testing.T) {
 	got := runWith(t.Context(), "-help")
 	require.Equal(t, exitEqual, got.code)
 	require.Contains(t, got.stdout, "-token-file")
+	require.Contains(t, got.stdout, "it is read again for each request")
 	require.Empty(t, got.stderr)
 }
 
@@ -75,5 +89,19 @@ func TestTheShowLasts15SecondsAndWithAServer30UnlessToldOtherwise(t *testing.T) 
 		got, err := parseSettings(test.args, nil, nil)
 		require.NoError(t, err)
 		require.Equal(t, test.want, got.lasts, "%q", test.args)
+	}
+}
+
+// What a flag may say and what the source takes is checked in two places; nothing may
+// pass the first and be refused by the second.
+func TestWhatTheFlagsTakeTheSourceTakes(t *testing.T) {
+	for _, args := range [][]string{
+		{"-server", "HTTP://127.0.0.1:8001/"},
+		{"-server", "https://[::1]:6443/k8s/clusters/c1", "-resource", "deployments.v1.apps", "-namespace", "shop", "-selector", "a in (b,c)"},
+	} {
+		got, err := parseSettings(args, nil, nil)
+		require.NoError(t, err)
+		_, err = got.source(nil)
+		require.NoError(t, err)
 	}
 }

@@ -2,80 +2,170 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"sync"
 	"time"
-
-	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/kubeapi"
 )
 
 const (
-	// maxFailures before the first list is complete, and it is given up. A mirror
-	// that is part of a service would go on for ever; somebody who waits at
-	// a terminal has mistyped an address.
+	// maxFailures of a stage before the server is given up. A mirror that is part of
+	// a service would go on for ever; somebody who waits at a terminal has mistyped
+	// an address.
 	maxFailures = 3
-	// maxSilence is how long nothing may come from the server meanwhile.
+	// maxSilence is how long nothing may come in answer to a request meanwhile.
 	maxSilence = 10 * time.Second
+	// maxPause is the longest pause that a server may ask for meanwhile.
+	maxPause = time.Minute
+	// leastForWatch is how long the first watch may take however short the show is.
+	leastForWatch = 2 * time.Second
 )
 
-// trial is a server's time to prove itself: until the first list is complete. Its
+// stage is what a server has to prove, one after the other: that it lists, and that
+// it lets the mirror watch. Rights to these are given one by one.
+type stage int
+
+const (
+	stageList stage = iota
+	stageWatch
+)
+
+func (s stage) String() string {
+	if s == stageWatch {
+		return "watch"
+	}
+	return "list"
+}
+
+// trial is a server's time to prove itself: until its first watch is open. Its
 // methods may be called concurrently, wait by one only.
 type trial struct {
 	server string
 	what   string
-	// alive is full if something has come from the server since wait last looked.
-	alive chan struct{}
-	// failures has room for as many as end the trial.
-	failures chan error
+	// slow, if set, hears once of a watch that is not answered. Some proxies hold
+	// the answer back until the first event, so that this alone proves nothing.
+	slow func()
+	// moved is full if something has happened since wait last looked.
+	moved chan struct{}
+
+	mu       sync.Mutex
+	stage    stage
+	failures int // in this stage
+	// last is why the last request failed; nil once the next one is sent.
+	last error
+	// sign is when the server last gave one, or was asked; zero while no request is
+	// under way. Pauses between requests are the mirror's, and no silence.
+	sign time.Time
 }
 
 func newTrial(server, what string) *trial {
-	return &trial{server: server, what: what, alive: make(chan struct{}, 1), failures: make(chan error, maxFailures)}
+	return &trial{server: server, what: what, moved: make(chan struct{}, 1)}
 }
 
-// heard notes that the server has answered.
-func (t *trial) heard() {
-	select {
-	case t.alive <- struct{}{}:
-	default:
-	}
+// asked notes that a request is sent.
+func (t *trial) asked(s stage) {
+	t.note(func() {
+		if s > t.stage {
+			t.stage, t.failures = s, 0
+		}
+		t.last, t.sign = nil, time.Now()
+	})
 }
 
-// failed notes a failure. Those past the ones that end the trial are of no interest.
+// heard notes that a part of the answer has come.
+func (t *trial) heard() { t.note(func() { t.sign = time.Now() }) }
+
+// answered notes that the whole answer has come; of a watch, that it is open.
+func (t *trial) answered() { t.note(func() { t.sign = time.Time{} }) }
+
+// failed notes that a request has failed.
 func (t *trial) failed(err error) {
+	t.note(func() {
+		t.failures++
+		t.last, t.sign = err, time.Time{}
+	})
+}
+
+func (t *trial) note(change func()) {
+	t.mu.Lock()
+	change()
+	t.mu.Unlock()
 	select {
-	case t.failures <- err:
-	default:
+	case t.moved <- struct{}{}:
+	default: // wait has yet to look
 	}
 }
 
-// wait returns nil once synced is closed, errInterrupted if ctx ends first, and
-// otherwise why this server cannot be mirrored.
-func (t *trial) wait(ctx context.Context, synced <-chan struct{}) error {
+// wait returns nil once proven is closed, errInterrupted if ctx ends first, and
+// otherwise why this server cannot be mirrored: it failed in the stage, or the limit
+// has passed, of which 0 means none.
+func (t *trial) wait(ctx context.Context, s stage, proven <-chan struct{}, limit time.Duration) error {
 	silence := time.NewTimer(maxSilence)
 	defer silence.Stop()
-	var last error
-	for failures := 0; ; {
+	var end <-chan time.Time
+	if limit > 0 {
+		end = time.After(limit)
+	}
+	for told := false; ; {
 		select {
-		case <-synced:
+		case <-proven: // then what has happened since is not of this stage
+			return nil
+		default:
+		}
+		silentAt, err := t.judge(s)
+		if err != nil {
+			return err
+		}
+		var silent <-chan time.Time
+		switch left := time.Until(silentAt); {
+		case silentAt.IsZero() || told:
+		case left > 0:
+			silence.Reset(left)
+			silent = silence.C
+		case s == stageWatch:
+			told = true
+			t.slow()
+		default:
+			return t.verdict(fmt.Sprintf("it has sent nothing for %v", maxSilence), nil)
+		}
+		select {
+		case <-proven:
 			return nil
 		case <-ctx.Done():
 			return errInterrupted
-		case <-t.alive:
-			silence.Reset(maxSilence)
-		case <-silence.C:
-			return t.verdict(fmt.Sprintf("it has sent nothing for %v", maxSilence), last)
-		case err := <-t.failures:
-			last = err
-			if failures++; failures == maxFailures || isFinal(err) {
-				return t.verdict(advice(err), err)
-			}
+		case <-end:
+			return t.late(s, limit)
+		case <-t.moved:
+		case <-silent:
 		}
 	}
+}
+
+// judge returns the verdict if the stage has failed, and otherwise when the silence
+// will have lasted too long, zero if there is none.
+func (t *trial) judge(s stage) (silentAt time.Time, verdict error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.stage != s:
+		// The list was taken, although not all of it is in the store yet; what
+		// becomes of the watch is judged by the wait for that.
+		return time.Time{}, nil
+	case t.last != nil && (t.failures >= maxFailures || isFinal(t.last) || pauseAskedBy(t.last) > maxPause):
+		return time.Time{}, t.verdict(advice(t.last, s), t.last)
+	case t.sign.IsZero():
+		return time.Time{}, nil
+	}
+	return t.sign.Add(maxSilence), nil
+}
+
+// late is the verdict when the limit has passed.
+func (t *trial) late(s stage, limit time.Duration) error {
+	t.mu.Lock()
+	last := t.last
+	t.mu.Unlock()
+	return t.verdict(fmt.Sprintf("the %v was not answered in %v; a proxy in between may hold the answer back until something changes",
+		s, limit), last)
 }
 
 func (t *trial) verdict(why string, err error) error {
@@ -84,56 +174,4 @@ func (t *trial) verdict(why string, err error) error {
 		return fmt.Errorf("%s\n  %w", verdict, err)
 	}
 	return errors.New(verdict)
-}
-
-// isFinal says whether trying again in a moment makes no sense.
-func isFinal(err error) bool {
-	switch cache.CauseOf(err) {
-	case cache.CauseUnauthorized, cache.CauseForbidden, cache.CauseNotFound, cache.CauseRejected:
-		return true
-	}
-	return notAnAPI(err) || noSuchHost(err) || untrusted(err) ||
-		errors.Is(err, kubeapi.ErrAuthorize) || errors.Is(err, http.ErrSchemeMismatch)
-}
-
-// advice says in the words of the flags what to do about an error.
-func advice(err error) string {
-	switch cause := cache.CauseOf(err); {
-	case cause == cache.CauseRefused:
-		return "nobody listens at that address; if it is kubectl proxy's, is that running?"
-	case cause == cache.CauseUnauthorized:
-		return "it wants a login (401); -token-file names a file with a bearer token"
-	case cause == cache.CauseForbidden:
-		return "this login may not list them (403); -namespace asks for one namespace only"
-	case cause == cache.CauseNotFound:
-		return "it does not have them (404); either the -resource is none of its own, or the address is not that of an API"
-	case errors.Is(err, kubeapi.ErrAuthorize):
-		return "the -token-file cannot be used"
-	case errors.Is(err, kubeapi.ErrRedirect):
-		return "it sends requests on to another address; if that is the right one, give it as -server"
-	case notAnAPI(err):
-		return "what answers there is not a Kubernetes-style API"
-	case noSuchHost(err):
-		return "no host has that name"
-	case untrusted(err):
-		return "its certificate is not trusted; -ca-file names a PEM file with the certificates to trust"
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return "it speaks http, not https"
-	}
-	return "it does not answer as it should"
-}
-
-func notAnAPI(err error) bool {
-	return errors.Is(err, kubeapi.ErrContentType) || errors.Is(err, kubeapi.ErrNotList) ||
-		errors.Is(err, kubeapi.ErrMalformed) || errors.Is(err, kubeapi.ErrRedirect)
-}
-
-func noSuchHost(err error) bool {
-	var dns *net.DNSError
-	return errors.As(err, &dns) && dns.IsNotFound
-}
-
-func untrusted(err error) bool {
-	var certificate *tls.CertificateVerificationError
-	return errors.As(err, &certificate)
 }

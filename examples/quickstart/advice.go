@@ -1,0 +1,75 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// isFinal says whether trying again in a moment makes no sense.
+func isFinal(err error) bool {
+	switch cache.CauseOf(err) {
+	case cache.CauseUnauthorized, cache.CauseForbidden, cache.CauseNotFound, cache.CauseRejected:
+		return true
+	}
+	return notAnAPI(err) || noSuchHost(err) || untrusted(err) ||
+		errors.Is(err, kubeapi.ErrAuthorize) || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// advice says in the words of the flags what to do about an error of a stage.
+func advice(err error, s stage) string {
+	switch cause := cache.CauseOf(err); {
+	case cause == cache.CauseRefused:
+		return "nobody listens at that address; if it is kubectl proxy's, is that running?"
+	case cause == cache.CauseUnauthorized:
+		return "it wants a login (401); -token-file names a file with a bearer token"
+	case cause == cache.CauseForbidden:
+		return fmt.Sprintf("this login may not %v them (403); -namespace asks for one namespace only", s)
+	case cause == cache.CauseNotFound:
+		return "it does not have them (404); either the -resource is none of its own, or the address is not that of an API"
+	case cause == cache.CauseTooManyRequests:
+		return "it takes no more requests for now (429); try again later"
+	case errors.Is(err, kubeapi.ErrAuthorize):
+		return "the -token-file cannot be used"
+	case errors.Is(err, kubeapi.ErrRedirect):
+		return "it sends requests on to another address; if that is the right one, give it as -server"
+	case notAnAPI(err):
+		return "what answers there is not a Kubernetes-style API"
+	case noSuchHost(err):
+		return "no host has that name"
+	case untrusted(err):
+		return "its certificate is not trusted; -ca-file names a PEM file with the certificates to trust"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "it speaks http, not https"
+	}
+	return "it does not answer as it should"
+}
+
+func notAnAPI(err error) bool {
+	return errors.Is(err, kubeapi.ErrContentType) || errors.Is(err, kubeapi.ErrNotList) ||
+		errors.Is(err, kubeapi.ErrMalformed) || errors.Is(err, kubeapi.ErrRedirect)
+}
+
+func noSuchHost(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound
+}
+
+func untrusted(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &certificate)
+}
+
+// pauseAskedBy is how long the server wants to be left alone, 0 if it does not say.
+func pauseAskedBy(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return time.Duration(seconds) * time.Second
+}

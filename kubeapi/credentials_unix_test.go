@@ -1,0 +1,38 @@
+//go:build unix
+
+package kubeapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A pipe, which is what a shell makes of <(command), gives its token to the first
+// request and nothing to the second; without a writer it hangs the first.
+func TestATokenThatCannotBeReadAgainIsRefusedByNameAtOnce(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for name, path := range map[string]string{
+		"a pipe":      pipe,
+		"a device":    os.DevNull,
+		"a directory": t.TempDir(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "http://h", nil)
+			err := BearerTokenFile(path)(r)
+			require.EqualError(t, err, "bearer token: "+path+" is "+name+"; it must be a regular file, because it is read for every request")
+		})
+	}
+}
+
+func TestATokenFileMayBeALink(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.Symlink(file(t, "linked"), link))
+	require.Equal(t, "Bearer linked", authorized(t, BearerTokenFile(link)))
+}

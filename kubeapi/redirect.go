@@ -1,0 +1,76 @@
+package kubeapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxRedirects is net/http's own limit, which a CheckRedirect function has to
+// enforce itself.
+const maxRedirects = 10
+
+// sameOrigin refuses redirects to another scheme, host or port. net/http already
+// removes an Authorization header in most such cases, but not headers it does not
+// know to be secret, and an answer from elsewhere would not be the API's anyway.
+func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, sent []*http.Request) error {
+		from, to := origin(sent[0].URL), origin(next.URL)
+		if from != to {
+			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, readable([]byte(to), maxExplanation))
+		}
+		if callers != nil {
+			return callers(next, sent)
+		}
+		if len(sent) >= maxRedirects {
+			return fmt.Errorf("stopped after %d redirects", maxRedirects)
+		}
+		return nil
+	}
+}
+
+// readableRedirects answers a redirect to something that is no URL itself: net/http
+// would do so with an error whose text holds the whole Location, which may have
+// credentials in it.
+type readableRedirects struct {
+	next http.RoundTripper // nil for http.DefaultTransport, whichever that is by then
+}
+
+func (r readableRedirects) RoundTrip(request *http.Request) (*http.Response, error) {
+	next := r.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	response, err := next.RoundTrip(request)
+	if err != nil || !redirects(response.StatusCode) {
+		return response, err
+	}
+	if _, err := request.URL.Parse(response.Header.Get("Location")); err != nil {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("%w: to an address that is no URL", ErrRedirect)
+	}
+	return response, nil
+}
+
+// redirects says whether net/http follows a Location beside this code.
+func redirects(code int) bool {
+	switch code {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// origin is scheme, host and port, the port of the scheme being as good as none.
+func origin(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	switch u.Scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return u.Scheme + "://" + host
+}
