@@ -38,8 +38,7 @@ var (
 )
 
 // G13: the limits hold in arithmetic, for every mixture of what a round asks and
-// at both ends of the jitter. Fails if stretch returns 0, if a pause ignores it,
-// or if a list and its watch count as one.
+// at both ends of the jitter. Fails if stretch returns 0 or counts wrongly.
 func TestG13BackoffKeepsTheLimitsWhateverFails(t *testing.T) {
 	scripts := map[string]struct {
 		next         func(round int) ([]bool, failure)
@@ -81,7 +80,8 @@ func TestG13BackoffKeepsTheLimitsWhateverFails(t *testing.T) {
 }
 
 // G1: no pause of the default backoff is longer than a minute, so a source that
-// heals is asked again within one. Fails if stretch waits for an empty window.
+// heals is asked again within one. Fails if the backoff's cap or the limits' window
+// is longer.
 func TestG1NoPauseIsLongerThanAMinute(t *testing.T) {
 	for _, requests := range []int{1, 2} {
 		b := newBackoff(nil, 0, func() float64 { return 0.999 })

@@ -202,8 +202,8 @@ func TestB19AHalfOpenWatchIsEndedAndResumed(t *testing.T) {
 	})
 }
 
-// B19: likewise where the request for the watch is never answered. Fails if the
-// deadline starts with the answer.
+// B19: likewise where the request for the watch is never answered. Fails if
+// nothing bounds the request.
 func TestB19AWatchRequestThatIsNeverAnsweredIsEndedAndMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newSource(t, pod("a", "1")), nil)

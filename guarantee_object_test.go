@@ -51,7 +51,7 @@ var failures = map[Stage]func(c *Config, fail func(any) error){
 // G6, B6: whatever fails for one object, on whatever path, it is quarantined by
 // key and cause and reported once a version; the others are there, synced turns
 // true, the version moves on, and nothing is listed because of it. Fails if an
-// object's error ends a list, a watch or a batch, or is reported at each relist.
+// object's error ends a list, a watch or a write, or is reported at each relist.
 func TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack(t *testing.T) {
 	ways := map[string]func(obj any) error{
 		"fails": func(obj any) error {

@@ -47,8 +47,7 @@ func (s *sawtooth) saw(obj any) {
 
 // G2: whatever the source does, short of going back itself, no reader and no
 // handler sees a key go back, or in a state that it never had. Fails if changes of
-// a key are applied out of order, or if a list that is older than the watch's
-// events is applied.
+// a key are applied out of order.
 func TestG2NoKeyEverGoesBack(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

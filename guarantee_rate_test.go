@@ -18,7 +18,8 @@ var pods = schema.GroupResource{Resource: "pods"}
 
 // G13: however a source fails, it gets at most 10 requests in the first minute
 // and 3 a minute after. Fails if any path of the state machine goes on without
-// the pause, or if the pause forgets that a list and its watch are two.
+// the pause. That a list and its watch are two is kept twice, by the pause before
+// the one and the wait before the other; it fails if both forget it.
 func TestG13AFailingSourceGetsFewRequests(t *testing.T) {
 	internal := cachetest.ErrInternal()
 	scripts := map[string]struct {
@@ -167,7 +168,7 @@ func TestB1AStreamThatKeepsSendingIsNotCut(t *testing.T) {
 }
 
 // B2: a streaming list answered with "expired" goes through the backoff. Fails if
-// it is tried again at once.
+// it is tried again at once and the tries are not counted.
 func TestB2AStreamingListThatIsExpiredIsNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))

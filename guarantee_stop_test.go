@@ -80,9 +80,8 @@ func TestB4StopDuringAStreamingListsBackoffTakesNoTime(t *testing.T) {
 	})
 }
 
-// B17: a thousand runs leave no goroutine behind. Fails if a call into the
-// source, a consumer or a timer outlives its run; a leak also keeps the bubble
-// from ending.
+// B17: a thousand runs leave no goroutine behind. Fails if a call into the source,
+// or a consumer, outlives its run; a leak also keeps the bubble from ending.
 func TestB17NoGoroutineOutlivesRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))

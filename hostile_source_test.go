@@ -163,16 +163,21 @@ func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A panic of the store while a call into the source runs ends that call.
+// B17: a panic of the store while a call into the source runs ends that call, and
+// waits for it. Fails if the call is left behind.
 func TestB17APanicDuringACallWaitsForTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t)
-		store := &resyncPanics{Store: NewStore(MetaNamespaceKeyFunc)}
-		r := NewReflectorWithOptions(source, &object{}, store, ReflectorOptions{
-			ResyncPeriod: time.Minute, Strategy: ListWhole, Backoff: steady(time.Second), ErrorHandler: (&heard{}).handle})
-		source.HangWatches(cachetest.Forever)
+		ended := false
+		source := &scripted{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended = true
+			return nil, ctx.Err()
+		}}
+		r := NewReflectorWithOptions(source, nil, &resyncPanics{Store: NewStore(MetaNamespaceKeyFunc)}, ReflectorOptions{
+			ResyncPeriod: time.Minute, ErrorHandler: (&heard{}).handle})
 		assert.PanicsWithValue(t, "boom", func() { r.Run(make(chan struct{})) })
-		source.Close()
+		assert.True(t, ended)
 	})
 }
 
