@@ -15,7 +15,8 @@ type DeltaFIFOOptions struct {
 	// Name appears in logs, and is what Name returns. Default: "DeltaFIFO".
 	Name string
 
-	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc.
+	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc. It is called with
+	// an Undecoded, too.
 	KeyFunction KeyFunc
 
 	// KnownObjects is what the consumer holds, usually the store that it fills:
@@ -200,8 +201,9 @@ func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 // Update takes a newer state of an object, with the errors of Add.
 func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
-// Delete takes the final state of an object that is gone, or a tombstone. It is
-// ignored if the object is neither queued nor known. With an error other than a
+// Delete takes the final state of an object that is gone, or a tombstone; an Undecoded
+// becomes a tombstone with the last known state. It is ignored if the object is
+// neither queued nor known. With an error other than a
 // KeyError the deletion was taken all the same, as a tombstone: the final state
 // could not be transformed.
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
@@ -251,7 +253,9 @@ type arriving struct {
 
 func (f *DeltaFIFO) take(key string, received Received, e event) error {
 	a := arriving{change: change{Delta: Delta{e.kind, e.obj}, key: key, received: received}}
-	if e.kind != Deleted || f.mayDelete(key) {
+	if e.kind == Deleted {
+		f.arriveDeleted(&a)
+	} else {
 		f.transform(&a)
 	}
 	f.mu.Lock()
@@ -285,6 +289,17 @@ func (f *DeltaFIFO) transform(a *arriving) {
 		a.failure = &ObjectError{Key: a.key, ResourceVersion: a.received.ResourceVersion, Stage: StageTransform, Err: err}
 	}
 	a.Object, a.unwanted = out, !keep && err == nil
+}
+
+// arriveDeleted is transform for a deletion. The final state of what nobody has is not
+// looked at. In the place of one that could not be decoded the last known will stand.
+func (f *DeltaFIFO) arriveDeleted(a *arriving) {
+	switch {
+	case isUndecoded(a.Object):
+		a.Object = nil
+	case f.mayDelete(a.key):
+		f.transform(a)
+	}
 }
 
 // takeLocked queues what arrives, holds it back, or ignores it. The caller holds

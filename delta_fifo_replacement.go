@@ -218,9 +218,7 @@ func (r *queueReplacement) takeGone(gone []any) (deletions []arriving, unreadabl
 			continue
 		}
 		a := arriving{change: change{Delta: Delta{Deleted, obj}, key: key, received: receivedOf(finalStateOf(obj))}}
-		if f.mayDelete(key) {
-			f.transform(&a)
-		}
+		f.arriveDeleted(&a)
 		deletions = append(deletions, a)
 	}
 	return deletions, unreadable

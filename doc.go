@@ -89,6 +89,11 @@
 // listed in the status; it is tried again when it next arrives. Its version counts. It never causes a list. An object whose key cannot be read is
 // reported by its place or version, and nothing is kept for it.
 //
+// A source that cannot decode an object sends an Undecoded in its place, with as much
+// of the metadata as it could read; that says which object is meant. If it says that
+// the object was deleted, the object goes: nobody saw its final state, so a tombstone
+// has the last known one.
+//
 // # Replacement in parts
 //
 // A list goes into a store as begin, parts, and commit or abort (Replacer). The
@@ -97,6 +102,15 @@
 // published in one step: objects, indexes, deletions and version. If it is
 // aborted, nothing has happened. A store without Replacer gets one Replace.
 //
+// # Lists item by item
+//
+// A source that is an ItemLister is not asked for a list in one object: it hands
+// over each item as soon as it has been read. They reach the store in parts of 100,
+// and while the store waits the source is not read, so that of a list only a few
+// hundred items are in memory before a transform has made of them what is kept,
+// however long the list or its pages are. Package kubeapi is one. A store without
+// Replacer needs the whole list all the same.
+//
 // # Going back in time
 //
 // A list older than what was applied, a bookmark below the watch's last version,
@@ -104,6 +118,22 @@
 // the answer is a list at "", taken whatever its version. Versions that are not
 // decimal numbers are in no order, and equal is no regression. An event of another
 // key below the last version is applied and leaves the version where it is.
+//
+// # Several namespaces
+//
+// A program that may not read all namespaces, or need not, mirrors those that it
+// wants into one store: Config.Namespaces has a source for each. Each is listed and
+// watched by a reflector of its own, with its own version, pauses, failures and
+// status, and feeds its own part of the store, a view (InNamespace): a relist
+// deletes only what is of its namespace, and one that is forbidden, absent or slow
+// holds back no other. Every guarantee holds for each of them, G13 for each of
+// their reflectors.
+//
+// All of it is synced when all are; SyncedIn tells of one. The store's version is
+// the lowest of theirs, empty until each has one, so the sources should be of one
+// server. The handler is told of one namespace at a time, but there is no order
+// among namespaces: an owner in one may be told of before or after what it owns in
+// another. It is never one merged watch.
 //
 // # Locks
 //
@@ -116,7 +146,8 @@
 //
 // Nothing runs before Run. While it runs, a reflector uses the goroutine that
 // called it, and one more for as long as a call into the source lasts; a
-// controller has one for its consumer besides. Each is waited for before Run
+// controller has one for its consumer besides. One of several namespaces has two
+// for each, and one that notices when all have synced. Each is waited for before Run
 // returns, and a panic in one comes out of Run as a *PanicError with the stack of
 // the place that panicked.
 //
@@ -128,7 +159,11 @@
 //	relist            a list after the first; what it lacks is gone
 //	resync            handing out again what the store holds; nothing is listed
 //	streaming list    a watch that first sends everything, then goes on
+//	page              a piece of a list that the source makes: one answer
+//	part              a piece of a list that the store is given
+//	undecoded         sent by the source in a form that cannot be read
 //	tombstone         a deletion that was noticed, not seen
 //	indexer           a store with indexes
+//	view              the part of a store that has one namespace
 //	informer          a controller with handlers; this package has none yet
 package cache

@@ -31,6 +31,12 @@ var (
 	// object should be.
 	ErrNilObject = errors.New("object is nil")
 
+	// ErrOtherNamespace is the cause, in a KeyError or an ObjectError, when a
+	// view of one namespace (InNamespace, Config.Namespaces) is given an object
+	// of another, or of none. A source that sends such ignores the namespace that
+	// it was asked for: give the view one that lists and watches just that.
+	ErrOtherNamespace = errors.New("object of another namespace")
+
 	// ErrNoListFunc and ErrNoWatchFunc are returned by a ListWatch that has
 	// neither form of the function. Set ListWithContextFunc and
 	// WatchFuncWithContext.
@@ -69,6 +75,10 @@ var (
 	// Process panicked and the process lived on; the panic handlers have had the
 	// value and its stack.
 	errConsumerPanicked = errors.New("panicked")
+	// errTakenAtOnce and errTakenLate are what a source's ListItems gets of take, and
+	// the list ends with, if it breaks the rules of ItemLister. Items would be lost.
+	errTakenAtOnce = errors.New("source called take of ListItems while another call of it was running")
+	errTakenLate   = errors.New("source called take after ListItems had returned")
 )
 
 // KeyError is returned where no key could be made for an object. It has

@@ -32,6 +32,9 @@ func isBad(obj any) bool {
 
 // failures are the ways in which one object can be impossible to take.
 var failures = map[Stage]func(c *Config, fail func(any) error){
+	StageDecode: func(c *Config, fail func(any) error) {
+		c.ListerWatcher = &badDecoder{Source: c.ListerWatcher.(*cachetest.Source), fail: fail}
+	},
 	StageTransform: func(c *Config, fail func(any) error) {
 		c.Transform = func(obj any) (any, error) { return obj, fail(obj) }
 	},
@@ -69,22 +72,22 @@ func TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack(t *testing.T) {
 	}
 	for stage, install := range failures {
 		for way, fail := range ways {
-			for _, streaming := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s %s, streaming %v", stage, way, streaming), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { badObjectIsQuarantined(t, stage, install, fail, streaming) })
+			for name, list := range map[string]func(*Config){
+				"a list": func(*Config) {}, "a list item by item": listByItem, "a streaming list": stream,
+			} {
+				t.Run(fmt.Sprintf("%s %s, in %s", stage, way, name), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { badObjectIsQuarantined(t, stage, install, fail, list) })
 				})
 			}
 		}
 	}
 }
 
-func badObjectIsQuarantined(t *testing.T, stage Stage, install func(*Config, func(any) error), fail func(any) error, streaming bool) {
+func badObjectIsQuarantined(t *testing.T, stage Stage, install func(*Config, func(any) error), fail func(any) error, list func(*Config)) {
 	source := newSource(t, pod("a", "1"), bad(pod("a", "2")), pod("b", "3"))
 	r := newRig(t, source, func(c *Config) {
 		install(c, fail)
-		if streaming {
-			stream(c)
-		}
+		list(c)
 	})
 	r.indexer = r.ctlr.(*controller).consumer.(*storeConsumer).store.(Indexer)
 	r.run()

@@ -6,9 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// partSize is how many objects go into the store at a time. It is client-go's
-// page size, and few enough that a part is small beside what the store holds.
-const partSize = 500
+// partSize is how many objects go into the store at a time. Before a transform has
+// stripped it, a decoded object may take some 60 KiB of memory, and a part is alive on
+// the source's side while another goes into the store: at 100 that is some MiB
+// altogether, whatever the size of the list or of its pages.
+const partSize = 100
 
 // intake takes the objects of one list, from pages or from a stream, sorts out
 // those that do not fit, and passes the rest on to a replacement in parts.
@@ -44,6 +46,7 @@ func (in *intake) add(obj runtime.Object) error {
 		}
 		in.hold(bad, false)
 	} else {
+		in.forget(obj)
 		in.part.Items = append(in.part.Items, obj)
 	}
 	if len(in.part.Items)+len(in.part.Keep) >= partSize {
@@ -54,8 +57,17 @@ func (in *intake) add(obj runtime.Object) error {
 
 // gone takes back an object that a stream has deleted since it sent it.
 func (in *intake) gone(obj runtime.Object) error {
+	in.forget(obj)
 	in.part.Gone = append(in.part.Gone, obj)
 	return in.flush()
+}
+
+// forget lets go of an object that this list has brought and that was held back: it
+// brings a later state now.
+func (in *intake) forget(obj runtime.Object) {
+	if len(in.met) > 0 {
+		delete(in.met, nameOf(obj))
+	}
 }
 
 // flush passes on what has been collected.
@@ -65,7 +77,7 @@ func (in *intake) flush() error {
 	if len(part.Items)+len(part.Keep)+len(part.Gone) == 0 {
 		return nil
 	}
-	rejected, err := in.replacement.Part(in.ctx, part)
+	rejected, err := in.pass(part)
 	for i, bad := range rejected {
 		if bad.Key == "" {
 			// The store says which object it is not; it has no name, either.
@@ -73,10 +85,16 @@ func (in *intake) flush() error {
 		}
 		in.hold(bad, heldIn(in.store, bad))
 	}
-	if err != nil && in.ctx.Err() == nil {
-		return storeError("Replace", nil, err)
-	}
 	return err
+}
+
+// pass passes on a part. Its objects' errors are those in rejected.
+func (in *intake) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
+	rejected, err = in.replacement.Part(in.ctx, part)
+	if err != nil && in.ctx.Err() == nil {
+		err = storeError("Replace", nil, err)
+	}
+	return rejected, err
 }
 
 // hold reports an object that is held back, unless that is known.

@@ -1,13 +1,10 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
@@ -22,9 +19,15 @@ type listing struct {
 	*run
 	*intake
 	steps *trace.Trace
-	// asked is the version that was asked for, answered the one that came.
+	// asked is the version that was asked for, answered the one that came, once
+	// versioned is true.
 	asked, answered string
+	versioned       bool
 	pages           int
+	// newest is the newest version among the items that came before the list had
+	// said its own, waiting are those of them that are not to be shown yet.
+	newest  string
+	waiting []runtime.Object
 }
 
 // listState makes the store equal to a list and goes on to watch.
@@ -132,14 +135,14 @@ func (m *run) listFailed(err error, began time.Time) state {
 // inconsistent rest, which servers offer along with that answer, is not used: a
 // list of two versions has none.
 func (l *listing) take(options metav1.ListOptions) error {
-	l.intake = l.newIntake(false)
+	l.begin()
 	err := l.takePages(options)
 	var expired *tokenExpired
 	if errors.As(err, &expired) {
 		l.abort()
 		l.failed(l.ctx, l.wrap(expired.answer))
 		l.progress.backoff.fails(l.clock.Now(), expired.asked)
-		l.intake, l.pages, l.answered = l.newIntake(false), 0, ""
+		l.begin()
 		l.asked = l.listVersion() // at least what the pages have shown
 		options = listOptions(l.asked, 0)
 		if end := l.stretched(2); end != nil {
@@ -152,10 +155,20 @@ func (l *listing) take(options metav1.ListOptions) error {
 		l.steps.Step("Committed")
 	}
 	if err != nil {
+		if !l.versioned {
+			l.progress.shown = newerOf(l.progress.shown, l.newest)
+		}
 		l.abort()
 		return l.wrap(err)
 	}
 	return nil
+}
+
+// begin starts a list of which nothing is known.
+func (l *listing) begin() {
+	l.intake = l.newIntake(false)
+	l.answered, l.versioned, l.pages = "", false, 0
+	l.newest, l.waiting = "", nil
 }
 
 // tokenExpired is what takePages makes of an answer of "expired" to a token.
@@ -188,19 +201,14 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
 	for {
 		asked := l.clock.Now()
-		list, err := l.page(options)
-		if err != nil {
-			if options.Continue == "" {
-				return err
-			}
+		token, answered, err := l.page(options)
+		if err != nil && !answered && options.Continue != "" {
 			// An answered page is part of the one request; this was none.
 			l.progress.backoff.note(request{at: asked, list: true})
 			if isExpiredError(err) {
 				return &tokenExpired{asked, err}
 			}
-			return err
 		}
-		token, err := l.takePage(list)
 		if err != nil || token == "" {
 			return err
 		}
@@ -213,22 +221,18 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 	}
 }
 
-// page asks for one page, or the whole list.
-func (l *listing) page(options metav1.ListOptions) (runtime.Object, error) {
-	answer := ask(l.run, "List", nil, func(ctx context.Context) (runtime.Object, error) {
-		return l.source.ListWithContext(ctx, options)
-	})
-	switch {
-	case answer.ended:
-		return nil, l.ctx.Err()
-	case answer.err != nil:
-		return nil, answer.err
-	case isNilPointer(answer.value):
-		return nil, ErrNilList
-	case isTable(answer.value):
-		return nil, ErrTableList
+// page asks for one page, or the whole list, passes its objects on and returns the
+// token of the next. answered is false if it was the request that failed.
+func (l *listing) page(options metav1.ListOptions) (token string, answered bool, err error) {
+	if l.itemLister != nil {
+		return l.itemPage(options)
 	}
-	return answer.value, nil
+	list, err := l.listObject(options)
+	if err != nil {
+		return "", false, err
+	}
+	token, err = l.takePage(list)
+	return token, true, err
 }
 
 // takePage passes a page's objects on and returns the token of the next.
@@ -237,28 +241,32 @@ func (l *listing) takePage(list runtime.Object) (token string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("answer %T is not a list: %w", list, err)
 	}
-	l.pages++
-	if l.pages == 1 {
-		if l.answered, err = l.stateVersion(l.progress.floor(), version); err != nil {
+	if l.pages == 0 {
+		if err := l.checkVersion(version); err != nil {
 			return "", err
 		}
-		l.progress.shown = l.answered
 	}
 	if err := eachItem(list, l.add); err != nil {
 		return "", err
 	}
-	l.steps.Step("Page taken", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
-	return token, l.flush()
+	return token, l.endPage()
 }
 
-// listMetadata reads a list's version and continue token.
-func listMetadata(list runtime.Object) (version, token string, err error) {
-	defer caught("reading the list's metadata", &err)
-	about, err := meta.ListAccessor(list)
+// checkVersion takes note of the version that the list is at, if it may be.
+func (l *listing) checkVersion(version string) error {
+	answered, err := l.stateVersion(l.progress.floor(), version)
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	return about.GetResourceVersion(), about.GetContinue(), nil
+	l.answered, l.versioned, l.progress.shown = answered, true, answered
+	return nil
+}
+
+// endPage ends a page.
+func (l *listing) endPage() error {
+	l.pages++
+	l.steps.Step("Page taken", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
+	return l.flush()
 }
 
 // stateVersion checks the version that a whole state came with against the floor
@@ -273,42 +281,4 @@ func (m *run) stateVersion(have, answered string) (string, error) {
 		return "", &RegressionError{What: "list", Have: have, Got: answered}
 	}
 	return answered, nil
-}
-
-// eachItem calls take for each item of a list, copied out of it, so that one item
-// that is kept does not keep the list. The copy is of the item's top level only.
-func eachItem(list runtime.Object, take func(runtime.Object) error) error {
-	if items, ok := interfaceItems(list); ok {
-		for i := range items.Len() {
-			item, _ := items.Index(i).Interface().(runtime.Object)
-			if err := take(item); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var taken error
-	err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
-		taken = take(item)
-		return taken
-	})
-	if err != nil && taken == nil {
-		// apimachinery's message prints the list.
-		return fmt.Errorf("items of %T cannot be read as objects", list)
-	}
-	return taken
-}
-
-// interfaceItems returns the items of a list whose items are interfaces, which
-// may be nil: apimachinery does not get past a nil one.
-func interfaceItems(list runtime.Object) (reflect.Value, bool) {
-	if _, ok := list.(runtime.Unstructured); ok {
-		return reflect.Value{}, false
-	}
-	pointer, err := meta.GetItemsPtr(list)
-	if err != nil {
-		return reflect.Value{}, false
-	}
-	items := reflect.ValueOf(pointer).Elem()
-	return items, items.Kind() == reflect.Slice && items.Type().Elem().Kind() == reflect.Interface
 }

@@ -55,6 +55,28 @@ type ListerWatcherWithContext interface {
 	WatcherWithContext
 }
 
+// ItemLister is an optional interface of a source that can list item by item. A
+// reflector whose source has it calls ListItems in place of ListWithContext, so that
+// a list needs the memory of some hundred items, and not of all. It is asked for the
+// same pages, with the same options.
+//
+// A type that embeds such a source and changes what ListWithContext answers must
+// have a ListItems of its own as well, or its ListWithContext is not called.
+type ItemLister interface {
+	// ListItems is ListWithContext for whoever wants the items and not the list:
+	// take is called with each item as soon as it is there, in the list's order and
+	// one at a time, on a goroutine of the source's choosing but never after
+	// ListItems has returned; with it, what the list has said of itself so far
+	// (some servers say version and token only after the items). The item belongs
+	// to the taker. take may wait, holding up the source; it ends with ctx.
+	//
+	// An error of take ends the call and is returned, wrapped or not. After any
+	// other error what was taken before it is a part of the list and no more.
+	// ListItems returns the list's metadata, complete.
+	ListItems(ctx context.Context, options metav1.ListOptions,
+		take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error)
+}
+
 // ToListerWithContext returns l itself if it takes a context, and otherwise a
 // wrapper that ignores it.
 func ToListerWithContext(l Lister) ListerWithContext {

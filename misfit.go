@@ -12,14 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What of a source's objects a reflector passes on: those of the expected type
-// that have metadata. Their keys are the store's business.
+// What of a source's objects a reflector passes on: those that were decoded, are of
+// the expected type and have metadata. Their keys are the store's business.
 
 // misfit says why an object is not passed on, nil if it is. typed is false for a
 // bookmark, whose object carries nothing but a version and need not be of the
 // expected type. Key is the object's name, "" if it has none.
 func (r *Reflector) misfit(obj runtime.Object, typed bool) *ObjectError {
 	received, err := metadataOf(obj)
+	// First, for it is of no type that anybody expects, and may have no metadata.
+	if cause := decodeError(obj); cause != nil {
+		return &ObjectError{Key: readableName(obj), ResourceVersion: received.ResourceVersion, Stage: StageDecode, Err: cause}
+	}
 	if err != nil {
 		return &ObjectError{Stage: StageMetadata, Err: err}
 	}

@@ -66,7 +66,7 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 	m.progress.backoff.note(request{at: w.asked})
 	limit := m.clock.NewTimer(patience)
 	defer limit.Stop()
-	answer := askWithin(m, ctx, cancel, "Watch", limit.C(), func(ctx context.Context) (sourceWatch, error) {
+	answer := askWithin(m, ctx, cancel, sourceCall{op: "Watch", limit: limit.C()}, func(ctx context.Context) (sourceWatch, error) {
 		opened, err := m.source.WatchWithContext(ctx, options)
 		if err != nil || isNilPointer(opened) {
 			return sourceWatch{}, err

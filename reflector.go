@@ -49,6 +49,7 @@ type Reflector struct {
 	expectedType    reflect.Type
 	expectedGVK     *schema.GroupVersionKind
 	source          ListerWatcherWithContext
+	itemLister      ItemLister // the source, if it is one
 	wholeLists      bool
 	canStream       bool
 	store           ReflectorStore
@@ -150,6 +151,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	if chunks, ok := lw.(interface{ wholeLists() bool }); ok {
 		r.wholeLists = chunks.wholeLists()
 	}
+	r.itemLister, _ = lw.(ItemLister)
 	if marker, ok := lw.(watchListMarker); ok {
 		r.canStream = !marker.IsWatchListSemanticsUnSupported()
 	}

@@ -190,6 +190,9 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logger := klog.FromContext(ctx)
 	who := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
 	switch {
+	case CauseOf(err) == CauseObject:
+		// Whatever its cause looks like: an object that breaks off is no watch that does.
+		logger.Error(err, "Object not taken", who[:4]...)
 	case isExpiredError(err):
 		logger.V(4).Info("Resource version expired, listing anew", who...)
 	case err == io.EOF:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -135,41 +134,53 @@ const (
 	endTimer              // the timer has fired
 	endEvent              // the watch has sent something
 	endClosed             // the watch has closed
+	endBatch              // a list has brought some items
 	endResync             // a resync has failed
 )
 
 // waiting is what a state waits for; a nil channel never comes.
 type waiting struct {
-	done   <-chan struct{}
-	timer  <-chan time.Time
-	events <-chan watch.Event
+	done    <-chan struct{}
+	timer   <-chan time.Time
+	events  <-chan watch.Event
+	batches <-chan itemBatch
+}
+
+// woken is how a wait ended, with what came of it.
+type woken struct {
+	end   end
+	event watch.Event // of endEvent
+	batch itemBatch   // of endBatch
+	err   error       // of endResync
 }
 
 // next waits for the first of w, the context and a failed resync. A run waits
 // nowhere else, but for a call into the source that outlives its context, and for
 // the consumer where a first list is ahead of it.
-func (m *run) next(w waiting) (watch.Event, end, error) {
+func (m *run) next(w waiting) woken {
 	for {
 		// A busy watch must not hide the end of the context: select is fair,
 		// and fair is half of the time too late.
 		if m.ctx.Err() != nil {
-			return watch.Event{}, endContext, nil
+			return woken{end: endContext}
 		}
 		select {
 		case <-m.ctx.Done():
-			return watch.Event{}, endContext, nil
+			return woken{end: endContext}
 		case <-w.done:
-			return watch.Event{}, endDone, nil
+			return woken{end: endDone}
 		case <-w.timer:
-			return watch.Event{}, endTimer, nil
+			return woken{end: endTimer}
 		case event, open := <-w.events:
 			if !open {
-				return event, endClosed, nil
+				return woken{end: endClosed}
 			}
-			return event, endEvent, nil
+			return woken{end: endEvent, event: event}
+		case batch := <-w.batches:
+			return woken{end: endBatch, batch: batch}
 		case <-m.resyncDue():
 			if err := m.resyncNow(); err != nil {
-				return watch.Event{}, endResync, err
+				return woken{end: endResync, err: err}
 			}
 		}
 	}
@@ -195,93 +206,6 @@ func (m *run) resyncNow() error {
 	return nil
 }
 
-// slowSource is how long a call into the source may outlive its context before
-// that is reported.
-const slowSource = 30 * time.Second
-
-// asked is what became of a call into the source.
-type asked[T any] struct {
-	value T
-	err   error
-	// ended is true if the context ended first, late if the limit came first.
-	ended, late bool
-}
-
-// ask calls the source on a goroutine of its own, so that the run can hear the
-// context, the resync timer and limit meanwhile; it waits for the call whatever
-// happens. The call's context ends with the run's, and at the limit. A panic of
-// the call comes out of ask.
-func ask[T any](m *run, op string, limit <-chan time.Time, call func(ctx context.Context) (T, error)) asked[T] {
-	ctx, cancel := context.WithCancel(m.ctx)
-	defer cancel()
-	return askWithin(m, ctx, cancel, op, limit, call)
-}
-
-// askWithin is ask with a context of the caller's, which stays alive afterwards.
-func askWithin[T any](m *run, ctx context.Context, cancel context.CancelFunc, op string,
-	limit <-chan time.Time, call func(ctx context.Context) (T, error)) asked[T] {
-	var answer asked[T]
-	var panicked *PanicError
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if value := recover(); value != nil {
-				panicked = &PanicError{Value: value, Stack: debug.Stack()}
-			}
-		}()
-		answer.value, answer.err = call(ctx)
-	}()
-	// A panic on this goroutine, of the store or the error handler, must not
-	// leave the call behind.
-	defer cancelUnlessDone(done, cancel)
-	ended, late := m.awaitCall(op, done, limit, cancel)
-	if panicked != nil {
-		panic(panicked)
-	}
-	answer.ended, answer.late = ended, late
-	return answer
-}
-
-// cancelUnlessDone cancels a call that still runs, and waits for it.
-func cancelUnlessDone(done <-chan struct{}, cancel context.CancelFunc) {
-	select {
-	case <-done:
-	default:
-		cancel()
-		<-done
-	}
-}
-
-// awaitCall waits until done. When the context ends, or limit comes, it cancels
-// the call and reports it if it still runs after a while.
-func (m *run) awaitCall(op string, done <-chan struct{}, limit <-chan time.Time, cancel context.CancelFunc) (ended, late bool) {
-	for {
-		_, end, err := m.next(waiting{done: done, timer: limit})
-		switch end {
-		case endDone:
-			return false, false
-		case endResync:
-			m.failed(m.ctx, err)
-			continue
-		}
-		cancel()
-		m.awaitSlow(op, done)
-		return end == endContext, end == endTimer
-	}
-}
-
-func (m *run) awaitSlow(op string, done <-chan struct{}) {
-	timer := m.clock.NewTimer(slowSource)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C():
-		m.tell(m.ctx, &SlowSourceError{Op: op, Waited: slowSource})
-		<-done
-	}
-}
-
 // sleep pauses for d and goes on with s.
 func (m *run) sleep(d time.Duration, s state) state {
 	if d <= 0 {
@@ -291,11 +215,11 @@ func (m *run) sleep(d time.Duration, s state) state {
 	timer := m.clock.NewTimer(d)
 	defer timer.Stop()
 	for {
-		switch _, end, err := m.next(waiting{timer: timer.C()}); end {
+		switch woke := m.next(waiting{timer: timer.C()}); woke.end {
 		case endTimer:
 			return s
 		case endResync:
-			m.failed(m.ctx, err)
+			m.failed(m.ctx, woke.err)
 		default:
 			return nil
 		}

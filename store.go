@@ -2,6 +2,9 @@ package cache
 
 // KeyFunc makes the key of an object. It must be deterministic, must not change
 // the object, and may be called concurrently. Keys must not be empty.
+//
+// Of an Undecoded it should make the key from the metadata, which is all there is of
+// it; where it cannot, and fails or panics, that object is not known again.
 type KeyFunc func(obj any) (string, error)
 
 // TransformFunc makes of a received object what is to be kept, for example the

@@ -74,10 +74,10 @@ func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
 
 func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 	for {
-		event, end, err := m.next(waiting{events: w.results, timer: w.deadline.C()})
-		switch end {
+		woke := m.next(waiting{events: w.results, timer: w.deadline.C()})
+		switch woke.end {
 		case endEvent:
-			if err := m.handle(w, event); err != nil {
+			if err := m.handle(w, woke.event); err != nil {
 				return false, err
 			}
 		case endClosed:
@@ -85,7 +85,7 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 		case endTimer:
 			return false, ErrWatchOverdue
 		case endResync:
-			return false, err
+			return false, woke.err
 		default:
 			return true, nil
 		}

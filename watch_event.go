@@ -16,19 +16,21 @@ func (m *run) handle(w *openWatch, e watch.Event) error {
 	if w.events++; w.events == 1 {
 		m.succeeded(PhaseWatching)
 	}
+	if e.Type != watch.Added {
+		w.synthetic = false
+	}
 	if bad := m.misfit(e.Object, e.Type != watch.Bookmark); bad != nil {
+		if bad.Stage == StageDecode {
+			return m.handleUndecoded(w, e, bad)
+		}
 		return m.skip(w, e, bad)
 	}
 	accessor, _ := meta.Accessor(e.Object) // misfit has tried
 	version := accessor.GetResourceVersion()
 	switch e.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
-		if e.Type != watch.Added {
-			w.synthetic = false
-		}
 		return m.applyEvent(w, e, version)
 	case watch.Bookmark:
-		w.synthetic = false
 		return m.applyBookmark(w, version)
 	}
 	return m.skip(w, e, &ObjectError{
@@ -121,7 +123,7 @@ func (m *run) deliver(e event) error {
 	case Updated:
 		op, err = "Update", m.store.Update(e.obj)
 	case Deleted:
-		op, err = "Delete", m.store.Delete(e.obj)
+		op, err = "Delete", deleteFrom(m.store, e.obj)
 	}
 	if err = storeError(op, e.obj, err); err != nil {
 		if _, bad := asObjectError(err); !bad {

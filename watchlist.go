@@ -145,10 +145,10 @@ func (s *streaming) untilBookmark() (string, error) {
 	quiet := s.clock.NewTimer(streamQuiet)
 	defer quiet.Stop()
 	for {
-		event, end, err := s.next(waiting{events: s.watch.results, timer: quiet.C()})
-		switch end {
+		woke := s.next(waiting{events: s.watch.results, timer: quiet.C()})
+		switch woke.end {
 		case endEvent:
-			version, done, err := s.handleInitial(event)
+			version, done, err := s.handleInitial(woke.event)
 			if err != nil || done {
 				return version, err
 			}
@@ -158,7 +158,7 @@ func (s *streaming) untilBookmark() (string, error) {
 		case endTimer:
 			return "", fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, s.items, ErrNoInitialEventsEnd)
 		case endResync:
-			s.failed(s.ctx, err)
+			s.failed(s.ctx, woke.err)
 		default:
 			return "", s.ctx.Err()
 		}
@@ -176,11 +176,15 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 		return "", false, s.add(e.Object)
 	case watch.Deleted:
 		// The server may tell changes that happen while it streams.
-		if bad := s.misfit(e.Object, false); bad != nil {
-			s.tell(s.ctx, placed(bad))
-			return "", false, nil
+		bad := s.misfit(e.Object, false)
+		switch {
+		case bad == nil:
+			return "", false, s.gone(e.Object)
+		case bad.Stage == StageDecode && bad.Key != "":
+			return "", false, s.goneUndecoded(e.Object, bad)
 		}
-		return "", false, s.gone(e.Object)
+		s.tell(s.ctx, placed(bad))
+		return "", false, nil
 	case watch.Bookmark:
 		return s.bookmark(e)
 	}
@@ -200,7 +204,9 @@ func newerOf(a, b string) string {
 }
 
 // bookmark tells the bookmark that ends the first state from any other. Only its
-// version counts: those of the events are in no order.
+// version counts: those of the events are in no order. One that could not be decoded
+// may have been the end, but nobody can tell: if nothing follows, the stream is given
+// up for being quiet.
 func (s *streaming) bookmark(e watch.Event) (version string, done bool, err error) {
 	if bad := s.misfit(e.Object, false); bad != nil {
 		s.tell(s.ctx, placed(bad))

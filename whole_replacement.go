@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // wholeReplacement is the Replacement of a store that has none: it collects the
@@ -30,14 +31,20 @@ func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) ([]*O
 
 func (w *wholeReplacement) remove(gone []any) {
 	absent := map[identity]bool{}
+	var undecoded []identity
 	for _, obj := range gone {
-		if id, named := identityOf(obj); named {
+		id, named := identityOf(obj)
+		switch {
+		case !named:
+		case isUndecoded(obj):
+			undecoded = append(undecoded, id)
+		default:
 			absent[id] = true
 		}
 	}
 	w.list = slices.DeleteFunc(w.list, func(obj any) bool {
 		id, named := identityOf(obj)
-		return named && absent[id]
+		return named && (absent[id] || slices.ContainsFunc(undecoded, id.mayBe))
 	})
 }
 
@@ -56,6 +63,14 @@ func (w *wholeReplacement) Abort() { w.list = nil }
 type identity struct {
 	kind any
 	name ObjectName
+}
+
+// mayBe says whether an object that could not be decoded may be the one with this
+// identity: it has the name, and is not known to be of another kind.
+func (id identity) mayBe(undecoded identity) bool {
+	_, known := id.kind.(schema.GroupVersionKind)
+	_, said := undecoded.kind.(schema.GroupVersionKind)
+	return id.name == undecoded.name && (!known || !said || id.kind == undecoded.kind)
 }
 
 // identityOf returns an object's identity; false if it has no name, so that it

@@ -1,0 +1,131 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Undecoded is implemented by an object that a source sends in place of one that it
+// could not decode, in a list or an event. Its metadata are what could be read of the
+// other's: namespace, name and resource version, all if possible; what could not be
+// read is empty.
+//
+// A reflector takes it for news of the object of that name. In a list, or as Added or
+// Modified, the object is quarantined: its previous state stays, the failure is
+// reported once a version, and the version counts. As Deleted, the object is gone: what
+// was known of it last becomes a tombstone, the failure is reported, and nothing stays
+// quarantined. Without a readable name it is reported, and nothing else happens. It is
+// never stored, nor is it given to a transform or an index function.
+//
+// The key function of the store, or queue, is called with it, for nobody else knows
+// under which key the object is. MetaNamespaceKeyFunc copes; one that needs more than
+// the metadata of an object has no key for it, by an error or a panic: then a relist
+// deletes the object as absent, and a deletion leaves it. A store that is not of this
+// package is given the deletion as a DeletedFinalStateUnknown with namespace/name for
+// Key and no Obj; if it refuses that, as one does whose key function knows no
+// tombstones, the Undecoded itself.
+type Undecoded interface {
+	runtime.Object
+	// DecodeError says why the object could not be decoded. It is kept in the
+	// status: it must not hold the object, nor the bytes of it.
+	DecodeError() error
+}
+
+// errUndecoded stands in for a DecodeError that is nil.
+var errUndecoded = errors.New("the source could not decode it, and does not say why")
+
+// decodeError says why an object could not be decoded; nil if it is no Undecoded.
+func decodeError(obj any) (err error) {
+	undecoded, ok := obj.(Undecoded)
+	if !ok || isNilPointer(obj) {
+		return nil
+	}
+	defer caught("DecodeError", &err)
+	if err = undecoded.DecodeError(); err == nil {
+		err = errUndecoded
+	}
+	return err
+}
+
+func isUndecoded(obj any) bool {
+	_, undecoded := obj.(Undecoded)
+	return undecoded
+}
+
+// readableName is an object's namespace and name as a key, "" if it has no name. A
+// namespace alone names nothing.
+func readableName(obj any) string {
+	name, err := ObjectToName(obj)
+	if err != nil || name.Name == "" {
+		return ""
+	}
+	return name.String()
+}
+
+// handleUndecoded does what an event tells whose object could not be decoded.
+func (m *run) handleUndecoded(w *openWatch, e watch.Event, bad *ObjectError) error {
+	switch {
+	case e.Type == watch.Bookmark:
+		m.tell(m.ctx, placed(bad))
+		return m.applyBookmark(w, bad.ResourceVersion)
+	case e.Type == watch.Deleted && bad.Key != "":
+		return m.deleteUndecoded(w, e.Object, bad)
+	}
+	return m.skip(w, e, bad)
+}
+
+// deleteUndecoded applies the deletion of an object whose final state could not be
+// decoded, and reports that. An error that is not the object's own ends the watch.
+func (m *run) deleteUndecoded(w *openWatch, obj runtime.Object, bad *ObjectError) error {
+	to := m.advance(w, bad.ResourceVersion)
+	err := m.deliver(event{kind: Deleted, obj: obj, version: to})
+	if refused, own := asObjectError(err); own {
+		bad, err = undeleted(bad, refused), nil
+	} else if err == nil {
+		m.released(bad.Key)
+	}
+	m.tell(m.ctx, placed(bad))
+	if err == nil && to != "" {
+		m.accept(w, to)
+	}
+	return err
+}
+
+// undeleted is the report of an undecoded deletion that could not be applied either,
+// because the object has no key.
+func undeleted(bad, refused *ObjectError) *ObjectError {
+	return &ObjectError{
+		ResourceVersion: bad.ResourceVersion, Stage: StageDecode,
+		Err: fmt.Errorf("the deletion of %q, which could not be decoded (%w), was not applied: %w", bad.Key, bad.Err, refused.Err),
+	}
+}
+
+// deleteFrom deletes from a store that is not ours.
+func deleteFrom(store ReflectorStore, obj any) error {
+	if !isUndecoded(obj) {
+		return store.Delete(obj)
+	}
+	err := store.Delete(DeletedFinalStateUnknown{Key: nameOf(obj)})
+	if err != nil && store.Delete(obj) == nil {
+		return nil
+	}
+	return err
+}
+
+// goneUndecoded is gone for an object whose final state could not be decoded, and
+// reports that.
+func (in *intake) goneUndecoded(obj runtime.Object, bad *ObjectError) error {
+	if err := in.flush(); err != nil {
+		return err
+	}
+	in.forget(obj)
+	rejected, err := in.pass(ReplacementPart{Gone: []any{obj}})
+	if len(rejected) > 0 {
+		bad = undeleted(bad, rejected[0])
+	}
+	in.tell(in.ctx, placed(bad))
+	return err
+}
