@@ -18,7 +18,7 @@ type ShouldResyncFunc func() bool
 //
 // With a Store, the controller applies what the source sends to that store, each
 // batch as one write, and then tells Handler. Nothing else is needed but a
-// ListerWatcher.
+// ListerWatcher, or several in Namespaces.
 //
 // With a Process, the controller hands what comes out of Queue to it, and does no
 // more: client-go's way, where Process applies the deltas itself.
@@ -29,6 +29,27 @@ type Config struct {
 
 	// ListerWatcher is the source.
 	ListerWatcher
+
+	// Namespaces are several sources in place of one: of each namespace, by its
+	// name, one that lists and watches it alone. It is for a program that may
+	// not, or need not, read all namespaces.
+	//
+	// Each has a reflector and a queue of its own, and so its own versions,
+	// pauses and permissions: one that is forbidden, absent or slow holds back
+	// no other. All feed Store, which must be one of NewStore or NewIndexer,
+	// through a view each (InNamespace): a list deletes what is of its namespace
+	// only, and an object of another one is quarantined.
+	//
+	// Handler is called by one at a time and told of each namespace in its
+	// source's order; there is no order among namespaces, and each has an initial
+	// list of its own. Transform, ShouldResync and the error handler are called
+	// by several at once. The error handler is given the namespace's reflector,
+	// whose name is ReflectorOptions.Name, a slash and the namespace.
+	//
+	// The controller has synced when all have. SyncedIn says it of one, and
+	// Status.Namespaces everything else. The sources should be of one server:
+	// LastSyncResourceVersion is the lowest of their versions.
+	Namespaces map[string]ListerWatcher
 
 	// Process handles what Queue.Pop takes out: Deltas, for a DeltaFIFO. Its
 	// errors are reported; what it failed on is not handed out again.
@@ -92,8 +113,9 @@ type Config struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// Controller runs a reflector, a queue and a consumer. What New returns is also a
-// StatusReporter.
+// Controller runs a reflector, a queue and a consumer, or those of each of several
+// namespaces. What New returns is also a StatusReporter and, for Config.Namespaces,
+// a NamespaceSyncer.
 type Controller interface {
 	// RunWithContext keeps the consumer's state equal to the source until ctx
 	// ends; then it waits for the calls that are under way into the source and
@@ -114,7 +136,8 @@ type Controller interface {
 	HasSyncedChecker() DoneChecker
 
 	// LastSyncResourceVersion is the version that has been applied: the store's
-	// own, or up to which Process has been called.
+	// own (of several namespaces the lowest, empty until each has one), or up to
+	// which Process has been called.
 	LastSyncResourceVersion() string
 }
 
@@ -142,10 +165,17 @@ type consumer interface {
 }
 
 // New makes a controller. It starts nothing. It panics if the Config has no
-// source, neither Store nor a queue with a Process, or both, or something
-// negative: these are mistakes in the program.
+// source, or both kinds of sources, neither Store nor a queue with a Process, or
+// both, or something negative: these are mistakes in the program.
 func New(c *Config) Controller {
 	config := *c
+	if len(config.Namespaces) > 0 {
+		return newNamespaceController(config)
+	}
+	return newController(config)
+}
+
+func newController(config Config) *controller {
 	config.validate()
 	if config.Queue == nil {
 		config.Queue = config.newQueue()
@@ -170,8 +200,8 @@ func (c *Config) validate() {
 		return
 	}
 	mustHave(c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Process")
-	ours, keyed := c.Store.(*cache)
-	mustHave(!keyed || ours.transformer == nil || c.Transform == nil, "Config.Transform and the Store's WithTransformer are both set")
+	own, keyed := ours(c.Store)
+	mustHave(!keyed || own.transformer == nil || c.Transform == nil, "Config.Transform and the Store's WithTransformer are both set")
 	if c.Queue == nil {
 		mustHave(keyed || c.KeyFunction != nil, "Config.KeyFunction is needed for a Store that is not of this package: the one that Store uses")
 		return
@@ -179,7 +209,7 @@ func (c *Config) validate() {
 	queue, known := c.Queue.(*DeltaFIFO)
 	mustHave(known, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
 	mustHave(sameStore(queue.known, c.Store), "Config.Queue does not know Config.Store: set DeltaFIFOOptions.KnownObjects to it")
-	mustHave(!keyed || ours.transformer == nil || queue.transformer == nil,
+	mustHave(!keyed || own.transformer == nil || queue.transformer == nil,
 		"DeltaFIFOOptions.Transformer and the Store's WithTransformer are both set")
 	mustHave(c.Transform == nil, "Config.Transform needs a Config without a Queue; set DeltaFIFOOptions.Transformer")
 	mustHave(c.KeyFunction == nil, "Config.KeyFunction needs a Config without a Queue; set DeltaFIFOOptions.KeyFunction")
@@ -202,10 +232,10 @@ func (c *Config) newQueue() *DeltaFIFO {
 		Transformer:           c.Transform,
 		Logger:                c.ReflectorOptions.Logger,
 	}
-	if ours, ok := c.Store.(*cache); ok {
-		options.KeyFunction = ours.keyFunc
+	if own, ok := ours(c.Store); ok {
+		options.KeyFunction = own.keyFunc
 		if c.Transform == nil {
-			options.Transformer = ours.transformer
+			options.Transformer = own.transformer
 		}
 	}
 	return NewDeltaFIFOWithOptions(options)

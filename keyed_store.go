@@ -2,13 +2,24 @@ package cache
 
 import "errors"
 
-// cache is a threadSafeMap whose keys come from a key function, and whose objects
-// go through a transform if there is one. It is what a reflector or a controller
-// of this package fills.
-type cache struct {
-	storage     *threadSafeMap
+// keyedStore is a threadSafeMap, or the part of one that its scope says, whose
+// keys come from a key function, and whose objects go through a transform if there
+// is one. It is what a reflector or a controller of this package fills.
+type keyedStore struct {
+	storage *threadSafeMap
+	// scope is the storage's own for a whole store.
+	scope *scope
+	// keyFunc fails for an object that is outside the scope.
 	keyFunc     KeyFunc
 	transformer TransformFunc
+}
+
+// cache is a keyedStore of everything, with its indexes and its namespace views.
+type cache struct {
+	keyedStore
+	// views are by namespace. They are never removed. The storage's mu guards
+	// the map.
+	views map[string]*namespaceView
 }
 
 var (
@@ -40,40 +51,51 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 // It panics if keyFunc or one of the indexers is nil.
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
-	c := &cache{storage: newThreadSafeMap(indexers), keyFunc: keyFunc}
+	storage := newThreadSafeMap(indexers)
+	c := &cache{keyedStore: keyedStore{storage: storage, scope: &storage.whole, keyFunc: keyFunc}}
 	for _, option := range opts {
 		option(c)
 	}
 	return c
 }
 
+// ours returns the keyed store of a Store of this package, be it a view or not.
+func ours(store Store) (*keyedStore, bool) {
+	if own, ok := store.(interface{ keyed() *keyedStore }); ok {
+		return own.keyed(), true
+	}
+	return nil, false
+}
+
+func (k *keyedStore) keyed() *keyedStore { return k }
+
 // Add puts obj under its key.
-func (c *cache) Add(obj any) error { return c.Update(obj) }
+func (k *keyedStore) Add(obj any) error { return k.Update(obj) }
 
 // Update puts obj under its key.
-func (c *cache) Update(obj any) error {
-	key, err := keyOf(c.keyFunc, obj)
+func (k *keyedStore) Update(obj any) error {
+	key, err := keyOf(k.keyFunc, obj)
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	s := c.prepare(key, obj, receivedOf(obj), c.transformer)
-	c.storage.write(s)
+	s := k.prepare(key, obj, receivedOf(obj), k.transformer)
+	k.storage.write(s)
 	return s.failure()
 }
 
 // Delete removes what is under obj's key.
-func (c *cache) Delete(obj any) error {
-	key, err := keyOf(c.keyFunc, obj)
+func (k *keyedStore) Delete(obj any) error {
+	key, err := keyOf(k.keyFunc, obj)
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	c.storage.Delete(key)
+	k.storage.Delete(key)
 	return nil
 }
 
 // prepare does what needs user code to put obj under key, without a lock.
-func (c *cache) prepare(key string, obj any, received Received, transform TransformFunc) *staged {
-	out, keep, err := transformedUnder(key, c.keyFunc, transform, obj)
+func (k *keyedStore) prepare(key string, obj any, received Received, transform TransformFunc) *staged {
+	out, keep, err := transformedUnder(key, k.keyFunc, transform, obj)
 	s := stage(key, out, received)
 	switch {
 	case err != nil:
@@ -81,7 +103,7 @@ func (c *cache) prepare(key string, obj any, received Received, transform Transf
 	case !keep:
 		s.entry = nil
 	default:
-		s.index(c.storage.indexers.Load())
+		s.index(k.storage.indexers.Load())
 	}
 	return s
 }
@@ -95,42 +117,66 @@ func rejection(obj any, err error) *ObjectError {
 }
 
 // Transformer returns the function that WithTransformer set, or nil.
-func (c *cache) Transformer() TransformFunc { return c.transformer }
+func (k *keyedStore) Transformer() TransformFunc { return k.transformer }
 
 // Get returns what is under obj's key.
-func (c *cache) Get(obj any) (item any, exists bool, err error) {
-	key, err := keyOf(c.keyFunc, obj)
-	if err != nil {
+func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
+	key, err := keyOf(k.keyFunc, obj)
+	switch {
+	case errors.Is(err, ErrOtherNamespace):
+		// To write it would be a mistake; to ask for it has an answer.
+		return nil, false, nil
+	case err != nil:
 		return nil, false, KeyError{obj, err}
 	}
-	return c.GetByKey(key)
+	return k.GetByKey(key)
 }
 
 // GetByKey returns what is under key.
-func (c *cache) GetByKey(key string) (item any, exists bool, err error) {
-	item, exists = c.storage.Get(key)
+func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
+	if !k.scope.has(key) {
+		return nil, false, nil
+	}
+	item, exists = k.storage.Get(key)
 	return item, exists, nil
 }
 
 // Received returns what was recorded when the object under key was received.
-func (c *cache) Received(key string) (Received, bool) { return c.storage.received(key) }
-
-// List returns all objects.
-func (c *cache) List() []any { return c.storage.List() }
-
-// ListKeys returns all keys.
-func (c *cache) ListKeys() []string { return c.storage.ListKeys() }
-
-// LastStoreSyncResourceVersion returns the applied version.
-func (c *cache) LastStoreSyncResourceVersion() string {
-	return c.storage.LastStoreSyncResourceVersion()
+func (k *keyedStore) Received(key string) (Received, bool) {
+	if !k.scope.has(key) {
+		return Received{}, false
+	}
+	return k.storage.received(key)
 }
 
+// List returns all objects.
+func (k *keyedStore) List() []any { return k.storage.listIn(k.scope) }
+
+// ListKeys returns all keys.
+func (k *keyedStore) ListKeys() []string { return k.storage.listKeysIn(k.scope) }
+
+// LastStoreSyncResourceVersion returns the applied version.
+func (k *keyedStore) LastStoreSyncResourceVersion() string { return k.storage.versionOf(k.scope) }
+
 // Bookmark sets the applied version.
-func (c *cache) Bookmark(rv string) { c.storage.Bookmark(rv) }
+func (k *keyedStore) Bookmark(rv string) { k.storage.setVersion(k.scope, rv) }
 
 // UpdateResourceVersion sets the applied version, as Bookmark does.
-func (c *cache) UpdateResourceVersion(rv string) { c.storage.Bookmark(rv) }
+func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
+
+// Resync does nothing.
+func (k *keyedStore) Resync() error { return nil }
+
+// LastStoreSyncResourceVersion returns the applied version: where there are
+// namespace views, the lowest that holds of all of them. See InNamespace.
+func (c *cache) LastStoreSyncResourceVersion() string {
+	c.storage.mu.RLock()
+	defer c.storage.mu.RUnlock()
+	if len(c.views) == 0 {
+		return c.scope.version
+	}
+	return c.lowestVersionLocked()
+}
 
 // Index returns the objects that share a value with obj.
 func (c *cache) Index(indexName string, obj any) ([]any, error) {
@@ -157,8 +203,3 @@ func (c *cache) GetIndexers() Indexers { return c.storage.GetIndexers() }
 
 // AddIndexers adds indexes.
 func (c *cache) AddIndexers(newIndexers Indexers) error { return c.storage.AddIndexers(newIndexers) }
-
-// Resync does nothing.
-func (c *cache) Resync() error { return nil }
-
-func (c *cache) quarantined() []Quarantined { return c.storage.quarantined() }

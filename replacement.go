@@ -13,8 +13,10 @@ type Replacer interface {
 	BeginReplace(options ReplaceOptions) Replacement
 }
 
-// ReplaceOptions says what a replacement is about: at present always everything.
-// Fields may be added; the zero value will go on meaning everything.
+// ReplaceOptions says what a replacement is about: at present always everything
+// that is in the store on which it is begun. For a view that InNamespace made that
+// is the namespace, and nothing else of the store behind it. Fields may be added;
+// the zero value will go on meaning everything.
 type ReplaceOptions struct{}
 
 // Replacement is one list on its way into a store: Part any number of times,

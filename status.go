@@ -49,6 +49,22 @@ type Status struct {
 	// Quarantined are the objects that are not shown as the source has them,
 	// by key.
 	Quarantined []Quarantined
+
+	// Namespaces are those of Config.Namespaces, by name, each with a status of
+	// its own; nil for what has a single source. The fields above then speak for
+	// all of them: Phase is the one most worth a look (from forbidden, absent,
+	// paused, stopped, idle, listing, streaming, to watching) and PhaseSince when
+	// the first of those in it came to it; AppliedVersion is the store's and
+	// AcceptedVersion the lowest, empty until each has one; Synced is true if all
+	// are, ConsecutiveFailures is the highest, LastFailure the newest,
+	// Quarantined what any of them has.
+	Namespaces []NamespaceStatus
+}
+
+// NamespaceStatus is the status of one namespace of several.
+type NamespaceStatus struct {
+	Namespace string
+	Status
 }
 
 // Failure is something that went wrong.

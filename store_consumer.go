@@ -15,12 +15,14 @@ type storeConsumer struct {
 	store          Store
 	handler        ResourceEventHandler
 	mergeRecreated bool
+	// turns are shared by the consumers that have one handler.
+	turns turns
 	// outcomes is reused from batch to batch; it is cleared after each, so that
 	// it keeps no object alive.
 	outcomes []outcome
 
 	mu sync.Mutex
-	// held are the objects that a store has refused that does not remember it.
+	// held are the objects that the store has refused and does not remember.
 	held quarantine
 }
 
@@ -47,9 +49,10 @@ func (s *storeConsumer) attach() (detach func()) {
 func (s *storeConsumer) consume(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := s.queue.popPending(func(b batch) error {
-			if ctx.Err() != nil {
+			if !s.turns.begin(ctx) {
 				return errDropped
 			}
+			defer s.turns.end()
 			s.apply(ctx, b)
 			return nil
 		})
@@ -86,12 +89,10 @@ func (s *storeConsumer) apply(ctx context.Context, b batch) {
 // hold notes what became of a change where the store does not: what was refused is
 // held back until as new a state is taken, or the key is gone.
 func (s *storeConsumer) hold(c change, refused *ObjectError) {
-	if _, remembers := s.store.(quarantiner); remembers {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case refused != nil && heldIn(s.store, refused):
 	case refused != nil:
 		s.held.add(refused)
 	case c.Type == Deleted:

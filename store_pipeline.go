@@ -1,6 +1,9 @@
 package cache
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // The ways into a store that only our own reflector and controller use: an event
 // with its version, and a batch.
@@ -10,24 +13,24 @@ import "reflect"
 // Whether the event goes back in time is looked at first, without holding the
 // lock until the write: one goroutine feeds a store its events. A deletion's
 // final state is not transformed, for nobody gets to see it.
-func (c *cache) takeEvent(e event) error {
-	key, err := keyOf(c.keyFunc, e.obj)
+func (k *keyedStore) takeEvent(e event) error {
+	key, err := keyOf(k.keyFunc, e.obj)
 	if err != nil {
-		c.storage.advance(e.version)
+		k.advance(e.version)
 		return rejection(e.obj, err)
 	}
 	received := receivedOf(e.obj)
-	if have, known := c.Received(key); known && received.olderThan(have) {
+	if have, known := k.Received(key); known && received.olderThan(have) {
 		return &RegressionError{What: "event", Key: key, Have: have.ResourceVersion, Got: received.ResourceVersion}
 	}
 	s := &staged{key: key}
 	if e.kind != Deleted {
-		s = c.prepare(key, e.obj, received, c.transformer)
+		s = k.prepare(key, e.obj, received, k.transformer)
 	}
-	c.storage.lockFor(s)
-	defer c.storage.mu.Unlock()
-	c.storage.takeLocked(s)
-	c.storage.advanceLocked(e.version)
+	k.storage.lockFor(s)
+	defer k.storage.mu.Unlock()
+	k.storage.takeLocked(s)
+	k.scope.advance(e.version)
 	return s.failure()
 }
 
@@ -35,6 +38,9 @@ func (c *cache) takeEvent(e event) error {
 type arrival struct {
 	*staged
 	kind DeltaType
+	// elsewhere is true if the key is outside the scope: nothing is written, nor
+	// held back under what is another namespace's key.
+	elsewhere bool
 	// same is true for a Sync of the very object that is stored: there is
 	// nothing to write, and an index must not see what a reader may have done to
 	// the object.
@@ -47,33 +53,40 @@ type arrival struct {
 }
 
 // applyBatch applies a batch in one write. See batchApplier.
-func (c *cache) applyBatch(b batch, alreadyTransformed bool, outcomes []outcome) []outcome {
-	transform := c.transformer
+func (k *keyedStore) applyBatch(b batch, alreadyTransformed bool, outcomes []outcome) []outcome {
+	transform := k.transformer
 	if alreadyTransformed {
 		transform = nil
 	}
 	arrivals := make([]arrival, len(b.changes))
 	all := make([]*staged, len(b.changes))
 	for i, change := range b.changes {
-		arrivals[i] = c.arrive(change, transform)
+		arrivals[i] = k.arrive(change, transform)
 		all[i] = arrivals[i].staged
 	}
-	m := c.storage
+	m := k.storage
 	m.lockFor(all...)
 	defer m.mu.Unlock()
 	for _, a := range arrivals {
 		outcomes = append(outcomes, m.applyLocked(a))
 	}
-	m.advanceLocked(b.version)
+	k.scope.advance(b.version)
 	return outcomes
 }
 
 // arrive prepares a change.
-func (c *cache) arrive(change change, transform TransformFunc) arrival {
+func (k *keyedStore) arrive(change change, transform TransformFunc) arrival {
 	a := arrival{kind: change.Type, staged: &staged{key: change.key}}
+	if k.scope.lacks(change.key) {
+		a.elsewhere = true
+		a.err = &ObjectError{
+			Key: change.key, ResourceVersion: change.received.ResourceVersion, Stage: StageKey, Err: k.scope.refusal(change.key),
+		}
+		return a
+	}
 	if change.Type == Deleted {
 		var err error
-		if a.final, _, err = transformedUnder(change.key, c.keyFunc, transform, change.Object); err != nil {
+		if a.final, _, err = transformedUnder(change.key, k.keyFunc, transform, change.Object); err != nil {
 			a.finalErr = &ObjectError{
 				Key: change.key, ResourceVersion: change.received.ResourceVersion, Stage: StageTransform, Err: err,
 			}
@@ -81,18 +94,23 @@ func (c *cache) arrive(change change, transform TransformFunc) arrival {
 		return a
 	}
 	if change.Type == Sync {
-		if stored, _ := c.storage.Get(change.key); samePointer(stored, change.Object) {
+		if stored, _ := k.storage.Get(change.key); samePointer(stored, change.Object) {
 			a.same = true
 			return a
 		}
 	}
-	a.staged = c.prepare(change.key, change.Object, change.received, transform)
+	a.staged = k.prepare(change.key, change.Object, change.received, transform)
 	return a
 }
 
 // applyLocked writes a prepared change and says what became of it.
 func (m *threadSafeMap) applyLocked(a arrival) outcome {
-	if a.same {
+	switch {
+	case a.elsewhere && a.kind == Deleted:
+		return outcome{} // it is not there, and a state of it no longer held back
+	case a.elsewhere:
+		return outcome{err: a.err}
+	case a.same:
 		// If something else has been written since, that is newer than what a
 		// Sync repeats, and stays.
 		if e := m.table.entries[a.key]; e != nil {
@@ -128,28 +146,26 @@ func samePointer(a, b any) bool {
 }
 
 // advance moves the version, unless it is told none.
-func (m *threadSafeMap) advance(version string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.advanceLocked(version)
-}
-
-func (m *threadSafeMap) advanceLocked(version string) {
-	if version != "" {
-		m.version = version
-	}
+func (k *keyedStore) advance(version string) {
+	k.storage.mu.Lock()
+	defer k.storage.mu.Unlock()
+	k.scope.advance(version)
 }
 
 // holds implements holder.
-func (c *cache) holds(key string) bool {
-	c.storage.mu.RLock()
-	defer c.storage.mu.RUnlock()
-	return c.storage.held.holds(key)
+func (k *keyedStore) holds(key string) bool {
+	k.storage.mu.RLock()
+	defer k.storage.mu.RUnlock()
+	return k.scope.has(key) && k.storage.held.holds(key)
 }
 
 // heldKeys implements holder.
-func (c *cache) heldKeys() []string {
-	c.storage.mu.RLock()
-	defer c.storage.mu.RUnlock()
-	return c.storage.held.keys()
+func (k *keyedStore) heldKeys() []string {
+	k.storage.mu.RLock()
+	defer k.storage.mu.RUnlock()
+	return slices.DeleteFunc(k.storage.held.keys(), k.scope.lacks)
+}
+
+func (k *keyedStore) quarantined() []Quarantined {
+	return slices.DeleteFunc(k.storage.quarantined(), func(q Quarantined) bool { return k.scope.lacks(q.Key) })
 }

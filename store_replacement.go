@@ -11,7 +11,7 @@ import (
 
 // storeReplacement is a list on its way into a store.
 type storeReplacement struct {
-	store *cache
+	store *keyedStore
 	// visible is true for a first list, whose parts show as they come.
 	visible bool
 	over    bool
@@ -45,27 +45,27 @@ func (r refusal) failure() error {
 var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
 
 // BeginReplace starts a replacement. See Replacer.
-func (c *cache) BeginReplace(ReplaceOptions) Replacement {
-	return c.newReplacement(!c.storage.replaced())
+func (k *keyedStore) BeginReplace(ReplaceOptions) Replacement {
+	return k.newReplacement(!k.replaced())
 }
 
-func (c *cache) newReplacement(visible bool) *storeReplacement {
+func (k *keyedStore) newReplacement(visible bool) *storeReplacement {
 	return &storeReplacement{
-		store: c, visible: visible,
+		store: k, visible: visible,
 		staged: map[string]*staged{}, listed: sets.Set[string]{}, withheld: sets.Set[string]{},
 	}
 }
 
 // replaced says whether a replacement has been committed.
-func (m *threadSafeMap) replaced() bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.committed
+func (k *keyedStore) replaced() bool {
+	k.storage.mu.RLock()
+	defer k.storage.mu.RUnlock()
+	return k.scope.committed
 }
 
 // Replace makes list the whole content.
-func (c *cache) Replace(list []any, resourceVersion string) error {
-	r := c.newReplacement(false)
+func (k *keyedStore) Replace(list []any, resourceVersion string) error {
+	r := k.newReplacement(false)
 	var failures []error
 	for _, refused := range r.takeItems(list) {
 		failures = append(failures, refused.failure())
@@ -221,7 +221,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 }
 
 // publish writes what is still staged, removes what was not listed and sets the
-// version, in one step for readers.
+// version, in one step for readers. What is outside the scope stays as it is.
 func (r *storeReplacement) publish(version string) error {
 	r.over = true
 	m := r.store.storage
@@ -232,10 +232,10 @@ func (r *storeReplacement) publish(version string) error {
 	for _, rejected := range r.putLocked(all) {
 		failures = append(failures, rejected)
 	}
-	m.keepOnlyLocked(r.listed.Has)
-	m.held.releaseIf(func(key string) bool { return !r.withheld.Has(key) })
-	m.version = version
-	m.committed = true
+	scope := r.store.scope
+	m.keepOnlyLocked(func(key string) bool { return scope.lacks(key) || r.listed.Has(key) })
+	m.held.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
+	scope.version, scope.committed = version, true
 	r.staged, r.listed, r.withheld = nil, nil, nil
 	return errors.Join(failures...)
 }

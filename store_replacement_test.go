@@ -287,7 +287,7 @@ func TestKeepAndGone(t *testing.T) {
 			require.Error(t, s.Update(tagged(podAt("a", "1", "2"), "bad")))
 			require.Error(t, s.Update(tagged(podAt("a", "2", "2"), "bad")))
 			if !first {
-				s.storage.committed = true
+				s.scope.committed = true
 			}
 			r := begin(t, s)
 			r.items(podAt("a", "3", "1"), podAt("a", "5", "2"))

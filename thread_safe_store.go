@@ -72,12 +72,11 @@ type threadSafeMap struct {
 	// indexers are read without the lock and set under it.
 	indexers atomic.Pointer[indexerSet]
 
-	mu      sync.RWMutex
-	table   table
-	version string
-	held    quarantine
-	// committed is true once a replacement was committed.
-	committed bool
+	mu    sync.RWMutex
+	table table
+	held  quarantine
+	// whole is the scope of everything; mu guards those of views, too.
+	whole scope
 }
 
 func newThreadSafeMap(indexers Indexers, opts ...ThreadSafeStoreOption) *threadSafeMap {
@@ -130,7 +129,7 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 		m.takeLocked(s)
 	}
 	m.keepOnlyLocked(listed.Has)
-	m.version = resourceVersion
+	m.whole.version = resourceVersion
 	m.mu.Unlock()
 	reportUntaken(all...)
 }
@@ -189,36 +188,16 @@ func (m *threadSafeMap) snapshot() []*entry {
 }
 
 // List returns all objects.
-func (m *threadSafeMap) List() []any {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	list := make([]any, 0, len(m.table.entries))
-	for _, e := range m.table.entries {
-		list = append(list, e.obj)
-	}
-	return list
-}
+func (m *threadSafeMap) List() []any { return m.listIn(&m.whole) }
 
 // ListKeys returns all keys.
-func (m *threadSafeMap) ListKeys() []string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return slices.AppendSeq(make([]string, 0, len(m.table.entries)), maps.Keys(m.table.entries))
-}
+func (m *threadSafeMap) ListKeys() []string { return m.listKeysIn(&m.whole) }
 
 // LastStoreSyncResourceVersion returns the applied version.
-func (m *threadSafeMap) LastStoreSyncResourceVersion() string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.version
-}
+func (m *threadSafeMap) LastStoreSyncResourceVersion() string { return m.versionOf(&m.whole) }
 
 // Bookmark sets the applied version.
-func (m *threadSafeMap) Bookmark(rv string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.version = rv
-}
+func (m *threadSafeMap) Bookmark(rv string) { m.setVersion(&m.whole, rv) }
 
 // Index returns the objects that share a value with obj.
 func (m *threadSafeMap) Index(indexName string, obj any) ([]any, error) {

@@ -1,0 +1,205 @@
+package cache
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// scope is a part of a store: the keys that begin with a prefix, how far they have
+// come, and whether they have been listed. The empty prefix is everything.
+//
+// An entry does not know of its scope, so that namespaces cost no memory for each;
+// whoever wants all of one goes through all entries of the store.
+type scope struct {
+	prefix string
+
+	// The storage's mu guards these.
+	version string
+	// committed is true once a replacement was committed.
+	committed bool
+}
+
+func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
+
+func (s *scope) lacks(key string) bool { return !s.has(key) }
+
+// refusal is why nothing is kept under a key that is outside.
+func (s *scope) refusal(key string) error {
+	return fmt.Errorf("%w: key %q does not begin with %q", ErrOtherNamespace, key, s.prefix)
+}
+
+// advance moves the version, unless it is told none.
+func (s *scope) advance(version string) {
+	if version != "" {
+		s.version = version
+	}
+}
+
+// namespaceView is the part of a store that has one namespace's keys.
+type namespaceView struct{ keyedStore }
+
+var (
+	_ Store                  = (*namespaceView)(nil)
+	_ TransformingStore      = (*namespaceView)(nil)
+	_ Replacer               = (*namespaceView)(nil)
+	_ ReceivedGetter         = (*namespaceView)(nil)
+	_ ResourceVersionUpdater = (*namespaceView)(nil)
+	_ eventTaker             = (*namespaceView)(nil)
+	_ batchApplier           = (*namespaceView)(nil)
+	_ quarantiner            = (*namespaceView)(nil)
+	_ holder                 = (*namespaceView)(nil)
+)
+
+// InNamespace returns the part of store whose keys begin with "namespace/", as a
+// Store that a reflector can feed, or a controller that has it as its Config.Store.
+// With one view and one reflector for each, several namespaces share one store and
+// its indexes, and each has its own lists, versions and failures; Config.Namespaces
+// does all of that.
+//
+// Nothing that is done through the view concerns the rest of the store. Reading
+// sees the namespace alone. Writing an object whose key is outside fails with
+// ErrOtherNamespace, in a KeyError or an ObjectError, and is quarantined where a
+// source sent it. A replacement deletes keys of the namespace only; the view's
+// first is visible in parts, whatever other views have been through. The store's
+// transform and indexes apply.
+//
+// A view has an applied version of its own. As soon as there is a view, the
+// store's is the lowest of those of its views, if each has one and they can be
+// compared, else empty: it never claims more than the store holds. So make the
+// views before the first of them is fed, and none for a namespace that nobody will
+// feed; to read, use an index. Versions of several servers are in no order worth
+// anything: ask the views.
+//
+// What is written to the store itself concerns all of it: Replace and BeginReplace
+// of the store put away what views have brought, without a word to their versions.
+// Use one way or the other. A version that the store itself was told (Replace,
+// Bookmark) holds for the namespaces whose views have none, and is one of those of
+// which the lowest counts.
+//
+// Listing a view's objects or keys goes through all entries of the store, as does
+// the end of a replacement. Several calls for one namespace return the same view.
+// InNamespace may be called concurrently. It panics if store is not one of NewStore
+// or NewIndexer, in particular if it is itself a view, and if namespace is empty or
+// contains a slash, with which one view could be a part of another: these are
+// mistakes in the program.
+func InNamespace(store Store, namespace string) Store {
+	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
+	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
+	_, view := store.(*namespaceView)
+	mustHave(!view, "InNamespace: the store is a view of a namespace already")
+	whole, own := store.(*cache)
+	mustHave(own && whole != nil, "InNamespace: the store is not one of NewStore or NewIndexer")
+	return whole.inNamespace(namespace)
+}
+
+func (c *cache) inNamespace(namespace string) *namespaceView {
+	c.storage.mu.Lock()
+	defer c.storage.mu.Unlock()
+	if view := c.views[namespace]; view != nil {
+		return view
+	}
+	if c.views == nil {
+		c.views = map[string]*namespaceView{}
+	}
+	scope := &scope{prefix: namespace + "/"}
+	view := &namespaceView{keyedStore{
+		storage: c.storage, scope: scope, keyFunc: scope.keyFunc(c.keyFunc), transformer: c.transformer,
+	}}
+	c.views[namespace] = view
+	return view
+}
+
+// keyFunc is a store's key function for what is in the scope.
+func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
+	return func(obj any) (string, error) {
+		key, err := whole(obj)
+		if err == nil && key != "" && s.lacks(key) {
+			err = s.refusal(key)
+		}
+		return key, err
+	}
+}
+
+// lowestVersionLocked is the version up to which all of a store with views holds
+// what the source had, "" if that cannot be said. The caller holds the storage's
+// mu.
+func (c *cache) lowestVersionLocked() string {
+	versions := make([]string, 0, len(c.views)+1)
+	whole := c.scope.version
+	if whole != "" {
+		versions = append(versions, whole)
+	}
+	for _, view := range c.views {
+		if version := view.scope.version; version != "" || whole == "" {
+			versions = append(versions, version)
+		}
+	}
+	return lowestVersion(versions)
+}
+
+// lowestVersion returns the lowest of one or more versions, "" if two different
+// ones are in no order, as an empty one is with any other.
+func lowestVersion(versions []string) string {
+	lowest := versions[0]
+	for _, version := range versions[1:] {
+		if version == lowest {
+			continue
+		}
+		order, err := resourceversion.CompareResourceVersion(version, lowest)
+		if err != nil {
+			return ""
+		}
+		if order < 0 {
+			lowest = version
+		}
+	}
+	return lowest
+}
+
+// listIn returns the objects of a scope.
+func (m *threadSafeMap) listIn(s *scope) []any {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	list := make([]any, 0, m.likelyLocked(s))
+	for key, e := range m.table.entries {
+		if s.has(key) {
+			list = append(list, e.obj)
+		}
+	}
+	return list
+}
+
+// listKeysIn returns the keys of a scope.
+func (m *threadSafeMap) listKeysIn(s *scope) []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	keys := make([]string, 0, m.likelyLocked(s))
+	for key := range m.table.entries {
+		if s.has(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// likelyLocked is how many entries a scope has, where that is known.
+func (m *threadSafeMap) likelyLocked(s *scope) int {
+	if s.prefix == "" {
+		return len(m.table.entries)
+	}
+	return 0
+}
+
+func (m *threadSafeMap) versionOf(s *scope) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return s.version
+}
+
+func (m *threadSafeMap) setVersion(s *scope, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.version = version
+}

@@ -1,0 +1,297 @@
+package cache
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// viewsOf returns a store and its views of the namespaces a and b.
+func viewsOf(opts ...StoreOption) (whole *cache, a, b *namespaceView) {
+	whole = newTagStore(opts...)
+	return whole, InNamespace(whole, "a").(*namespaceView), InNamespace(whole, "b").(*namespaceView)
+}
+
+func beginIn(t *testing.T, v *namespaceView) replacing {
+	return replacing{t, v.BeginReplace(ReplaceOptions{})}
+}
+
+func TestAViewSeesItsNamespaceAlone(t *testing.T) {
+	whole, a, b := viewsOf()
+	for _, obj := range []*object{podAt("a", "1", "1"), podAt("a", "2", "2"), podAt("b", "1", "3"), podAt("ab", "1", "4"), podAt("", "a", "5")} {
+		require.NoError(t, whole.Add(obj))
+	}
+	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, contents(a))
+	assert.ElementsMatch(t, []string{"a/1", "a/2"}, a.ListKeys())
+	assert.Equal(t, []string{"b/1"}, b.ListKeys())
+	for key, there := range map[string]bool{"a/1": true, "b/1": false, "ab/1": false, "a": false, "a/3": false, "": false} {
+		_, exists, err := a.GetByKey(key)
+		require.NoError(t, err)
+		assert.Equal(t, there, exists, key)
+		_, received := a.Received(key)
+		assert.Equal(t, there, received, key)
+	}
+	got, exists, err := a.Get(pod("a", "2"))
+	require.NoError(t, err)
+	assert.True(t, exists)
+	assert.Equal(t, "2", receivedOf(got).ResourceVersion)
+	_, exists, err = a.Get(pod("b", "1"))
+	require.NoError(t, err, "to ask for it is no mistake")
+	assert.False(t, exists)
+	_, _, err = a.Get(nil)
+	require.ErrorIs(t, err, ErrNilObject)
+	require.NoError(t, a.Resync())
+}
+
+// What is written through a view is found in the whole store, its indexes included,
+// and nothing of another namespace is written or removed by it.
+func TestAViewWritesItsNamespaceAlone(t *testing.T) {
+	whole, a, b := viewsOf()
+	require.NoError(t, a.Add(tagged(podAt("a", "1", "1"), "x")))
+	require.NoError(t, b.Add(tagged(podAt("b", "1", "1"), "x")))
+	require.NoError(t, a.Update(tagged(podAt("a", "2", "2"), "x")))
+	assert.Equal(t, []string{"a/1", "a/2", "b/1"}, keysIn(t, whole, tagIndex, "x"))
+	require.NoError(t, a.Delete(pod("a", "2")))
+	before := contents(whole)
+
+	bad := podAt("b", "1", "9")
+	for name, write := range map[string]func(any) error{"Add": a.Add, "Update": a.Update, "Delete": a.Delete} {
+		for _, obj := range []*object{bad, podAt("ab", "1", "9"), podAt("", "a", "9")} {
+			err := write(obj)
+			require.ErrorIs(t, err, ErrOtherNamespace, name)
+			var key KeyError
+			require.ErrorAs(t, err, &key)
+			assert.Contains(t, err.Error(), fmt.Sprintf("%q does not begin with \"a/\"", nameOf(obj)))
+		}
+	}
+	err := a.takeEvent(event{kind: Updated, obj: bad, version: "9"})
+	refused, ok := asObjectError(err)
+	require.True(t, ok)
+	assert.Equal(t, StageKey, refused.Stage)
+	assert.Equal(t, "b/1", refused.Key)
+	require.ErrorIs(t, err, ErrOtherNamespace)
+	assert.Equal(t, "9", a.LastStoreSyncResourceVersion(), "its version counts")
+	require.Error(t, a.takeEvent(event{kind: Deleted, obj: bad, version: "10"}))
+	assert.Equal(t, before, contents(whole))
+	assert.Empty(t, whole.quarantined())
+}
+
+// A batch may come from a queue that knows nothing of namespaces.
+func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
+	whole, a, b := viewsOf()
+	require.NoError(t, b.Add(podAt("b", "1", "1")))
+	changeOf := func(kind DeltaType, obj *object) change {
+		return change{Delta: Delta{kind, obj}, key: nameOf(obj), received: receivedOf(obj)}
+	}
+	outcomes := a.applyBatch(batch{version: "5", changes: []change{
+		changeOf(Added, podAt("a", "1", "2")),
+		changeOf(Updated, podAt("b", "1", "3")),
+		changeOf(Sync, podAt("b", "1", "1")),
+		changeOf(Deleted, podAt("b", "1", "4")),
+	}}, false, nil)
+	require.Len(t, outcomes, 4)
+	assert.Nil(t, outcomes[0].err)
+	for _, o := range outcomes[1:3] {
+		require.NotNil(t, o.err)
+		require.ErrorIs(t, o.err, ErrOtherNamespace)
+		assert.Equal(t, StageKey, o.err.Stage)
+		assert.Equal(t, "b/1", o.err.Key)
+	}
+	assert.Equal(t, outcome{}, outcomes[3], "nothing was there, and nobody is told")
+	assert.Equal(t, map[string]string{"a/1": "2", "b/1": "1"}, contents(whole))
+	assert.Equal(t, "5", a.LastStoreSyncResourceVersion())
+	assert.Empty(t, b.LastStoreSyncResourceVersion())
+	assert.Empty(t, whole.quarantined())
+}
+
+// G5, G7: a view's first replacement shows in parts although another's was
+// committed; its relists show at their commit; each deletes its own.
+func TestG7AReplacementOnAViewConcernsItsNamespace(t *testing.T) {
+	whole, a, b := viewsOf()
+	require.NoError(t, whole.Add(podAt("a", "stale", "1")))
+	require.NoError(t, whole.Add(podAt("ab", "1", "1")))
+	first := beginIn(t, a)
+	first.items(podAt("a", "1", "1"))
+	first.commit("5")
+	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1"}, contents(whole))
+
+	r := beginIn(t, b)
+	r.items(tagged(podAt("b", "1", "2"), "x"), podAt("b", "2", "2"))
+	assert.Len(t, b.List(), 2, "visible")
+	assert.Empty(t, b.LastStoreSyncResourceVersion())
+	assert.Equal(t, "5", a.LastStoreSyncResourceVersion())
+	r.Abort()
+	assert.Len(t, b.List(), 2, "until the next commit")
+	r = beginIn(t, b)
+	r.items(tagged(podAt("b", "1", "2"), "x"))
+	r.commit("7")
+	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole))
+
+	r = beginIn(t, a)
+	other := beginIn(t, b)
+	r.items(podAt("a", "3", "8"))
+	other.items(podAt("b", "4", "9"))
+	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole), "aside")
+	other.commit("9")
+	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/4": "9"}, contents(whole))
+	assert.Empty(t, whole.ListIndexFuncValues(tagIndex))
+	r.Abort()
+	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/4": "9"}, contents(whole), "as if it had not been")
+
+	require.NoError(t, a.Replace(nil, "10"))
+	assert.Equal(t, map[string]string{"ab/1": "1", "b/4": "9"}, contents(whole))
+	assert.Equal(t, "10", a.LastStoreSyncResourceVersion())
+	assert.Equal(t, "9", b.LastStoreSyncResourceVersion())
+}
+
+// G6: what a list brings of another namespace is rejected, takes nothing with it,
+// and keeps nothing.
+func TestG6AListLeavesOtherNamespacesAlone(t *testing.T) {
+	for name, relist := range map[string]bool{"first list": false, "relist": true} {
+		t.Run(name, func(t *testing.T) {
+			whole, a, b := viewsOf()
+			require.NoError(t, b.Replace([]any{podAt("b", "1", "1"), podAt("b", "2", "1")}, "1"))
+			if relist {
+				require.NoError(t, a.Replace(nil, "1"))
+			}
+			r := beginIn(t, a)
+			assert.Equal(t, []string{"b/1 key", "b/2 key"}, r.rejects(ReplacementPart{
+				Items: []any{podAt("a", "1", "2"), podAt("b", "1", "2")},
+				Keep:  []any{podAt("b", "2", "2")},
+				Gone:  []any{podAt("b", "2", "2")},
+			}))
+			r.commit("2")
+			assert.Equal(t, map[string]string{"a/1": "2", "b/1": "1", "b/2": "1"}, contents(whole))
+			err := a.Replace([]any{podAt("b", "1", "3"), podAt("a", "2", "3")}, "3")
+			require.ErrorIs(t, err, ErrOtherNamespace)
+			objects, rest := splitObjectErrors(err)
+			require.NoError(t, rest, "nothing that would make a reflector list again")
+			assert.Len(t, objects, 1)
+			assert.Equal(t, map[string]string{"a/2": "3", "b/1": "1", "b/2": "1"}, contents(whole))
+			assert.Empty(t, whole.quarantined())
+		})
+	}
+}
+
+// Each view knows of its own objects that are held back, and releases no others.
+func TestQuarantineIsSeenByNamespace(t *testing.T) {
+	whole, a, b := viewsOf()
+	for _, view := range []struct {
+		*namespaceView
+		namespace string
+	}{{a, "a"}, {b, "b"}} {
+		require.Error(t, view.Add(tagged(podAt(view.namespace, "1", "1"), "bad")))
+	}
+	require.Error(t, whole.Add(tagged(podAt("ab", "1", "1"), "bad")))
+	assert.Equal(t, []string{"a/1"}, heldKeys(a))
+	assert.Equal(t, []string{"a/1"}, a.heldKeys())
+	assert.True(t, a.holds("a/1"))
+	assert.False(t, a.holds("b/1"))
+	assert.Equal(t, []string{"a/1", "ab/1", "b/1"}, heldKeys(whole))
+	require.NoError(t, a.Replace(nil, "2"))
+	assert.Equal(t, []string{"ab/1", "b/1"}, heldKeys(whole))
+	assert.Empty(t, heldKeys(a))
+}
+
+func TestTheStoresTransformAndIndexesHoldForItsViews(t *testing.T) {
+	whole, a, b := viewsOf(WithTransformer(transformByLabel))
+	require.NotNil(t, a.Transformer())
+	require.NoError(t, a.Add(labelled(podAt("a", "1", "1"), "x")))
+	require.Error(t, a.Add(labelled(podAt("a", "2", "1"), "bad")))
+	require.NoError(t, b.Replace([]any{labelled(podAt("b", "1", "1"), "x"), labelled(podAt("b", "2", "1"), "unwanted")}, "1"))
+	for _, obj := range whole.List() {
+		assert.Equal(t, "once", obj.(*object).Labels["transformed"])
+	}
+	require.NoError(t, whole.AddIndexers(Indexers{NamespaceIndex: MetaNamespaceIndexFunc}))
+	require.NoError(t, b.Add(labelled(podAt("b", "3", "1"), "x")))
+	assert.Equal(t, []string{"a/1"}, keysIn(t, whole, NamespaceIndex, "a"))
+	assert.Equal(t, []string{"b/1", "b/3"}, keysIn(t, whole, NamespaceIndex, "b"))
+}
+
+// A transform that moves an object to another namespace fails, like any that
+// changes the key.
+func TestATransformCannotMoveAnObjectOutOfItsNamespace(t *testing.T) {
+	whole, a, _ := viewsOf(WithTransformer(func(obj any) (any, error) {
+		o := obj.(*object).DeepCopy()
+		o.Namespace = "b"
+		return o, nil
+	}))
+	refused, ok := asObjectError(a.Add(podAt("a", "1", "1")))
+	require.True(t, ok)
+	assert.Equal(t, StageTransform, refused.Stage)
+	assert.Empty(t, whole.List())
+	assert.Equal(t, []string{"a/1"}, heldKeys(a))
+}
+
+// G11: the store's version is what all of it has come to.
+func TestG11AStoreWithViewsClaimsTheLowestVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		whole, a, b, want string
+	}{
+		"nothing yet":                     {"", "", "", ""},
+		"one has none":                    {"", "5", "", ""},
+		"the lower one":                   {"", "10", "9", "9"},
+		"equal":                           {"", "9", "9", "9"},
+		"as numbers":                      {"", "100", "99", "99"},
+		"in no order":                     {"", "x", "9", ""},
+		"in no order, the other way":      {"", "9", "x", ""},
+		"opaque and equal":                {"", "x", "x", "x"},
+		"the whole was fed, no view was":  {"7", "", "", "7"},
+		"the whole was fed, one view was": {"7", "9", "", "7"},
+		"a view is behind the whole":      {"7", "9", "5", "5"},
+		"the whole is in no order":        {"x", "9", "9", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whole, a, b := viewsOf()
+			whole.Bookmark(c.whole)
+			a.Bookmark(c.a)
+			b.UpdateResourceVersion(c.b)
+			assert.Equal(t, c.want, whole.LastStoreSyncResourceVersion())
+			assert.Equal(t, c.a, a.LastStoreSyncResourceVersion())
+			assert.Equal(t, c.b, b.LastStoreSyncResourceVersion())
+		})
+	}
+}
+
+// A replacement of the whole store is one of everything, views or not.
+func TestReplacingTheWholeStoreReplacesEveryNamespace(t *testing.T) {
+	whole, a, b := viewsOf()
+	require.NoError(t, a.Replace([]any{podAt("a", "1", "1")}, "5"))
+	require.NoError(t, b.Replace([]any{podAt("b", "1", "1")}, "6"))
+	require.NoError(t, whole.Replace([]any{podAt("a", "2", "1")}, "3"))
+	assert.Equal(t, map[string]string{"a/2": "1"}, contents(whole))
+	assert.Equal(t, "3", whole.LastStoreSyncResourceVersion(), "it does not claim more")
+	assert.Equal(t, "5", a.LastStoreSyncResourceVersion(), "nobody has told it")
+}
+
+func TestAStoreHasOneViewOfEachNamespace(t *testing.T) {
+	whole := newTagStore()
+	views := make([]Store, 20)
+	var all sync.WaitGroup
+	for i := range views {
+		all.Go(func() { views[i] = InNamespace(whole, []string{"a", "b"}[i%2]) })
+	}
+	all.Wait()
+	for i, view := range views {
+		assert.Same(t, views[i%2], view)
+	}
+	assert.NotSame(t, views[0], views[1])
+}
+
+func TestMistakesInMakingAViewPanic(t *testing.T) {
+	for want, mistake := range map[string]func(){
+		"namespace is empty":        func() { InNamespace(newTagStore(), "") },
+		"contains a slash":          func() { InNamespace(newTagStore(), "a/b") },
+		"view of a namespace":       func() { InNamespace(InNamespace(newTagStore(), "a"), "b") },
+		"of NewStore or NewIndexer": func() { InNamespace(&storeOfAnother{Store: newTagStore()}, "a") },
+		"not one of NewStore":       func() { InNamespace(nil, "a") },
+	} {
+		t.Run(want, func(t *testing.T) {
+			defer func() { assert.Contains(t, fmt.Sprint(recover()), want) }()
+			mistake()
+		})
+	}
+}
