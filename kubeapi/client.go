@@ -2,12 +2,8 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +19,14 @@ type ListerWatcher struct {
 	client     http.Client
 	userAgent  string
 	authorize  func(*http.Request) error
+
+	target       target
+	encodings    encodings
+	limits       Limits
+	counted      objectCount
+	uncompressed bool
+	stallTimeout time.Duration
+	warnings     *warnings
 }
 
 // New checks the options and makes a ListerWatcher. It sends nothing: whether the
@@ -33,14 +37,35 @@ func New(options Options) (*ListerWatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	lw := &ListerWatcher{
-		collection: newCollection(base, options),
-		resource:   options.Resource.GroupResource(),
-		userAgent:  options.UserAgent,
-		authorize:  options.Authorize,
+	into, err := targetOf(options.ObjectType)
+	if err != nil {
+		return nil, invalid("ObjectType", err)
 	}
+	offered, err := encodingsFor(options.Encodings, into)
+	if err != nil {
+		return nil, invalid("Encodings", err)
+	}
+	limits, err := options.Limits.completed()
+	if err != nil {
+		return nil, invalid("Limits", err)
+	}
+	lw := &ListerWatcher{
+		collection:   newCollection(base, options),
+		resource:     options.Resource.GroupResource(),
+		userAgent:    options.UserAgent,
+		authorize:    options.Authorize,
+		target:       into,
+		encodings:    offered,
+		limits:       limits,
+		uncompressed: options.DisableCompression,
+		stallTimeout: options.StallTimeout,
+	}
+	lw.warnings = newWarnings(lw.collection.String(), options.OnWarning)
 	if lw.userAgent == "" {
 		lw.userAgent = defaultUserAgent()
+	}
+	if lw.stallTimeout == 0 {
+		lw.stallTimeout = defaultStallTimeout
 	}
 	if options.HTTPClient != nil {
 		lw.client = *options.HTTPClient
@@ -56,120 +81,73 @@ func New(options Options) (*ListerWatcher, error) {
 func (lw *ListerWatcher) IsWatchListSemanticsUnSupported() bool { return false }
 
 // send makes one request and returns its answer once the headers are there and say
-// that JSON follows. Everything else is an error, and then nothing is left open.
+// that something follows that was asked for. Everything else is an error, and then
+// nothing is left open.
 func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOptions) (*answer, error) {
 	target, err := lw.collection.request(v, options)
 	if err != nil {
 		return nil, lw.collection.failure(v, err)
 	}
 	sendCtx, cancel := context.WithCancel(ctx)
-	response, err := lw.roundTrip(sendCtx, target)
-	if err != nil {
-		cancel()
-		return nil, lw.failed(ctx, v, err)
+	var patience time.Duration // a watch may be silent for as long as nothing happens
+	if v == verbList {
+		patience = lw.stallTimeout
 	}
-	a := newAnswer(sendCtx, cancel, response)
+	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel)}
+	response, err := lw.roundTrip(a, v, target)
+	if err != nil {
+		err = lw.failed(ctx, a, v, err)
+		a.release()
+		return nil, err
+	}
+	a.hold(response)
+	lw.warnings.note(ctx, response.Header)
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		err = lw.refusal(v, a)
-	} else if err = a.checkJSON(); err != nil {
+	} else if a.encoding, err = lw.encodings.readable(a); err != nil {
 		err = lw.collection.failure(v, err)
 	}
 	if err != nil {
-		a.release()
 		if ctx.Err() != nil {
-			return nil, lw.failed(ctx, v, err)
+			err = lw.failed(ctx, a, v, err)
 		}
+		a.release()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (lw *ListerWatcher) roundTrip(ctx context.Context, target string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(a.ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly()))
 	request.Header.Set("User-Agent", lw.userAgent)
+	if v == verbWatch || lw.uncompressed {
+		// Otherwise the transport asks for gzip by itself. In a watch it would only delay
+		// events: what compresses them has to collect some first.
+		request.Header.Set("Accept-Encoding", "identity")
+	}
 	if lw.authorize != nil {
 		if err := lw.authorize(request); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrAuthorize, err)
 		}
 	}
+	// From here on it is the server's time; what a login takes is not.
+	a.stall.waiting()
 	return lw.client.Do(request)
 }
 
 // failed turns an error into that of the call. A context that has ended is always
-// the reason given, whatever it made the transport say.
-func (lw *ListerWatcher) failed(ctx context.Context, v verb, err error) error {
-	if ended := ctx.Err(); ended != nil {
+// the reason given, and after it a request that was given up because nothing came,
+// whatever these made the transport say.
+func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err error) error {
+	switch ended := ctx.Err(); {
+	case ended != nil:
 		err = ended
+	case a.stall.fired():
+		err = fmt.Errorf("%w: nothing for %s", ErrStalled, lw.stallTimeout)
 	}
 	return lw.collection.failure(v, err)
-}
-
-// answer is a response whose body somebody will read, and what has to be given back
-// afterwards.
-type answer struct {
-	*http.Response
-	ctx    context.Context    // of the request: ends with the caller's, or by cancel
-	cancel context.CancelFunc // ends the request; Read then fails
-
-	unhook    func() bool // detaches closeBody from the request's context
-	closeBody func()      // at most once; returns when the body is closed
-}
-
-// newAnswer closes the body when the context ends. net/http's own transports would
-// make Read return without that, but a caller's RoundTripper may lose the context on
-// the way.
-func newAnswer(ctx context.Context, cancel context.CancelFunc, response *http.Response) *answer {
-	closeBody := sync.OnceFunc(func() { _ = response.Body.Close() })
-	return &answer{
-		Response:  response,
-		ctx:       ctx,
-		cancel:    cancel,
-		unhook:    context.AfterFunc(ctx, closeBody),
-		closeBody: closeBody,
-	}
-}
-
-// release gives everything back. A connection whose body was read to its end goes
-// back to the pool, any other is closed.
-func (a *answer) release() {
-	a.unhook()
-	a.closeBody()
-	a.cancel()
-}
-
-// asideTimeout bounds the reading of what is wanted for an error's text only.
-const asideTimeout = 10 * time.Second
-
-// readAside reads at most limit bytes, for at most asideTimeout: a server that refuses
-// a request and then never finishes its explanation must not hang the caller.
-// It returns what there is.
-func (a *answer) readAside(limit int64) []byte {
-	timer := time.AfterFunc(asideTimeout, a.cancel)
-	defer timer.Stop()
-	data, _ := io.ReadAll(io.LimitReader(a.Body, limit))
-	return data
-}
-
-// previewBytes is enough to recognise a login page by its first line.
-const previewBytes = 100
-
-// checkJSON returns an error if the headers declare something other than JSON.
-// Without a declaration the body is tried: a server that forgets the header is more
-// common than one that sends something else without it. Of a declaration only the type
-// counts: "application/json; charset" is broken, and says enough.
-func (a *answer) checkJSON() error {
-	declared := a.Header.Get("Content-Type")
-	if declared == "" {
-		return nil
-	}
-	media, _, err := mime.ParseMediaType(declared)
-	if media == "application/json" && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) {
-		return nil
-	}
-	return fmt.Errorf("%w: content type %q, beginning %q",
-		ErrContentType, declared, readable(a.readAside(previewBytes), maxExplanation))
 }

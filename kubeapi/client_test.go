@@ -180,23 +180,24 @@ func TestOneConnectionServesListAfterListAndErrorsToo(t *testing.T) {
 	require.EqualValues(t, 1, connections.Load())
 }
 
-func TestCompressedAnswersAreReadAsTheyCome(t *testing.T) {
+func TestListsAreAskedForCompressedAndWatchesAreNot(t *testing.T) {
 	source := serveJSON(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			if r.Header.Get("Accept-Encoding") != "identity" {
+				http.Error(w, "expected not to be asked for gzip", http.StatusNotAcceptable)
+				return
+			}
+			_, _ = io.WriteString(w, frameJSON("ADDED", podJSON("a", 1)))
+			return
+		}
 		if r.Header.Get("Accept-Encoding") != "gzip" {
 			http.Error(w, "expected to be asked for gzip", http.StatusNotAcceptable)
 			return
 		}
 		w.Header().Set("Content-Encoding", "gzip")
 		zip := gzip.NewWriter(w)
-		if r.URL.Query().Get("watch") == "" {
-			_, _ = io.WriteString(zip, podList(podJSON("a", 1)))
-			_ = zip.Close()
-			return
-		}
-		_, _ = io.WriteString(zip, frameJSON("ADDED", podJSON("a", 1)))
-		_ = zip.Flush()
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
+		_, _ = io.WriteString(zip, podList(podJSON("a", 1)))
+		_ = zip.Close()
 	})
 	list, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
@@ -205,6 +206,19 @@ func TestCompressedAnswersAreReadAsTheyCome(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
 	w.Stop()
+}
+
+func TestCompressionCanBeDeclinedAndWhatComesCompressedAllTheSameIsRefused(t *testing.T) {
+	asked := ""
+	source := newSourceFor(t, Options{BaseURL: "http://h", Resource: pods, DisableCompression: true,
+		HTTPClient: &http.Client{Transport: server(func(r *http.Request) (*http.Response, error) {
+			asked = r.Header.Get("Accept-Encoding")
+			return answers(200, "\x1f\x8b", "Content-Encoding", "gzip")(r)
+		})}})
+	_, err := source.List(metav1.ListOptions{})
+	require.Equal(t, "identity", asked)
+	require.ErrorIs(t, err, ErrContentType)
+	require.ErrorContains(t, err, `content encoding "gzip"`)
 }
 
 func TestAConnectionCutByTheServerIsNoGoodEnd(t *testing.T) {

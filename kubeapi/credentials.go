@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,7 +11,11 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 // maxCredentialBytes bounds what is read from a file that is meant to hold a token or
@@ -29,40 +34,49 @@ const maxCredentialBytes = 1 << 20
 // can read it.
 func BearerTokenFile(path string) func(*http.Request) error {
 	return func(request *http.Request) error {
-		if err := rereadable(path); err != nil {
-			return fmt.Errorf("bearer token: %w", err)
-		}
-		data, err := readCredential(path)
+		token, err := readToken(path)
 		if err != nil {
-			return fmt.Errorf("bearer token: %w", err)
+			return err
 		}
-		token := bytes.TrimSpace(data)
-		if len(token) == 0 {
-			return fmt.Errorf("bearer token: %s is empty", path)
-		}
-		// RFC 6750 allows letters, digits and a few marks, all of them printable ASCII.
-		if bytes.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return fmt.Errorf("bearer token: %s holds something other than a single token", path)
-		}
-		request.Header.Set("Authorization", "Bearer "+string(token))
+		request.Header.Set("Authorization", "Bearer "+token)
 		return nil
 	}
 }
 
+// readToken reads a file that holds one token.
+func readToken(path string) (string, error) {
+	if _, err := rereadable(path); err != nil {
+		return "", fmt.Errorf("bearer token: %w", err)
+	}
+	data, err := readCredential(path)
+	if err != nil {
+		return "", fmt.Errorf("bearer token: %w", err)
+	}
+	token := bytes.TrimSpace(data)
+	if len(token) == 0 {
+		return "", fmt.Errorf("bearer token: %s is empty", path)
+	}
+	// RFC 6750 allows letters, digits and a few marks, all of them printable ASCII.
+	if bytes.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("bearer token: %s holds something other than a single token", path)
+	}
+	return string(token), nil
+}
+
 // rereadable refuses what is no file that can be read again and again. It looks before
 // anybody opens the file: opening a pipe waits for somebody who writes to it.
-func rereadable(path string) error {
+func rereadable(path string) (fs.FileInfo, error) {
 	if path == "" {
-		return errNoFile
+		return nil, errNoFile
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	what := "a device"
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
-		return nil
+		return info, nil
 	case mode.IsDir():
 		what = "a directory"
 	case mode&fs.ModeNamedPipe != 0:
@@ -70,41 +84,10 @@ func rereadable(path string) error {
 	case mode&fs.ModeSocket != 0:
 		what = "a socket"
 	}
-	return fmt.Errorf("%s is %s; it must be a regular file, because it is read for every request", path, what)
+	return nil, fmt.Errorf("%s is %s; it must be a regular file, because it is read for every request", path, what)
 }
 
 var errNoFile = errors.New("no file is named")
-
-// How soon a dead HTTP/2 connection is noticed: when nothing came for healthCheckAfter,
-// a ping is sent, which has healthCheckTimeout for its answer. Otherwise a list on a
-// connection that a firewall forgot waits for the kernel, for a quarter of an hour.
-const (
-	healthCheckAfter   = 30 * time.Second
-	healthCheckTimeout = 15 * time.Second
-)
-
-// ClientWithCA returns a client that trusts the certificates in the file, which is
-// PEM, and no others; otherwise it is as http.DefaultClient, with a check of
-// idle HTTP/2 connections in addition. The file is read once: a program that outlives its CA
-// makes a new client. The client owns its connections; CloseIdleConnections gives
-// them back.
-func ClientWithCA(caFile string) (*http.Client, error) {
-	data, err := readCredential(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("CA certificates: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("CA certificates: %s holds no certificate in PEM form", caFile)
-	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
-	if standard, ok := http.DefaultTransport.(*http.Transport); ok { // a program may have replaced it
-		transport = standard.Clone()
-	}
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: healthCheckAfter, PingTimeout: healthCheckTimeout}
-	return &http.Client{Transport: transport}, nil
-}
 
 func readCredential(path string) ([]byte, error) {
 	if path == "" {
@@ -123,4 +106,177 @@ func readCredential(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxCredentialBytes)
 	}
 	return data, nil
+}
+
+// How soon a dead HTTP/2 connection is noticed: when nothing came for healthCheckAfter,
+// a ping is sent, which has healthCheckTimeout for its answer. Otherwise a watch on a
+// connection that a firewall forgot waits for the kernel, for a quarter of an hour.
+const (
+	healthCheckAfter   = 30 * time.Second
+	healthCheckTimeout = 15 * time.Second
+)
+
+// keepIdle is for how long an unused connection is kept where http.DefaultTransport does
+// not say: as long as it does by default. Without an end, connections of a CA that was
+// replaced could stay.
+const keepIdle = 90 * time.Second
+
+// ClientWithCA returns a client that trusts the certificates in the file, which is
+// PEM, and no others; otherwise it is as http.DefaultClient, with a check of
+// idle HTTP/2 connections in addition.
+//
+// Before each request it looks whether the file has changed. New certificates replace the
+// old ones for all connections that are made from then on. Those in use, by open watches
+// for example, go on, and are closed when they are not needed any more. While a changed
+// file cannot be read, or holds no certificate, the old ones stay in use and the logger of
+// the request's context is told why, once. What is no regular file (a pipe) is read once.
+//
+// The client owns its connections; CloseIdleConnections gives them back.
+func ClientWithCA(caFile string) (*http.Client, error) {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	if standard, ok := http.DefaultTransport.(*http.Transport); ok { // a program may have replaced it
+		transport = standard.Clone()
+	}
+	if transport.IdleConnTimeout == 0 {
+		transport.IdleConnTimeout = keepIdle
+	}
+	// They would make connections that know nothing of the CA.
+	transport.DialTLSContext = nil
+	//lint:ignore SA1019 It is obeyed as long as it exists.
+	transport.DialTLS = nil
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: healthCheckAfter, PingTimeout: healthCheckTimeout}
+	trust, err := newTrust(caFile, transport)
+	if err != nil {
+		return nil, fmt.Errorf("CA certificates: %w", err)
+	}
+	return &http.Client{Transport: trust}, nil
+}
+
+// trust is a transport that trusts what a file says. A tls.Config cannot be told of
+// other CAs once it is in use, so each content of the file has a transport of its own.
+type trust struct {
+	path    string
+	current atomic.Pointer[http.Transport]
+
+	// mu belongs to whoever looks at the file. It is only ever tried: a request that
+	// finds another one looking goes on with what is known, so that none waits for a disk
+	// that another waits for.
+	mu        sync.Mutex
+	file      caFile // what current was made of
+	complaint string // the last about the file; told once
+}
+
+// caFile is a CA file at one time.
+type caFile struct {
+	info fs.FileInfo
+	read time.Time
+	sum  [sha256.Size]byte
+}
+
+// newTrust makes one whose connections are as those of template, which it takes over.
+func newTrust(path string, template *http.Transport) (*trust, error) {
+	if path == "" {
+		return nil, errNoFile
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	file, pool, err := readCA(path, info)
+	if err != nil {
+		return nil, err
+	}
+	t := &trust{path: path, file: file}
+	t.current.Store(trusting(pool, template))
+	return t, nil
+}
+
+func trusting(pool *x509.CertPool, transport *http.Transport) *http.Transport {
+	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	return transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *trust) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := t.look(); err != nil {
+		klog.FromContext(request.Context()).Error(err, "CA certificates cannot be read again; those read before stay in use", "file", t.path)
+	}
+	transport := t.current.Load()
+	response, err := transport.RoundTrip(request)
+	if transport != t.current.Load() {
+		// Replaced meanwhile. By this request it has unlearnt to close what is done with.
+		transport.CloseIdleConnections()
+	}
+	return response, err
+}
+
+// CloseIdleConnections is what http.Client's calls.
+func (t *trust) CloseIdleConnections() { t.current.Load().CloseIdleConnections() }
+
+// look replaces the transport if the file has changed. An error is one that was not
+// told yet.
+func (t *trust) look() error {
+	if !t.mu.TryLock() {
+		return nil
+	}
+	defer t.mu.Unlock()
+	err := t.lookLocked()
+	if err == nil {
+		t.complaint = ""
+		return nil
+	}
+	if text := err.Error(); text != t.complaint {
+		t.complaint = text
+		return err
+	}
+	return nil
+}
+
+func (t *trust) lookLocked() error {
+	if !t.file.info.Mode().IsRegular() {
+		return nil
+	}
+	info, err := rereadable(t.path)
+	if err != nil || t.file.isStill(info) {
+		return err
+	}
+	file, pool, err := readCA(t.path, info)
+	if err != nil {
+		return err
+	}
+	changed := file.sum != t.file.sum
+	t.file = file
+	if changed {
+		old := t.current.Load()
+		t.current.Store(trusting(pool, old.Clone()))
+		old.CloseIdleConnections()
+	}
+	return nil
+}
+
+// coarse is no less than the ticks in which any common file system counts time: FAT has
+// two seconds.
+const coarse = 2 * time.Second
+
+// isStill says whether the file has surely not changed. One that was read within the
+// tick in which it was written may have been written again unseen.
+func (f caFile) isStill(info fs.FileInfo) bool {
+	return os.SameFile(f.info, info) && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime()) &&
+		f.read.Sub(info.ModTime()) > coarse
+}
+
+// readCA reads a file that was looked at before, so that what is written meanwhile shows
+// as a change the next time.
+func readCA(path string, info fs.FileInfo) (caFile, *x509.CertPool, error) {
+	file := caFile{info: info, read: time.Now()}
+	data, err := readCredential(path)
+	if err != nil {
+		return caFile{}, nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return caFile{}, nil, fmt.Errorf("%s holds no certificate in PEM form", path)
+	}
+	file.sum = sha256.Sum256(data)
+	return file, pool, nil
 }

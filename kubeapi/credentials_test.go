@@ -1,8 +1,11 @@
 package kubeapi
 
 import (
+	"context"
 	"encoding/pem"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -90,6 +93,24 @@ func TestClientWithCANamesTheFileThatIsWrong(t *testing.T) {
 			require.ErrorContains(t, err, path)
 		})
 	}
+}
+
+// A program may have its own way to connect securely. It knows nothing of the CA.
+func TestClientWithCADoesNotConnectInAWayOfTheProgram(t *testing.T) {
+	standard := http.DefaultTransport
+	defer func() { http.DefaultTransport = standard }()
+	others := errors.New("connected in the program's way")
+	http.DefaultTransport = &http.Transport{
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return nil, others },
+		//lint:ignore SA1019 It is obeyed as long as it exists.
+		DialTLS: func(string, string) (net.Conn, error) { return nil, others },
+	}
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	client, err := ClientWithCA(file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))))
+	require.NoError(t, err)
+	defer client.CloseIdleConnections()
+	require.NoError(t, get(t.Context(), client, s.URL))
 }
 
 // A program may put something of its own in place of http.DefaultTransport.

@@ -36,3 +36,26 @@ func TestATokenFileMayBeALink(t *testing.T) {
 	require.NoError(t, os.Symlink(file(t, "linked"), link))
 	require.Equal(t, "Bearer linked", authorized(t, BearerTokenFile(link)))
 }
+
+// Opening a pipe waits for somebody who writes to it.
+func TestACAFileThatBecomesAPipeHoldsNothingUp(t *testing.T) {
+	path := file(t, newAuthority(t, "one").pem())
+	trust, err := newTrust(path, &http.Transport{})
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	require.ErrorContains(t, trust.look(), path+" is a pipe")
+}
+
+// As a shell makes of <(command).
+func TestACAThatCameThroughAPipeIsReadOnce(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	written := make(chan error, 1)
+	ca := newAuthority(t, "one").pem()
+	go func() { written <- os.WriteFile(pipe, []byte(ca), 0o600) }()
+	trust, err := newTrust(pipe, &http.Transport{})
+	require.NoError(t, err)
+	require.NoError(t, <-written)
+	require.NoError(t, trust.look())
+}

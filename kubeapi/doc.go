@@ -1,7 +1,7 @@
 // Package kubeapi is a source for a mirror: it lists and watches one resource of
-// any API that speaks the Kubernetes list/watch protocol in JSON, over plain
-// net/http. A kube-apiserver is such an API, an aggregated API server is, and so is
-// whatever `kubectl proxy` passes on.
+// any API that speaks the Kubernetes list/watch protocol, over plain net/http. A
+// kube-apiserver is such an API, an aggregated API server is, and so is whatever
+// `kubectl proxy` passes on. It needs no client-go.
 //
 // # Use
 //
@@ -13,25 +13,38 @@
 //		Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
 //	})
 //
-// TLS, proxies and connection pools are those of Options.HTTPClient; credentials
-// are put on each request by Options.Authorize. ClientWithCA and BearerTokenFile
-// make both for the most common case, a CA file and a token file.
+// In a pod, InCluster gives the options that reach the cluster's own API. Elsewhere
+// TLS, proxies, client certificates and connection pools are those of
+// Options.HTTPClient, and credentials are put on each request by Options.Authorize;
+// ClientWithCA and BearerTokenFile make both for a CA file and a token file. Users of
+// client-go keep its rest.Config, with everything that can log in from there, through
+// the module adapters/clientgo.
 //
-// # What a call answers
+// # What objects are decoded into
 //
-// List answers one *unstructured.UnstructuredList: one page, if a limit was asked
-// for and the server honours it. Following continue tokens is the caller's work.
-// Watch answers as soon as the server has sent its response headers; what the
-// server then sends arrives on ResultChan, unbuffered, so that a slow consumer slows
-// the server instead of filling memory here.
+// Options.ObjectType says it, by an example: nothing for *unstructured.Unstructured,
+// *metav1.PartialObjectMetadata for metadata alone, or a pointer to any Go type with
+// object metadata, such as &corev1.Pod{}. Go types that have an Unmarshal method are
+// asked for in protobuf, everything else in JSON; Options.Encodings says otherwise, and
+// can ask for CBOR. Whole numbers in unstructured objects are int64, all others float64,
+// as everywhere in apimachinery.
 //
-// Objects are *unstructured.Unstructured. Whole numbers are int64, all others
-// float64, as everywhere in apimachinery. The items of a list, in which API servers
-// leave out apiVersion and kind, get both from their list. The body of a list is
-// decoded item by item as it arrives and is never held as a whole; no object refers
-// to the memory of another. (That holds for an item taken out with
-// meta.EachListItemWithAlloc or by its Object field. A pointer to an element of
-// UnstructuredList.Items keeps the slice alive, and with it all other items.)
+// # How much is held
+//
+// A list's body is never held as a whole. It is cut into items as it arrives, in a
+// buffer that the next item reuses; each is decoded once and handed on, and while
+// nobody takes the next, nothing is read: a slow consumer slows the server instead of
+// filling memory here. No object refers to the memory of another, or to the buffer. A
+// reflector of this library takes items so (ListItems); ListWithContext collects them
+// first. Watch frames are treated alike. An open watch that is idle holds a few
+// kilobytes.
+//
+// # Bad objects
+//
+// An item or an event whose bytes cannot be decoded arrives as an *UndecodedObject: its
+// namespace, name and version, where these can be read, and the error. The others are
+// not affected. A reflector of this library reports it, keeps the state it had of that
+// object, and goes on.
 //
 // # Errors
 //
@@ -41,11 +54,12 @@
 //     errors.IsForbidden, errors.IsResourceExpired and the like work. It is made from
 //     the Status the server sent or, where there is none, from the HTTP code. A
 //     Retry-After header is in it: see errors.SuggestsClientDelay.
-//   - The server could not be reached, or the connection failed. The error is a
-//     *url.Error around the cause; net.IsConnectionRefused of apimachinery works.
+//   - The server could not be reached, or the connection failed or fell silent. The
+//     error is a *url.Error around the cause; net.IsConnectionRefused of apimachinery
+//     works.
 //   - The answer is not what a list or a watch answers: a login page, a single
-//     object, a Table, broken JSON. The error is a *url.Error around one of the Err
-//     values of this package.
+//     object, a Table, broken JSON, something larger than the Limits. The error is a
+//     *url.Error around one of the Err values of this package.
 //
 // The texts name the URL without query and without credentials. Those of a Status, which
 // anybody may have written who answers in place of the API, are passed on without line
@@ -63,24 +77,23 @@
 // # Contexts and goroutines
 //
 // The context of a call governs all of it, for a watch also the stream: when it ends,
-// the request is cancelled and the channel closes. List runs on its caller's
-// goroutine. A watch has one goroutine; Stop cancels the request and waits until
-// that goroutine is gone. There are no timeouts over a whole call, because a watch
-// is meant to stay open: bound a list with a context, a watch with its timeoutSeconds
-// and a context that ends somewhat later.
+// the request is cancelled and the channel closes. Lists run on their caller's
+// goroutine, and fail when nothing has come for Options.StallTimeout. A watch has one
+// goroutine; Stop cancels the request and waits until that goroutine is gone. A watch
+// has no time limit, because it is meant to stay open: bound it with its timeoutSeconds
+// and a context that ends somewhat later, as a reflector does.
 //
 // # What a hostile server can do
 //
-// A single object, in a list or a watch frame, may have 16 MiB of JSON; an error body
-// is read to 64 KiB and for 10 seconds, then the HTTP code has to do. Redirects are
-// followed only within scheme, host and port of Options.BaseURL, so that credentials
-// reach nobody else. A list as a whole is not limited, except by the limit the caller
-// asks for and the server honours: its objects are what the mirror is there to hold.
+// It can send objects, within Options.Limits, for as long as somebody takes them; it
+// cannot make this package hold more than one item, or read more of a refusal than a
+// limit says, or for longer than 10 seconds. Redirects are followed only within scheme,
+// host and port of Options.BaseURL, so that credentials reach nobody else. How many
+// objects a list may have is not limited unless Limits.Objects says so: they are what the
+// mirror is there to hold.
 //
-// # What is not here
+// # Wrapping a source
 //
-// Typed objects and protobuf: everything is JSON and unstructured. One object that
-// cannot be decoded fails the list, or ends the watch, in which it came. Client
-// certificates need no support here (they are part of the *http.Client), kubeconfig
-// files and login plugins have none.
+// Whoever embeds a *ListerWatcher to see or change its calls overrides ListItems as well
+// as ListWithContext: a reflector of this library calls the former, others the latter.
 package kubeapi

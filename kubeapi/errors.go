@@ -2,9 +2,13 @@ package kubeapi
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // Causes of failure, for errors.Is. Each comes wrapped with what was seen; those of
@@ -15,15 +19,17 @@ var (
 	ErrInvalidOptions = errors.New("kubeapi: invalid options")
 
 	// ErrRedirect says that the server sent the request on to another scheme, host or
-	// port, or to something that is no URL. It was not followed, because it carries
-	// credentials. Of where it should have gone, no more than the origin is told.
+	// port, to an address with a user in it, or to something that is no URL. It was not
+	// followed, because it carries credentials. Of where it should have gone, no more
+	// than the origin is told.
 	// Cure: give the new address as BaseURL, if it is to be trusted.
 	ErrRedirect = errors.New("redirected to another origin")
 
-	// ErrContentType says that the call succeeded but the answer is not declared as
-	// JSON. Usually a login page or a proxy answered in place of the API.
+	// ErrContentType says that the call succeeded but the answer is declared as
+	// something that was not asked for. Usually a login page or a proxy answered in
+	// place of the API.
 	// Cure: BaseURL must be the API's address, and the request must be authorized.
-	ErrContentType = errors.New("the answer is not JSON")
+	ErrContentType = errors.New("the answer is of no type that was asked for")
 
 	// ErrNotList says that a list call was answered with something else: a single
 	// object, a Table, a JSON array.
@@ -31,13 +37,15 @@ var (
 	// of an API which serves lists where none of its printing forms is asked for.
 	ErrNotList = errors.New("the answer is not a list")
 
-	// ErrMalformed says that a body or a frame is not valid JSON, or not of the form
-	// the protocol gives it. The error that was found first is wrapped too.
-	ErrMalformed = errors.New("malformed answer")
+	// ErrMalformed says that a body, a frame or an object is not of the form that its
+	// encoding, or the protocol, gives it. The error that was found first is wrapped
+	// too.
+	ErrMalformed = wire.ErrMalformed
 
-	// ErrTooLarge says that one value (an object of a list, a watch frame) has more
-	// than 16 MiB of JSON. It is not read any further.
-	ErrTooLarge = errors.New("a single value of the answer exceeds 16 MiB")
+	// ErrTooLarge says that an answer passed one of the Limits; the error is a
+	// *LimitError, which names it. Nothing is read any further.
+	// Cure: if the objects are meant to be so large, raise the limit.
+	ErrTooLarge = errors.New("the answer exceeds a limit")
 
 	// ErrAuthorize says that Options.Authorize failed, whose error is wrapped too.
 	// No request was sent.
@@ -74,4 +82,32 @@ func (c collection) failure(v verb, err error) error {
 // isBadData reports whether what arrived is at fault, and not the connection.
 func isBadData(err error) bool {
 	return errors.Is(err, ErrMalformed) || errors.Is(err, ErrTooLarge)
+}
+
+// limitNames are the fields of Limits by what a decoder calls them.
+var limitNames = map[string]string{
+	wire.LimitValue:   "ItemBytes",
+	wire.LimitNesting: "Nesting",
+	wire.LimitToken:   "TokenBytes",
+}
+
+// explained says in the words of this package what a decoder has found.
+func explained(err error) error {
+	if limit, ok := errors.AsType[*wire.LimitError](err); ok {
+		return &LimitError{Limit: limitNames[limit.What], Value: limit.Limit}
+	}
+	body, ok := errors.AsType[*wire.NotListError](err)
+	switch {
+	case !ok:
+		return err
+	case body.Status != nil && isFailure(body.Status):
+		// Some proxies answer a refusal with HTTP code 200.
+		clean(body.Status)
+		return &apierrors.StatusError{ErrStatus: *body.Status}
+	case body.Kind == "Table":
+		return fmt.Errorf("%w: it is a Table, which holds what a screen shows and no objects", ErrNotList)
+	case body.Kind == "":
+		return fmt.Errorf("%w: it has neither a kind nor items", ErrNotList)
+	}
+	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, readable([]byte(body.Kind), maxExplanation))
 }

@@ -25,6 +25,7 @@ var _ interface {
 	Watch(metav1.ListOptions) (watch.Interface, error)
 	ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error)
 	WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error)
+	ListItems(context.Context, metav1.ListOptions, func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error)
 	IsWatchListSemanticsUnSupported() bool
 } = (*ListerWatcher)(nil)
 
@@ -92,4 +93,17 @@ func podList(items ...string) string {
 
 func frameJSON(eventType, object string) string {
 	return `{"type":"` + eventType + `","object":` + object + "}\n"
+}
+
+// quoted is a JSON string of exactly size bytes.
+func quoted(size int) string { return `"` + strings.Repeat("x", size-2) + `"` }
+
+// object is a JSON object of exactly size bytes.
+func object(size int) string { return `{"s":` + quoted(size-6) + `}` }
+
+// newSourceOf is newSource with options of one's own.
+func newSourceOf(t *testing.T, rt http.RoundTripper, o Options) *ListerWatcher {
+	t.Helper()
+	o.BaseURL, o.Resource, o.HTTPClient = "http://api.test", pods, &http.Client{Transport: rt}
+	return newSourceFor(t, o)
 }

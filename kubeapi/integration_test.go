@@ -12,6 +12,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/kubeapi"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,11 +74,11 @@ func (r rig) fill(t *testing.T, n int) {
 	}
 }
 
-func (r rig) list(t *testing.T, options metav1.ListOptions) *unstructured.UnstructuredList {
+func (r rig) list(t *testing.T, options metav1.ListOptions) *internalversion.List {
 	t.Helper()
 	list, err := r.source.ListWithContext(t.Context(), options)
 	require.NoError(t, err)
-	return list.(*unstructured.UnstructuredList)
+	return list.(*internalversion.List)
 }
 
 func (r rig) watch(t *testing.T, options metav1.ListOptions) watch.Interface {
@@ -102,7 +103,7 @@ func TestAMirrorSeesTheListAndEveryChangeAfterIt(t *testing.T) {
 		require.Equal(t, r.truth.ResourceVersion(), list.GetResourceVersion())
 		require.Len(t, list.Items, 3)
 		for i, want := range r.truth.Objects() {
-			require.Equal(t, want, &list.Items[i])
+			require.Equal(t, want, list.Items[i])
 		}
 
 		w := r.watch(t, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), AllowWatchBookmarks: true})
@@ -150,7 +151,7 @@ func TestNamespaceAndSelectorsLimitListAndWatch(t *testing.T) {
 			deployment("shop", "yes", "front"), deployment("shop", "no", "back"), deployment("other", "no", "front")))
 		list := r.list(t, metav1.ListOptions{})
 		require.Len(t, list.Items, 1)
-		require.Equal(t, "yes", list.Items[0].GetName())
+		require.Equal(t, "yes", list.Items[0].(*unstructured.Unstructured).GetName())
 		require.Empty(t, r.list(t, metav1.ListOptions{LabelSelector: "tier=back"}).Items, "nothing has both tiers")
 
 		w := r.watch(t, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
@@ -284,7 +285,7 @@ func TestACutAtAnyByteNeverShowsHalfOfAnything(t *testing.T) {
 			r.server.Listener.CutNext(1, at)
 			list, err := r.source.List(metav1.ListOptions{})
 			if err == nil {
-				require.Len(t, list.(*unstructured.UnstructuredList).Items, 5)
+				require.Len(t, list.(*internalversion.List).Items, 5)
 				whole++
 			}
 		}

@@ -2,17 +2,18 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	numbers "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // List is ListWithContext with a context that never ends.
@@ -20,197 +21,157 @@ func (lw *ListerWatcher) List(options metav1.ListOptions) (runtime.Object, error
 	return lw.ListWithContext(context.Background(), options)
 }
 
-// ListWithContext makes one list request and answers a *unstructured.UnstructuredList
-// with the list's own metadata (version, continue token, count of remaining items)
-// and never-nil Items. It blocks until the whole body is there, fails soon after
-// the context ends, and keeps nothing of what it returns. The package documentation
-// says what the errors are; with an error there is no list, not even a part of it.
+// ListWithContext makes one list request and answers a *internalversion.List with the
+// list's own metadata (version, continue token, count of remaining items) and never-nil
+// Items; its type is what the server says. It blocks until the whole body is there,
+// fails soon after the context ends, and keeps nothing of what it returns. An item
+// that could not be decoded is an *UndecodedObject among the others. The package
+// documentation says what the errors are; with an error there is no list, not even a
+// part of it.
+//
+// A reflector calls ListItems instead, which holds one item at a time.
 func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := &internalversion.List{Items: []runtime.Object{}}
+	header, err := lw.list(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {
+		list.Items = append(list.Items, item)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list.TypeMeta, list.ListMeta = header.TypeMeta, header.ListMeta
+	return list, nil
+}
+
+// ListItems makes one list request and calls take with each item as soon as it has
+// arrived, on the caller's goroutine, in the server's order; with it goes what the list
+// has said of itself by then, which may be nothing. It returns the list's metadata when
+// everything has been taken and the body was read to its end. Nothing is kept of an
+// item; while take runs, nothing is read. An item that could not be decoded is taken as
+// an *UndecodedObject.
+//
+// An error of take ends the call and is returned as it is. The others are those of
+// ListWithContext; what has been taken before one of them is a part of the list.
+func (lw *ListerWatcher) ListItems(ctx context.Context, options metav1.ListOptions,
+	take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
+	header, err := lw.list(ctx, options, take)
+	return header.ListMeta, err
+}
+
+func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
+	take func(list metav1.ListMeta, item runtime.Object) error) (wire.Header, error) {
 	answer, err := lw.send(ctx, verbList, options)
 	if err != nil {
-		return nil, err
+		return wire.Header{}, err
 	}
 	defer answer.release()
-
-	list, err := decodeList(answer.Body)
-	if err != nil {
-		if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
-			return nil, err
-		}
-		return nil, lw.failed(ctx, verbList, err)
+	listing := &listing{
+		ListerWatcher: lw,
+		encoding:      answer.encoding,
+		body:          answer.encoding.List(answer.reader(), lw.limits.wire()),
+		objects:       lw.counted.upTo(options.Continue),
+		take:          take,
 	}
-	return list, nil
-}
-
-// decodeList reads one list, item by item, and the stream to its end.
-func decodeList(body io.Reader) (*unstructured.UnstructuredList, error) {
-	values := newValueReader(body)
-	list, err := decodeListBody(values)
-	if err == nil {
-		err = decodeNothing(values)
-	}
-	if err == io.EOF {
-		// Inside a list there is no good place for the stream to end.
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
-}
-
-func decodeListBody(values *valueReader) (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{Object: map[string]any{}, Items: []unstructured.Unstructured{}}
-	hasItems := false
-
-	start, err := values.token()
-	if err != nil {
-		return nil, err
-	}
-	if start != json.Delim('{') {
-		return nil, fmt.Errorf("%w: it is no JSON object", ErrNotList)
-	}
-	for values.more() {
-		key, err := values.token()
-		if err != nil {
-			return nil, err
-		}
-		field, ok := key.(string)
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("%w: %v in place of a field name", ErrMalformed, key)
-		case field == "items":
-			hasItems = true
-			list.Items, err = decodeItems(values)
-		default:
-			err = decodeField(values, list.Object, field)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if _, err := values.token(); err != nil {
-		return nil, err
-	}
-	if err := checkList(list, hasItems); err != nil {
-		return nil, err
-	}
-	completeItems(list)
-	return list, nil
-}
-
-// decodeField reads what stands beside the items: apiVersion, kind, metadata.
-func decodeField(values *valueReader, object map[string]any, field string) error {
-	var value any
-	if err := values.decode(&value); err != nil {
-		return err
-	}
-	if err := numbers.ConvertInterfaceNumbers(&value, 0); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrMalformed, readable([]byte(field), maxExplanation), err)
-	}
-	object[field] = value
-	if field == "kind" && value == "Table" {
-		// Its rows may be as large as a list and none of them is wanted.
-		return fmt.Errorf("%w: it is a Table, which holds what a screen shows and no objects", ErrNotList)
-	}
-	return nil
-}
-
-// decodeItems reads the array of items; null, which Go servers send for an empty
-// list, is one without elements.
-func decodeItems(values *valueReader) ([]unstructured.Unstructured, error) {
-	items := []unstructured.Unstructured{}
-	start, err := values.token()
+	err = listing.run(ctx)
+	header := listing.body.Header()
+	lw.counted.note(header.Continue, listing.objects)
+	var own *takersError
 	switch {
-	case err != nil:
-		return nil, err
-	case start == nil:
-		return items, nil
-	case start != json.Delim('['):
-		return nil, fmt.Errorf("%w: items is no array", ErrMalformed)
-	}
-	for values.more() {
-		object, err := decodeObject(values)
-		if err != nil {
-			return nil, fmt.Errorf("items[%d]: %w", len(items), err)
-		}
-		items = append(items, unstructured.Unstructured{Object: object})
-	}
-	_, err = values.token()
-	return items, err
-}
-
-func decodeObject(values *valueReader) (map[string]any, error) {
-	var object map[string]any
-	if err := values.decode(&object); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF // EOF must not pass for the end of the stream once it is wrapped
-		}
-		return nil, err
-	}
-	if object == nil {
-		return nil, fmt.Errorf("%w: null in place of an object", ErrMalformed)
-	}
-	if err := numbers.ConvertMapNumbers(object, 0); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	return object, nil
-}
-
-// decodeNothing reads to the end of the stream, which lets the connection be used
-// again and finds out about a body that was cut or goes on after the list.
-func decodeNothing(values *valueReader) error {
-	_, err := values.token()
-	switch {
-	case err == io.EOF:
-		return nil
 	case err == nil:
-		return fmt.Errorf("%w: the body goes on after the list", ErrMalformed)
+		return header, nil
+	case errors.As(err, &own):
+		return header, own.err
 	}
-	return err
+	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return header, refused
+	}
+	return header, lw.failed(ctx, answer, verbList, err)
 }
 
-// checkList refuses what is valid JSON and no list. An empty list may lack its items,
-// if its kind says that it is one.
-func checkList(list *unstructured.UnstructuredList, hasItems bool) error {
-	object := list.Object
-	kind := list.GetKind()
-	if status, failed := failedStatus(object); failed && !hasItems {
-		// Some proxies answer a refusal with HTTP code 200.
-		return &apierrors.StatusError{ErrStatus: status}
+// listing is one body of a list on its way to whoever takes its items.
+type listing struct {
+	*ListerWatcher
+	encoding wire.Encoding
+	body     wire.List
+	take     func(metav1.ListMeta, runtime.Object) error
+	// objects counts those of the list so far, earlier pages included.
+	objects int
+	// untyped are items that do not say what they are, in a list that has not said it
+	// yet.
+	untyped []*unstructured.Unstructured
+}
+
+// takersError is an error of whoever takes the items: it is returned as it is.
+type takersError struct{ err error }
+
+func (e *takersError) Error() string { return e.err.Error() }
+
+func (l *listing) run(ctx context.Context) error {
+	for {
+		// What has been read before the context ended may hold many more items.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		raw, err := l.body.Next()
+		if err == io.EOF {
+			return l.takeUntyped()
+		}
+		if err != nil {
+			return explained(err)
+		}
+		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {
+			return &LimitError{Limit: "Objects", Value: l.limits.Objects}
+		}
+		if err := l.takeItem(raw); err != nil {
+			return err
+		}
 	}
-	if !hasItems && !strings.HasSuffix(kind, "List") {
-		return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, kind)
+}
+
+// takeItem decodes an item and passes it on, if it can be said what it is.
+func (l *listing) takeItem(raw []byte) error {
+	header := l.body.Header()
+	item, err := l.target.decode(l.encoding, raw, l.limits.wire(), impliedBy(header))
+	if err != nil {
+		return l.pass(undecoded(l.encoding, raw, fmt.Errorf("item %d of the list: %w", l.objects, err)))
 	}
-	if object["metadata"] == nil {
+	if object, ok := item.(*unstructured.Unstructured); ok && header.Kind == "" && object.GetKind() == "" {
+		l.untyped = append(l.untyped, object)
 		return nil
 	}
-	metadata, ok := object["metadata"].(map[string]any)
-	if !ok {
-		return fmt.Errorf("%w: metadata is no object", ErrMalformed)
-	}
-	// Accessors answer "" for a field of the wrong type, and a version of "" means
-	// something: the mirror would start its watch from nowhere.
-	for _, field := range []string{"resourceVersion", "continue"} {
-		if _, ok := metadata[field].(string); !ok && metadata[field] != nil {
-			return fmt.Errorf("%w: metadata.%s is no string", ErrMalformed, field)
+	return l.pass(item)
+}
+
+// takeUntyped passes on the items that had to wait for the list to say what they are.
+// API servers need no such wait: either they say it before the items, or the items say
+// it themselves.
+func (l *listing) takeUntyped() error {
+	implied := impliedBy(l.body.Header())
+	for _, object := range l.untyped {
+		if implied.Kind != "" {
+			object.SetAPIVersion(implied.APIVersion)
+			object.SetKind(implied.Kind)
+		}
+		if err := l.pass(object); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// completeItems gives items their apiVersion and kind, which API servers leave out
-// because the list implies them. It runs last because a JSON object has no order: the
-// list's own kind may come after its items.
-func completeItems(list *unstructured.UnstructuredList) {
-	apiVersion, kind := list.GetAPIVersion(), strings.TrimSuffix(list.GetKind(), "List")
-	if kind == "" {
-		return // a v1 List mixes kinds, and its items carry their own
+func (l *listing) pass(item runtime.Object) error {
+	if err := l.take(l.body.Header().ListMeta, item); err != nil {
+		return &takersError{err}
 	}
-	for i := range list.Items {
-		item := list.Items[i].Object
-		if item["apiVersion"] == nil && item["kind"] == nil {
-			item["apiVersion"], item["kind"] = apiVersion, kind
-		}
+	return nil
+}
+
+// impliedBy is what the items of a list are if they do not say it. A v1 List mixes
+// kinds, and its items carry their own.
+func impliedBy(list wire.Header) metav1.TypeMeta {
+	kind := strings.TrimSuffix(list.Kind, "List")
+	if kind == "" || kind == list.Kind {
+		return metav1.TypeMeta{}
 	}
+	return metav1.TypeMeta{APIVersion: list.APIVersion, Kind: kind}
 }

@@ -1,19 +1,22 @@
 package kubeapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -41,6 +44,50 @@ type Options struct {
 	// call is added to them: an object must then match both.
 	LabelSelector string
 	FieldSelector string
+
+	// ObjectType is an example of what the objects are decoded into; nothing of it is
+	// kept. It may be
+	//
+	//   - nil or an *unstructured.Unstructured: into these, of whatever kind the server
+	//     says the objects are;
+	//   - a *metav1.PartialObjectMetadata: then the server is asked for the metadata
+	//     alone, and what it sends beyond that is dropped;
+	//   - any other pointer to a Go type with the metadata of Kubernetes objects, for
+	//     example &corev1.Pod{}. What the type has no field for is dropped.
+	//
+	// If the example says what it is (apiVersion and kind), all objects will say the
+	// same, and one that claims to be something else cannot be decoded. If it does not,
+	// Go objects say nothing of it, as with client-go's typed clients, except that
+	// PartialObjectMetadata says what the server said.
+	ObjectType runtime.Object
+
+	// Encodings are those in which objects are asked for, the preferred one first; the
+	// server chooses, and JSON is always accepted. Nil is Protobuf and then JSON for a
+	// Go type that can be decoded from protobuf, and JSON for everything else.
+	Encodings []Encoding
+
+	// Limits bound what an answer may make this package hold. Zero fields have
+	// defaults.
+	Limits Limits
+
+	// DisableCompression asks the server not to compress lists. By default the
+	// transport asks for gzip, which API servers use for answers above 128 KiB: it saves
+	// nine tenths of the bytes and costs CPU at both ends, so that on a fast network it
+	// may be slower. Watches are never compressed.
+	DisableCompression bool
+
+	// StallTimeout is for how long a list may bring nothing, its headers included,
+	// before it fails with ErrStalled: the connection is taken for half open then. Time
+	// in which nobody asks for more does not count. 0 is 2 minutes, as an API server
+	// gives a list 1 minute in all; it may not be negative. Watches may be silent for
+	// long; a reflector bounds them by the timeout that they ask for.
+	StallTimeout time.Duration
+
+	// OnWarning, if set, is told of the warnings that the server sends beside its
+	// answers (a resource that is deprecated, for example), each text once for this
+	// source. It is called during List and Watch, possibly for several at once. Nil
+	// logs them with the logger of the call's context.
+	OnWarning func(ctx context.Context, text string)
 
 	// HTTPClient sends the requests; TLS, proxies and connection pools are its own.
 	// Nil means the transport of http.DefaultClient. Its Timeout must be zero, because
@@ -78,6 +125,7 @@ func (o Options) validated() (*url.URL, error) {
 		{"FieldSelector", fieldSelector(o.FieldSelector)},
 		{"HTTPClient", untimed(o.HTTPClient)},
 		{"UserAgent", headerValue(o.UserAgent)},
+		{"StallTimeout", notNegative(o.StallTimeout)},
 	} {
 		if check.err != nil {
 			return nil, invalid(check.field, check.err)
@@ -172,6 +220,16 @@ func headerValue(text string) error {
 	return nil
 }
 
+func notNegative(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("is negative (%s)", d)
+	}
+	return nil
+}
+
+// defaultStallTimeout is twice what an API server gives a list in all.
+const defaultStallTimeout = 2 * time.Minute
+
 // modulePath is how the build information of a program names this library.
 const modulePath = "github.com/watchmirror/cache"
 
@@ -190,7 +248,7 @@ func defaultUserAgent() string {
 	}
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	return fmt.Sprintf("%s/%s (%s/%s) watchmirror-cache/%s",
-		productToken(name), productToken(program), runtime.GOOS, runtime.GOARCH, productToken(library))
+		productToken(name), productToken(program), goruntime.GOOS, goruntime.GOARCH, productToken(library))
 }
 
 // productToken keeps what RFC 9110 allows in a token and is usual in a user agent.

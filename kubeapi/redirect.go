@@ -14,17 +14,30 @@ const maxRedirects = 10
 // sameOrigin refuses redirects to another scheme, host or port. net/http already
 // removes an Authorization header in most such cases, but not headers it does not
 // know to be secret, and an answer from elsewhere would not be the API's anyway.
+// Within the origin it refuses an address with a user in it, which net/http would
+// log in with if Authorize has not set an Authorization header: who a request is
+// from is for the program to say.
+//
+// The caller's own function is asked afterwards. It cannot lift the limit: one that looks
+// at something else and always agrees would be led in circles for ever.
 func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
 		if from != to {
 			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, readable([]byte(to), maxExplanation))
 		}
-		if callers != nil {
-			return callers(next, sent)
+		if next.URL.User != nil {
+			return fmt.Errorf("%w: from %s to an address with a user in it", ErrRedirect, from)
 		}
 		if len(sent) >= maxRedirects {
 			return fmt.Errorf("stopped after %d redirects", maxRedirects)
+		}
+		// net/http takes API.example and api.example for two hosts, and has removed it.
+		if values := sent[0].Header.Values("Authorization"); len(values) > 0 {
+			next.Header["Authorization"] = values
+		}
+		if callers != nil {
+			return callers(next, sent)
 		}
 		return nil
 	}

@@ -145,3 +145,150 @@ func parsed(t *testing.T, text string) string {
 	require.NoError(t, err)
 	return origin(u)
 }
+
+// to answers every request with a redirect there, except for what it redirected.
+func to(location string, sent *[]*http.Request) server {
+	return func(r *http.Request) (*http.Response, error) {
+		*sent = append(*sent, r)
+		if len(*sent) > 1 {
+			return response(http.StatusOK, text(podList())), nil
+		}
+		return response(http.StatusTemporaryRedirect, text(""), "Location", location), nil
+	}
+}
+
+func TestRedirectsThatLeadOutOfTheOriginAreRefusedInEveryDisguise(t *testing.T) {
+	for _, location := range []string{
+		"http://api.test/hush",            // the same host, for everyone to read
+		"http://api.test:443/hush",        // and port
+		"https://api.test:8443/hush",      // another server of that host
+		"https://api.test.evil.test/hush", // what begins alike
+		"https://api.test./hush",          // the same to a resolver, not to a certificate
+		"https://api.test@evil.test/hush",
+		"https://evil.test:443/?hush",
+		"//evil.test/hush",
+		"https:evil.test/hush",
+		"https:///hush",
+		"ftp://api.test/hush",
+		"file:///hush",
+		"javascript:hush",
+		"https://hush:hush@api.test/", // the same, as somebody else
+		"https://hush@api.test/",
+		"//:@api.test/hush",
+	} {
+		t.Run(location, func(t *testing.T) {
+			var sent []*http.Request
+			source := newSourceFor(t, Options{
+				BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: to(location, &sent)},
+				Authorize: func(r *http.Request) error { r.Header.Set("X-Token", "hush"); return nil },
+			})
+			_, err := source.List(metav1.ListOptions{Continue: "hush"})
+			require.ErrorIs(t, err, ErrRedirect)
+			require.ErrorContains(t, err, "from https://api.test to ")
+			require.NotContains(t, err.Error(), "hush")
+			require.Len(t, sent, 1)
+		})
+	}
+}
+
+// Whatever header a program puts its credentials into, and however the address is
+// written.
+func TestCredentialsOfEveryKindStayOnARequestWithinTheOrigin(t *testing.T) {
+	for _, location := range []string{"/moved", "moved", "//api.test/moved", "https://api.test:443/moved", `/\\evil.test`, "?moved"} {
+		t.Run(location, func(t *testing.T) {
+			var sent []*http.Request
+			source := newSourceFor(t, Options{
+				BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: to(location, &sent)},
+				Authorize: func(r *http.Request) error {
+					r.SetBasicAuth("user", "pass")
+					r.Header.Set("X-Token", "token")
+					r.Header.Add("X-Remote-Group", "a")
+					r.Header.Add("X-Remote-Group", "b")
+					r.AddCookie(&http.Cookie{Name: "session", Value: "s"})
+					return nil
+				},
+			})
+			_, err := source.List(metav1.ListOptions{})
+			require.NoError(t, err)
+			require.Len(t, sent, 2)
+			require.NotEqual(t, sent[0].URL.String(), sent[1].URL.String())
+			require.Equal(t, "api.test", strings.ToLower(sent[1].URL.Hostname()))
+			for name, values := range sent[0].Header {
+				require.Equal(t, values, sent[1].Header[name], name)
+			}
+		})
+	}
+}
+
+// net/http compares the letters of hosts and takes these for two.
+func TestAHostInCapitalLettersGetsTheCredentials(t *testing.T) {
+	var sent []*http.Request
+	source := newSourceFor(t, Options{
+		BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: to("https://API.test/moved", &sent)},
+		Authorize: func(r *http.Request) error { r.Header.Set("Authorization", "Bearer t"); return nil },
+	})
+	_, err := source.List(metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, sent, 2)
+	require.Equal(t, "Bearer t", sent[1].Header.Get("Authorization"))
+}
+
+// A second redirect is measured by where the first request went.
+func TestEachRedirectOfSeveralIsLookedAt(t *testing.T) {
+	requests := 0
+	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
+		requests++
+		return response(http.StatusFound, text(""), "Location", []string{"/moved", "http://evil.test/"}[requests-1]), nil
+	}))
+	_, err := source.List(metav1.ListOptions{})
+	require.ErrorIs(t, err, ErrRedirect)
+	require.Equal(t, 2, requests)
+}
+
+// A client that follows nothing gets the redirect as an answer, and it is a refusal.
+func TestACallerWhoFollowsNoRedirectIsToldOfARefusal(t *testing.T) {
+	var sent []*http.Request
+	closed := &closing{Reader: strings.NewReader("see https://hush@api.test/")}
+	client := &http.Client{
+		Transport: server(func(r *http.Request) (*http.Response, error) {
+			sent = append(sent, r)
+			return response(http.StatusFound, closed, "Location", "/moved?hush", "Content-Type", "text/html"), nil
+		}),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	source := newSourceFor(t, Options{BaseURL: "https://api.test", Resource: pods, HTTPClient: client})
+	_, err := source.List(metav1.ListOptions{})
+	var refused *apierrors.StatusError
+	require.ErrorAs(t, err, &refused)
+	require.EqualValues(t, http.StatusFound, refused.ErrStatus.Code)
+	require.NotContains(t, err.Error(), "hush")
+	require.Len(t, sent, 1)
+	require.True(t, closed.closed)
+}
+
+// A function that looks at something else and agrees with the rest is common, and takes
+// net/http's own limit away.
+func TestACallersRuleDoesNotLeadInCirclesForEver(t *testing.T) {
+	requests := 0
+	client := &http.Client{
+		Transport: server(func(r *http.Request) (*http.Response, error) {
+			if requests++; requests > 2*maxRedirects {
+				return nil, errors.New("in circles")
+			}
+			return response(http.StatusFound, text(""), "Location", r.URL.Path), nil
+		}),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return nil },
+	}
+	_, err := newSourceFor(t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client}).List(metav1.ListOptions{})
+	require.ErrorContains(t, err, "stopped after 10 redirects")
+	require.Equal(t, maxRedirects, requests)
+}
+
+func TestTheCallersRuleIsNotAskedAboutAnotherOrigin(t *testing.T) {
+	client := &http.Client{
+		Transport:     answers(http.StatusFound, "", "Location", "http://evil.test/"),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	_, err := newSourceFor(t, Options{BaseURL: "http://api.test", Resource: pods, HTTPClient: client}).List(metav1.ListOptions{})
+	require.ErrorIs(t, err, ErrRedirect)
+}

@@ -11,21 +11,18 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
-)
 
-// maxErrorBytes bounds the body of a refusal. A Status has a few hundred bytes; only
-// a long list of validation causes has more.
-const maxErrorBytes = 64 << 10
+	"github.com/watchmirror/cache/kubeapi/internal/jsonwire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
 
 // refusal is the error for an answer whose HTTP code is not a success.
 func (lw *ListerWatcher) refusal(v verb, a *answer) error {
-	// A Status that is longer is cut off, and with that no JSON any more.
-	body := a.readAside(maxErrorBytes)
+	// A Status that is longer is cut off, and with that none any more.
+	body := a.readAside(int64(lw.limits.ErrorBytes))
 	wait := retryAfterSeconds(a.Header, time.Now())
 
-	if status, ok := statusBody(body); ok {
+	if status, ok := lw.statusBody(a.Header.Get("Content-Type"), body); ok {
 		if status.Code < http.StatusBadRequest {
 			// No code, or one that contradicts the refusal.
 			status.Code = int32(a.StatusCode)
@@ -50,32 +47,34 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 }
 
 // statusBody reads a body that is a failed Status. Anything else explains nothing.
-func statusBody(body []byte) (metav1.Status, bool) {
-	var object map[string]any
-	if json.Unmarshal(body, &object) != nil {
-		return metav1.Status{}, false
+func (lw *ListerWatcher) statusBody(contentType string, body []byte) (metav1.Status, bool) {
+	encoding := lw.encodings.encodingOf(contentType)
+	if encoding == nil {
+		encoding = jsonwire.Encoding
 	}
-	return failedStatus(object)
+	return failedStatus(encoding, body, lw.limits.wire())
 }
 
-// failedStatus reads an object that is a failed Status. It is one rule for the body of a
-// refusal, a refusal in place of a list, and an ERROR frame: its apiVersion may be
-// missing, as not every proxy writes one, but not be another's, and a Status that claims
-// success says nothing of a failure.
-func failedStatus(object map[string]any) (metav1.Status, bool) {
-	switch object["apiVersion"] {
-	case nil, "", "v1", metav1.SchemeGroupVersion.String():
-	default:
-		return metav1.Status{}, false
-	}
+// failedStatus decodes a Status that says what failed, fit to be printed.
+func failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	var status metav1.Status
-	if object["kind"] != "Status" ||
-		runtime.DefaultUnstructuredConverter.FromUnstructured(object, &status) != nil ||
-		status.Status == metav1.StatusSuccess {
+	if encoding.Into(raw, limits, &status) != nil || !isFailure(&status) {
 		return metav1.Status{}, false
 	}
 	clean(&status)
 	return status, true
+}
+
+// isFailure says whether something that was decoded as a Status is one, and of a
+// failure. It is one rule for the body of a refusal, a refusal in place of a list, and
+// an ERROR frame: its apiVersion may be missing, as not every proxy writes one, but not
+// be another's, and a Status that claims success says nothing of a failure.
+func isFailure(status *metav1.Status) bool {
+	switch status.APIVersion {
+	case "", "v1", metav1.SchemeGroupVersion.String():
+		return status.Kind == "Status" && status.Status != metav1.StatusSuccess
+	}
+	return false
 }
 
 // maxStatusText is how many characters of each text of a Status are kept. Messages of API

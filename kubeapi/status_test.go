@@ -52,8 +52,8 @@ var refusals = map[string]struct {
 	"Status of the wrong type":    {403, statusJSON(`"x"`, "NotFound", ""), nil, apierrors.IsForbidden, `"NotFound"`},
 	"Status that claims success":  {404, `{"kind":"Status","status":"Success","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
 	"some other object":           {404, `{"kind":"Pod","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
-	"Status larger than is read":  {404, statusJSON("410", "Expired", strings.Repeat(" ", maxErrorBytes)), nil, apierrors.IsNotFound, "could not find"},
-	"Status exactly as large":     {404, pad(statusJSON("410", "Expired", ""), maxErrorBytes), nil, apierrors.IsResourceExpired, "said so"},
+	"Status larger than is read":  {404, statusJSON("410", "Expired", strings.Repeat(" ", defaultErrorBytes)), nil, apierrors.IsNotFound, "could not find"},
+	"Status exactly as large":     {404, pad(statusJSON("410", "Expired", ""), defaultErrorBytes), nil, apierrors.IsResourceExpired, "said so"},
 	"redirect that leads nowhere": {304, "", nil, func(err error) bool { return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown }, "304"},
 }
 

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	numbers "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // Watch is WatchWithContext with a context that never ends.
@@ -21,10 +22,11 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 // are there. (Some proxies hold those back until the first event.) The context
 // governs the stream as well: when it ends, the channel closes.
 //
-// Events come in the server's order, each object a *unstructured.Unstructured, except
-// that an Error event carries a *metav1.Status; the package documentation tells the
-// server's from those made here. Types this package does not know are passed on, and
-// so are objects of whatever kind the server sends.
+// Events come in the server's order, each object of the type that Options.ObjectType
+// asks for, except that an Error event carries a *metav1.Status (the package
+// documentation tells the server's from those made here) and that one which could not
+// be decoded is an *UndecodedObject. Types of events this package does not know are
+// passed on.
 // Nothing is buffered: an event that is not received holds back those behind it,
 // down to the server.
 //
@@ -39,8 +41,12 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 	w := &watcher{
 		source: lw,
 		answer: answer,
+		frames: answer.encoding.Watch(answer.Body, lw.limits.wire()),
 		events: make(chan watch.Event),
 		done:   make(chan struct{}),
+	}
+	if lw.limits.Objects > 0 && options.SendInitialEvents != nil && *options.SendInitialEvents {
+		w.initialLeft = lw.limits.Objects + 1
 	}
 	go w.run()
 	return w, nil
@@ -54,8 +60,12 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 type watcher struct {
 	source *ListerWatcher
 	answer *answer
-	events chan watch.Event
-	done   chan struct{} // closed when run has returned everything
+	frames wire.Watch
+	// initialLeft is how many objects a streaming list may still send and one more, 0
+	// for any number; only the watch's goroutine uses it.
+	initialLeft int
+	events      chan watch.Event
+	done        chan struct{} // closed when run has returned everything
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
@@ -72,9 +82,8 @@ func (w *watcher) run() {
 	defer close(w.events)
 	defer w.answer.release()
 
-	frames := newValueReader(w.answer.Body)
 	for {
-		event, err := w.source.nextEvent(frames)
+		event, err := w.next()
 		if err == io.EOF || w.answer.ctx.Err() != nil {
 			return
 		}
@@ -85,7 +94,6 @@ func (w *watcher) run() {
 		if !w.send(event) {
 			return
 		}
-		frames.recycle()
 	}
 }
 
@@ -98,42 +106,45 @@ func (w *watcher) send(event watch.Event) bool {
 	}
 }
 
-// frame is one JSON value of a watch response. Its object is decoded in the same pass.
-type frame struct {
-	Type   watch.EventType `json:"type"`
-	Object map[string]any  `json:"object"`
-
-	// Kind is what something that is no frame would have.
-	Kind string `json:"kind"`
+// next reads one frame. Its error is io.EOF when the stream ended in good order.
+func (w *watcher) next() (watch.Event, error) {
+	frame, err := w.frames.Next()
+	if err != nil {
+		return watch.Event{}, explained(err)
+	}
+	encoding, limits := w.answer.encoding, w.source.limits.wire()
+	if frame.Type == watch.Error {
+		status, ok := failedStatus(encoding, frame.Object, limits)
+		if !ok {
+			return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status that failed", ErrMalformed)
+		}
+		return watch.Event{Type: watch.Error, Object: &status}, nil
+	}
+	object, err := w.source.target.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
+	if err != nil {
+		object = undecoded(encoding, frame.Object, fmt.Errorf("%s event: %w", readable([]byte(frame.Type), maxExplanation), err))
+	}
+	event := watch.Event{Type: frame.Type, Object: object}
+	return event, w.countInitial(event)
 }
 
-// nextEvent reads one frame. Its error is io.EOF when the stream ended in good order.
-func (lw *ListerWatcher) nextEvent(frames *valueReader) (watch.Event, error) {
-	var next frame
-	if err := frames.decode(&next); err != nil {
-		return watch.Event{}, err
+// countInitial keeps the limit on the objects of a streaming list.
+func (w *watcher) countInitial(event watch.Event) error {
+	if w.initialLeft == 0 {
+		return nil
 	}
-	switch {
-	case next.Type == "" && next.Kind != "":
-		// A list, from a server that does not know the watch parameter, or a bare Status.
-		return watch.Event{}, fmt.Errorf("%w: a %s in place of a watch frame", ErrMalformed, readable([]byte(next.Kind), maxExplanation))
-	case next.Type == "":
-		return watch.Event{}, fmt.Errorf("%w: a watch frame without type", ErrMalformed)
-	case next.Object == nil:
-		return watch.Event{}, fmt.Errorf("%w: a watch frame of type %q without object", ErrMalformed, next.Type)
+	switch event.Type {
+	case watch.Bookmark:
+		about, err := meta.Accessor(event.Object)
+		if err == nil && about.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			w.initialLeft = 0
+		}
+	default:
+		if w.initialLeft--; w.initialLeft == 0 {
+			return &LimitError{Limit: "Objects", Value: w.source.limits.Objects}
+		}
 	}
-	if err := numbers.ConvertMapNumbers(next.Object, 0); err != nil {
-		return watch.Event{}, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	object := &unstructured.Unstructured{Object: next.Object}
-	if next.Type != watch.Error {
-		return watch.Event{Type: next.Type, Object: object}, nil
-	}
-	status, ok := failedStatus(next.Object)
-	if !ok {
-		return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status that failed", ErrMalformed)
-	}
-	return watch.Event{Type: watch.Error, Object: &status}, nil
+	return nil
 }
 
 // brokenStream is the object of the Error event that ends a stream which did not end

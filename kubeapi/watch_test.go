@@ -99,13 +99,11 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 		"no type":                    {strings.NewReader(`{}`), CauseBadFrame, "without type"},
 		"no object":                  {strings.NewReader(`{"type":"ADDED"}`), CauseBadFrame, `"ADDED" without object`},
 		"object is null":             {strings.NewReader(frameJSON("ADDED", "null")), CauseBadFrame, "without object"},
-		"object is a string":         {strings.NewReader(frameJSON("ADDED", `"a"`)), CauseBadFrame, "object"},
 		"frame is an array":          {strings.NewReader(`[]`), CauseBadFrame, "array"},
-		"number beyond a float":      {strings.NewReader(frameJSON("ADDED", `{"a":1e999}`)), CauseBadFrame, "1e999"},
 		"ERROR with another object":  {strings.NewReader(frameJSON("ERROR", podJSON("a", 1))), CauseBadFrame, "without a Status"},
 		"ERROR with a success":       {strings.NewReader(frameJSON("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Success"}`)), CauseBadFrame, "without a Status"},
 		"ERROR with a broken Status": {strings.NewReader(frameJSON("ERROR", statusJSON(`"x"`, "Expired", ""))), CauseBadFrame, "without a Status"},
-		"frame too large":            {strings.NewReader(frameJSON("ADDED", object(maxValueBytes))), CauseBadFrame, ErrTooLarge.Error()},
+		"frame too large":            {strings.NewReader(frameJSON("ADDED", object(defaultItemBytes))), CauseBadFrame, ErrTooLarge.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := watched(t, io.MultiReader(strings.NewReader(frameJSON("ADDED", podJSON("a", 1))), test.rest))
@@ -129,7 +127,7 @@ func TestWatchThatBreaksEndsWithAnErrorThatSaysHow(t *testing.T) {
 }
 
 func TestFramesBehindALargeOneAreNotLost(t *testing.T) {
-	large := frameJSON("ADDED", `{"metadata":{"name":"large"},"data":`+quoted(recycleBytes)+`}`)
+	large := frameJSON("ADDED", `{"metadata":{"name":"large"},"data":`+quoted(1<<20)+`}`)
 	events := watched(t, strings.NewReader(large+frameJSON("ADDED", podJSON("a", 1))+large))
 	require.Equal(t, []watch.EventType{watch.Added, watch.Added, watch.Added}, types(events))
 	require.Equal(t, "a", unstructuredOf(t, events[1]).GetName())

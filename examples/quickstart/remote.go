@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache/kubeapi"
 )
@@ -171,18 +172,19 @@ func (r *remote) list(ctx context.Context) (objects []*unstructured.Unstructured
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	options := metav1.ListOptions{Limit: remotePageSize}
+	take := func(_ metav1.ListMeta, item runtime.Object) error {
+		if object, ok := item.(*unstructured.Unstructured); ok {
+			objects = append(objects, object)
+		}
+		return nil
+	}
 	for {
-		answer, err := r.source.ListWithContext(ctx, options)
+		list, err := r.source.ListItems(ctx, options, take)
 		if err != nil {
 			return nil, "", err
 		}
-		list := answer.(*unstructured.UnstructuredList)
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-		options.Continue = list.GetContinue()
-		if options.Continue == "" {
-			return objects, list.GetResourceVersion(), nil
+		if options.Continue = list.Continue; options.Continue == "" {
+			return objects, list.ResourceVersion, nil
 		}
 	}
 }

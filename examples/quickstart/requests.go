@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -50,30 +49,36 @@ type requests struct {
 	objects int
 }
 
-// ListWithContext implements cache.ListerWatcherWithContext.
-func (r *requests) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+// ListItems implements cache.ItemLister, which a reflector calls in place of
+// ListWithContext.
+func (r *requests) ListItems(ctx context.Context, options metav1.ListOptions,
+	take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 	if options.Continue == "" {
 		r.began, r.pages, r.objects = time.Now(), 0, 0
 		r.told.asking(requestList)
 	}
-	answer, err := r.ListerWatcher.ListWithContext(ctx, options)
-	if list, ok := answer.(*unstructured.UnstructuredList); ok && err == nil {
-		r.told.gotPage(r.add(list))
+	items := 0
+	list, err := r.ListerWatcher.ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
+		items++
+		return take(list, item)
+	})
+	if err == nil {
+		r.told.gotPage(r.add(list, items))
 	}
-	return answer, err
+	return list, err
 }
 
-func (r *requests) add(list *unstructured.UnstructuredList) page {
+func (r *requests) add(list metav1.ListMeta, items int) page {
 	r.pages++
-	r.objects += len(list.Items)
+	r.objects += items
 	p := page{
 		number:  r.pages,
 		objects: r.objects,
-		version: list.GetResourceVersion(),
-		last:    list.GetContinue() == "",
+		version: list.ResourceVersion,
+		last:    list.Continue == "",
 		took:    time.Since(r.began),
 	}
-	switch remaining := list.GetRemainingItemCount(); {
+	switch remaining := list.RemainingItemCount; {
 	case p.last:
 		p.total = p.objects
 	case remaining != nil:

@@ -1,0 +1,80 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// answer is a response whose body somebody will read, and what has to be given back
+// afterwards.
+type answer struct {
+	*http.Response
+	encoding wire.Encoding      // of the body
+	ctx      context.Context    // of the request: ends with the caller's, or by cancel
+	cancel   context.CancelFunc // ends the request; Read then fails
+	stall    *stall
+
+	unhook    func() bool // detaches closeBody from the request's context
+	closeBody func()      // at most once; returns when the body is closed
+}
+
+// hold takes the response over. The body is closed when the context ends: net/http's own
+// transports would make Read return without that, but a caller's RoundTripper may lose
+// the context on the way.
+func (a *answer) hold(response *http.Response) {
+	a.stall.arrived()
+	a.Response = response
+	a.closeBody = sync.OnceFunc(func() { _ = response.Body.Close() })
+	a.unhook = context.AfterFunc(a.ctx, a.closeBody)
+}
+
+// reader reads the body, for as long as something comes.
+func (a *answer) reader() io.Reader { return a.stall.reader(a.Body) }
+
+// release gives everything back. A connection whose body was read to its end goes
+// back to the pool, any other is closed.
+func (a *answer) release() {
+	a.stall.stop()
+	if a.Response != nil {
+		a.unhook()
+		a.closeBody()
+	}
+	a.cancel()
+}
+
+// asideTimeout bounds the reading of what is wanted for an error's text only.
+const asideTimeout = 10 * time.Second
+
+// readAside reads at most limit bytes, for at most asideTimeout: a server that refuses
+// a request and then never finishes its explanation must not hang the caller.
+// It returns what there is.
+func (a *answer) readAside(limit int64) []byte {
+	timer := time.AfterFunc(asideTimeout, a.cancel)
+	defer timer.Stop()
+	data, _ := io.ReadAll(io.LimitReader(a.Body, limit))
+	return data
+}
+
+// previewBytes is enough to recognise a login page by its first line.
+const previewBytes = 100
+
+// readable says how to read a body, or why it cannot be read.
+func (e encodings) readable(a *answer) (wire.Encoding, error) {
+	declared := a.Header.Get("Content-Type")
+	encoding := e.encodingOf(declared)
+	if encoding == nil {
+		return nil, fmt.Errorf("%w: content type %q, beginning %q",
+			ErrContentType, readable([]byte(declared), maxExplanation), readable(a.readAside(previewBytes), maxExplanation))
+	}
+	// What the transport has unpacked is not declared any more.
+	if packed := a.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
+		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, readable([]byte(packed), maxExplanation))
+	}
+	return encoding, nil
+}

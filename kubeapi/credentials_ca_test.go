@@ -1,0 +1,316 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer t")
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	return err
+}
+
+// Both ways in which files are replaced: in place, and by another one.
+func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
+	for name, replace := range map[string]func(*testing.T, string, string){
+		"in place": func(t *testing.T, path, content string) {
+			require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		},
+		"by a rename": func(t *testing.T, path, content string) {
+			require.NoError(t, os.Rename(file(t, content), path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, two := newAuthority(t, "one"), newAuthority(t, "two")
+			cluster := newCluster(t, "127.0.0.1:0", true, one.issue("api"), "t")
+			path := file(t, one.pem())
+			client, err := ClientWithCA(path)
+			require.NoError(t, err)
+			defer client.CloseIdleConnections()
+			for range 3 {
+				require.NoError(t, get(t.Context(), client, cluster.URL))
+			}
+			require.EqualValues(t, 1, cluster.opened.Load())
+
+			cluster.certificate.Store(two.issue("api"))
+			require.NoError(t, get(t.Context(), client, cluster.URL), "nothing asks for the new certificate")
+			replace(t, path, one.pem()+two.pem())
+			require.NoError(t, get(t.Context(), client, cluster.URL))
+			select {
+			case <-cluster.closed:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the connection of the CA before is kept")
+			}
+			replace(t, path, one.pem())
+			var unknown x509.UnknownAuthorityError
+			require.ErrorAs(t, get(t.Context(), client, cluster.URL), &unknown, "what is taken out is trusted no more")
+		})
+	}
+}
+
+// The time of a file is no use for telling versions apart that were written within
+// one tick of it.
+func TestACAThatIsReplacedWithinATickIsInUseAtOnce(t *testing.T) {
+	one, two := newAuthority(t, "one"), newAuthority(t, "two")
+	contents := []string{one.pem(), two.pem()}
+	for len(contents[0]) < len(contents[1]) {
+		contents[0] += "\n"
+	}
+	for len(contents[1]) < len(contents[0]) {
+		contents[1] += "\n"
+	}
+	path := file(t, contents[0])
+	tick := time.Now()
+	require.NoError(t, os.Chtimes(path, tick, tick))
+	trust, err := newTrust(path, &http.Transport{})
+	require.NoError(t, err)
+	for i := range 4 {
+		before := trust.current.Load()
+		require.NoError(t, trust.look())
+		require.Same(t, before, trust.current.Load(), "unchanged")
+		require.NoError(t, os.WriteFile(path, []byte(contents[(i+1)%2]), 0o600))
+		require.NoError(t, os.Chtimes(path, tick, tick))
+		require.NoError(t, trust.look())
+		require.NotSame(t, before, trust.current.Load())
+	}
+}
+
+// That each request looks at the file must not mean that it reads it.
+func TestACAFileThatStaysAsItIsIsNotReadAgain(t *testing.T) {
+	path := file(t, newAuthority(t, "one").pem())
+	old := time.Now().Add(-time.Minute)
+	require.NoError(t, os.Chtimes(path, old, old))
+	trust, err := newTrust(path, &http.Transport{})
+	require.NoError(t, err)
+	read := trust.file.read
+	require.NoError(t, trust.look())
+	require.Equal(t, read, trust.file.read)
+
+	require.NoError(t, os.Chtimes(path, time.Time{}, old.Add(time.Second)))
+	current := trust.current.Load()
+	require.NoError(t, trust.look())
+	require.NotEqual(t, read, trust.file.read, "touched")
+	require.Same(t, current, trust.current.Load(), "to no effect, so connections stay")
+}
+
+func TestACAFileOfNoUseLeavesTheOldOneInUse(t *testing.T) {
+	one := newAuthority(t, "one")
+	cluster := newCluster(t, "127.0.0.1:0", true, one.issue("api"), "t")
+	path := file(t, one.pem())
+	client, err := ClientWithCA(path)
+	require.NoError(t, err)
+	defer client.CloseIdleConnections()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	ctx := klog.NewContext(t.Context(), logger)
+	log := logger.GetSink().(ktesting.Underlier).GetBuffer()
+	write := func(content string) func() error {
+		return func() error { return os.WriteFile(path, []byte(content), 0o600) }
+	}
+	entries := 0
+	for _, damage := range []struct {
+		what string
+		do   func() error
+		told string
+	}{
+		{"emptied", write(""), "holds no certificate"},
+		{"half written", write(one.pem()[:100]), ""}, // the same complaint
+		{"too large", write(string(make([]byte, maxCredentialBytes+1))), "is larger than"},
+		{"a directory", func() error { _ = os.Remove(path); return os.Mkdir(path, 0o700) }, "is a directory"},
+		{"removed", func() error { return os.Remove(path) }, path},
+	} {
+		require.NoError(t, damage.do(), damage.what)
+		for range 2 {
+			require.NoError(t, get(ctx, client, cluster.URL), damage.what)
+		}
+		if damage.told != "" {
+			entries++
+		}
+		require.Len(t, log.Data(), entries, damage.what)
+		require.Contains(t, log.Data()[entries-1].Err.Error(), path)
+		require.Contains(t, log.Data()[entries-1].Err.Error(), damage.told)
+	}
+	require.EqualValues(t, 1, cluster.opened.Load())
+
+	require.NoError(t, write(one.pem())())
+	require.NoError(t, get(ctx, client, cluster.URL))
+	require.Len(t, log.Data(), entries)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, get(ctx, client, cluster.URL))
+	require.Len(t, log.Data(), entries+1, "a complaint that has ended may come again")
+}
+
+func TestRequestsGoOnWhileTheCAIsReplacedUnderThem(t *testing.T) {
+	one, two := newAuthority(t, "one"), newAuthority(t, "two")
+	cluster := newCluster(t, "127.0.0.1:0", false, one.issue("api"), "t")
+	path := file(t, one.pem())
+	client, err := ClientWithCA(path)
+	require.NoError(t, err)
+	defer client.CloseIdleConnections()
+	var requests sync.WaitGroup
+	errs := make(chan error, 4*50)
+	for range 4 {
+		requests.Go(func() {
+			for range 50 {
+				errs <- get(t.Context(), client, cluster.URL)
+			}
+		})
+	}
+	for i := range 50 {
+		content := one.pem() + two.pem()
+		if i%2 == 1 {
+			content = two.pem() + one.pem()
+		}
+		require.NoError(t, os.Rename(file(t, content), path))
+	}
+	requests.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+}
+
+// secure serves over the listener with a certificate, inside of a bubble.
+func secure(t *testing.T, listener net.Listener, certificate *tls.Certificate, protocol string, handler http.HandlerFunc) {
+	t.Helper()
+	server := &http.Server{Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{*certificate}, NextProtos: []string{protocol}}}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.ServeTLS(listener, "", "") })
+	t.Cleanup(func() {
+		_ = server.Close()
+		serving.Wait()
+	})
+}
+
+// A connection that an open watch uses when its CA is replaced is nobody's afterwards; it
+// must not stay open for as long as the program runs.
+func TestConnectionsOfACAThatWasReplacedEnd(t *testing.T) {
+	for protocol, within := range map[string]time.Duration{"http/1.1": 0, "h2": keepIdle} {
+		t.Run(protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one, two := newAuthority(t, "one"), newAuthority(t, "two")
+				listener := cachetest.NewListener()
+				end := make(chan struct{})
+				secure(t, listener, one.issue("api"), protocol, func(w http.ResponseWriter, r *http.Request) {
+					flush(w, "x")
+					if r.URL.Path == "/watch" {
+						<-end
+					}
+				})
+				path := file(t, one.pem())
+				trust, err := newTrust(path, &http.Transport{
+					DialContext: listener.DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: keepIdle,
+				})
+				require.NoError(t, err)
+				client := &http.Client{Transport: trust}
+				watch := make(chan error, 1)
+				go func() { watch <- get(t.Context(), client, "https://api.test/watch") }()
+				synctest.Wait()
+				require.Equal(t, 1, listener.Connections())
+
+				require.NoError(t, os.WriteFile(path, []byte(one.pem()+two.pem()), 0o600))
+				require.NoError(t, get(t.Context(), client, "https://api.test/list"))
+				require.Equal(t, 2, listener.Connections())
+				client.CloseIdleConnections()
+				synctest.Wait()
+				require.Equal(t, 1, listener.Connections(), "the watch has one still")
+
+				close(end)
+				require.NoError(t, <-watch)
+				time.Sleep(within)
+				synctest.Wait()
+				require.Zero(t, listener.Connections())
+			})
+		})
+	}
+}
+
+// A request that has chosen its transport just before that was replaced makes it keep
+// connections again.
+func TestARequestBesideAReplacementLeavesNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := newAuthority(t, "one"), newAuthority(t, "two")
+		listener := cachetest.NewListener()
+		secure(t, listener, one.issue("api"), "http/1.1", func(w http.ResponseWriter, _ *http.Request) { flush(w, "x") })
+		path := file(t, one.pem())
+		var trust *trust
+		first := sync.OnceFunc(func() {
+			require.NoError(t, os.WriteFile(path, []byte(one.pem()+two.pem()), 0o600))
+			require.NoError(t, trust.look())
+		})
+		trust, err := newTrust(path, &http.Transport{DialContext: listener.DialContext, Proxy: func(*http.Request) (*url.URL, error) {
+			first() // the transport has done nothing else yet
+			return nil, nil
+		}})
+		require.NoError(t, err)
+		chosen := trust.current.Load()
+		require.NoError(t, get(t.Context(), &http.Client{Transport: trust}, "https://api.test/"))
+		require.NotSame(t, chosen, trust.current.Load())
+		synctest.Wait()
+		require.Zero(t, listener.Connections())
+	})
+}
+
+func TestAClientCertificateOfTheCallersClientIsPresented(t *testing.T) {
+	servers, clients := newAuthority(t, "servers"), newAuthority(t, "clients")
+	pool := func(a *authority) *x509.CertPool {
+		p := x509.NewCertPool()
+		p.AddCert(a.certificate)
+		return p
+	}
+	var name string
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name = r.TLS.PeerCertificates[0].Subject.CommonName
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, podList())
+	}))
+	s.TLS = &tls.Config{
+		Certificates: []tls.Certificate{*servers.issue("api")},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: pool(clients),
+	}
+	s.StartTLS()
+	defer s.Close()
+
+	transport := &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: pool(servers), Certificates: []tls.Certificate{*clients.issue("mirror")},
+	}}
+	defer transport.CloseIdleConnections()
+	options := Options{BaseURL: s.URL, Resource: pods, HTTPClient: &http.Client{Transport: transport}}
+	_, err := newSourceFor(t, options).List(metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "mirror", name)
+
+	bare, err := ClientWithCA(file(t, servers.pem()))
+	require.NoError(t, err)
+	defer bare.CloseIdleConnections()
+	options.HTTPClient = bare
+	_, err = newSourceFor(t, options).List(metav1.ListOptions{})
+	require.ErrorContains(t, err, "certificate required")
+}

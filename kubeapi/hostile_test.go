@@ -1,0 +1,158 @@
+package kubeapi
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// endless is a body that begins in some way and then repeats itself for ever.
+type endless struct {
+	begin  []byte
+	repeat []byte
+	read   int64
+}
+
+func newEndless(begin, repeat string) *endless {
+	return &endless{begin: []byte(begin), repeat: bytes.Repeat([]byte(repeat), 64<<10/len(repeat)+1)}
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := 0
+	if len(e.begin) > 0 {
+		n = copy(p, e.begin)
+		e.begin = e.begin[n:]
+	} else if n = copy(p, e.repeat); n < len(e.repeat) {
+		// The next Read goes on where this one ended.
+		e.repeat = append(e.repeat[n:len(e.repeat):len(e.repeat)], e.repeat[:n]...)
+	}
+	e.read += int64(n)
+	return n, nil
+}
+
+func (e *endless) Close() error { return nil }
+
+func TestBodiesThatNeverEndAreErrorsOfBoundedMemory(t *testing.T) {
+	const list = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},`
+	for name, test := range map[string]struct {
+		watch         bool
+		begin, repeat string
+	}{
+		"blanks before a list":      {false, ``, "\n"},
+		"one endless string":        {false, list + `"items":[{"metadata":{"name":"`, "x"},
+		"one endless item":          {false, list + `"items":[{"metadata":{"labels":{`, `"a":"b",`},
+		"nesting without end":       {false, list + `"items":[{"metadata":`, `{"a":`},
+		"endless other field":       {false, list + `"items":[],"more":"`, "x"},
+		"endless field name":        {false, `{"`, "x"},
+		"endless token":             {false, `{"metadata":{"continue":"`, "x"},
+		"endless rows":              {false, `{"kind":"Whatever","rows":[`, `{},`},
+		"blanks after the list":     {false, podList(), " "},
+		"blanks between frames":     {true, frameJSON("ADDED", podJSON("a", 1)), "\n"},
+		"one endless frame":         {true, `{"type":"ADDED","object":{"metadata":{"name":"`, "x"},
+		"one endless line of lists": {true, `{"type":"ADDED","object":{"a":[`, "[],"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const limit = 1 << 20
+			body := newEndless(test.begin, test.repeat)
+			source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
+				return response(200, body), nil
+			}), Options{Limits: Limits{ItemBytes: limit}})
+			before := heapBytes()
+			if !test.watch {
+				_, err := source.List(metav1.ListOptions{})
+				require.ErrorIs(t, err, ErrTooLarge)
+			} else {
+				w, err := source.Watch(metav1.ListOptions{})
+				require.NoError(t, err)
+				var last watch.Event
+				for event := range w.ResultChan() {
+					last = event
+				}
+				require.Equal(t, watch.Error, last.Type)
+				require.Contains(t, last.Object.(*metav1.Status).Message, ErrTooLarge.Error())
+			}
+			require.Less(t, body.read, int64(2*limit+1<<17), "no more than that is read")
+			require.Less(t, heapBytes()-before, int64(limit))
+		})
+	}
+}
+
+// counted is a body of so many copies of the same text.
+type counted struct {
+	text string
+	left int
+	rest string
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		if c.rest == "" {
+			if c.left == 0 {
+				break
+			}
+			c.left--
+			c.rest = c.text
+		}
+		k := copy(p[n:], c.rest)
+		c.rest = c.rest[k:]
+		n += k
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func TestAMillionTinyFramesAreAMillionEventsAndOneIsHeldAtATime(t *testing.T) {
+	const frames = 1_000_000
+	body := &counted{text: `{"type":"ADDED","object":{}}`, left: frames}
+	w, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
+		return response(200, io.NopCloser(body)), nil
+	})).Watch(metav1.ListOptions{})
+	require.NoError(t, err)
+	before, events := heapBytes(), 0
+	for range w.ResultChan() {
+		if events++; events == frames/2 {
+			require.Less(t, heapBytes()-before, int64(1<<20))
+		}
+	}
+	require.Equal(t, frames, events)
+}
+
+func TestAMillionFramesThatAreNoneEndWithTheFirst(t *testing.T) {
+	body := &counted{text: "{}\n", left: 1_000_000}
+	events := watched(t, body)
+	require.Equal(t, []watch.EventType{watch.Error}, types(events))
+	require.Greater(t, body.left, 900_000, "nothing behind it is read")
+}
+
+// While one item is taken, the server cannot make the source read much further.
+func TestNothingIsReadAheadOfWhoeverTakesTheItems(t *testing.T) {
+	item := `{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", 10_000) + `"},`
+	body := &counted{text: item, left: 10_000}
+	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
+		return response(200, io.NopCloser(io.MultiReader(strings.NewReader(`{"kind":"PodList","items":[`), body))), nil
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	taken := 0
+	_, err := source.ListItems(ctx, metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
+		taken++
+		require.GreaterOrEqual(t, body.left, 10_000-taken-20)
+		if taken == 100 {
+			cancel()
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 100, taken, "a call that has ended gives nothing more")
+}

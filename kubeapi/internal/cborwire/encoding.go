@@ -1,0 +1,99 @@
+package cborwire
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// Encoding is application/cbor, and application/cbor-seq for watches.
+var Encoding wire.Encoding = encoding{}
+
+type encoding struct{}
+
+func (encoding) List(body io.Reader, limits wire.Limits) wire.List { return newList(body, limits) }
+
+func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch { return newWatch(body, limits) }
+
+func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, error) {
+	if err := checkObject(raw, limits); err != nil {
+		return nil, err
+	}
+	return contentOf(raw)
+}
+
+func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err error) {
+	if err := checkObject(raw, limits); err != nil {
+		return err
+	}
+	// The methods of the type are the caller's code.
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: decoding a %T panicked: %s", wire.ErrMalformed, object,
+				wire.Printable(fmt.Sprint(cause), wire.MaxForeignText))
+		}
+	}()
+	if unstructured, ok := object.(runtime.Unstructured); ok {
+		content, err := contentOf(raw)
+		if err != nil {
+			return err
+		}
+		unstructured.SetUnstructuredContent(content)
+		return nil
+	}
+	only := only{object}
+	if _, _, err := cbor.NewSerializer(only, only).Decode(raw, nil, object); err != nil {
+		return &decodeError{err}
+	}
+	return nil
+}
+
+// only is a scheme of one object: whatever bytes say they are, that is what they are
+// decoded into. Whether it is what they say is for the caller to see.
+type only struct{ object runtime.Object }
+
+// ObjectKinds names a type that stands in where bytes do not say theirs. The object does
+// not get it.
+func (only) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+	return []schema.GroupVersionKind{{Version: "unknown", Kind: "Unknown"}}, false, nil
+}
+
+func (only) Recognizes(schema.GroupVersionKind) bool { return true }
+
+func (o only) New(schema.GroupVersionKind) (runtime.Object, error) { return o.object, nil }
+
+// contentOf decodes a map.
+func contentOf(raw []byte) (map[string]any, error) {
+	var content map[string]any
+	if err := direct.Unmarshal(raw, &content); err != nil {
+		return nil, &decodeError{err}
+	}
+	return content, nil
+}
+
+// checkObject looks at what apimachinery does not: that it is one object, and not nested
+// too deep.
+func checkObject(raw []byte, limits wire.Limits) error {
+	if h, _ := untagged(raw); h.size == 0 || h.major != majorMap {
+		return errNoMap
+	}
+	s := scanner{levels: min(limits.Nesting, mostLevels)}
+	_, _, err := s.cut(raw)
+	return err
+}
+
+// decodeError is an ErrMalformed, wraps its cause too, and does not repeat more of the
+// object than people can read.
+type decodeError struct{ cause error }
+
+func (e *decodeError) Error() string {
+	return wire.ErrMalformed.Error() + ": " + wire.Printable(e.cause.Error(), wire.MaxForeignText)
+}
+
+func (e *decodeError) Unwrap() []error { return []error{wire.ErrMalformed, e.cause} }

@@ -1,0 +1,194 @@
+package cborwire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// tight are limits that the fuzzer can reach.
+var tight = wire.Limits{ValueBytes: 400, Nesting: 8, TokenBytes: 40}
+
+func FuzzCBORList(f *testing.F) {
+	for _, body := range listSeeds(f) {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got := readList(bytes.NewReader(body), tight)
+		require.Equal(t, got, readList(iotest.OneByteReader(bytes.NewReader(body)), tight), "byte by byte")
+		require.Error(t, got.err)
+		for _, item := range got.items {
+			checkItem(t, item)
+		}
+		checkList(t, body, got)
+	})
+}
+
+// checkItem compares what is read of an item with what apimachinery makes of it.
+func checkItem(t *testing.T, item []byte) {
+	id := Encoding.Identify(item)
+	_ = Encoding.Into(item, tight, &metav1.PartialObjectMetadata{})
+	content, err := Encoding.Unstructured(item, tight)
+	var want map[string]any
+	limit := &wire.LimitError{}
+	switch theirs := direct.Unmarshal(item, &want); {
+	case errors.As(err, &limit):
+	case theirs != nil || want == nil:
+		require.ErrorIs(t, err, wire.ErrMalformed)
+	default:
+		require.NoError(t, err)
+		require.Equal(t, want, content)
+		metadata, _ := want["metadata"].(map[string]any)
+		require.Equal(t, wire.Identity{
+			TypeMeta:  metav1.TypeMeta{APIVersion: textOf(want["apiVersion"]), Kind: textOf(want["kind"])},
+			Namespace: textOf(metadata["namespace"]), Name: textOf(metadata["name"]),
+			UID: types.UID(textOf(metadata["uid"])), ResourceVersion: textOf(metadata["resourceVersion"]),
+		}, id)
+	}
+}
+
+func textOf(value any) string {
+	said, _ := value.(string)
+	return said
+}
+
+// checkList compares a list with what apimachinery makes of the whole body.
+func checkList(t *testing.T, body []byte, got listing) {
+	var want map[string]any
+	limit := &wire.LimitError{}
+	if direct.Unmarshal(body, &want) != nil || want == nil || errors.As(got.err, &limit) || errors.Is(got.err, errKey) {
+		return // errKey is stricter: their maps take null for the empty string
+	}
+	kind := textOf(want["kind"])
+	value, hasItems := want["items"]
+	items, isArray := value.([]any)
+	metadata, isMap := want["metadata"].(map[string]any)
+	notList := &wire.NotListError{}
+	switch {
+	case errors.As(got.err, &notList):
+		require.True(t, kind == "Table" || !hasItems && !strings.HasSuffix(kind, "List"))
+		require.Equal(t, wire.Printable(kind, wire.MaxForeignText), notList.Kind)
+		return
+	case errors.Is(got.err, wire.ErrMalformed):
+		bad := func(value any) bool { _, ok := value.(string); return !ok && value != nil }
+		require.True(t, !isArray && value != nil || !isMap && want["metadata"] != nil ||
+			bad(metadata["resourceVersion"]) || bad(metadata["continue"]), "%v", got.err)
+		return
+	}
+	require.Equal(t, io.EOF, got.err)
+	header := wire.Header{
+		TypeMeta: metav1.TypeMeta{APIVersion: textOf(want["apiVersion"]), Kind: kind},
+		ListMeta: metav1.ListMeta{
+			SelfLink: textOf(metadata["selfLink"]), ResourceVersion: textOf(metadata["resourceVersion"]),
+			Continue: textOf(metadata["continue"]),
+		},
+	}
+	if remaining, ok := metadata["remainingItemCount"].(int64); ok {
+		header.RemainingItemCount = &remaining
+	}
+	require.Equal(t, header, got.header)
+	require.Len(t, got.items, len(items))
+	for i, item := range got.items {
+		require.Equal(t, items[i], valueOf(t, item))
+	}
+}
+
+func FuzzCBORWatch(f *testing.F) {
+	for _, body := range watchSeeds(f) {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got := readWatch(bytes.NewReader(body), tight)
+		require.Equal(t, got, readWatch(iotest.OneByteReader(bytes.NewReader(body)), tight), "byte by byte")
+		require.Error(t, got.err)
+		for _, frame := range got.frames {
+			checkItem(t, frame.Object)
+		}
+		checkFrames(t, body, got)
+	})
+}
+
+// checkFrames compares frames with those that apimachinery cuts out.
+func checkFrames(t *testing.T, body []byte, got watching) {
+	reader := cbor.NewFramer().NewFrameReader(io.NopCloser(bytes.NewReader(body)))
+	buffer := make([]byte, len(body)+1)
+	for i := 0; ; i++ {
+		n, err := reader.Read(buffer)
+		if err != nil {
+			return // it looks into values, which is not done here
+		}
+		var want map[string]any
+		bad := direct.Unmarshal(buffer[:n], &want) != nil
+		_, isText := want["type"].(string)
+		limit := &wire.LimitError{}
+		if i == len(got.frames) {
+			require.True(t, bad || errors.Is(got.err, errKey) || want["object"] == nil || want["type"] == "" || !isText || errors.As(got.err, &limit),
+				"refused without reason: %v", got.err)
+			return
+		}
+		if !bad {
+			require.Equal(t, watch.EventType(textOf(want["type"])), got.frames[i].Type)
+			require.Equal(t, want["object"], valueOf(t, got.frames[i].Object))
+		}
+	}
+}
+
+func listSeeds(t testing.TB) map[string][]byte {
+	version := map[string]any{"resourceVersion": "42", "continue": "c", "remainingItemCount": 3, "selfLink": "/"}
+	return map[string][]byte{
+		"served":             served(t, carps(2)),
+		"empty":              served(t, carps(0)),
+		"status":             served(t, status()),
+		"no_kind":            mapping("metadata", version, "items", []any{"a", nil, map[string]any{}}),
+		"null_items":         mapping("kind", "XList", "items", nil, "metadata", nil),
+		"indefinite":         openMapping("kind", "XList", "items", raw(openArray(raw(openMapping("a", raw(openArray()))), raw{0x5f, 0x41, 'x', 0xff})), "metadata", raw(openMapping("continue", "c"))),
+		"text_strings":       mapping(raw(textString("kind")), raw(textString("XList")), raw(textString("items")), []any{}),
+		"tags":               tagged(55799, mapping("items", raw(tagged(100, array(raw(tagged(0, of("2024-01-01T00:00:00Z"))), raw(tagged(22, of("abc")))))))),
+		"numbers":            mapping("items", []any{int64(-1), int64(1) << 40, 1.5, true, false, nil, "x"}),
+		"halves":             mapping("items", raw(array(raw{0xf9, 0x3c, 0}, raw{0xfa, 0x3f, 0x80, 0, 0}))),
+		"simple":             mapping("items", raw(array(raw{0xe0}, raw{0xf8, 0x20}, raw{0xf7}))),
+		"twice":              mapping("items", nil, "items", nil),
+		"twice_in_an_item":   mapping("items", raw(array(raw(mapping("a", 1, "a", 1))))),
+		"break":              mapping("items", raw(array(raw{0xff}))),
+		"huge":               mapping("items", raw(array(raw(head8(majorBytes, 1<<62)), raw(head8(majorArray, 1<<62))))),
+		"nested":             mapping("items", raw(array(raw(nested(9))))),
+		"token_past_limit":   mapping("items", nil, "metadata", map[string]any{"continue": strings.Repeat("t", 41)}),
+		"item_past_limit":    mapping("items", []any{strings.Repeat("i", 400)}),
+		"identified":         mapping("items", raw(array(raw(mapping("metadata", map[string]any{"name": "n", "namespace": 5, "uid": "u"}, "kind", "K"))))),
+		"more_behind":        append(mapping("items", nil), 0),
+		"JSON":               []byte(`{"kind":"XList"}`),
+		"table":              mapping("kind", "Table", "rows", nil),
+		"status_kind_last":   mapping("code", 5, "kind", "Status"),
+		"odd_keys":           mapping(5, 5, "items", nil),
+		"odd_indefinite_map": join([]byte{0xbf}, of("items"), []byte{0xff}),
+	}
+}
+
+func watchSeeds(t testing.TB) map[string][]byte {
+	object := widget("w")
+	return map[string][]byte{
+		"served":       join(servedFrame(t, watch.Added, &object), servedFrame(t, watch.Error, status())),
+		"object_first": mapping("object", map[string]any{}, "type", "ADDED"),
+		"indefinite":   openMapping("object", raw(openMapping("a", "b")), "type", raw{0x5f, 0x41, 'x', 0xff}),
+		"text_strings": mapping(raw(textString("type")), raw(textString("ADDED")), "object", "o"),
+		"no_type":      mapping("object", "o"),
+		"no_object":    mapping("type", "ADDED", "object", nil),
+		"a_list":       served(t, carps(1)),
+		"no_map":       array("type", "ADDED"),
+		"cut":          mapping("type", "ADDED", "object", "o")[:12],
+		"twice":        mapping("type", "ADDED", "object", "o", "type", "ADDED"),
+		"tags":         tagged(100, mapping("type", raw(tagged(22, of("ADDED"))), "object", raw(tagged(101, of("o"))))),
+	}
+}

@@ -1,0 +1,51 @@
+package cborwire
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// maxName is the size in bytes of the longest string that is read of an object's
+// identity, four times what API servers allow; a longer one counts as unreadable.
+const maxName = 1024
+
+// Identify reads until it meets what is broken at the top of the object or of its
+// metadata. What is broken further down it does not see.
+func (encoding) Identify(raw []byte) wire.Identity {
+	var id wire.Identity
+	outer, inner := scanner{levels: mostLevels}, scanner{levels: mostLevels}
+	// The errors say where it met that; what was read before is good.
+	_ = outer.eachField(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "apiVersion":
+			id.APIVersion = short(value)
+		case "kind":
+			id.Kind = short(value)
+		case "metadata":
+			_ = inner.eachField(value, func(name, value []byte) error {
+				switch string(name) {
+				case "namespace":
+					id.Namespace = short(value)
+				case "name":
+					id.Name = short(value)
+				case "uid":
+					id.UID = types.UID(short(value))
+				case "resourceVersion":
+					id.ResourceVersion = short(value)
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	return id
+}
+
+func short(value []byte) string {
+	said, _ := text(value)
+	if len(said) > maxName {
+		return ""
+	}
+	return string(said)
+}

@@ -1,0 +1,148 @@
+package cborwire
+
+import (
+	"io"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// How large the buffers are through which bodies are read to begin with. A watch spends
+// its life waiting, and there may be thousands; of lists few are read at a time, and at
+// full speed.
+const (
+	firstOfWatch = 1 << 10
+	firstOfList  = 32 << 10
+)
+
+// largestHead is the size of the longest head, in bytes.
+const largestHead = 9
+
+// stream cuts values out of a body as it arrives.
+type stream struct {
+	window  *wire.Window
+	scanner scanner
+	limit   int // of bytes of a value
+	nesting int // as it was asked for; the scanner looks further
+	// taken is how much of what is unread has been lent out.
+	taken int
+}
+
+func newStream(body io.Reader, first int, limits wire.Limits) stream {
+	return stream{
+		// The window's own limit must have room for a head, however small the limit on
+		// values, which is kept here.
+		window:  wire.NewWindow(body, first, max(limits.ValueBytes, largestHead)),
+		scanner: scanner{levels: mostLevels},
+		limit:   limits.ValueBytes,
+		nesting: limits.Nesting,
+	}
+}
+
+// release takes back what was lent out.
+func (s *stream) release() {
+	s.window.Consume(s.taken)
+	s.taken = 0
+}
+
+// peek reads the head of the next value and leaves it there. io.EOF means that the body
+// has ended before it.
+func (s *stream) peek() (head, error) {
+	s.release()
+	for {
+		unread := s.window.Unread()
+		if h, err := headOf(unread); h.size > 0 || err != nil {
+			return h, err
+		}
+		if err := s.window.Fill(); err != nil {
+			if len(unread) > 0 {
+				err = inside(err)
+			}
+			return head{}, err
+		}
+	}
+}
+
+// head reads that of the next value, behind any tags. Of those there may be as many as a
+// value may have bytes.
+func (s *stream) head() (head, error) {
+	for range s.limit {
+		h, err := s.peek()
+		if err != nil {
+			return head{}, inside(err)
+		}
+		s.window.Consume(h.size)
+		if h.major != majorTag {
+			return h, nil
+		}
+	}
+	return head{}, s.tooLarge()
+}
+
+// value lends out the next value until anything else is read. io.EOF means that the body
+// has ended before it.
+func (s *stream) value() ([]byte, error) {
+	s.release()
+	s.scanner.restart()
+	for {
+		unread := s.window.Unread()
+		// Not a byte beyond the limit is looked at, so that it does not matter how much
+		// came with it.
+		ended, err := s.scanner.scan(unread[:min(len(unread), s.limit)])
+		if err != nil {
+			if limit, ok := err.(*wire.LimitError); ok {
+				limit.Limit = min(limit.Limit, s.nesting)
+			}
+			return nil, err
+		}
+		if ended {
+			s.taken = s.scanner.at
+			return unread[:s.taken:s.taken], nil
+		}
+		if s.scanner.at > s.limit || len(unread) >= s.limit {
+			return nil, s.tooLarge()
+		}
+		if err := s.window.Fill(); err != nil {
+			if len(unread) > 0 {
+				err = inside(err)
+			}
+			return nil, err
+		}
+	}
+}
+
+func (s *stream) tooLarge() error {
+	return &wire.LimitError{What: wire.LimitValue, Limit: s.limit}
+}
+
+// elements are those of an array, or of a map, that have not been read; twice as many
+// for a map.
+type elements struct{ left int64 }
+
+// next says whether there is another one, of so many values, and counts it as read.
+func (e *elements) next(s *stream, values int64) (bool, error) {
+	switch {
+	case e.left == 0:
+		return false, nil
+	case e.left != untilBreak:
+		e.left -= values
+		return true, nil
+	}
+	h, err := s.peek()
+	if err != nil {
+		return false, inside(err)
+	}
+	if !h.isBreak() {
+		return true, nil
+	}
+	s.window.Consume(h.size)
+	e.left = 0
+	return false, nil
+}
+
+// inside makes the error for a body that ended where it may not.
+func inside(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

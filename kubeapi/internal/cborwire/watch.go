@@ -1,0 +1,95 @@
+package cborwire
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// watcher is the body of a watch.
+type watcher struct {
+	stream
+	frame frame
+	err   error
+}
+
+func newWatch(body io.Reader, limits wire.Limits) *watcher {
+	return &watcher{stream: newStream(body, firstOfWatch, limits)}
+}
+
+func (w *watcher) Next() (wire.Frame, error) {
+	if w.err != nil {
+		return wire.Frame{}, w.err
+	}
+	frame, err := w.next()
+	w.err = err
+	return frame, err
+}
+
+func (w *watcher) next() (wire.Frame, error) {
+	value, err := w.value()
+	if err != nil {
+		return wire.Frame{}, err
+	}
+	w.frame = frame{}
+	if err := w.scanner.eachField(value, w.frame.take); err != nil {
+		return wire.Frame{}, fmt.Errorf("a watch frame: %w", err)
+	}
+	return w.frame.checked()
+}
+
+// frame is a value of a watch: type and object, or, if it is none, maybe a kind.
+type frame struct{ eventType, object, kind []byte }
+
+var errTwice = fmt.Errorf("%w: a field comes twice", wire.ErrMalformed)
+
+func (f *frame) take(name, value []byte) error {
+	var into *[]byte
+	switch string(name) {
+	case "type":
+		into = &f.eventType
+	case "object":
+		into = &f.object
+	case "kind":
+		into = &f.kind
+	default:
+		return nil
+	}
+	if *into != nil {
+		return errTwice
+	}
+	*into = value
+	return nil
+}
+
+func (f *frame) checked() (wire.Frame, error) {
+	eventType, ok := text(f.eventType)
+	kind, _ := text(f.kind)
+	switch h, _ := untagged(f.object); {
+	case f.eventType != nil && !ok:
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame whose type is no string", wire.ErrMalformed)
+	case len(eventType) == 0 && len(kind) > 0:
+		// A list, from a server that does not know the watch parameter, or a bare Status.
+		return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed,
+			wire.Printable(kind, wire.MaxForeignText))
+	case len(eventType) == 0:
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
+	case h.size == 0, h.isNull():
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
+			wire.Printable(eventType, wire.MaxForeignText))
+	}
+	return wire.Frame{Type: eventTypeOf(eventType), Object: f.object}, nil
+}
+
+// eventTypeOf is a string that costs nothing for the types there are.
+func eventTypeOf(value []byte) watch.EventType {
+	for _, known := range [...]watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
+		if string(value) == string(known) {
+			return known
+		}
+	}
+	return watch.EventType(value)
+}

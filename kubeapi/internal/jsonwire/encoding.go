@@ -1,0 +1,85 @@
+package jsonwire
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// Encoding is JSON, application/json.
+var Encoding wire.Encoding = encoding{}
+
+type encoding struct{}
+
+// List reads the JSON object that a list is.
+func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
+	return &list{cursor: newCursor(body, limits), limits: limits}
+}
+
+// Watch reads one JSON object after the other.
+func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
+	return &frames{cursor: newCursor(body, limits)}
+}
+
+// Unstructured decodes as apimachinery's util/json does into a map.
+func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, error) {
+	if err := checkObject(raw); err != nil {
+		return nil, err
+	}
+	value, err := parse(raw, limits.Nesting)
+	if err != nil {
+		return nil, err
+	}
+	return value.(map[string]any), nil
+}
+
+// Into decodes with apimachinery's util/json, which knows the types' own methods.
+func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) error {
+	if err := checkObject(raw); err != nil {
+		return err
+	}
+	if nestsDeeper(raw, limits.Nesting) {
+		return &wire.LimitError{What: wire.LimitNesting, Limit: limits.Nesting}
+	}
+	return unmarshal(raw, object)
+}
+
+// Identify reads as much of an object as brackets and quotes let it find.
+func (encoding) Identify(raw []byte) wire.Identity { return identify(raw) }
+
+// checkObject refuses what does not begin as an object does. Decoders take a null for an
+// empty one.
+func checkObject(raw []byte) error {
+	for at, c := range raw {
+		switch {
+		case isBlank(c):
+		case c == '{':
+			return nil
+		default:
+			return fmt.Errorf("%w: %s in place of an object", wire.ErrMalformed, kindOfValue(raw[at:]))
+		}
+	}
+	return fmt.Errorf("%w: nothing in place of an object", wire.ErrMalformed)
+}
+
+// kindOfValue says what a value that begins with these bytes is meant to be.
+func kindOfValue(raw []byte) string {
+	switch c := raw[0]; {
+	case c == '{':
+		return "an object"
+	case c == '[':
+		return "an array"
+	case c == '"':
+		return "a string"
+	case c == '-' || isDigit(c):
+		return "a number"
+	case c == 'n':
+		return "null"
+	case c == 't' || c == 'f':
+		return "a boolean"
+	}
+	return character(raw)
+}

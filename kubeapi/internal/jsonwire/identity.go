@@ -1,0 +1,116 @@
+package jsonwire
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// mostIdentity is how many bytes of a name, or of what else says whose an object is, are
+// believed. Kubernetes allows 253 of a name. What is longer is taken for none: a part of
+// it would name something else.
+const mostIdentity = 1024
+
+// identify reads the identity of an object that could not be decoded. It trusts brackets
+// and quotes, of which the object's end was found by, and nothing else: what is wrong
+// stays in the field that it is in.
+func identify(raw []byte) (id wire.Identity) {
+	eachField(raw, func(name string, value []byte) {
+		switch name {
+		case "apiVersion":
+			id.APIVersion = textOf(value)
+		case "kind":
+			id.Kind = textOf(value)
+		case "metadata":
+			eachField(value, func(name string, value []byte) {
+				switch name {
+				case "namespace":
+					id.Namespace = textOf(value)
+				case "name":
+					id.Name = textOf(value)
+				case "uid":
+					id.UID = types.UID(textOf(value))
+				case "resourceVersion":
+					id.ResourceVersion = textOf(value)
+				}
+			})
+		}
+	})
+	return id
+}
+
+func textOf(value []byte) string {
+	// No character takes more room in JSON than an escape of six bytes.
+	if len(value) > 6*mostIdentity+2 {
+		return ""
+	}
+	text, err := decodeString(value)
+	if err != nil || len(text) > mostIdentity {
+		return ""
+	}
+	return text
+}
+
+// eachField calls visit with each field of an object whose name is one that is known,
+// and with everything up to the next one as its value. It stops where brackets or quotes
+// are left open.
+func eachField(object []byte, visit func(name string, value []byte)) {
+	at := skipBlanks(object, 0)
+	if at == len(object) || object[at] != '{' {
+		return
+	}
+	at++
+	for {
+		at = skipBlanks(object, at)
+		end, whole := at, false
+		if at < len(object) && object[at] == '"' {
+			end, whole = new(span).end(object, at)
+		}
+		name := ""
+		if whole {
+			name = knownName(object[at:end])
+			at = skipBlanks(object, end)
+		}
+		if name != "" && at < len(object) && object[at] == ':' {
+			at = skipBlanks(object, at+1)
+		} else {
+			name = ""
+		}
+		end, more := fieldEnd(object, at)
+		if name != "" && end < len(object) {
+			visit(name, object[at:end])
+		}
+		if !more {
+			return
+		}
+		at = end + 1
+	}
+}
+
+// fieldEnd finds the comma behind a field, or the end of the object.
+func fieldEnd(object []byte, at int) (end int, more bool) {
+	for at < len(object) {
+		switch kind := brackets[object[at]]; {
+		case object[at] == ',':
+			return at, true
+		case kind == closing:
+			return at, false
+		case kind == plain:
+			at++
+		default:
+			next, whole := new(span).end(object, at)
+			if !whole {
+				return len(object), false
+			}
+			at = next
+		}
+	}
+	return at, false
+}
+
+func skipBlanks(data []byte, at int) int {
+	for at < len(data) && isBlank(data[at]) {
+		at++
+	}
+	return at
+}

@@ -1,0 +1,61 @@
+package jsonwire
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+)
+
+// knownName is the name of a field, given as it stands in the JSON, if the field means
+// something to this package; else it is "". The string is a constant: names cost no
+// memory.
+func knownName(raw []byte) string {
+	name := raw[1 : len(raw)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		// Nobody writes them so, but they are the same names.
+		text, err := decodeString(raw)
+		if err != nil {
+			return ""
+		}
+		name = []byte(text)
+	}
+	switch string(name) {
+	case "apiVersion":
+		return "apiVersion"
+	case "kind":
+		return "kind"
+	case "metadata":
+		return "metadata"
+	case "items":
+		return "items"
+	case "type":
+		return "type"
+	case "object":
+		return "object"
+	case "status":
+		return "status"
+	case "message":
+		return "message"
+	case "reason":
+		return "reason"
+	case "details":
+		return "details"
+	case "code":
+		return "code"
+	case "namespace":
+		return "namespace"
+	case "name":
+		return "name"
+	case "uid":
+		return "uid"
+	case "resourceVersion":
+		return "resourceVersion"
+	}
+	return ""
+}
+
+// character is how the first of these bytes are shown in an error's text.
+func character(data []byte) string {
+	r, _ := utf8.DecodeRune(data)
+	return strconv.QuoteRune(r)
+}

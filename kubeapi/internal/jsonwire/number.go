@@ -1,0 +1,89 @@
+package jsonwire
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// surelyInt64 is how many digits any int64 may have.
+const surelyInt64 = 18
+
+// number parses a number. It is an int64 if it has no fraction and no exponent, and
+// fits; everything else is a float64, and an error if it does not fit even there.
+func (p *parser) number() (any, error) {
+	start, at := p.at, p.at
+	negative := at < len(p.data) && p.data[at] == '-'
+	if negative {
+		at++
+	}
+	first := at
+	var whole int64
+	for at < len(p.data) && isDigit(p.data[at]) {
+		whole = whole*10 + int64(p.data[at]-'0') // wraps around if there are too many
+		at++
+	}
+	if at == first || p.data[first] == '0' && at > first+1 {
+		return nil, p.unexpected("a value")
+	}
+	digits := at - first
+	isInteger := true
+	if at < len(p.data) && (p.data[at] == '.' || p.data[at]|0x20 == 'e') {
+		isInteger = false
+		if p.at = at; !p.fraction() {
+			return nil, p.unexpected("a digit")
+		}
+		at = p.at
+	}
+	p.at = at
+	if isInteger && digits <= surelyInt64 {
+		if negative {
+			whole = -whole
+		}
+		return whole, nil
+	}
+	return p.longNumber(p.data[start:at], isInteger)
+}
+
+// fraction goes past what follows the digits of a number: a fraction, an exponent, or
+// both. It returns false where a digit is missing.
+func (p *parser) fraction() bool {
+	if p.data[p.at] == '.' {
+		p.at++
+		if !p.digits() {
+			return false
+		}
+	}
+	if p.at == len(p.data) || p.data[p.at]|0x20 != 'e' {
+		return true
+	}
+	p.at++
+	if p.at < len(p.data) && (p.data[p.at] == '+' || p.data[p.at] == '-') {
+		p.at++
+	}
+	return p.digits()
+}
+
+func (p *parser) digits() bool {
+	start := p.at
+	for p.at < len(p.data) && isDigit(p.data[p.at]) {
+		p.at++
+	}
+	return p.at > start
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func (p *parser) longNumber(literal []byte, isInteger bool) (any, error) {
+	if isInteger {
+		if whole, err := strconv.ParseInt(string(literal), 10, 64); err == nil {
+			return whole, nil
+		}
+	}
+	float, err := strconv.ParseFloat(string(literal), 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the number %s is too large", wire.ErrMalformed, wire.Printable(literal, 32))
+	}
+	return float, nil
+}

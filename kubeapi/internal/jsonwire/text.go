@@ -1,0 +1,169 @@
+package jsonwire
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// text parses a string that is a value.
+func (p *parser) text() (any, error) {
+	raw, err := p.quoted()
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) <= mostInterned {
+		return p.texts.value(raw), nil
+	}
+	return string(raw), nil
+}
+
+// name parses a string that is the name of a field.
+func (p *parser) name() (string, error) {
+	raw, err := p.quoted()
+	if err != nil {
+		return "", err
+	}
+	if len(raw) <= mostInterned {
+		return p.names.string(raw), nil
+	}
+	return string(raw), nil
+}
+
+// quoted goes past a string and returns what it says, good until the next call.
+func (p *parser) quoted() ([]byte, error) {
+	p.at++
+	start := p.at
+	end, simple := plainEnd(p.data, start)
+	if simple {
+		p.at = end + 1
+		return p.data[start:end], nil
+	}
+	p.unquoted = append(p.unquoted[:0], p.data[start:end]...)
+	p.at = end
+	return p.unquote()
+}
+
+const (
+	eachByte = 0x0101010101010101
+	highBits = 0x80 * eachByte
+)
+
+// plainEnd finds the first byte at or behind an offset that does not stand for itself in
+// a string: a quote, which it says, a backslash, a control character, one that is not
+// ASCII, or the end of data. Eight bytes are looked at together. In each term the lowest
+// bit that is set is that of the first byte which is meant; those above it may be
+// wrong, as subtractions borrow from the byte above.
+func plainEnd(data []byte, at int) (end int, isQuote bool) {
+	for ; at+8 <= len(data); at += 8 {
+		word := binary.LittleEndian.Uint64(data[at:])
+		isQuote, isBackslash := word^'"'*eachByte, word^'\\'*eachByte
+		found := (word - ' '*eachByte) | (isQuote - eachByte) | (isBackslash - eachByte) | word
+		if found &= highBits; found != 0 {
+			at += bits.TrailingZeros64(found) / 8
+			return at, data[at] == '"'
+		}
+	}
+	for ; at < len(data); at++ {
+		if c := data[at]; c == '"' || c == '\\' || c < ' ' || c >= utf8.RuneSelf {
+			return at, c == '"'
+		}
+	}
+	return at, false
+}
+
+// unquote goes on behind what is in unquoted already, to the string's end. Like
+// encoding/json it puts U+FFFD in place of what is no UTF-8 and of half a surrogate pair.
+func (p *parser) unquote() ([]byte, error) {
+	for p.at < len(p.data) {
+		switch c := p.data[p.at]; {
+		case c == '"':
+			p.at++
+			return p.unquoted, nil
+		case c < ' ':
+			return nil, p.unexpected("a character of a string")
+		case c == '\\':
+			if err := p.escape(); err != nil {
+				return nil, err
+			}
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRune(p.data[p.at:])
+			p.unquoted = utf8.AppendRune(p.unquoted, r)
+			p.at += size
+		default:
+			end, _ := plainEnd(p.data, p.at)
+			p.unquoted = append(p.unquoted, p.data[p.at:end]...)
+			p.at = end
+		}
+	}
+	return nil, p.unexpected("the end of a string")
+}
+
+// escapes are the bytes that a backslash and a letter stand for.
+var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+func (p *parser) escape() error {
+	if p.at++; p.at == len(p.data) {
+		return p.unexpected("an escape")
+	}
+	c := p.data[p.at]
+	if c == 'u' {
+		p.at--
+		return p.unicodeEscape()
+	}
+	if escapes[c] == 0 {
+		return p.unexpected("an escape")
+	}
+	p.unquoted = append(p.unquoted, escapes[c])
+	p.at++
+	return nil
+}
+
+// unicodeEscape goes past one \uXXXX, or past two that are a surrogate pair.
+func (p *parser) unicodeEscape() error {
+	r := hexadecimal(p.data[p.at:])
+	if r < 0 {
+		return p.unexpected(`an escape of the form \u0000`)
+	}
+	p.at += 6
+	if utf16.IsSurrogate(r) {
+		pair := utf16.DecodeRune(r, hexadecimal(p.data[p.at:]))
+		if pair != utf8.RuneError {
+			p.at += 6
+		}
+		r = pair
+	}
+	p.unquoted = utf8.AppendRune(p.unquoted, r)
+	return nil
+}
+
+// hexadecimal is the number in \uXXXX, -1 if that is not what data begins with.
+func hexadecimal(data []byte) rune {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return -1
+	}
+	var r rune
+	for _, c := range data[2:6] {
+		switch {
+		case isDigit(c):
+			c -= '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// decodeString is what a single JSON string says.
+func decodeString(raw []byte) (string, error) {
+	value, err := parse(raw, 1)
+	if text, ok := value.(string); ok && err == nil {
+		return text, nil
+	}
+	return "", errors.New("it is no string")
+}

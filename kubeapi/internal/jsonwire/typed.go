@@ -1,0 +1,67 @@
+package jsonwire
+
+import (
+	"bytes"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// unmarshal decodes into a Go type, whose own methods are called.
+func unmarshal(raw []byte, object runtime.Object) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: decoding into %T panicked: %s", wire.ErrMalformed, object,
+				wire.Printable(fmt.Sprint(value), wire.MaxForeignText))
+		}
+	}()
+	if err := json.Unmarshal(raw, object); err != nil {
+		return &decodeError{cause: err, text: wire.Printable(err.Error(), wire.MaxForeignText)}
+	}
+	return nil
+}
+
+// decodeError is an error of apimachinery's decoder or of a type's own method. Those
+// like to print what they were given, however long.
+type decodeError struct {
+	cause error
+	text  string // of the cause
+}
+
+func (e *decodeError) Error() string { return fmt.Sprintf("%v: %s", wire.ErrMalformed, e.text) }
+
+func (e *decodeError) Unwrap() []error { return []error{wire.ErrMalformed, e.cause} }
+
+// nestsDeeper says whether brackets lie deeper in one another than a limit. Those that
+// are never closed, or in another order, are for the decoder to refuse.
+func nestsDeeper(raw []byte, limit int) bool {
+	if bytes.Count(raw, []byte{'{'})+bytes.Count(raw, []byte{'['}) <= limit {
+		return false // by far the most objects
+	}
+	depth, inString := 0, false
+	for at := 0; at < len(raw); at++ {
+		if inString {
+			length := bytes.IndexByte(raw[at:], '"')
+			if length < 0 {
+				return false
+			}
+			at += length
+			inString = isEscaped(raw, at)
+			continue
+		}
+		switch brackets[raw[at]] {
+		case quote:
+			inString = true
+		case opening:
+			if depth++; depth > limit {
+				return true
+			}
+		case closing:
+			depth--
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package jsonwire
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// frames reads the body of a watch: objects of the form {"type":…,"object":…}, their
+// fields in any order, one behind the other. A frame stays in the window until the next
+// one is asked for, and what is returned of it is a part of that.
+type frames struct {
+	cursor
+	err error // then it stays
+}
+
+// Next implements wire.Watch.
+func (f *frames) Next() (wire.Frame, error) {
+	if f.err != nil {
+		return wire.Frame{}, f.err
+	}
+	f.keep = false
+	f.drop()
+	token, err := f.token()
+	if err == nil {
+		var frame wire.Frame
+		if frame, err = f.frame(token); err == nil {
+			return frame, nil
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	f.err = err
+	return wire.Frame{}, err
+}
+
+// frame reads the frame that begins at the cursor.
+func (f *frames) frame(token byte) (wire.Frame, error) {
+	if token != '{' {
+		return wire.Frame{}, fmt.Errorf("%w: %s in place of a watch frame", wire.ErrMalformed, kindOfValue(f.unread))
+	}
+	f.keep = true
+	f.advance(f.at + 1)
+	var parts parts
+	for first := true; ; first = false {
+		name, more, err := f.field(first)
+		if err != nil {
+			return wire.Frame{}, err
+		}
+		if !more {
+			break
+		}
+		from, to, err := f.value()
+		if err != nil {
+			return wire.Frame{}, err
+		}
+		parts.note(name, part{from, to})
+		f.advance(to)
+	}
+	if f.at > f.limit {
+		return wire.Frame{}, f.tooLarge()
+	}
+	return parts.frame(f.unread)
+}
+
+// parts are where in a frame its fields stand. The last one of a name counts.
+type parts struct{ eventType, object, kind part }
+
+// part is empty if there was no such field.
+type part struct{ from, to int }
+
+func (p *parts) note(name string, at part) {
+	switch name {
+	case "type":
+		p.eventType = at
+	case "object":
+		p.object = at
+	case "kind": // what something that is no frame would have
+		p.kind = at
+	}
+}
+
+func (p *parts) frame(data []byte) (wire.Frame, error) {
+	eventType, err := typeOf(data[p.eventType.from:p.eventType.to])
+	if err != nil {
+		return wire.Frame{}, err
+	}
+	object := data[p.object.from:p.object.to]
+	if eventType == "" {
+		if kind, err := decodeString(data[p.kind.from:p.kind.to]); err == nil && kind != "" {
+			// A list, from a server that does not know the watch parameter, or a bare Status.
+			return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed, wire.Printable(kind, wire.MaxForeignText))
+		}
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
+	}
+	if len(object) == 0 || string(object) == "null" {
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
+			wire.Printable(string(eventType), wire.MaxForeignText))
+	}
+	return wire.Frame{Type: eventType, Object: object}, nil
+}
+
+// typeOf reads the type of an event; it is empty if there is none. The known ones cost
+// no memory.
+func typeOf(raw []byte) (watch.EventType, error) {
+	switch string(raw) {
+	case "", "null":
+		return "", nil
+	case `"ADDED"`:
+		return watch.Added, nil
+	case `"MODIFIED"`:
+		return watch.Modified, nil
+	case `"DELETED"`:
+		return watch.Deleted, nil
+	case `"BOOKMARK"`:
+		return watch.Bookmark, nil
+	case `"ERROR"`:
+		return watch.Error, nil
+	}
+	text, err := decodeString(raw)
+	if err != nil {
+		return "", fmt.Errorf("%w: the type of a watch frame cannot be read: %w", wire.ErrMalformed, err)
+	}
+	return watch.EventType(text), nil
+}

@@ -1,0 +1,78 @@
+package protowire
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// Encoding is application/vnd.kubernetes.protobuf.
+var Encoding wire.Encoding = encoding{}
+
+type encoding struct{}
+
+func (encoding) List(body io.Reader, limits wire.Limits) wire.List { return newList(body, limits) }
+
+func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch { return newWatch(body, limits) }
+
+func (encoding) Unstructured([]byte, wire.Limits) (map[string]any, error) {
+	return nil, wire.ErrNotSelfDescribing
+}
+
+type unmarshaler interface{ Unmarshal([]byte) error }
+
+// Supports says whether an object can be decoded. It can if it has an Unmarshal method,
+// as generated types have.
+func Supports(object runtime.Object) bool {
+	_, ok := object.(unmarshaler)
+	return ok
+}
+
+func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err error) {
+	message, ok := object.(unmarshaler)
+	if !ok {
+		return fmt.Errorf("%T cannot be decoded from protobuf: it has no Unmarshal method", object)
+	}
+	e := envelope{raw: raw}
+	enveloped := isEnvelope(raw)
+	if enveloped {
+		if e, err = open(raw); err != nil {
+			return err
+		}
+	}
+	if err := shapeOf(reflect.TypeOf(object)).check(e.raw, 1, limits.Nesting); err != nil {
+		return err
+	}
+	// Unmarshal is the caller's code and may even be written by hand.
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: Unmarshal of %T panicked: %s", wire.ErrMalformed, object,
+				wire.Printable(fmt.Sprint(cause), wire.MaxForeignText))
+		}
+	}()
+	if clean, ok := object.(interface{ Reset() }); ok {
+		clean.Reset()
+	}
+	if err := message.Unmarshal(e.raw); err != nil {
+		return &decodeError{err}
+	}
+	if enveloped {
+		object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(e.apiVersion, e.kind))
+	}
+	return nil
+}
+
+// decodeError is an ErrMalformed, wraps its cause too, and does not repeat more of the
+// object than people can read.
+type decodeError struct{ cause error }
+
+func (e *decodeError) Error() string {
+	return wire.ErrMalformed.Error() + ": " + wire.Printable(e.cause.Error(), wire.MaxForeignText)
+}
+
+func (e *decodeError) Unwrap() []error { return []error{wire.ErrMalformed, e.cause} }

@@ -1,0 +1,102 @@
+package protowire
+
+import (
+	"bytes"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// magic is what an envelope begins with.
+var magic = []byte("k8s\x00")
+
+// The fields of an envelope.
+const (
+	envelopeTypeMeta        = 1
+	envelopeRaw             = 2
+	envelopeContentEncoding = 3
+
+	typeMetaAPIVersion = 1
+	typeMetaKind       = 2
+)
+
+var (
+	errContentEncoding = fmt.Errorf("%w: an envelope with a contentEncoding", wire.ErrMalformed)
+	errSecondRaw       = fmt.Errorf("%w: an envelope with a second raw", wire.ErrMalformed)
+	errNoRaw           = fmt.Errorf("%w: an envelope without raw", wire.ErrMalformed)
+)
+
+// envelope is one that was opened. The zero value is that of a bare object.
+type envelope struct {
+	apiVersion, kind string
+	// raw is nil if there is none.
+	raw []byte
+}
+
+// isEnvelope tells the two forms of an object apart.
+func isEnvelope(data []byte) bool { return bytes.HasPrefix(data, magic) }
+
+// open reads an envelope. On an error there is in it what was read before.
+func open(data []byte) (envelope, error) {
+	var e envelope
+	for rest := data[len(magic):]; len(rest) > 0; {
+		var t tag
+		var value []byte
+		var err error
+		if t, value, rest, err = nextField(rest); err != nil {
+			return e, err
+		}
+		if t.number <= envelopeContentEncoding {
+			if err := t.want("a field of an envelope"); err != nil {
+				return e, err
+			}
+		}
+		switch t.number {
+		case envelopeTypeMeta:
+			err = e.readTypeMeta(value)
+		case envelopeRaw:
+			if e.raw != nil {
+				err = errSecondRaw
+			}
+			e.raw = value
+		case envelopeContentEncoding:
+			if len(value) > 0 {
+				err = errContentEncoding
+			}
+		}
+		if err != nil {
+			return e, err
+		}
+	}
+	if e.raw == nil {
+		return e, errNoRaw
+	}
+	return e, nil
+}
+
+func (e *envelope) readTypeMeta(data []byte) error {
+	for rest := data; len(rest) > 0; {
+		var t tag
+		var value []byte
+		var err error
+		if t, value, rest, err = nextField(rest); err != nil {
+			return err
+		}
+		switch t.number {
+		case typeMetaAPIVersion:
+			e.apiVersion, err = string(value), t.want("apiVersion")
+		case typeMetaKind:
+			e.kind, err = string(value), t.want("kind")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *envelope) typeMeta() metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: e.apiVersion, Kind: e.kind}
+}

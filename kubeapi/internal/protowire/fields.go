@@ -1,0 +1,122 @@
+package protowire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// The wire types of protobuf. 3 and 4 begin and end a group.
+const (
+	typeVarint  = 0
+	typeFixed64 = 1
+	typeBytes   = 2
+	typeFixed32 = 5
+)
+
+var (
+	errVarint  = fmt.Errorf("%w: a protobuf number of more than 64 bits", wire.ErrMalformed)
+	errLength  = fmt.Errorf("%w: a protobuf field longer than what it is in", wire.ErrMalformed)
+	errNumber  = fmt.Errorf("%w: a protobuf field number that is not positive", wire.ErrMalformed)
+	errGroup   = fmt.Errorf("%w: a protobuf group", wire.ErrMalformed)
+	errUnknown = fmt.Errorf("%w: an unknown protobuf wire type", wire.ErrMalformed)
+)
+
+// maxVarint is the length of the longest varint, in bytes.
+const maxVarint = binary.MaxVarintLen64
+
+// varint reads a number off the front of data and returns how many bytes it has: 0 if
+// data ends before, less if it is too long. Of a tenth byte the bits beyond the 64th
+// are lost, as they are in generated code, so that both read the same.
+func varint(data []byte) (uint64, int) {
+	var value uint64
+	for i, b := range data {
+		if i == maxVarint {
+			return 0, -1
+		}
+		value |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			return value, i + 1
+		}
+	}
+	if len(data) >= maxVarint {
+		return 0, -1
+	}
+	return 0, 0
+}
+
+// tag is what a field begins with.
+type tag struct {
+	number   int32
+	wireType byte
+}
+
+func tagOf(value uint64) (tag, error) {
+	t := tag{number: int32(value >> 3), wireType: byte(value & 7)}
+	switch {
+	case t.number <= 0:
+		return t, errNumber
+	case t.wireType == 3 || t.wireType == 4:
+		return t, errGroup
+	case t.wireType > typeFixed32:
+		return t, errUnknown
+	}
+	return t, nil
+}
+
+// want returns an error if the field is not a string, bytes, or a message.
+func (t tag) want(what string) error {
+	if t.wireType != typeBytes {
+		return fmt.Errorf("%w: %s has the wire type %d", wire.ErrMalformed, what, t.wireType)
+	}
+	return nil
+}
+
+// nextField reads a field off the front of a message that is there as a whole. value is
+// part of data, and set for strings, bytes and messages alone.
+func nextField(data []byte) (t tag, value, rest []byte, err error) {
+	number, rest, err := nextVarint(data)
+	if err != nil {
+		return t, nil, nil, err
+	}
+	if t, err = tagOf(number); err != nil {
+		return t, nil, nil, err
+	}
+	length := uint64(0)
+	switch t.wireType {
+	case typeVarint:
+		_, rest, err = nextVarint(rest)
+		return t, nil, rest, err
+	case typeFixed64:
+		length = 8
+	case typeFixed32:
+		length = 4
+	default:
+		if length, rest, err = nextVarint(rest); err != nil {
+			return t, nil, nil, err
+		}
+	}
+	if length > uint64(len(rest)) {
+		return t, nil, nil, errLength
+	}
+	if t.wireType == typeBytes {
+		value = rest[:length]
+	}
+	return t, value, rest[length:], nil
+}
+
+func nextVarint(data []byte) (uint64, []byte, error) {
+	value, n := varint(data)
+	switch {
+	case n < 0:
+		return 0, nil, errVarint
+	case n == 0:
+		return 0, nil, errLength
+	}
+	return value, data[n:], nil
+}
+
+// unbounded is what is left of a message that ends with the body.
+const unbounded = math.MaxInt64

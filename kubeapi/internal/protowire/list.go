@@ -1,0 +1,230 @@
+package protowire
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// list is the body of a list. See the package documentation for its form.
+type list struct {
+	stream
+	tokenLimit int
+	header     wire.Header
+
+	begun    bool // the magic bytes were read
+	hasRaw   bool // raw has begun
+	inRaw    bool // and not ended; left is what is left of it
+	hasItems bool
+	err      error
+}
+
+func newList(body io.Reader, limits wire.Limits) *list {
+	return &list{stream: newStream(body, firstOfList, limits), tokenLimit: limits.TokenBytes}
+}
+
+func (l *list) Header() wire.Header { return l.header }
+
+func (l *list) Next() ([]byte, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	item, err := l.next()
+	l.err = err
+	return item, err
+}
+
+func (l *list) next() ([]byte, error) {
+	if !l.begun {
+		if err := l.begin(); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		l.release()
+		var item []byte
+		var err error
+		if l.inRaw {
+			item, err = l.readRaw()
+		} else {
+			err = l.readEnvelope()
+		}
+		if err != nil || item != nil {
+			return item, err
+		}
+	}
+}
+
+func (l *list) begin() error {
+	err := l.window.Need(len(magic))
+	unread := l.window.Unread()
+	if head := unread[:min(len(unread), len(magic))]; !bytes.HasPrefix(magic, head) {
+		return fmt.Errorf("%w: a body that does not begin as protobuf does", wire.ErrMalformed)
+	}
+	if err != nil {
+		return inside(err)
+	}
+	l.consume(len(magic))
+	l.begun = true
+	return nil
+}
+
+// readEnvelope reads a field of the envelope, or the beginning of raw.
+func (l *list) readEnvelope() error {
+	t, err := l.tag()
+	switch {
+	case err == io.EOF:
+		return l.complete()
+	case err != nil:
+		return err
+	}
+	switch t.number {
+	case envelopeTypeMeta:
+		return l.readTypeMeta(t)
+	case envelopeRaw:
+		return l.enterRaw(t)
+	case envelopeContentEncoding:
+		if err := t.want("contentEncoding"); err != nil {
+			return err
+		}
+		encoding, err := l.value()
+		if err == nil && len(encoding) > 0 {
+			err = errContentEncoding
+		}
+		return err
+	}
+	return l.skip(t)
+}
+
+// complete looks at the list when the body has ended between two fields.
+func (l *list) complete() error {
+	switch {
+	case !l.hasRaw:
+		return io.ErrUnexpectedEOF
+	case l.header.Kind == "" && !l.hasItems:
+		return l.notList(nil) // neither says that it is a list nor looks like one
+	}
+	return io.EOF
+}
+
+func (l *list) readTypeMeta(t tag) error {
+	if err := t.want("typeMeta"); err != nil {
+		return err
+	}
+	data, err := l.value()
+	if err != nil {
+		return err
+	}
+	about := runtime.TypeMeta{APIVersion: l.header.APIVersion, Kind: l.header.Kind}
+	if err := about.Unmarshal(data); err != nil {
+		return fmt.Errorf("%w: typeMeta: %w", wire.ErrMalformed, err)
+	}
+	l.header.TypeMeta = metav1.TypeMeta{APIVersion: about.APIVersion, Kind: about.Kind}
+	switch kind := about.Kind; {
+	case kind == "", strings.HasSuffix(kind, "List"):
+		return nil
+	case kind == "Status" && !l.hasRaw:
+		return nil // raw will say which
+	default:
+		return l.notList(nil)
+	}
+}
+
+// notList is the error for a body of another kind.
+func (l *list) notList(status *metav1.Status) error {
+	return &wire.NotListError{Kind: wire.Printable(l.header.Kind, wire.MaxForeignText), Status: status}
+}
+
+func (l *list) enterRaw(t tag) error {
+	if err := t.want("raw"); err != nil {
+		return err
+	}
+	if l.hasRaw {
+		return errSecondRaw
+	}
+	length, err := l.length()
+	if err != nil {
+		return err
+	}
+	l.hasRaw = true
+	if l.header.Kind == "Status" {
+		return l.readStatus(length)
+	}
+	l.inRaw, l.left = true, length
+	return nil
+}
+
+// readStatus reads what was sent in place of a list.
+func (l *list) readStatus(length int64) error {
+	data, err := l.take(length)
+	if err != nil {
+		return err
+	}
+	status := &metav1.Status{}
+	if status.Unmarshal(data) != nil {
+		return l.notList(nil)
+	}
+	status.TypeMeta = l.header.TypeMeta
+	return l.notList(status)
+}
+
+// By convention, the fields of every list.
+const (
+	listMetadata = 1
+	listItems    = 2
+
+	metadataContinue = 3
+)
+
+// readRaw reads a field of the list itself; nil is what is no item.
+func (l *list) readRaw() ([]byte, error) {
+	if l.left == 0 {
+		l.inRaw, l.left = false, unbounded
+		return nil, nil
+	}
+	t, err := l.tag()
+	if err != nil {
+		return nil, inside(err)
+	}
+	switch t.number {
+	case listItems:
+		if err := t.want("an item"); err != nil {
+			return nil, err
+		}
+		l.hasItems = true
+		return l.value()
+	case listMetadata:
+		return nil, l.readMetadata(t)
+	}
+	return nil, l.skip(t)
+}
+
+func (l *list) readMetadata(t tag) error {
+	if err := t.want("metadata"); err != nil {
+		return err
+	}
+	data, err := l.value()
+	if err != nil {
+		return err
+	}
+	for rest := data; len(rest) > 0; {
+		var token []byte
+		t, token, rest, err = nextField(rest)
+		if err != nil {
+			return fmt.Errorf("metadata: %w", err)
+		}
+		if t.number == metadataContinue && len(token) > l.tokenLimit {
+			return &wire.LimitError{What: wire.LimitToken, Limit: l.tokenLimit}
+		}
+	}
+	if err := l.header.ListMeta.Unmarshal(data); err != nil {
+		return fmt.Errorf("%w: metadata: %w", wire.ErrMalformed, err)
+	}
+	return nil
+}

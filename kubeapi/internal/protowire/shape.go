@@ -1,0 +1,166 @@
+package protowire
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// shape is which fields of a message hold messages: what must be known of a type that
+// contains itself to say how deep its bytes would have it go. Its generated code calls
+// itself once for each level, and a Go program does not survive a stack of 1 GB: three
+// million levels, for which 16 MiB of bytes suffice.
+//
+// It is more than a matter of depth. Generated code does not look whether the value of a
+// map's entry ends with the entry, or which wire type it has; what reaches beyond is read
+// a second time, as the fields of the message around the map. In a type that contains
+// itself, that doubles the work with each level.
+type shape struct {
+	messages map[int32]*shape
+	// entries are those of maps whose values are messages.
+	entries map[int32]*shape
+}
+
+// shapes has the shape of each type that was asked for, nil if it cannot contain
+// itself. There are as many as the program decodes types.
+var shapes sync.Map // reflect.Type: *shape
+
+// shapeOf returns nil for a type that cannot contain itself. It believes the struct
+// tags by which the code was generated.
+func shapeOf(pointer reflect.Type) *shape {
+	if known, ok := shapes.Load(pointer); ok {
+		return known.(*shape)
+	}
+	s := shapesByType{}.of(pointer)
+	if !s.returns(map[*shape]visit{}) {
+		s = nil
+	}
+	shapes.Store(pointer, s)
+	return s
+}
+
+type shapesByType map[reflect.Type]*shape
+
+func (known shapesByType) of(t reflect.Type) *shape {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	if s, ok := known[t]; ok {
+		return s
+	}
+	s := &shape{messages: map[int32]*shape{}, entries: map[int32]*shape{}}
+	known[t] = s
+	for i := range t.NumField() {
+		field := t.Field(i)
+		// Such as "bytes,3,rep,name=properties".
+		parts := strings.Split(field.Tag.Get("protobuf"), ",")
+		if len(parts) < 2 || parts[0] != "bytes" {
+			continue
+		}
+		number, err := strconv.ParseInt(parts[1], 10, 32)
+		if err != nil {
+			continue
+		}
+		into, of := s.messages, field.Type
+		if of.Kind() == reflect.Map {
+			into, of = s.entries, of.Elem()
+		}
+		if inner := known.of(of); inner != nil {
+			into[int32(number)] = inner
+		}
+	}
+	if len(s.messages)+len(s.entries) == 0 {
+		known[t] = nil // and nobody has seen the other: it has no way back to itself
+		return nil
+	}
+	return s
+}
+
+type visit int
+
+const (
+	visiting visit = iota + 1
+	visited
+)
+
+// returns says whether there is a way from the shape back to one that was passed.
+func (s *shape) returns(seen map[*shape]visit) bool {
+	if s == nil || seen[s] == visited {
+		return false
+	}
+	if seen[s] == visiting {
+		return true
+	}
+	seen[s] = visiting
+	for _, fields := range []map[int32]*shape{s.messages, s.entries} {
+		for _, inner := range fields {
+			if inner.returns(seen) {
+				return true
+			}
+		}
+	}
+	seen[s] = visited
+	return false
+}
+
+// check returns an error if a message, on a level of its own, is nested deeper than the
+// limit or has a field that reaches out of it.
+func (s *shape) check(message []byte, level, limit int) error {
+	if s == nil {
+		return nil
+	}
+	if level > limit {
+		return &wire.LimitError{What: wire.LimitNesting, Limit: limit}
+	}
+	for rest := message; len(rest) > 0; {
+		t, value, after, err := nextField(rest)
+		if err != nil {
+			return err
+		}
+		rest = after
+		if inner := s.messages[t.number]; inner != nil {
+			err = inner.check(value, level+1, limit)
+		} else if inner := s.entries[t.number]; inner != nil {
+			err = inner.checkEntry(value, level+1, limit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The fields of a map's entry.
+const (
+	entryKey   = 1
+	entryValue = 2
+)
+
+// checkEntry does it for the entry of a map whose values are of the shape.
+func (s *shape) checkEntry(entry []byte, level, limit int) error {
+	for rest := entry; len(rest) > 0; {
+		t, value, after, err := nextField(rest)
+		if err != nil {
+			return err
+		}
+		rest = after
+		if t.number > entryValue {
+			continue
+		}
+		if err := t.want("an entry of a map"); err != nil {
+			return err
+		}
+		if t.number == entryValue {
+			if err := s.check(value, level, limit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package protowire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// watcher is the body of a watch. See the package documentation for its form.
+type watcher struct {
+	stream
+	err error
+}
+
+func newWatch(body io.Reader, limits wire.Limits) *watcher {
+	return &watcher{stream: newStream(body, firstOfWatch, limits)}
+}
+
+func (w *watcher) Next() (wire.Frame, error) {
+	if w.err != nil {
+		return wire.Frame{}, w.err
+	}
+	frame, err := w.next()
+	w.err = err
+	return frame, err
+}
+
+// lengthBytes is the size of what stands before each frame.
+const lengthBytes = 4
+
+func (w *watcher) next() (wire.Frame, error) {
+	w.release()
+	if err := w.window.Need(lengthBytes); err != nil {
+		if len(w.window.Unread()) > 0 {
+			err = inside(err)
+		}
+		return wire.Frame{}, err
+	}
+	head := w.window.Unread()[:lengthBytes]
+	length := int64(binary.BigEndian.Uint32(head))
+	unframed := isEnvelope(head) && length > int64(w.limit)
+	w.consume(lengthBytes)
+	if unframed {
+		return wire.Frame{}, w.unframed()
+	}
+	data, err := w.take(length)
+	if err != nil {
+		return wire.Frame{}, err
+	}
+	return frameOf(data)
+}
+
+// unframed is the error for a body that is a single object: a list, from a server that
+// does not know the watch parameter, or a bare Status. Its magic bytes make a length
+// that no frame has.
+func (w *watcher) unframed() error {
+	var e envelope
+	if t, err := w.tag(); err == nil && t == (tag{envelopeTypeMeta, typeBytes}) {
+		if data, err := w.value(); err == nil {
+			_ = e.readTypeMeta(data) // what could not be read is not named
+		}
+	}
+	if e.kind == "" {
+		return fmt.Errorf("%w: an object in place of watch frames", wire.ErrMalformed)
+	}
+	return fmt.Errorf("%w: a %s in place of watch frames", wire.ErrMalformed, wire.Printable(e.kind, wire.MaxForeignText))
+}
+
+// The fields of a WatchEvent, and of the RawExtension in it.
+const (
+	eventType   = 1
+	eventObject = 2
+
+	extensionRaw = 1
+)
+
+func frameOf(data []byte) (wire.Frame, error) {
+	var frame wire.Frame
+	for rest := data; len(rest) > 0; {
+		var t tag
+		var value []byte
+		var err error
+		if t, value, rest, err = nextField(rest); err != nil {
+			return wire.Frame{}, fmt.Errorf("a watch frame: %w", err)
+		}
+		switch t.number {
+		case eventType:
+			frame.Type, err = eventTypeOf(value), t.want("the type of a watch frame")
+		case eventObject:
+			if err = t.want("the object of a watch frame"); err == nil {
+				frame.Object, err = objectOf(value, frame.Object)
+			}
+		}
+		if err != nil {
+			return wire.Frame{}, err
+		}
+	}
+	switch {
+	case frame.Type == "":
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)
+	case len(frame.Object) == 0:
+		return wire.Frame{}, fmt.Errorf("%w: a watch frame of type %q without object", wire.ErrMalformed,
+			wire.Printable(string(frame.Type), wire.MaxForeignText))
+	}
+	return frame, nil
+}
+
+// objectOf reads a RawExtension; before is what another one in the same frame had.
+func objectOf(data, before []byte) ([]byte, error) {
+	object := before
+	for rest := data; len(rest) > 0; {
+		var t tag
+		var value []byte
+		var err error
+		if t, value, rest, err = nextField(rest); err != nil {
+			return nil, fmt.Errorf("the object of a watch frame: %w", err)
+		}
+		if t.number != extensionRaw {
+			continue
+		}
+		if err := t.want("the object of a watch frame"); err != nil {
+			return nil, err
+		}
+		object = value
+	}
+	return object, nil
+}
+
+// eventTypeOf is a string that costs nothing for the types there are.
+func eventTypeOf(value []byte) watch.EventType {
+	for _, known := range [...]watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
+		if bytes.Equal(value, []byte(known)) {
+			return known
+		}
+	}
+	return watch.EventType(value)
+}

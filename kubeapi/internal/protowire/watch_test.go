@@ -1,0 +1,146 @@
+package protowire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	carp "k8s.io/apimachinery/pkg/apis/testapigroup/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+func TestWatchesOfAPIServersComeFrameByFrame(t *testing.T) {
+	about := metav1.TypeMeta{APIVersion: "testapigroup.apimachinery.k8s.io/v1", Kind: "Carp"}
+	first := &carp.Carp{TypeMeta: about, ObjectMeta: named("first"), Spec: carp.CarpSpec{NodeName: "n"}}
+	large := &carp.Carp{TypeMeta: about, ObjectMeta: named(strings.Repeat("large", 50_000))}
+	bookmark := &carp.Carp{TypeMeta: about, ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}}
+	meta := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+		ObjectMeta: named("meta"),
+	}
+	events := []watch.Event{
+		{Type: watch.Added, Object: first},
+		{Type: watch.Modified, Object: large},
+		{Type: watch.Deleted, Object: meta},
+		{Type: watch.Bookmark, Object: bookmark},
+		{Type: "NEW_TYPE", Object: first},
+		{Type: watch.Error, Object: status()},
+	}
+	var body []byte
+	for _, event := range events {
+		body = append(body, servedFrame(t, event.Type, event.Object)...)
+	}
+	for name, deliver := range deliveries {
+		t.Run(name, func(t *testing.T) {
+			got := readWatch(deliver(bytes.NewReader(body)), roomy)
+			require.Equal(t, io.EOF, got.err)
+			require.Len(t, got.frames, len(events))
+			for i, want := range events {
+				require.Equal(t, want.Type, got.frames[i].Type)
+				var object runtime.Object
+				switch want.Object.(type) {
+				case *carp.Carp:
+					object = &carp.Carp{}
+				case *metav1.Status:
+					object = &metav1.Status{}
+				case *metav1.PartialObjectMetadata:
+					object = &metav1.PartialObjectMetadata{}
+				}
+				require.NoError(t, Encoding.Into(got.frames[i].Object, roomy, object))
+				require.Equal(t, want.Object, object, "with the type that is in its envelope")
+			}
+		})
+	}
+}
+
+func TestWatchesInUnusualForms(t *testing.T) {
+	object := bytesField(eventObject, textField(extensionRaw, "object"))
+	for name, event := range map[string][]byte{
+		"object before type":         join(object, textField(eventType, "ADDED")),
+		"unknown fields":             join(varintField(9, 1), textField(eventType, "ADDED"), textField(8, "x"), object),
+		"unknown fields beside raw":  join(textField(eventType, "ADDED"), bytesField(eventObject, join(varintField(9, 1), textField(extensionRaw, "object")))),
+		"of each field the last one": join(textField(eventType, "X"), bytesField(eventObject, textField(extensionRaw, "x")), object, textField(eventType, "ADDED")),
+		"object in two parts":        join(textField(eventType, "ADDED"), object, bytesField(eventObject, varintField(9, 1))),
+	} {
+		got := readWatch(bytes.NewReader(frameBytes(event)), roomy)
+		require.Equal(t, watching{[]wire.Frame{{Type: watch.Added, Object: []byte("object")}}, io.EOF}, got, name)
+	}
+}
+
+func TestMalformedFramesEndAWatch(t *testing.T) {
+	object := bytesField(eventObject, textField(extensionRaw, "object"))
+	good := frameBytes(join(textField(eventType, "ADDED"), object))
+	for name, c := range map[string]struct {
+		body []byte
+		text string
+	}{
+		"no type":                      {frameBytes(object), "a watch frame without type"},
+		"an empty type":                {frameBytes(join(textField(eventType, ""), object)), "a watch frame without type"},
+		"an empty frame":               {frameBytes(nil), "a watch frame without type"},
+		"no object":                    {frameBytes(textField(eventType, "ADDED")), `a watch frame of type "ADDED" without object`},
+		"an empty object":              {frameBytes(join(textField(eventType, "ADDED"), bytesField(eventObject, textField(extensionRaw, "")))), "without object"},
+		"no object, a type of noise":   {frameBytes(textField(eventType, strings.Repeat("A\x1b", 5000))), "without object"},
+		"a type of another wire type":  {frameBytes(varintField(eventType, 1)), "wire type 0"},
+		"an object of another":         {frameBytes(join(textField(eventType, "ADDED"), varintField(eventObject, 1))), "wire type 0"},
+		"raw of another":               {frameBytes(bytesField(eventObject, varintField(extensionRaw, 1))), "wire type 0"},
+		"a field longer than a frame":  {frameBytes(join(textField(eventType, "ADDED"), tagBytes(eventObject, typeBytes), number(9), []byte("four"))), "longer than what it is in"},
+		"a field longer than a object": {frameBytes(bytesField(eventObject, join(tagBytes(extensionRaw, typeBytes), number(9), []byte("four")))), "longer than what it is in"},
+		"a list":                       {served(t, carps(2)), "a CarpList in place of watch frames"},
+		"a Status":                     {served(t, status()), "a Status in place of watch frames"},
+		"an object of no kind":         {sealed(raw(item("x"))), "an object in place of watch frames"},
+	} {
+		for how, deliver := range deliveries {
+			t.Run(name+", "+how, func(t *testing.T) {
+				got := readWatch(deliver(bytes.NewReader(join(good, c.body, good))), roomy)
+				require.Len(t, got.frames, 1, "what came before is good")
+				require.ErrorIs(t, got.err, wire.ErrMalformed)
+				require.ErrorContains(t, got.err, c.text)
+				require.Less(t, len(got.err.Error()), 1500)
+				require.NotContains(t, got.err.Error(), "\x1b")
+			})
+		}
+	}
+}
+
+func TestWatchesCutShortEndUnexpectedly(t *testing.T) {
+	frame := servedFrame(t, watch.Added, &carps(1).Items[0])
+	broken := errors.New("connection reset")
+	for n := range 2 * len(frame) {
+		body := join(frame, frame)[:n]
+		got := readWatch(bytes.NewReader(body), roomy)
+		require.Len(t, got.frames, n/len(frame))
+		if n%len(frame) == 0 {
+			require.Equal(t, io.EOF, got.err)
+		} else {
+			require.Equal(t, io.ErrUnexpectedEOF, got.err, "of %d bytes", n)
+		}
+		got = readWatch(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(broken)), roomy)
+		require.Equal(t, broken, got.err)
+	}
+}
+
+func TestFramesUpToTheLimitPass(t *testing.T) {
+	frame := servedFrame(t, watch.Added, &carps(1).Items[0])
+	limits := roomy
+	limits.ValueBytes = len(frame) - lengthBytes
+	require.Equal(t, io.EOF, readWatch(bytes.NewReader(frame), limits).err)
+	limits.ValueBytes--
+	got := readWatch(bytes.NewReader(frame), limits)
+	require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limits.ValueBytes}, got.err)
+}
+
+func TestAnErrorOfAWatchStays(t *testing.T) {
+	w := Encoding.Watch(strings.NewReader("abc"), roomy)
+	for range 3 {
+		_, err := w.Next()
+		require.Equal(t, io.ErrUnexpectedEOF, err)
+	}
+}

@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Encoding is one way in which the protocol puts objects into bytes. Its methods may
+// be called concurrently.
+type Encoding interface {
+	// List reads the body of a list, Watch that of a watch. Neither reads anything
+	// before the first Next.
+	List(body io.Reader, limits Limits) List
+	Watch(body io.Reader, limits Limits) Watch
+
+	// Unstructured decodes an object as apimachinery's unstructured converter wants
+	// it: map[string]any, []any, string, bool, nil, int64 where that is exact, else
+	// float64. An encoding that does not describe itself returns ErrNotSelfDescribing.
+	Unstructured(raw []byte, limits Limits) (map[string]any, error)
+
+	// Into decodes an object into a Go value, which is zero. On an error what is in it
+	// is of no use.
+	Into(raw []byte, limits Limits, object runtime.Object) error
+
+	// Identify reads what it can of whose object it is, of bytes that could not be
+	// decoded. It never fails: what cannot be read is empty.
+	Identify(raw []byte) Identity
+}
+
+// List is the body of one list response.
+type List interface {
+	// Next returns the next item. io.EOF means that the list is complete and the body
+	// was read to its end.
+	Next() ([]byte, error)
+
+	// Header is what the list has said of itself so far; after io.EOF it is complete.
+	// Some servers say it before the items, others after them.
+	Header() Header
+}
+
+// Watch is the body of one watch response.
+type Watch interface {
+	// Next returns the next frame. io.EOF means that the body ended between two frames.
+	Next() (Frame, error)
+}
+
+// Frame is one event of a watch.
+type Frame struct {
+	Type   watch.EventType
+	Object []byte
+}
+
+// Header is what a list says of itself.
+type Header struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+}
+
+// Identity is whose an object is.
+type Identity struct {
+	metav1.TypeMeta
+	Namespace, Name string
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Limits are what one response may make a reader hold. All are positive.
+type Limits struct {
+	// ValueBytes is the size of a value: an item, a frame, any other field of a list.
+	ValueBytes int
+	// Nesting is how deep objects and arrays may lie in one another, the object itself
+	// being 1.
+	Nesting int
+	// TokenBytes is the size of a continue token.
+	TokenBytes int
+}

@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	// ErrMalformed is wrapped by errors about bytes that are not of the form that the
+	// encoding, or the protocol, gives them.
+	ErrMalformed = errors.New("malformed answer")
+
+	// ErrNotSelfDescribing is returned where bytes alone do not say what they mean.
+	ErrNotSelfDescribing = errors.New("the encoding does not describe itself, it needs a Go type to decode into")
+)
+
+// LimitError says that a limit was passed.
+type LimitError struct {
+	// What is one of the constants below.
+	What string
+	// Limit is what would have been allowed: bytes, or levels.
+	Limit int
+}
+
+// What a LimitError can be about.
+const (
+	LimitValue   = "value"
+	LimitNesting = "nesting"
+	LimitToken   = "continue token"
+)
+
+// Error names the limit.
+func (e *LimitError) Error() string {
+	if e.What == LimitNesting {
+		return fmt.Sprintf("nested deeper than %d levels", e.Limit)
+	}
+	return fmt.Sprintf("%s larger than %d bytes", e.What, e.Limit)
+}
+
+// NotListError says that the body of a list response is something else. It comes only
+// after the whole body was read, or as soon as the kind says that reading on is
+// useless.
+type NotListError struct {
+	// Kind is that of the body, if it has one.
+	Kind string
+	// Status is set if the body is a Status object, whatever it says.
+	Status *metav1.Status
+}
+
+// Error names the kind.
+func (e *NotListError) Error() string { return fmt.Sprintf("a %q in place of a list", e.Kind) }

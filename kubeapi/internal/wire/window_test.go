@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// counting are bytes in which every place can be told from those near it.
+func counting(n int) []byte {
+	data := make([]byte, n)
+	for i := range data {
+		data[i] = byte(i) ^ byte(i>>8) ^ byte(i>>16)
+	}
+	return data
+}
+
+func TestWindowShowsTheStreamHoweverItIsReadAndConsumed(t *testing.T) {
+	data := counting(400_000)
+	for name, wrap := range map[string]func(io.Reader) io.Reader{
+		"large reads":        func(r io.Reader) io.Reader { return r },
+		"one byte at a time": iotest.OneByteReader,
+		"halves":             iotest.HalfReader,
+		"end with the data":  iotest.DataErrReader,
+	} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			// Two at once, as windows lend buffers to one another.
+			windows := []*Window{
+				NewWindow(wrap(bytes.NewReader(data)), 16, 100_000),
+				NewWindow(wrap(bytes.NewReader(data)), 4096, 300_000),
+			}
+			gone := make([]int, len(windows))
+			sizes := []int{1, 10, 1000, 5000, 70_000, 100_000}
+			for left := len(windows); left > 0; {
+				at := random.IntN(len(windows))
+				w := windows[at]
+				if gone[at] == len(data) {
+					continue
+				}
+				err := w.Need(min(sizes[random.IntN(len(sizes))], len(data)-gone[at]))
+				require.NoError(t, err)
+				unread := w.Unread()
+				require.True(t, bytes.Equal(unread, data[gone[at]:gone[at]+len(unread)]))
+				n := random.IntN(len(unread) + 1)
+				if random.IntN(3) == 0 {
+					n = len(unread)
+				}
+				w.Consume(n)
+				if gone[at] += n; gone[at] == len(data) {
+					require.Equal(t, io.EOF, w.Fill())
+					require.Equal(t, io.EOF, w.Need(5))
+					left--
+				}
+			}
+		})
+	}
+}
+
+func TestAWindowGrowsToItsLimitAndNoFurther(t *testing.T) {
+	for _, limit := range []int{10, 1000, 5000, sharedBytes, sharedBytes + 1, 200_000} {
+		for _, first := range []int{1, 64, 4096} {
+			w := NewWindow(zeros{}, first, limit)
+			require.NoError(t, w.Need(limit))
+			require.LessOrEqual(t, len(w.buffer), max(limit, first))
+			unread := len(w.Unread())
+			require.Equal(t, &LimitError{What: LimitValue, Limit: limit}, w.Need(unread+1))
+			require.Equal(t, &LimitError{What: LimitValue, Limit: limit}, w.Fill(), "it stays")
+			require.NoError(t, w.Need(unread), "what is there is there")
+			require.Len(t, w.Unread(), unread)
+		}
+	}
+}
+
+func TestFillReadsByteByByteUpToTheLimit(t *testing.T) {
+	w := NewWindow(iotest.OneByteReader(zeros{}), 4, 100_000)
+	for n := 1; n <= 100_000; n++ {
+		require.NoError(t, w.Fill())
+		require.Equal(t, n, len(w.Unread()))
+	}
+	require.ErrorAs(t, w.Fill(), new(*LimitError))
+}
+
+func TestAClaimThatNothingStandsBehindCostsNothing(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w := NewWindow(strings.NewReader("ten bytes."), 512, 16<<20)
+	require.Equal(t, io.EOF, w.Need(16<<20))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*sharedBytes))
+	require.Equal(t, "ten bytes.", string(w.Unread()))
+}
+
+func TestAnEmptyWindowHoldsWhatItBeganWith(t *testing.T) {
+	for _, size := range []int{300, sharedBytes, 1 << 20} {
+		w := NewWindow(zeros{}, 256, 2<<20)
+		require.NoError(t, w.Need(size))
+		w.Consume(len(w.Unread()))
+		require.Equal(t, 256, cap(w.buffer))
+		require.Nil(t, w.shared)
+		require.NoError(t, w.Fill())
+		require.LessOrEqual(t, cap(w.buffer), 256)
+	}
+}
+
+func TestALargeBufferIsGivenUpOnceThereIsLittleInIt(t *testing.T) {
+	// There is always something unread, as in a list that arrives faster than it is used.
+	w := NewWindow(zeros{}, 256, 2<<20)
+	require.NoError(t, w.Need(2<<20))
+	for range 2 << 20 / 1000 {
+		w.Consume(1000)
+		require.NoError(t, w.Need(1001))
+	}
+	require.LessOrEqual(t, cap(w.buffer), sharedBytes)
+}
+
+func TestTheSourceIsNotAskedForCrumbs(t *testing.T) {
+	source := &asked{least: 1 << 30}
+	w := NewWindow(source, 4096, 1<<20)
+	require.NoError(t, w.Need(10_000))
+	source.least, source.calls = 1<<30, 0
+	for range 10_000 {
+		require.NoError(t, w.Need(10_000))
+		w.Consume(9999)
+	}
+	require.Greater(t, source.least, sharedBytes/4)
+	require.Less(t, source.calls, 10_000*10_000/(sharedBytes/4))
+}
+
+// asked fills whatever it is given, and takes note of how much that was.
+type asked struct{ least, calls int }
+
+func (a *asked) Read(p []byte) (int, error) {
+	a.least, a.calls = min(a.least, len(p)), a.calls+1
+	return len(p), nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestWhatCameWithAnErrorCountsFirst(t *testing.T) {
+	reset := errors.New("connection reset")
+	w := NewWindow(readerFunc(func(p []byte) (int, error) { return copy(p, "abc"), reset }), 16, 100)
+	require.NoError(t, w.Need(3))
+	require.Equal(t, "abc", string(w.Unread()))
+	require.Equal(t, reset, w.Need(4))
+	w.Consume(3)
+	require.Equal(t, reset, w.Fill(), "it stays, and the source is not asked again")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestASourceThatGivesNothingIsNotAskedForEver(t *testing.T) {
+	w := NewWindow(readerFunc(func([]byte) (int, error) { return 0, nil }), 16, 100)
+	require.Equal(t, io.ErrNoProgress, w.Fill())
+}
+
+func TestAWindowThatIsUsedOnTakesNoNewMemory(t *testing.T) {
+	w := NewWindow(zeros{}, 4096, 1<<20)
+	step := func() {
+		for range 100 {
+			if err := w.Need(10_000); err != nil {
+				panic(err)
+			}
+			w.Consume(10_000)
+		}
+	}
+	step()
+	require.Zero(t, testing.AllocsPerRun(100, step))
+}

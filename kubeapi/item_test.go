@@ -1,0 +1,114 @@
+package kubeapi
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// taken is what ListItems gave of this body, by name, with the version that was known
+// then.
+func taken(t *testing.T, body string, options Options) (names, versions []string, list metav1.ListMeta, err error) {
+	t.Helper()
+	source := newSourceOf(t, answers(200, body), options)
+	list, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(list metav1.ListMeta, item runtime.Object) error {
+		names = append(names, nameOf(t, item))
+		versions = append(versions, list.ResourceVersion)
+		return nil
+	})
+	return names, versions, list, err
+}
+
+func nameOf(t *testing.T, item runtime.Object) string {
+	t.Helper()
+	require.Implements(t, (*metav1.Object)(nil), item)
+	name := item.(metav1.Object).GetName()
+	if bad, ok := item.(*UndecodedObject); ok {
+		require.Error(t, bad.DecodeError())
+		name = "undecoded " + name
+	}
+	return name
+}
+
+func TestItemsAreTakenOneByOneWithWhatTheListHasSaidSoFar(t *testing.T) {
+	names, versions, list, err := taken(t, podList(podJSON("a", 1), podJSON("b", 2)), Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, names)
+	require.Equal(t, []string{"7", "7"}, versions)
+	require.Equal(t, "7", list.ResourceVersion)
+
+	// As custom resources come, whose fields are in the order of the alphabet.
+	_, versions, list, err = taken(t, `{"apiVersion":"x/v1","items":[{"kind":"X","metadata":{"name":"a"}}],"kind":"XList","metadata":{"resourceVersion":"9"}}`, Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{""}, versions)
+	require.Equal(t, "9", list.ResourceVersion)
+}
+
+func TestAnErrorOfTheTakerEndsTheListAndComesBackAsItIs(t *testing.T) {
+	full := errors.New("full")
+	source, items := newSource(t, answers(200, podList(podJSON("a", 1), podJSON("b", 2)))), 0
+	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
+		items++
+		return full
+	})
+	require.Equal(t, full, err)
+	require.Equal(t, 1, items)
+}
+
+func TestABadItemIsTakenAsWhatCouldBeReadOfItAndSpoilsNoOther(t *testing.T) {
+	bad := map[string]struct{ item, name, text string }{
+		"null":                   {`null`, "", "item 2 of the list"},
+		"a string":               {`"a"`, "", ""},
+		"a number beyond floats": {`{"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"},"a":1e999}`, "bad", "1e999"},
+		"a broken literal":       {`{"spec":{"a":nul},"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"}}`, "bad", ""},
+		"too deep":               {`{"a":` + strings.Repeat(`[`, 1000) + strings.Repeat(`]`, 1000) + `,"metadata":{"name":"bad"}}`, "bad", "1000 in Nesting"},
+	}
+	for what, test := range bad {
+		t.Run(what, func(t *testing.T) {
+			body := podList(podJSON("a", 1), test.item, podJSON("b", 2))
+			names, _, _, err := taken(t, body, Options{})
+			require.NoError(t, err)
+			require.Equal(t, []string{"a", "undecoded " + test.name, "b"}, names)
+
+			undecoded := listed(t, body).Items[1].(*UndecodedObject)
+			require.ErrorContains(t, undecoded.DecodeError(), test.text)
+			if test.name != "" && undecoded.Namespace != "" {
+				require.Equal(t, "n", undecoded.Namespace)
+				require.Equal(t, "5", undecoded.ResourceVersion)
+				require.EqualValues(t, "u", undecoded.UID)
+			}
+
+			events := watched(t, strings.NewReader(frameJSON("ADDED", podJSON("a", 1))+
+				frameJSON("MODIFIED", strings.Replace(test.item, "null", `5`, 1))+frameJSON("ADDED", podJSON("b", 2))))
+			require.Equal(t, []watch.EventType{watch.Added, watch.Modified, watch.Added}, types(events))
+			require.Equal(t, "undecoded "+test.name, nameOf(t, events[1].Object))
+			require.Equal(t, "b", nameOf(t, events[2].Object))
+		})
+	}
+}
+
+func TestAnUndecodedObjectCanBeCopied(t *testing.T) {
+	object := &UndecodedObject{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Err: ErrMalformed}
+	require.Equal(t, object, object.DeepCopyObject())
+	require.NotSame(t, object, object.DeepCopyObject())
+	require.Nil(t, (*UndecodedObject)(nil).DeepCopyObject())
+}
+
+func TestNoMoreObjectsOfOneListAreTakenThanItsLimit(t *testing.T) {
+	three := podList(podJSON("a", 1), podJSON("b", 2), podJSON("c", 3))
+	names, _, _, err := taken(t, three, Options{Limits: Limits{Objects: 3}})
+	require.NoError(t, err)
+	require.Len(t, names, 3)
+
+	names, _, _, err = taken(t, three, Options{Limits: Limits{Objects: 2}})
+	require.ErrorIs(t, err, ErrTooLarge)
+	var limit *LimitError
+	require.ErrorAs(t, err, &limit)
+	require.Equal(t, LimitError{Limit: "Objects", Value: 2}, *limit)
+	require.Equal(t, []string{"a", "b"}, names, "nothing beyond it")
+}

@@ -1,0 +1,118 @@
+package kubeapi
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// Limits are what one answer of a server may make this package hold in memory. A limit
+// of 0 is its default.
+type Limits struct {
+	// ItemBytes bounds one item of a list, one frame of a watch, and all else that is
+	// read as one piece. Default: 16 MiB, the limit of apimachinery's own stream
+	// decoder, and ten times what etcd stores by default (1.5 MiB a request).
+	ItemBytes int
+
+	// Nesting bounds how deep objects and arrays lie in one another; the object itself
+	// is the first level. Default: 1,000. An object that is deeper is quarantined.
+	Nesting int
+
+	// TokenBytes bounds the token that a list is continued with, which is sent back in
+	// a URL. Default: 64 KiB.
+	TokenBytes int
+
+	// ErrorBytes is how much of a refusal's body is read. What is longer explains
+	// nothing, and the HTTP code has to do. Default: 64 KiB; a Status has a few hundred
+	// bytes, and only a long list of validation causes more.
+	ErrorBytes int
+
+	// Objects bounds the objects of one list, over all of its pages, and those that
+	// come before the end of a streaming list. Default: no limit.
+	Objects int
+}
+
+const (
+	defaultItemBytes  = 16 << 20
+	defaultNesting    = 1000
+	defaultTokenBytes = 64 << 10
+	defaultErrorBytes = 64 << 10
+)
+
+// completed puts the defaults in, or says which limit is wrong.
+func (l Limits) completed() (Limits, error) {
+	for _, limit := range []struct {
+		name     string
+		value    *int
+		fallback int
+	}{
+		{"ItemBytes", &l.ItemBytes, defaultItemBytes},
+		{"Nesting", &l.Nesting, defaultNesting},
+		{"TokenBytes", &l.TokenBytes, defaultTokenBytes},
+		{"ErrorBytes", &l.ErrorBytes, defaultErrorBytes},
+		{"Objects", &l.Objects, 0},
+	} {
+		if *limit.value < 0 {
+			return l, fmt.Errorf("%s is negative (%d)", limit.name, *limit.value)
+		}
+		if *limit.value == 0 {
+			*limit.value = limit.fallback
+		}
+	}
+	return l, nil
+}
+
+func (l Limits) wire() wire.Limits {
+	return wire.Limits{ValueBytes: l.ItemBytes, Nesting: l.Nesting, TokenBytes: l.TokenBytes}
+}
+
+// LimitError says which of the Limits an answer passed. It is ErrTooLarge to errors.Is.
+type LimitError struct {
+	// Limit is the name of the field of Limits, Value what it was.
+	Limit string
+	Value int
+}
+
+// Error names limit and value.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%v: more than %d in %s", ErrTooLarge, e.Value, e.Limit)
+}
+
+// Is makes the error an ErrTooLarge.
+func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
+
+// objectCount counts the objects of a list over its pages. The pages come in calls of
+// their own, of which nothing but the token tells that they belong together.
+type objectCount struct {
+	mu sync.Mutex
+	// before is how many objects the pages before a token had.
+	before map[string]int
+}
+
+// lists is how many lists are counted at once. Usually it is one; of more, and of
+// lists that were given up, the count of some page may be lost, and is 0 then.
+const lists = 16
+
+// upTo returns how many objects came before the page that a token asks for.
+func (c *objectCount) upTo(token string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.before[token]
+}
+
+// note remembers how many there were before the page that a token will ask for.
+func (c *objectCount) note(token string, objects int) {
+	if token == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.before == nil {
+		c.before = map[string]int{}
+	}
+	if len(c.before) >= lists {
+		clear(c.before)
+	}
+	c.before[token] = objects
+}

@@ -1,0 +1,129 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+)
+
+// ErrStalled says that a list was given up because nothing came for longer than
+// allowed, neither headers nor a byte of the body: the connection is taken for half open.
+// No context of the caller's has ended.
+// Cure: none is needed if it is rare; whoever calls lists again. A server that needs longer
+// to begin its answer needs a larger Options.StallTimeout.
+var ErrStalled = errors.New("the answer stalled")
+
+// stall ends a request for which somebody waits too long. Only waiting counts: for the
+// headers, and inside a Read of the body. While nobody reads, because whoever takes the
+// objects is slow, the clock stands still, as the server is not at fault then.
+//
+// Any byte begins the wait anew. A server that trickles one now and then is therefore
+// not stopped; the context of the call is what bounds the whole.
+//
+// One goroutine at a time waits; fired may be asked at any time.
+type stall struct {
+	limit  time.Duration
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	timer   *time.Timer // nil before the first wait
+	since   time.Time   // when the wait under way began; zero while nobody waits
+	expired bool
+	stopped bool
+
+	ending sync.WaitGroup // of the timer's goroutine, once it calls cancel
+}
+
+// newStall makes one that ends a request by cancel after a wait of limit, or never if
+// limit is 0. It starts nothing yet.
+func newStall(limit time.Duration, cancel context.CancelFunc) *stall {
+	return &stall{limit: limit, cancel: cancel}
+}
+
+// waiting begins a wait.
+func (s *stall) waiting() {
+	if s.limit <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	// Before the timer is set, so that it never fires short of the limit.
+	s.since = time.Now()
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.limit, s.expire)
+	} else {
+		s.timer.Reset(s.limit)
+	}
+}
+
+// arrived ends a wait, because what was waited for has come.
+func (s *stall) arrived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endWaitLocked()
+}
+
+// stop ends the wait, if there is one, and all later ones. Once it has returned,
+// nothing calls cancel any more.
+func (s *stall) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.endWaitLocked()
+	s.mu.Unlock()
+	s.ending.Wait()
+}
+
+func (s *stall) endWaitLocked() {
+	s.since = time.Time{}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// fired says whether the request was ended here. It stays true.
+func (s *stall) fired() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.expired
+}
+
+// expire is the timer's. It may come late, after the wait that it was set for: then
+// nobody waits, or waits for something newer.
+func (s *stall) expire() {
+	s.mu.Lock()
+	if s.since.IsZero() || time.Since(s.since) < s.limit {
+		s.mu.Unlock()
+		return
+	}
+	s.expired = true
+	s.ending.Add(1)
+	s.mu.Unlock()
+	defer s.ending.Done()
+	s.cancel() // not under the lock: it detaches the request from the caller's context, whose code that may run
+}
+
+// reader is body with every Read of it guarded. Who has a body has its headers, so the
+// wait for those is over.
+func (s *stall) reader(body io.Reader) io.Reader {
+	if s.limit <= 0 {
+		return body
+	}
+	s.arrived()
+	return &stallReader{stall: s, body: body}
+}
+
+type stallReader struct {
+	stall *stall
+	body  io.Reader
+}
+
+func (r *stallReader) Read(buffer []byte) (int, error) {
+	r.stall.waiting()
+	defer r.stall.arrived()
+	return r.body.Read(buffer)
+}

@@ -1,0 +1,159 @@
+package kubeapi
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/kubeapi/internal/protowire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// target is what objects are decoded into. The zero value is unstructured.
+type target struct {
+	// of is the struct type; nil for unstructured.
+	of reflect.Type
+	// is the type that the objects are to say they are, empty if the example did not
+	// say.
+	is schema.GroupVersionKind
+}
+
+// targetOf makes a target of an example object.
+func targetOf(example runtime.Object) (target, error) {
+	if example == nil {
+		return target{}, nil
+	}
+	pointer := reflect.TypeOf(example)
+	if pointer.Kind() != reflect.Pointer || pointer.Elem().Kind() != reflect.Struct {
+		return target{}, fmt.Errorf("%T is no pointer to a struct", example)
+	}
+	if reflect.ValueOf(example).IsNil() {
+		return target{}, fmt.Errorf("%T is nil: give an empty one", example)
+	}
+	if _, ok := example.(*unstructured.Unstructured); ok {
+		return target{}, nil
+	}
+	if _, ok := example.(metav1.ObjectMetaAccessor); !ok {
+		return target{}, fmt.Errorf("%T has no object metadata", example)
+	}
+	return target{of: pointer.Elem(), is: example.GetObjectKind().GroupVersionKind()}, nil
+}
+
+// String names the type.
+func (t target) String() string {
+	if t.of == nil {
+		return "*unstructured.Unstructured"
+	}
+	return reflect.PointerTo(t.of).String()
+}
+
+func (t target) newObject() runtime.Object { return reflect.New(t.of).Interface().(runtime.Object) }
+
+// metadataOnly says whether the server may leave out everything but the metadata.
+func (t target) metadataOnly() bool { return t.of == reflect.TypeFor[metav1.PartialObjectMetadata]() }
+
+// protobuf says whether objects can be decoded from protobuf.
+func (t target) protobuf() bool { return t.of != nil && protowire.Supports(t.newObject()) }
+
+// decode makes an object of its bytes. implied is what it is by the list that it came
+// in, if it does not say so itself.
+func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
+	if t.of == nil {
+		return t.decodeUnstructured(encoding, raw, limits, implied)
+	}
+	object := t.newObject()
+	if err := encoding.Into(raw, limits, object); err != nil {
+		return nil, err
+	}
+	kind := object.GetObjectKind()
+	said := kind.GroupVersionKind()
+	if err := t.mismatch(said); err != nil {
+		return nil, err
+	}
+	if !t.is.Empty() || !t.metadataOnly() {
+		kind.SetGroupVersionKind(t.is)
+	} else if said.Empty() {
+		kind.SetGroupVersionKind(schema.FromAPIVersionAndKind(implied.APIVersion, implied.Kind))
+	}
+	return object, nil
+}
+
+func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
+	content, err := encoding.Unstructured(raw, limits)
+	if err != nil {
+		return nil, err
+	}
+	if content["apiVersion"] == nil && content["kind"] == nil && implied.Kind != "" {
+		content["apiVersion"], content["kind"] = implied.APIVersion, implied.Kind
+	}
+	// Of whatever kind it says it is: the consumer can see that for itself.
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// neverObjects are what servers and proxies send in place of an object. Decoded into
+// another Go type they would pass for an empty one.
+var neverObjects = []string{"Status", "Table"}
+
+// mismatch says why something that claims to be of a type is not what is wanted. What
+// claims nothing is taken for it, and so is what is sent for the metadata of an object.
+func (t target) mismatch(said schema.GroupVersionKind) error {
+	switch {
+	case said.Kind == "" || said == t.is:
+		return nil
+	case said.Group == metav1.GroupName && said.Kind == "PartialObjectMetadata" && t.metadataOnly():
+		return nil
+	case t.is.Empty() && !(slices.Contains(neverObjects, said.Kind) && (said.Group == "" || said.Group == metav1.GroupName)):
+		return nil
+	}
+	version, kind := said.ToAPIVersionAndKind()
+	what := typeOf(metav1.TypeMeta{APIVersion: version, Kind: kind})
+	if t.is.Empty() {
+		return fmt.Errorf("%w: %s in place of an object", ErrMalformed, what)
+	}
+	return fmt.Errorf("%w: %s in place of %s", ErrMalformed, what, t.is)
+}
+
+// UndecodedObject stands for an object that was sent and could not be decoded, in a
+// list or in an event. Its type and metadata are what could be read of them: some of
+// namespace, name, UID and resource version, and nothing else.
+//
+// A reflector of this library quarantines it: it keeps what it had of the object,
+// reports the error, and goes on. Other consumers meet an object of a type that they
+// do not expect.
+type UndecodedObject struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	// Err says why. It does not hold the object.
+	Err error
+}
+
+var _ runtime.Object = (*UndecodedObject)(nil)
+
+// undecoded makes an UndecodedObject of what could not be decoded.
+func undecoded(encoding wire.Encoding, raw []byte, err error) *UndecodedObject {
+	id := encoding.Identify(raw)
+	return &UndecodedObject{
+		TypeMeta: id.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: id.ResourceVersion,
+		},
+		Err: explained(err),
+	}
+}
+
+// DecodeError is Err. It is the method by which a reflector knows such objects.
+func (u *UndecodedObject) DecodeError() error { return u.Err }
+
+// DeepCopyObject copies everything but the error.
+func (u *UndecodedObject) DeepCopyObject() runtime.Object {
+	if u == nil {
+		return nil
+	}
+	return &UndecodedObject{TypeMeta: u.TypeMeta, ObjectMeta: *u.ObjectMeta.DeepCopy(), Err: u.Err}
+}

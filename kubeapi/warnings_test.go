@@ -1,0 +1,192 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+)
+
+func warned(values ...string) http.Header { return http.Header{"Warning": values} }
+
+func warning(t *testing.T, text string) string {
+	t.Helper()
+	value, err := utilnet.NewWarningHeader(codeWarning, "-", text)
+	require.NoError(t, err)
+	return value
+}
+
+// heard collects what is told, in order.
+type heard []string
+
+func (h *heard) hear(_ context.Context, text string) { *h = append(*h, text) }
+
+func TestAWarningIsToldOnceHoweverOftenItComes(t *testing.T) {
+	var told heard
+	w := newWarnings("", told.hear)
+	w.note(t.Context(), http.Header{})
+	w.note(t.Context(), warned(`299 - "v1 is old"`))
+	w.note(t.Context(), warned(`299 - "v1 is old"`, `299 other "v1 is old"`))
+	w.note(t.Context(), warned(`299 - "first", 299 - "v1 is old" , 299 - "second"`, `299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`))
+	require.Equal(t, heard{"v1 is old", "first", "second", "third"}, told)
+}
+
+func TestEachSourceIsWarnedForItself(t *testing.T) {
+	var told heard
+	for range 2 {
+		newWarnings("", told.hear).note(t.Context(), warned(`299 - "v1 is old"`))
+	}
+	require.Len(t, told, 2)
+}
+
+func TestWhatIsNoWarningOfAnAPIServerIsIgnored(t *testing.T) {
+	for name, value := range map[string]string{
+		"another code":    `199 - "miscellaneous"`,
+		"stale, a cache":  `110 proxy "Response is Stale"`,
+		"no text":         `299 - ""`,
+		"only space":      `299 - "   "`,
+		"no quotes":       `299 - text`,
+		"no end":          `299 - "text`,
+		"no agent":        `299 "text"`,
+		"code of letters": `abc - "text"`,
+		"control":         "299 - \"a\x1b[2Jb\"",
+		"not UTF-8":       "299 - \"a\xff\"",
+		"empty":           "",
+		"trailing":        `299 - "text" trailing`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told heard
+			w := newWarnings("", told.hear)
+			w.note(t.Context(), warned(value, `299 - "after it"`))
+			require.Equal(t, heard{"after it"}, told)
+		})
+	}
+}
+
+func TestTheTextOfAWarningIsCutAndFitToBePrinted(t *testing.T) {
+	var told heard
+	w := newWarnings("", told.hear)
+	// Marks that turn the direction of writing are no control characters to Unicode.
+	w.note(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`))
+	long := strings.Repeat("ä", maxWarningText)
+	w.note(t.Context(), warned(warning(t, long+"1")))
+	w.note(t.Context(), warned(warning(t, long+"2"))) // told, it would be the same text again
+	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, told)
+}
+
+func TestWarningsWithoutEndAreToldToALimit(t *testing.T) {
+	var told heard
+	w := newWarnings("", told.hear)
+	for i := range 10 * maxWarnings {
+		w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)))
+	}
+	require.Len(t, told, maxWarnings+1)
+	require.Equal(t, fmt.Sprintf("text %d", maxWarnings-1), told[maxWarnings-1])
+	require.Equal(t, "more than 256 different warnings; further ones are not reported", told[maxWarnings])
+	require.Len(t, w.told, maxWarnings)
+	w.note(t.Context(), warned(`299 - "text 0"`))
+	require.Len(t, told, maxWarnings+1)
+}
+
+func TestOfOneAnswerSoManyWarningsAreRead(t *testing.T) {
+	var told heard
+	w := newWarnings("", told.hear)
+	many := make([]string, 0, 2*maxWarnings)
+	for i := range 2 * maxWarnings {
+		many = append(many, fmt.Sprintf(`299 - "text %d"`, i))
+	}
+	w.note(t.Context(), warned(strings.Join(many, ", ")))
+	require.Len(t, told, maxWarnings)
+}
+
+// A function that warns of its own accord, or lists again, must not meet a lock.
+func TestWhoIsWarnedMayCauseWarnings(t *testing.T) {
+	var w *warnings
+	var told heard
+	w = newWarnings("", func(ctx context.Context, text string) {
+		told.hear(ctx, text)
+		w.note(ctx, warned(`299 - "first"`, `299 - "second"`))
+	})
+	w.note(t.Context(), warned(`299 - "first"`))
+	require.Equal(t, heard{"first", "second"}, told)
+}
+
+func TestOfManyAnswersAtOnceOneIsToldOf(t *testing.T) {
+	var mu sync.Mutex
+	told := map[string]int{}
+	w := newWarnings("", func(_ context.Context, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[text]++
+	})
+	var calls sync.WaitGroup
+	for range 16 {
+		calls.Go(func() {
+			for i := range 32 {
+				w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)))
+			}
+		})
+	}
+	calls.Wait()
+	require.Len(t, told, 32)
+	for text, times := range told {
+		require.Equal(t, 1, times, text)
+	}
+}
+
+func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
+	var told heard
+	source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
+		query, code := r.URL.Query(), http.StatusOK
+		if query.Get("continue") != "" {
+			code = http.StatusGone
+		}
+		body := podList()
+		if query.Get("watch") != "" {
+			body = ""
+		}
+		return response(code, text(body), "Warning", warning(t, query.Encode())), nil
+	}), Options{OnWarning: told.hear})
+	_, err := source.List(metav1.ListOptions{})
+	require.NoError(t, err)
+	_, err = source.List(metav1.ListOptions{ResourceVersion: "1"})
+	require.NoError(t, err)
+	_, err = source.List(metav1.ListOptions{Continue: "x"})
+	require.Error(t, err)
+	w, err := source.Watch(metav1.ListOptions{})
+	require.NoError(t, err)
+	defer w.Stop()
+	_, err = source.List(metav1.ListOptions{ResourceVersion: "1"})
+	require.NoError(t, err)
+	require.Equal(t, heard{"resourceVersion=1", "continue=x", "watch=true"}, told)
+}
+
+type keyOf string
+
+func TestWhoIsWarnedGetsTheContextOfTheCall(t *testing.T) {
+	var got any
+	w := newWarnings("", func(ctx context.Context, _ string) { got = ctx.Value(keyOf("k")) })
+	w.note(context.WithValue(t.Context(), keyOf("k"), "v"), warned(`299 - "text"`))
+	require.Equal(t, "v", got)
+}
+
+func TestWithoutAFunctionWarningsAreLoggedWithTheLoggerOfTheContext(t *testing.T) {
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	w := newWarnings("https://h/apis/apps/v1/deployments", nil)
+	for range 2 {
+		w.note(klog.NewContext(t.Context(), logger), warned(`299 - "v1 is old"`))
+	}
+	log := logger.GetSink().(ktesting.Underlier).GetBuffer().Data()
+	require.Len(t, log, 1)
+	require.Equal(t, ktesting.LogInfo, log[0].Type)
+	require.Zero(t, log[0].Verbosity)
+	require.Equal(t, []any{"warning", "v1 is old", "url", "https://h/apis/apps/v1/deployments"}, log[0].ParameterKVList)
+}
