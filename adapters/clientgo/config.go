@@ -1,0 +1,28 @@
+package clientgo
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/client-go/rest"
+)
+
+// ownCopy is a config of which client-go's transports may keep what they like.
+//
+// It is not rest.CopyConfig: that shares the groups of Impersonate with the original,
+// and of ExecProvider it replaces a field in the original itself, which is a data race
+// where two sources are made of one config at once.
+func ownCopy(config *rest.Config) *rest.Config {
+	own := *config
+	own.Impersonate.Groups = slices.Clone(config.Impersonate.Groups)
+	own.Impersonate.Extra = maps.Clone(config.Impersonate.Extra)
+	for key, values := range own.Impersonate.Extra {
+		own.Impersonate.Extra[key] = slices.Clone(values)
+	}
+	own.TLSClientConfig = *config.TLSClientConfig.DeepCopy()
+	// An exec plugin is found again by what its configuration says, not by where that
+	// lies: sources with equal ones share the plugin and what it answered.
+	own.ExecProvider = config.ExecProvider.DeepCopy()
+	own.AuthProvider = config.AuthProvider.DeepCopy()
+	return &own
+}

@@ -1,0 +1,94 @@
+// Package clientgo makes sources for a mirror out of what a program that uses client-go
+// has already: a rest.Config, or a REST client. Address, TLS and authentication remain
+// client-go's (kubeconfig files, service accounts, client certificates, exec plugins,
+// impersonation); lists and watches are read by package kubeapi, object by object.
+//
+// It is a module of its own, because the library itself does not need client-go.
+//
+// # Use
+//
+// With a config, wherever it comes from:
+//
+//	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig) // or rest.InClusterConfig()
+//	...
+//	source, err := clientgo.NewSource(config, kubeapi.Options{
+//		Resource:   corev1.SchemeGroupVersion.WithResource("pods"),
+//		ObjectType: &corev1.Pod{},
+//	})
+//
+// or with a client that exists, whose connections and rate limiter are then shared:
+//
+//	source, err := clientgo.NewSourceForClient(clientset.CoreV1().RESTClient(), kubeapi.Options{
+//		Resource:   schema.GroupVersionResource{Resource: "pods"},
+//		ObjectType: &corev1.Pod{},
+//	})
+//
+// What comes back is a *kubeapi.ListerWatcher. Its documentation says what lists and
+// watches answer, and what their errors are: those of apimachinery, so that
+// errors.IsForbidden and the like work. The mirror is made of it as of any source:
+//
+//	controller := cache.New(&cache.Config{ListerWatcher: source, Store: indexer})
+//
+// Without an ObjectType the objects are *unstructured.Unstructured, of any resource;
+// with a *metav1.PartialObjectMetadata their metadata alone is asked for.
+//
+// # What is taken from a rest.Config
+//
+//	Host                            address and path prefix; user and password in it are refused
+//	TLS, certificates, Username,    through the transport that client-go makes of them; a
+//	BearerToken, BearerTokenFile,   token file is read again about once a minute
+//	Impersonate, ExecProvider,
+//	AuthProvider, Transport,
+//	WrapTransport, Dial, Proxy
+//	UserAgent                       if Options.UserAgent is empty; kubeapi's default if both are
+//	RateLimiter, or QPS and Burst   before each request; see below
+//	WarningHandler(WithContext)     if Options.OnWarning is nil: each text once, with code 299
+//	AcceptContentTypes, or          if Options.Encodings is empty: those of JSON, protobuf and
+//	ContentType                     CBOR that they name and ObjectType can be decoded from;
+//	                                nothing named is kubeapi's default
+//	DisableCompression              either of the two sets it
+//
+// Not taken: Timeout, because client-go's applies to a whole request and would cut every
+// watch (bound lists with a context; silent ones end by themselves, see
+// kubeapi.Options.StallTimeout); APIPath and GroupVersion, because paths are made of
+// Options.Resource (/api/VERSION of the core API, /apis/GROUP/VERSION of the others);
+// NegotiatedSerializer, because kubeapi decodes.
+//
+// # What differs from client-go's clients
+//
+//   - No client-side rate limit unless the config asks for one: a QPS of 0 is none here,
+//     and 5 requests a second in client-go. A reflector limits itself to a few requests
+//     a minute. Several sources share a limit only through one RateLimiter. A client's
+//     own limiter, in NewSourceForClient, is used as it is.
+//   - A request is sent once. client-go repeats refused ones, up to ten times, after
+//     the time that the server named; here the reflector sees the refusal, reports it,
+//     and waits as long before it asks again.
+//   - Protobuf is asked for wherever the Go type can be decoded from it, unless the config
+//     or the options name something else.
+//   - CBOR is asked for if the config names it, whatever client-go's feature gates say.
+//   - Redirects to another scheme, host or port are errors, and so are answers that are
+//     not of the API: login pages, Tables.
+//   - client-go's metrics of requests and rate limiters hear nothing; what its transports
+//     and exec plugins count is counted.
+//   - A handler set by rest.SetDefaultWarningHandler cannot be found; set
+//     Options.OnWarning.
+//
+// # Connections
+//
+// They are client-go's to keep: configs with the same TLS settings share a transport,
+// and over HTTP/2 that is a single connection for any number of sources. It cannot compare
+// functions, so that a config with Dial or Proxy gets connections of its own for each
+// source. To share those, make one REST client and several sources of it. For a client
+// certificate in a file client-go has a goroutine that looks for a new one, until the
+// transport is garbage.
+//
+// # client-go's own informers
+//
+// A source is a ListerWatcher to them as well: cache.NewSharedIndexInformer of client-go
+// takes it. They get whole lists, not items, and they do not know
+// *kubeapi.UndecodedObject, which stands for an object that could not be decoded. From a
+// watch they drop it with a line in the log; from a list it comes into their store, and
+// to their handlers, like any other. Give them a transform that returns its DecodeError:
+// then the list fails and is repeated, as it would be with their own clients. The
+// reflectors of this library set such an object aside, report it, and go on.
+package clientgo

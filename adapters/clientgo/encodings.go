@@ -1,0 +1,81 @@
+package clientgo
+
+import (
+	"mime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// encodingsOf are the encodings that the Accept header of a client made of this config
+// names, the preferred one first: AcceptContentTypes or, without it, ContentType. Left
+// out is what kubeapi cannot decode, protobuf included where the objects' type cannot be
+// decoded from it. If nothing is left, or the config says nothing, it is nil, kubeapi's
+// default.
+func encodingsOf(content rest.ContentConfig, objectType runtime.Object) []kubeapi.Encoding {
+	accepted := content.AcceptContentTypes
+	if accepted == "" {
+		accepted = content.ContentType
+	}
+	_, protobuf := objectType.(interface{ Unmarshal([]byte) error })
+	var encodings []kubeapi.Encoding
+	for _, clause := range clausesOf(accepted) {
+		encoding := kubeapi.Encoding(clause.media)
+		switch encoding {
+		case kubeapi.JSON, kubeapi.CBOR:
+		case kubeapi.Protobuf:
+			if !protobuf {
+				continue
+			}
+		default:
+			continue
+		}
+		// One type may come twice, with different parameters: clients of metadata ask for
+		// ";as=PartialObjectMetadata" and for the plain type. kubeapi adds these itself.
+		if !slices.Contains(encodings, encoding) {
+			encodings = append(encodings, encoding)
+		}
+	}
+	return encodings
+}
+
+// clause is one media type of an Accept header with its weight.
+type clause struct {
+	media  string
+	weight float64
+}
+
+// clausesOf reads an Accept header, the heaviest first, equals in their order. Clauses
+// that cannot be read are left out, and so are those of weight 0, which say what is not
+// accepted.
+func clausesOf(accepted string) []clause {
+	var clauses []clause
+	for text := range strings.SplitSeq(accepted, ",") {
+		media, parameters, err := mime.ParseMediaType(text)
+		if err != nil {
+			continue
+		}
+		weight := 1.0
+		if q, ok := parameters["q"]; ok {
+			if weight, err = strconv.ParseFloat(q, 64); err != nil || !(weight > 0) {
+				continue
+			}
+		}
+		clauses = append(clauses, clause{media, weight})
+	}
+	slices.SortStableFunc(clauses, func(a, b clause) int {
+		switch {
+		case a.weight > b.weight:
+			return -1
+		case a.weight < b.weight:
+			return 1
+		}
+		return 0
+	})
+	return clauses
+}

@@ -1,0 +1,43 @@
+package clientgo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// Causes of failure, for errors.Is. What is wrong in kubeapi.Options, a field that is
+// not the caller's to set included, is kubeapi.ErrInvalidOptions.
+var (
+	// ErrInvalidConfig is what NewSource returns for a rest.Config of which it can make
+	// neither address nor transport.
+	// Cure: correct the field that the text names; client-go would refuse most of these
+	// too.
+	ErrInvalidConfig = errors.New("clientgo: invalid rest.Config")
+
+	// ErrUnsupportedClient is what NewSourceForClient returns for a REST client whose
+	// HTTP client it cannot reach: an implementation of rest.Interface that is neither
+	// of package rest nor of rest/fake, or one that has no server, like those that
+	// fake clientsets return.
+	// Cure: NewSource with the rest.Config; in tests, a source that needs no server.
+	ErrUnsupportedClient = errors.New("clientgo: unsupported REST client")
+)
+
+// unset refuses what the config or the client decides, rather than overwrite it: a
+// caller who sets it expects an effect.
+func unset(options kubeapi.Options) error {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"BaseURL", options.BaseURL != ""},
+		{"HTTPClient", options.HTTPClient != nil},
+		{"Authorize", options.Authorize != nil},
+	} {
+		if field.set {
+			return fmt.Errorf("%w: %s: must be empty here, client-go's configuration takes its place", kubeapi.ErrInvalidOptions, field.name)
+		}
+	}
+	return nil
+}

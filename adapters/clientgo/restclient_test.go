@@ -1,0 +1,93 @@
+package clientgo_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/rest/fake"
+
+	"github.com/watchmirror/cache/adapters/clientgo"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+func TestAResourceIsCompletedByTheClientsVersion(t *testing.T) {
+	for _, test := range []struct {
+		client   schema.GroupVersion
+		resource schema.GroupVersionResource
+		path     string
+	}{
+		{schema.GroupVersion{Version: "v1"}, schema.GroupVersionResource{Resource: "pods"}, "/api/v1/pods"},
+		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Resource: "deployments"}, "/apis/apps/v1/deployments"},
+		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Group: "apps", Resource: "deployments"}, "/apis/apps/v1/deployments"},
+		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "/api/v1/pods"},
+		{schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersionResource{Group: "batch", Version: "v2", Resource: "jobs"}, "/apis/batch/v2/jobs"},
+	} {
+		api := &api{}
+		client, err := rest.RESTClientFor(&rest.Config{Host: "http://api.test", Transport: api, ContentConfig: rest.ContentConfig{
+			GroupVersion: &test.client, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+		}})
+		require.NoError(t, err)
+		list(t, sourceOfClient(t, client, func(o *kubeapi.Options) { o.Resource = test.resource }))
+		assert.Equal(t, test.path, api.last(t).URL.Path)
+	}
+
+	_, err := clientgo.NewSourceForClient(clientOf(t, rest.Config{}), kubeapi.Options{Resource: schema.GroupVersionResource{Group: "apps", Resource: "deployments"}})
+	require.ErrorIs(t, err, kubeapi.ErrInvalidOptions, "of another group the client knows no version")
+	assert.ErrorContains(t, err, "Resource.Version")
+}
+
+func TestAFakeClientWorksThroughItsClient(t *testing.T) {
+	api := &api{}
+	client := &fake.RESTClient{GroupVersion: corev1.SchemeGroupVersion, Client: fake.CreateHTTPClient(api.RoundTrip)}
+	list(t, sourceOfClient(t, client, func(o *kubeapi.Options) { o.Resource.Version = "" }))
+	assert.Equal(t, "https://localhost/api/v1/pods", api.last(t).URL.String())
+}
+
+// wrapped is a REST client that does something of its own, as some programs have.
+type wrapped struct{ rest.Interface }
+
+func TestAClientThatCannotBeUsedIsAClearError(t *testing.T) {
+	withPassword := rest.Config{Host: "http://me:hunter2@api.test"}
+	for text, client := range map[string]rest.Interface{
+		"fake clientsets":        (*rest.RESTClient)(nil),
+		"it has no server":       &rest.RESTClient{},
+		"needs a Client":         &fake.RESTClient{},
+		"a fake.RESTClient":      (*fake.RESTClient)(nil),
+		"clientgo_test.wrapped":  wrapped{clientOf(t, rest.Config{})},
+		"<nil> is neither":       nil,
+		"hold a user or passwor": clientOf(t, withPassword),
+	} {
+		_, err := clientgo.NewSourceForClient(client, optionsOf())
+		require.ErrorIs(t, err, clientgo.ErrUnsupportedClient, text)
+		assert.ErrorContains(t, err, text)
+		assert.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+func TestAClientWithoutAnHTTPClientUsesTheDefaultTransport(t *testing.T) {
+	api := &api{}
+	server := serve(t, api)
+	client := clientOf(t, rest.Config{Host: server.URL})
+	client.Client = nil
+	list(t, sourceOfClient(t, client))
+	assert.Equal(t, 1, api.count())
+}
+
+func TestTheClientItselfIsNotChanged(t *testing.T) {
+	client := clientOf(t, rest.Config{Host: "http://api.test", Transport: &api{}})
+	checked := false
+	own := &http.Client{Transport: &api{}, Timeout: 1, CheckRedirect: func(*http.Request, []*http.Request) error { checked = true; return nil }}
+	client.Client = own
+	before := *own
+	list(t, sourceOfClient(t, client))
+	assert.Same(t, own, client.Client)
+	assert.Equal(t, before.Timeout, own.Timeout)
+	require.NoError(t, own.CheckRedirect(nil, nil))
+	assert.True(t, checked)
+}
