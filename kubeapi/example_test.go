@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -110,4 +111,40 @@ func ExampleBearerTokenFile() {
 	}
 	_, err = source.List(metav1.ListOptions{Limit: 1})
 	fmt.Println("may list deployments:", err == nil)
+}
+
+// With an example of the type, objects come as that type: here the metadata alone, which
+// is what the server then sends. The items are taken one by one, as a reflector does.
+func ExampleListerWatcher_ListItems() {
+	server := httptest.NewServer(http.HandlerFunc(api))
+	defer server.Close()
+
+	source, err := kubeapi.New(kubeapi.Options{
+		BaseURL:    server.URL,
+		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+		Namespace:  "shop",
+		ObjectType: &metav1.PartialObjectMetadata{},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, err := source.ListItems(context.Background(), metav1.ListOptions{},
+		func(_ metav1.ListMeta, item runtime.Object) error {
+			switch item := item.(type) {
+			case *metav1.PartialObjectMetadata:
+				fmt.Println(item.Name, "at version", item.ResourceVersion)
+			case *kubeapi.UndecodedObject:
+				fmt.Println(item.Name, "could not be decoded:", item.DecodeError())
+			}
+			return nil
+		})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the list is at version", list.ResourceVersion)
+	// Output:
+	// web-0 at version 9
+	// the list is at version 10
 }

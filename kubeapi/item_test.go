@@ -112,3 +112,18 @@ func TestNoMoreObjectsOfOneListAreTakenThanItsLimit(t *testing.T) {
 	require.Equal(t, LimitError{Limit: "Objects", Value: 2}, *limit)
 	require.Equal(t, []string{"a", "b"}, names, "nothing beyond it")
 }
+
+func TestItemsThatDoNotSayWhatTheyAreWaitForTheirList(t *testing.T) {
+	const bare = `{"metadata":{"name":"a"}}`
+	for name, body := range map[string]string{
+		"kind and version last": `{"items":[` + bare + `],"kind":"WidgetList","apiVersion":"x/v1"}`,
+		"version last":          `{"kind":"WidgetList","items":[` + bare + `],"apiVersion":"x/v1"}`,
+		"both first":            `{"kind":"WidgetList","apiVersion":"x/v1","items":[` + bare + `]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := item(t, listed(t, body), 0)
+			require.Equal(t, "x/v1", object.GetAPIVersion())
+			require.Equal(t, "Widget", object.GetKind())
+		})
+	}
+}

@@ -130,12 +130,18 @@ func (l *listing) run(ctx context.Context) error {
 
 // takeItem decodes an item and passes it on, if it can be said what it is.
 func (l *listing) takeItem(raw []byte) error {
+	var implied metav1.TypeMeta
 	header := l.body.Header()
-	item, err := l.target.decode(l.encoding, raw, l.limits.wire(), impliedBy(header))
+	// In CBOR the kind of a list comes before its items, and its version after them.
+	said := header.Kind != "" && header.APIVersion != ""
+	if said {
+		implied = impliedBy(header)
+	}
+	item, err := l.target.decode(l.encoding, raw, l.limits.wire(), implied)
 	if err != nil {
 		return l.pass(undecoded(l.encoding, raw, fmt.Errorf("item %d of the list: %w", l.objects, err)))
 	}
-	if object, ok := item.(*unstructured.Unstructured); ok && header.Kind == "" && object.GetKind() == "" {
+	if object, ok := item.(*unstructured.Unstructured); ok && !said && object.GetKind() == "" {
 		l.untyped = append(l.untyped, object)
 		return nil
 	}

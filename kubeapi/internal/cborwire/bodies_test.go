@@ -58,7 +58,7 @@ func carps(n int) *carp.CarpList {
 	left := int64(12)
 	list := &carp.CarpList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "testapigroup.apimachinery.k8s.io/v1", Kind: "CarpList"},
-		ListMeta: metav1.ListMeta{ResourceVersion: "42", Continue: "more", RemainingItemCount: &left},
+		ListMeta: metav1.ListMeta{ResourceVersion: "42", Continue: "more", RemainingItemCount: &left, ShardInfo: &metav1.ShardInfo{Selector: "s"}},
 		Items:    []carp.Carp{},
 	}
 	for i := range n {

@@ -113,6 +113,7 @@ func TestMalformedObjectsAreRefused(t *testing.T) {
 		"a string":             of("x"),
 		"an array":             array(),
 		"a tag alone":          {0xd9, 0xd9, 0xf7},
+		"an object with a tag": tagged(22, mapping()),
 		"cut off":              mapping("metadata", map[string]any{})[:15],
 		"more behind it":       append(mapping(), 0),
 		"a field twice":        mapping("kind", "A", "kind", "A"),

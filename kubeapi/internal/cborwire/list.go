@@ -98,32 +98,33 @@ func (l *list) readField() error {
 		return errKey
 	}
 	field := fieldOf(name)
-	if field != "" {
+	switch field {
+	case "kind", "items", "metadata", "apiVersion":
 		if l.seen[field] {
 			return fmt.Errorf("%w: a list with a second %s", wire.ErrMalformed, field)
 		}
 		l.seen[field] = true
 	}
 	if field == "items" {
-		l.kept = nil
 		return l.enterItems()
-	}
-	if err := l.keep(key); err != nil {
-		return err
 	}
 	value, err := l.value()
 	if err != nil {
 		return inside(err)
 	}
-	if err := l.keep(value); err != nil {
+	if err := l.takeField(field, value); err != nil {
 		return err
 	}
-	return l.takeField(field, value)
+	l.keepForStatus(field, value)
+	return nil
 }
 
-// fieldOf returns the name of a field that a list has, or nothing.
+// fieldOf returns the name of a field that matters, of a list or of what comes in place
+// of one, or nothing.
 func fieldOf(name []byte) string {
-	for _, field := range [...]string{"kind", "items", "metadata", "apiVersion"} {
+	for _, field := range [...]string{
+		"kind", "items", "metadata", "apiVersion", "status", "message", "reason", "details", "code",
+	} {
 		if string(name) == field {
 			return field
 		}
@@ -131,17 +132,19 @@ func fieldOf(name []byte) string {
 	return ""
 }
 
-// keep copies a field's name or value, if it may be that of a Status.
-func (l *list) keep(value []byte) error {
+// keepForStatus keeps a field as long as what came may turn out to be a Status.
+func (l *list) keepForStatus(field string, value []byte) {
 	switch {
 	case l.seen["items"], l.header.Kind != "" && l.header.Kind != "Status":
 		l.kept = nil
-		return nil
+	case field == "", field == "kind", field == "apiVersion":
+		// The header has them.
 	case len(l.kept)+len(value) > l.limit:
-		return l.tooLarge()
+		// The Status is told without this field.
+	default:
+		l.kept = append(l.kept, majorBytes<<5|byte(len(field)))
+		l.kept = append(append(l.kept, field...), value...)
 	}
-	l.kept = append(l.kept, value...)
-	return nil
 }
 
 func (l *list) takeField(field string, value []byte) error {
@@ -180,40 +183,35 @@ func (l *list) enterItems() error {
 // readMetadata is strict with what is not there if it is of another type: an empty
 // version would make a watch begin anywhere, an empty token end a list.
 func (l *list) readMetadata(value []byte) error {
-	h, _ := untagged(value)
-	switch {
+	switch h, _ := untagged(value); {
 	case h.isNull():
 		return nil
 	case h.major != majorMap:
 		return fmt.Errorf("%w: metadata is no object", wire.ErrMalformed)
 	}
-	token := &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
-	err := l.scanner.eachField(value, func(name, value []byte) error {
-		if string(name) != "continue" {
-			return nil
-		}
-		if said, ok := text(value); ok && len(said) > l.limits.TokenBytes {
-			return token
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
 	metadata, err := contentOf(value)
 	if err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}
-	for field, into := range map[string]*string{"resourceVersion": &l.header.ResourceVersion, "continue": &l.header.Continue} {
-		said, ok := metadata[field].(string)
-		if !ok && metadata[field] != nil {
-			return fmt.Errorf("%w: metadata.%s is no string", wire.ErrMalformed, field)
-		}
-		*into = said
+	version, isText := metadata["resourceVersion"].(string)
+	if !isText && metadata["resourceVersion"] != nil {
+		return fmt.Errorf("%w: metadata.resourceVersion is no string", wire.ErrMalformed)
 	}
+	token, isText := metadata["continue"].(string)
+	switch {
+	case !isText && metadata["continue"] != nil:
+		return fmt.Errorf("%w: metadata.continue is no string", wire.ErrMalformed)
+	case len(token) > l.limits.TokenBytes:
+		return &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
+	}
+	l.header.ResourceVersion, l.header.Continue = version, token
 	l.header.SelfLink, _ = metadata["selfLink"].(string)
 	if remaining, ok := metadata["remainingItemCount"].(int64); ok {
 		l.header.RemainingItemCount = &remaining
+	}
+	if shard, ok := metadata["shardInfo"].(map[string]any); ok {
+		selector, _ := shard["selector"].(string)
+		l.header.ShardInfo = &metav1.ShardInfo{Selector: selector}
 	}
 	return nil
 }
@@ -248,5 +246,6 @@ func (l *list) status() *metav1.Status {
 	if Encoding.Into(raw, l.limits, status) != nil {
 		return nil
 	}
+	status.TypeMeta = l.header.TypeMeta
 	return status
 }

@@ -33,6 +33,14 @@ func (s *scanner) restart() {
 // whether it has found the end.
 func (s *scanner) scan(data []byte) (bool, error) {
 	for !s.ended && s.at < len(data) {
+		if first := data[s.at]; s.chunks == 0 && first < majorArray<<5 && first&0x1f < 24 {
+			// A short string or a small number, as most values are.
+			if s.at++; first >= majorBytes<<5 {
+				s.at += int(first & 0x1f)
+			}
+			s.leave()
+			continue
+		}
 		h, err := headOf(data[s.at:])
 		if err != nil {
 			return false, err

@@ -1,6 +1,7 @@
 package cborwire
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
@@ -62,13 +63,18 @@ func (s *stream) peek() (head, error) {
 	}
 }
 
-// head reads that of the next value, behind any tags. Of those there may be as many as a
-// value may have bytes.
+var errTag = fmt.Errorf("%w: a CBOR tag where it could change what is cut out", wire.ErrMalformed)
+
+// head reads that of the next value, behind tags of self-description. Of those there may
+// be as many as a value may have bytes.
 func (s *stream) head() (head, error) {
 	for range s.limit {
 		h, err := s.peek()
-		if err != nil {
+		switch {
+		case err != nil:
 			return head{}, inside(err)
+		case h.major == majorTag && h.argument != selfDescribed:
+			return head{}, errTag
 		}
 		s.window.Consume(h.size)
 		if h.major != majorTag {

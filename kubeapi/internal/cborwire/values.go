@@ -8,19 +8,22 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// untagged returns a value without the tags in front of it, and its head, which is zero
-// if the value is cut off or malformed.
+// selfDescribed is the tag that says nothing but that CBOR follows.
+const selfDescribed = 55799
+
+// untagged returns a value without that tag, and its head, which is zero if the value is
+// cut off or malformed.
 func untagged(value []byte) (head, []byte) {
 	for {
 		h, err := headOf(value)
-		if err != nil || h.major != majorTag || h.size == 0 {
+		if err != nil || h.size == 0 || h.major != majorTag || h.argument != selfDescribed {
 			return h, value
 		}
 		value = value[h.size:]
 	}
 }
 
-// text returns what a string says, in place if it can. value is one that was cut out.
+// text returns what a string says, in place if it can, of a value that was cut out.
 func text(value []byte) ([]byte, bool) {
 	h, err := headOf(value)
 	if err != nil || h.size == 0 {

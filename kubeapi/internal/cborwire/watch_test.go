@@ -60,7 +60,7 @@ func TestWatchesInUnusualForms(t *testing.T) {
 		"unknown fields":    mapping("x", []any{1}, "object", "o", "kind", "k", "type", "ADDED", "x", nil),
 		"indefinite length": openMapping("object", "o", "type", "ADDED"),
 		"text strings":      mapping(raw(textString("type")), raw(textString("ADDED")), raw(textString("object")), "o"),
-		"tags":              tagged(55799, tagged(100, mapping("type", "ADDED", "object", "o"))),
+		"tags":              tagged(55799, tagged(55799, mapping("type", "ADDED", "object", "o"))),
 	} {
 		got := readWatch(bytes.NewReader(body), roomy)
 		require.Equal(t, watching{[]wire.Frame{{Type: watch.Added, Object: of("o")}}, io.EOF}, got, name)
@@ -75,6 +75,7 @@ func TestMalformedFramesEndAWatch(t *testing.T) {
 	}{
 		"no map":                     {array("type", "ADDED"), "a CBOR value that is no map"},
 		"a reserved form":            {[]byte{0x1c}, "reserved form"},
+		"a tag":                      {tagged(22, good), "a CBOR value that is no map"},
 		"an empty map":               {mapping(), "a watch frame without type"},
 		"no type":                    {mapping("object", "o"), "a watch frame without type"},
 		"an empty type":              {mapping("object", "o", "type", ""), "a watch frame without type"},

@@ -139,6 +139,7 @@ func TestBrokenObjectsAreIdentifiedAsFarAsTheyCanBeRead(t *testing.T) {
 		"metadata at the end":           {join(textField(2, "spec"), varintField(9, 1), metadata), id},
 		"metadata of wrong type":        {varintField(objectMetadata, 1), wire.Identity{}},
 		"a name of wrong type":          {bytesField(objectMetadata, join(varintField(metaName, 5), textField(metaNamespace, "ns"))), wire.Identity{Namespace: "ns"}},
+		"a name again, of wrong type":   {bytesField(objectMetadata, join(textField(metaName, "n"), varintField(metaName, 5))), wire.Identity{Name: "n"}},
 		"metadata broken in the middle": {bytesField(objectMetadata, join(textField(metaName, "n"), []byte{0xff})), wire.Identity{Name: "n"}},
 		"a name too long":               {bytesField(objectMetadata, join(textField(metaName, strings.Repeat("n", maxName+1)), textField(metaNamespace, "ns"))), wire.Identity{Namespace: "ns"}},
 		"an envelope":                   {sealed(typeMeta("v1", "Carp"), raw(metadata)), typed},

@@ -68,7 +68,7 @@ func TestListsInUnusualForms(t *testing.T) {
 		"items and no kind":              {sealed(raw(item("a"), listMeta("42"))), []string{"a"}, ""},
 		"an item without bytes":          {sealed(kind, raw(item(""), listMeta("42"))), []string{""}, "CarpList"},
 		"metadata in two parts":          {sealed(kind, raw(listMeta("41"), item("a"), listMeta("42"))), []string{"a"}, "CarpList"},
-		"type in two parts":              {sealed(typeMeta("v1", "List"), raw(listMeta("42")), kind), nil, "CarpList"},
+		"type in two parts":              {sealed(kind, raw(listMeta("42")), bytesField(envelopeTypeMeta, textField(typeMetaKind, "List"))), nil, "List"},
 		"unknown fields in the envelope": {sealed(varintField(9, 300), textField(8, long), kind, raw(listMeta("42")), textField(77, "x")), nil, "CarpList"},
 		"unknown fields in the list":     {sealed(kind, raw(varintField(9, 1<<63), join(tagBytes(3, typeFixed64), make([]byte, 8)), listMeta("42"), item("a"), join(tagBytes(4, typeFixed32), make([]byte, 4)), textField(5, long), item("b"))), []string{"a", "b"}, "CarpList"},
 		"an empty content encoding":      {sealed(kind, raw(listMeta("42")), textField(3, ""), textField(4, "")), nil, "CarpList"},
@@ -80,6 +80,7 @@ func TestListsInUnusualForms(t *testing.T) {
 				got := readList(deliver(bytes.NewReader(c.body)), roomy)
 				require.Equal(t, io.EOF, got.err)
 				require.Equal(t, c.kind, got.header.Kind)
+				require.Equal(t, c.kind != "", got.header.APIVersion == "v1")
 				require.Equal(t, "42", got.header.ResourceVersion)
 				require.Len(t, got.items, len(c.items))
 				for i, want := range c.items {
@@ -92,7 +93,7 @@ func TestListsInUnusualForms(t *testing.T) {
 
 func TestMalformedListsAreRefused(t *testing.T) {
 	kind := typeMeta("v1", "CarpList")
-	tooLong := bytes.Repeat([]byte{0xff}, 11)
+	tooLong := append(bytes.Repeat([]byte{0xff}, 10), 1)
 	for name, body := range map[string][]byte{
 		"HTML":                         []byte("<html></html>"),
 		"two bytes of JSON":            []byte("{}"),
@@ -125,6 +126,24 @@ func TestMalformedListsAreRefused(t *testing.T) {
 			t.Run(name+", "+how, func(t *testing.T) {
 				require.ErrorIs(t, readList(deliver(bytes.NewReader(body)), roomy).err, wire.ErrMalformed)
 			})
+		}
+	}
+}
+
+func TestWhatLiesBehindAListIsNoItemOfIt(t *testing.T) {
+	for name, last := range map[string][]byte{
+		"a tag":            {0x80, 1, 0},
+		"a number":         {9<<3 | typeVarint, 0x80, 1},
+		"a fixed field":    {9<<3 | typeFixed32, 1, 2, 3, 4},
+		"an unknown field": {9<<3 | typeBytes, 2, 'x', 'y'},
+	} {
+		// The list ends before the last byte of its last field.
+		whole := join(listMeta("42"), last)
+		body := sealed(typeMeta("v1", "CarpList"), tagBytes(envelopeRaw, typeBytes), number(uint64(len(whole)-1)), whole, item("x"))
+		for how, deliver := range deliveries {
+			got := readList(deliver(bytes.NewReader(body)), roomy)
+			require.ErrorIs(t, got.err, wire.ErrMalformed, "%s, %s", name, how)
+			require.Empty(t, got.items, "%s, %s", name, how)
 		}
 	}
 }

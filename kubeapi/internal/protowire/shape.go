@@ -9,12 +9,13 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// shape is which fields of a message hold messages: what must be known of a type that
-// contains itself to say how deep its bytes would have it go. Its generated code calls
-// itself once for each level, and a Go program does not survive a stack of 1 GB: three
-// million levels, for which 16 MiB of bytes suffice.
+// shape is which fields of a message hold messages that lead back to its type: what must
+// be known of a type that contains itself to say how deep its bytes would have it go. Its
+// generated code calls itself once for each level, and a Go program does not survive a
+// stack of 1 GB. A call of a large type's takes up to 1 KB, so a million levels are too
+// many, and five bytes make a level.
 //
-// It is more than a matter of depth. Generated code does not look whether the value of a
+// It is not a matter of depth alone. Generated code does not look whether the value of a
 // map's entry ends with the entry, or which wire type it has; what reaches beyond is read
 // a second time, as the fields of the message around the map. In a type that contains
 // itself, that doubles the work with each level.
@@ -35,15 +36,15 @@ func shapeOf(pointer reflect.Type) *shape {
 		return known.(*shape)
 	}
 	s := shapesByType{}.of(pointer)
-	if !s.returns(map[*shape]visit{}) {
-		s = nil
-	}
 	shapes.Store(pointer, s)
 	return s
 }
 
+// shapesByType has a shape for each type that has been met on the way.
 type shapesByType map[reflect.Type]*shape
 
+// of leaves out what has no message in it that matters, so that nothing is left of a
+// type but the ways that lead back to it.
 func (known shapesByType) of(t reflect.Type) *shape {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -76,37 +77,10 @@ func (known shapesByType) of(t reflect.Type) *shape {
 		}
 	}
 	if len(s.messages)+len(s.entries) == 0 {
-		known[t] = nil // and nobody has seen the other: it has no way back to itself
+		known[t] = nil // which nobody can have met as anything else
 		return nil
 	}
 	return s
-}
-
-type visit int
-
-const (
-	visiting visit = iota + 1
-	visited
-)
-
-// returns says whether there is a way from the shape back to one that was passed.
-func (s *shape) returns(seen map[*shape]visit) bool {
-	if s == nil || seen[s] == visited {
-		return false
-	}
-	if seen[s] == visiting {
-		return true
-	}
-	seen[s] = visiting
-	for _, fields := range []map[int32]*shape{s.messages, s.entries} {
-		for _, inner := range fields {
-			if inner.returns(seen) {
-				return true
-			}
-		}
-	}
-	seen[s] = visited
-	return false
 }
 
 // check returns an error if a message, on a level of its own, is nested deeper than the

@@ -52,19 +52,18 @@ func (s *stream) consume(n int) {
 // varint reads a number. io.EOF means that the body ended before it.
 func (s *stream) varint() (uint64, error) {
 	for {
-		unread := s.window.Unread()
-		value, n := varint(unread)
+		value, n := varint(s.window.Unread())
 		switch {
 		case n < 0:
 			return 0, errVarint
-		case int64(n) > s.left, n == 0 && int64(len(unread)) >= s.left:
+		case int64(n) > s.left:
 			return 0, errLength
 		case n > 0:
 			s.consume(n)
 			return value, nil
 		}
 		if err := s.window.Fill(); err != nil {
-			if len(unread) > 0 {
+			if len(s.window.Unread()) > 0 {
 				err = inside(err)
 			}
 			return 0, err
