@@ -19,6 +19,7 @@ type answer struct {
 	ctx      context.Context    // of the request: ends with the caller's, or by cancel
 	cancel   context.CancelFunc // ends the request; Read then fails
 	stall    *stall
+	secrets  secrets // of the request
 
 	unhook    func() bool // detaches closeBody from the request's context
 	closeBody func()      // at most once; returns when the body is closed
@@ -70,11 +71,11 @@ func (e encodings) readable(a *answer) (wire.Encoding, error) {
 	encoding := e.encodingOf(declared)
 	if encoding == nil {
 		return nil, fmt.Errorf("%w: content type %q, beginning %q",
-			ErrContentType, readable([]byte(declared), maxExplanation), readable(a.readAside(previewBytes), maxExplanation))
+			ErrContentType, wire.Printable(declared, maxExplanation), a.secrets.hide(wire.Printable(a.readAside(previewBytes), maxExplanation)))
 	}
 	// What the transport has unpacked is not declared any more.
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
-		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, readable([]byte(packed), maxExplanation))
+		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, wire.Printable(packed, maxExplanation))
 	}
 	return encoding, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +12,9 @@ import (
 )
 
 // ListerWatcher lists and watches one resource of a Kubernetes-style API. It keeps
-// nothing between calls but the configuration it was made with and the connections
-// of its HTTP client; all methods may be called concurrently.
+// nothing of what it lists or watches; beside its configuration it remembers which
+// warnings it has told and, if Limits.Objects is set, how far the lists under way have
+// come. All methods may be called concurrently.
 type ListerWatcher struct {
 	collection collection
 	resource   schema.GroupResource
@@ -23,7 +25,8 @@ type ListerWatcher struct {
 	target       target
 	encodings    encodings
 	limits       Limits
-	counted      objectCount
+	version      schema.GroupVersion
+	count        objectCount
 	uncompressed bool
 	stallTimeout time.Duration
 	warnings     *warnings
@@ -52,6 +55,7 @@ func New(options Options) (*ListerWatcher, error) {
 	lw := &ListerWatcher{
 		collection:   newCollection(base, options),
 		resource:     options.Resource.GroupResource(),
+		version:      options.Resource.GroupVersion(),
 		userAgent:    options.UserAgent,
 		authorize:    options.Authorize,
 		target:       into,
@@ -94,11 +98,16 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 		patience = lw.stallTimeout
 	}
 	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel)}
+	open := false
+	// Also if a function of the caller's panics.
+	defer func() {
+		if !open {
+			a.release()
+		}
+	}()
 	response, err := lw.roundTrip(a, v, target)
 	if err != nil {
-		err = lw.failed(ctx, a, v, err)
-		a.release()
-		return nil, err
+		return nil, lw.failed(ctx, a, v, err)
 	}
 	a.hold(response)
 	lw.warnings.note(ctx, response.Header)
@@ -111,9 +120,9 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 		if ctx.Err() != nil {
 			err = lw.failed(ctx, a, v, err)
 		}
-		a.release()
 		return nil, err
 	}
+	open = true
 	return a, nil
 }
 
@@ -134,6 +143,7 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 			return nil, fmt.Errorf("%w: %w", ErrAuthorize, err)
 		}
 	}
+	a.secrets = secretsOf(request)
 	// From here on it is the server's time; what a login takes is not.
 	a.stall.waiting()
 	return lw.client.Do(request)
@@ -148,6 +158,12 @@ func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err erro
 		err = ended
 	case a.stall.fired():
 		err = fmt.Errorf("%w: nothing for %s", ErrStalled, lw.stallTimeout)
+	default:
+		// Only the outermost: one further in may come from Authorize.
+		if outer, ok := err.(*url.Error); ok {
+			err = outer.Err
+		}
+		err = a.secrets.tell(err)
 	}
 	return lw.collection.failure(v, err)
 }

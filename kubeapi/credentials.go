@@ -84,7 +84,7 @@ func rereadable(path string) (fs.FileInfo, error) {
 	case mode&fs.ModeSocket != 0:
 		what = "a socket"
 	}
-	return nil, fmt.Errorf("%s is %s; it must be a regular file, because it is read for every request", path, what)
+	return nil, fmt.Errorf("%s is %s; it must be a regular file, because it is read again and again", path, what)
 }
 
 var errNoFile = errors.New("no file is named")
@@ -122,14 +122,8 @@ const (
 const keepIdle = 90 * time.Second
 
 // ClientWithCA returns a client that trusts the certificates in the file, which is
-// PEM, and no others; otherwise it is as http.DefaultClient, with a check of
-// idle HTTP/2 connections in addition.
-//
-// Before each request it looks whether the file has changed. New certificates replace the
-// old ones for all connections that are made from then on. Those in use, by open watches
-// for example, go on, and are closed when they are not needed any more. While a changed
-// file cannot be read, or holds no certificate, the old ones stay in use and the logger of
-// the request's context is told why, once. What is no regular file (a pipe) is read once.
+// PEM, and no others; otherwise it is as one with http.DefaultTransport, with a check of
+// idle HTTP/2 connections in addition. See TransportWithCA, which makes its transport.
 //
 // The client owns its connections; CloseIdleConnections gives them back.
 func ClientWithCA(caFile string) (*http.Client, error) {
@@ -137,6 +131,31 @@ func ClientWithCA(caFile string) (*http.Client, error) {
 	if standard, ok := http.DefaultTransport.(*http.Transport); ok { // a program may have replaced it
 		transport = standard.Clone()
 	}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: healthCheckAfter, PingTimeout: healthCheckTimeout}
+	trust, err := TransportWithCA(caFile, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: trust}, nil
+}
+
+// TransportWithCA returns a transport that trusts the certificates in the file, which is
+// PEM, and no others; otherwise it is as base, whose client certificates, proxy and
+// timeouts it keeps. base is copied, and must have a TLSClientConfig without RootCAs or
+// none at all.
+//
+// Before each request it looks whether the file has changed. New certificates replace the
+// old ones for all connections that are made from then on. Those in use, by open watches
+// for example, go on, and are closed when they are not needed any more. While a changed
+// file cannot be read, or holds no certificate, the old ones stay in use and the logger of
+// the request's context is told why, once. What is no regular file (a pipe) is read once.
+//
+// It may be used concurrently, and its CloseIdleConnections is called by http.Client's.
+func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, error) {
+	if base.TLSClientConfig != nil && base.TLSClientConfig.RootCAs != nil {
+		return nil, fmt.Errorf("CA certificates: of %s and of the transport's TLSClientConfig.RootCAs only one can count", caFile)
+	}
+	transport := base.Clone()
 	if transport.IdleConnTimeout == 0 {
 		transport.IdleConnTimeout = keepIdle
 	}
@@ -144,12 +163,11 @@ func ClientWithCA(caFile string) (*http.Client, error) {
 	transport.DialTLSContext = nil
 	//lint:ignore SA1019 It is obeyed as long as it exists.
 	transport.DialTLS = nil
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: healthCheckAfter, PingTimeout: healthCheckTimeout}
 	trust, err := newTrust(caFile, transport)
 	if err != nil {
 		return nil, fmt.Errorf("CA certificates: %w", err)
 	}
-	return &http.Client{Transport: trust}, nil
+	return trust, nil
 }
 
 // trust is a transport that trusts what a file says. A tls.Config cannot be told of
@@ -192,7 +210,11 @@ func newTrust(path string, template *http.Transport) (*trust, error) {
 }
 
 func trusting(pool *x509.CertPool, transport *http.Transport) *http.Transport {
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	// A clone's is its own.
+	if transport.TLSClientConfig == nil {
+		transport.TLSClientConfig = &tls.Config{}
+	}
+	transport.TLSClientConfig.RootCAs = pool
 	return transport
 }
 

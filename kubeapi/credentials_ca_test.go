@@ -307,7 +307,24 @@ func TestAClientCertificateOfTheCallersClientIsPresented(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mirror", name)
 
-	bare, err := ClientWithCA(file(t, servers.pem()))
+	// The CA from a file, and the client certificate beside it.
+	name = ""
+	ca := file(t, servers.pem())
+	_, err = TransportWithCA(ca, transport)
+	require.ErrorContains(t, err, "only one can count")
+	template := transport.Clone()
+	template.TLSClientConfig.RootCAs = nil
+	trusting, err := TransportWithCA(ca, template)
+	require.NoError(t, err)
+	require.Nil(t, template.TLSClientConfig.RootCAs, "the caller's is not changed")
+	both := &http.Client{Transport: trusting}
+	defer both.CloseIdleConnections()
+	options.HTTPClient = both
+	_, err = newSourceFor(t, options).List(metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "mirror", name)
+
+	bare, err := ClientWithCA(ca)
 	require.NoError(t, err)
 	defer bare.CloseIdleConnections()
 	options.HTTPClient = bare

@@ -26,7 +26,7 @@ func TestATokenThatCannotBeReadAgainIsRefusedByNameAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "http://h", nil)
 			err := BearerTokenFile(path)(r)
-			require.EqualError(t, err, "bearer token: "+path+" is "+name+"; it must be a regular file, because it is read for every request")
+			require.EqualError(t, err, "bearer token: "+path+" is "+name+"; it must be a regular file, because it is read again and again")
 		})
 	}
 }

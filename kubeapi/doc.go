@@ -16,7 +16,8 @@
 // In a pod, InCluster gives the options that reach the cluster's own API. Elsewhere
 // TLS, proxies, client certificates and connection pools are those of
 // Options.HTTPClient, and credentials are put on each request by Options.Authorize;
-// ClientWithCA and BearerTokenFile make both for a CA file and a token file. Users of
+// ClientWithCA and BearerTokenFile make both for a CA file and a token file, TransportWithCA
+// adds the CA file to a transport that has client certificates or a proxy. Users of
 // client-go keep its rest.Config, with everything that can log in from there, through
 // the module adapters/clientgo.
 //
@@ -86,8 +87,10 @@
 // # What a hostile server can do
 //
 // It can send objects, within Options.Limits, for as long as somebody takes them; it
-// cannot make this package hold more than one item, or read more of a refusal than a
-// limit says, or for longer than 10 seconds. Redirects are followed only within scheme,
+// cannot make this package hold more than one item, or go on for ever beside them, or have
+// more of a refusal read than a limit says, or for longer than 10 seconds. What it says
+// becomes one short line in an error, without the credentials and the query that it was
+// sent. Redirects are followed only within scheme,
 // host and port of Options.BaseURL, so that credentials reach nobody else. How many
 // objects a list may have is not limited unless Limits.Objects says so: they are what the
 // mirror is there to hold.

@@ -113,5 +113,5 @@ func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 
 // typeOf says what an object claims to be.
 func typeOf(about metav1.TypeMeta) string {
-	return readable([]byte(about.APIVersion+" "+about.Kind), maxExplanation)
+	return wire.Printable(about.APIVersion+" "+about.Kind, maxExplanation)
 }

@@ -70,12 +70,8 @@ const (
 // failure names verb and address of what failed. It is a *url.Error so that what
 // looks through one (apimachinery's IsProbableEOF, every errors.As for a Timeout method)
 // finds the cause; the one that net/http makes has the query and possibly credentials
-// in its text, and is replaced.
+// in its text, and has been taken off.
 func (c collection) failure(v verb, err error) error {
-	// Only the outermost: one further in may come from Authorize and is told as it is.
-	if outer, ok := err.(*url.Error); ok {
-		err = outer.Err
-	}
 	return &url.Error{Op: string(v), URL: c.String(), Err: err}
 }
 
@@ -102,12 +98,11 @@ func explained(err error) error {
 		return err
 	case body.Status != nil && isFailure(body.Status):
 		// Some proxies answer a refusal with HTTP code 200.
-		clean(body.Status)
 		return &apierrors.StatusError{ErrStatus: *body.Status}
 	case body.Kind == "Table":
 		return fmt.Errorf("%w: it is a Table, which holds what a screen shows and no objects", ErrNotList)
 	case body.Kind == "":
 		return fmt.Errorf("%w: it has neither a kind nor items", ErrNotList)
 	}
-	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, readable([]byte(body.Kind), maxExplanation))
+	return fmt.Errorf("%w: its kind is %q and it has no items", ErrNotList, wire.Printable(body.Kind, maxExplanation))
 }

@@ -3,12 +3,16 @@ package kubeapi
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -155,4 +159,112 @@ func TestNothingIsReadAheadOfWhoeverTakesTheItems(t *testing.T) {
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 100, taken, "a call that has ended gives nothing more")
+}
+
+func TestFieldsBesideTheItemsDoNotGoOnForEver(t *testing.T) {
+	const media = "application/vnd.kubernetes.protobuf"
+	for name, test := range map[string]struct {
+		begin, repeat, contentType string
+	}{
+		"JSON, names":     {`{"kind":"PodList","items":[]`, `,"` + strings.Repeat("x", 1000) + `":1`, "application/json"},
+		"JSON, a Status":  {`{"kind":"Status"`, `,"message":"x"`, "application/json"},
+		"JSON, blanks":    {`{"kind":"PodList","items":[]`, `,"x":` + strings.Repeat(" ", 1000) + `1`, "application/json"},
+		"CBOR, fields":    {"\xbf", "\x41x\x01", "application/cbor"},
+		"protobuf, units": {"k8s\x00", "\x50\x01", media},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const limit = 1 << 20
+			body := newEndless(test.begin, test.repeat)
+			source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
+				return response(200, body, "Content-Type", test.contentType), nil
+			}), Options{Limits: Limits{ItemBytes: limit}, Encodings: []Encoding{CBOR, Protobuf}, ObjectType: &metav1.PartialObjectMetadata{}})
+			before := heapBytes()
+			_, err := source.List(metav1.ListOptions{})
+			require.ErrorIs(t, err, ErrTooLarge)
+			require.Less(t, body.read, int64(2*limit+1<<17))
+			require.Less(t, heapBytes()-before, int64(limit))
+		})
+	}
+}
+
+// What net/http cannot read it repeats in its error, without a bound.
+func TestErrorsOfTheTransportAreOneShortLine(t *testing.T) {
+	noise := errors.New("malformed HTTP response: " + strings.Repeat("\x1b[2J\n", 1<<20))
+	for name, source := range map[string]*ListerWatcher{
+		"request": newSource(t, server(func(*http.Request) (*http.Response, error) { return nil, noise })),
+		"body": newSource(t, server(func(*http.Request) (*http.Response, error) {
+			return response(200, io.NopCloser(iotest.ErrReader(noise))), nil
+		})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := source.List(metav1.ListOptions{})
+			require.ErrorContains(t, err, "malformed HTTP response")
+			require.Less(t, len(err.Error()), 1000)
+			require.NotContains(t, err.Error(), "\x1b")
+			require.NotErrorIs(t, err, noise, "it would keep all of it")
+
+			w, err := source.Watch(metav1.ListOptions{})
+			if err == nil {
+				err = apierrors.FromObject((<-w.ResultChan()).Object)
+				require.True(t, apierrors.HasStatusCause(err, CauseStreamCut))
+				w.Stop()
+			}
+			require.Less(t, len(err.Error()), 1000)
+		})
+	}
+}
+
+// There are servers that answer with what they were sent.
+func TestAnEchoTellsNeitherCredentialsNorQuery(t *testing.T) {
+	echo := func(code int, contentType string) server {
+		return func(r *http.Request) (*http.Response, error) {
+			text := r.Header.Get("Authorization") + " " + r.Header.Get("X-Login") + " " + r.URL.RequestURI()
+			return answers(code, text, "Content-Type", contentType)(r)
+		}
+	}
+	for name, rt := range map[string]server{
+		"error page":   echo(500, "text/plain"),
+		"content type": echo(200, "text/plain"),
+		"JSON":         echo(200, "application/json"),
+		"Status": func(r *http.Request) (*http.Response, error) {
+			return answers(403, `{"kind":"Status","status":"Failure","message":"`+r.Header.Get("Authorization")+` may not `+r.URL.RequestURI()+`"}`)(r)
+		},
+		"transport": func(r *http.Request) (*http.Response, error) {
+			return nil, errors.New("malformed HTTP status code " + r.URL.RequestURI() + " " + r.Header.Get("Authorization"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := newSourceOf(t, rt, Options{LabelSelector: "secret=selector", Authorize: func(r *http.Request) error {
+				r.Header.Set("Authorization", "Bearer s3cret-token")
+				r.Header.Set("X-Login", "hunter22")
+				return nil
+			}})
+			for _, call := range []func() error{
+				func() error { _, err := source.List(metav1.ListOptions{}); return err },
+				func() error {
+					w, err := source.Watch(metav1.ListOptions{})
+					if err == nil {
+						err = apierrors.FromObject((<-w.ResultChan()).Object)
+						w.Stop()
+					}
+					return err
+				},
+			} {
+				err := call()
+				require.Error(t, err)
+				for _, secret := range []string{"s3cret-token", "hunter22", "selector"} {
+					require.NotContains(t, fmt.Sprintf("%+v %#v", err, err), secret)
+				}
+			}
+		})
+	}
+}
+
+func TestAPanicOfTheCallersLeavesNoResponseOpen(t *testing.T) {
+	closed := &closing{Reader: strings.NewReader(podList())}
+	source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
+		return response(200, closed, "Warning", `299 - "old"`), nil
+	}), Options{OnWarning: func(context.Context, string) { panic("mine") }})
+	require.PanicsWithValue(t, "mine", func() { _, _ = source.List(metav1.ListOptions{}) })
+	require.True(t, closed.closed)
 }

@@ -113,17 +113,22 @@ func TestNoMoreObjectsOfOneListAreTakenThanItsLimit(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, names, "nothing beyond it")
 }
 
-func TestItemsThatDoNotSayWhatTheyAreWaitForTheirList(t *testing.T) {
-	const bare = `{"metadata":{"name":"a"}}`
-	for name, body := range map[string]string{
-		"kind and version last": `{"items":[` + bare + `],"kind":"WidgetList","apiVersion":"x/v1"}`,
-		"version last":          `{"kind":"WidgetList","items":[` + bare + `],"apiVersion":"x/v1"}`,
-		"both first":            `{"kind":"WidgetList","apiVersion":"x/v1","items":[` + bare + `]}`,
+func TestItemsThatDoNotSayWhatTheyAreWaitForTheirListInOrder(t *testing.T) {
+	const bare, own = `{"metadata":{"name":"a"}}`, `{"apiVersion":"y/v1","kind":"Own","metadata":{"name":"b"}}`
+	for name, test := range map[string]struct{ body, version string }{
+		"kind and version last": {`{"items":[` + bare + `,` + own + `],"kind":"WidgetList","apiVersion":"x/v1"}`, "x/v1"},
+		"version last":          {`{"kind":"WidgetList","items":[` + bare + `,` + own + `],"apiVersion":"x/v1"}`, "v1"}, // as asked for
+		"both first":            {`{"kind":"WidgetList","apiVersion":"x/v1","items":[` + bare + `,` + own + `]}`, "x/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := item(t, listed(t, body), 0)
-			require.Equal(t, "x/v1", object.GetAPIVersion())
-			require.Equal(t, "Widget", object.GetKind())
+			list := listed(t, test.body)
+			require.Equal(t, test.version, item(t, list, 0).GetAPIVersion())
+			require.Equal(t, "Widget", item(t, list, 0).GetKind())
+			require.Equal(t, "Own", item(t, list, 1).GetKind())
 		})
 	}
+	object := `{"metadata":{"name":"a"},"data":` + quoted(1000) + `}`
+	body := `{"items":[` + strings.Repeat(object+",", 9) + object + `],"kind":"WidgetList"}`
+	_, _, _, err := taken(t, body, Options{Limits: Limits{ItemBytes: 5000}})
+	require.ErrorIs(t, err, ErrTooLarge, "a whole list is not held")
 }

@@ -1,22 +1,28 @@
 package kubeapi
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"sync"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Limits are what one answer of a server may make this package hold in memory. A limit
+// Limits are what one answer of a server may make this package read and hold. A limit
 // of 0 is its default.
 type Limits struct {
 	// ItemBytes bounds one item of a list, one frame of a watch, and all else that is
-	// read as one piece. Default: 16 MiB, the limit of apimachinery's own stream
-	// decoder, and ten times what etcd stores by default (1.5 MiB a request).
+	// read as one piece, in bytes as they are sent. What is decoded of them is larger:
+	// ordinary objects six times, and one that is made for it (an array of empty ones)
+	// up to twenty times in JSON and fifty in CBOR. Default: 16 MiB, the limit of
+	// apimachinery's own stream decoder, and ten times what etcd stores by default
+	// (1.5 MiB a request).
 	ItemBytes int
 
 	// Nesting bounds how deep objects and arrays lie in one another; the object itself
-	// is the first level. Default: 1,000. An object that is deeper is quarantined.
+	// is the first level. An object that is deeper is quarantined. Default: 1,000. It
+	// may not be above 10,000, where apimachinery's decoders end: what they call calls
+	// itself for each level, and there is no surviving the end of the stack.
 	Nesting int
 
 	// TokenBytes bounds the token that a list is continued with, which is sent back in
@@ -38,6 +44,8 @@ const (
 	defaultNesting    = 1000
 	defaultTokenBytes = 64 << 10
 	defaultErrorBytes = 64 << 10
+
+	mostNesting = 10_000
 )
 
 // completed puts the defaults in, or says which limit is wrong.
@@ -59,6 +67,9 @@ func (l Limits) completed() (Limits, error) {
 		if *limit.value == 0 {
 			*limit.value = limit.fallback
 		}
+	}
+	if l.Nesting > mostNesting {
+		return l, fmt.Errorf("above %d in Nesting: %d", mostNesting, l.Nesting)
 	}
 	return l, nil
 }
@@ -86,8 +97,8 @@ func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 // their own, of which nothing but the token tells that they belong together.
 type objectCount struct {
 	mu sync.Mutex
-	// before is how many objects the pages before a token had.
-	before map[string]int
+	// before is how many objects the pages before a token had, by the token's hash.
+	before map[[sha256.Size]byte]int
 }
 
 // lists is how many lists are counted at once. Usually it is one; of more, and of
@@ -95,24 +106,27 @@ type objectCount struct {
 const lists = 16
 
 // upTo returns how many objects came before the page that a token asks for.
-func (c *objectCount) upTo(token string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.before[token]
+func (lw *ListerWatcher) upTo(token string) int {
+	if lw.limits.Objects == 0 || token == "" {
+		return 0
+	}
+	lw.count.mu.Lock()
+	defer lw.count.mu.Unlock()
+	return lw.count.before[sha256.Sum256([]byte(token))]
 }
 
-// note remembers how many there were before the page that a token will ask for.
-func (c *objectCount) note(token string, objects int) {
-	if token == "" {
+// counted remembers how many there were before the page that a token will ask for.
+func (lw *ListerWatcher) counted(token string, objects int) {
+	if lw.limits.Objects == 0 || token == "" {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.before == nil {
-		c.before = map[string]int{}
+	lw.count.mu.Lock()
+	defer lw.count.mu.Unlock()
+	if lw.count.before == nil {
+		lw.count.before = map[[sha256.Size]byte]int{}
 	}
-	if len(c.before) >= lists {
-		clear(c.before)
+	if len(lw.count.before) >= lists {
+		clear(lw.count.before)
 	}
-	c.before[token] = objects
+	lw.count.before[sha256.Sum256([]byte(token))] = objects
 }

@@ -65,16 +65,18 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 		return wire.Header{}, err
 	}
 	defer answer.release()
+	meter := newMeter(answer.reader(), lw.limits.ItemBytes)
 	listing := &listing{
 		ListerWatcher: lw,
 		encoding:      answer.encoding,
-		body:          answer.encoding.List(answer.reader(), lw.limits.wire()),
-		objects:       lw.counted.upTo(options.Continue),
+		meter:         meter,
+		body:          answer.encoding.List(meter, lw.limits.wire()),
+		objects:       lw.upTo(options.Continue),
 		take:          take,
 	}
 	err = listing.run(ctx)
 	header := listing.body.Header()
-	lw.counted.note(header.Continue, listing.objects)
+	lw.counted(header.Continue, listing.objects)
 	var own *takersError
 	switch {
 	case err == nil:
@@ -83,6 +85,8 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 		return header, own.err
 	}
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		answer.secrets.clean(&refused.ErrStatus)
+		answer.complete(&refused.ErrStatus)
 		return header, refused
 	}
 	return header, lw.failed(ctx, answer, verbList, err)
@@ -92,13 +96,15 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 type listing struct {
 	*ListerWatcher
 	encoding wire.Encoding
+	meter    *meter
 	body     wire.List
 	take     func(metav1.ListMeta, runtime.Object) error
 	// objects counts those of the list so far, earlier pages included.
 	objects int
-	// untyped are items that do not say what they are, in a list that has not said it
-	// yet.
-	untyped []*unstructured.Unstructured
+	// waiting are items in a list that has not said yet what they are, the first of
+	// which does not say it itself; held is how many bytes they came in.
+	waiting []runtime.Object
+	held    int
 }
 
 // takersError is an error of whoever takes the items: it is returned as it is.
@@ -114,11 +120,12 @@ func (l *listing) run(ctx context.Context) error {
 		}
 		raw, err := l.body.Next()
 		if err == io.EOF {
-			return l.takeUntyped()
+			return l.takeWaiting()
 		}
 		if err != nil {
 			return explained(err)
 		}
+		l.meter.allow(len(raw))
 		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {
 			return &LimitError{Limit: "Objects", Value: l.limits.Objects}
 		}
@@ -130,35 +137,33 @@ func (l *listing) run(ctx context.Context) error {
 
 // takeItem decodes an item and passes it on, if it can be said what it is.
 func (l *listing) takeItem(raw []byte) error {
-	var implied metav1.TypeMeta
 	header := l.body.Header()
-	// In CBOR the kind of a list comes before its items, and its version after them.
-	said := header.Kind != "" && header.APIVersion != ""
-	if said {
-		implied = impliedBy(header)
-	}
-	item, err := l.target.decode(l.encoding, raw, l.limits.wire(), implied)
+	item, err := l.target.decode(l.encoding, raw, l.limits.wire(), l.impliedBy(header))
 	if err != nil {
-		return l.pass(undecoded(l.encoding, raw, fmt.Errorf("item %d of the list: %w", l.objects, err)))
+		item = undecoded(l.encoding, raw, fmt.Sprintf("item %d of the list", l.objects), err)
 	}
-	if object, ok := item.(*unstructured.Unstructured); ok && !said && object.GetKind() == "" {
-		l.untyped = append(l.untyped, object)
-		return nil
+	object, ok := item.(*unstructured.Unstructured)
+	if len(l.waiting) == 0 && !(ok && header.Kind == "" && object.GetKind() == "") {
+		return l.pass(item)
 	}
-	return l.pass(item)
+	if l.held += len(raw); l.held > l.limits.ItemBytes {
+		return fmt.Errorf("items that do not say what they are, in a list that has not said it: %w", &LimitError{Limit: "ItemBytes", Value: l.limits.ItemBytes})
+	}
+	l.waiting = append(l.waiting, item)
+	return nil
 }
 
-// takeUntyped passes on the items that had to wait for the list to say what they are.
-// API servers need no such wait: either they say it before the items, or the items say
+// takeWaiting passes on the items that had to wait for the list to say what they are.
+// With API servers none does: either the list says it before the items, or the items say
 // it themselves.
-func (l *listing) takeUntyped() error {
-	implied := impliedBy(l.body.Header())
-	for _, object := range l.untyped {
-		if implied.Kind != "" {
+func (l *listing) takeWaiting() error {
+	implied := l.impliedBy(l.body.Header())
+	for _, item := range l.waiting {
+		if object, ok := item.(*unstructured.Unstructured); ok && implied.Kind != "" && object.GetKind() == "" {
 			object.SetAPIVersion(implied.APIVersion)
 			object.SetKind(implied.Kind)
 		}
-		if err := l.pass(object); err != nil {
+		if err := l.pass(item); err != nil {
 			return err
 		}
 	}
@@ -173,11 +178,15 @@ func (l *listing) pass(item runtime.Object) error {
 }
 
 // impliedBy is what the items of a list are if they do not say it. A v1 List mixes
-// kinds, and its items carry their own.
-func impliedBy(list wire.Header) metav1.TypeMeta {
+// kinds, and its items carry their own. In CBOR a list's kind comes before its items and
+// its version after them: until then it is taken to be the one that was asked for.
+func (l *listing) impliedBy(list wire.Header) metav1.TypeMeta {
 	kind := strings.TrimSuffix(list.Kind, "List")
 	if kind == "" || kind == list.Kind {
 		return metav1.TypeMeta{}
+	}
+	if list.APIVersion == "" {
+		list.APIVersion = l.version.String()
 	}
 	return metav1.TypeMeta{APIVersion: list.APIVersion, Kind: kind}
 }

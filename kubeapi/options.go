@@ -55,10 +55,10 @@ type Options struct {
 	//   - any other pointer to a Go type with the metadata of Kubernetes objects, for
 	//     example &corev1.Pod{}. What the type has no field for is dropped.
 	//
-	// If the example says what it is (apiVersion and kind), all objects will say the
-	// same, and one that claims to be something else cannot be decoded. If it does not,
-	// Go objects say nothing of it, as with client-go's typed clients, except that
-	// PartialObjectMetadata says what the server said.
+	// If an example of a Go type says what it is (apiVersion and kind), all objects will
+	// say the same, and one that claims to be something else cannot be decoded. If it does
+	// not, they say nothing of it, as with client-go's typed clients, except that
+	// PartialObjectMetadata says what the server said. Unstructured objects always do.
 	ObjectType runtime.Object
 
 	// Encodings are those in which objects are asked for, the preferred one first; the
@@ -90,7 +90,7 @@ type Options struct {
 	OnWarning func(ctx context.Context, text string)
 
 	// HTTPClient sends the requests; TLS, proxies and connection pools are its own.
-	// Nil means the transport of http.DefaultClient. Its Timeout must be zero, because
+	// Nil means one with http.DefaultTransport. Its Timeout must be zero, because
 	// it would cut every watch after that time: bound calls by their contexts.
 	// The client itself is not changed: a copy is used, which follows a redirect only
 	// if it stays within the origin of BaseURL and the client's own CheckRedirect agrees.

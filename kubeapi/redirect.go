@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // maxRedirects is net/http's own limit, which a CheckRedirect function has to
@@ -24,7 +26,7 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
 		if from != to {
-			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, readable([]byte(to), maxExplanation))
+			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, wire.Printable(to, maxExplanation))
 		}
 		if next.URL.User != nil {
 			return fmt.Errorf("%w: from %s to an address with a user in it", ErrRedirect, from)
@@ -32,9 +34,11 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 		if len(sent) >= maxRedirects {
 			return fmt.Errorf("stopped after %d redirects", maxRedirects)
 		}
-		// net/http takes API.example and api.example for two hosts, and has removed it.
-		if values := sent[0].Header.Values("Authorization"); len(values) > 0 {
-			next.Header["Authorization"] = values
+		// net/http takes API.example and api.example for two hosts, and has removed them.
+		for _, name := range []string{"Authorization", "Cookie"} {
+			if values := sent[0].Header.Values(name); len(values) > 0 && next.Header.Values(name) == nil {
+				next.Header[name] = values
+			}
 		}
 		if callers != nil {
 			return callers(next, sent)

@@ -225,12 +225,17 @@ func TestAHostInCapitalLettersGetsTheCredentials(t *testing.T) {
 	var sent []*http.Request
 	source := newSourceFor(t, Options{
 		BaseURL: "https://api.test", Resource: pods, HTTPClient: &http.Client{Transport: to("https://API.test/moved", &sent)},
-		Authorize: func(r *http.Request) error { r.Header.Set("Authorization", "Bearer t"); return nil },
+		Authorize: func(r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer t")
+			r.Header.Set("Cookie", "session=s")
+			return nil
+		},
 	})
 	_, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, sent, 2)
 	require.Equal(t, "Bearer t", sent[1].Header.Get("Authorization"))
+	require.Equal(t, "session=s", sent[1].Header.Get("Cookie"))
 }
 
 // A second redirect is measured by where the first request went.

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,48 +19,55 @@ import (
 func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 	// A Status that is longer is cut off, and with that none any more.
 	body := a.readAside(int64(lw.limits.ErrorBytes))
-	wait := retryAfterSeconds(a.Header, time.Now())
-
-	if status, ok := lw.statusBody(a.Header.Get("Content-Type"), body); ok {
+	if status, ok := lw.statusBody(a, body); ok {
 		if status.Code < http.StatusBadRequest {
 			// No code, or one that contradicts the refusal.
 			status.Code = int32(a.StatusCode)
 		}
-		if wait > 0 && (status.Details == nil || status.Details.RetryAfterSeconds == 0) {
-			if status.Details == nil {
-				status.Details = &metav1.StatusDetails{}
-			}
-			status.Details.RetryAfterSeconds = wait
-		}
+		a.complete(&status)
 		return &apierrors.StatusError{ErrStatus: status}
 	}
-
+	wait := retryAfterSeconds(a.Header, time.Now())
 	failure := apierrors.NewGenericServerResponse(a.StatusCode, string(v), lw.resource, "",
-		explanation(a.Header.Get("Content-Type"), body), int(wait), true)
-	if a.StatusCode == http.StatusGone {
-		// The helper knows no reason for this code. A list or a watch is gone for one
-		// reason only, and it is the one callers ask for.
-		failure.ErrStatus.Reason = metav1.StatusReasonExpired
-	}
+		a.secrets.explanation(a.Header.Get("Content-Type"), body), int(wait), true)
+	a.complete(&failure.ErrStatus)
 	return failure
 }
 
-// statusBody reads a body that is a failed Status. Anything else explains nothing.
-func (lw *ListerWatcher) statusBody(contentType string, body []byte) (metav1.Status, bool) {
-	encoding := lw.encodings.encodingOf(contentType)
+// complete adds what the headers and the code say, and the Status does not.
+func (a *answer) complete(status *metav1.Status) {
+	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
+		// A list or a watch is gone for one reason only, and it is the one callers ask for.
+		status.Reason = metav1.StatusReasonExpired
+	}
+	wait := retryAfterSeconds(a.Header, time.Now())
+	if wait == 0 || status.Details != nil && status.Details.RetryAfterSeconds != 0 {
+		return
+	}
+	if status.Details == nil {
+		status.Details = &metav1.StatusDetails{}
+	}
+	status.Details.RetryAfterSeconds = wait
+}
+
+// statusBody reads a body that is a failed Status, in whatever encoding there is: who
+// refuses need not have looked at what was asked for. Anything else explains nothing.
+func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool) {
+	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	encoding := wires[media]
 	if encoding == nil {
 		encoding = jsonwire.Encoding
 	}
-	return failedStatus(encoding, body, lw.limits.wire())
+	return a.secrets.failedStatus(encoding, body, lw.limits.wire())
 }
 
 // failedStatus decodes a Status that says what failed, fit to be printed.
-func failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+func (told secrets) failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	var status metav1.Status
 	if encoding.Into(raw, limits, &status) != nil || !isFailure(&status) {
 		return metav1.Status{}, false
 	}
-	clean(&status)
+	told.clean(&status)
 	return status, true
 }
 
@@ -83,8 +89,8 @@ const maxStatusText = 4096
 
 // clean makes the texts of a Status fit to be printed. They may come from whoever
 // answers in place of the API.
-func clean(status *metav1.Status) {
-	texts := []*string{&status.Message, (*string)(&status.Reason)}
+func (told secrets) clean(status *metav1.Status) {
+	texts := []*string{&status.Status, &status.Message, (*string)(&status.Reason)}
 	if details := status.Details; details != nil {
 		texts = append(texts, &details.Name, &details.Group, &details.Kind, (*string)(&details.UID))
 		for i := range details.Causes {
@@ -93,7 +99,7 @@ func clean(status *metav1.Status) {
 		}
 	}
 	for _, text := range texts {
-		*text = readable([]byte(*text), maxStatusText)
+		*text = told.hide(wire.Printable(*text, maxStatusText))
 	}
 }
 
@@ -125,7 +131,7 @@ func retryAfterSeconds(header http.Header, now time.Time) int32 {
 const maxExplanation = 512
 
 // explanation is what an error body that is no Status says, if people can read it.
-func explanation(contentType string, body []byte) string {
+func (told secrets) explanation(contentType string, body []byte) string {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {
 	case media == "text/html":
@@ -133,24 +139,8 @@ func explanation(contentType string, body []byte) string {
 	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
 		return "a body of type " + media
 	}
-	if text := readable(body, maxExplanation); text != "" {
+	if text := told.hide(wire.Printable(body, maxExplanation)); text != "" {
 		return text
 	}
 	return "no explanation"
-}
-
-// readable makes one line of foreign bytes, of at most so many characters, that does no
-// harm in a log or on a terminal.
-func readable(data []byte, limit int) string {
-	text := []rune(strings.ToValidUTF8(string(data), "\uFFFD"))
-	if len(text) > limit {
-		text = append(text[:limit], '…')
-	}
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, string(text))
-	return strings.Join(strings.Fields(line), " ")
 }

@@ -179,3 +179,34 @@ func TestRetryAfterDateWithoutAServersClockIsCountedFromOurs(t *testing.T) {
 	header := http.Header{"Retry-After": {"Mon, 02 Jan 2006 15:05:35 GMT"}}
 	require.EqualValues(t, 90, retryAfterSeconds(header, now), "89.999999999 s, rounded up")
 }
+
+func TestARefusalWithTheCodeOfASuccessIsCompleteToo(t *testing.T) {
+	busy := answers(200, statusJSON("429", "TooManyRequests", ""), "Retry-After", "7")
+	_, err := newSource(t, busy).List(metav1.ListOptions{})
+	seconds, suggested := apierrors.SuggestsClientDelay(err)
+	require.True(t, suggested)
+	require.Equal(t, 7, seconds)
+
+	w, err := newSource(t, busy).Watch(metav1.ListOptions{})
+	require.NoError(t, err)
+	err = apierrors.FromObject((<-w.ResultChan()).Object)
+	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+	seconds, _ = apierrors.SuggestsClientDelay(err)
+	require.Equal(t, 7, seconds)
+	w.Stop()
+}
+
+func TestGoneWithoutAReasonIsExpired(t *testing.T) {
+	gone := `{"kind":"Status","apiVersion":"v1","status":"Failure","code":410}`
+	for _, code := range []int{200, 410} {
+		_, err := newSource(t, answers(code, gone)).List(metav1.ListOptions{})
+		require.True(t, apierrors.IsResourceExpired(err), "%d: %v", code, err)
+	}
+}
+
+func TestARefusalIsUnderstoodInAnEncodingThatWasNotAskedFor(t *testing.T) {
+	status := &metav1.Status{Status: "Failure", Reason: "Expired", Code: 410, Message: "too old"}
+	body := string(protobufOf(t, status, "v1", "Status"))
+	_, err := newSource(t, answers(500, body, "Content-Type", "application/vnd.kubernetes.protobuf")).List(metav1.ListOptions{})
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+}

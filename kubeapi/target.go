@@ -135,15 +135,15 @@ type UndecodedObject struct {
 
 var _ runtime.Object = (*UndecodedObject)(nil)
 
-// undecoded makes an UndecodedObject of what could not be decoded.
-func undecoded(encoding wire.Encoding, raw []byte, err error) *UndecodedObject {
+// undecoded makes an UndecodedObject of what could not be decoded. place is where it came.
+func undecoded(encoding wire.Encoding, raw []byte, place string, err error) *UndecodedObject {
 	id := encoding.Identify(raw)
 	return &UndecodedObject{
 		TypeMeta: id.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: id.ResourceVersion,
 		},
-		Err: explained(err),
+		Err: fmt.Errorf("%s: %w", place, explained(err)),
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 const (
@@ -96,7 +98,7 @@ func warningTexts(values []string) []string {
 			}
 			rest = after
 			seen++
-			if text := readable([]byte(warning.Text), maxWarningText); warning.Code == codeWarning && text != "" {
+			if text := wire.Printable(warning.Text, maxWarningText); warning.Code == codeWarning && text != "" {
 				texts = append(texts, text)
 			}
 		}

@@ -2,9 +2,11 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -88,7 +90,7 @@ func (w *watcher) run() {
 			return
 		}
 		if err != nil {
-			w.send(watch.Event{Type: watch.Error, Object: w.source.brokenStream(err)})
+			w.send(watch.Event{Type: watch.Error, Object: w.broken(err)})
 			return
 		}
 		if !w.send(event) {
@@ -109,12 +111,15 @@ func (w *watcher) send(event watch.Event) bool {
 // next reads one frame. Its error is io.EOF when the stream ended in good order.
 func (w *watcher) next() (watch.Event, error) {
 	frame, err := w.frames.Next()
+	if err = explained(err); errors.Is(err, ErrNotList) {
+		err = fmt.Errorf("%w: a Status that is no failure in place of a watch frame", ErrMalformed)
+	}
 	if err != nil {
-		return watch.Event{}, explained(err)
+		return watch.Event{}, err
 	}
 	encoding, limits := w.answer.encoding, w.source.limits.wire()
 	if frame.Type == watch.Error {
-		status, ok := failedStatus(encoding, frame.Object, limits)
+		status, ok := w.answer.secrets.failedStatus(encoding, frame.Object, limits)
 		if !ok {
 			return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status that failed", ErrMalformed)
 		}
@@ -122,7 +127,7 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	object, err := w.source.target.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
 	if err != nil {
-		object = undecoded(encoding, frame.Object, fmt.Errorf("%s event: %w", readable([]byte(frame.Type), maxExplanation), err))
+		object = undecoded(encoding, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)
@@ -145,6 +150,17 @@ func (w *watcher) countInitial(event watch.Event) error {
 		}
 	}
 	return nil
+}
+
+// broken is the object of the Error event that err comes to. A refusal in place of the
+// stream, from who answers with HTTP code 200 whatever happens, is passed on.
+func (w *watcher) broken(err error) runtime.Object {
+	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		w.answer.secrets.clean(&refused.ErrStatus)
+		w.answer.complete(&refused.ErrStatus)
+		return &refused.ErrStatus
+	}
+	return w.source.brokenStream(w.answer.secrets.tell(err))
 }
 
 // brokenStream is the object of the Error event that ends a stream which did not end

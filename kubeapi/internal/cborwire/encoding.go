@@ -49,7 +49,7 @@ func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (e
 	}
 	only := only{object}
 	if _, _, err := cbor.NewSerializer(only, only).Decode(raw, nil, object); err != nil {
-		return &decodeError{err}
+		return wire.Undecodable(err)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (o only) New(schema.GroupVersionKind) (runtime.Object, error) { return o.ob
 func contentOf(raw []byte) (map[string]any, error) {
 	var content map[string]any
 	if err := direct.Unmarshal(raw, &content); err != nil {
-		return nil, &decodeError{err}
+		return nil, wire.Undecodable(err)
 	}
 	return content, nil
 }
@@ -87,13 +87,3 @@ func checkObject(raw []byte, limits wire.Limits) error {
 	_, _, err := s.cut(raw)
 	return err
 }
-
-// decodeError is an ErrMalformed, wraps its cause too, and does not repeat more of the
-// object than people can read.
-type decodeError struct{ cause error }
-
-func (e *decodeError) Error() string {
-	return wire.ErrMalformed.Error() + ": " + wire.Printable(e.cause.Error(), wire.MaxForeignText)
-}
-
-func (e *decodeError) Unwrap() []error { return []error{wire.ErrMalformed, e.cause} }

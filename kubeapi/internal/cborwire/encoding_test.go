@@ -171,7 +171,7 @@ func TestErrorsOfTypesThatDecodeThemselves(t *testing.T) {
 	unmarshalOwn = func([]byte) error { return cause }
 	err := Encoding.Into(data, roomy, &custom{})
 	require.ErrorIs(t, err, wire.ErrMalformed)
-	require.ErrorIs(t, err, cause)
+	require.NotErrorIs(t, err, cause, "which may hold the object")
 	require.Less(t, len(err.Error()), 1000)
 	require.NotContains(t, err.Error(), "\x1b")
 

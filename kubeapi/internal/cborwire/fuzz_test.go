@@ -106,8 +106,8 @@ func checkList(t *testing.T, body []byte, got listing) {
 	header := wire.Header{
 		TypeMeta: metav1.TypeMeta{APIVersion: textOf(want["apiVersion"]), Kind: kind},
 		ListMeta: metav1.ListMeta{
-			SelfLink: textOf(metadata["selfLink"]), ResourceVersion: textOf(metadata["resourceVersion"]),
-			Continue: textOf(metadata["continue"]),
+			ResourceVersion: textOf(metadata["resourceVersion"]),
+			Continue:        textOf(metadata["continue"]),
 		},
 	}
 	if remaining, ok := metadata["remainingItemCount"].(int64); ok {

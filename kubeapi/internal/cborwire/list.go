@@ -205,7 +205,6 @@ func (l *list) readMetadata(value []byte) error {
 		return &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
 	}
 	l.header.ResourceVersion, l.header.Continue = version, token
-	l.header.SelfLink, _ = metadata["selfLink"].(string)
 	if remaining, ok := metadata["remainingItemCount"].(int64); ok {
 		l.header.RemainingItemCount = &remaining
 	}

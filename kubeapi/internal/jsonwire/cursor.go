@@ -155,5 +155,5 @@ func (c *cursor) expect(token byte, what string) error {
 
 // unexpected is the error about what stands at the cursor.
 func (c *cursor) unexpected(wanted string) error {
-	return fmt.Errorf("%w: %s in place of %s", wire.ErrMalformed, character(c.unread[c.at:]), wanted)
+	return fmt.Errorf("%w: %s in place of %s", wire.ErrMalformed, character(c.unread[c.at]), wanted)
 }

@@ -21,7 +21,7 @@ func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
 
 // Watch reads one JSON object after the other.
 func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
-	return &frames{cursor: newCursor(body, limits)}
+	return &frames{cursor: newCursor(body, limits), limits: limits}
 }
 
 // Unstructured decodes as apimachinery's util/json does into a map.
@@ -81,5 +81,5 @@ func kindOfValue(raw []byte) string {
 	case c == 't' || c == 'f':
 		return "a boolean"
 	}
-	return character(raw)
+	return character(raw[0])
 }

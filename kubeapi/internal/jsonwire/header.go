@@ -26,7 +26,7 @@ func (h *header) note(name string, raw []byte, limits wire.Limits) error {
 	if err := h.read(name, raw, limits); err != nil {
 		return err
 	}
-	h.keepForStatus(name, raw)
+	h.keepForStatus(name, raw, limits.ValueBytes)
 	return nil
 }
 
@@ -38,6 +38,9 @@ func (h *header) once(name string) error {
 			return fmt.Errorf("%w: it has two fields %s", wire.ErrMalformed, name)
 		}
 		h.seen = append(h.seen, name)
+		if name == "items" {
+			h.status = nil
+		}
 	}
 	return nil
 }
@@ -72,7 +75,8 @@ func (h *header) read(name string, raw []byte, limits wire.Limits) error {
 }
 
 // readMetadata refuses what an accessor would answer "" for: an empty version or token
-// means something. What only informs may be of any type.
+// means something. What only informs may be of any type; selfLink, which servers have not
+// written for years, is left out.
 func (h *header) readMetadata(value any, limits wire.Limits) error {
 	if value == nil {
 		return nil
@@ -94,7 +98,6 @@ func (h *header) readMetadata(value any, limits wire.Limits) error {
 		}
 		*field.into = text
 	}
-	h.SelfLink, _ = metadata["selfLink"].(string)
 	if count, ok := metadata["remainingItemCount"].(int64); ok {
 		h.RemainingItemCount = &count
 	}
@@ -105,9 +108,9 @@ func (h *header) readMetadata(value any, limits wire.Limits) error {
 	return nil
 }
 
-// keepForStatus keeps a field as long as what came may turn out to be a Status. What
-// stands beside items is no more than a value, and so is this.
-func (h *header) keepForStatus(name string, raw []byte) {
+// keepForStatus keeps a field as long as what came may turn out to be a Status, of at most
+// the size of a value: a name may come again and again.
+func (h *header) keepForStatus(name string, raw []byte, limit int) {
 	switch name {
 	case "apiVersion", "kind", "metadata", "status", "message", "reason", "details", "code":
 	default:
@@ -116,6 +119,9 @@ func (h *header) keepForStatus(name string, raw []byte) {
 	if slices.Contains(h.seen, "items") || slices.Contains(h.seen, "kind") && h.Kind != "Status" {
 		h.status = nil
 		return
+	}
+	if len(h.status)+len(raw) > limit {
+		return // the Status is told without this field
 	}
 	separator := byte(',')
 	if len(h.status) == 0 {

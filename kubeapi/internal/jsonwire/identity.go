@@ -22,6 +22,7 @@ func identify(raw []byte) (id wire.Identity) {
 		case "kind":
 			id.Kind = textOf(value)
 		case "metadata":
+			id = wire.Identity{TypeMeta: id.TypeMeta} // of two fields the last one counts
 			eachField(value, func(name string, value []byte) {
 				switch name {
 				case "namespace":

@@ -90,9 +90,12 @@ func (l *list) begin() error {
 		return nil
 	}
 	if isLiteral(token) {
-		// Both a number and a login page in plain text may begin like this.
+		// Both a number and a login page in plain text may begin like this. Either may be
+		// all there is.
 		from, to, err := l.value()
-		if err != nil {
+		if err == io.EOF {
+			from, to = l.at, len(l.unread)
+		} else if err != nil {
 			return err
 		}
 		if _, err := parse(l.unread[from:to], 1); err != nil {

@@ -18,7 +18,7 @@ func TestListGivesItsItemsAsTheyStandInTheBodyAndItsHeader(t *testing.T) {
 	count := int64(3)
 	want := wire.Header{
 		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
-		ListMeta: metav1.ListMeta{ResourceVersion: "42", Continue: "nä\"xt", RemainingItemCount: &count, SelfLink: "/here",
+		ListMeta: metav1.ListMeta{ResourceVersion: "42", Continue: "nä\"xt", RemainingItemCount: &count,
 			ShardInfo: &metav1.ShardInfo{Selector: "0-7"}},
 	}
 	const head = `"kind":"PodList","apiVersion":"v1"`
@@ -115,7 +115,7 @@ func TestWhatIsNoListIsAnErrorThatSaysWhatItIs(t *testing.T) {
 		"array":                  {`[{}`, wire.NotListError{}},
 		"string":                 {`"items"`, wire.NotListError{}},
 		"number":                 {`17 `, wire.NotListError{}},
-		"null":                   {`null `, wire.NotListError{}},
+		"null":                   {`null`, wire.NotListError{}},
 		"kind is hard to digest": {`{"kind":"` + strings.Repeat(`\u001b`, 9) + strings.Repeat("x", 1000) + `"}`, wire.NotListError{Kind: strings.Repeat("x", 503) + "…"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestBrokenListsAreErrorsThatSayWhere(t *testing.T) {
 		"blanks":                    {" \n", io.ErrUnexpectedEOF, ""},
 		"HTML":                      {`<html>`, wire.ErrMalformed, "'<' in place of a list"},
 		"text":                      {`not found `, wire.ErrMalformed, "'n' in place of a list"},
-		"text that ends":            {`not`, io.ErrUnexpectedEOF, ""},
+		"a word":                    {`not`, wire.ErrMalformed, "'n' in place of a list"},
 		"binary":                    {"\x00\x01", wire.ErrMalformed, `'\x00'`},
 		"truncated at the start":    {`{`, io.ErrUnexpectedEOF, ""},
 		"truncated in a name":       {`{"ki`, io.ErrUnexpectedEOF, ""},

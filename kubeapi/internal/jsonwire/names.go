@@ -2,6 +2,7 @@ package jsonwire
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 )
@@ -54,8 +55,11 @@ func knownName(raw []byte) string {
 	return ""
 }
 
-// character is how the first of these bytes are shown in an error's text.
-func character(data []byte) string {
-	r, _ := utf8.DecodeRune(data)
-	return strconv.QuoteRune(r)
+// character is how a byte is shown in an error's text. Bytes that are not ASCII are parts
+// of characters, of which the others may not have arrived.
+func character(c byte) string {
+	if c >= utf8.RuneSelf {
+		return fmt.Sprintf("byte %#02x", c)
+	}
+	return strconv.QuoteRune(rune(c))
 }

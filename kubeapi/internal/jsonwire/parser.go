@@ -51,19 +51,30 @@ const (
 // parse makes a value of the whole of data. It keeps nothing of it.
 func parse(data []byte, nesting int) (any, error) {
 	p := parsers.Get().(*parser)
+	value, err := p.parse(data, nesting)
+	if p.isUsual() {
+		parsers.Put(p)
+	}
+	return value, err
+}
+
+// isUsual says whether the parser has not grown beyond what is worth keeping.
+func (p *parser) isUsual() bool {
+	return cap(p.fields) <= keptValues && cap(p.elements) <= keptValues && cap(p.unquoted) <= keptBytes
+}
+
+func (p *parser) parse(data []byte, nesting int) (any, error) {
 	p.data, p.at, p.depth, p.nesting = data, 0, 0, min(nesting, deepest)
 	value, err := p.whole()
 	p.data = nil
 	if err != nil {
+		// What was on the stacks belongs to nobody, and must not be kept by them.
 		clear(p.fields)
 		clear(p.elements)
 		p.fields, p.elements = p.fields[:0], p.elements[:0]
-		value = nil
+		return nil, err
 	}
-	if cap(p.fields) <= keptValues && cap(p.elements) <= keptValues && cap(p.unquoted) <= keptBytes {
-		parsers.Put(p)
-	}
-	return value, err
+	return value, nil
 }
 
 func (p *parser) whole() (any, error) {
@@ -226,5 +237,5 @@ func (p *parser) unexpected(wanted string) error {
 	if p.at >= len(p.data) {
 		return fmt.Errorf("%w: it ends in place of %s", wire.ErrMalformed, wanted)
 	}
-	return fmt.Errorf("%w: %s at byte %d in place of %s", wire.ErrMalformed, character(p.data[p.at:]), p.at, wanted)
+	return fmt.Errorf("%w: %s at offset %d in place of %s", wire.ErrMalformed, character(p.data[p.at]), p.at, wanted)
 }

@@ -19,21 +19,10 @@ func unmarshal(raw []byte, object runtime.Object) (err error) {
 		}
 	}()
 	if err := json.Unmarshal(raw, object); err != nil {
-		return &decodeError{cause: err, text: wire.Printable(err.Error(), wire.MaxForeignText)}
+		return wire.Undecodable(err)
 	}
 	return nil
 }
-
-// decodeError is an error of apimachinery's decoder or of a type's own method. Those
-// like to print what they were given, however long.
-type decodeError struct {
-	cause error
-	text  string // of the cause
-}
-
-func (e *decodeError) Error() string { return fmt.Sprintf("%v: %s", wire.ErrMalformed, e.text) }
-
-func (e *decodeError) Unwrap() []error { return []error{wire.ErrMalformed, e.cause} }
 
 // nestsDeeper says whether brackets lie deeper in one another than a limit. Those that
 // are never closed, or in another order, are for the decoder to refuse.

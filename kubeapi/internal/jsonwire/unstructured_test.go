@@ -94,14 +94,14 @@ func TestZeroKeepsItsSignWhereApimachineryKeepsIt(t *testing.T) {
 
 func TestErrorsOfAnObjectSayWhere(t *testing.T) {
 	for raw, text := range map[string]string{
-		`{"a":nul}`:   "'n' at byte 5 in place of a value",
+		`{"a":nul}`:   "'n' at offset 5 in place of a value",
 		`{"a":1e999}`: "the number 1e999 is too large",
 		`{"a":` + strings.Repeat("9", 1000) + `}`: "the number 99999999999999999999999999999999… is too large",
-		`{"a":1,}`:         "'}' at byte 7 in place of the name of a field",
+		`{"a":1,}`:         "'}' at offset 7 in place of the name of a field",
 		`{"a":[1`:          "it ends in place of a comma or the end of the array",
-		`{"a":"\x"}`:       "'x' at byte 7 in place of an escape",
-		"{\"a\":\"\x01\"}": `'\x01' at byte 6 in place of a character of a string`,
-		`{} ü`:             "'ü' at byte 3 in place of the end",
+		`{"a":"\x"}`:       "'x' at offset 7 in place of an escape",
+		"{\"a\":\"\x01\"}": `'\x01' at offset 6 in place of a character of a string`,
+		`{} ü`:             "byte 0xc3 at offset 3 in place of the end",
 	} {
 		_, err := Encoding.Unstructured([]byte(raw), limits)
 		require.EqualError(t, err, "malformed answer: "+text)
@@ -152,11 +152,22 @@ func TestNoLimitLetsAnybodyNestWithoutEnd(t *testing.T) {
 	require.ErrorIs(t, Encoding.Into([]byte(`{"a":`+nested(5_000_000)+`}`), limits, new(typed)), wire.ErrMalformed)
 }
 
-func TestAFailedObjectLeavesNothingForTheNextOne(t *testing.T) {
-	for _, raw := range []string{`{"a":1,"b":{"c":2,"d":[3,4,x`, `{"a":[1,2,{"b":`} {
-		_, err := Encoding.Unstructured([]byte(raw), limits)
-		require.Error(t, err)
-		got, err := Encoding.Unstructured([]byte(`{"x":[1],"y":{}}`), limits)
+func TestAParserKeepsNothingOfAnObject(t *testing.T) {
+	for _, raw := range []string{
+		`{"a":1,"b":{"c":2,"d":[3,4,x`, `{"a":[1,2,{"b":`, `{"a":[[[1],2],{"b":{"c":[]}}],"d":[1,2]}`, string(podJSON(1)),
+	} {
+		var p parser
+		_, _ = p.parse([]byte(raw), 1000)
+		require.Nil(t, p.data)
+		require.Empty(t, p.fields)
+		require.Empty(t, p.elements)
+		for _, left := range p.fields[:cap(p.fields)] {
+			require.Zero(t, left)
+		}
+		for _, left := range p.elements[:cap(p.elements)] {
+			require.Nil(t, left)
+		}
+		got, err := p.parse([]byte(`{"x":[1],"y":{}}`), 1000)
 		require.NoError(t, err)
 		require.Equal(t, map[string]any{"x": []any{int64(1)}, "y": map[string]any{}}, got)
 	}

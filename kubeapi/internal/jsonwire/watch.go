@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
@@ -14,7 +15,8 @@ import (
 // one is asked for, and what is returned of it is a part of that.
 type frames struct {
 	cursor
-	err error // then it stays
+	limits wire.Limits
+	err    error // then it stays
 }
 
 // Next implements wire.Watch.
@@ -64,7 +66,7 @@ func (f *frames) frame(token byte) (wire.Frame, error) {
 	if f.at > f.limit {
 		return wire.Frame{}, f.tooLarge()
 	}
-	return parts.frame(f.unread)
+	return parts.frame(f.unread[:f.at], f.limits)
 }
 
 // parts are where in a frame its fields stand. The last one of a name counts.
@@ -84,7 +86,7 @@ func (p *parts) note(name string, at part) {
 	}
 }
 
-func (p *parts) frame(data []byte) (wire.Frame, error) {
+func (p *parts) frame(data []byte, limits wire.Limits) (wire.Frame, error) {
 	eventType, err := typeOf(data[p.eventType.from:p.eventType.to])
 	if err != nil {
 		return wire.Frame{}, err
@@ -92,7 +94,11 @@ func (p *parts) frame(data []byte) (wire.Frame, error) {
 	object := data[p.object.from:p.object.to]
 	if eventType == "" {
 		if kind, err := decodeString(data[p.kind.from:p.kind.to]); err == nil && kind != "" {
-			// A list, from a server that does not know the watch parameter, or a bare Status.
+			var status metav1.Status
+			if kind == "Status" && Encoding.Into(data, limits, &status) == nil {
+				return wire.Frame{}, &wire.NotListError{Kind: kind, Status: &status}
+			}
+			// A list, from a server that does not know the watch parameter.
 			return wire.Frame{}, fmt.Errorf("%w: a %s in place of a watch frame", wire.ErrMalformed, wire.Printable(kind, wire.MaxForeignText))
 		}
 		return wire.Frame{}, fmt.Errorf("%w: a watch frame without type", wire.ErrMalformed)

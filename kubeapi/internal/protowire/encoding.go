@@ -59,20 +59,10 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 		clean.Reset()
 	}
 	if err := message.Unmarshal(e.raw); err != nil {
-		return &decodeError{err}
+		return wire.Undecodable(err)
 	}
 	if enveloped {
 		object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(e.apiVersion, e.kind))
 	}
 	return nil
 }
-
-// decodeError is an ErrMalformed, wraps its cause too, and does not repeat more of the
-// object than people can read.
-type decodeError struct{ cause error }
-
-func (e *decodeError) Error() string {
-	return wire.ErrMalformed.Error() + ": " + wire.Printable(e.cause.Error(), wire.MaxForeignText)
-}
-
-func (e *decodeError) Unwrap() []error { return []error{wire.ErrMalformed, e.cause} }

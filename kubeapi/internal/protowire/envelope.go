@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -95,8 +93,4 @@ func (e *envelope) readTypeMeta(data []byte) error {
 		}
 	}
 	return nil
-}
-
-func (e *envelope) typeMeta() metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: e.apiVersion, Kind: e.kind}
 }

@@ -16,6 +16,13 @@ var (
 	ErrNotSelfDescribing = errors.New("the encoding does not describe itself, it needs a Go type to decode into")
 )
 
+// Undecodable is the error of a decoder, or of a type's own method, as an ErrMalformed. No
+// more is kept of it than people can read: such errors like to hold what they were given,
+// however long, and are kept for as long as an object stays bad.
+func Undecodable(cause error) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, Printable(cause.Error(), MaxForeignText))
+}
+
 // LimitError says that a limit was passed.
 type LimitError struct {
 	// What is one of the constants below.
@@ -39,9 +46,9 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s larger than %d bytes", e.What, e.Limit)
 }
 
-// NotListError says that the body of a list response is something else. It comes only
-// after the whole body was read, or as soon as the kind says that reading on is
-// useless.
+// NotListError says that the body of a list response is something else, or that of a
+// watch a Status. It comes only after the whole of it was read, or as soon as the kind says
+// that reading on is useless.
 type NotListError struct {
 	// Kind is that of the body, if it has one.
 	Kind string

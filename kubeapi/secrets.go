@@ -1,0 +1,66 @@
+package kubeapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// secrets are what must not be told of a request: the values of the headers that the
+// caller has put on it, and its query. There are servers that repeat what they were sent,
+// in an error page or, if they do not speak HTTP at all, in place of an answer.
+type secrets []string
+
+// leastSecret is how many characters a secret has at least. What is shorter is none, and
+// would be found in every text.
+const leastSecret = 6
+
+// ownHeaders are those that this package sets: everybody may know them.
+var ownHeaders = map[string]bool{"Accept": true, "Accept-Encoding": true, "User-Agent": true}
+
+func secretsOf(request *http.Request) secrets {
+	found := secrets{request.URL.RawQuery}
+	for name, values := range request.Header {
+		if ownHeaders[name] {
+			continue
+		}
+		for _, value := range values {
+			found = append(found, value)
+			// The credential without its scheme.
+			if _, credential, ok := strings.Cut(value, " "); ok {
+				found = append(found, credential)
+			}
+		}
+	}
+	return found
+}
+
+// hide puts dots in the place of what is secret.
+func (s secrets) hide(text string) string {
+	for _, secret := range s {
+		if len(secret) >= leastSecret {
+			text = strings.ReplaceAll(text, secret, "…")
+		}
+	}
+	return text
+}
+
+// mostErrorText is how much of an error's text is looked at: more than is told.
+const mostErrorText = 16 << 10
+
+// tell makes an error of the transport, or of a body, fit to be printed. One that is
+// stays as it is, with its causes. Of any other the text is all that is kept: net/http
+// repeats what it could not read, without a bound, and so may the causes.
+func (s secrets) tell(err error) error {
+	if errors.Is(err, ErrAuthorize) || errors.Is(err, ErrRedirect) {
+		return err // of this side of the connection
+	}
+	text := err.Error()
+	fit := wire.Printable(s.hide(text[:min(len(text), mostErrorText)]), maxExplanation)
+	if fit == text {
+		return err
+	}
+	return errors.New(fit)
+}
