@@ -166,6 +166,11 @@ func (r *Reflector) setDefaults(expectedType any) {
 	if r.name == "" {
 		r.name = firstCallerOutside()
 	}
+	if r.typeDescription == "" && expectedType == nil {
+		if described, ok := r.source.(interface{ TypeDescription() string }); ok {
+			r.typeDescription = described.TypeDescription()
+		}
+	}
 	if r.typeDescription == "" {
 		r.typeDescription = typeDescription(expectedType, r.expectedGVK)
 	}

@@ -35,8 +35,10 @@ type ReflectorOptions struct {
 	// Name appears in logs and errors. Default: file:line of the first caller
 	// outside this package.
 	Name string
-	// TypeDescription appears in logs and errors. Default: the expected type,
-	// or its group/version/kind if it is unstructured.
+	// TypeDescription appears in logs and errors. Default: the expected type, with
+	// its group/version/kind for an unstructured example; where anything is expected,
+	// what the source says, if it has a method TypeDescription() string, as those of
+	// kubeapi do.
 	TypeDescription string
 	// ResyncPeriod is how often the store's Resync is called; 0 is never.
 	ResyncPeriod time.Duration

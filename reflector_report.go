@@ -193,6 +193,8 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	case CauseOf(err) == CauseObject:
 		// Whatever its cause looks like: an object that breaks off is no watch that does.
 		logger.Error(err, "Object not taken", who[:4]...)
+	case errors.As(err, new(*streamRejected)):
+		logger.V(1).Info("The source does not stream its first state, listing instead", who...)
 	case isExpiredError(err):
 		logger.V(4).Info("Resource version expired, listing anew", who...)
 	case err == io.EOF:

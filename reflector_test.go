@@ -190,3 +190,17 @@ func TestAKeyThatSeveralHoldBackIsListedOnceWithItsNewestVersion(t *testing.T) {
 	assert.Equal(t, []Quarantined{held("a", "10"), held("b", "1"), held("c", "")}, mergeQuarantined(
 		[]Quarantined{held("a", "9"), held("c", "")}, []Quarantined{held("a", "10"), held("b", "1")}, nil))
 }
+
+// describedSource says what it lists.
+type describedSource struct{ *cachetest.Source }
+
+func (describedSource) TypeDescription() string { return "apps/v1 deployments" }
+
+func TestWhereAnythingIsExpectedTheSourceSaysWhatItIs(t *testing.T) {
+	source := describedSource{cachetest.NewSource(cachetest.Options{})}
+	store := NewStore(MetaNamespaceKeyFunc)
+	assert.Equal(t, "apps/v1 deployments", NewReflector(source, nil, store, 0).TypeDescription())
+	assert.Equal(t, "*unstructured.Unstructured", NewReflector(source, &unstructured.Unstructured{}, store, 0).TypeDescription())
+	options := ReflectorOptions{TypeDescription: "mine"}
+	assert.Equal(t, "mine", NewReflectorWithOptions(source, nil, store, options).TypeDescription())
+}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,11 @@ type Failure struct {
 	// Err is what the error handler was given.
 	Err  error
 	Time time.Time
+}
+
+// String is the failure in one line.
+func (f Failure) String() string {
+	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
 
 // StatusReporter is implemented by what New returns and by *Reflector.

@@ -83,9 +83,21 @@ func (m *run) streamFailed(err error, began time.Time) state {
 	case CauseRegression:
 		m.progress.newest, m.progress.anyVersion = true, true
 	}
+	if cause == CauseRejected {
+		// A definite answer, which says nothing against a list: that follows at once.
+		m.failed(m.ctx, &streamRejected{err})
+		return m.sleep(m.progress.backoff.stretch(m.clock.Now(), 2), m.firstState())
+	}
 	m.failed(m.ctx, err)
 	return m.pauseForState(failure{began: began, retryAfter: retryAfter(err)})
 }
+
+// streamRejected marks the answer of a source that does not stream its first state. Older
+// servers do not: it is no reason to alarm anybody.
+type streamRejected struct{ error }
+
+// Unwrap returns the source's answer.
+func (s *streamRejected) Unwrap() error { return s.error }
 
 // take reads the stream up to its bookmark and commits what came. It leaves the
 // watch open if it succeeds.

@@ -54,6 +54,9 @@ func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
 			c.ReflectorOptions.Strategy = ListAutomatic
 		})
 		r.run()
+		synctest.Wait()
+		assert.Equal(t, 1, source.ListCalls(), "which is made at once")
+		assert.True(t, r.ctlr.HasSynced())
 		sleep(10 * time.Second)
 		assert.Equal(t, []Cause{CauseRejected}, r.heard.causes())
 		assert.Equal(t, 1, source.ListCalls())

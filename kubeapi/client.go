@@ -84,6 +84,12 @@ func New(options Options) (*ListerWatcher, error) {
 // client-go's, where it marks sources that cannot do so.)
 func (lw *ListerWatcher) IsWatchListSemanticsUnSupported() bool { return false }
 
+// TypeDescription is group, version and name of the resource, "v1 pods" for example. A
+// reflector that is not told otherwise shows it in logs, errors and its status.
+func (lw *ListerWatcher) TypeDescription() string {
+	return lw.version.String() + " " + lw.resource.Resource
+}
+
 // send makes one request and returns its answer once the headers are there and say
 // that something follows that was asked for. Everything else is an error, and then
 // nothing is left open.

@@ -6,7 +6,7 @@
 // # Use
 //
 // Say where the API is and which resource is wanted, and hand the result to a
-// reflector or an informer as its ListerWatcher:
+// reflector or a controller as its ListerWatcher:
 //
 //	source, err := kubeapi.New(kubeapi.Options{
 //		BaseURL:  "http://127.0.0.1:8001",
@@ -51,18 +51,18 @@
 //
 // There are three kinds, and they can be told apart without reading text:
 //
-//   - The server refused. The error is a *errors.StatusError of apimachinery, so that
+//   - The server refused. The cause is a *errors.StatusError of apimachinery, so that
 //     errors.IsForbidden, errors.IsResourceExpired and the like work. It is made from
 //     the Status the server sent or, where there is none, from the HTTP code. A
 //     Retry-After header is in it: see errors.SuggestsClientDelay.
-//   - The server could not be reached, or the connection failed or fell silent. The
-//     error is a *url.Error around the cause; net.IsConnectionRefused of apimachinery
-//     works.
+//   - The server could not be reached, or the connection failed or fell silent;
+//     net.IsConnectionRefused of apimachinery works.
 //   - The answer is not what a list or a watch answers: a login page, a single
-//     object, a Table, broken JSON, something larger than the Limits. The error is a
-//     *url.Error around one of the Err values of this package.
+//     object, a Table, broken JSON, something larger than the Limits. The cause is one of
+//     the Err values of this package.
 //
-// The texts name the URL without query and without credentials. Those of a Status, which
+// Each comes in a *url.Error, whose text names the call and the URL, without query and
+// without credentials. Those of a Status, which
 // anybody may have written who answers in place of the API, are passed on without line
 // breaks and control characters, each to 4,096 characters. What ends an open
 // watch early comes as a last event of type Error. Either the server sent it, and its

@@ -87,8 +87,8 @@ func ExampleListerWatcher_List() {
 		return
 	}
 	_, err = source.List(metav1.ListOptions{})
-	fmt.Println(errors.IsForbidden(err), err)
-	// Output: true pods is forbidden
+	fmt.Println(errors.IsForbidden(err), errors.ReasonForError(err))
+	// Output: true Forbidden
 }
 
 // The usual way into a cluster from one of its pods.

@@ -137,8 +137,9 @@ func TestPagesAreAskedForOneByOne(t *testing.T) {
 		r.truth.ExpireContinueTokens()
 		_, err := r.source.List(metav1.ListOptions{Limit: 3, Continue: first.GetContinue()})
 		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-		status := err.(*apierrors.StatusError).ErrStatus
-		require.NotEmpty(t, status.Continue, "what the server offers instead is not lost")
+		var refused *apierrors.StatusError
+		require.ErrorAs(t, err, &refused)
+		require.NotEmpty(t, refused.ErrStatus.Continue, "what the server offers instead is not lost")
 	})
 }
 

@@ -87,7 +87,7 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		answer.secrets.clean(&refused.ErrStatus)
 		answer.complete(&refused.ErrStatus)
-		return header, refused
+		return header, lw.collection.failure(verbList, refused)
 	}
 	return header, lw.failed(ctx, answer, verbList, err)
 }

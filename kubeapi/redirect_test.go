@@ -53,7 +53,7 @@ func TestAHostInARedirectIsToldWithoutControlCharacters(t *testing.T) {
 func TestWhatIsNotRedirectedIsARefusal(t *testing.T) {
 	for _, answer := range []server{answers(302, ""), answers(300, "", "Location", "http://user:secret/x@h")} {
 		_, err := newSource(t, answer).List(metav1.ListOptions{})
-		require.IsType(t, &apierrors.StatusError{}, err)
+		require.ErrorAs(t, err, new(*apierrors.StatusError))
 		require.NotContains(t, err.Error(), "secret")
 	}
 }

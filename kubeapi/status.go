@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"fmt"
 	"math"
 	"mime"
 	"net/http"
@@ -25,13 +26,15 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 			status.Code = int32(a.StatusCode)
 		}
 		a.complete(&status)
-		return &apierrors.StatusError{ErrStatus: status}
+		return lw.collection.failure(v, &apierrors.StatusError{ErrStatus: status})
 	}
+	explanation := a.secrets.explanation(a.Header.Get("Content-Type"), body)
 	wait := retryAfterSeconds(a.Header, time.Now())
-	failure := apierrors.NewGenericServerResponse(a.StatusCode, string(v), lw.resource, "",
-		a.secrets.explanation(a.Header.Get("Content-Type"), body), int(wait), true)
+	failure := apierrors.NewGenericServerResponse(a.StatusCode, string(v), lw.resource, "", explanation, int(wait), true)
+	// The helper's own message leaves out the code, and mostly the explanation.
+	failure.ErrStatus.Message = fmt.Sprintf("%d %s: %s", a.StatusCode, http.StatusText(a.StatusCode), explanation)
 	a.complete(&failure.ErrStatus)
-	return failure
+	return lw.collection.failure(v, failure)
 }
 
 // complete adds what the headers and the code say, and the Status does not.

@@ -31,28 +31,28 @@ var refusals = map[string]struct {
 	"gone with Status":            {410, statusJSON("410", "Gone", ""), nil, apierrors.IsGone, "said so"},
 	"expired without Status":      {410, "too old", []string{"Content-Type", "text/plain"}, apierrors.IsResourceExpired, "410"},
 	"too many requests, Status":   {429, statusJSON("429", "TooManyRequests", ""), nil, apierrors.IsTooManyRequests, "said so"},
-	"too many requests":           {429, "", nil, apierrors.IsTooManyRequests, "too many requests"},
+	"too many requests":           {429, "", nil, apierrors.IsTooManyRequests, "429 Too Many Requests: no explanation"},
 	"unauthorized with Status":    {401, statusJSON("401", "Unauthorized", ""), nil, apierrors.IsUnauthorized, "said so"},
-	"unauthorized, HTML":          {401, "<html>log in</html>", []string{"Content-Type", "text/html"}, apierrors.IsUnauthorized, "credentials"},
+	"unauthorized, HTML":          {401, "<html>log in</html>", []string{"Content-Type", "text/html"}, apierrors.IsUnauthorized, "401 Unauthorized: an HTML page"},
 	"forbidden with Status":       {403, statusJSON("403", "Forbidden", ""), nil, apierrors.IsForbidden, "said so"},
 	"forbidden, text":             {403, "not\n\x1byou", []string{"Content-Type", "text/plain"}, apierrors.IsForbidden, "not you"},
 	"forbidden, HTML":             {403, "<html>", []string{"Content-Type", "text/html; charset=utf-8"}, apierrors.IsForbidden, "an HTML page"},
 	"forbidden, binary":           {403, "\x00", []string{"Content-Type", "image/png"}, apierrors.IsForbidden, "a body of type image/png"},
 	"forbidden, nothing":          {403, "", nil, apierrors.IsForbidden, "no explanation"},
 	"not found with Status":       {404, statusJSON("404", "NotFound", ""), nil, apierrors.IsNotFound, "said so"},
-	"not found, Go's mux":         {404, "404 page not found\n", []string{"Content-Type", "text/plain"}, apierrors.IsNotFound, "(list pods)"},
-	"unavailable":                 {503, "upstream", []string{"Content-Type", ""}, apierrors.IsServiceUnavailable, "unable to handle"},
+	"not found, Go's mux":         {404, "404 page not found\n", []string{"Content-Type", "text/plain"}, apierrors.IsNotFound, "404 Not Found: 404 page not found"},
+	"unavailable":                 {503, "upstream", []string{"Content-Type", ""}, apierrors.IsServiceUnavailable, "503 Service Unavailable: upstream"},
 	"internal":                    {500, "oops", []string{"Content-Type", "text/plain"}, apierrors.IsInternalError, "oops"},
 	"bad gateway":                 {502, "<html>", []string{"Content-Type", "text/html"}, apierrors.IsInternalError, "an HTML page"},
 	"Status without code":         {403, `{"kind":"Status","status":"Failure","message":"said so"}`, nil, apierrors.IsForbidden, "said so"},
 	"code of a success":           {403, statusJSON("200", "", ""), nil, apierrors.IsForbidden, "said so"},
 	"code of a redirect":          {404, statusJSON("302", "", ""), nil, apierrors.IsNotFound, "said so"},
 	"negative code":               {404, statusJSON("-1", "", ""), nil, apierrors.IsNotFound, "said so"},
-	"Status of another group":     {404, `{"kind":"Status","apiVersion":"x/v1","status":"Failure","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
+	"Status of another group":     {404, `{"kind":"Status","apiVersion":"x/v1","status":"Failure","reason":"Expired"}`, nil, apierrors.IsNotFound, "404 Not Found"},
 	"Status of the wrong type":    {403, statusJSON(`"x"`, "NotFound", ""), nil, apierrors.IsForbidden, `"NotFound"`},
-	"Status that claims success":  {404, `{"kind":"Status","status":"Success","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
-	"some other object":           {404, `{"kind":"Pod","reason":"Expired"}`, nil, apierrors.IsNotFound, "could not find"},
-	"Status larger than is read":  {404, statusJSON("410", "Expired", strings.Repeat(" ", defaultErrorBytes)), nil, apierrors.IsNotFound, "could not find"},
+	"Status that claims success":  {404, `{"kind":"Status","status":"Success","reason":"Expired"}`, nil, apierrors.IsNotFound, "404 Not Found"},
+	"some other object":           {404, `{"kind":"Pod","reason":"Expired"}`, nil, apierrors.IsNotFound, "404 Not Found"},
+	"Status larger than is read":  {404, statusJSON("410", "Expired", strings.Repeat(" ", defaultErrorBytes)), nil, apierrors.IsNotFound, "404 Not Found"},
 	"Status exactly as large":     {404, pad(statusJSON("410", "Expired", ""), defaultErrorBytes), nil, apierrors.IsResourceExpired, "said so"},
 	"redirect that leads nowhere": {304, "", nil, func(err error) bool { return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown }, "304"},
 }
@@ -68,7 +68,7 @@ func TestRefusalsBecomeAPIErrors(t *testing.T) {
 			source := newSource(t, answers(test.code, test.body, test.headers...))
 			list, err := source.List(metav1.ListOptions{})
 			require.Nil(t, list)
-			require.IsType(t, &apierrors.StatusError{}, err)
+			require.ErrorAs(t, err, new(*apierrors.StatusError))
 			require.True(t, test.is(err), "%#v", err)
 			require.ErrorContains(t, err, test.text)
 			require.NotContains(t, err.Error(), "\x1b")
@@ -127,8 +127,8 @@ func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 			failure, ok := errors.AsType[*apierrors.StatusError](err)
 			require.True(t, ok, "%v", err)
 			require.EqualValues(t, 410, failure.ErrStatus.Code)
-			require.True(t, strings.HasPrefix(err.Error(), "a b [2Jxx"), err.Error()[:20])
-			require.True(t, strings.HasSuffix(err.Error(), "x…"))
+			require.True(t, strings.HasPrefix(failure.Error(), "a b [2Jxx"), failure.Error()[:20])
+			require.True(t, strings.HasSuffix(failure.Error(), "x…"))
 			everything := fmt.Sprintf("%+v", failure.ErrStatus)
 			require.Equal(t, -1, strings.IndexFunc(everything, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", everything)
 			require.Less(t, len(everything), 3*maxStatusText)
