@@ -49,6 +49,10 @@ func newHTTPRig(t *testing.T, change func(*Config, *kubeapi.Options)) *httpRig {
 		if change != nil {
 			change(c, &options)
 		}
+		c.ListerWatcher = nil
+		if len(c.Namespaces) > 0 {
+			return
+		}
 		api, err := kubeapi.New(options)
 		require.NoError(t, err)
 		c.ListerWatcher = api
@@ -136,6 +140,61 @@ func TestB19AFrozenConnectionIsGivenUp(t *testing.T) {
 		h.server.Listener.Thaw()
 		sleep(2 * time.Minute)
 		h.equalsSource()
+		h.stop()
+	})
+}
+
+// B19, for lists: one that falls silent is given up, and made again. It fails without
+// kubeapi's StallTimeout, which lets the list wait for the context.
+func TestB19AListOnAFrozenConnectionIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHTTPRig(t, func(c *Config, o *kubeapi.Options) { c.ReflectorOptions.Strategy = ListPaged })
+		h.server.Listener.Freeze()
+		h.run()
+		sleep(2*time.Minute - time.Second)
+		assert.Empty(t, h.heard.all())
+		sleep(2 * time.Second)
+		require.Len(t, h.heard.all(), 1)
+		assert.ErrorIs(t, h.heard.all()[0], kubeapi.ErrStalled)
+		h.server.Listener.CutConnections()
+		h.server.Listener.Thaw()
+		sleep(time.Minute)
+		require.True(t, h.ctlr.HasSynced())
+		h.equalsSource()
+		h.stop()
+	})
+}
+
+// Several namespaces over one connection pool, each with a source of its own. The one
+// that is not served holds back no other.
+func TestSeveralNamespacesOverHTTPEqualTheirPartsOfTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHTTPRig(t, func(c *Config, o *kubeapi.Options) {
+			c.Namespaces = map[string]ListerWatcher{}
+			for _, namespace := range []string{"ns-1", "ns-2", "gone"} {
+				each := *o
+				each.Namespace = namespace
+				if namespace == "gone" {
+					each.Resource.Resource = "nowhere"
+				}
+				source, err := kubeapi.New(each)
+				require.NoError(t, err)
+				c.Namespaces[namespace] = source
+			}
+		})
+		h.run()
+		sleep(time.Minute)
+		for namespace, synced := range map[string]bool{"ns-1": true, "ns-2": true, "gone": false} {
+			checker, ok := SyncedIn(h.ctlr, namespace)
+			require.True(t, ok)
+			assert.Equal(t, synced, IsDone(checker), namespace)
+		}
+		assert.Equal(t, 2*172, len(h.indexer.ListKeys()))
+		status, _ := StatusOf(h.ctlr)
+		assert.Equal(t, PhaseAbsent, status.Phase)
+		require.NoError(t, h.source.Apply(unstructuredPod("ns-2", "new", "x"), unstructuredPod("ns-3", "new", "x")))
+		sleep(time.Second)
+		assert.Equal(t, 2*172+1, len(h.indexer.ListKeys()))
 		h.stop()
 	})
 }
