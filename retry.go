@@ -1,8 +1,11 @@
 package cache
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -77,6 +80,12 @@ const (
 	CauseUnauthorized    Cause = "unauthorized"      // 401
 	CauseRejected        Cause = "rejected"          // 400, 405, 422
 	CauseRefused         Cause = "refused"           // connection refused
+	CauseUnreachable     Cause = "unreachable"       // no such host, no route, no answer to a dial
+	CauseUntrusted       Cause = "untrusted"         // the server's certificate is not trusted
+	CauseCredentials     Cause = "credentials"       // ours could not be put on the request
+	CauseUnreadable      Cause = "unreadable"        // what answered is no list or watch
+	CauseTooLarge        Cause = "too-large"         // the answer passed a limit
+	CauseStalled         Cause = "stalled"           // nothing came for too long
 	CauseCut             Cause = "cut"               // EOF in the middle
 	CauseShortWatch      Cause = "short-watch"       // closed at once, without an event
 	CauseOverdueWatch    Cause = "overdue-watch"     // half open
@@ -91,9 +100,20 @@ const (
 	CauseOther           Cause = "other"
 )
 
-// causeStreamCut is what package kubeapi puts into the error event with which a
-// stream ends that broke; the two packages do not import each other.
-const causeStreamCut metav1.CauseType = "WatchStreamCut"
+// causeStreamCut and causeBadFrame are what package kubeapi puts into the error event
+// with which a stream ends that broke; the two packages do not import each other.
+const (
+	causeStreamCut metav1.CauseType = "WatchStreamCut"
+	causeBadFrame  metav1.CauseType = "WatchBadFrame"
+)
+
+// FailureCauser is an optional interface of an error that a source returns: it names its
+// kind, one of the Cause constants or another, where nothing else tells it. The errors of
+// package kubeapi have it.
+type FailureCauser interface {
+	error
+	FailureCause() string
+}
 
 // CauseOf classifies an error as the reflector does.
 func CauseOf(err error) Cause {
@@ -124,6 +144,25 @@ func CauseOf(err error) Cause {
 	case apierrors.HasStatusCause(err, causeStreamCut), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), utilnet.IsProbableEOF(err):
 		return CauseCut
 	}
+	return connectionCause(err)
+}
+
+// connectionCause classifies what keeps a source from being asked at all, and what it
+// says of itself.
+func connectionCause(err error) Cause {
+	var known FailureCauser
+	var untrusted *tls.CertificateVerificationError
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &known):
+		return Cause(known.FailureCause())
+	case apierrors.HasStatusCause(err, causeBadFrame), errors.Is(err, http.ErrSchemeMismatch):
+		return CauseUnreadable
+	case errors.As(err, &untrusted):
+		return CauseUntrusted
+	case errors.As(err, new(*net.DNSError)), errors.As(err, &dial) && dial.Op == "dial":
+		return CauseUnreachable
+	}
 	return CauseOther
 }
 
@@ -153,6 +192,8 @@ func ownCause(err error) (Cause, bool) {
 		return CauseOverdueWatch, true
 	case errors.Is(err, ErrNoInitialEventsEnd):
 		return CauseNoBookmark, true
+	case errors.Is(err, ErrTableList):
+		return CauseUnreadable, true
 	case errors.Is(err, ErrAlreadyRan):
 		return CauseMisuse, true
 	}

@@ -1,9 +1,12 @@
 package cache
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"net/url"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/kubeapi"
 )
 
 // S10.
@@ -64,6 +68,9 @@ func TestErrorsAreClassified(t *testing.T) {
 	cut := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: "WatchStreamCut"}},
 	}}}
+	badFrame := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: kubeapi.CauseBadFrame}},
+	}}}
 	rows := map[Cause][]error{
 		CauseExpired: {apierrors.NewResourceExpired(""), gone},
 		CauseVersionTooLarge: {
@@ -94,7 +101,13 @@ func TestErrorsAreClassified(t *testing.T) {
 		CauseSlowSource:      {&SlowSourceError{}},
 		CauseMisuse:          {ErrAlreadyRan},
 		CausePanic:           {&PanicError{Value: "x"}},
-		CauseOther:           {errBoom, ErrTableList},
+		CauseUnreachable:     {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
+		CauseUntrusted:       {&tls.CertificateVerificationError{Err: errBoom}},
+		CauseCredentials:     {kubeapi.ErrAuthorize},
+		CauseUnreadable:      {ErrTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame},
+		CauseTooLarge:        {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
+		CauseStalled:         {kubeapi.ErrStalled},
+		CauseOther:           {errBoom, &net.OpError{Op: "read", Err: errBoom}},
 	}
 	for cause, errs := range rows {
 		for _, err := range errs {

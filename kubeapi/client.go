@@ -18,6 +18,7 @@ import (
 type ListerWatcher struct {
 	collection collection
 	resource   schema.GroupResource
+	namespace  string // of all the objects, empty if they may be of several or of none
 	client     http.Client
 	userAgent  string
 	authorize  func(*http.Request) error
@@ -55,6 +56,7 @@ func New(options Options) (*ListerWatcher, error) {
 	lw := &ListerWatcher{
 		collection:   newCollection(base, options),
 		resource:     options.Resource.GroupResource(),
+		namespace:    options.Namespace,
 		version:      options.Resource.GroupVersion(),
 		userAgent:    options.UserAgent,
 		authorize:    options.Authorize,

@@ -23,19 +23,19 @@ var (
 	// followed, because it carries credentials. Of where it should have gone, no more
 	// than the origin is told.
 	// Cure: give the new address as BaseURL, if it is to be trusted.
-	ErrRedirect = errors.New("redirected to another origin")
+	ErrRedirect error = &wire.Sentinel{Text: "redirected to another origin", Cause: wire.CauseUnreadable}
 
 	// ErrContentType says that the call succeeded but the answer is declared as
 	// something that was not asked for. Usually a login page or a proxy answered in
 	// place of the API.
 	// Cure: BaseURL must be the API's address, and the request must be authorized.
-	ErrContentType = errors.New("the answer is of no type that was asked for")
+	ErrContentType error = &wire.Sentinel{Text: "the answer is of no type that was asked for", Cause: wire.CauseUnreadable}
 
 	// ErrNotList says that a list call was answered with something else: a single
 	// object, a Table, a JSON array.
 	// Cure: the resource must be the plural name of a collection, and the address that
 	// of an API which serves lists where none of its printing forms is asked for.
-	ErrNotList = errors.New("the answer is not a list")
+	ErrNotList error = &wire.Sentinel{Text: "the answer is not a list", Cause: wire.CauseUnreadable}
 
 	// ErrMalformed says that a body, a frame or an object is not of the form that its
 	// encoding, or the protocol, gives it. The error that was found first is wrapped
@@ -45,11 +45,11 @@ var (
 	// ErrTooLarge says that an answer passed one of the Limits; the error is a
 	// *LimitError, which names it. Nothing is read any further.
 	// Cure: if the objects are meant to be so large, raise the limit.
-	ErrTooLarge = errors.New("the answer exceeds a limit")
+	ErrTooLarge error = &wire.Sentinel{Text: "the answer exceeds a limit", Cause: wire.CauseTooLarge}
 
 	// ErrAuthorize says that Options.Authorize failed, whose error is wrapped too.
 	// No request was sent.
-	ErrAuthorize = errors.New("authorizing the request failed")
+	ErrAuthorize error = &wire.Sentinel{Text: "authorizing the request failed", Cause: wire.CauseCredentials}
 )
 
 // Causes in the Status of an Error event that this package, not the server, put at

@@ -132,3 +132,32 @@ func TestItemsThatDoNotSayWhatTheyAreWaitForTheirListInOrder(t *testing.T) {
 	_, _, _, err := taken(t, body, Options{Limits: Limits{ItemBytes: 5000}})
 	require.ErrorIs(t, err, ErrTooLarge, "a whole list is not held")
 }
+
+// A name without its namespace names something else. Fails if such a name is passed on.
+func TestAnUndecodedObjectIsNamedOnlyIfItsNamespaceIsKnown(t *testing.T) {
+	const (
+		unread = `{"metadata":{"name":"bad","namespace":5}}`
+		absent = `{"metadata":{"name":"bad","labels":5}}`
+		other  = `{"metadata":{"name":"bad","namespace":"b","labels":5}}`
+		broken = `{"metadata":{"name":5,"namespace":5}}`
+	)
+	for what, test := range map[string]struct{ object, of, namespace, name string }{
+		"unread, of all":          {unread, "", "", ""},
+		"unread, of one":          {unread, "a", "a", "bad"},
+		"absent, of all":          {absent, "", "", "bad"},
+		"absent, of one":          {absent, "a", "a", "bad"},
+		"another, of one":         {other, "a", "b", "bad"},
+		"another, of all":         {other, "", "b", "bad"},
+		"nothing read, of one":    {broken, "a", "", ""},
+		"nothing read, of nobody": {broken, "", "", ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			item, event := first(t, Options{Namespace: test.of, ObjectType: &metav1.PartialObjectMetadata{}}, podList(test.object), test.object)
+			for _, object := range []runtime.Object{item, event} {
+				require.IsType(t, &UndecodedObject{}, object)
+				require.Equal(t, test.namespace, object.(*UndecodedObject).Namespace)
+				require.Equal(t, test.name, object.(*UndecodedObject).Name)
+			}
+		})
+	}
+}

@@ -93,6 +93,9 @@ func (e *LimitError) Error() string {
 // Is makes the error an ErrTooLarge.
 func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 
+// FailureCause is the kind of failure in a reflector's status.
+func (e *LimitError) FailureCause() string { return wire.CauseTooLarge }
+
 // objectCount counts the objects of a list over its pages. The pages come in calls of
 // their own, of which nothing but the token tells that they belong together.
 type objectCount struct {

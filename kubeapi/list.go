@@ -140,7 +140,7 @@ func (l *listing) takeItem(raw []byte) error {
 	header := l.body.Header()
 	item, err := l.target.decode(l.encoding, raw, l.limits.wire(), l.impliedBy(header))
 	if err != nil {
-		item = undecoded(l.encoding, raw, fmt.Sprintf("item %d of the list", l.objects), err)
+		item = l.undecoded(l.encoding, raw, fmt.Sprintf("item %d of the list", l.objects), err)
 	}
 	object, ok := item.(*unstructured.Unstructured)
 	if len(l.waiting) == 0 && !(ok && header.Kind == "" && object.GetKind() == "") {

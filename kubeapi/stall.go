@@ -2,10 +2,11 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // ErrStalled says that a list was given up because nothing came for longer than
@@ -13,7 +14,7 @@ import (
 // No context of the caller's has ended.
 // Cure: none is needed if it is rare; whoever calls lists again. A server that needs longer
 // to begin its answer needs a larger Options.StallTimeout.
-var ErrStalled = errors.New("the answer stalled")
+var ErrStalled error = &wire.Sentinel{Text: "the answer stalled", Cause: wire.CauseStalled}
 
 // stall ends a request for which somebody waits too long. Only waiting counts: for the
 // headers, and inside a Read of the body. While nobody reads, because whoever takes the

@@ -120,7 +120,9 @@ func (t target) mismatch(said schema.GroupVersionKind) error {
 
 // UndecodedObject stands for an object that was sent and could not be decoded, in a
 // list or in an event. Its type and metadata are what could be read of them: some of
-// namespace, name, UID and resource version, and nothing else.
+// namespace, name, UID and resource version, and nothing else. Of a source that has one
+// namespace it is in that one, if it does not say; of any other it has no name if it is
+// in a namespace that cannot be read.
 //
 // A reflector of this library quarantines it: it keeps what it had of the object,
 // reports the error, and goes on. Other consumers meet an object of a type that they
@@ -136,8 +138,16 @@ type UndecodedObject struct {
 var _ runtime.Object = (*UndecodedObject)(nil)
 
 // undecoded makes an UndecodedObject of what could not be decoded. place is where it came.
-func undecoded(encoding wire.Encoding, raw []byte, place string, err error) *UndecodedObject {
+func (lw *ListerWatcher) undecoded(encoding wire.Encoding, raw []byte, place string, err error) *UndecodedObject {
 	id := encoding.Identify(raw)
+	switch {
+	case id.Name == "" || id.Namespace != "":
+	case lw.namespace != "":
+		// All that was asked for is in there, also where the namespace is what is wrong.
+		id.Namespace = lw.namespace
+	case id.NamespaceUnread:
+		id.Name = ""
+	}
 	return &UndecodedObject{
 		TypeMeta: id.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{

@@ -127,7 +127,7 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	object, err := w.source.target.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
 	if err != nil {
-		object = undecoded(encoding, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
+		object = w.source.undecoded(encoding, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)

@@ -54,7 +54,8 @@ func checkItem(t *testing.T, item []byte) {
 		require.Equal(t, wire.Identity{
 			TypeMeta:  metav1.TypeMeta{APIVersion: textOf(want["apiVersion"]), Kind: textOf(want["kind"])},
 			Namespace: textOf(metadata["namespace"]), Name: textOf(metadata["name"]),
-			UID: types.UID(textOf(metadata["uid"])), ResourceVersion: textOf(metadata["resourceVersion"]),
+			NamespaceUnread: !isText(metadata["namespace"]),
+			UID:             types.UID(textOf(metadata["uid"])), ResourceVersion: textOf(metadata["resourceVersion"]),
 		}, id)
 	}
 }
@@ -71,6 +72,12 @@ func hasTag(item []byte) bool {
 		return nil
 	})
 	return has
+}
+
+// isText is true for null as well, which Go takes for an empty string.
+func isText(value any) bool {
+	_, ok := value.(string)
+	return ok || value == nil
 }
 
 func textOf(value any) string {

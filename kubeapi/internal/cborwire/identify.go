@@ -27,6 +27,7 @@ func (encoding) Identify(raw []byte) wire.Identity {
 				switch string(name) {
 				case "namespace":
 					id.Namespace = short(value)
+					id.NamespaceUnread = id.Namespace == "" && !saysNothing(value)
 				case "name":
 					id.Name = short(value)
 				case "uid":
@@ -48,4 +49,13 @@ func short(value []byte) string {
 		return ""
 	}
 	return string(said)
+}
+
+// saysNothing is true for null and for a string that is empty.
+func saysNothing(value []byte) bool {
+	if h, _ := untagged(value); h.isNull() {
+		return true
+	}
+	said, ok := text(value)
+	return ok && len(said) == 0
 }

@@ -237,6 +237,8 @@ func modelOfIdentity(object map[string]any) (id wire.Identity) {
 	}
 	id.APIVersion, id.Kind = text(object["apiVersion"]), text(object["kind"])
 	id.Namespace, id.Name = text(metadata["namespace"]), text(metadata["name"])
+	_, isText := metadata["namespace"].(string)
+	id.NamespaceUnread = id.Namespace == "" && metadata["namespace"] != nil && (!isText || metadata["namespace"] != "")
 	id.UID, id.ResourceVersion = types.UID(text(metadata["uid"])), text(metadata["resourceVersion"])
 	return id
 }

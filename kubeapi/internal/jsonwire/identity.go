@@ -26,7 +26,7 @@ func identify(raw []byte) (id wire.Identity) {
 			eachField(value, func(name string, value []byte) {
 				switch name {
 				case "namespace":
-					id.Namespace = textOf(value)
+					id.Namespace, id.NamespaceUnread = namespaceOf(value)
 				case "name":
 					id.Name = textOf(value)
 				case "uid":
@@ -50,6 +50,18 @@ func textOf(value []byte) string {
 		return ""
 	}
 	return text
+}
+
+// namespaceOf is what a namespace says, and whether it cannot be read. Null is none.
+func namespaceOf(value []byte) (said string, unread bool) {
+	if said = textOf(value); said != "" {
+		return said, false
+	}
+	if len(value) > 6*mostIdentity+2 {
+		return "", true
+	}
+	read, err := parse(value, 1)
+	return "", err != nil || read != nil && read != ""
 }
 
 // eachField calls visit with each field of an object whose name is one that is known,

@@ -30,16 +30,21 @@ func (encoding) Identify(raw []byte) wire.Identity {
 		id.TypeMeta = metav1.TypeMeta{APIVersion: short([]byte(e.apiVersion)), Kind: short([]byte(e.kind))}
 		raw = e.raw
 	}
-	each(raw, func(number int32, metadata []byte) {
-		if number != objectMetadata {
+	each(raw, func(number int32, metadata []byte, ok bool) {
+		if number != objectMetadata || !ok {
 			return
 		}
-		each(metadata, func(number int32, value []byte) {
+		each(metadata, func(number int32, value []byte, ok bool) {
+			switch {
+			case number == metaNamespace:
+				id.Namespace = short(value)
+				id.NamespaceUnread = !ok || len(value) > maxName
+			case !ok:
+				return
+			}
 			switch number {
 			case metaName:
 				id.Name = short(value)
-			case metaNamespace:
-				id.Namespace = short(value)
 			case metaUID:
 				id.UID = types.UID(short(value))
 			case metaResourceVersion:
@@ -50,17 +55,16 @@ func (encoding) Identify(raw []byte) wire.Identity {
 	return id
 }
 
-// each calls a function with the fields of a message that have bytes, as far as it can
-// be read.
-func each(message []byte, call func(number int32, value []byte)) {
+// each calls a function with the fields of a message, as far as it can be read; ok is
+// false for one that has no bytes, or is what cannot be read.
+func each(message []byte, call func(number int32, value []byte, ok bool)) {
 	for len(message) > 0 {
 		t, value, rest, err := nextField(message)
 		if err != nil {
+			call(t.number, nil, false)
 			return
 		}
-		if t.wireType == typeBytes {
-			call(t.number, value)
-		}
+		call(t.number, value, t.wireType == typeBytes)
 		message = rest
 	}
 }

@@ -64,6 +64,9 @@ type Header struct {
 type Identity struct {
 	metav1.TypeMeta
 	Namespace, Name string
+	// NamespaceUnread says that it has a namespace which could not be read: Namespace is
+	// empty, and Name alone would name something else.
+	NamespaceUnread bool
 	UID             types.UID
 	ResourceVersion string
 }

@@ -10,11 +10,27 @@ import (
 var (
 	// ErrMalformed is wrapped by errors about bytes that are not of the form that the
 	// encoding, or the protocol, gives them.
-	ErrMalformed = errors.New("malformed answer")
+	ErrMalformed error = &Sentinel{Text: "malformed answer", Cause: CauseUnreadable}
 
 	// ErrNotSelfDescribing is returned where bytes alone do not say what they mean.
 	ErrNotSelfDescribing = errors.New("the encoding does not describe itself, it needs a Go type to decode into")
 )
+
+// Sentinel is an error that says of what kind it is, in the words of a reflector's status.
+type Sentinel struct{ Text, Cause string }
+
+// The kinds of failure that a reflector cannot tell by itself.
+const (
+	CauseCredentials = "credentials"
+	CauseUnreadable  = "unreadable"
+	CauseTooLarge    = "too-large"
+	CauseStalled     = "stalled"
+)
+
+func (s *Sentinel) Error() string { return s.Text }
+
+// FailureCause is the kind.
+func (s *Sentinel) FailureCause() string { return s.Cause }
 
 // Undecodable is the error of a decoder, or of a type's own method, as an ErrMalformed. No
 // more is kept of it than people can read: such errors like to hold what they were given,
