@@ -20,8 +20,9 @@ func configAddress(config *rest.Config) (string, error) {
 	return address(base)
 }
 
-// address is a URL as kubeapi takes it. Query and fragment are dropped, as client-go
-// does. User and password are refused: net/http would send them, and whatever prints
+// address is a URL as kubeapi takes it. As client-go does, it drops query and fragment,
+// and escapes the path anew from its decoded form (of /a%2Fb it makes /a/b): its clients
+// do not keep how a path was written, and a config must lead where its client does. User and password are refused: net/http would send them, and whatever prints
 // the URL would print them.
 func address(base *url.URL) (string, error) {
 	switch {
@@ -32,7 +33,7 @@ func address(base *url.URL) (string, error) {
 	case base.Hostname() == "":
 		return "", errors.New("names no host")
 	}
-	plain := url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path, RawPath: base.RawPath}
+	plain := url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}
 	return plain.String(), nil
 }
 

@@ -27,7 +27,8 @@ func TestTheAddressFollowsTheRulesOfClientGo(t *testing.T) {
 		{rest.Config{Host: "http://api.test", TLSClientConfig: tls}, "http://api.test"},
 		{rest.Config{Host: "HTTPS://api.test"}, "https://api.test"},
 		{rest.Config{Host: "https://rancher.test/k8s/clusters/c1"}, "https://rancher.test/k8s/clusters/c1"},
-		{rest.Config{Host: "https://rancher.test/a%2Fb/"}, "https://rancher.test/a%2Fb/"},
+		{rest.Config{Host: "https://rancher.test/a%2Fb/"}, "https://rancher.test/a/b/"},
+		{rest.Config{Host: "https://rancher.test/a%20b%3Fc"}, "https://rancher.test/a%20b%3Fc"},
 		{rest.Config{Host: "https://api.test/p?q=1#f"}, "https://api.test/p"},
 		{rest.Config{Host: "https://api.test", APIPath: "/elsewhere"}, "https://api.test"},
 	} {

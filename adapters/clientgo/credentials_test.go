@@ -31,60 +31,58 @@ import (
 func TestTheCredentialsOfTheConfigAreOnEachRequest(t *testing.T) {
 	for name, test := range map[string]struct {
 		config rest.Config
-		want   http.Header
+		want   string // Authorization
 	}{
-		"bearer token": {
-			rest.Config{BearerToken: "s3cret"},
-			http.Header{"Authorization": {"Bearer s3cret"}},
-		},
-		"user and password": {
-			rest.Config{Username: "me", Password: "hunter2"},
-			http.Header{"Authorization": {"Basic bWU6aHVudGVyMg=="}},
-		},
-		"impersonation": {
-			rest.Config{BearerToken: "s3cret", Impersonate: rest.ImpersonationConfig{
-				UserName: "jane", UID: "42", Groups: []string{"dev", "ops"}, Extra: map[string][]string{"scopes": {"view"}},
-			}},
-			http.Header{
-				"Authorization":            {"Bearer s3cret"},
-				"Impersonate-User":         {"jane"},
-				"Impersonate-Uid":          {"42"},
-				"Impersonate-Group":        {"dev", "ops"},
-				"Impersonate-Extra-Scopes": {"view"},
-			},
-		},
-		"exec plugin": {
-			rest.Config{ExecProvider: &clientcmdapi.ExecConfig{
-				APIVersion: "client.authentication.k8s.io/v1", Command: os.Args[0],
-				Env:             []clientcmdapi.ExecEnvVar{{Name: pluginEnv, Value: "from-plugin"}},
-				InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
-			}},
-			http.Header{"Authorization": {"Bearer from-plugin"}},
-		},
-		"a transport of the program": {
-			rest.Config{WrapTransport: func(next http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(r *http.Request) (*http.Response, error) {
-					r = r.Clone(r.Context())
-					r.Header.Set("X-Signed", r.URL.Path)
-					return next.RoundTrip(r)
-				})
-			}},
-			http.Header{"X-Signed": {"/api/v1/pods"}},
-		},
+		"bearer token":      {rest.Config{BearerToken: "s3cret"}, "Bearer s3cret"},
+		"user and password": {rest.Config{Username: "me", Password: "hunter2"}, "Basic bWU6aHVudGVyMg=="},
+		"exec plugin": {rest.Config{ExecProvider: &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: os.Args[0],
+			Env:             []clientcmdapi.ExecEnvVar{{Name: pluginEnv, Value: "from-plugin"}},
+			InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		}}, "Bearer from-plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := &api{}
-			test.config.Host = serve(t, api).URL
-			for way, source := range map[string]*kubeapi.ListerWatcher{
-				"config": sourceOf(t, &test.config),
-				"client": sourceOfClient(t, clientOf(t, test.config)),
-			} {
-				list(t, source)
-				for key, values := range test.want {
-					assert.Equal(t, values, api.last(t).Header[key], "%s of %s", key, way)
-				}
-			}
+			requireSent(t, test.config, http.Header{"Authorization": {test.want}})
 		})
+	}
+}
+
+func TestImpersonationIsOnEachRequest(t *testing.T) {
+	requireSent(t, rest.Config{BearerToken: "s3cret", Impersonate: rest.ImpersonationConfig{
+		UserName: "jane", UID: "42", Groups: []string{"dev", "ops"}, Extra: map[string][]string{"scopes": {"view"}},
+	}}, http.Header{
+		"Authorization":            {"Bearer s3cret"},
+		"Impersonate-User":         {"jane"},
+		"Impersonate-Uid":          {"42"},
+		"Impersonate-Group":        {"dev", "ops"},
+		"Impersonate-Extra-Scopes": {"view"},
+	})
+}
+
+func TestATransportOfTheProgramSeesEachRequest(t *testing.T) {
+	signing := func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.Header.Set("X-Signed", r.URL.Path)
+			return next.RoundTrip(r)
+		})
+	}
+	requireSent(t, rest.Config{WrapTransport: signing}, http.Header{"X-Signed": {"/api/v1/pods"}})
+}
+
+// requireSent lists, with each way to make a source, and looks for the headers.
+func requireSent(t *testing.T, config rest.Config, want http.Header) {
+	t.Helper()
+	api := &api{}
+	config.Host = serve(t, api).URL
+	for way, source := range map[string]*kubeapi.ListerWatcher{
+		"config": sourceOf(t, &config),
+		"client": sourceOfClient(t, clientOf(t, config)),
+	} {
+		list(t, source)
+		for key, values := range want {
+			require.Equal(t, values, api.last(t).Header[key], "%s of %s", key, way)
+		}
 	}
 }
 

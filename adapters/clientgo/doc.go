@@ -34,7 +34,8 @@
 //
 // # What is taken from a rest.Config
 //
-//	Host                            address and path prefix; user and password in it are refused
+//	Host                            address and path prefix, whose escapes are undone as in
+//	                                client-go (/a%2Fb is /a/b); user and password are refused
 //	TLS, certificates, Username,    through the transport that client-go makes of them; a
 //	BearerToken, BearerTokenFile,   token file is read again about once a minute
 //	Impersonate, ExecProvider,
@@ -60,6 +61,11 @@
 //     and 5 requests a second in client-go. A reflector limits itself to a few requests
 //     a minute. Several sources share a limit only through one RateLimiter. A client's
 //     own limiter, in NewSourceForClient, is used as it is.
+//   - The limiter is waited for in the transport, before each request and again before
+//     each redirect that is followed. To kubeapi that is time in which the server does
+//     not answer: a list that waits for longer than Options.StallTimeout, by default 2
+//     minutes, fails with kubeapi.ErrStalled. A limiter that may take so long needs a
+//     longer StallTimeout. A watch waits for as long as its context allows.
 //   - A request is sent once. client-go repeats refused ones, up to ten times, after
 //     the time that the server named; here the reflector sees the refusal, reports it,
 //     and waits as long before it asks again.
@@ -89,6 +95,14 @@
 // *kubeapi.UndecodedObject, which stands for an object that could not be decoded. From a
 // watch they drop it with a line in the log; from a list it comes into their store, and
 // to their handlers, like any other. Give them a transform that returns its DecodeError:
-// then the list fails and is repeated, as it would be with their own clients. The
-// reflectors of this library set such an object aside, report it, and go on.
+// then the list fails and is repeated, as it would be with their own clients.
+//
+// A transform does not help with deletions. A DELETED event whose object could not be
+// decoded is dropped by client-go's reflector before any transform, because its type is
+// not the expected one, and the watch goes on after it: the informer's store keeps the
+// object until the next list, which may be days away, and no handler hears that it is
+// gone.
+//
+// The reflectors of this library set such an object aside, report it, and go on; they
+// delete what is deleted, as long as its name can be read.
 package clientgo

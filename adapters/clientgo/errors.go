@@ -17,10 +17,11 @@ var (
 	ErrInvalidConfig = errors.New("clientgo: invalid rest.Config")
 
 	// ErrUnsupportedClient is what NewSourceForClient returns for a REST client whose
-	// HTTP client it cannot reach: an implementation of rest.Interface that is neither
-	// of package rest nor of rest/fake, or one that has no server, like those that
-	// fake clientsets return.
-	// Cure: NewSource with the rest.Config; in tests, a source that needs no server.
+	// HTTP client it cannot reach: an implementation of rest.Interface that is not
+	// *rest.RESTClient, like the one of package rest/fake, or one that has no server, like
+	// those that fake clientsets return.
+	// Cure: NewSource with the rest.Config. In a test, NewSource with a config whose
+	// Transport is the test's: that answers the requests, and no server is needed.
 	ErrUnsupportedClient = errors.New("clientgo: unsupported REST client")
 )
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 )
@@ -23,17 +24,45 @@ func limiterOf(config *rest.Config) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 }
 
-// throttle waits for the limiter before each request, for no longer than the request's
-// context. It is a kubeapi.Options.Authorize: that is the one place where a source can
-// be held back before it sends something.
-func throttle(limiter flowcontrol.RateLimiter) func(*http.Request) error {
+// throttled is a transport in which each request waits for the limiter first; without a
+// limiter it is the transport as it is.
+func throttled(next http.RoundTripper, limiter flowcontrol.RateLimiter) http.RoundTripper {
 	if limiter == nil {
-		return nil
+		return next
 	}
-	return func(request *http.Request) error {
-		if err := limiter.Wait(request.Context()); err != nil {
-			return fmt.Errorf("waiting for the client's rate limiter: %w", err)
+	return &limited{limiter: limiter, next: next}
+}
+
+// limited waits here, in the transport, and not in kubeapi.Options.Authorize, although
+// that is called before each request too: what fails there is told as a failed login.
+// The wait comes before client-go's own transports, so that a token which expires
+// meanwhile is renewed before the request goes out.
+type limited struct {
+	limiter flowcontrol.RateLimiter
+	next    http.RoundTripper // nil for http.DefaultTransport, whichever that is by then
+}
+
+// RoundTrip waits for no longer than the request's context.
+func (l *limited) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := l.limiter.Wait(request.Context()); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // a RoundTripper owes that also where it sends nothing
 		}
-		return nil
+		return nil, fmt.Errorf("waiting for the client's rate limiter: %w", err)
 	}
+	return l.WrappedRoundTripper().RoundTrip(request)
+}
+
+// WrappedRoundTripper is by what apimachinery looks through transports.
+func (l *limited) WrappedRoundTripper() http.RoundTripper {
+	if l.next == nil {
+		return http.DefaultTransport
+	}
+	return l.next
+}
+
+// CloseIdleConnections is what http.Client's calls. Most of client-go's transports have
+// no such method, but can be looked through, which net/http does not do.
+func (l *limited) CloseIdleConnections() {
+	utilnet.CloseIdleConnectionsFor(l.WrappedRoundTripper())
 }

@@ -1,8 +1,11 @@
 package clientgo_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +59,58 @@ func TestTheRateLimiterIsAskedBeforeEachRequest(t *testing.T) {
 		assert.ErrorContains(t, err, "rate limiter")
 		assert.Equal(t, sent, api.count(), "nothing is sent")
 	}
+}
+
+// A program asks for a login when it sees ErrAuthorize; a limiter is no matter of that.
+func TestARefusalOfTheRateLimiterIsNoFailedAuthorization(t *testing.T) {
+	refusal := fmt.Errorf("no more today: %w", context.Canceled)
+	config := rest.Config{Host: "http://api.test", Transport: &api{}, RateLimiter: &limiter{fail: refusal}}
+	for way, source := range map[string]*kubeapi.ListerWatcher{
+		"config": sourceOf(t, &config),
+		"client": sourceOfClient(t, clientOf(t, config)),
+	} {
+		_, listed := source.List(metav1.ListOptions{})
+		_, watched := source.Watch(metav1.ListOptions{})
+		for _, err := range []error{listed, watched} {
+			require.ErrorContains(t, err, "waiting for the client's rate limiter: no more today", way)
+			require.ErrorContains(t, err, "http://api.test/api/v1/pods")
+			require.ErrorIs(t, err, refusal)
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, kubeapi.ErrAuthorize)
+		}
+	}
+}
+
+// Waiting is part of the request, and a list that brings nothing is given up.
+func TestAListWaitsForTheRateLimiterNoLongerThanTheStallTimeoutAndAWatchDoes(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"default": 0, "longer": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := rest.Config{Host: "http://api.test", Transport: &api{}, RateLimiter: &limiter{block: true}}
+				source := sourceOf(t, &config, func(o *kubeapi.Options) { o.StallTimeout = timeout })
+				began := time.Now()
+				_, err := source.List(metav1.ListOptions{})
+				require.ErrorIs(t, err, kubeapi.ErrStalled)
+				assert.Equal(t, cmp.Or(timeout, 2*time.Minute), time.Since(began))
+
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				_, err = source.WatchWithContext(ctx, metav1.ListOptions{})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		})
+	}
+}
+
+func TestARedirectThatIsFollowedWaitsForTheRateLimiterToo(t *testing.T) {
+	api := &api{}
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/pods", http.RedirectHandler("/moved", http.StatusTemporaryRedirect))
+	mux.Handle("/moved", api)
+	limiter := &limiter{}
+	list(t, sourceOf(t, &rest.Config{Host: serve(t, mux).URL, RateLimiter: limiter}))
+	assert.Equal(t, 2, limiter.waits)
+	assert.Equal(t, 1, api.count())
 }
 
 func TestWaitingForTheRateLimiterEndsWithTheContext(t *testing.T) {

@@ -167,6 +167,49 @@ func TestClientGosInformerKeepsOutWhatCannotBeDecodedOnlyByATransform(t *testing
 	}
 }
 
+// The package documentation warns of it. If this fails, client-go has become better, and
+// the documentation is to say so.
+func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newCluster(cachetest.Options{})
+		defer cluster.close()
+		state := func(spec any) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web-0"}, "spec": spec,
+			}}
+		}
+		require.NoError(t, cluster.Apply(state(map[string]any{})))
+		source := sourceOf(t, cluster.config(), func(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} })
+		informer := clientgocache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, clientgocache.Indexers{})
+		transformed := 0
+		require.NoError(t, informer.SetTransform(func(object any) (any, error) {
+			if _, undecoded := object.(*kubeapi.UndecodedObject); undecoded {
+				transformed++
+			}
+			return object, nil
+		}))
+		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		controller := cache.New(&cache.Config{ListerWatcher: source, Store: store, ObjectType: &corev1.Pod{}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { informer.RunWithContext(ctx) })
+		running.Go(func() { controller.RunWithContext(ctx) })
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"shop/web-0"}, informer.GetStore().ListKeys())
+		require.Equal(t, []string{"shop/web-0"}, store.ListKeys())
+
+		require.NoError(t, cluster.Apply(state("none")))
+		_, err := cluster.Delete("shop", "web-0")
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"shop/web-0"}, informer.GetStore().ListKeys())
+		assert.Zero(t, transformed)
+		assert.Empty(t, store.ListKeys(), "the reflectors of this library delete it")
+		cancel()
+		running.Wait()
+	})
+}
+
 // client-go's clients apply the Timeout to watches too.
 func TestATimeoutOfTheConfigCutsNoWatch(t *testing.T) {
 	inCluster(t, func(t *testing.T, cluster *cluster, source *kubeapi.ListerWatcher) {

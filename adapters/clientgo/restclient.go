@@ -1,13 +1,11 @@
 package clientgo
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/rest/fake"
 
 	"github.com/watchmirror/cache/kubeapi"
 )
@@ -26,58 +24,58 @@ import (
 //   - Encodings and OnWarning are kubeapi's defaults if the options have none. The
 //     client's warning handler hears nothing.
 //
-// A *rest.RESTClient will do, and a fake.RESTClient with a Client; the error for others
-// is ErrUnsupportedClient. Nothing is sent. The client is not changed; of its HTTP client
-// a copy is used that has no Timeout, as that would cut watches.
+// The client must be a *rest.RESTClient that has a server; the error for any other,
+// those of client-go's fakes included, is ErrUnsupportedClient. (A test that answers
+// requests itself can do so as the Transport of a rest.Config, with NewSource.) Nothing is
+// sent. The client is not changed; of its HTTP client a copy is used that has no Timeout,
+// as that would cut watches.
 func NewSourceForClient(client rest.Interface, options kubeapi.Options) (*kubeapi.ListerWatcher, error) {
 	if err := unset(options); err != nil {
 		return nil, err
 	}
-	httpClient, err := httpClientOf(client)
+	shown, err := asRESTClient(client)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupportedClient, err)
 	}
-	// The root of what the client can reach, its path prefix included; for the fake it is
-	// https://localhost, which its Client will know how to take.
-	options.BaseURL, err = address(client.Get().AbsPath("/").URL())
+	// The root of what the client can reach, its path prefix included.
+	options.BaseURL, err = address(shown.Get().AbsPath("/").URL())
 	if err != nil {
 		return nil, fmt.Errorf("%w: its address %w", ErrUnsupportedClient, err)
 	}
-	options.Resource = completed(options.Resource, client.APIVersion())
-	options.HTTPClient = httpClient
-	options.Authorize = throttle(client.GetRateLimiter())
+	options.Resource = completed(options.Resource, shown.APIVersion())
+	options.HTTPClient = httpClientOf(shown)
 	if options.UserAgent == "" {
-		options.Authorize = withoutUserAgent(options.Authorize)
+		options.Authorize = withoutUserAgent
 	}
 	return kubeapi.New(options)
 }
 
-// httpClientOf is what a REST client sends its requests with.
-func httpClientOf(client rest.Interface) (*http.Client, error) {
-	switch client := client.(type) {
-	case *rest.RESTClient:
-		// A fake clientset returns a nil one; a zero one has no address, of which
-		// AbsPath would make a panic.
-		if client == nil || client.Get().URL().Host == "" {
-			return nil, errors.New("it has no server; those of fake clientsets have none")
-		}
-		return untimed(client.Client), nil
-	case *fake.RESTClient:
-		if client == nil || client.Client == nil {
-			return nil, errors.New("a fake.RESTClient needs a Client")
-		}
-		return untimed(client.Client), nil
+// asRESTClient is the client as the one type that shows its HTTP client.
+func asRESTClient(client rest.Interface) (*rest.RESTClient, error) {
+	shown, ok := client.(*rest.RESTClient)
+	if !ok {
+		return nil, fmt.Errorf("%T is no *rest.RESTClient; %s", client, cureForTests)
 	}
-	return nil, fmt.Errorf("%T is neither *rest.RESTClient nor *fake.RESTClient", client)
+	// A fake clientset returns a nil one; a zero one has no address, of which AbsPath
+	// would make a panic.
+	if shown == nil || shown.Get().URL().Host == "" {
+		return nil, fmt.Errorf("it has no server, like those of fake clientsets; %s", cureForTests)
+	}
+	return shown, nil
 }
 
-// untimed is a copy without a Timeout.
-func untimed(client *http.Client) *http.Client {
-	if client == nil {
-		return nil // for client-go and kubeapi alike, the default
+// cureForTests is for those who will mostly see these errors.
+const cureForTests = "in a test, use NewSource with a rest.Config whose Transport is the test's"
+
+// httpClientOf sends requests as the client does, without a Timeout. A client that has
+// none uses net/http's default, and so does the zero http.Client.
+func httpClientOf(client *rest.RESTClient) *http.Client {
+	var own http.Client
+	if client.Client != nil {
+		own = *client.Client
 	}
-	own := *client
 	own.Timeout = 0
+	own.Transport = throttled(own.Transport, client.GetRateLimiter())
 	return &own
 }
 
@@ -91,13 +89,9 @@ func completed(resource schema.GroupVersionResource, client schema.GroupVersion)
 }
 
 // withoutUserAgent makes room for the client's own: its transport puts that only on
-// requests which have none, and kubeapi has put its default there by now.
-func withoutUserAgent(authorize func(*http.Request) error) func(*http.Request) error {
-	return func(request *http.Request) error {
-		request.Header.Del("User-Agent")
-		if authorize == nil {
-			return nil
-		}
-		return authorize(request)
-	}
+// requests which have none, and kubeapi has put its default there by now. It is a
+// kubeapi.Options.Authorize.
+func withoutUserAgent(request *http.Request) error {
+	request.Header.Del("User-Agent")
+	return nil
 }

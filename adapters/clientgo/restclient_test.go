@@ -1,6 +1,7 @@
 package clientgo_test
 
 import (
+	"go/build"
 	"net/http"
 	"testing"
 
@@ -42,11 +43,16 @@ func TestAResourceIsCompletedByTheClientsVersion(t *testing.T) {
 	assert.ErrorContains(t, err, "Resource.Version")
 }
 
-func TestAFakeClientWorksThroughItsClient(t *testing.T) {
+// A test's answers need no fake client, and a program no code that is for tests.
+func TestATestAnswersAsTheTransportOfAConfig(t *testing.T) {
 	api := &api{}
-	client := &fake.RESTClient{GroupVersion: corev1.SchemeGroupVersion, Client: fake.CreateHTTPClient(api.RoundTrip)}
-	list(t, sourceOfClient(t, client, func(o *kubeapi.Options) { o.Resource.Version = "" }))
+	list(t, sourceOf(t, &rest.Config{Host: "https://localhost", Transport: api}))
 	assert.Equal(t, "https://localhost/api/v1/pods", api.last(t).URL.String())
+
+	adapter, err := build.ImportDir(".", 0)
+	require.NoError(t, err)
+	require.Contains(t, adapter.Imports, "k8s.io/client-go/rest")
+	assert.NotContains(t, adapter.Imports, "k8s.io/client-go/rest/fake")
 }
 
 // wrapped is a REST client that does something of its own, as some programs have.
@@ -57,10 +63,10 @@ func TestAClientThatCannotBeUsedIsAClearError(t *testing.T) {
 	for text, client := range map[string]rest.Interface{
 		"fake clientsets":        (*rest.RESTClient)(nil),
 		"it has no server":       &rest.RESTClient{},
-		"needs a Client":         &fake.RESTClient{},
-		"a fake.RESTClient":      (*fake.RESTClient)(nil),
+		"use NewSource":          &fake.RESTClient{GroupVersion: corev1.SchemeGroupVersion, Client: &http.Client{Transport: &api{}}},
+		"*fake.RESTClient is no": (*fake.RESTClient)(nil),
 		"clientgo_test.wrapped":  wrapped{clientOf(t, rest.Config{})},
-		"<nil> is neither":       nil,
+		"<nil> is no *rest":      nil,
 		"hold a user or passwor": clientOf(t, withPassword),
 	} {
 		_, err := clientgo.NewSourceForClient(client, optionsOf())

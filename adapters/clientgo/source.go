@@ -43,8 +43,7 @@ func NewSource(config *rest.Config, options kubeapi.Options) (*kubeapi.ListerWat
 		return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
 	options.BaseURL = address
-	options.HTTPClient = &http.Client{Transport: transport}
-	options.Authorize = throttle(limiterOf(config))
+	options.HTTPClient = &http.Client{Transport: throttled(transport, limiterOf(config))}
 	options.DisableCompression = options.DisableCompression || config.DisableCompression
 	if options.UserAgent == "" {
 		options.UserAgent = config.UserAgent

@@ -67,6 +67,27 @@ func TestAPathPrefixStandsBeforeThePathsOfTheAPI(t *testing.T) {
 	}
 }
 
+// client-go decodes the prefix, and so would a server that compares decoded paths. What
+// matters is that a config and the client made of it do not lead to two places.
+func TestEscapesInAPathPrefixAreSentAsClientGoSendsThem(t *testing.T) {
+	for prefix, want := range map[string]string{
+		"/a%2Fb":     "/a/b/api/v1/pods",
+		"/a%2Fb/":    "/a/b/api/v1/pods",
+		"/a%20b%3Fc": "/a%20b%3Fc/api/v1/pods",
+		"/a%25b":     "/a%25b/api/v1/pods",
+	} {
+		api := &api{}
+		config := rest.Config{Host: serve(t, api).URL + prefix}
+		client := clientOf(t, config)
+		require.NoError(t, client.Get().Resource("pods").Do(t.Context()).Error())
+		require.Equal(t, want, api.last(t).RequestURI, "by client-go itself, of %s", prefix)
+		list(t, sourceOf(t, &config))
+		assert.Equal(t, want, api.last(t).RequestURI, "config, of %s", prefix)
+		list(t, sourceOfClient(t, client))
+		assert.Equal(t, want, api.last(t).RequestURI, "client, of %s", prefix)
+	}
+}
+
 func TestAHostWithoutASchemeIsReached(t *testing.T) {
 	api := &api{}
 	list(t, sourceOf(t, &rest.Config{Host: strings.TrimPrefix(serve(t, api).URL, "http://")}))

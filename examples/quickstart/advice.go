@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,13 +25,18 @@ func isFinal(err error) bool {
 		errors.Is(err, kubeapi.ErrAuthorize) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// advice says in the words of the flags what to do about an error of a stage.
-func advice(err error, s stage) string {
+// advice says in the words of the flags what to do about an error of a stage, and does
+// not name as a way out what was tried: the flags that are given.
+func advice(err error, s stage, given settings) string {
 	switch cause := cache.CauseOf(err); {
 	case cause == cache.CauseRefused:
 		return "nobody listens at that address; if it is kubectl proxy's, is that running?"
+	case cause == cache.CauseUnauthorized && given.tokenFile != "":
+		return "it does not accept the token in the -token-file (401)"
 	case cause == cache.CauseUnauthorized:
 		return "it wants a login (401); -token-file names a file with a bearer token"
+	case cause == cache.CauseForbidden && given.namespace != "":
+		return fmt.Sprintf("this login may not %v them in namespace %s (403)", s, given.namespace)
 	case cause == cache.CauseForbidden:
 		return fmt.Sprintf("this login may not %v them (403); -namespace asks for one namespace only", s)
 	case cause == cache.CauseNotFound:
@@ -45,10 +51,14 @@ func advice(err error, s stage) string {
 		return "what answers there is not a Kubernetes-style API"
 	case noSuchHost(err):
 		return "no host has that name"
+	case untrusted(err) && given.caFile != "":
+		return "its certificate does not pass the check with those in the -ca-file"
 	case untrusted(err):
 		return "its certificate is not trusted; -ca-file names a PEM file with the certificates to trust"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "it speaks http, not https"
+	case wantsHTTPS(err):
+		return "it speaks https, not http; begin the -server with https://"
 	}
 	return "it does not answer as it should"
 }
@@ -66,6 +76,12 @@ func noSuchHost(err error) bool {
 func untrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate)
+}
+
+// wantsHTTPS says whether a request without TLS came to a port with it. Servers written
+// in Go, API servers among them, answer that in words; there is no code or reason for it.
+func wantsHTTPS(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "sent an HTTP request to an HTTPS server")
 }
 
 // pauseAskedBy is how long the server wants to be left alone, 0 if it does not say.

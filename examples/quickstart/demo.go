@@ -40,7 +40,8 @@ type demo struct {
 }
 
 // demonstrate runs the show on a network, which it closes.
-func demonstrate(ctx context.Context, settings settings, network network, show *display) (err error) {
+func demonstrate(ctx context.Context, given settings, network network, show *display) (err error) {
+	given.server, given.resource = network.URL(), pods
 	server, fleet, err := startDemoServer(network)
 	if err != nil {
 		return errors.Join(err, network.Close())
@@ -55,17 +56,17 @@ func demonstrate(ctx context.Context, settings settings, network network, show *
 		return err
 	}
 	d := &demo{show: show, server: server}
-	d.narrator = newNarrator(show, "pods", newTrial(network.URL(), "pods"))
+	d.narrator = newNarrator(show, "pods", newTrial(given))
 	d.narrator.resumed = d.resumed
 	d.mirror = newMirror(&requests{ListerWatcher: source, told: d.narrator}, "pods", demoPageSize, d.narrator)
-	d.headline(settings.lasts)
+	d.headline(given.lasts)
 	show.section(fmt.Sprintf("first list, in pages of %d (each made to take %v)", demoPageSize, slowPage))
 
 	server.startChanges(fleet)
 	defer func() { _ = server.stopChanges() }() // finish has told of its error
 	d.mirror.start()
 	defer d.mirror.stop()
-	return d.play(ctx, settings.lasts)
+	return d.play(ctx, given.lasts)
 }
 
 func (d *demo) headline(lasts time.Duration) {

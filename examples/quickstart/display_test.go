@@ -174,7 +174,7 @@ func TestALineThatIsRewrittenFitsNarrowTerminals(t *testing.T) {
 				show := newDisplay(&out)
 				show.started = show.started.Add(-time.Hour)
 				show.terminal = true
-				newNarrator(show, what, newTrial("server", what)).gotPage(p)
+				newNarrator(show, what, newTrial(settings{})).gotPage(p)
 				line := strings.TrimSuffix(strings.TrimPrefix(out.String(), "\r"), "\x1b[K")
 				require.Less(t, utf8.RuneCountInString(line), 60, line)
 				require.Contains(t, line, "1000000")

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -21,10 +19,6 @@ func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)
 
 func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), d)
-}
-
-func certificatePEM(certificate *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 }
 
 func TestLoopbackRefusesWhileToldToAndTakesTheSamePortAgain(t *testing.T) {

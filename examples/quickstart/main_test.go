@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,13 +97,41 @@ func TestAServerWithAnUnknownCertificateIsRefusedAndWithItsCATaken(t *testing.T)
 	defer server.Close()
 	got := runWith(t.Context(), "-server", server.URL)
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "-ca-file")
+	require.Contains(t, got.stderr, "-ca-file names a PEM file")
 
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(ca, certificatePEM(server.Certificate()), 0o600))
 	got = runWith(t.Context(), "-server", server.URL, "-ca-file", ca, "-for", "1ms")
 	require.Equal(t, exitEqual, got.code, got.stderr)
 	require.Contains(t, got.stdout, "mirror equals the source: 0 objects")
+}
+
+func TestAServerWhoseCertificateIsOfNoCAInTheFileIsNotAdvisedToNameOne(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	server.StartTLS()
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, certificatePEM(otherCA(t)), 0o600))
+	got := runWith(t.Context(), "-server", server.URL, "-ca-file", ca)
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "its certificate does not pass the check with those in the -ca-file")
+	require.NotContains(t, got.stderr, "names a PEM file")
+}
+
+func TestHTTPToAServerThatSpeaksHTTPSIsAdvisedAtOnce(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that is none
+	server.StartTLS()
+	defer server.Close()
+	started := time.Now()
+	got := runWith(t.Context(), "-server", "http"+strings.TrimPrefix(server.URL, "https"))
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "it speaks https, not http; begin the -server with https://")
+	require.Contains(t, got.stderr, "400")
+	require.Less(t, time.Since(started), 3*time.Second, "it is not to try again")
 }
 
 func TestAServerThatNobodyRunsIsGivenUpAfterThreeAttempts(t *testing.T) {

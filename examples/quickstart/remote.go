@@ -48,7 +48,7 @@ func mirrorThrough(ctx context.Context, settings settings, client *http.Client, 
 		return fmt.Errorf("-server and its flags: %w", err) // the settings have not seen it
 	}
 	r := &remote{what: settings.resource.Resource, show: show, source: source}
-	r.narrator = newNarrator(show, r.what, newTrial(settings.server, r.what))
+	r.narrator = newNarrator(show, r.what, newTrial(settings))
 	r.mirror = newMirror(&requests{ListerWatcher: source, told: r.narrator}, r.what, remotePageSize, r.narrator)
 	r.headline(settings)
 	r.show.section("first list")

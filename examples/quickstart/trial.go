@@ -40,8 +40,7 @@ func (s stage) String() string {
 // trial is a server's time to prove itself: until its first watch is open. Its
 // methods may be called concurrently, wait by one only.
 type trial struct {
-	server string
-	what   string
+	given settings
 	// slow, if set, hears once of a watch that is not answered. Some proxies hold
 	// the answer back until the first event, so that this alone proves nothing.
 	slow func()
@@ -58,8 +57,9 @@ type trial struct {
 	sign time.Time
 }
 
-func newTrial(server, what string) *trial {
-	return &trial{server: server, what: what, moved: make(chan struct{}, 1)}
+// newTrial is that of the server and the resource that are given.
+func newTrial(given settings) *trial {
+	return &trial{given: given, moved: make(chan struct{}, 1)}
 }
 
 // asked notes that a request is sent.
@@ -152,7 +152,7 @@ func (t *trial) judge(s stage) (silentAt time.Time, verdict error) {
 		// becomes of the watch is judged by the wait for that.
 		return time.Time{}, nil
 	case t.last != nil && (t.failures >= maxFailures || isFinal(t.last) || pauseAskedBy(t.last) > maxPause):
-		return time.Time{}, t.verdict(advice(t.last, s), t.last)
+		return time.Time{}, t.verdict(advice(t.last, s, t.given), t.last)
 	case t.sign.IsZero():
 		return time.Time{}, nil
 	}
@@ -169,7 +169,7 @@ func (t *trial) late(s stage, limit time.Duration) error {
 }
 
 func (t *trial) verdict(why string, err error) error {
-	verdict := fmt.Sprintf("cannot mirror %s from %s:\n  %s", t.what, t.server, why)
+	verdict := fmt.Sprintf("cannot mirror %s from %s:\n  %s", t.given.resource.Resource, t.given.server, why)
 	if err != nil {
 		return fmt.Errorf("%s\n  %w", verdict, err)
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +41,35 @@ func TestAWatchThatIsRefusedEndsTheShowAtOnce(t *testing.T) {
 				require.NotContains(t, printed, "equals")
 				require.Zero(t, took)
 			})
+		})
+	}
+}
+
+func TestATokenThatIsNotAcceptedIsNamedAndNotAskedForAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("open-says-me"), 0o600))
+	synctest.Test(t, func(t *testing.T) {
+		e := startElsewhere(t, "sesame")
+		defer e.close()
+		_, took, err := e.mirrored(t.Context(), func(s *settings) { s.tokenFile = file })
+		require.ErrorContains(t, err, "it does not accept the token in the -token-file (401)")
+		require.NotContains(t, err.Error(), "it wants a login")
+		require.NotContains(t, err.Error(), "open-says-me")
+		require.Zero(t, took)
+	})
+}
+
+func TestOneNamespaceIsNoAdviceToWhoAskedForOne(t *testing.T) {
+	for namespace, says := range map[string]string{
+		"":     "this login may not list them (403); -namespace asks for one namespace only",
+		"shop": "this login may not list them in namespace shop (403)\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := startElsewhere(t, "")
+			defer e.close()
+			e.source.FailLists(cachetest.Forever, forbidden)
+			_, _, err := e.mirrored(t.Context(), func(s *settings) { s.namespace = namespace })
+			require.ErrorContains(t, err, says)
 		})
 	}
 }
@@ -175,7 +206,7 @@ func TestOnlyAFailureThatIsTheLatestNewsIsTold(t *testing.T) {
 	for name, again := range map[string]bool{"pausing": false, "asked again": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tried := newTrial("server", "pods")
+				tried := newTrial(settings{server: "server", resource: pods})
 				tried.asked(stageWatch)
 				failure := errors.New("stale")
 				tried.failed(failure)
