@@ -40,11 +40,19 @@ type Config struct {
 	// through a view each (InNamespace): a list deletes what is of its namespace
 	// only, and an object of another one is quarantined.
 	//
+	// The keys that Store makes must begin with the namespace and a slash, as those
+	// of MetaNamespaceKeyFunc do. With other keys every object is quarantined, with
+	// ErrOtherNamespace, and nothing is mirrored.
+	//
 	// Handler is called by one at a time and told of each namespace in its
 	// source's order; there is no order among namespaces, and each has an initial
-	// list of its own. Transform, ShouldResync and the error handler are called
-	// by several at once. The error handler is given the namespace's reflector,
-	// whose name is ReflectorOptions.Name, a slash and the namespace.
+	// list of its own. Whoever has changes waits while Handler runs for another,
+	// so Handler must not wait for another namespace to sync: unless that one is
+	// empty, neither would go on. A version alone waits for nobody, so the version
+	// of another namespace may move while Handler runs. Transform, ShouldResync and
+	// the error handler are called by several at once. The error handler is given
+	// the namespace's reflector, whose name is ReflectorOptions.Name, a slash and
+	// the namespace.
 	//
 	// The controller has synced when all have. SyncedIn says it of one, and
 	// Status.Namespaces everything else. The sources should be of one server:
@@ -87,8 +95,8 @@ type Config struct {
 	Store Store
 
 	// Handler is told what changed in Store, after it changed, in the order in
-	// which the source sent it. It is called on the controller's goroutine: the
-	// store is not written to while it runs. A panic of Handler goes through
+	// which the source sent it. It is called on the controller's goroutine: no
+	// object of the store changes while it runs. A panic of Handler goes through
 	// apimachinery's panic handlers; where the process survives it is reported.
 	Handler ResourceEventHandler
 
@@ -176,6 +184,7 @@ func New(c *Config) Controller {
 }
 
 func newController(config Config) *controller {
+	mustHave(config.Namespaces == nil || !isNilPointer(config.ListerWatcher), "Config.Namespaces is empty and Config.ListerWatcher is nil")
 	config.validate()
 	if config.Queue == nil {
 		config.Queue = config.newQueue()

@@ -33,8 +33,11 @@ var (
 
 	// ErrOtherNamespace is the cause, in a KeyError or an ObjectError, when a
 	// view of one namespace (InNamespace, Config.Namespaces) is given an object
-	// of another, or of none. A source that sends such ignores the namespace that
-	// it was asked for: give the view one that lists and watches just that.
+	// of another, or of none, as its key has it. A source that sends such ignores
+	// the namespace that it was asked for: give the view one that lists and watches
+	// just that. Where the message says that the object is of the namespace, the
+	// key function does not put that first: make the store with one that does, as
+	// MetaNamespaceKeyFunc.
 	ErrOtherNamespace = errors.New("object of another namespace")
 
 	// ErrNoListFunc and ErrNoWatchFunc are returned by a ListWatch that has

@@ -254,3 +254,23 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 		})
 	}
 }
+
+// Whoever computes the namespaces, and comes to none, is not told of a field that
+// was not meant.
+func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespaces map[string]ListerWatcher
+		want       string
+	}{
+		"empty": {map[string]ListerWatcher{}, "Config.Namespaces is empty and Config.ListerWatcher is nil"},
+		"none":  {nil, "cache: Config.ListerWatcher is nil"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &Config{Namespaces: c.namespaces, Store: NewStore(MetaNamespaceKeyFunc), ListerWatcher: &ListWatch{}}
+			New(config)
+			config.ListerWatcher = nil
+			defer func() { assert.Contains(t, fmt.Sprint(recover()), c.want) }()
+			New(config)
+		})
+	}
+}

@@ -93,6 +93,46 @@ func TestG2TheHandlerOfSeveralNamespacesIsCalledByOneAtATime(t *testing.T) {
 	}
 }
 
+// G5: what has nothing to tell does not wait for a handler that is busy with another
+// namespace: an empty one syncs, for which a handler may even wait, and versions move.
+func TestG5ANamespaceWithNothingToTellDoesNotWaitForTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *namespaceRig
+		empty := newSource(t)
+		empty.Advance(7)
+		waited := -1 * time.Second
+		r = newNamespaceRig(t, func(c *Config) {
+			c.Namespaces["empty"] = empty.Namespace("empty")
+			c.Handler = ResourceEventHandlerFuncs{AddFunc: func(any) {
+				if waited >= 0 {
+					return
+				}
+				synced, _ := SyncedIn(r.ctlr, "empty")
+				began := time.Now()
+				select {
+				case <-synced.Done():
+				case <-time.After(time.Hour):
+				}
+				waited = time.Since(began)
+				assert.Equal(t, "7", r.in("empty").AppliedVersion)
+				time.Sleep(time.Minute) // until it is watched
+				empty.Advance(1)
+				empty.SendBookmarks()
+				time.Sleep(time.Minute)
+				assert.Equal(t, "8", r.in("empty").AppliedVersion)
+				assert.Len(t, r.versions(), 2, "what is to be told waits for its turn")
+			}}
+		})
+		r.run()
+		sleep(3 * time.Hour)
+		assert.Zero(t, waited)
+		r.equalsSources("a", "b", "c")
+		assert.True(t, r.ctlr.HasSynced())
+		empty.Close()
+		r.stop()
+	})
+}
+
 // A handler that is busy with one namespace lets another have the next turn.
 func TestABusyNamespaceDoesNotStarveAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

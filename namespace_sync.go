@@ -15,7 +15,8 @@ type NamespaceSyncer interface {
 // SyncedIn returns what is done once the whole first list of a namespace has been
 // applied, or false if x has no such namespace. It is for programs that begin to
 // work with those namespaces that they may read, and for values behind a compatible
-// interface, such as the Controller that New returns.
+// interface, such as the Controller that New returns. Config.Handler must not wait for
+// it: see Config.Namespaces.
 func SyncedIn(x any, namespace string) (DoneChecker, bool) {
 	syncer, ok := x.(NamespaceSyncer)
 	if !ok {

@@ -3,7 +3,7 @@ package cache
 import "context"
 
 // turns lets one at a time: the consumers of several namespaces share a handler,
-// and the store is not written to while it runs. Whoever waits gets the turn in the
+// and no object of the store changes while it runs. Whoever waits gets the turn in the
 // order in which they came, so that a busy namespace does not starve a quiet one.
 // The zero value is for one that is alone and never waits.
 type turns chan struct{}

@@ -25,8 +25,15 @@ func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
 
 func (s *scope) lacks(key string) bool { return !s.has(key) }
 
-// refusal is why nothing is kept under a key that is outside.
-func (s *scope) refusal(key string) error {
+// refusal is why nothing is kept of an object whose key is outside. Its metadata tell
+// a source that sends too much from a key function that does not fit a view, of
+// which the source is innocent.
+func (s *scope) refusal(key string, obj any) error {
+	name, err := ObjectToName(finalStateOf(obj))
+	if err == nil && name.Namespace+"/" == s.prefix {
+		return fmt.Errorf("key %q does not begin with %q, although the object is of that namespace: the key function does not fit; taken for an %w",
+			key, s.prefix, ErrOtherNamespace)
+	}
 	return fmt.Errorf("%w: key %q does not begin with %q", ErrOtherNamespace, key, s.prefix)
 }
 
@@ -78,8 +85,11 @@ var (
 // Bookmark) holds for the namespaces whose views have none, and is one of those of
 // which the lowest counts.
 //
-// Listing a view's objects or keys goes through all entries of the store, as does
-// the end of a replacement. Several calls for one namespace return the same view.
+// Listing a view's objects or keys goes through all entries of the store: about 10 ms
+// for 100,000. So do the end of a replacement and, under the queue's lock, the end of
+// a list and each Resync of a DeltaFIFO over the view; with a resync period that is
+// once for each namespace. A status goes through all that the store holds back, once
+// for each namespace. Several calls for one namespace return the same view.
 // InNamespace may be called concurrently. It panics if store is not one of NewStore
 // or NewIndexer, in particular if it is itself a view, and if namespace is empty or
 // contains a slash, with which one view could be a part of another: these are
@@ -116,7 +126,7 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		key, err := whole(obj)
 		if err == nil && key != "" && s.lacks(key) {
-			err = s.refusal(key)
+			err = s.refusal(key, obj)
 		}
 		return key, err
 	}

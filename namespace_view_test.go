@@ -79,6 +79,33 @@ func TestAViewWritesItsNamespaceAlone(t *testing.T) {
 	assert.Empty(t, whole.quarantined())
 }
 
+// A key function that puts something before the namespace does not fit a view. That
+// is said as it is, and not as if the source had sent what nobody asked for.
+func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
+	whole := NewIndexer(func(obj any) (string, error) { return "pods/" + nameOf(obj), nil }, nil)
+	view := InNamespace(whole, "a").(*namespaceView)
+	const fault = `key "pods/a/1" does not begin with "a/", although the object is of that namespace: the key function`
+	mine, other := podAt("a", "1", "1"), podAt("b", "1", "1")
+	ofBatch := func(kind DeltaType, obj any, key string) error {
+		return view.applyBatch(batch{changes: []change{{Delta: Delta{kind, obj}, key: key}}}, false, nil)[0].err
+	}
+	for way, err := range map[string]error{
+		"Add": view.Add(mine), "event": view.takeEvent(event{kind: Added, obj: mine}), "Replace": view.Replace([]any{mine}, "1"),
+		"batch":     ofBatch(Added, mine, "pods/a/1"),
+		"tombstone": ofBatch(Replaced, DeletedFinalStateUnknown{Key: "pods/a/1", Obj: mine}, "pods/a/1"),
+	} {
+		require.ErrorIs(t, err, ErrOtherNamespace, way)
+		assert.Contains(t, err.Error(), fault, way)
+	}
+	for way, err := range map[string]error{
+		"Add": view.Add(other), "batch": ofBatch(Added, other, "pods/b/1"), "no metadata": ofBatch(Added, 7, "pods/b/1"),
+	} {
+		require.ErrorIs(t, err, ErrOtherNamespace, way)
+		assert.Contains(t, err.Error(), `object of another namespace: key "pods/b/1" does not begin with "a/"`, way)
+		assert.NotContains(t, err.Error(), "key function", way)
+	}
+}
+
 // A batch may come from a queue that knows nothing of namespaces.
 func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
 	whole, a, b := viewsOf()
@@ -174,6 +201,24 @@ func TestG6AListLeavesOtherNamespacesAlone(t *testing.T) {
 			assert.Empty(t, whole.quarantined())
 		})
 	}
+}
+
+// What other namespaces hold back is left out before it is sorted, and takes no
+// memory: each of many namespaces is asked for every status. Fails if all is listed
+// first.
+func TestAViewsQuarantineIsOfTheSizeOfItsOwn(t *testing.T) {
+	whole, a, _ := viewsOf()
+	const others = 1000
+	for i := range others {
+		require.Error(t, whole.Add(tagged(podAt("b", itoa(i), "1"), "bad")))
+	}
+	require.Error(t, a.Add(tagged(podAt("a", "2", "1"), "bad")))
+	require.Error(t, a.Add(tagged(podAt("a", "1", "1"), "bad")))
+	mine := a.quarantined()
+	assert.Equal(t, []string{"a/1", "a/2"}, heldKeys(a))
+	assert.Less(t, cap(mine), 10)
+	assert.Less(t, cap(a.heldKeys()), 10)
+	assert.Len(t, whole.quarantined(), others+2)
 }
 
 // Each view knows of its own objects that are held back, and releases no others.

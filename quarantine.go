@@ -8,7 +8,8 @@ import (
 )
 
 // Quarantined is an object that is not shown as the source has it, because that
-// state could not be taken.
+// state could not be taken. Where it cannot be known which object it is, its place
+// stands for it until the next list.
 type Quarantined struct {
 	// Key, ResourceVersion, Stage as in ObjectError.
 	Key             string
@@ -65,6 +66,16 @@ func (q *quarantine) holds(key string) bool {
 // keys are the keys that are held back, in no order.
 func (q *quarantine) keys() []string { return slices.Collect(maps.Keys(q.held)) }
 
+// keysOf is keys for those that are part of something.
+func (q *quarantine) keysOf(part func(key string) bool) (keys []string) {
+	for key := range q.held {
+		if part(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // release forgets a key: a later state was taken, or the object is gone.
 func (q *quarantine) release(key string) {
 	if len(q.held) > 0 {
@@ -83,9 +94,17 @@ func (q *quarantine) releaseIf(gone func(key string) bool) {
 
 // list returns what is held back, by key.
 func (q *quarantine) list() []Quarantined {
-	out := make([]Quarantined, 0, len(q.held))
-	for _, held := range q.held {
-		out = append(out, held)
+	return q.listOf(func(string) bool { return true })
+}
+
+// listOf is list for the keys that are part of something: what is not is neither
+// copied nor sorted.
+func (q *quarantine) listOf(part func(key string) bool) []Quarantined {
+	out := []Quarantined{}
+	for key, held := range q.held {
+		if part(key) {
+			out = append(out, held)
+		}
 	}
 	slices.SortFunc(out, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
 	return out

@@ -123,10 +123,3 @@ func (m *threadSafeMap) write(s *staged) {
 	defer m.mu.Unlock()
 	m.takeLocked(s)
 }
-
-// quarantined returns what is held back.
-func (m *threadSafeMap) quarantined() []Quarantined {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.held.list()
-}

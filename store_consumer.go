@@ -15,7 +15,8 @@ type storeConsumer struct {
 	store          Store
 	handler        ResourceEventHandler
 	mergeRecreated bool
-	// turns are shared by the consumers that have one handler.
+	// turns are shared by the consumers that have one handler: whoever has changes
+	// waits for the turn.
 	turns turns
 	// outcomes is reused from batch to batch; it is cleared after each, so that
 	// it keeps no object alive.
@@ -48,18 +49,29 @@ func (s *storeConsumer) attach() (detach func()) {
 
 func (s *storeConsumer) consume(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := s.queue.popPending(func(b batch) error {
-			if !s.turns.begin(ctx) {
-				return errDropped
-			}
-			defer s.turns.end()
-			s.apply(ctx, b)
-			return nil
-		})
+		err := s.queue.popPending(func(b batch) error { return s.take(ctx, b) })
 		if errors.Is(err, ErrFIFOClosed) {
 			return
 		}
 	}
+}
+
+// take applies a batch when it is its turn, or drops it where ctx has ended.
+//
+// A version alone, that of an empty first list too, changes no object and has nothing
+// to tell. It takes no turn, so that a namespace without objects syncs however long
+// the handler is busy with another, or waits for this very one.
+func (s *storeConsumer) take(ctx context.Context, b batch) error {
+	shared := s.turns
+	if len(b.changes) == 0 {
+		shared = nil
+	}
+	if !shared.begin(ctx) {
+		return errDropped
+	}
+	defer shared.end()
+	s.apply(ctx, b)
+	return nil
 }
 
 // apply writes a batch and then tells of it: readers are never behind handlers.

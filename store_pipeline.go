@@ -1,9 +1,6 @@
 package cache
 
-import (
-	"reflect"
-	"slices"
-)
+import "reflect"
 
 // The ways into a store that only our own reflector and controller use: an event
 // with its version, and a batch.
@@ -80,7 +77,8 @@ func (k *keyedStore) arrive(change change, transform TransformFunc) arrival {
 	if k.scope.lacks(change.key) {
 		a.elsewhere = true
 		a.err = &ObjectError{
-			Key: change.key, ResourceVersion: change.received.ResourceVersion, Stage: StageKey, Err: k.scope.refusal(change.key),
+			Key: change.key, ResourceVersion: change.received.ResourceVersion, Stage: StageKey,
+			Err: k.scope.refusal(change.key, change.Object),
 		}
 		return a
 	}
@@ -163,9 +161,11 @@ func (k *keyedStore) holds(key string) bool {
 func (k *keyedStore) heldKeys() []string {
 	k.storage.mu.RLock()
 	defer k.storage.mu.RUnlock()
-	return slices.DeleteFunc(k.storage.held.keys(), k.scope.lacks)
+	return k.storage.held.keysOf(k.scope.has)
 }
 
 func (k *keyedStore) quarantined() []Quarantined {
-	return slices.DeleteFunc(k.storage.quarantined(), func(q Quarantined) bool { return k.scope.lacks(q.Key) })
+	k.storage.mu.RLock()
+	defer k.storage.mu.RUnlock()
+	return k.storage.held.listOf(k.scope.has)
 }
