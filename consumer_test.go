@@ -296,10 +296,10 @@ func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
 	})
 }
 
-// Replacement in parts: the source is not asked for more while more than one part
-// waits for the consumer, and a stop ends that wait at once. Fails if Part does
+// Replacement in parts: the source is not asked for more while the store takes in one
+// part and more than one waits, and a stop ends that wait at once. Fails if Part does
 // not wait, or waits with a lock or without the context.
-func TestPartsOfAFirstListWaitForTheConsumer(t *testing.T) {
+func TestPartsOfAFirstListWaitForTheStore(t *testing.T) {
 	for _, stopInstead := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			source := newSource(t)
@@ -308,9 +308,11 @@ func TestPartsOfAFirstListWaitForTheConsumer(t *testing.T) {
 			}
 			release := make(chan struct{})
 			var once sync.Once
-			r := newRig(t, source, func(c *Config) {
-				c.Handler = ResourceEventHandlerFuncs{AddFunc: func(any) { once.Do(func() { <-release }) }}
-			})
+			r := newRig(t, source, nil)
+			require.NoError(t, r.indexer.AddIndexers(Indexers{"slow": func(any) ([]string, error) {
+				once.Do(func() { <-release })
+				return nil, nil
+			}}))
 			r.run()
 			sleep(time.Hour)
 			assert.LessOrEqual(t, source.ListCalls(), 4, "one part is applied, two wait, one is held")

@@ -105,9 +105,10 @@ type DeltaFIFO struct {
 	// holders hold back objects on the consumer's side.
 	holders []holder
 
-	// limited makes parts wait for the consumer, and room, if not nil, is closed
-	// when there may be a place for one.
+	// limited makes parts wait for the consumer, except while telling is true; room,
+	// if not nil, is closed when there may be a place for one.
 	limited bool
+	telling bool
 	room    chan struct{}
 }
 

@@ -100,11 +100,3 @@ func TestPartsNeverWaitForSomebodyElsesConsumer(t *testing.T) {
 	r.Abort()
 	assert.Len(t, drained(t, f), 10)
 }
-
-// limitParts is attach and detach without a consumer.
-func (f *DeltaFIFO) limitParts(on bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.limited = on
-	f.progressLocked()
-}

@@ -155,7 +155,7 @@ func (f *DeltaFIFO) handOut(out handout, tell bool, process func() error) (err e
 // other. The caller holds mu and has the turn.
 func (f *DeltaFIFO) endTurnLocked(tell bool) {
 	defer func() {
-		f.turn = false
+		f.turn, f.telling = false, false
 		f.progressLocked()
 	}()
 	updater, told := f.known.(ResourceVersionUpdater)
@@ -203,11 +203,17 @@ func (f *DeltaFIFO) progressLocked() {
 		f.isSynced = true
 		close(f.synced)
 	}
+	f.makeRoomLocked()
+	f.moved.Broadcast()
+}
+
+// makeRoomLocked wakes the part that waits for room, if there is room. The caller
+// holds mu.
+func (f *DeltaFIFO) makeRoomLocked() {
 	if f.room != nil && f.roomLocked() {
 		close(f.room)
 		f.room = nil
 	}
-	f.moved.Broadcast()
 }
 
 // firstListProcessedLocked says whether everything of the first list has been
@@ -256,32 +262,52 @@ func (f *DeltaFIFO) IsClosed() bool {
 }
 
 // attach tells the queue of a consumer of our own, before anything comes in: how it
-// takes things out, that the parts of a first list are to wait while more than one
-// earlier part has not been processed, and who holds back what it could not apply.
-// detach tells that it takes nothing out any more.
+// takes things out, and who holds back what it could not apply. detach tells that it
+// takes nothing out any more.
 func (f *DeltaFIFO) attach(how consumption, h holder) (detach func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.limited, f.consumption = true, how
+	f.consumption = how
 	f.holders = append(f.holders, h)
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.limited = false
-		f.progressLocked()
-	}
+	return func() { f.limitParts(false) }
 }
+
+// limitParts says whether the parts of a first list are to wait while more than one
+// earlier part has not been processed, so that a source is read no faster than a
+// store takes in what it sends.
+func (f *DeltaFIFO) limitParts(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.limited = on
+	f.progressLocked()
+}
+
+// awaitsHandler says whether the consumer, which has the turn, waits for a handler to
+// return: its own, or another's with which it takes turns. Parts do not wait for that:
+// API servers cut a list after 60 s, which all calls of a handler together may well
+// exceed, and then it is made again, from its start. So what waits for a handler is up
+// to the whole list; it is bounded by what the store will hold: what is queued has been
+// transformed, and is the very object that the store is given.
+func (f *DeltaFIFO) awaitsHandler(does bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.telling = does
+	f.makeRoomLocked()
+}
+
+// crowdedLocked says whether a part has to wait. The caller holds mu.
+func (f *DeltaFIFO) crowdedLocked() bool { return f.limited && f.log.parts > 1 && !f.telling }
 
 // roomLocked says whether a part need not wait, or not any longer. The caller
 // holds mu.
-func (f *DeltaFIFO) roomLocked() bool { return !f.limited || f.log.parts <= 1 || f.closed }
+func (f *DeltaFIFO) roomLocked() bool { return !f.crowdedLocked() || f.closed }
 
 // awaitRoom waits until there is room for a part. It fails if the context ends or
 // the queue is closed first.
 func (f *DeltaFIFO) awaitRoom(ctx context.Context) error {
 	for {
 		f.mu.Lock()
-		room, closed, wait := f.room, f.closed, f.limited && f.log.parts > 1
+		room, closed, wait := f.room, f.closed, f.crowdedLocked()
 		if wait && room == nil {
 			room = make(chan struct{})
 			f.room = room

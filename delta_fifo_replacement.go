@@ -27,16 +27,18 @@ type queueReplacement struct {
 	// withheld are those of the listed keys whose newest state could not be
 	// taken, here or before it came here.
 	withheld sets.Set[string]
+	// held is what the queue holds back of a list that is not visible.
+	held heldAside
 }
 
 // BeginReplace starts a replacement. See Replacer.
 //
 // The first one is queued part by part, and all of it is of the initial list. A
-// later one is queued at Commit, in one piece with the version.
-func (f *DeltaFIFO) BeginReplace(ReplaceOptions) Replacement {
+// later one, or one with Aside, is queued at Commit, in one piece with the version.
+func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.newReplacement(!f.populated)
+	return f.newReplacement(!f.populated && !options.Aside)
 }
 
 func (f *DeltaFIFO) newReplacement(visible bool) *queueReplacement {
@@ -62,8 +64,8 @@ func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	return errors.Join(failures...)
 }
 
-// Part takes some of the listed objects. It waits only for a controller of this
-// package.
+// Part takes some of the listed objects. It waits only for the Store of a controller
+// of this package.
 func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
 	if r.over {
 		return nil, errReplacementOver
@@ -138,7 +140,7 @@ func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
 			r.prepare(a.change)
 		}
 	}
-	f.hold(failures)
+	r.hold(failures)
 	return refused
 }
 
@@ -159,12 +161,25 @@ func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived 
 	return since
 }
 
-func (f *DeltaFIFO) hold(failures []*ObjectError) {
+func (r *queueReplacement) hold(failures []*ObjectError) {
+	f := r.queue
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, failure := range failures {
-		f.held.add(failure)
+		if r.visible {
+			f.held.add(failure)
+		} else {
+			r.held.add(&f.held, failure)
+		}
 	}
+}
+
+// disown implements disowner.
+func (r *queueReplacement) disown() {
+	f := r.queue
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r.held.undo(&f.held)
 }
 
 // list notes that a key is listed and its newest state taken.
@@ -320,5 +335,5 @@ func (r *queueReplacement) keep() {
 
 func (r *queueReplacement) drop() {
 	r.over = true
-	r.changes, r.before, r.fresh, r.listed, r.withheld = nil, nil, nil, nil, nil
+	r.changes, r.before, r.fresh, r.listed, r.withheld, r.held = nil, nil, nil, nil, nil, nil
 }

@@ -82,6 +82,9 @@ var (
 	// the list ends with, if it breaks the rules of ItemLister. Items would be lost.
 	errTakenAtOnce = errors.New("source called take of ListItems while another call of it was running")
 	errTakenLate   = errors.New("source called take after ListItems had returned")
+	// errSourceExited is the answer of a call into the source that ended its goroutine
+	// (runtime.Goexit, as a failing assertion of a test does) and did not return.
+	errSourceExited = errors.New("source ended its goroutine and returned nothing")
 )
 
 // KeyError is returned where no key could be made for an object. It has

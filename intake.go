@@ -16,23 +16,43 @@ const partSize = 100
 // those that do not fit, and passes the rest on to a replacement in parts.
 type intake struct {
 	*run
+	// replacement is begun with the first part, or at the end.
 	replacement Replacement
+	streamed    bool
 	part        ReplacementPart
 	// first is the number of the part's first object.
 	first int
 	// met are the held-back objects that this list has brought again.
 	met   map[string]bool
 	items int
+
+	// unchecked is true as long as the list may turn out to be too old to be taken.
+	// What it brings does not show then, and untold are the objects of it that are to
+	// be held back: there is nothing wrong with one that is newer by now.
+	unchecked bool
+	untold    []untold
+}
+
+// untold is an object that is to be held back, as in a reflector's quarantined.
+type untold struct {
+	bad     *ObjectError
+	inStore bool
 }
 
 func (m *run) newIntake(streamed bool) *intake {
-	in := &intake{run: m, first: 1, met: map[string]bool{}}
-	if replacer, ok := m.store.(Replacer); ok {
-		in.replacement = replacer.BeginReplace(ReplaceOptions{})
-	} else {
-		in.replacement = &wholeReplacement{store: m.store, streamed: streamed}
+	return &intake{run: m, first: 1, met: map[string]bool{}, streamed: streamed}
+}
+
+// begin begins the replacement, if that has not been done.
+func (in *intake) begin() {
+	if in.replacement != nil {
+		return
 	}
-	return in
+	if replacer, ok := in.store.(Replacer); ok {
+		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked})
+	} else {
+		in.replacement = &wholeReplacement{store: in.store, streamed: in.streamed}
+	}
 }
 
 // add takes one listed object.
@@ -90,6 +110,7 @@ func (in *intake) flush() error {
 
 // pass passes on a part. Its objects' errors are those in rejected.
 func (in *intake) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
+	in.begin()
 	rejected, err = in.replacement.Part(in.ctx, part)
 	if err != nil && in.ctx.Err() == nil {
 		err = storeError("Replace", nil, err)
@@ -100,7 +121,20 @@ func (in *intake) pass(part ReplacementPart) (rejected []*ObjectError, err error
 // hold reports an object that is held back, unless that is known.
 func (in *intake) hold(bad *ObjectError, inStore bool) {
 	in.met[bad.Key] = true
+	if in.unchecked {
+		in.untold = append(in.untold, untold{bad, inStore})
+		return
+	}
 	in.quarantined(in.ctx, bad, inStore)
+}
+
+// checked notes that the list is not too old.
+func (in *intake) checked() {
+	in.unchecked = false
+	for _, held := range in.untold {
+		in.quarantined(in.ctx, held.bad, held.inStore)
+	}
+	in.untold = nil
 }
 
 // commit ends the list.
@@ -108,6 +142,7 @@ func (in *intake) commit(version string) error {
 	if err := in.flush(); err != nil {
 		return err
 	}
+	in.begin()
 	if err := in.replacement.Commit(in.ctx, version); err != nil {
 		objects, other := splitObjectErrors(err)
 		for _, bad := range objects {
@@ -124,4 +159,16 @@ func (in *intake) commit(version string) error {
 }
 
 // abort gives up; after a commit it does nothing.
-func (in *intake) abort() { in.replacement.Abort() }
+func (in *intake) abort() {
+	if in.replacement == nil {
+		return
+	}
+	if ours, ok := in.replacement.(disowner); ok && in.unchecked {
+		ours.disown()
+	}
+	in.replacement.Abort()
+}
+
+// disowner is implemented by our replacements. disown lets go of the objects that one
+// holds back that is not visible: nobody has been told of them. Abort follows.
+type disowner interface{ disown() }

@@ -160,25 +160,21 @@ func (l *listing) takeBatch(batch itemBatch) error {
 	return nil
 }
 
+// takeItem takes one item.
+//
+// As long as the list has said no version, its items may be older than what is there
+// or has been shown, and nothing of them must show: they are prepared aside, so that a
+// transform has made of them what is kept. Many servers say the version after the
+// items. Where no version is too old they show as they come, and are noted.
 func (l *listing) takeItem(item runtime.Object) error {
-	if !l.versioned {
-		if l.mustWait() {
-			l.waiting = append(l.waiting, item)
-			return nil
-		}
+	switch {
+	case l.answered != "":
+	case !l.versioned && l.progress.mayBeTooOld():
+		l.unchecked = true
+	default:
 		l.newest = newerOf(l.newest, receivedOf(item).ResourceVersion)
 	}
 	return l.add(item)
-}
-
-// mustWait says whether items of a list whose version is not known yet must not
-// reach the store: it would show them, and they may be older than what an earlier
-// attempt has shown. A relist shows nothing before its version is known. So whole
-// lists are held here only for servers that say their version after the items,
-// after a first list that was cut.
-func (l *listing) mustWait() bool {
-	p := &l.progress
-	return p.version == "" && p.shown != "" && !p.anyVersion
 }
 
 // endItemPage ends a page of which about is everything it has said of itself.
@@ -192,19 +188,11 @@ func (l *listing) endItemPage(about metav1.ListMeta) error {
 	return l.endPage()
 }
 
-// isAt takes the list to be at version, if that may be, and lets those items go on
-// that have waited for it.
+// isAt takes the list to be at version, if that may be.
 func (l *listing) isAt(version string) error {
 	if err := l.checkVersion(version); err != nil {
 		return err
 	}
-	waiting := l.waiting
-	l.waiting = nil
-	for i, item := range waiting {
-		waiting[i] = nil
-		if err := l.add(item); err != nil {
-			return err
-		}
-	}
+	l.checked()
 	return nil
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache/cachetest"
 )
@@ -259,4 +261,54 @@ func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
 		assert.Empty(t, h.all())
 		stop()
 	})
+}
+
+// A call into the source that ends its goroutine has answered nothing: what it brought
+// is not a list, and nothing is deleted. Fails if it counts as a call that returned
+// nothing and no error.
+func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
+	exits := func(n int) {
+		if n == 2 {
+			runtime.Goexit()
+		}
+	}
+	for name, source := range map[string]func() ListerWatcher{
+		"item by item": func() ListerWatcher {
+			return &itemScript{scripted: scripted{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+				about := metav1.ListMeta{ResourceVersion: itoa(n * 500)}
+				must(t, takeAll(take, about, 1, 50))
+				exits(n)
+				return about, takeAll(take, about, 51, 500)
+			}}
+		},
+		"whole": func() ListerWatcher {
+			n := 0
+			return &scripted{watch: expiredOnce, list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				n++
+				exits(n)
+				list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(n * 500)}}
+				return list, takeAll(func(_ metav1.ListMeta, item apiruntime.Object) error {
+					list.Items = append(list.Items, item)
+					return nil
+				}, metav1.ListMeta{}, 1, 500)
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				store := NewStore(MetaNamespaceKeyFunc)
+				stop := runReflector(t, NewReflectorWithOptions(source(), nil, store, ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)}))
+				sleep(90 * time.Second)
+				assert.Len(t, store.ListKeys(), 500)
+				assert.Equal(t, "500", store.LastStoreSyncResourceVersion())
+				require.Len(t, h.all(), 2)
+				assert.ErrorIs(t, h.all()[1], errSourceExited)
+				sleep(time.Minute)
+				assert.Equal(t, "1500", store.LastStoreSyncResourceVersion())
+				assert.Len(t, h.all(), 2)
+				stop()
+			})
+		})
+	}
 }

@@ -50,15 +50,16 @@ func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// G9: likewise while the queue has no room, for the consumer is in a handler, which
-// alone is waited for.
+// G9: likewise while the queue has no room, for the consumer writes: it is in an index
+// function, which alone is waited for.
 func TestG9AListItemByItemEndsWhileTheQueueHasNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})
-		r := newRig(t, source.Source, func(c *Config) {
-			c.ListerWatcher = source
-			c.Handler = ResourceEventHandlerFuncs{AddFunc: func(any) { <-release }}
-		})
+		r := newRig(t, source.Source, byItem(source))
+		require.NoError(t, r.indexer.AddIndexers(Indexers{"slow": func(any) ([]string, error) {
+			<-release
+			return nil, nil
+		}}))
 		r.run()
 		sleep(time.Minute)
 		taken := source.takenOf(0)

@@ -24,10 +24,9 @@ type listing struct {
 	asked, answered string
 	versioned       bool
 	pages           int
-	// newest is the newest version among the items that came before the list had
-	// said its own, waiting are those of them that are not to be shown yet.
-	newest  string
-	waiting []runtime.Object
+	// newest is the newest version among the items that are shown although the list
+	// has said no version, or none yet.
+	newest string
 }
 
 // listState makes the store equal to a list and goes on to watch.
@@ -139,6 +138,7 @@ func (l *listing) take(options metav1.ListOptions) error {
 	err := l.takePages(options)
 	var expired *tokenExpired
 	if errors.As(err, &expired) {
+		l.noteShown()
 		l.abort()
 		l.failed(l.ctx, l.wrap(expired.answer))
 		l.progress.backoff.fails(l.clock.Now(), expired.asked)
@@ -155,20 +155,25 @@ func (l *listing) take(options metav1.ListOptions) error {
 		l.steps.Step("Committed")
 	}
 	if err != nil {
-		if !l.versioned {
-			l.progress.shown = newerOf(l.progress.shown, l.newest)
-		}
+		l.noteShown()
 		l.abort()
 		return l.wrap(err)
 	}
 	return nil
 }
 
+// noteShown notes how new a state a list that was given up may have shown. One with
+// a version has said so; without one it is as new as its newest object.
+func (l *listing) noteShown() {
+	if l.answered == "" {
+		l.progress.shown = newerOf(l.progress.shown, l.newest)
+	}
+}
+
 // begin starts a list of which nothing is known.
 func (l *listing) begin() {
 	l.intake = l.newIntake(false)
-	l.answered, l.versioned, l.pages = "", false, 0
-	l.newest, l.waiting = "", nil
+	l.answered, l.versioned, l.pages, l.newest = "", false, 0, ""
 }
 
 // tokenExpired is what takePages makes of an answer of "expired" to a token.
@@ -199,8 +204,9 @@ func (l *listing) wrap(err error) error {
 
 func (l *listing) takePages(options metav1.ListOptions) error {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
+	var chain tokenChain
 	for {
-		asked := l.clock.Now()
+		asked, items := l.clock.Now(), l.items
 		token, answered, err := l.page(options)
 		if err != nil && !answered && options.Continue != "" {
 			// An answered page is part of the one request; this was none.
@@ -212,8 +218,8 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 		if err != nil || token == "" {
 			return err
 		}
-		if token == options.Continue {
-			return fmt.Errorf("source repeated its continue token after page %d", l.pages)
+		if err := chain.follow(token, l.items-items); err != nil {
+			return err
 		}
 		// The token stands for the version of the first page; an API server
 		// rejects a version, or a match, beside it.
@@ -246,7 +252,7 @@ func (l *listing) takePage(list runtime.Object) (token string, err error) {
 			return "", err
 		}
 	}
-	if err := eachItem(list, l.add); err != nil {
+	if err := eachItem(list, l.takeItem); err != nil {
 		return "", err
 	}
 	return token, l.endPage()
@@ -268,6 +274,9 @@ func (l *listing) endPage() error {
 	l.steps.Step("Page taken", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
 	return l.flush()
 }
+
+// mayBeTooOld says whether there are versions at which a state would not be taken.
+func (p *progress) mayBeTooOld() bool { return p.floor() != "" && !p.anyVersion }
 
 // stateVersion checks the version that a whole state came with against the floor
 // at which it was asked for. A source that says none has been asked for a state at

@@ -57,8 +57,10 @@ type ListerWatcherWithContext interface {
 
 // ItemLister is an optional interface of a source that can list item by item. A
 // reflector whose source has it calls ListItems in place of ListWithContext, so that
-// a list needs the memory of some hundred items, and not of all. It is asked for the
-// same pages, with the same options.
+// of a list some hundred items are in memory as the source made them, and not all. That
+// holds for a store that takes lists in parts (Replacer): for one that does not, the
+// whole list is collected first. The source is asked for the same pages, with the same
+// options.
 //
 // A type that embeds such a source and changes what ListWithContext answers must
 // have a ListItems of its own as well, or its ListWithContext is not called.

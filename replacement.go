@@ -13,19 +13,25 @@ type Replacer interface {
 	BeginReplace(options ReplaceOptions) Replacement
 }
 
-// ReplaceOptions says what a replacement is about: at present always everything
-// that is in the store on which it is begun. For a view that InNamespace made that
-// is the namespace, and nothing else of the store behind it. Fields may be added;
-// the zero value will go on meaning everything.
-type ReplaceOptions struct{}
+// ReplaceOptions says what a replacement is about: always everything that is in the
+// store on which it is begun. For a view that InNamespace made that is the namespace,
+// and nothing else of the store behind it. Fields may be added; the zero value will
+// go on meaning everything.
+type ReplaceOptions struct {
+	// Aside has the parts prepared aside, like those of a relist, also if nothing
+	// has been committed yet. A reflector asks for it where a list has not said its
+	// version, and may be older than what an earlier attempt has shown.
+	Aside bool
+}
 
 // Replacement is one list on its way into a store: Part any number of times,
 // then either Commit or Abort. Its methods are for one goroutine.
 //
 // The first replacement that a store sees is visible as it arrives: readers and
-// handlers have each part before the next comes, while the version stays empty
-// and synced false until Commit. A later one (a relist) is prepared aside and
-// shows only at Commit, all of it at once: objects, indexes, deletions, version.
+// handlers have its parts before it is whole, while the version stays empty and
+// synced false until Commit. A later one (a relist), or one with Aside, is prepared
+// aside and shows only at Commit, all of it at once: objects, indexes, deletions,
+// version.
 type Replacement interface {
 	// Part takes some of the listed objects. An object that cannot be taken
 	// (no key, a transform or an index function that fails) is returned in
@@ -33,9 +39,12 @@ type Replacement interface {
 	// are taken. An object whose UID and resource version are those last
 	// received for its key is unchanged: it is neither transformed nor told.
 	//
-	// Part may wait, holding no lock, while more than one earlier part has not
-	// been applied by the consumer; it returns the context's error if that ends
-	// first. Any error means that the replacement is over: abort it.
+	// Part may wait, holding no lock, while a controller writes to its Store and more
+	// than one earlier part has not been written; it returns the context's error if
+	// that ends first. It does not wait for a Handler or a Process: a server cuts a
+	// list that is read too slowly. What waits for those, the list at most, waits in
+	// the queue, as the Transformer has left it. Any error means that the replacement
+	// is over: abort it.
 	Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 
 	// Commit ends the list: what no part held is deleted, and version becomes

@@ -50,6 +50,7 @@ func askWithin[T any](m *run, ctx context.Context, cancel context.CancelFunc, c 
 	call func(ctx context.Context) (T, error)) asked[T] {
 	var answer asked[T]
 	var panicked *PanicError
+	answer.err = errSourceExited // until the call has returned
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

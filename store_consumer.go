@@ -44,6 +44,7 @@ func (s *storeConsumer) quarantined() []Quarantined {
 }
 
 func (s *storeConsumer) attach() (detach func()) {
+	s.queue.limitParts(true)
 	return s.queue.attach(takesBatches, s)
 }
 
@@ -66,10 +67,12 @@ func (s *storeConsumer) take(ctx context.Context, b batch) error {
 	if len(b.changes) == 0 {
 		shared = nil
 	}
+	s.queue.awaitsHandler(shared != nil)
 	if !shared.begin(ctx) {
 		return errDropped
 	}
 	defer shared.end()
+	s.queue.awaitsHandler(false)
 	s.apply(ctx, b)
 	return nil
 }
@@ -77,6 +80,7 @@ func (s *storeConsumer) take(ctx context.Context, b batch) error {
 // apply writes a batch and then tells of it: readers are never behind handlers.
 func (s *storeConsumer) apply(ctx context.Context, b batch) {
 	s.outcomes = s.write(b)
+	s.queue.awaitsHandler(s.handler != nil) // until the turn ends
 	for i, o := range s.outcomes {
 		if ctx.Err() != nil {
 			break

@@ -24,6 +24,8 @@ type storeReplacement struct {
 	// withheld are those of the listed keys whose newest state could not be
 	// taken, here or before it came here.
 	withheld sets.Set[string]
+	// held is what the store holds back of a list that is not visible.
+	held heldAside
 }
 
 // refusal is an object that could not be taken, and why.
@@ -45,8 +47,8 @@ func (r refusal) failure() error {
 var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
 
 // BeginReplace starts a replacement. See Replacer.
-func (k *keyedStore) BeginReplace(ReplaceOptions) Replacement {
-	return k.newReplacement(!k.replaced())
+func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
+	return k.newReplacement(!k.replaced() && !options.Aside)
 }
 
 func (k *keyedStore) newReplacement(visible bool) *storeReplacement {
@@ -124,7 +126,7 @@ func (r *storeReplacement) takeItems(items []any) []refusal {
 		r.list(key)
 	}
 	if len(held) > 0 {
-		r.store.storage.hold(held)
+		r.hold(held)
 	}
 	return refused
 }
@@ -135,6 +137,27 @@ func (m *threadSafeMap) hold(errs []*ObjectError) {
 	for _, err := range errs {
 		m.held.add(err)
 	}
+}
+
+func (r *storeReplacement) hold(failures []*ObjectError) {
+	m := r.store.storage
+	if r.visible {
+		m.hold(failures)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, failure := range failures {
+		r.held.add(&m.held, failure)
+	}
+}
+
+// disown implements disowner.
+func (r *storeReplacement) disown() {
+	m := r.store.storage
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.held.undo(&m.held)
 }
 
 // unchanged compares with the newest state of the key: one of this list, if it
@@ -236,12 +259,12 @@ func (r *storeReplacement) publish(version string) error {
 	m.keepOnlyLocked(func(key string) bool { return scope.lacks(key) || r.listed.Has(key) })
 	m.held.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
 	scope.version, scope.committed = version, true
-	r.staged, r.listed, r.withheld = nil, nil, nil
+	r.staged, r.listed, r.withheld, r.held = nil, nil, nil, nil
 	return errors.Join(failures...)
 }
 
 // Abort gives up: what is staged is dropped, what is visible stays.
 func (r *storeReplacement) Abort() {
 	r.over = true
-	r.staged, r.listed, r.withheld = nil, nil, nil
+	r.staged, r.listed, r.withheld, r.held = nil, nil, nil, nil
 }
