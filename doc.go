@@ -74,6 +74,11 @@
 // Deletions that the source hid behind a relist come as tombstones
 // (DeletedFinalStateUnknown), with the last state that was known.
 //
+// That an object goes whose deletion does not say which one it is, because not even
+// its name could be read, or because the key function needs more than was read: it
+// stays until the next list. Until then Status lists the deletion as quarantined, by
+// its place in the watch ("watch event at version 7") or by its name.
+//
 // # Two versions
 //
 // Store.LastStoreSyncResourceVersion and Controller.LastSyncResourceVersion are
@@ -86,8 +91,9 @@
 // One that cannot be decoded, keyed, transformed or indexed is quarantined: what
 // was there before stays, also through a relist (but in a store that has no
 // Replacer, which is given the rest); key and cause are reported once a version and
-// listed in the status; it is tried again when it next arrives. Its version counts. It never causes a list. An object whose key cannot be read is
-// reported by its place or version, and nothing is kept for it.
+// listed in the status; it is tried again when it next arrives. Its version counts.
+// It never causes a list. An object whose key cannot be read is reported by its place
+// or version, and nothing is kept for it.
 //
 // A source that cannot decode an object sends an Undecoded in its place, with as much
 // of the metadata as it could read; that says which object is meant. If it says that

@@ -83,8 +83,15 @@ func isTable(obj runtime.Object) bool {
 
 // eventError is the error that an event of type Error brings. One whose object is
 // no Status is described, not kept: it may be large, and it is in the status for
-// long.
+// long. One that could not be decoded is an ObjectError: whatever its cause looks
+// like, a Status in it was not sent.
 func eventError(obj runtime.Object) error {
+	if cause := decodeError(obj); cause != nil {
+		return &ObjectError{
+			Key: "watch event", Stage: StageDecode,
+			Err: fmt.Errorf("the source sent an error event with %s in place of a Status: %w", describe(obj), cause),
+		}
+	}
 	if !isNilPointer(obj) {
 		err := apierrors.FromObject(obj)
 		var unexpected *apierrors.UnexpectedObjectError

@@ -125,7 +125,12 @@ func (c *cache) inNamespace(namespace string) *namespaceView {
 func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		key, err := whole(obj)
-		if err == nil && key != "" && s.lacks(key) {
+		switch {
+		case err != nil || key == "" || s.has(key):
+		case isUndecoded(obj) && key == readableName(obj) && !strings.Contains(key, "/"):
+			// Its namespace could not be read, and can be no other than this.
+			key = s.prefix + key
+		default:
 			err = s.refusal(key, obj)
 		}
 		return key, err

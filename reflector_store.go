@@ -8,7 +8,13 @@ type ReflectorStore interface {
 	Add(obj any) error
 	// Update takes a newer state of an object.
 	Update(obj any) error
-	// Delete takes the final state of an object that is gone.
+	// Delete takes the final state of an object that is gone. Of one whose final
+	// state the source could not decode (Undecoded) it is given the last state
+	// instead, if the store has a GetByKey, as a Store does, which returns that for
+	// namespace/name; else a DeletedFinalStateUnknown with namespace/name for Key
+	// and no Obj; and, if it refuses that with a KeyError, the Undecoded. If it
+	// panics then, that is taken for a refusal. Stores and queues of this package
+	// know for themselves what to do.
 	Delete(obj any) error
 	// Replace makes the list the whole content, at the given version. The store
 	// owns the slice afterwards.

@@ -11,22 +11,25 @@ import (
 // Undecoded is implemented by an object that a source sends in place of one that it
 // could not decode, in a list or an event. Its metadata are what could be read of the
 // other's: namespace, name and resource version, all if possible; what could not be
-// read is empty.
+// read is empty. So is the name, if the object is in a namespace and nobody knows in
+// which: without it the name is another object's. (In a view of one namespace it is in
+// that one, whether it says so or not.)
 //
 // A reflector takes it for news of the object of that name. In a list, or as Added or
 // Modified, the object is quarantined: its previous state stays, the failure is
 // reported once a version, and the version counts. As Deleted, the object is gone: what
 // was known of it last becomes a tombstone, the failure is reported, and nothing stays
-// quarantined. Without a readable name it is reported, and nothing else happens. It is
-// never stored, nor is it given to a transform or an index function.
+// quarantined. Without a readable name it is reported, and nothing else happens; but
+// of a deletion the place, "watch event at version 7", stays quarantined until the next
+// list is committed, for until then the store may hold what is gone. It is never
+// stored, nor is it given to a transform or an index function.
 //
 // The key function of the store, or queue, is called with it, for nobody else knows
 // under which key the object is. MetaNamespaceKeyFunc copes; one that needs more than
 // the metadata of an object has no key for it, by an error or a panic: then a relist
-// deletes the object as absent, and a deletion leaves it. A store that is not of this
-// package is given the deletion as a DeletedFinalStateUnknown with namespace/name for
-// Key and no Obj; if it refuses that, as one does whose key function knows no
-// tombstones, the Undecoded itself.
+// deletes the object as absent, and a deletion leaves it, quarantined until the next
+// list or a state of that name that can be taken. What a store that is not of this
+// package is given for a deletion is at ReflectorStore.Delete.
 type Undecoded interface {
 	runtime.Object
 	// DecodeError says why the object could not be decoded. It is kept in the
@@ -83,11 +86,14 @@ func (m *run) deleteUndecoded(w *openWatch, obj runtime.Object, bad *ObjectError
 	to := m.advance(w, bad.ResourceVersion)
 	err := m.deliver(event{kind: Deleted, obj: obj, version: to})
 	if refused, own := asObjectError(err); own {
-		bad, err = undeleted(bad, refused), nil
-	} else if err == nil {
-		m.released(bad.Key)
+		m.quarantined(m.ctx, undeleted(bad, refused), false)
+		err = nil
+	} else {
+		if err == nil {
+			m.released(bad.Key)
+		}
+		m.tell(m.ctx, bad)
 	}
-	m.tell(m.ctx, placed(bad))
 	if err == nil && to != "" {
 		m.accept(w, to)
 	}
@@ -95,24 +101,47 @@ func (m *run) deleteUndecoded(w *openWatch, obj runtime.Object, bad *ObjectError
 }
 
 // undeleted is the report of an undecoded deletion that could not be applied either,
-// because the object has no key.
+// because the object has no key. It is held back by its name: the next state of that
+// name puts it right.
 func undeleted(bad, refused *ObjectError) *ObjectError {
 	return &ObjectError{
-		ResourceVersion: bad.ResourceVersion, Stage: StageDecode,
-		Err: fmt.Errorf("the deletion of %q, which could not be decoded (%w), was not applied: %w", bad.Key, bad.Err, refused.Err),
+		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: StageDecode,
+		Err: fmt.Errorf("its deletion could not be decoded (%w), and was not applied: %w", bad.Err, refused.Err),
 	}
 }
 
-// deleteFrom deletes from a store that is not ours.
-func deleteFrom(store ReflectorStore, obj any) error {
+// deleteFrom deletes from a store that is not ours. What it is given for an Undecoded
+// no source has ever sent it, so that its panic is caught: it is answered by a list,
+// as any other refusal.
+func deleteFrom(store ReflectorStore, obj any) (err error) {
 	if !isUndecoded(obj) {
 		return store.Delete(obj)
 	}
-	err := store.Delete(DeletedFinalStateUnknown{Key: nameOf(obj)})
-	if err != nil && store.Delete(obj) == nil {
-		return nil
+	defer caught("Delete", &err)
+	name := nameOf(obj)
+	if last, known := lastKnown(store, name); known {
+		return store.Delete(last)
+	}
+	err = store.Delete(DeletedFinalStateUnknown{Key: name})
+	var key KeyError
+	if errors.As(err, &key) {
+		return store.Delete(obj)
 	}
 	return err
+}
+
+// lastKnown is the object that a store has under its name. What GetByKey returns is
+// looked at, for a queue's may return anything.
+func lastKnown(store ReflectorStore, name string) (last any, known bool) {
+	getter, ok := store.(interface {
+		GetByKey(key string) (any, bool, error)
+	})
+	if !ok {
+		return nil, false
+	}
+	last, exists, err := getter.GetByKey(name)
+	known = err == nil && exists && nameOf(last) == name
+	return last, known
 }
 
 // goneUndecoded is gone for an object whose final state could not be decoded, and
@@ -124,8 +153,9 @@ func (in *intake) goneUndecoded(obj runtime.Object, bad *ObjectError) error {
 	in.forget(obj)
 	rejected, err := in.pass(ReplacementPart{Gone: []any{obj}})
 	if len(rejected) > 0 {
-		bad = undeleted(bad, rejected[0])
+		in.hold(undeleted(bad, rejected[0]), false)
+	} else {
+		in.tell(in.ctx, bad)
 	}
-	in.tell(in.ctx, placed(bad))
 	return err
 }

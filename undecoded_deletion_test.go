@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,9 +10,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/cachetest"
 )
 
 // Deletions that could not be decoded.
@@ -142,7 +146,7 @@ func TestTheTombstoneOfAnUndecodedDeletionHasTheNewestKnownState(t *testing.T) {
 }
 
 // A store that is not ours is given a tombstone, and what stands in for the object
-// only if its key function knows no tombstones; if it refuses both, that is its refusal.
+// only if its key function knows no tombstones; any other refusal is not tried again.
 func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 	last := podAt("a", "1", "5")
 	for name, row := range map[string]struct {
@@ -153,7 +157,7 @@ func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 	}{
 		"knows tombstones":    {DeletionHandlingMetaNamespaceKeyFunc, false, 1, []Cause{CauseObject}},
 		"knows no tombstones": {MetaNamespaceKeyFunc, false, 1, []Cause{CauseObject}},
-		"refuses":             {MetaNamespaceKeyFunc, true, 2, []Cause{CauseObject, CauseStore}},
+		"refuses":             {DeletionHandlingMetaNamespaceKeyFunc, true, 2, []Cause{CauseObject, CauseStore}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -177,7 +181,7 @@ func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
 				assert.Equal(t, row.lists, lists)
 				assert.Equal(t, row.causes, h.causes())
 				assert.Equal(t, DeletedFinalStateUnknown{Key: "a/1"}, store.asked[0])
-				assert.Equal(t, name == "knows tombstones", len(store.asked) == 1)
+				assert.Equal(t, name == "knows no tombstones", len(store.asked) == 2)
 				stop()
 			})
 		})
@@ -203,8 +207,9 @@ func (d *deletes) Delete(obj any) error {
 type foreignOnly struct{ ReflectorStore }
 
 // An undecoded deletion of an object whose key needs more than its metadata cannot be
-// applied: it is reported by its place, once, and that is all; so it is in a stream.
-func TestAnUndecodedDeletionWithoutAKeyIsReportedAndNoMore(t *testing.T) {
+// applied: it is reported once, and quarantined; so it is in a stream. Fails if the
+// status hides that the store holds what is gone.
+func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
 	for name, fail := range map[string]func() (string, error){
 		"fails":  func() (string, error) { return "", errBoom },
 		"panics": func() (string, error) { panic(errBoom) },
@@ -244,11 +249,12 @@ func deletionWithoutKey(t *testing.T, keyFunc KeyFunc, queue bool, strategy List
 	require.Len(t, h.all(), 1)
 	var object *ObjectError
 	require.ErrorAs(t, h.all()[0], &object)
-	assert.Equal(t, "watch event at version 7", object.Key)
+	assert.Equal(t, "a/1", object.Key)
 	assert.Equal(t, StageDecode, object.Stage)
 	assert.ErrorIs(t, object, errBoom)
 	assert.ErrorContains(t, object, "a/1")
-	assert.Empty(t, r.Status().Quarantined)
+	require.Len(t, r.Status().Quarantined, 1)
+	assert.Equal(t, "a/1", r.Status().Quarantined[0].Key)
 	assert.Equal(t, "7", r.LastSyncResourceVersion())
 	if fifo, ok := store.(*DeltaFIFO); ok {
 		assert.Contains(t, fifo.log.items, "a/1")
@@ -281,4 +287,184 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 			assert.Len(t, w.list, row.left)
 		})
 	}
+}
+
+// G6: of a deletion that does not say of what, the place is quarantined until the next
+// list, which takes away what has been gone all the while. Nothing is listed for it.
+// Fails if the status is silent meanwhile, or speaks of it for ever.
+func TestG6ADeletionOfNobodyKnowsWhatIsQuarantinedUntilTheNextList(t *testing.T) {
+	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, lists := &heard{}, 0
+				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
+					if lists++; lists == 1 && !streamed {
+						list.ResourceVersion, list.Items = "5", []apiruntime.Object{podAt("a", "1", "5")}
+					}
+					return list, nil
+				}}
+				expire, refuse := newProbe(), false
+				source.watch = func(context.Context, int) (watch.Interface, error) {
+					if refuse {
+						return nil, apierrors.NewBadRequest("no streams")
+					}
+					if source.calls > 1 {
+						return newProbe(), nil
+					}
+					expire.events = make(chan watch.Event, 9)
+					if streamed {
+						expire.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "5")}
+					}
+					expire.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("", "", "6"))}
+					if streamed {
+						expire.events <- watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("7")}
+					}
+					return expire, nil
+				}
+				options := ReflectorOptions{Strategy: ListWhole, ErrorHandler: h.handle}
+				if streamed {
+					options.Strategy = ListStreaming
+				}
+				store := NewStore(MetaNamespaceKeyFunc)
+				r := NewReflectorWithOptions(source, nil, store, options)
+				stop := runReflector(t, r)
+				sleep(time.Minute)
+				require.Len(t, r.Status().Quarantined, 1)
+				assert.Equal(t, "watch event at version 6", r.Status().Quarantined[0].Key)
+				assert.Equal(t, []string{"a/1"}, store.ListKeys())
+				assert.Equal(t, []Cause{CauseObject}, h.causes())
+				before := lists
+				refuse = streamed // so that it is listed
+				expire.events <- errorEvent(cachetest.ErrExpired())
+				sleep(time.Minute)
+				assert.Greater(t, lists, before)
+				assert.Empty(t, r.Status().Quarantined)
+				assert.Empty(t, store.ListKeys())
+				stop()
+			})
+		})
+	}
+}
+
+// A deletion that could not be applied for want of a key is put right by the next state
+// of that name. Fails if it stays quarantined.
+func TestAnUndecodedDeletionWithoutAKeyIsForgottenWithTheNextState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		typed := func(obj any) (string, error) { return nameOf(obj.(*object)), nil }
+		events := newProbe()
+		events.events = make(chan watch.Event, 9)
+		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
+		r := NewReflectorWithOptions(source, nil, NewStore(typed), ReflectorOptions{ErrorHandler: (&heard{}).handle})
+		stop := runReflector(t, r)
+		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "6")}
+		events.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "7"))}
+		synctest.Wait()
+		assert.Len(t, r.Status().Quarantined, 1)
+		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "8")}
+		synctest.Wait()
+		assert.Empty(t, r.Status().Quarantined)
+		stop()
+	})
+}
+
+// typedStore is a store that asserts the type of what it is to delete.
+type typedStore struct {
+	foreign
+	deleted []*object
+}
+
+func (s *typedStore) Delete(obj any) error {
+	s.deleted = append(s.deleted, obj.(*object))
+	return nil
+}
+
+// findingStore can say what it holds.
+type findingStore struct {
+	typedStore
+	holds any
+	err   error
+}
+
+func (s *findingStore) GetByKey(string) (any, bool, error) { return s.holds, s.holds != nil, s.err }
+
+// A store of somebody else's that asserts types is given, for an undecoded deletion,
+// what it holds itself; if that cannot be had, its panic is a refusal like any other.
+// Fails if the panic comes out of Run.
+func TestAForeignStoreThatAssertsTypesSurvivesAnUndecodedDeletion(t *testing.T) {
+	last := podAt("a", "1", "5")
+	plain := &typedStore{}
+	for name, row := range map[string]struct {
+		store  ReflectorStore
+		typed  *typedStore
+		causes []Cause
+	}{
+		"cannot be asked": {plain, plain, []Cause{CauseObject, CauseStore}},
+		"holds it":        given(last, nil, CauseObject),
+		"holds nothing":   given(nil, nil, CauseObject, CauseStore),
+		"holds a nil":     given((*object)(nil), nil, CauseObject, CauseStore),
+		"holds another":   given(podAt("a", "2", "5"), nil, CauseObject, CauseStore),
+		"holds a queue's": given(Deltas{{Added, last}}, nil, CauseObject, CauseStore),
+		"fails":           given(last, errBoom, CauseObject, CauseStore),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, lists := &heard{}, 0
+				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					lists++
+					return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(4 + lists)}}, nil
+				}, watch: func(_ context.Context, n int) (watch.Interface, error) {
+					if n > 1 {
+						return newProbe(), nil
+					}
+					return newProbe(watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "6"))}), nil
+				}}
+				stop := runReflector(t, NewReflectorWithOptions(source, &object{}, row.store, ReflectorOptions{ErrorHandler: h.handle}))
+				sleep(time.Minute)
+				assert.Equal(t, row.causes, h.causes())
+				assert.Equal(t, len(row.causes), lists, "a refusal is answered by a list")
+				if len(row.causes) == 1 {
+					assert.Equal(t, []*object{last}, row.typed.deleted)
+				} else {
+					assert.Empty(t, row.typed.deleted)
+					assert.ErrorContains(t, h.all()[1], "Delete panicked")
+				}
+				stop()
+			})
+		})
+	}
+}
+
+func given(holds any, err error, causes ...Cause) (row struct {
+	store  ReflectorStore
+	typed  *typedStore
+	causes []Cause
+}) {
+	store := &findingStore{holds: holds, err: err}
+	row.store, row.typed, row.causes = store, &store.typedStore, causes
+	return row
+}
+
+// The error of a store that is not ours counts, also if another call would have
+// succeeded. Fails if any error makes the reflector try again.
+func TestAForeignStoresRefusalOfAnUndecodedDeletionIsNotSwallowed(t *testing.T) {
+	store := &refusesOnce{errs: []error{errBoom}}
+	assert.ErrorIs(t, deleteFrom(store, undecoded(podAt("a", "1", "6"))), errBoom)
+	assert.Equal(t, 1, store.calls)
+	store = &refusesOnce{errs: []error{KeyError{Err: errors.New("no tombstones")}, errBoom}}
+	assert.ErrorIs(t, deleteFrom(store, undecoded(podAt("a", "1", "6"))), errBoom)
+	assert.Equal(t, 2, store.calls)
+}
+
+type refusesOnce struct {
+	foreign
+	errs  []error
+	calls int
+}
+
+func (r *refusesOnce) Delete(any) error {
+	if r.calls++; r.calls > len(r.errs) {
+		return nil
+	}
+	return r.errs[r.calls-1]
 }

@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -19,24 +21,42 @@ func (m *run) handle(w *openWatch, e watch.Event) error {
 	if e.Type != watch.Added {
 		w.synthetic = false
 	}
-	if bad := m.misfit(e.Object, e.Type != watch.Bookmark); bad != nil {
-		if bad.Stage == StageDecode {
-			return m.handleUndecoded(w, e, bad)
-		}
+	bad := m.misfit(e.Object, e.Type != watch.Bookmark)
+	switch {
+	case !isKnown(e.Type):
+		return m.skip(w, e, unknownEvent(e, bad))
+	case bad != nil && bad.Stage == StageDecode:
+		return m.handleUndecoded(w, e, bad)
+	case bad != nil:
 		return m.skip(w, e, bad)
 	}
 	accessor, _ := meta.Accessor(e.Object) // misfit has tried
 	version := accessor.GetResourceVersion()
-	switch e.Type {
-	case watch.Added, watch.Modified, watch.Deleted:
-		return m.applyEvent(w, e, version)
-	case watch.Bookmark:
+	if e.Type == watch.Bookmark {
 		return m.applyBookmark(w, version)
 	}
-	return m.skip(w, e, &ObjectError{
-		Key: nameOf(e.Object), ResourceVersion: version, Stage: StageType,
-		Err: &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)},
-	})
+	return m.applyEvent(w, e, version)
+}
+
+func isKnown(t watch.EventType) bool {
+	switch t {
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error:
+		return true
+	}
+	return false
+}
+
+// unknownEvent reports an event of a type that is not known, and what is wrong with
+// its object, if anything is.
+func unknownEvent(e watch.Event, bad *ObjectError) *ObjectError {
+	cause := &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)}
+	if bad == nil {
+		return &ObjectError{Key: nameOf(e.Object), ResourceVersion: receivedOf(e.Object).ResourceVersion, Stage: StageType, Err: cause}
+	}
+	return &ObjectError{
+		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: StageType,
+		Err: fmt.Errorf("%w, with an object that could not be taken either: %w", cause, bad.Err),
+	}
 }
 
 // skip sets aside what an event brought and lets its version count.
@@ -50,10 +70,14 @@ func (m *run) skip(w *openWatch, e watch.Event, bad *ObjectError) error {
 
 // setAside reports an object that could not be taken. It is held back by its key,
 // in the store or here. Without a key there is nothing to hold back, nor when the
-// store has taken the object's end all the same.
+// store has taken the object's end all the same. An end of nobody knows what, which
+// no later event puts right, is held back by its place: the next list forgets it.
+// There are no more of these than objects which the store should not have any more.
 func (m *run) setAside(e watch.Event, bad *ObjectError, inStore bool) {
 	fits := bad.Stage != StageType && bad.Stage != StageMetadata
 	switch {
+	case bad.Key == "" && e.Type == watch.Deleted && bad.Stage != StageType:
+		m.quarantined(m.ctx, placed(bad), false)
 	case bad.Key == "":
 		m.tell(m.ctx, placed(bad))
 	case e.Type != watch.Deleted || !fits:

@@ -195,15 +195,15 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 		case bad.Stage == StageDecode && bad.Key != "":
 			return "", false, s.goneUndecoded(e.Object, bad)
 		}
-		s.tell(s.ctx, placed(bad))
+		// Whatever it was may have come before, and stays.
+		s.hold(placed(bad), false)
 		return "", false, nil
 	case watch.Bookmark:
 		return s.bookmark(e)
 	}
-	s.tell(s.ctx, &ObjectError{
-		Key: fmt.Sprintf("event %d of the stream", s.watch.events), Stage: StageType,
-		Err: &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)},
-	})
+	bad := unknownEvent(e, s.misfit(e.Object, true))
+	bad.Key = fmt.Sprintf("event %d of the stream", s.watch.events)
+	s.tell(s.ctx, bad)
 	return "", false, nil
 }
 

@@ -142,14 +142,14 @@ func TestAnUndecodedObjectIsNamedOnlyIfItsNamespaceIsKnown(t *testing.T) {
 		broken = `{"metadata":{"name":5,"namespace":5}}`
 	)
 	for what, test := range map[string]struct{ object, of, namespace, name string }{
-		"unread, of all":          {unread, "", "", ""},
-		"unread, of one":          {unread, "a", "a", "bad"},
-		"absent, of all":          {absent, "", "", "bad"},
-		"absent, of one":          {absent, "a", "a", "bad"},
-		"another, of one":         {other, "a", "b", "bad"},
-		"another, of all":         {other, "", "b", "bad"},
-		"nothing read, of one":    {broken, "a", "", ""},
-		"nothing read, of nobody": {broken, "", "", ""},
+		"unread, of all":       {unread, "", "", ""},
+		"unread, of one":       {unread, "a", "a", "bad"},
+		"absent, of all":       {absent, "", "", "bad"},
+		"absent, of one":       {absent, "a", "a", "bad"},
+		"another, of one":      {other, "a", "b", "bad"},
+		"another, of all":      {other, "", "b", "bad"},
+		"nothing read, of one": {broken, "a", "", ""},
+		"nothing read, of all": {broken, "", "", ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			item, event := first(t, Options{Namespace: test.of, ObjectType: &metav1.PartialObjectMetadata{}}, podList(test.object), test.object)
