@@ -26,6 +26,14 @@ fuzz: ## fuzz each target for 20 seconds (FUZZTIME=1m for longer)
 compat: ## check the names and signatures against client-go
 	cd compat && go test ./...
 
+.PHONY: adapters
+adapters: ## test the adapters for client-go
+	cd adapters/clientgo && go test -race ./...
+
+.PHONY: compare
+compare: ## measure side by side with client-go; takes a while, and wants a quiet machine
+	cd benchmarks && go run ./compare
+
 .PHONY: cover
 cover: ## statement coverage of the root package; fails below 90 %
 	.ci/coverage
@@ -33,9 +41,9 @@ cover: ## statement coverage of the root package; fails below 90 %
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
-	go vet ./...
-	cd compat && go vet ./...
-	go run $(STATICCHECK) ./...
+	for module in . compat adapters/clientgo benchmarks; do \
+		(cd $$module && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; \
+	done
 
 .PHONY: ci
 ci: ## what CI runs

@@ -1,0 +1,125 @@
+package apiserver
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/benchmarks/pods"
+)
+
+// Tags of the fields that are written here: number and wire type.
+const (
+	typeMetaTag        = 1<<3 | 2 // of runtime.Unknown
+	rawTag             = 2<<3 | 2
+	contentEncodingTag = 3<<3 | 2
+	contentTypeTag     = 4<<3 | 2
+
+	listMetaTag = 1<<3 | 2 // of v1.PodList
+	itemTag     = 2<<3 | 2
+
+	eventTypeTag   = 1<<3 | 2 // of metav1.WatchEvent
+	eventObjectTag = 2<<3 | 2
+	extensionTag   = 1<<3 | 2 // of runtime.RawExtension
+)
+
+// magic begins what is encoded in protobuf: objects, lists, objects of events.
+const magic = "k8s\x00"
+
+// protobuf is Kubernetes' protobuf: an envelope that names the type around each object,
+// and frames with their length before them in a watch.
+type protobuf struct {
+	pods            *pods.Encoding
+	listType, types []byte
+}
+
+func newProtobufFormat() format {
+	return &protobuf{pods: pods.Protobuf(), listType: typeMeta("PodList"), types: typeMeta("Pod")}
+}
+
+func (*protobuf) mediaType(watch bool) string {
+	if watch {
+		return "application/vnd.kubernetes.protobuf;stream=watch"
+	}
+	return "application/vnd.kubernetes.protobuf"
+}
+
+// typeMeta is a runtime.TypeMeta.
+func typeMeta(kind string) []byte {
+	return appendField(appendField(nil, 1<<3|2, []byte("v1")), 2<<3|2, []byte(kind))
+}
+
+func appendHead(to []byte, tag byte, length int) []byte {
+	return binary.AppendUvarint(append(to, tag), uint64(length))
+}
+
+func appendField(to []byte, tag byte, value []byte) []byte {
+	return append(appendHead(to, tag, len(value)), value...)
+}
+
+func headLen(length int) int { return 1 + uvarintLen(length) }
+
+func uvarintLen(value int) int {
+	length := 1
+	for ; value >= 0x80; value >>= 7 {
+		length++
+	}
+	return length
+}
+
+// envelopeEnd is what follows the object in its envelope: two empty strings.
+var envelopeEnd = []byte{contentEncodingTag, 0, contentTypeTag, 0}
+
+func (p *protobuf) listBegin(to []byte, about metav1.ListMeta, page page) []byte {
+	metadata, err := about.Marshal()
+	if err != nil {
+		panic(fmt.Sprintf("three strings and a number cannot be encoded: %v", err))
+	}
+	length := headLen(len(metadata)) + len(metadata)
+	for i := page.from; i < page.to; i++ {
+		length += headLen(p.pods.Len(i)) + p.pods.Len(i)
+	}
+	to = append(to, magic...)
+	to = appendField(to, typeMetaTag, p.listType)
+	to = appendHead(to, rawTag, length)
+	return appendField(to, listMetaTag, metadata)
+}
+
+func (p *protobuf) listItem(to []byte, i int, version uint64, _ bool) []byte {
+	return p.pods.Append(appendHead(to, itemTag, p.pods.Len(i)), i, version)
+}
+
+func (*protobuf) listEnd(to []byte) []byte { return append(to, envelopeEnd...) }
+
+func (p *protobuf) event(to []byte, kind string, i int, version uint64) []byte {
+	to = p.frame(to, kind, p.pods.Len(i))
+	return append(p.pods.Append(to, i, version), envelopeEnd...)
+}
+
+// frame appends an event's frame up to its object, which envelopeEnd follows.
+func (p *protobuf) frame(to []byte, kind string, object int) []byte {
+	envelope := len(magic) + headLen(len(p.types)) + len(p.types) + headLen(object) + object + len(envelopeEnd)
+	extension := headLen(envelope) + envelope
+	event := headLen(len(kind)) + len(kind) + headLen(extension) + extension
+	to = binary.BigEndian.AppendUint32(to, uint32(event))
+	to = appendField(to, eventTypeTag, []byte(kind))
+	to = appendHead(to, eventObjectTag, extension)
+	to = appendHead(to, extensionTag, envelope)
+	to = append(to, magic...)
+	to = appendField(to, typeMetaTag, p.types)
+	return appendHead(to, rawTag, object)
+}
+
+func (p *protobuf) bookmark(to []byte, version uint64) []byte {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: pods.Version(version),
+		Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
+	object, err := pod.Marshal()
+	if err != nil {
+		panic(fmt.Sprintf("a pod without content cannot be encoded: %v", err))
+	}
+	return append(append(p.frame(to, "BOOKMARK", len(object)), object...), envelopeEnd...)
+}

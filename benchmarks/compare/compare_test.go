@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/benchmarks/apiserver"
+	"github.com/watchmirror/cache/benchmarks/client"
+)
+
+// TestMain lets the test's program play the other roles.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == apiserver.Role || os.Args[1] == client.Role) {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func values(numbers ...float64) []client.Result {
+	var results []client.Result
+	for _, n := range numbers {
+		results = append(results, client.Result{Items: 1, Bytes: uint64(n * 1e3), CPU: n / 1e6, Peak: uint64(n * 100), Steady: 100})
+	}
+	return results
+}
+
+func TestAFigureIsJudgedByItsGoal(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		figure       figure
+		theirs, ours []client.Result
+		verdict      string
+		failed       bool
+	}{
+		{"a limit is kept", peakOverSteady(1.10, true), values(8), values(1.10), "PASS", false},
+		{"a limit is just missed", peakOverSteady(1.10, true), values(8), values(1.2), "short by 9.1 %", false},
+		{"a limit is missed", peakOverSteady(1.10, true), values(8), values(1.25), "FAIL: short by 14 %", true},
+		{"the worst pass of memory counts", peakOverSteady(1.10, true), values(8), values(1.01, 1.25), "FAIL: short by 14 %", true},
+		{"the best pass of a noisy figure counts", peakOverSteady(1.10, false), values(8), values(1.01, 1.25), "PASS", false},
+		{"so many times less", bytesPerItem(2), values(40), values(20), "PASS", false},
+		{"nearly so", bytesPerItem(2), values(40), values(21), "short by 4.8 %", false},
+		{"not so", bytesPerItem(2), values(40), values(23), "FAIL: short by 13 %", true},
+		{"CPU is judged loosely", cpuPerItem(2), values(40, 50), values(23, 30), "short by 13.0 %", false},
+		{"but it is", cpuPerItem(2), values(40, 50), values(26, 30), "FAIL: short by 23 %", true},
+		{"without a goal there is nothing to miss", cpuPerItem(none), values(1), values(9), "-", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			verdict, failed := c.figure.verdict(c.figure.sample(c.theirs), c.figure.sample(c.ours))
+			require.Equal(t, c.verdict, verdict)
+			require.Equal(t, c.failed, failed)
+		})
+	}
+}
+
+func TestASampleHasBestMedianAndSpread(t *testing.T) {
+	f := cpuPerItem(2)
+	s := f.sample(values(30, 10, 20, 40))
+	require.InDelta(t, 10, s.best, 1e-9)
+	require.InDelta(t, 25, s.median, 1e-9)
+	require.InDelta(t, 40, s.worst, 1e-9)
+	require.InDelta(t, 3, s.spread(), 1e-9)
+	require.Equal(t, "10.0 (25.0)", f.text(s))
+	require.Equal(t, "7.0", f.text(f.sample(values(7))))
+}
+
+func TestTheShortFormIsAPartOfTheFull(t *testing.T) {
+	full, err := parseSettings(nil, io.Discard)
+	require.NoError(t, err)
+	short, err := parseSettings([]string{"-short", "-passes", "1"}, io.Discard)
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, line := range full.chosen() {
+		require.False(t, names[line.name], "%s twice", line.name)
+		names[line.name] = true
+		require.Positive(t, line.passes)
+	}
+	require.Less(t, len(short.chosen()), len(names))
+	for _, line := range short.chosen() {
+		require.True(t, names[line.name], line.name)
+		require.Equal(t, 1, line.passes)
+	}
+}
+
+func TestWhatCannotBeAskedForIsRefused(t *testing.T) {
+	for _, arguments := range [][]string{{"-passes", "-1"}, {"-only", "("}, {"more"}, {"-no-such-flag"}} {
+		require.Equal(t, exitUsage, run(t.Context(), arguments, io.Discard, io.Discard), "%q", arguments)
+	}
+	require.Equal(t, exitReached, run(t.Context(), []string{"-help"}, io.Discard, io.Discard))
+	require.Equal(t, exitFailed, run(t.Context(), []string{"-only", "^no such workload$"}, io.Discard, io.Discard))
+}
+
+// One workload from flags to table, with processes and all. What it measures does not
+// matter here.
+func TestTheTableSaysWhatWasMeasuredAndWhere(t *testing.T) {
+	s, err := parseSettings([]string{"-short", "-only", "^A5", "-passes", "1"}, io.Discard)
+	require.NoError(t, err)
+	lines := s.chosen()
+	require.Len(t, lines, 1)
+	line := lines[0]
+	line.task.Items, line.theirItems = 1000, 500
+	measured, err := line.measure(t.Context(), io.Discard, "")
+	require.NoError(t, err)
+	require.Equal(t, 1000, measured.ours[0].Items)
+	require.Equal(t, 500, measured.theirs[0].Items)
+
+	var r report
+	r.add(measured)
+	var table bytes.Buffer
+	require.NoError(t, r.print(&table))
+	rows := strings.Split(strings.TrimSpace(table.String()), "\n")
+	require.Len(t, rows, 3)
+	require.Regexp(t, `^workload +figure +goal +client-go +ours +ratio +spread +verdict$`, rows[0])
+	require.Regexp(t, `^A5 list, pages of 500, protobuf typed \(client-go: 500 of 1000\) +CPU us/pod +1\.5x +[\d.]+ +[\d.]+ +[\d.]+ +0 / 0 %`, rows[1])
+	require.Contains(t, rows[2], "kB allocated/pod")
+
+	require.Contains(t, machine(), "go1.")
+	require.Regexp(t, `client-go v0\.\d+\.\d+`, machine())
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/watchmirror/cache/benchmarks/client"
+	"github.com/watchmirror/cache/benchmarks/sides"
+)
+
+// line is one workload: done by both sides in turn, and some figures of it.
+type line struct {
+	// name begins with the workload's number in README.md, -- if it has no goal.
+	name    string
+	figures []figure
+	// task is the workload, without a side.
+	task client.Task
+	// theirItems is how many items client-go gets, if not as many: where a figure does
+	// not depend on the number, and theirs takes minutes or gigabytes.
+	theirItems int
+	passes     int
+	// long lines are not part of the short form.
+	long bool
+}
+
+// measured are the passes of a line.
+type measured struct {
+	line
+	theirs, ours []client.Result
+}
+
+// measure does the passes, the sides in turn, so that whatever else the machine does
+// meets both.
+func (l line) measure(ctx context.Context, progress io.Writer, profiles string) (measured, error) {
+	m := measured{line: l}
+	for pass := range l.passes {
+		for _, side := range []sides.Side{sides.ClientGo, sides.Ours} {
+			task := l.task
+			task.Side = side
+			if side == sides.ClientGo && l.theirItems > 0 {
+				task.Items = l.theirItems
+			}
+			if profiles != "" {
+				name := strings.Map(fileRune, fmt.Sprintf("%s %s %d", l.name, side, pass+1))
+				task.Profiles = filepath.Join(profiles, name)
+			}
+			fmt.Fprintf(progress, "%s: %s, pass %d of %d\n", l.name, side, pass+1, l.passes)
+			result, err := client.Run(ctx, task)
+			if err != nil {
+				return m, fmt.Errorf("%s: %w", l.name, err)
+			}
+			if result.Missed > 0 {
+				fmt.Fprintf(progress, "%s: %d collections near the peak were not seen: it may have been higher\n", l.name, result.Missed)
+			}
+			if side == sides.Ours {
+				m.ours = append(m.ours, result)
+			} else {
+				m.theirs = append(m.theirs, result)
+			}
+		}
+	}
+	return m, nil
+}
+
+// fileRune makes a file name of a line's.
+func fileRune(r rune) rune {
+	switch r {
+	case ' ':
+		return '-'
+	case ',', ':':
+		return -1
+	}
+	return r
+}

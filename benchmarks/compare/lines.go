@@ -1,0 +1,131 @@
+package main
+
+import (
+	"time"
+
+	"github.com/watchmirror/cache/benchmarks/client"
+	"github.com/watchmirror/cache/benchmarks/sides"
+)
+
+// scale is how much is measured.
+type scale struct {
+	pods       int // of a sync
+	theirPods  int // the same for client-go, 0 for as many
+	changes    int
+	listed     int
+	syncPasses int
+	concurrent bool // a sync is repeated with the collector beside the program
+	cpuPasses  int
+}
+
+var (
+	// fullScale is that of the goals.
+	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5}
+	// shortScale takes less than two minutes on two cores. A sync cannot be made
+	// smaller at will: what is on its way between source and store, some MiB, must
+	// remain small beside what has been stored.
+	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 4}
+)
+
+// The goals. Memory: of a first list, at most a tenth more than what it leaves. CPU and
+// bytes: so many times less than client-go.
+const (
+	goalPeak      = 1.10
+	goalEventCPU  = 2.6
+	goalListCPU   = 1.5
+	goalListBytes = 2
+	none          = 0
+)
+
+const (
+	timeout = 20 * time.Minute
+	// syncGC makes the peak of the live heap visible: with the default of 100 there are
+	// few collections, and what they find is chance.
+	syncGC    = 10
+	defaultGC = 100
+)
+
+// form is an encoding and what is made of it.
+type form struct {
+	name     string
+	encoding sides.Encoding
+	objects  sides.Objects
+}
+
+var (
+	jsonTyped        = form{"JSON typed", sides.JSON, sides.Typed}
+	jsonUnstructured = form{"JSON unstructured", sides.JSON, sides.Unstructured}
+	protobufTyped    = form{"protobuf typed", sides.Protobuf, sides.Typed}
+)
+
+// lines are all workloads, in the order of README.md.
+func lines(s scale) []line {
+	var all []line
+	for _, exact := range []bool{true, false} {
+		if !exact && !s.concurrent {
+			continue
+		}
+		all = append(all,
+			s.sync("A1 sync, pages of 500, ", sides.Pages, protobufTyped, exact, false),
+			s.sync("A1 sync, pages of 500, ", sides.Pages, jsonTyped, exact, true),
+			s.sync("A1 sync, pages of 500, ", sides.Pages, jsonUnstructured, exact, false),
+			s.sync("A3 sync, one body, ", sides.Whole, protobufTyped, exact, true),
+			s.sync("A3 sync, one body, ", sides.Whole, jsonTyped, exact, false),
+			s.sync("A3 sync, one body, ", sides.Whole, jsonUnstructured, exact, true),
+		)
+	}
+	for _, form := range []form{jsonTyped, jsonUnstructured} {
+		all = append(all, s.events("A4 watch, "+form.name, client.Events, form, goalEventCPU, false))
+	}
+	for _, form := range []form{jsonTyped, jsonUnstructured} {
+		all = append(all, s.events("A4 streaming list, "+form.name, client.Stream, form, goalEventCPU, true))
+	}
+	return append(all,
+		s.events("-- watch, protobuf typed", client.Events, protobufTyped, none, true),
+		s.list("A5 list, pages of 500, ", protobufTyped, goalListCPU, goalListBytes, false),
+		s.list("-- list, pages of 500, ", jsonTyped, none, none, true),
+		s.list("-- list, pages of 500, ", jsonUnstructured, none, none, true),
+	)
+}
+
+func (s scale) sync(name string, strategy sides.Strategy, form form, exact, long bool) line {
+	name += form.name
+	if !exact {
+		name += ", concurrent GC"
+	}
+	task := form.task(client.Sync, strategy, s.pods, syncGC)
+	task.StopTheWorld = exact
+	return line{
+		name:       name,
+		figures:    []figure{peakOverSteady(goalPeak, exact)},
+		task:       task,
+		theirItems: s.theirPods,
+		passes:     s.syncPasses,
+		long:       long,
+	}
+}
+
+func (s scale) events(name string, work client.Work, form form, times float64, long bool) line {
+	return line{
+		name:    name,
+		figures: []figure{cpuPerItem(times)},
+		task:    form.task(work, sides.Stream, s.changes, defaultGC),
+		passes:  s.cpuPasses,
+		long:    long,
+	}
+}
+
+func (s scale) list(name string, form form, cpu, bytes float64, long bool) line {
+	return line{
+		name:    name + form.name,
+		figures: []figure{cpuPerItem(cpu), bytesPerItem(bytes)},
+		task:    form.task(client.List, sides.Pages, s.listed, defaultGC),
+		passes:  s.cpuPasses,
+		long:    long,
+	}
+}
+
+func (f form) task(work client.Work, strategy sides.Strategy, items, gcPercent int) client.Task {
+	return client.Task{Work: work, Strategy: strategy, Encoding: f.encoding, Objects: f.objects,
+		Items: items, GCPercent: gcPercent, Timeout: timeout}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// report prints one line's figures as soon as they are there, and the table of all at
+// the end.
+type report struct {
+	rows   []row
+	failed bool
+}
+
+// row is a figure of a line as text.
+type row struct{ line, figure, goal, theirs, ours, ratio, spread, verdict string }
+
+func (r *report) add(m measured) {
+	for _, f := range m.figures {
+		theirs, ours := f.sample(m.theirs), f.sample(m.ours)
+		verdict, failed := f.verdict(theirs, ours)
+		r.failed = r.failed || failed
+		name := m.name
+		if m.theirItems > 0 && m.theirItems != m.task.Items {
+			name += fmt.Sprintf(" (client-go: %d of %d)", m.theirItems, m.task.Items)
+		}
+		r.rows = append(r.rows, row{
+			line: name, figure: f.name, goal: f.goal(),
+			theirs: f.text(theirs), ours: f.text(ours),
+			ratio:  fmt.Sprintf("%.2f", f.counted(theirs)/f.counted(ours)),
+			spread: fmt.Sprintf("%.0f / %.0f %%", 100*theirs.spread(), 100*ours.spread()), verdict: verdict,
+		})
+	}
+}
+
+// text is what counts and, where there were several passes, the median.
+func (f figure) text(s sample) string {
+	counted := fmt.Sprintf(f.format, f.counted(s))
+	if s.best == s.worst {
+		return counted
+	}
+	return counted + " (" + fmt.Sprintf(f.format, s.median) + ")"
+}
+
+func (r *report) print(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "workload\tfigure\tgoal\tclient-go\tours\tratio\tspread\tverdict")
+	for _, row := range r.rows {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			row.line, row.figure, row.goal, row.theirs, row.ours, row.ratio, row.spread, row.verdict)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,22 @@
+// Package benchmarks measures the library beside client-go: the same pods, the same
+// server, one run, the two in turn. It is a module of its own because it needs client-go
+// and k8s.io/api, which the library must never need. README.md says how to run it and
+// how to read what it prints.
+//
+// # Who does what
+//
+//	compare    the program: workloads, goals, passes, the table
+//	client     one workload in a process of its own: CPU, allocations, live heap
+//	sides      the two that are compared, behind one interface
+//	apiserver  the server, in a process of its own as well
+//	pods       the objects, and how they get encoded at little cost
+//
+// compare starts a server and a client for each pass, which are itself in another role:
+//
+//	compare ──starts──▶ apiserver ──HTTP/1.1 on loopback──▶ client (one side)
+//	   ▲                                                        │
+//	   └────────────────────── result ──────────────────────────┘
+//
+// A workload that needs no server (a store, a queue, handlers) is another Work of a
+// client's task, and some more lines in compare/lines.go.
+package benchmarks

@@ -1,0 +1,140 @@
+package pods
+
+import (
+	"encoding/json"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// some pods: the first and last of a namespace, one with a long number, and one of each
+// shape.
+func some() []int {
+	numbers := []int{0, 999, 1000, 99_999, 314_159}
+	for shape := range shapes {
+		numbers = append(numbers, 7*shapes+shape)
+	}
+	return numbers
+}
+
+func TestAnEncodedPodIsThePodEncoded(t *testing.T) {
+	t.Parallel()
+	asText, asProtobuf := JSON(), Protobuf()
+	for _, i := range some() {
+		pod := Pod(i, uint64(i)+5)
+		want, err := json.Marshal(pod)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(asText.Append(nil, i, uint64(i)+5)))
+		want, err = pod.Marshal()
+		require.NoError(t, err)
+		require.Equal(t, want, asProtobuf.Append(nil, i, uint64(i)+5))
+		require.Equal(t, len(want), asProtobuf.Len(i))
+	}
+}
+
+func TestAPodIsAsLargeAsClaimed(t *testing.T) {
+	t.Parallel()
+	asText, asProtobuf := JSON(), Protobuf()
+	var jsonBytes, protobufBytes int
+	for i := range shapes {
+		require.InDelta(t, 10<<10, asText.Len(i), 1<<10, "bytes of JSON of shape %d", i)
+		require.InDelta(t, 6<<10, asProtobuf.Len(i), 1<<10, "bytes of protobuf of shape %d", i)
+		jsonBytes += asText.Len(i)
+		protobufBytes += asProtobuf.Len(i)
+	}
+	t.Logf("on average %d bytes of JSON, %d of protobuf", jsonBytes/shapes, protobufBytes/shapes)
+}
+
+func TestPodsHaveNamesAndVersionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	names, uids, addresses := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range 2 * PerNamespace {
+		id := identityOf(i, 1)
+		names[id.namespace+"/"+id.suffix] = true
+		uids[id.uid] = true
+		addresses[id.podIP] = true
+		require.Len(t, id.uid, 36)
+	}
+	require.Len(t, names, 2*PerNamespace)
+	require.Len(t, uids, 2*PerNamespace)
+	require.Len(t, addresses, 2*PerNamespace)
+	require.Equal(t, "team-00001", Pod(PerNamespace, 1).Namespace)
+	require.Less(t, Version(99_999), Version(100_000))
+}
+
+// live is what n objects take, each.
+func live(n int, object func(i int) any) int {
+	objects := make([]any, n)
+	before := heapInUse()
+	for i := range objects {
+		objects[i] = object(i)
+	}
+	after := heapInUse()
+	runtime.KeepAlive(objects)
+	return int(after-before) / n
+}
+
+func heapInUse() int64 {
+	for range 4 { // what pools and finalizers hold on to takes some
+		runtime.GC()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// Not parallel: it looks at the heap of the process.
+func TestStrippingLeavesAboutATenthOfWhatADecodedPodTakes(t *testing.T) {
+	const n = 2000
+	asText, asProtobuf := JSON(), Protobuf()
+	typed := func(i int) any {
+		pod := &corev1.Pod{}
+		require.NoError(t, pod.Unmarshal(asProtobuf.Append(nil, i, 1)))
+		return pod
+	}
+	untyped := func(i int) any {
+		pod := map[string]any{}
+		require.NoError(t, utiljson.Unmarshal(asText.Append(nil, i, 1), &pod))
+		return &unstructured.Unstructured{Object: pod}
+	}
+	stripped := func(object func(int) any) func(int) any {
+		return func(i int) any {
+			pod, err := Strip(object(i))
+			require.NoError(t, err)
+			return pod
+		}
+	}
+	sizes := [4]int{live(n, typed), live(n, stripped(typed)), live(n, untyped), live(n, stripped(untyped))}
+	t.Logf("bytes live: typed %d, stripped %d; unstructured %d, stripped %d", sizes[0], sizes[1], sizes[2], sizes[3])
+	runtime.KeepAlive(asText)
+	runtime.KeepAlive(asProtobuf)
+	require.InDelta(t, 17<<10, sizes[0], 2<<10)
+	require.InDelta(t, 2<<10, sizes[1], 1<<9)
+	require.InDelta(t, 60<<10, sizes[2], 6<<10)
+	require.Less(t, sizes[3], 5<<10)
+}
+
+func TestStrippedPodsKeepWhatTheyAreFoundBy(t *testing.T) {
+	t.Parallel()
+	pod := Pod(7, 1)
+	content, err := json.Marshal(pod)
+	require.NoError(t, err)
+	untyped := &unstructured.Unstructured{Object: map[string]any{}}
+	require.NoError(t, utiljson.Unmarshal(content, &untyped.Object))
+	for _, object := range []any{pod.DeepCopy(), untyped} {
+		stripped, err := Strip(object)
+		require.NoError(t, err)
+		values, err := ByNamespace(stripped)
+		require.NoError(t, err)
+		require.Equal(t, []string{pod.Namespace}, values)
+	}
+	require.Empty(t, untyped.GetManagedFields())
+	require.Empty(t, untyped.GetAnnotations())
+	require.Equal(t, pod.Labels, untyped.GetLabels())
+	node, _, _ := unstructured.NestedString(untyped.Object, "spec", "nodeName")
+	require.Equal(t, pod.Spec.NodeName, node)
+}

@@ -1,0 +1,111 @@
+package pods
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// instances is how many container IDs a pod has: of each of its two containers the one
+// that runs and the one before.
+const instances = 4
+
+// identity is what is a pod's own, and not of all pods of its shape. All texts have the
+// same length in every pod: an encoded pod is made of an encoded template by writing
+// over them.
+type identity struct {
+	namespace, suffix, uid, version string
+	node, hostIP, podIP             string
+	containers                      [instances]string // IDs
+	created, ready                  time.Time
+}
+
+// epoch is when the first pod was created. Its seconds take five bytes in protobuf, and
+// so do those of the two times of placeholder.
+var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// suffixAlphabet is what Kubernetes makes random suffixes of.
+const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// identityOf is that of pod i.
+func identityOf(i int, version uint64) identity {
+	random := noise(uint64(i))
+	id := identity{
+		namespace: Namespace(i),
+		suffix:    suffix(i),
+		version:   Version(version),
+		node:      fmt.Sprintf("worker-%06d.eu-central-1.compute.internal", i/50),
+		hostIP:    address(10, uint64(i/50)),
+		podIP:     address(172, uint64(i)),
+		created:   epoch.Add(time.Duration(i) * time.Second),
+	}
+	id.ready = id.created.Add(11 * time.Second)
+	a, b := random.next(), random.next()
+	id.uid = fmt.Sprintf("%08x-%04x-4%03x-a%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff)
+	for c := range id.containers {
+		id.containers[c] = random.hex(32)
+	}
+	return id
+}
+
+// placeholder is the identity of the templates. Each of its texts occurs in a pod only
+// where it was put.
+func placeholder() identity {
+	id := identity{
+		namespace: "team-@@@@@", suffix: "^^^^^", uid: "@@@@@@@@-@@@@-@@@@-@@@@-@@@@@@@@@@@@", version: "~~~~~~~~~~",
+		node: "worker-@@@@@@.eu-central-1.compute.internal", hostIP: "@@.@@@.@@@.@@@", podIP: "~~~.~~~.~~~.~~~",
+		created: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
+		ready:   time.Date(2002, 3, 4, 5, 6, 7, 0, time.UTC),
+	}
+	for c := range id.containers {
+		digits := make([]byte, 64)
+		for at := range digits {
+			digits[at] = "!#$%"[c]
+		}
+		id.containers[c] = string(digits)
+	}
+	return id
+}
+
+// Namespace is that of pod i.
+func Namespace(i int) string { return fmt.Sprintf("team-%05d", i/PerNamespace) }
+
+// Version is a resource version as text. All have ten digits.
+func Version(version uint64) string { return fmt.Sprintf("%010d", 4_000_000_000+version) }
+
+func suffix(i int) string {
+	var text [5]byte
+	for at := range text {
+		text[at] = suffixAlphabet[i%len(suffixAlphabet)]
+		i /= len(suffixAlphabet)
+	}
+	return string(text[:])
+}
+
+// address has three digits in each part but the first: it is as long for every n.
+func address(first int, n uint64) string {
+	return fmt.Sprintf("%d.%d.%d.%d", first, 100+n/10_000%100, 100+n/100%100, 100+n%100)
+}
+
+// noise is a sequence of numbers that looks random and is the same in every run
+// (splitmix64).
+type noise uint64
+
+func (n *noise) next() uint64 {
+	*n += 0x9e3779b97f4a7c15
+	z := uint64(*n)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func (n *noise) below(limit int) int { return int(n.next() % uint64(limit)) }
+
+// hex is so many bytes in hexadecimal digits.
+func (n *noise) hex(bytes int) string {
+	raw := make([]byte, bytes)
+	for at := range raw {
+		raw[at] = byte(n.next())
+	}
+	return hex.EncodeToString(raw)
+}

@@ -1,0 +1,110 @@
+package sides
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/benchmarks/pods"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// ours is this library: kubeapi as source, cache.New as cache.
+type ours struct{ source *kubeapi.ListerWatcher }
+
+func openOurs(target Target) (Source, error) {
+	options := kubeapi.Options{
+		BaseURL:   target.URL,
+		Resource:  corev1.SchemeGroupVersion.WithResource("pods"),
+		Encodings: []kubeapi.Encoding{kubeapi.JSON},
+		// A pool of connections of its own, as client-go's clients have.
+		HTTPClient: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
+	}
+	if target.Encoding == Protobuf {
+		options.Encodings = []kubeapi.Encoding{kubeapi.Protobuf}
+	}
+	if target.Objects == Typed {
+		options.ObjectType = &corev1.Pod{}
+	}
+	source, err := kubeapi.New(options)
+	if err != nil {
+		return nil, err
+	}
+	return &ours{source}, nil
+}
+
+func (o *ours) List(ctx context.Context, limit int64, pages int) (int, error) {
+	items := 0
+	take := func(_ metav1.ListMeta, item runtime.Object) error {
+		items++
+		return named(item)
+	}
+	options := metav1.ListOptions{Limit: limit}
+	for page := 1; ; page++ {
+		list, err := o.source.ListItems(ctx, options, take)
+		if err != nil || list.Continue == "" || page == pages {
+			return items, err
+		}
+		options.Continue = list.Continue
+	}
+}
+
+func (o *ours) Watch(ctx context.Context, options metav1.ListOptions, events int) (int, error) {
+	w, err := o.source.WatchWithContext(ctx, options)
+	if err != nil {
+		return 0, err
+	}
+	return drain(ctx, w, events)
+}
+
+func (o *ours) Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (Cache, error) {
+	strategies := map[Strategy]cache.ListStrategy{Pages: cache.ListPaged, Whole: cache.ListWhole, Stream: cache.ListStreaming}
+	failed := make(chan error, 1)
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: pods.ByNamespace})
+	controller := cache.New(&cache.Config{
+		ListerWatcher: o.source,
+		Store:         indexer,
+		Transform:     strip,
+		ReflectorOptions: cache.ReflectorOptions{
+			Strategy: strategies[strategy],
+			ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
+				select {
+				case failed <- err:
+				default:
+				}
+			},
+		},
+	})
+	filled := &ownCache{indexer: indexer, done: make(chan struct{})}
+	go func() {
+		defer close(filled.done)
+		controller.RunWithContext(ctx)
+	}()
+	select {
+	case <-controller.HasSyncedChecker().Done():
+		return filled, nil
+	case err := <-failed:
+		return nil, fmt.Errorf("the first failure of the reflector: %w", err)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type ownCache struct {
+	indexer cache.Indexer
+	done    chan struct{}
+}
+
+func (c *ownCache) Len() int { return len(c.indexer.ListKeys()) }
+
+func (c *ownCache) InNamespace(namespace string) (int, error) {
+	keys, err := c.indexer.IndexKeys(cache.NamespaceIndex, namespace)
+	return len(keys), err
+}
+
+func (c *ownCache) Wait() { <-c.done }

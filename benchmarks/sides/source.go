@@ -1,0 +1,94 @@
+package sides
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Side is who reads.
+type Side string
+
+// The two sides.
+const (
+	ClientGo Side = "client-go"
+	Ours     Side = "ours"
+)
+
+// Encoding is what pods are sent in.
+type Encoding string
+
+// The encodings that both sides read.
+const (
+	JSON     Encoding = "JSON"
+	Protobuf Encoding = "protobuf"
+)
+
+// Objects is what pods are decoded into.
+type Objects string
+
+// The forms of a pod.
+const (
+	Typed        Objects = "typed"
+	Unstructured Objects = "unstructured"
+)
+
+// Strategy is how a cache gets its first state.
+type Strategy string
+
+// The ways there are. client-go cannot be told which: it streams if the server does, and
+// otherwise asks for pages of 500, which a server may ignore. The server has to be
+// configured for what is wanted of it.
+const (
+	Pages  Strategy = "pages"
+	Whole  Strategy = "whole"
+	Stream Strategy = "stream"
+)
+
+// Target says what is read, and how.
+type Target struct {
+	// URL is where the API begins.
+	URL      string
+	Encoding Encoding
+	Objects  Objects
+}
+
+// Source reads pods as one side does. Its methods are called one at a time.
+type Source interface {
+	// List reads the list, or its first pages, in pages of so many items, decodes
+	// each item, keeps none, and returns how many there were. Pages 0 is all of them,
+	// a limit of 0 one page.
+	List(ctx context.Context, limit int64, pages int) (int, error)
+
+	// Watch opens a watch at a version and returns when so many events have come, or
+	// the one that ends the initial events. It returns how many pods came.
+	Watch(ctx context.Context, options metav1.ListOptions, events int) (int, error)
+
+	// Fill runs a cache of all pods, with a transform and an index by namespace, and
+	// returns when it has synced. The cache runs on until the context ends.
+	Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (Cache, error)
+}
+
+// Cache is a filled cache.
+type Cache interface {
+	// Len is how many pods it has.
+	Len() int
+	// InNamespace is how many of them its index has in a namespace.
+	InNamespace(namespace string) (int, error)
+	// Wait returns when the cache has ended, with its context.
+	Wait()
+}
+
+// Open makes a side's source.
+func (s Side) Open(target Target) (Source, error) {
+	switch {
+	case target.Encoding == Protobuf && target.Objects != Typed:
+		return nil, fmt.Errorf("protobuf cannot be decoded into %s objects", target.Objects)
+	case s == Ours:
+		return openOurs(target)
+	case s == ClientGo:
+		return openClientGo(target)
+	}
+	return nil, fmt.Errorf("%q is neither %q nor %q", s, ClientGo, Ours)
+}
