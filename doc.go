@@ -106,16 +106,21 @@
 // first list is visible as it arrives; the version stays empty, and synced false,
 // until it is committed. A relist is prepared aside, unchanged objects shared, and
 // published in one step: objects, indexes, deletions and version. If it is
-// aborted, nothing has happened. A store without Replacer gets one Replace.
+// aborted, nothing has happened. So is a first list after one that was aborted, if its
+// version comes after its objects: it may be older than what has been shown. A store
+// without Replacer gets one Replace.
 //
 // # Lists item by item
 //
 // A source that is an ItemLister is not asked for a list in one object: it hands
 // over each item as soon as it has been read. They reach the store in parts of 100,
-// and while the store waits the source is not read, so that of a list only a few
+// and while the store takes one in the source is not read, so that of a list only a few
 // hundred items are in memory before a transform has made of them what is kept,
 // however long the list or its pages are. Package kubeapi is one. A store without
 // Replacer needs the whole list all the same.
+//
+// A source is not read at the pace of a Handler or a Process: API servers cut a list
+// that is not read within a minute. What waits for those is queued, transformed.
 //
 // # Going back in time
 //

@@ -130,6 +130,9 @@ func TestOfAListThatIsTooOldNothingIsHeldBack(t *testing.T) {
 					switch n {
 					case 2:
 						items = []apiruntime.Object{undecoded(podAt("a", "1", "9")), badAt("2", "8"), badAt("3", "7")}
+						for i := range 2 * partSize { // so that the first ones are passed on
+							items = append(items, podAt("b", itoa(i), "90"))
+						}
 						about.ResourceVersion = "100"
 					case 3:
 						items = []apiruntime.Object{undecoded(podAt("a", "1", "301")), badAt("2", "290"), badAt("3", "302")}

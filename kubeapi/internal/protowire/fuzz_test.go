@@ -67,7 +67,9 @@ func refusesMore(item []byte) bool {
 		return false
 	}
 	inner := false
-	each(item, func(number int32, metadata []byte, _ bool) { inner = inner || number == objectMetadata && stops(metadata) })
+	each(item, func(number int32, metadata []byte, _ bool) {
+		inner = inner || number == objectMetadata && stops(metadata)
+	})
 	return inner || stops(item)
 }
 
