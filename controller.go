@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -155,9 +155,14 @@ type controller struct {
 	queue     Queue
 	consumer  consumer
 
-	mu  sync.Mutex
-	ran bool
+	runs oneRun
 }
+
+// oneRun lets the first through and nobody after.
+type oneRun struct{ ran atomic.Bool }
+
+// begin says whether this is the first.
+func (o *oneRun) begin() bool { return !o.ran.Swap(true) }
 
 // consumer is what takes things out of the queue.
 type consumer interface {
@@ -288,11 +293,7 @@ func (c *controller) Run(stopCh <-chan struct{}) {
 }
 
 func (c *controller) RunWithContext(ctx context.Context) {
-	c.mu.Lock()
-	ran := c.ran
-	c.ran = true
-	c.mu.Unlock()
-	if ran {
+	if !c.runs.begin() {
 		c.reflector.tell(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -21,8 +20,7 @@ type namespaceController struct {
 	members []*namespaceMember
 	synced  *allDone
 
-	mu  sync.Mutex
-	ran bool
+	runs oneRun
 }
 
 // namespaceMember is the part of a namespaceController that has one namespace.
@@ -81,11 +79,7 @@ func (c *namespaceController) Run(stopCh <-chan struct{}) {
 }
 
 func (c *namespaceController) RunWithContext(ctx context.Context) {
-	c.mu.Lock()
-	ran := c.ran
-	c.ran = true
-	c.mu.Unlock()
-	if ran {
+	if !c.runs.begin() {
 		c.members[0].reflector.tell(ctx, fmt.Errorf("controller of %s: %w", c.name, ErrAlreadyRan))
 		return
 	}

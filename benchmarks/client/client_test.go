@@ -105,12 +105,13 @@ func TestATaskThatCannotBeDoneIsAnError(t *testing.T) {
 func TestThePeakIsSeenThoughItIsGoneAtTheEnd(t *testing.T) {
 	const size = 64 << 20
 	var peak heapPeak
-	peak.begin()
+	ticks := make(chan time.Time)
+	peak.begin(ticks)
 	spike := make([]byte, size)
 	runtime.GC()
 	runtime.KeepAlive(spike)
-	// Long enough for one look before the next collection.
-	time.Sleep(20 * lookEvery)
+	ticks <- time.Time{}
+	ticks <- time.Time{} // taken after the look at the first
 	spike = nil
 	runtime.GC()
 	peak.end()

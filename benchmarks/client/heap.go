@@ -30,18 +30,16 @@ const (
 // enough to be of interest: with 100 MiB live and GOGC=10 there are 10 MiB to allocate.
 const lookEvery = time.Millisecond
 
-// begin starts to look.
-func (p *heapPeak) begin() {
+// begin starts to look, at each tick.
+func (p *heapPeak) begin(ticks <-chan time.Time) {
 	p.stop = make(chan struct{})
 	p.looks = []look{lookAtHeap()}
 	p.wait.Go(func() {
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
 		for {
 			select {
 			case <-p.stop:
 				return
-			case <-tick.C:
+			case <-ticks:
 				p.note(lookAtHeap())
 			}
 		}

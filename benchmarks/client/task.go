@@ -132,7 +132,9 @@ func (t Task) sync(ctx context.Context, source sides.Source) (Result, error) {
 	var cache sides.Cache
 	var peak heapPeak
 	result, err := t.measured(func() (int, error) {
-		peak.begin()
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		peak.begin(ticker.C)
 		defer peak.end()
 		var err error
 		if cache, err = source.Fill(ctx, t.Strategy, pods.Strip); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 // roomy are limits that no body here comes near.
@@ -146,51 +146,10 @@ func textString(s string) []byte { return join(head8(majorText, uint64(len(s))),
 
 func tagged(tag uint64, value []byte) []byte { return join(head8(majorTag, tag), value) }
 
-// listing is what came of a list.
-type listing struct {
-	items  [][]byte
-	header wire.Header
-	err    error
+func readList(body io.Reader, limits wire.Limits) wiretest.Listing {
+	return wiretest.ReadList(Encoding, body, limits)
 }
 
-func readList(body io.Reader, limits wire.Limits) listing {
-	list := Encoding.List(body, limits)
-	var all listing
-	for {
-		item, err := list.Next()
-		if err != nil {
-			all.header, all.err = list.Header(), err
-			return all
-		}
-		all.items = append(all.items, bytes.Clone(item))
-	}
-}
-
-// watching is what came of a watch.
-type watching struct {
-	frames []wire.Frame
-	err    error
-}
-
-func readWatch(body io.Reader, limits wire.Limits) watching {
-	w := Encoding.Watch(body, limits)
-	var all watching
-	for {
-		frame, err := w.Next()
-		if err != nil {
-			all.err = err
-			return all
-		}
-		frame.Object = bytes.Clone(frame.Object)
-		all.frames = append(all.frames, frame)
-	}
-}
-
-// deliveries are the ways in which a body may arrive.
-var deliveries = map[string]func(io.Reader) io.Reader{
-	"whole":           func(r io.Reader) io.Reader { return r },
-	"byte by byte":    iotest.OneByteReader,
-	"in halves":       iotest.HalfReader,
-	"EOF with data":   iotest.DataErrReader,
-	"bytes, then EOF": func(r io.Reader) io.Reader { return iotest.DataErrReader(iotest.OneByteReader(r)) },
+func readWatch(body io.Reader, limits wire.Limits) wiretest.Watching {
+	return wiretest.ReadWatch(Encoding, body, limits)
 }

@@ -1,7 +1,6 @@
 package cborwire
 
 import (
-	"fmt"
 	"io"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,13 +31,7 @@ func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (e
 	if err := checkObject(raw, limits); err != nil {
 		return err
 	}
-	// The methods of the type are the caller's code.
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: decoding a %T panicked: %s", wire.ErrMalformed, object,
-				wire.Printable(fmt.Sprint(cause), wire.MaxForeignText))
-		}
-	}()
+	defer wire.Caught(object, &err)
 	if unstructured, ok := object.(runtime.Unstructured); ok {
 		content, err := contentOf(raw)
 		if err != nil {

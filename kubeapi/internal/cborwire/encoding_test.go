@@ -204,9 +204,9 @@ func TestBrokenObjectsAreIdentifiedAsFarAsTheyCanBeRead(t *testing.T) {
 		"broken before":                   {mapping(append([]any{"a", raw{0x1c}}, whole...)...), wire.Identity{}},
 		"metadata of another type":        {mapping("metadata", "n", "kind", "Widget"), wire.Identity{TypeMeta: metav1.TypeMeta{Kind: "Widget"}}},
 		"a name of another type":          {mapping("metadata", map[string]any{"name": 5, "namespace": "ns"}), wire.Identity{Namespace: "ns"}},
-		"a name too long":                 {mapping("metadata", map[string]any{"name": strings.Repeat("n", maxName+1), "namespace": "ns"}), wire.Identity{Namespace: "ns"}},
+		"a name too long":                 {mapping("metadata", map[string]any{"name": strings.Repeat("n", wire.MaxName+1), "namespace": "ns"}), wire.Identity{Namespace: "ns"}},
 		"a namespace of another type":     {mapping("metadata", map[string]any{"name": "n", "namespace": 5}), wire.Identity{Name: "n", NamespaceUnread: true}},
-		"a namespace too long":            {mapping("metadata", map[string]any{"name": "n", "namespace": strings.Repeat("n", maxName+1)}), wire.Identity{Name: "n", NamespaceUnread: true}},
+		"a namespace too long":            {mapping("metadata", map[string]any{"name": "n", "namespace": strings.Repeat("n", wire.MaxName+1)}), wire.Identity{Name: "n", NamespaceUnread: true}},
 		"a namespace of bad text":         {mapping("metadata", raw(mapping("name", "n", "namespace", raw(textString("\xff"))))), wire.Identity{Name: "n", NamespaceUnread: true}},
 		"a namespace that is null":        {mapping("metadata", map[string]any{"name": "n", "namespace": nil}), wire.Identity{Name: "n"}},
 		"a namespace that is empty":       {mapping("metadata", map[string]any{"name": "n", "namespace": ""}), wire.Identity{Name: "n"}},
@@ -216,6 +216,6 @@ func TestBrokenObjectsAreIdentifiedAsFarAsTheyCanBeRead(t *testing.T) {
 	} {
 		require.Equal(t, c.want, Encoding.Identify(c.data), name)
 	}
-	longest := strings.Repeat("n", maxName)
+	longest := strings.Repeat("n", wire.MaxName)
 	require.Equal(t, longest, Encoding.Identify(mapping("metadata", map[string]any{"name": longest})).Name)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 // tight are limits that the fuzzer can reach.
@@ -28,8 +29,8 @@ func FuzzCBORList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got := readList(bytes.NewReader(body), tight)
 		require.Equal(t, got, readList(iotest.OneByteReader(bytes.NewReader(body)), tight), "byte by byte")
-		require.Error(t, got.err)
-		for _, item := range got.items {
+		require.Error(t, got.Err)
+		for _, item := range got.Items {
 			checkItem(t, item)
 		}
 		checkList(t, body, got)
@@ -86,11 +87,11 @@ func textOf(value any) string {
 }
 
 // checkList compares a list with what apimachinery makes of the whole body.
-func checkList(t *testing.T, body []byte, got listing) {
+func checkList(t *testing.T, body []byte, got wiretest.Listing) {
 	var want map[string]any
 	limit := &wire.LimitError{}
-	if direct.Unmarshal(body, &want) != nil || want == nil || errors.As(got.err, &limit) ||
-		errors.Is(got.err, errKey) || errors.Is(got.err, errTag) || hasTag(body) {
+	if direct.Unmarshal(body, &want) != nil || want == nil || errors.As(got.Err, &limit) ||
+		errors.Is(got.Err, errKey) || errors.Is(got.Err, errTag) || hasTag(body) {
 		return // stricter, and meant to be: their maps take null for the empty string, for one
 	}
 	kind := textOf(want["kind"])
@@ -99,17 +100,17 @@ func checkList(t *testing.T, body []byte, got listing) {
 	metadata, isMap := want["metadata"].(map[string]any)
 	notList := &wire.NotListError{}
 	switch {
-	case errors.As(got.err, &notList):
+	case errors.As(got.Err, &notList):
 		require.True(t, kind == "Table" || !hasItems && !strings.HasSuffix(kind, "List"))
 		require.Equal(t, wire.Printable(kind, wire.MaxForeignText), notList.Kind)
 		return
-	case errors.Is(got.err, wire.ErrMalformed):
+	case errors.Is(got.Err, wire.ErrMalformed):
 		bad := func(value any) bool { _, ok := value.(string); return !ok && value != nil }
 		require.True(t, !isArray && value != nil || !isMap && want["metadata"] != nil ||
-			bad(metadata["resourceVersion"]) || bad(metadata["continue"]), "%v", got.err)
+			bad(metadata["resourceVersion"]) || bad(metadata["continue"]), "%v", got.Err)
 		return
 	}
-	require.Equal(t, io.EOF, got.err)
+	require.Equal(t, io.EOF, got.Err)
 	header := wire.Header{
 		TypeMeta: metav1.TypeMeta{APIVersion: textOf(want["apiVersion"]), Kind: kind},
 		ListMeta: metav1.ListMeta{
@@ -123,9 +124,9 @@ func checkList(t *testing.T, body []byte, got listing) {
 	if shard, ok := metadata["shardInfo"].(map[string]any); ok {
 		header.ShardInfo = &metav1.ShardInfo{Selector: textOf(shard["selector"])}
 	}
-	require.Equal(t, header, got.header)
-	require.Len(t, got.items, len(items))
-	for i, item := range got.items {
+	require.Equal(t, header, got.Header)
+	require.Len(t, got.Items, len(items))
+	for i, item := range got.Items {
 		require.Equal(t, items[i], valueOf(t, item))
 	}
 }
@@ -137,8 +138,8 @@ func FuzzCBORWatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got := readWatch(bytes.NewReader(body), tight)
 		require.Equal(t, got, readWatch(iotest.OneByteReader(bytes.NewReader(body)), tight), "byte by byte")
-		require.Error(t, got.err)
-		for _, frame := range got.frames {
+		require.Error(t, got.Err)
+		for _, frame := range got.Frames {
 			checkItem(t, frame.Object)
 		}
 		checkFrames(t, body, got)
@@ -146,7 +147,7 @@ func FuzzCBORWatch(f *testing.F) {
 }
 
 // checkFrames compares frames with those that apimachinery cuts out.
-func checkFrames(t *testing.T, body []byte, got watching) {
+func checkFrames(t *testing.T, body []byte, got wiretest.Watching) {
 	reader := cbor.NewFramer().NewFrameReader(io.NopCloser(bytes.NewReader(body)))
 	buffer := make([]byte, len(body)+1)
 	for i := 0; ; i++ {
@@ -158,14 +159,14 @@ func checkFrames(t *testing.T, body []byte, got watching) {
 		bad := direct.Unmarshal(buffer[:n], &want) != nil
 		_, isText := want["type"].(string)
 		limit := &wire.LimitError{}
-		if i == len(got.frames) {
-			require.True(t, bad || errors.Is(got.err, errKey) || hasTag(buffer[:n]) || want["object"] == nil || want["type"] == "" || !isText || errors.As(got.err, &limit),
-				"refused without reason: %v", got.err)
+		if i == len(got.Frames) {
+			require.True(t, bad || errors.Is(got.Err, errKey) || hasTag(buffer[:n]) || want["object"] == nil || want["type"] == "" || !isText || errors.As(got.Err, &limit),
+				"refused without reason: %v", got.Err)
 			return
 		}
 		if !bad {
-			require.Equal(t, watch.EventType(textOf(want["type"])), got.frames[i].Type)
-			require.Equal(t, want["object"], valueOf(t, got.frames[i].Object))
+			require.Equal(t, watch.EventType(textOf(want["type"])), got.Frames[i].Type)
+			require.Equal(t, want["object"], valueOf(t, got.Frames[i].Object))
 		}
 	}
 }

@@ -6,10 +6,6 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// maxName is the size in bytes of the longest string that is read of an object's
-// identity, four times what API servers allow; a longer one counts as unreadable.
-const maxName = 1024
-
 // Identify reads until it meets what is broken at the top of the object or of its
 // metadata. What is broken further down it does not see.
 func (encoding) Identify(raw []byte) wire.Identity {
@@ -45,7 +41,7 @@ func (encoding) Identify(raw []byte) wire.Identity {
 
 func short(value []byte) string {
 	said, _ := text(value)
-	if len(said) > maxName {
+	if len(said) > wire.MaxName {
 		return ""
 	}
 	return string(said)

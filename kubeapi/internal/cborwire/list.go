@@ -27,7 +27,7 @@ type list struct {
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
-	return &list{stream: newStream(body, firstOfList, limits), limits: limits, seen: map[string]bool{}}
+	return &list{stream: newStream(body, wire.FirstOfList, limits), limits: limits, seen: map[string]bool{}}
 }
 
 func (l *list) Header() wire.Header { return l.header }
@@ -55,7 +55,7 @@ func (l *list) next() ([]byte, error) {
 			}
 			if more {
 				item, err := l.value()
-				return item, inside(err)
+				return item, wire.Inside(err)
 			}
 			l.inItems = false
 		}
@@ -91,7 +91,7 @@ func (l *list) begin() error {
 func (l *list) readField() error {
 	key, err := l.value()
 	if err != nil {
-		return inside(err)
+		return wire.Inside(err)
 	}
 	name, ok := text(key)
 	if !ok {
@@ -110,7 +110,7 @@ func (l *list) readField() error {
 	}
 	value, err := l.value()
 	if err != nil {
-		return inside(err)
+		return wire.Inside(err)
 	}
 	if err := l.takeField(field, value); err != nil {
 		return err

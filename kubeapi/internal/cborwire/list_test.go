@@ -17,6 +17,7 @@ import (
 	carp "k8s.io/apimachinery/pkg/apis/testapigroup/v1"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 func TestListsOfAPIServersComeItemByItem(t *testing.T) {
@@ -26,13 +27,13 @@ func TestListsOfAPIServersComeItemByItem(t *testing.T) {
 		require.NoError(t, theirs(t).EncodeNondeterministic(want, &shuffled))
 		bodies := map[string][]byte{"sorted": served(t, want), "shuffled": shuffled.Bytes()}
 		for how, body := range bodies {
-			for name, deliver := range deliveries {
+			for name, deliver := range wiretest.Deliveries {
 				t.Run(fmt.Sprint(n, " items, ", how, ", ", name), func(t *testing.T) {
 					got := readList(deliver(bytes.NewReader(body)), roomy)
-					require.Equal(t, io.EOF, got.err)
-					require.Equal(t, wire.Header{TypeMeta: want.TypeMeta, ListMeta: want.ListMeta}, got.header)
-					require.Len(t, got.items, n)
-					for i, raw := range got.items {
+					require.Equal(t, io.EOF, got.Err)
+					require.Equal(t, wire.Header{TypeMeta: want.TypeMeta, ListMeta: want.ListMeta}, got.Header)
+					require.Len(t, got.Items, n)
+					for i, raw := range got.Items {
 						object := &carp.Carp{}
 						require.NoError(t, Encoding.Into(raw, roomy, object))
 						require.Equal(t, &want.Items[i], object)
@@ -51,10 +52,10 @@ func TestListsOfCustomResourcesComeItemByItem(t *testing.T) {
 		Items: []unstructured.Unstructured{widget("a"), widget("b")},
 	}
 	got := readList(bytes.NewReader(served(t, want)), roomy)
-	require.Equal(t, io.EOF, got.err)
-	require.Equal(t, "42", got.header.ResourceVersion)
-	require.Len(t, got.items, 2)
-	for i, raw := range got.items {
+	require.Equal(t, io.EOF, got.Err)
+	require.Equal(t, "42", got.Header.ResourceVersion)
+	require.Len(t, got.Items, 2)
+	for i, raw := range got.Items {
 		content, err := Encoding.Unstructured(raw, roomy)
 		require.NoError(t, err)
 		require.Equal(t, want.Items[i].Object, content)
@@ -96,15 +97,15 @@ func TestListsInUnusualForms(t *testing.T) {
 		"a kind that is no string":      {mapping("metadata", version, "items", []any{"a"}, "kind", 5), []any{"a"}, ""},
 		"a type without the last field": {mapping("metadata", version, "kind", "List", "apiVersion", nil), nil, "List"},
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
 				got := readList(deliver(bytes.NewReader(c.body)), roomy)
-				require.Equal(t, io.EOF, got.err)
-				require.Equal(t, c.kind, got.header.Kind)
-				require.Equal(t, "42", got.header.ResourceVersion)
-				require.Len(t, got.items, len(c.items))
+				require.Equal(t, io.EOF, got.Err)
+				require.Equal(t, c.kind, got.Header.Kind)
+				require.Equal(t, "42", got.Header.ResourceVersion)
+				require.Len(t, got.Items, len(c.items))
 				for i, want := range c.items {
-					require.Equal(t, want, valueOf(t, got.items[i]))
+					require.Equal(t, want, valueOf(t, got.Items[i]))
 				}
 			})
 		}
@@ -155,9 +156,9 @@ func TestMalformedListsAreRefused(t *testing.T) {
 		"simple values of two bytes":  list("metadata", raw(mapping("a", raw{0xf8, 0x10}))),
 		"a float that is no number":   list("metadata", raw(mapping("a", raw{0xf9, 0x7e, 0}))),
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
-				require.ErrorIs(t, readList(deliver(bytes.NewReader(body)), roomy).err, wire.ErrMalformed)
+				require.ErrorIs(t, readList(deliver(bytes.NewReader(body)), roomy).Err, wire.ErrMalformed)
 			})
 		}
 	}
@@ -171,12 +172,12 @@ func TestListsCutShortEndUnexpectedly(t *testing.T) {
 	} {
 		for n := range body {
 			got := readList(bytes.NewReader(body[:n]), roomy)
-			require.Equal(t, io.ErrUnexpectedEOF, got.err, "of %d bytes", n)
+			require.Equal(t, io.ErrUnexpectedEOF, got.Err, "of %d bytes", n)
 			got = readList(io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(broken)), roomy)
-			require.Equal(t, broken, got.err, "after %d bytes", n)
+			require.Equal(t, broken, got.Err, "after %d bytes", n)
 		}
 		got := readList(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(broken)), roomy)
-		require.Equal(t, broken, got.err, "which would be no good end")
+		require.Equal(t, broken, got.Err, "which would be no good end")
 	}
 }
 
@@ -216,16 +217,16 @@ func TestOtherKindsAreNoLists(t *testing.T) {
 		"null":                         {of(nil), "", nil},
 		"JSON":                         {[]byte(`{"kind":"Status"}`), "", nil},
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
 				got := readList(deliver(bytes.NewReader(c.body)), roomy)
-				require.Empty(t, got.items)
-				require.Equal(t, &wire.NotListError{Kind: c.kind, Status: c.status}, got.err)
+				require.Empty(t, got.Items)
+				require.Equal(t, &wire.NotListError{Kind: c.kind, Status: c.status}, got.Err)
 			})
 		}
 	}
 	long := &wire.NotListError{}
-	require.ErrorAs(t, readList(bytes.NewReader(mapping("kind", strings.Repeat("\x00k", 5000))), roomy).err, &long)
+	require.ErrorAs(t, readList(bytes.NewReader(mapping("kind", strings.Repeat("\x00k", 5000))), roomy).Err, &long)
 	require.Less(t, len(long.Error()), 2000, "foreign text is cut")
 }
 
@@ -234,7 +235,7 @@ func TestAStatusIsToldWithoutWhatIsTooLarge(t *testing.T) {
 	limits.ValueBytes = 120
 	body := mapping("x", strings.Repeat("x", 98), "message", strings.Repeat("m", 90), "reason", strings.Repeat("r", 90), "code", 5, "kind", "Status")
 	notList := &wire.NotListError{}
-	require.ErrorAs(t, readList(bytes.NewReader(body), limits).err, &notList)
+	require.ErrorAs(t, readList(bytes.NewReader(body), limits).Err, &notList)
 	require.Equal(t, &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status"}, Message: strings.Repeat("m", 90), Code: 5,
 	}, notList.Status)
@@ -256,12 +257,12 @@ func TestValuesUpToTheLimitPass(t *testing.T) {
 		"a field name":          {mapping("items", nil, long, nil), 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for how, deliver := range deliveries {
+			for how, deliver := range wiretest.Deliveries {
 				limits := wire.Limits{ValueBytes: c.bytes, Nesting: 10, TokenBytes: 1}
-				require.Equal(t, io.EOF, readList(deliver(bytes.NewReader(c.body)), limits).err, how)
+				require.Equal(t, io.EOF, readList(deliver(bytes.NewReader(c.body)), limits).Err, how)
 				limits.ValueBytes--
 				require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limits.ValueBytes},
-					readList(deliver(bytes.NewReader(c.body)), limits).err, how)
+					readList(deliver(bytes.NewReader(c.body)), limits).Err, how)
 			}
 		})
 	}
@@ -272,11 +273,11 @@ func TestTokensUpToTheLimitPass(t *testing.T) {
 		body := mapping("metadata", raw(mapping("continue", raw(token))), "items", nil)
 		limits := roomy
 		limits.TokenBytes = 8
-		require.Equal(t, "12345678", readList(bytes.NewReader(body), limits).header.Continue)
+		require.Equal(t, "12345678", readList(bytes.NewReader(body), limits).Header.Continue)
 		limits.TokenBytes = 7
 		got := readList(bytes.NewReader(body), limits)
-		require.Equal(t, &wire.LimitError{What: wire.LimitToken, Limit: 7}, got.err)
-		require.Empty(t, got.header.Continue)
+		require.Equal(t, &wire.LimitError{What: wire.LimitToken, Limit: 7}, got.Err)
+		require.Empty(t, got.Header.Continue)
 	}
 }
 
@@ -285,16 +286,16 @@ func TestAnItemNestedTooDeepSpoilsNoOther(t *testing.T) {
 	limits.Nesting = 50
 	body := mapping("items", raw(array(raw(nested(mostLevels)), raw(mapping("a", 1)))))
 	got := readList(bytes.NewReader(body), limits)
-	require.Equal(t, io.EOF, got.err)
-	require.Len(t, got.items, 2)
-	_, err := Encoding.Unstructured(got.items[0], limits)
+	require.Equal(t, io.EOF, got.Err)
+	require.Len(t, got.Items, 2)
+	_, err := Encoding.Unstructured(got.Items[0], limits)
 	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: 50}, err)
-	_, err = Encoding.Unstructured(got.items[1], limits)
+	_, err = Encoding.Unstructured(got.Items[1], limits)
 	require.NoError(t, err)
 
 	body = mapping("items", raw(array(raw(nested(mostLevels+1)), raw(mapping("a", 1)))))
 	got = readList(bytes.NewReader(body), limits)
-	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: 50}, got.err)
+	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: 50}, got.Err)
 }
 
 // nested makes a map of so many levels.
@@ -338,7 +339,7 @@ func TestMemoryIsBoundedWhateverABodyClaims(t *testing.T) {
 			goruntime.ReadMemStats(&before)
 			got := readList(body, limits)
 			goruntime.ReadMemStats(&after)
-			require.Equal(t, c.err, got.err)
+			require.Equal(t, c.err, got.Err)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, c.most)
 		})
 	}

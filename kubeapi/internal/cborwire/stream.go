@@ -7,14 +7,6 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// How large the buffers are through which bodies are read to begin with. A watch spends
-// its life waiting, and there may be thousands; of lists few are read at a time, and at
-// full speed.
-const (
-	firstOfWatch = 1 << 10
-	firstOfList  = 32 << 10
-)
-
 // largestHead is the size of the longest head, in bytes.
 const largestHead = 9
 
@@ -56,7 +48,7 @@ func (s *stream) peek() (head, error) {
 		}
 		if err := s.window.Fill(); err != nil {
 			if len(unread) > 0 {
-				err = inside(err)
+				err = wire.Inside(err)
 			}
 			return head{}, err
 		}
@@ -72,7 +64,7 @@ func (s *stream) head() (head, error) {
 		h, err := s.peek()
 		switch {
 		case err != nil:
-			return head{}, inside(err)
+			return head{}, wire.Inside(err)
 		case h.major == majorTag && h.argument != selfDescribed:
 			return head{}, errTag
 		}
@@ -109,7 +101,7 @@ func (s *stream) value() ([]byte, error) {
 		}
 		if err := s.window.Fill(); err != nil {
 			if len(unread) > 0 {
-				err = inside(err)
+				err = wire.Inside(err)
 			}
 			return nil, err
 		}
@@ -135,7 +127,7 @@ func (e *elements) next(s *stream, values int64) (bool, error) {
 	}
 	h, err := s.peek()
 	if err != nil {
-		return false, inside(err)
+		return false, wire.Inside(err)
 	}
 	if !h.isBreak() {
 		return true, nil
@@ -143,12 +135,4 @@ func (e *elements) next(s *stream, values int64) (bool, error) {
 	s.window.Consume(h.size)
 	e.left = 0
 	return false, nil
-}
-
-// inside makes the error for a body that ended where it may not.
-func inside(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

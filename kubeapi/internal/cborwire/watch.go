@@ -17,7 +17,7 @@ type watcher struct {
 }
 
 func newWatch(body io.Reader, limits wire.Limits) *watcher {
-	return &watcher{stream: newStream(body, firstOfWatch, limits)}
+	return &watcher{stream: newStream(body, wire.FirstOfWatch, limits)}
 }
 
 func (w *watcher) Next() (wire.Frame, error) {

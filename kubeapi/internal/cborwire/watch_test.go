@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 func TestWatchesOfAPIServersComeFrameByFrame(t *testing.T) {
@@ -29,25 +30,25 @@ func TestWatchesOfAPIServersComeFrameByFrame(t *testing.T) {
 		servedFrame(t, "NEW_TYPE", &last),
 		servedFrame(t, watch.Deleted, typed),
 		servedFrame(t, watch.Error, status()))
-	for name, deliver := range deliveries {
+	for name, deliver := range wiretest.Deliveries {
 		t.Run(name, func(t *testing.T) {
 			got := readWatch(deliver(bytes.NewReader(body)), roomy)
-			require.Equal(t, io.EOF, got.err)
-			require.Len(t, got.frames, 5)
+			require.Equal(t, io.EOF, got.Err)
+			require.Len(t, got.Frames, 5)
 			var types []watch.EventType
-			for _, frame := range got.frames {
+			for _, frame := range got.Frames {
 				types = append(types, frame.Type)
 			}
 			require.Equal(t, []watch.EventType{watch.Added, watch.Modified, "NEW_TYPE", watch.Deleted, watch.Error}, types)
 			for i, want := range []map[string]any{first.Object, large.Object, last.Object} {
-				content, err := Encoding.Unstructured(got.frames[i].Object, roomy)
+				content, err := Encoding.Unstructured(got.Frames[i].Object, roomy)
 				require.NoError(t, err)
 				require.Equal(t, want, content)
 			}
 			object, failed := &carp.Carp{}, &metav1.Status{}
-			require.NoError(t, Encoding.Into(got.frames[3].Object, roomy, object))
+			require.NoError(t, Encoding.Into(got.Frames[3].Object, roomy, object))
 			require.Equal(t, typed, object)
-			require.NoError(t, Encoding.Into(got.frames[4].Object, roomy, failed))
+			require.NoError(t, Encoding.Into(got.Frames[4].Object, roomy, failed))
 			require.Equal(t, status(), failed)
 		})
 	}
@@ -63,7 +64,7 @@ func TestWatchesInUnusualForms(t *testing.T) {
 		"tags":              tagged(55799, tagged(55799, mapping("type", "ADDED", "object", "o"))),
 	} {
 		got := readWatch(bytes.NewReader(body), roomy)
-		require.Equal(t, watching{[]wire.Frame{{Type: watch.Added, Object: of("o")}}, io.EOF}, got, name)
+		require.Equal(t, wiretest.Watching{Frames: []wire.Frame{{Type: watch.Added, Object: of("o")}}, Err: io.EOF}, got, name)
 	}
 }
 
@@ -91,14 +92,14 @@ func TestMalformedFramesEndAWatch(t *testing.T) {
 		"a list":                     {served(t, carps(2)), "a CarpList in place of a watch frame"},
 		"a Status":                   {served(t, status()), "a Status in place of a watch frame"},
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
 				got := readWatch(deliver(bytes.NewReader(join(good, c.body, good))), roomy)
-				require.Len(t, got.frames, 1, "what came before is good")
-				require.ErrorIs(t, got.err, wire.ErrMalformed)
-				require.ErrorContains(t, got.err, c.text)
-				require.Less(t, len(got.err.Error()), 1500)
-				require.NotContains(t, got.err.Error(), "\x1b")
+				require.Len(t, got.Frames, 1, "what came before is good")
+				require.ErrorIs(t, got.Err, wire.ErrMalformed)
+				require.ErrorContains(t, got.Err, c.text)
+				require.Less(t, len(got.Err.Error()), 1500)
+				require.NotContains(t, got.Err.Error(), "\x1b")
 			})
 		}
 	}
@@ -111,14 +112,14 @@ func TestWatchesCutShortEndUnexpectedly(t *testing.T) {
 	for n := range 2 * len(frame) {
 		body := join(frame, frame)[:n]
 		got := readWatch(bytes.NewReader(body), roomy)
-		require.Len(t, got.frames, n/len(frame))
+		require.Len(t, got.Frames, n/len(frame))
 		if n%len(frame) == 0 {
-			require.Equal(t, io.EOF, got.err)
+			require.Equal(t, io.EOF, got.Err)
 		} else {
-			require.Equal(t, io.ErrUnexpectedEOF, got.err, "of %d bytes", n)
+			require.Equal(t, io.ErrUnexpectedEOF, got.Err, "of %d bytes", n)
 		}
 		got = readWatch(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(broken)), roomy)
-		require.Equal(t, broken, got.err)
+		require.Equal(t, broken, got.Err)
 	}
 }
 
@@ -127,10 +128,10 @@ func TestFramesUpToTheLimitPass(t *testing.T) {
 	frame := servedFrame(t, watch.Added, &object)
 	limits := roomy
 	limits.ValueBytes = len(frame)
-	require.Equal(t, io.EOF, readWatch(bytes.NewReader(frame), limits).err)
+	require.Equal(t, io.EOF, readWatch(bytes.NewReader(frame), limits).Err)
 	limits.ValueBytes--
 	got := readWatch(bytes.NewReader(frame), limits)
-	require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limits.ValueBytes}, got.err)
+	require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limits.ValueBytes}, got.Err)
 }
 
 func TestAnErrorOfAWatchStays(t *testing.T) {

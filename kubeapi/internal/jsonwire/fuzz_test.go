@@ -16,6 +16,7 @@ import (
 	numbers "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 // FuzzListBody reads any body as a list, whole and in pieces, and compares what comes
@@ -29,7 +30,7 @@ func FuzzListBody(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got := readList(bytes.NewReader(body), limits)
-		for _, way := range ways {
+		for _, way := range wiretest.Deliveries {
 			if again := readList(way(bytes.NewReader(body)), limits); !sameListing(got, again) {
 				t.Fatalf("%q: %v in pieces, %v as a whole", body, again, got)
 			}
@@ -230,7 +231,7 @@ func modelOfIdentity(object map[string]any) (id wire.Identity) {
 	metadata, _ := object["metadata"].(map[string]any)
 	text := func(value any) string {
 		text, _ := value.(string)
-		if len(text) > mostIdentity {
+		if len(text) > wire.MaxName {
 			return ""
 		}
 		return text

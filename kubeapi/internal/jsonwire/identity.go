@@ -6,11 +6,6 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// mostIdentity is how many bytes of a name, or of what else says whose an object is, are
-// believed. Kubernetes allows 253 of a name. What is longer is taken for none: a part of
-// it would name something else.
-const mostIdentity = 1024
-
 // identify reads the identity of an object that could not be decoded. It trusts brackets
 // and quotes, of which the object's end was found by, and nothing else: what is wrong
 // stays in the field that it is in.
@@ -42,11 +37,11 @@ func identify(raw []byte) (id wire.Identity) {
 
 func textOf(value []byte) string {
 	// No character takes more room in JSON than an escape of six bytes.
-	if len(value) > 6*mostIdentity+2 {
+	if len(value) > 6*wire.MaxName+2 {
 		return ""
 	}
 	text, err := decodeString(value)
-	if err != nil || len(text) > mostIdentity {
+	if err != nil || len(text) > wire.MaxName {
 		return ""
 	}
 	return text
@@ -57,7 +52,7 @@ func namespaceOf(value []byte) (said string, unread bool) {
 	if said = textOf(value); said != "" {
 		return said, false
 	}
-	if len(value) > 6*mostIdentity+2 {
+	if len(value) > 6*wire.MaxName+2 {
 		return "", true
 	}
 	read, err := parse(value, 1)

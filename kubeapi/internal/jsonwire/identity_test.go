@@ -46,7 +46,7 @@ func TestIdentityIsReadOfAnObjectThatIsBrokenElsewhere(t *testing.T) {
 
 func TestWhatCannotBeReadOfAnIdentityIsEmpty(t *testing.T) {
 	named := func(name string) wire.Identity { return wire.Identity{Name: name} }
-	long := strings.Repeat("x", mostIdentity)
+	long := strings.Repeat("x", wire.MaxName)
 	for name, test := range map[string]struct {
 		raw  string
 		want wire.Identity
@@ -65,7 +65,7 @@ func TestWhatCannotBeReadOfAnIdentityIsEmpty(t *testing.T) {
 		"a broken namespace":          {`{"metadata":{"namespace":"\x","name":"a"}}`, wire.Identity{Name: "a", NamespaceUnread: true}},
 		"a namespace that is no word": {`{"metadata":{"namespace":nul,"name":"a"}}`, wire.Identity{Name: "a", NamespaceUnread: true}},
 		"a long namespace":            {`{"metadata":{"name":"a","namespace":"` + long + `x"}}`, wire.Identity{Name: "a", NamespaceUnread: true}},
-		"a very long namespace":       {`{"metadata":{"name":"a","namespace":` + quoted(10*mostIdentity) + `}}`, wire.Identity{Name: "a", NamespaceUnread: true}},
+		"a very long namespace":       {`{"metadata":{"name":"a","namespace":` + quoted(10*wire.MaxName) + `}}`, wire.Identity{Name: "a", NamespaceUnread: true}},
 		"an empty namespace":          {`{"metadata":{"name":"a","namespace": "" }}`, named("a")},
 		"a null namespace":            {`{"metadata":{"name":"a","namespace": null }}`, named("a")},
 		"the last namespace counts":   {`{"metadata":{"name":"a","namespace":5,"namespace":"b"}}`, wire.Identity{Name: "a", Namespace: "b"}},
@@ -73,10 +73,10 @@ func TestWhatCannotBeReadOfAnIdentityIsEmpty(t *testing.T) {
 		"a name with an escape":       {`{"metadata":{"n\u0061me":"\u0061"}}`, named("a")},
 		"the last one counts":         {`{"metadata":{"name":"a"},"metadata":{"name":"b"}}`, named("b")},
 		"as long as may be":           {`{"metadata":{"name":"` + long + `"}}`, named(long)},
-		"in escapes":                  {`{"metadata":{"name":"` + strings.Repeat(`\u0078`, mostIdentity) + `"}}`, named(long)},
+		"in escapes":                  {`{"metadata":{"name":"` + strings.Repeat(`\u0078`, wire.MaxName) + `"}}`, named(long)},
 		"longer":                      {`{"metadata":{"name":"` + long + `x"}}`, wire.Identity{}},
-		"much longer":                 {`{"metadata":{"name":` + quoted(10*mostIdentity) + `}}`, wire.Identity{}},
-		"long when decoded":           {`{"metadata":{"name":"` + strings.Repeat("\xff", mostIdentity/2) + `"}}`, wire.Identity{}},
+		"much longer":                 {`{"metadata":{"name":` + quoted(10*wire.MaxName) + `}}`, wire.Identity{}},
+		"long when decoded":           {`{"metadata":{"name":"` + strings.Repeat("\xff", wire.MaxName/2) + `"}}`, wire.Identity{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, Encoding.Identify([]byte(test.raw)))

@@ -4,27 +4,19 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 var limits = wire.Limits{ValueBytes: 16 << 20, Nesting: 1000, TokenBytes: 64 << 10}
 
-// ways are the ways in which one body can arrive.
-var ways = map[string]func(io.Reader) io.Reader{
-	"whole":              func(r io.Reader) io.Reader { return r },
-	"one byte at a time": iotest.OneByteReader,
-	"halves":             iotest.HalfReader,
-	"end with the data":  iotest.DataErrReader,
-}
-
 // arriving runs a test for each way in which body can arrive.
 func arriving(t *testing.T, body string, test func(t *testing.T, body io.Reader)) {
 	t.Helper()
-	for name, way := range ways {
+	for name, way := range wiretest.Deliveries {
 		t.Run(name, func(t *testing.T) { test(t, way(strings.NewReader(body))) })
 	}
 }

@@ -2,7 +2,6 @@ package jsonwire
 
 import (
 	"bytes"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -12,12 +11,7 @@ import (
 
 // unmarshal decodes into a Go type, whose own methods are called.
 func unmarshal(raw []byte, object runtime.Object) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: decoding into %T panicked: %s", wire.ErrMalformed, object,
-				wire.Printable(fmt.Sprint(value), wire.MaxForeignText))
-		}
-	}()
+	defer wire.Caught(object, &err)
 	if err := json.Unmarshal(raw, object); err != nil {
 		return wire.Undecodable(err)
 	}

@@ -48,13 +48,7 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 	if err := shapeOf(reflect.TypeOf(object)).check(e.raw, 1, limits.Nesting); err != nil {
 		return err
 	}
-	// Unmarshal is the caller's code and may even be written by hand.
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: Unmarshal of %T panicked: %s", wire.ErrMalformed, object,
-				wire.Printable(fmt.Sprint(cause), wire.MaxForeignText))
-		}
-	}()
+	defer wire.Caught(object, &err)
 	if clean, ok := object.(interface{ Reset() }); ok {
 		clean.Reset()
 	}

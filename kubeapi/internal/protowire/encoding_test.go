@@ -141,19 +141,19 @@ func TestBrokenObjectsAreIdentifiedAsFarAsTheyCanBeRead(t *testing.T) {
 		"a name of wrong type":          {bytesField(objectMetadata, join(varintField(metaName, 5), textField(metaNamespace, "ns"))), wire.Identity{Namespace: "ns"}},
 		"a name again, of wrong type":   {bytesField(objectMetadata, join(textField(metaName, "n"), varintField(metaName, 5))), wire.Identity{Name: "n"}},
 		"metadata broken in the middle": {bytesField(objectMetadata, join(textField(metaName, "n"), []byte{0xff})), wire.Identity{Name: "n"}},
-		"a name too long":               {bytesField(objectMetadata, join(textField(metaName, strings.Repeat("n", maxName+1)), textField(metaNamespace, "ns"))), wire.Identity{Namespace: "ns"}},
+		"a name too long":               {bytesField(objectMetadata, join(textField(metaName, strings.Repeat("n", wire.MaxName+1)), textField(metaNamespace, "ns"))), wire.Identity{Namespace: "ns"}},
 		"a namespace of wrong type":     {bytesField(objectMetadata, join(textField(metaName, "n"), varintField(metaNamespace, 5))), wire.Identity{Name: "n", NamespaceUnread: true}},
 		"a namespace cut off":           {bytesField(objectMetadata, join(textField(metaName, "n"), textField(metaNamespace, "ns")[:3])), wire.Identity{Name: "n", NamespaceUnread: true}},
-		"a namespace too long":          {bytesField(objectMetadata, join(textField(metaName, "n"), textField(metaNamespace, strings.Repeat("n", maxName+1)))), wire.Identity{Name: "n", NamespaceUnread: true}},
+		"a namespace too long":          {bytesField(objectMetadata, join(textField(metaName, "n"), textField(metaNamespace, strings.Repeat("n", wire.MaxName+1)))), wire.Identity{Name: "n", NamespaceUnread: true}},
 		"a namespace that is empty":     {bytesField(objectMetadata, join(textField(metaName, "n"), textField(metaNamespace, ""))), wire.Identity{Name: "n"}},
 		"an envelope":                   {sealed(typeMeta("v1", "Carp"), raw(metadata)), typed},
 		"an envelope broken behind":     {sealed(typeMeta("v1", "Carp"), raw(metadata), []byte{0xff}), typed},
 		"an envelope broken before":     {sealed([]byte{0xff}, typeMeta("v1", "Carp"), raw(metadata)), wire.Identity{}},
-		"an envelope with a long kind":  {sealed(typeMeta("v1", strings.Repeat("k", maxName+1)), raw(metadata)), wire.Identity{TypeMeta: metav1.TypeMeta{APIVersion: "v1"}, Namespace: "ns", Name: "n", UID: "u", ResourceVersion: "7"}},
+		"an envelope with a long kind":  {sealed(typeMeta("v1", strings.Repeat("k", wire.MaxName+1)), raw(metadata)), wire.Identity{TypeMeta: metav1.TypeMeta{APIVersion: "v1"}, Namespace: "ns", Name: "n", UID: "u", ResourceVersion: "7"}},
 	} {
 		require.Equal(t, c.want, Encoding.Identify(c.data), name)
 	}
-	longest := strings.Repeat("n", maxName)
+	longest := strings.Repeat("n", wire.MaxName)
 	require.Equal(t, longest, Encoding.Identify(bytesField(objectMetadata, textField(metaName, longest))).Name)
 }
 

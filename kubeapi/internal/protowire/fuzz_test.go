@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 // tight are limits that the fuzzer can reach.
@@ -27,8 +28,8 @@ func FuzzProtobufList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got := readList(bytes.NewReader(body), tight)
 		require.Equal(t, got, readList(iotest.OneByteReader(bytes.NewReader(body)), tight), "byte by byte")
-		require.Error(t, got.err)
-		for _, item := range got.items {
+		require.Error(t, got.Err)
+		for _, item := range got.Items {
 			checkItem(t, item)
 		}
 		checkList(t, body, got)
@@ -74,7 +75,7 @@ func refusesMore(item []byte) bool {
 }
 
 // checkList compares a list with what generated code makes of the whole body.
-func checkList(t *testing.T, body []byte, got listing) {
+func checkList(t *testing.T, body []byte, got wiretest.Listing) {
 	var unknown runtime.Unknown
 	var list metav1.PartialObjectMetadataList
 	if !isEnvelope(body) || unknown.Unmarshal(body[len(magic):]) != nil || unknown.Raw == nil ||
@@ -83,23 +84,23 @@ func checkList(t *testing.T, body []byte, got listing) {
 	}
 	err := list.Unmarshal(unknown.Raw)
 	if err != nil {
-		if got.err == io.EOF {
-			require.True(t, hasBadItem(got.items), "generated code says %v", err)
+		if got.Err == io.EOF {
+			require.True(t, hasBadItem(got.Items), "generated code says %v", err)
 		}
 		return
 	}
 	_, strict := open(body)
 	limit, notList := &wire.LimitError{}, &wire.NotListError{}
-	if strict != nil || errors.Is(got.err, errGroup) || errors.As(got.err, &limit) || errors.As(got.err, &notList) {
+	if strict != nil || errors.Is(got.Err, errGroup) || errors.As(got.Err, &limit) || errors.As(got.Err, &notList) {
 		return // stricter, and meant to be
 	}
-	require.Equal(t, io.EOF, got.err)
+	require.Equal(t, io.EOF, got.Err)
 	require.Equal(t, wire.Header{
 		TypeMeta: metav1.TypeMeta{APIVersion: unknown.APIVersion, Kind: unknown.Kind},
 		ListMeta: list.ListMeta,
-	}, got.header)
-	require.Len(t, got.items, len(list.Items))
-	for i, raw := range got.items {
+	}, got.Header)
+	require.Len(t, got.Items, len(list.Items))
+	for i, raw := range got.Items {
 		var object metav1.PartialObjectMetadata
 		require.NoError(t, object.Unmarshal(raw))
 		require.Equal(t, list.Items[i], object)
@@ -122,8 +123,8 @@ func FuzzProtobufWatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got := readWatch(bytes.NewReader(body), tight)
 		require.Equal(t, got, readWatch(iotest.OneByteReader(bytes.NewReader(body)), tight), "byte by byte")
-		require.Error(t, got.err)
-		for _, frame := range got.frames {
+		require.Error(t, got.Err)
+		for _, frame := range got.Frames {
 			_ = Encoding.Identify(frame.Object)
 			_ = Encoding.Into(frame.Object, tight, &metav1.PartialObjectMetadata{})
 			_ = Encoding.Into(frame.Object, tight, &tree{})
@@ -133,31 +134,31 @@ func FuzzProtobufWatch(f *testing.F) {
 }
 
 // checkFrames compares frames with what generated code makes of them.
-func checkFrames(t *testing.T, body []byte, got watching) {
+func checkFrames(t *testing.T, body []byte, got wiretest.Watching) {
 	for i := 0; len(body) >= lengthBytes; i++ {
 		length := int(binary.BigEndian.Uint32(body))
 		body = body[lengthBytes:]
 		if length > len(body) || length > tight.ValueBytes {
-			require.Len(t, got.frames, i)
-			require.NotEqual(t, io.EOF, got.err)
+			require.Len(t, got.Frames, i)
+			require.NotEqual(t, io.EOF, got.Err)
 			return
 		}
 		var event metav1.WatchEvent
 		err := event.Unmarshal(body[:length])
 		body = body[length:]
 		bad := err != nil || event.Type == "" || len(event.Object.Raw) == 0
-		if len(got.frames) == i {
-			require.True(t, bad || errors.Is(got.err, errGroup), "refused without reason: %v", got.err)
-			require.ErrorIs(t, got.err, wire.ErrMalformed)
+		if len(got.Frames) == i {
+			require.True(t, bad || errors.Is(got.Err, errGroup), "refused without reason: %v", got.Err)
+			require.ErrorIs(t, got.Err, wire.ErrMalformed)
 			return
 		}
 		require.False(t, bad)
-		require.Equal(t, wire.Frame{Type: watch.EventType(event.Type), Object: event.Object.Raw}, got.frames[i])
+		require.Equal(t, wire.Frame{Type: watch.EventType(event.Type), Object: event.Object.Raw}, got.Frames[i])
 	}
 	if len(body) > 0 {
-		require.Equal(t, io.ErrUnexpectedEOF, got.err)
+		require.Equal(t, io.ErrUnexpectedEOF, got.Err)
 	} else {
-		require.Equal(t, io.EOF, got.err)
+		require.Equal(t, io.EOF, got.Err)
 	}
 }
 

@@ -18,10 +18,6 @@ const (
 	metaResourceVersion = 6
 )
 
-// maxName is the size in bytes of the longest string that is read of an object's
-// identity, four times what API servers allow; a longer one counts as unreadable.
-const maxName = 1024
-
 // Identify reads until it meets what is broken.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
@@ -38,7 +34,7 @@ func (encoding) Identify(raw []byte) wire.Identity {
 			switch {
 			case number == metaNamespace:
 				id.Namespace = short(value)
-				id.NamespaceUnread = !ok || len(value) > maxName
+				id.NamespaceUnread = !ok || len(value) > wire.MaxName
 			case !ok:
 				return
 			}
@@ -70,7 +66,7 @@ func each(message []byte, call func(number int32, value []byte, ok bool)) {
 }
 
 func short(value []byte) string {
-	if len(value) > maxName {
+	if len(value) > wire.MaxName {
 		return ""
 	}
 	return string(value)

@@ -26,7 +26,7 @@ type list struct {
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
-	return &list{stream: newStream(body, firstOfList, limits), tokenLimit: limits.TokenBytes}
+	return &list{stream: newStream(body, wire.FirstOfList, limits), tokenLimit: limits.TokenBytes}
 }
 
 func (l *list) Header() wire.Header { return l.header }
@@ -68,7 +68,7 @@ func (l *list) begin() error {
 		return fmt.Errorf("%w: a body that does not begin as protobuf does", wire.ErrMalformed)
 	}
 	if err != nil {
-		return inside(err)
+		return wire.Inside(err)
 	}
 	l.consume(len(magic))
 	l.begun = true
@@ -190,7 +190,7 @@ func (l *list) readRaw() ([]byte, error) {
 	}
 	t, err := l.tag()
 	if err != nil {
-		return nil, inside(err)
+		return nil, wire.Inside(err)
 	}
 	switch t.number {
 	case listItems:

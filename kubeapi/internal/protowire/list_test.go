@@ -16,6 +16,7 @@ import (
 	carp "k8s.io/apimachinery/pkg/apis/testapigroup/v1"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 func TestListsOfAPIServersComeItemByItem(t *testing.T) {
@@ -23,13 +24,13 @@ func TestListsOfAPIServersComeItemByItem(t *testing.T) {
 		want := carps(n)
 		bodies := map[string][]byte{"at once": served(t, want), "streamed": streamed(t, want)}
 		for how, body := range bodies {
-			for name, deliver := range deliveries {
+			for name, deliver := range wiretest.Deliveries {
 				t.Run(fmt.Sprint(n, " items, ", how, ", ", name), func(t *testing.T) {
 					got := readList(deliver(bytes.NewReader(body)), roomy)
-					require.Equal(t, io.EOF, got.err)
-					require.Equal(t, wire.Header{TypeMeta: want.TypeMeta, ListMeta: want.ListMeta}, got.header)
-					require.Len(t, got.items, n)
-					for i, raw := range got.items {
+					require.Equal(t, io.EOF, got.Err)
+					require.Equal(t, wire.Header{TypeMeta: want.TypeMeta, ListMeta: want.ListMeta}, got.Header)
+					require.Len(t, got.Items, n)
+					for i, raw := range got.Items {
 						object := &carp.Carp{}
 						require.NoError(t, Encoding.Into(raw, roomy, object))
 						require.Equal(t, &want.Items[i], object)
@@ -75,16 +76,16 @@ func TestListsInUnusualForms(t *testing.T) {
 		"numbers longer than they need":  {sealed(kind, bytesField(envelopeRaw, join(listMeta("42"), []byte{0x92, 0x80, 0, 0x81, 0x80, 0, 'a'}))), []string{"a"}, "CarpList"},
 		"an item larger than a buffer":   {sealed(kind, raw(listMeta("42"), item(long))), []string{long}, "CarpList"},
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
 				got := readList(deliver(bytes.NewReader(c.body)), roomy)
-				require.Equal(t, io.EOF, got.err)
-				require.Equal(t, c.kind, got.header.Kind)
-				require.Equal(t, c.kind != "", got.header.APIVersion == "v1")
-				require.Equal(t, "42", got.header.ResourceVersion)
-				require.Len(t, got.items, len(c.items))
+				require.Equal(t, io.EOF, got.Err)
+				require.Equal(t, c.kind, got.Header.Kind)
+				require.Equal(t, c.kind != "", got.Header.APIVersion == "v1")
+				require.Equal(t, "42", got.Header.ResourceVersion)
+				require.Len(t, got.Items, len(c.items))
 				for i, want := range c.items {
-					require.Equal(t, want, string(got.items[i]))
+					require.Equal(t, want, string(got.Items[i]))
 				}
 			})
 		}
@@ -122,9 +123,9 @@ func TestMalformedListsAreRefused(t *testing.T) {
 		"a content encoding that comes late":  sealed(kind, raw(listMeta("42"), item("a")), textField(envelopeContentEncoding, "gzip")),
 		"a second raw":                        sealed(kind, raw(listMeta("42")), raw(listMeta("43"))),
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
-				require.ErrorIs(t, readList(deliver(bytes.NewReader(body)), roomy).err, wire.ErrMalformed)
+				require.ErrorIs(t, readList(deliver(bytes.NewReader(body)), roomy).Err, wire.ErrMalformed)
 			})
 		}
 	}
@@ -140,10 +141,10 @@ func TestWhatLiesBehindAListIsNoItemOfIt(t *testing.T) {
 		// The list ends before the last byte of its last field.
 		whole := join(listMeta("42"), last)
 		body := sealed(typeMeta("v1", "CarpList"), tagBytes(envelopeRaw, typeBytes), number(uint64(len(whole)-1)), whole, item("x"))
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			got := readList(deliver(bytes.NewReader(body)), roomy)
-			require.ErrorIs(t, got.err, wire.ErrMalformed, "%s, %s", name, how)
-			require.Empty(t, got.items, "%s, %s", name, how)
+			require.ErrorIs(t, got.Err, wire.ErrMalformed, "%s, %s", name, how)
+			require.Empty(t, got.Items, "%s, %s", name, how)
 		}
 	}
 }
@@ -151,16 +152,16 @@ func TestWhatLiesBehindAListIsNoItemOfIt(t *testing.T) {
 func TestListsCutShortEndUnexpectedly(t *testing.T) {
 	body := sealed(typeMeta("v1", "CarpList"), raw(listMeta("42"), varintField(9, 300), item("abc")), textField(4, "x"))
 	whole := readList(bytes.NewReader(body), roomy)
-	require.Equal(t, io.EOF, whole.err)
+	require.Equal(t, io.EOF, whole.Err)
 	// Where raw has ended, nothing says that more was to come.
 	complete := map[int]bool{len(body): true, len(body) - 3: true}
 	for n := range len(body) {
 		got := readList(bytes.NewReader(body[:n]), roomy)
 		if complete[n] {
-			require.Equal(t, io.EOF, got.err, "of %d bytes", n)
+			require.Equal(t, io.EOF, got.Err, "of %d bytes", n)
 			continue
 		}
-		require.Equal(t, io.ErrUnexpectedEOF, got.err, "of %d bytes", n)
+		require.Equal(t, io.ErrUnexpectedEOF, got.Err, "of %d bytes", n)
 	}
 }
 
@@ -169,7 +170,7 @@ func TestErrorsOfABodyAreReturnedAsTheyAre(t *testing.T) {
 	body := served(t, carps(3))
 	for n := range len(body) {
 		got := readList(io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(broken)), roomy)
-		require.Equal(t, broken, got.err, "after %d bytes", n)
+		require.Equal(t, broken, got.Err, "after %d bytes", n)
 	}
 }
 
@@ -204,16 +205,16 @@ func TestOtherKindsAreNoLists(t *testing.T) {
 		"a Table before its rows":    {sealed(typeMeta("meta.k8s.io/v1", "Table"), []byte("never looked at")), "Table", nil},
 		"nothing that says anything": {sealed(raw(listMeta("42"))), "", nil},
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
 				got := readList(deliver(bytes.NewReader(c.body)), roomy)
-				require.Empty(t, got.items)
-				require.Equal(t, &wire.NotListError{Kind: c.kind, Status: c.status}, got.err)
+				require.Empty(t, got.Items)
+				require.Equal(t, &wire.NotListError{Kind: c.kind, Status: c.status}, got.Err)
 			})
 		}
 	}
 	long := &wire.NotListError{}
-	require.ErrorAs(t, readList(bytes.NewReader(sealed(typeMeta("v1", strings.Repeat("\x00k", 5000)))), roomy).err, &long)
+	require.ErrorAs(t, readList(bytes.NewReader(sealed(typeMeta("v1", strings.Repeat("\x00k", 5000)))), roomy).Err, &long)
 	require.Less(t, len(long.Error()), 2000, "foreign text is cut")
 }
 
@@ -233,12 +234,12 @@ func TestValuesUpToTheLimitPass(t *testing.T) {
 		"a type":                 {sealed(typeMeta("v1", strings.Repeat("x", 90)+"List"), raw(listMeta("42"))), 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for how, deliver := range deliveries {
+			for how, deliver := range wiretest.Deliveries {
 				limits := wire.Limits{ValueBytes: c.bytes, Nesting: 1, TokenBytes: 1}
-				require.Equal(t, io.EOF, readList(deliver(bytes.NewReader(c.body)), limits).err, how)
+				require.Equal(t, io.EOF, readList(deliver(bytes.NewReader(c.body)), limits).Err, how)
 				limits.ValueBytes--
 				require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limits.ValueBytes},
-					readList(deliver(bytes.NewReader(c.body)), limits).err, how)
+					readList(deliver(bytes.NewReader(c.body)), limits).Err, how)
 			}
 		})
 	}
@@ -249,20 +250,20 @@ func TestAStatusUpToTheLimitPasses(t *testing.T) {
 	limits := roomy
 	limits.ValueBytes = status().Size()
 	notList := &wire.NotListError{}
-	require.ErrorAs(t, readList(bytes.NewReader(body), limits).err, &notList)
+	require.ErrorAs(t, readList(bytes.NewReader(body), limits).Err, &notList)
 	limits.ValueBytes--
-	require.IsType(t, &wire.LimitError{}, readList(bytes.NewReader(body), limits).err)
+	require.IsType(t, &wire.LimitError{}, readList(bytes.NewReader(body), limits).Err)
 }
 
 func TestTokensUpToTheLimitPass(t *testing.T) {
 	body := sealed(typeMeta("v1", "CarpList"), raw(bytesField(listMetadata, textField(metadataContinue, "12345678"))))
 	limits := roomy
 	limits.TokenBytes = 8
-	require.Equal(t, "12345678", readList(bytes.NewReader(body), limits).header.Continue)
+	require.Equal(t, "12345678", readList(bytes.NewReader(body), limits).Header.Continue)
 	limits.TokenBytes = 7
 	got := readList(bytes.NewReader(body), limits)
-	require.Equal(t, &wire.LimitError{What: wire.LimitToken, Limit: 7}, got.err)
-	require.Empty(t, got.header.Continue)
+	require.Equal(t, &wire.LimitError{What: wire.LimitToken, Limit: 7}, got.Err)
+	require.Empty(t, got.Header.Continue)
 }
 
 func TestALengthWithNothingBehindItCostsNoMemory(t *testing.T) {
@@ -274,8 +275,8 @@ func TestALengthWithNothingBehindItCostsNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range runs {
-		require.Equal(t, io.ErrUnexpectedEOF, readList(bytes.NewReader(body), limits).err)
-		require.Equal(t, io.ErrUnexpectedEOF, readWatch(bytes.NewReader(frame), limits).err)
+		require.Equal(t, io.ErrUnexpectedEOF, readList(bytes.NewReader(body), limits).Err)
+		require.Equal(t, io.ErrUnexpectedEOF, readWatch(bytes.NewReader(frame), limits).Err)
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(runs*(256<<10)))
@@ -289,8 +290,8 @@ func TestSkippedFieldsAreNotHeld(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got := readList(bytes.NewReader(body), limits)
 	runtime.ReadMemStats(&after)
-	require.Equal(t, io.EOF, got.err)
-	require.Equal(t, "42", got.header.ResourceVersion)
+	require.Equal(t, io.EOF, got.Err)
+	require.Equal(t, "42", got.Header.ResourceVersion)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 

@@ -6,14 +6,6 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// How large the buffers are through which bodies are read to begin with. A watch spends
-// its life waiting, and there may be thousands; of lists few are read at a time, and at
-// full speed.
-const (
-	firstOfWatch = 1 << 10
-	firstOfList  = 32 << 10
-)
-
 // stream reads protobuf from a body as it arrives.
 type stream struct {
 	window *wire.Window
@@ -64,7 +56,7 @@ func (s *stream) varint() (uint64, error) {
 		}
 		if err := s.window.Fill(); err != nil {
 			if len(s.window.Unread()) > 0 {
-				err = inside(err)
+				err = wire.Inside(err)
 			}
 			return 0, err
 		}
@@ -85,7 +77,7 @@ func (s *stream) length() (int64, error) {
 	value, err := s.varint()
 	switch {
 	case err != nil:
-		return 0, inside(err)
+		return 0, wire.Inside(err)
 	case value > uint64(s.left):
 		return 0, errLength
 	}
@@ -111,7 +103,7 @@ func (s *stream) take(length int64) ([]byte, error) {
 		return []byte{}, nil // not nil, which is what is not there
 	}
 	if err := s.window.Need(n); err != nil {
-		return nil, inside(err)
+		return nil, wire.Inside(err)
 	}
 	s.taken = n
 	return s.window.Unread()[:n:n], nil
@@ -124,7 +116,7 @@ func (s *stream) skip(t tag) error {
 	switch t.wireType {
 	case typeVarint:
 		_, err = s.varint()
-		return inside(err)
+		return wire.Inside(err)
 	case typeFixed64:
 		length = 8
 	case typeFixed32:
@@ -147,15 +139,7 @@ func (s *stream) skip(t tag) error {
 			return nil
 		}
 		if err := s.window.Fill(); err != nil {
-			return inside(err)
+			return wire.Inside(err)
 		}
 	}
-}
-
-// inside makes the error for a body that ended where it may not.
-func inside(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

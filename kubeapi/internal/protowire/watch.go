@@ -18,7 +18,7 @@ type watcher struct {
 }
 
 func newWatch(body io.Reader, limits wire.Limits) *watcher {
-	return &watcher{stream: newStream(body, firstOfWatch, limits)}
+	return &watcher{stream: newStream(body, wire.FirstOfWatch, limits)}
 }
 
 func (w *watcher) Next() (wire.Frame, error) {
@@ -37,7 +37,7 @@ func (w *watcher) next() (wire.Frame, error) {
 	w.release()
 	if err := w.window.Need(lengthBytes); err != nil {
 		if len(w.window.Unread()) > 0 {
-			err = inside(err)
+			err = wire.Inside(err)
 		}
 		return wire.Frame{}, err
 	}

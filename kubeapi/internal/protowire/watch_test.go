@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"github.com/watchmirror/cache/kubeapi/internal/wire/wiretest"
 )
 
 func TestWatchesOfAPIServersComeFrameByFrame(t *testing.T) {
@@ -38,13 +39,13 @@ func TestWatchesOfAPIServersComeFrameByFrame(t *testing.T) {
 	for _, event := range events {
 		body = append(body, servedFrame(t, event.Type, event.Object)...)
 	}
-	for name, deliver := range deliveries {
+	for name, deliver := range wiretest.Deliveries {
 		t.Run(name, func(t *testing.T) {
 			got := readWatch(deliver(bytes.NewReader(body)), roomy)
-			require.Equal(t, io.EOF, got.err)
-			require.Len(t, got.frames, len(events))
+			require.Equal(t, io.EOF, got.Err)
+			require.Len(t, got.Frames, len(events))
 			for i, want := range events {
-				require.Equal(t, want.Type, got.frames[i].Type)
+				require.Equal(t, want.Type, got.Frames[i].Type)
 				var object runtime.Object
 				switch want.Object.(type) {
 				case *carp.Carp:
@@ -54,7 +55,7 @@ func TestWatchesOfAPIServersComeFrameByFrame(t *testing.T) {
 				case *metav1.PartialObjectMetadata:
 					object = &metav1.PartialObjectMetadata{}
 				}
-				require.NoError(t, Encoding.Into(got.frames[i].Object, roomy, object))
+				require.NoError(t, Encoding.Into(got.Frames[i].Object, roomy, object))
 				require.Equal(t, want.Object, object, "with the type that is in its envelope")
 			}
 		})
@@ -71,7 +72,7 @@ func TestWatchesInUnusualForms(t *testing.T) {
 		"object in two parts":        join(textField(eventType, "ADDED"), object, bytesField(eventObject, varintField(9, 1))),
 	} {
 		got := readWatch(bytes.NewReader(frameBytes(event)), roomy)
-		require.Equal(t, watching{[]wire.Frame{{Type: watch.Added, Object: []byte("object")}}, io.EOF}, got, name)
+		require.Equal(t, wiretest.Watching{Frames: []wire.Frame{{Type: watch.Added, Object: []byte("object")}}, Err: io.EOF}, got, name)
 	}
 }
 
@@ -97,14 +98,14 @@ func TestMalformedFramesEndAWatch(t *testing.T) {
 		"a Status":                     {served(t, status()), "a Status in place of watch frames"},
 		"an object of no kind":         {sealed(raw(item("x"))), "an object in place of watch frames"},
 	} {
-		for how, deliver := range deliveries {
+		for how, deliver := range wiretest.Deliveries {
 			t.Run(name+", "+how, func(t *testing.T) {
 				got := readWatch(deliver(bytes.NewReader(join(good, c.body, good))), roomy)
-				require.Len(t, got.frames, 1, "what came before is good")
-				require.ErrorIs(t, got.err, wire.ErrMalformed)
-				require.ErrorContains(t, got.err, c.text)
-				require.Less(t, len(got.err.Error()), 1500)
-				require.NotContains(t, got.err.Error(), "\x1b")
+				require.Len(t, got.Frames, 1, "what came before is good")
+				require.ErrorIs(t, got.Err, wire.ErrMalformed)
+				require.ErrorContains(t, got.Err, c.text)
+				require.Less(t, len(got.Err.Error()), 1500)
+				require.NotContains(t, got.Err.Error(), "\x1b")
 			})
 		}
 	}
@@ -116,14 +117,14 @@ func TestWatchesCutShortEndUnexpectedly(t *testing.T) {
 	for n := range 2 * len(frame) {
 		body := join(frame, frame)[:n]
 		got := readWatch(bytes.NewReader(body), roomy)
-		require.Len(t, got.frames, n/len(frame))
+		require.Len(t, got.Frames, n/len(frame))
 		if n%len(frame) == 0 {
-			require.Equal(t, io.EOF, got.err)
+			require.Equal(t, io.EOF, got.Err)
 		} else {
-			require.Equal(t, io.ErrUnexpectedEOF, got.err, "of %d bytes", n)
+			require.Equal(t, io.ErrUnexpectedEOF, got.Err, "of %d bytes", n)
 		}
 		got = readWatch(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(broken)), roomy)
-		require.Equal(t, broken, got.err)
+		require.Equal(t, broken, got.Err)
 	}
 }
 
@@ -131,10 +132,10 @@ func TestFramesUpToTheLimitPass(t *testing.T) {
 	frame := servedFrame(t, watch.Added, &carps(1).Items[0])
 	limits := roomy
 	limits.ValueBytes = len(frame) - lengthBytes
-	require.Equal(t, io.EOF, readWatch(bytes.NewReader(frame), limits).err)
+	require.Equal(t, io.EOF, readWatch(bytes.NewReader(frame), limits).Err)
 	limits.ValueBytes--
 	got := readWatch(bytes.NewReader(frame), limits)
-	require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limits.ValueBytes}, got.err)
+	require.Equal(t, &wire.LimitError{What: wire.LimitValue, Limit: limits.ValueBytes}, got.Err)
 }
 
 func TestAnErrorOfAWatchStays(t *testing.T) {

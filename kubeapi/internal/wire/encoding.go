@@ -71,6 +71,11 @@ type Identity struct {
 	ResourceVersion string
 }
 
+// MaxName is the size in bytes of the longest string that is read of an object's
+// identity, four times what API servers allow. A longer one counts as unreadable: a part
+// of it would name something else.
+const MaxName = 1024
+
 // Limits are what one response may make a reader hold. All are positive.
 type Limits struct {
 	// ValueBytes is the size of a value: an item, a frame, any other field of a list.

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -37,6 +38,23 @@ func (s *Sentinel) FailureCause() string { return s.Cause }
 // however long, and are kept for as long as an object stays bad.
 func Undecodable(cause error) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, Printable(cause.Error(), MaxForeignText))
+}
+
+// Caught, deferred around a decoder, makes an error of its panic: the methods of a type
+// are the caller's code.
+func Caught(object any, err *error) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("%w: decoding into %T panicked: %s", ErrMalformed, object,
+			Printable(fmt.Sprint(cause), MaxForeignText))
+	}
+}
+
+// Inside makes the error for a body that ended where it may not.
+func Inside(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // LimitError says that a limit was passed.

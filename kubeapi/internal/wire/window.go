@@ -12,6 +12,14 @@ const sharedBytes = 64 << 10
 
 var sharedBuffers = sync.Pool{New: func() any { return new([sharedBytes]byte) }}
 
+// How large the buffers are through which bodies are read to begin with, where an encoding
+// has no reason for others. A watch spends its life waiting, and there may be thousands; of
+// lists few are read at a time, and at full speed.
+const (
+	FirstOfWatch = 1 << 10
+	FirstOfList  = 32 << 10
+)
+
 // Window is the part of a stream that is being looked at. It grows as long as nothing
 // is consumed, up to a limit, and its buffer is reused. While nothing is unread it holds
 // no more than it began with: most of a watch's life is waiting, and there may be ten
