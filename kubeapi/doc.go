@@ -87,7 +87,8 @@
 // # What a hostile server can do
 //
 // It can send objects, within Options.Limits, for as long as somebody takes them; it
-// cannot make this package hold more than one item, or go on for ever beside them, or have
+// cannot make this package hold more than one item (or as many bytes of several, which do
+// not say what they are before their list does), or go on for ever beside them, or have
 // more of a refusal read than a limit says, or for longer than 10 seconds. What it says
 // becomes one short line in an error, without the credentials and the query that it was
 // sent. Redirects are followed only within scheme,
