@@ -236,6 +236,13 @@ func (f *DeltaFIFO) HasSyncedChecker() DoneChecker { return f }
 // Done returns a channel that is closed once HasSynced is true.
 func (f *DeltaFIFO) Done() <-chan struct{} { return f.synced }
 
+// hasPending says whether there is something to take out.
+func (f *DeltaFIFO) hasPending() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.pending > 0
+}
+
 // processedVersion is the newest version of which everything that came before it
 // has been processed.
 func (f *DeltaFIFO) processedVersion() string {
@@ -264,11 +271,11 @@ func (f *DeltaFIFO) IsClosed() bool {
 // attach tells the queue of a consumer of our own, before anything comes in: how it
 // takes things out, and who holds back what it could not apply. detach tells that it
 // takes nothing out any more.
-func (f *DeltaFIFO) attach(how consumption, h holder) (detach func()) {
+func (f *DeltaFIFO) attach(how consumption, holders ...holder) (detach func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.consumption = how
-	f.holders = append(f.holders, h)
+	f.holders = append(f.holders, holders...)
 	return func() { f.limitParts(false) }
 }
 

@@ -1,30 +1,39 @@
 // Package cache mirrors a remote list/watch API into memory: a source is listed
 // and watched by a Reflector, which feeds a DeltaFIFO, which feeds an indexed
-// Store, which tells a handler what changed.
+// Store, which tells handlers what changed.
 //
 //	ListerWatcher ──lists, events──▶ Reflector ──────────▶ DeltaFIFO
 //	 (yours)                    list · stream · watch · pause   │ batches, in the
 //	                                                            ▼ source's order
-//	readers ◀────────────────── Indexer ◀──one write a batch── Controller ──▶ handler
+//	readers ◀────────────────── Indexer ◀──one write a batch── Informer ──▶ listeners ──▶ handlers
+//	                                                                     (a goroutine each)
 //
 // Names and meanings are those of k8s.io/client-go/tools/cache, so that a program
-// which builds its own reflectors changes one import line. What differs, and why,
-// is in docs/faults.md. Objects come from anything that lists and watches: a
-// Kubernetes API (package kubeapi needs nothing but net/http), a test's fake
-// (package cachetest), or a source of your own.
+// changes one import line. What differs, and why, is in docs/migrating.md and
+// docs/faults.md. Objects come from anything that lists and watches: a Kubernetes API
+// (package kubeapi needs nothing but net/http), a test's fake (package cachetest), or a
+// source of your own.
 //
 // # Start here
 //
-// Make a store, say what the source is, run it:
+// Say what the source is and what type it sends, add handlers, run it:
 //
-//	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
-//		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+//	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
+//	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
+//		AddFunc: func(pod *corev1.Pod) { fmt.Println(pod.Name) },
 //	})
-//	controller := cache.New(&cache.Config{ListerWatcher: source, Store: indexer})
-//	go controller.RunWithContext(ctx)
+//	go pods.Run(ctx)
+//	err := pods.WaitSynced(ctx)
 //
-// New builds the queue and the reflector. Those who want the parts build them:
-// NewReflectorWithOptions, NewDeltaFIFOWithOptions, and a Config with a Process.
+// An Informer is also where its objects are read: Lookup, List, ByIndex, ByNamespace,
+// All. Its Status says whether it is alive, how far it has come, and how each handler
+// does. InformerSet runs several. Code that is written for client-go's interfaces has
+// them: NewSharedIndexInformer, and Informer.Shared.
+//
+// There are smaller things underneath, for those who build informers of their own. New
+// makes a Controller, which keeps a store equal to a source and calls one handler
+// itself; it also mirrors several namespaces into one store. Its parts are
+// NewReflectorWithOptions, NewDeltaFIFOWithOptions and NewIndexer.
 //
 // # Objects are shared
 //
@@ -42,15 +51,25 @@
 //	     5 minutes), plus one list.
 //	G2   For each key, the states that a reader or handler sees are a
 //	     subsequence of the source's, and never go backwards.
-//	G5   Synced turns true once, after the whole first list has been applied.
+//	G3   A handler is told of each key in the order Add, Updates, Delete; across
+//	     keys in the order in which the source sent them, as long as its delivery
+//	     is Ordered and not merging.
+//	G4   Store and indexes have changed before handlers are told.
+//	G5   Synced turns true once, after the whole first list has been applied; a
+//	     handler's own, after it has handled that list.
 //	G6   What cannot be applied is reported by key and cause. It never holds
 //	     back other objects and never makes synced lie.
 //	G7   After a relist, keys that are absent go, also if they were only queued
 //	     or just being processed.
+//	G8   What waits for a slow handler of an informer is bounded, and given back
+//	     after the drain: up to max(1,024, 2 x live keys) changes; from then on
+//	     they are merged, and what waits are at most two calls for each key that
+//	     is live, or that this handler still believes live.
 //	G9   After the context ends, Run waits for those calls into source and
-//	     handler that are running and for nothing else, returns at once
-//	     otherwise, and leaves nothing behind. A source that ignores its context
-//	     is waited for, and named in a report after 30 s.
+//	     handlers that are running and for nothing else (what still waits for a
+//	     handler is dropped), returns at once otherwise, and leaves nothing
+//	     behind. A source that ignores its context is waited for, and named in a
+//	     report after 30 s.
 //	G11  The applied version never runs ahead of what the store holds, nor
 //	     backwards without a report.
 //	G12  Every failure is reported once, with a typed cause, to the error
@@ -63,10 +82,31 @@
 //	G14  A transform runs at most once for each object received, and exactly
 //	     once for each object applied.
 //
-// The numbers G3, G4, G8 and G10 belong to handlers with queues of their own and
-// to readers without locks, which this package does not have yet. What holds of
-// them today: a Config's Handler is told after the store has changed, in the
-// source's order, on the controller's goroutine.
+// The number G10 belongs to readers without locks, which this package does not have
+// yet: a reader may wait for a write, and a write for a reader that lists everything,
+// some milliseconds for 100,000 objects. G3 and G8 speak of informers. A Config's Handler
+// is told in the source's order by the goroutine that writes to the store, and what waits
+// for it is every change since, in the queue.
+//
+// # Handlers
+//
+// Each handler of an informer has a goroutine of its own and a Delivery: Ordered, the
+// default; Coalesced, for controllers that only want to know what to look at;
+// OrderedUnbounded, which is client-go's. Neither the store nor another handler waits
+// for it. It may be added and removed at any time, also from inside a handler. One that
+// is added while the informer runs is told of what the store holds, as Adds of the
+// initial list, and goes on from there.
+//
+// An object that was deleted and created again under its name, so that its UID changed,
+// is told as a Delete with a tombstone and an Add, in every delivery; MergeRecreated
+// makes it one Update, as client-go does. A relist tells of nothing that did not change.
+// Each handler has a resync period of its own, kept by its own goroutine: at that time
+// it is told, as an Update of an object to itself, of each object of which nothing
+// waits for it.
+//
+// A panic of a handler goes through apimachinery's panic handlers. By default that ends
+// the process; where it does not, or with HandlerOptions.SurvivePanics, it is counted
+// and reported, and the handler goes on, its sync included.
 //
 // # What is not promised
 //
@@ -153,14 +193,19 @@
 // the queue's, so it must answer from memory and must not call the queue. The
 // order of locks is queue, then store; the reflector's own is held alone.
 //
+// An informer holds no lock while it goes from a write to telling its listeners: the
+// number of the write says what of it a snapshot has. A listener's own lock is held
+// alone, and so is an informer's.
+//
 // # Goroutines
 //
 // Nothing runs before Run. While it runs, a reflector uses the goroutine that
-// called it, and one more for as long as a call into the source lasts; a
-// controller has one for its consumer besides. One of several namespaces has two
-// for each, and one that notices when all have synced. Each is waited for before Run
-// returns, and a panic in one comes out of Run as a *PanicError with the stack of
-// the place that panicked.
+// called it, and one more for as long as a call into the source lasts. An informer
+// applies what comes on that same goroutine, and has one more for each handler (and one
+// if it detects mutations). A controller has one for its consumer besides the
+// reflector's; one of several namespaces has two for each, and one that notices when all
+// have synced. Each is waited for before Run returns, and a panic in one comes out of
+// Run as a *PanicError with the stack of the place that panicked.
 //
 // # Words
 //
@@ -176,5 +221,9 @@
 //	tombstone         a deletion that was noticed, not seen
 //	indexer           a store with indexes
 //	view              the part of a store that has one namespace
-//	informer          a controller with handlers; this package has none yet
+//	informer          reflector, queue, store and handlers in one
+//	handler           what a user implements: OnAdd, OnUpdate, OnDelete
+//	listener          what an informer has for each handler: its goroutine, and
+//	                  what it still has to hear
+//	delivery          how changes come to a handler: each, or merged by key
 package cache

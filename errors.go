@@ -23,6 +23,33 @@ var (
 	// returned at once and changed nothing; make a new one to run again.
 	ErrAlreadyRan = errors.New("already running or already run")
 
+	// ErrNilHandler is the cause when an informer is given a nil where it needs a
+	// handler. Leave the call out.
+	ErrNilHandler = errors.New("handler is nil")
+
+	// ErrInformerStarted is the cause when something is set of an informer whose run
+	// has begun; nothing has changed. Set it before Run, or in the options.
+	ErrInformerStarted = errors.New("informer has started")
+
+	// ErrForeignRegistration is the cause when an informer is given a handle that is
+	// not its own. Keep the handle that AddEventHandler returned, and give it to the
+	// same informer.
+	ErrForeignRegistration = errors.New("registration belongs to another informer")
+
+	// ErrOwnHandler is returned by ShutDownEventHandler inside the very handler that
+	// it is to wait for. Use RemoveEventHandler there: it does not wait.
+	ErrOwnHandler = errors.New("a handler cannot wait for its own end: remove it without waiting")
+
+	// ErrHandlerPanicked is the cause in a ProcessError when a handler, or Process,
+	// panicked and the process lived on; the panic handlers of apimachinery have had
+	// the value and its stack.
+	ErrHandlerPanicked = errors.New("panicked")
+
+	// ErrHandlerExited is reported when a handler ended its goroutine, by a panic that
+	// ends the run, or by runtime.Goexit, as a failing assertion of a test does. It is
+	// not called any more. It is also the Err of its DoneChecker then.
+	ErrHandlerExited = errors.New("handler ended its goroutine and is not called any more")
+
 	// ErrEmptyKey is the cause in a KeyError when the key function returned an
 	// empty key, for MetaNamespaceKeyFunc that of an object without a name.
 	ErrEmptyKey = errors.New("key is empty")
@@ -66,6 +93,22 @@ var (
 	// ended, before the bookmark that ends it. After two attempts the reflector
 	// lists instead.
 	ErrNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
+
+	// ErrHandlerRemoved is the Err of a registration's checker when the handler was
+	// removed before it had handled the first list: it never will. Remove it later,
+	// or do not wait for it.
+	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
+
+	// ErrInformerStopped is the cause when something is asked of an informer whose run
+	// has ended, or begins to end, and the Err of a checker whose wait that ended. Who
+	// stopped it on purpose has nothing to do; to go on, make a new informer and run
+	// that, for none runs twice.
+	ErrInformerStopped = errors.New("informer has stopped")
+
+	// ErrNothingToWaitFor is the cause when a wait is given nothing, or a nil, to
+	// wait for. Pass what HasSyncedChecker of an informer, a controller or a
+	// registration returns, once these exist.
+	ErrNothingToWaitFor = errors.New("nothing to wait for")
 )
 
 // Causes that a program need not tell from others, and so cannot.
@@ -74,10 +117,6 @@ var (
 	// after its context had ended: it was not processed, and must not count as
 	// if it had been.
 	errDropped = errors.New("dropped: the context has ended")
-	// errConsumerPanicked is the cause in a ProcessError when a handler or
-	// Process panicked and the process lived on; the panic handlers have had the
-	// value and its stack.
-	errConsumerPanicked = errors.New("panicked")
 	// errTakenAtOnce and errTakenLate are what a source's ListItems gets of take, and
 	// the list ends with, if it breaks the rules of ItemLister. Items would be lost.
 	errTakenAtOnce = errors.New("source called take of ListItems while another call of it was running")

@@ -41,6 +41,13 @@ func (g *group) caught(value any) {
 	}
 }
 
+// hasPanicked says whether one of the goroutines has.
+func (g *group) hasPanicked() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.panicked != nil
+}
+
 // wait waits for all goroutines, and panics if one of them has.
 func (g *group) wait() {
 	g.running.Wait()

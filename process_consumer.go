@@ -92,7 +92,7 @@ func (p *processConsumer) batch(ctx context.Context) ProcessBatchFunc {
 func (p *processConsumer) done(ctx context.Context, deltas []Delta, process func() error) error {
 	var err error
 	if survivedPanic(ctx, func() { err = process() }) {
-		err = errConsumerPanicked
+		err = ErrHandlerPanicked
 	}
 	p.see(deltas)
 	if err == nil {

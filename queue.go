@@ -41,24 +41,6 @@ type QueueWithBatch interface {
 	PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error
 }
 
-// DoneChecker is something that gets done, once, and can be waited for.
-type DoneChecker interface {
-	// Name says what is waited for.
-	Name() string
-	// Done is closed when it is done, and never before.
-	Done() <-chan struct{}
-}
-
-// IsDone says whether checker is done, without waiting.
-func IsDone(checker DoneChecker) bool {
-	select {
-	case <-checker.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 // A KeyListerGetter knows keys and the values under them.
 type KeyListerGetter interface {
 	KeyLister

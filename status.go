@@ -51,6 +51,9 @@ type Status struct {
 	// by key.
 	Quarantined []Quarantined
 
+	// Handlers are an informer's, in the order in which they were added.
+	Handlers []HandlerStatus
+
 	// Namespaces are those of Config.Namespaces, by name, each with a status of
 	// its own; nil for what has a single source. The fields above then speak for
 	// all of them: Phase is the one most worth a look (from forbidden, absent,
@@ -66,6 +69,27 @@ type Status struct {
 type NamespaceStatus struct {
 	Namespace string
 	Status
+}
+
+// HandlerStatus is how an informer and one of its handlers stand.
+type HandlerStatus struct {
+	// Name is HandlerOptions.Name, Delivery HandlerOptions.Delivery.
+	Name     string
+	Delivery Delivery
+	// Merging is true while changes are merged by key: always for Coalesced, and for
+	// Ordered from when it fell too far behind until it has caught up.
+	Merging bool
+	// Backlog is how many changes the handler has not been told yet, without the one
+	// that it is being told.
+	Backlog int
+	// OldestAge is how long the oldest of them, of a merged one its oldest part, has
+	// waited; 0 if there is none.
+	OldestAge time.Duration
+	// Delivered counts the calls of the handler that have returned or panicked, and
+	// Panics those that have panicked.
+	Delivered, Panics int64
+	// Synced is true once the handler has handled the initial list.
+	Synced bool
 }
 
 // Failure is something that went wrong.

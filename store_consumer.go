@@ -140,31 +140,20 @@ func (s *storeConsumer) write(b batch) []outcome {
 	return applyOneByOne(s.store, b, s.outcomes)
 }
 
-// tell calls the handler for one change.
+// tell calls the handler for one change. Its panic is the panic handlers' and, unless
+// they end the process, reported.
 func (s *storeConsumer) tell(ctx context.Context, c change, o outcome, initial bool) {
 	if s.handler == nil {
 		return
 	}
-	switch {
-	case c.Type == Deleted || o.unwanted:
-		if o.existed {
-			s.call(ctx, c.key, func() { s.handler.OnDelete(lastState(c, o)) })
-		}
-	case !o.existed:
-		s.call(ctx, c.key, func() { s.handler.OnAdd(o.obj, initial) })
-	case !s.mergeRecreated && recreated(o.was, c.received):
-		s.call(ctx, c.key, func() { s.handler.OnDelete(DeletedFinalStateUnknown{Key: c.key, Obj: o.old}) })
-		s.call(ctx, c.key, func() { s.handler.OnAdd(o.obj, initial) })
-	default:
-		s.call(ctx, c.key, func() { s.handler.OnUpdate(o.old, o.obj) })
+	n, some := notificationOf(c, o, initial, s.mergeRecreated)
+	if !some {
+		return
 	}
-}
-
-// call calls the handler. Its panic is the panic handlers' and, unless they end
-// the process, reported.
-func (s *storeConsumer) call(ctx context.Context, key string, notify func()) {
-	if survivedPanic(ctx, notify) {
-		s.reflector.tell(ctx, &ProcessError{Keys: []string{key}, Changes: 1, Err: errConsumerPanicked})
+	for _, kind := range n.calls() {
+		if survivedPanic(ctx, func() { n.call(kind, s.handler) }) {
+			s.reflector.tell(ctx, &ProcessError{Keys: []string{c.key}, Changes: 1, Err: ErrHandlerPanicked})
+		}
 	}
 }
 

@@ -68,6 +68,7 @@ func (k *keyedStore) applyBatch(b batch, alreadyTransformed bool, outcomes []out
 		outcomes = append(outcomes, m.applyLocked(a))
 	}
 	k.scope.advance(b.version)
+	m.writes++
 	return outcomes
 }
 

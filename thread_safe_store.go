@@ -77,6 +77,9 @@ type threadSafeMap struct {
 	held  quarantine
 	// whole is the scope of everything; mu guards those of views, too.
 	whole scope
+	// writes counts the batches that were applied. Who applies them may read it
+	// without the lock.
+	writes uint64
 }
 
 func newThreadSafeMap(indexers Indexers, opts ...ThreadSafeStoreOption) *threadSafeMap {
@@ -187,6 +190,24 @@ func (m *threadSafeMap) snapshot() []*entry {
 	return slices.Collect(maps.Values(m.table.entries))
 }
 
+// snapshotOfWrite returns all entries, and how many batches they are the outcome of.
+func (m *threadSafeMap) snapshotOfWrite() snapshot {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	s := snapshot{write: m.writes, entries: make([]*entry, 0, len(m.table.entries))}
+	for _, e := range m.table.entries {
+		s.entries = append(s.entries, e)
+	}
+	return s
+}
+
+// len is how many entries there are.
+func (m *threadSafeMap) len() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.table.entries)
+}
+
 // List returns all objects.
 func (m *threadSafeMap) List() []any { return m.listIn(&m.whole) }
 
@@ -224,6 +245,22 @@ func (m *threadSafeMap) ByIndex(indexName, indexedValue string) ([]any, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.table.objects(m.table.indices[at][indexedValue]), nil
+}
+
+// entriesByIndex returns the entries that have the value.
+func (m *threadSafeMap) entriesByIndex(indexName, indexedValue string) ([]*entry, error) {
+	at, err := m.indexers.Load().position(indexName)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	keys := m.table.indices[at][indexedValue]
+	list := make([]*entry, 0, len(keys))
+	for key := range keys {
+		list = append(list, m.table.entries[key])
+	}
+	return list, nil
 }
 
 // IndexKeys returns the keys of the objects that have the value, sorted.

@@ -1,0 +1,211 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Informer mirrors the objects of one type that a source lists and watches into an
+// indexed store, and tells handlers what changes there.
+//
+//	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
+//	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
+//		AddFunc: func(pod *corev1.Pod) { fmt.Println(pod.Name) },
+//	})
+//	go pods.Run(ctx)
+//	err := pods.WaitSynced(ctx)
+//
+// It keeps the contract of SharedInformer. All methods may be called concurrently, also
+// from inside a handler; those that read answer from memory. What they return is shared,
+// and must not be changed.
+type Informer[T Object] struct {
+	TypedLister[T]
+	shared *sharedIndexInformer
+}
+
+// InformerConfig says how an Informer is made. The zero value is useful.
+type InformerConfig[T Object] struct {
+	// Name appears in logs, errors and the status. Default: file:line of the caller.
+	Name string
+
+	// ObjectType is an example of what the source sends. It need not be set where T
+	// is a pointer to an API type. For unstructured objects, one with a
+	// group/version/kind has others quarantined. Where T is an interface, any object
+	// that is a T is taken without it.
+	ObjectType runtime.Object
+
+	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc, namespace/name or
+	// name.
+	KeyFunction KeyFunc
+
+	// Indexes are the store's, by name; there is one by namespace (NamespaceIndex)
+	// besides. The map is not kept.
+	Indexes TypedIndexers[T]
+
+	// Transform makes of each object that arrives what is to be kept; it may change
+	// it in place. Nil without an error means that the object is not wanted. An error
+	// quarantines the object. See TransformFunc.
+	Transform func(obj T) (T, error)
+
+	// Convert is a Transform for a source that sends objects of another type, that of
+	// ObjectType, than those that are kept. Only one of the two may be set.
+	Convert func(obj any) (T, error)
+
+	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
+	ResyncPeriod time.Duration
+
+	// MergeRecreated is Config.MergeRecreated, for all handlers.
+	MergeRecreated bool
+
+	// DetectMutations watches for objects that a reader or handler changes. It is off
+	// by default.
+	DetectMutations MutationDetection
+
+	// ReflectorOptions are for the reflector: backoff, page size, list strategy,
+	// watch timeouts, clock, logger, error handler. Name is the one above;
+	// ResyncPeriod and ShouldResync must not be set.
+	ReflectorOptions ReflectorOptions
+}
+
+// NewInformerFor makes an informer of source. It starts nothing. It panics if source is
+// nil, or the config is negative somewhere or contradicts itself: these are mistakes in
+// the program.
+func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
+	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
+	mustHave(config.Convert == nil || config.ObjectType != nil, "InformerConfig.Convert needs an ObjectType, an example of what it converts")
+	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
+		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, and 0 is no resync", config.ResyncPeriod, minimumResync))
+	options := SharedIndexInformerOptions{
+		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
+		Transform: config.transform(), MergeRecreated: config.MergeRecreated,
+		DetectMutations: config.DetectMutations, ReflectorOptions: config.ReflectorOptions,
+	}
+	setIf(&options.ReflectorOptions.Name, config.Name)
+	shared := newSharedIndexInformer(source, config.example(), options)
+	return &Informer[T]{TypedLister: newTypedLister[T](shared.store), shared: shared}
+}
+
+// example is what the reflector expects; nil for anything.
+func (c InformerConfig[T]) example() any {
+	if c.ObjectType != nil {
+		return c.ObjectType
+	}
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return nil
+	}
+	return reflect.New(t.Elem()).Interface()
+}
+
+func (c InformerConfig[T]) indexers() Indexers {
+	indexers := TypedIndexersToIndexers(c.Indexes)
+	if indexers == nil {
+		indexers = Indexers{}
+	}
+	if _, own := indexers[NamespaceIndex]; !own {
+		indexers[NamespaceIndex] = MetaNamespaceIndexFunc
+	}
+	return indexers
+}
+
+// transform makes sure that what is stored is a T: nobody has to look again.
+func (c InformerConfig[T]) transform() TransformFunc {
+	switch {
+	case c.Convert != nil:
+		return func(obj any) (any, error) { return wanted(c.Convert(obj)) }
+	case c.Transform != nil:
+		return func(obj any) (any, error) {
+			typed, err := as[T](obj)
+			if err != nil {
+				return nil, err
+			}
+			return wanted(c.Transform(typed))
+		}
+	case c.ObjectType != nil || reflect.TypeFor[T]().Kind() != reflect.Pointer:
+		return func(obj any) (any, error) { return as[T](obj) }
+	}
+	return nil // the reflector passes on nothing but T
+}
+
+// wanted makes a nil T, which means that the object is not wanted, a nil.
+func wanted[T Object](obj T, err error) (any, error) {
+	var none T
+	if err != nil || obj == none {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// as is a T, or says why not.
+func as[T any](obj any) (T, error) {
+	typed, ok := obj.(T)
+	if !ok {
+		return typed, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: fmt.Sprintf("%T", obj)}
+	}
+	return typed, nil
+}
+
+// Run mirrors until ctx ends; then it waits for the calls into the source and the
+// handlers that are under way, drops what handlers have not been told yet, and returns
+// nil. Failures of the source are answered by pausing and trying again: they are in the
+// status, and told to ReflectorOptions.ErrorHandler. A panic of a call comes out of it.
+//
+// An informer runs once: a second call returns ErrAlreadyRan at once.
+func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
+
+// AddHandler has handler told of everything that is in the store, as Adds of the initial
+// list, and of every change from then on: before the run, and while it runs. It does not
+// wait for the handler, and nobody waits for it. The error is ErrNilHandler,
+// ErrInformerStopped, or names the option that is wrong; no handler has been added then.
+func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	return addTypedHandler(i.shared, handler, options)
+}
+
+// RemoveHandler has a handler told of nothing more. It does not wait for a call that is
+// under way: ShutDownHandler does. Removing twice is no error; a handle of another
+// informer is ErrForeignRegistration.
+func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
+	return i.shared.RemoveEventHandler(handle)
+}
+
+// ShutDownHandler is RemoveHandler that waits until the handler's last call has
+// returned. See ShutDownEventHandler.
+func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) error {
+	return ShutDownEventHandler(i.shared, handle)
+}
+
+// AddIndexes adds indexes, before the run or while it runs, as Indexer.AddIndexers does.
+// It fails, and adds none, if a name is taken, a function is nil or fails for an object
+// that is stored, or the run is over (ErrInformerStopped).
+func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
+	return i.shared.AddIndexers(TypedIndexersToIndexers(indexes))
+}
+
+// HasSynced is true once the whole first list is in the store.
+func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
+
+// HasSyncedChecker is HasSynced as something that can be waited for.
+func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
+
+// WaitSynced waits until the whole first list is in the store and returns nil; or until
+// ctx has ended, or the run, and returns an error that says what the informer was doing
+// and what had failed last. It waits for no handler: the handle that AddHandler returned
+// says when that has handled the list.
+func (i *Informer[T]) WaitSynced(ctx context.Context) error { return i.shared.waitSynced(ctx) }
+
+// Status says how the informer and its handlers are.
+func (i *Informer[T]) Status() Status { return i.shared.Status() }
+
+// LastSyncResourceVersion is the version up to which the store holds what the source
+// had; empty before the first list.
+func (i *Informer[T]) LastSyncResourceVersion() string { return i.shared.LastSyncResourceVersion() }
+
+// Lister is the informer's reading side alone.
+func (i *Informer[T]) Lister() TypedLister[T] { return i.TypedLister }
+
+// Shared is the same informer for code that wants the compatible interface.
+func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }

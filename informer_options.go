@@ -1,0 +1,134 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+)
+
+// InformerOptions configures what NewInformerWithOptions makes. Only ListerWatcher is
+// required.
+type InformerOptions struct {
+	// Logger is ReflectorOptions.Logger.
+	Logger *klog.Logger
+	// ListerWatcher is the source.
+	ListerWatcher ListerWatcher
+	// ObjectType is an example of what the source sends; nil takes all.
+	ObjectType runtime.Object
+	// Handler is told what changes in the store. Without it, the store is all there is.
+	Handler ResourceEventHandler
+	// ResyncPeriod is how often Handler is told again, as an Update of an object to
+	// itself, of every object that it has no change to hear of; 0 is never. There is no
+	// least period here, as there is none in client-go.
+	ResyncPeriod time.Duration
+	// MinWatchTimeout is ReflectorOptions.MinWatchTimeout.
+	MinWatchTimeout time.Duration
+	// Indexers are the store's, which is an Indexer whether it has any or not. The map
+	// is not kept.
+	Indexers Indexers
+	// Transform makes of each object that arrives what is to be stored. See
+	// TransformFunc.
+	Transform TransformFunc
+	// Identifier is SharedIndexInformerOptions.Identifier.
+	Identifier InformerNameAndResource
+	// InformerMetricsProvider is SharedIndexInformerOptions.InformerMetricsProvider.
+	InformerMetricsProvider InformerMetricsProvider
+
+	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc,
+	// so that what OnDelete was given can be looked up in the store.
+	KeyFunction KeyFunc
+	// HandlerOptions are for Handler: its name, how it is told, what becomes of its
+	// panics. Their ResyncPeriod must not be set: there is the one above.
+	HandlerOptions HandlerOptions
+	// MergeRecreated is Config.MergeRecreated.
+	MergeRecreated bool
+	// DetectMutations watches for objects that a reader or Handler changes. It is off
+	// by default.
+	DetectMutations MutationDetection
+	// ReflectorOptions are for the reflector, as in SharedIndexInformerOptions. The
+	// fields above go before those of the same name.
+	ReflectorOptions ReflectorOptions
+}
+
+// validate panics for what only a mistake in the program can set.
+func (o *InformerOptions) validate() {
+	mustHave(!isNilPointer(o.ListerWatcher), "InformerOptions.ListerWatcher is nil")
+	mustHave(o.Handler == nil || !isNilPointer(o.Handler), "InformerOptions.Handler is a nil pointer: leave it out to have none")
+	mustHave(o.ResyncPeriod >= 0, "InformerOptions.ResyncPeriod is negative: use 0 for no resync")
+	mustHave(o.HandlerOptions.ResyncPeriod == nil, "InformerOptions.HandlerOptions.ResyncPeriod is set: set InformerOptions.ResyncPeriod")
+	if err := o.HandlerOptions.validate(); err != nil {
+		panic(fmt.Sprintf("cache: InformerOptions: %v", err))
+	}
+}
+
+// shared are the options of the informer inside. Its resync period stays 0: the one
+// handler brings its own, so that the least period of shared informers is not asked for.
+func (o *InformerOptions) shared() SharedIndexInformerOptions {
+	options := SharedIndexInformerOptions{
+		Indexers: o.Indexers, Identifier: o.Identifier, InformerMetricsProvider: o.InformerMetricsProvider,
+		KeyFunction: o.KeyFunction, Transform: o.Transform, MergeRecreated: o.MergeRecreated,
+		DetectMutations: o.DetectMutations, ReflectorOptions: o.ReflectorOptions,
+	}
+	if options.KeyFunction == nil {
+		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
+	}
+	setIf(&options.ReflectorOptions.Logger, o.Logger)
+	setIf(&options.ReflectorOptions.MinWatchTimeout, o.MinWatchTimeout)
+	return options
+}
+
+// NewInformerWithOptions makes a store and the controller that mirrors a source into it
+// and tells one handler. It starts nothing. It panics if there is no ListerWatcher, or an
+// option is negative or contradicts another: these are mistakes in the program.
+//
+// It is the informer of SharedInformer, with a handler that is there from the start:
+// what waits for a slow one is bounded, and neither the store nor the source waits for
+// it. So the store may be ahead of what the handler has been told, which client-go's is
+// not; a handler that must see the store as it was after its change is for Config.Handler.
+//
+// The store is an Indexer. The controller's HasSynced is true once the handler has
+// handled the first list, or, without one, once the store has it; it is a
+// StatusReporter.
+func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
+	options.validate()
+	inf := newSharedIndexInformer(options.ListerWatcher, exampleOf(options.ObjectType), options.shared())
+	ctlr := informerController{informerView: informerView{inf}}
+	if options.Handler != nil {
+		ctlr.handler = newListener(inf, options.Handler, options.HandlerOptions, options.ResyncPeriod)
+		// It has not run, and so has not stopped: there is no error.
+		_ = inf.add(ctlr.handler)
+	}
+	return inf.store, ctlr
+}
+
+// informerController is an informer with at most one handler, as a Controller.
+type informerController struct {
+	informerView
+	// handler is nil if there is none.
+	handler *listener
+}
+
+// Run implements Controller.
+func (c informerController) Run(stopCh <-chan struct{}) { c.informer.Run(stopCh) }
+
+// RunWithContext implements Controller.
+func (c informerController) RunWithContext(ctx context.Context) { c.informer.RunWithContext(ctx) }
+
+// HasSynced implements Controller.
+func (c informerController) HasSynced() bool {
+	if c.handler == nil {
+		return c.informer.HasSynced()
+	}
+	return c.handler.HasSynced()
+}
+
+// HasSyncedChecker implements Controller.
+func (c informerController) HasSyncedChecker() DoneChecker {
+	if c.handler == nil {
+		return c.informer.HasSyncedChecker()
+	}
+	return c.handler.HasSyncedChecker()
+}

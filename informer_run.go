@@ -1,0 +1,179 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Run implements SharedInformer.
+func (inf *sharedIndexInformer) Run(stopCh <-chan struct{}) {
+	inf.RunWithContext(wait.ContextForChannel(stopCh))
+}
+
+// RunWithContext implements SharedInformer.
+func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
+	if err := inf.run(ctx); err != nil {
+		inf.reflector.tell(ctx, err)
+	}
+}
+
+// run runs the informer, or says why it cannot.
+//
+// The goroutine that calls it is the reflector's, and applies what that brings: there
+// is nobody to hand it to, since no handler is called on it. So an informer that waits
+// for its source has this goroutine, one for each handler, and those of the source.
+func (inf *sharedIndexInformer) run(ctx context.Context) error {
+	if !inf.runs.begin() {
+		return fmt.Errorf("informer %s: %w", inf.reflector.name, ErrAlreadyRan)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	inf.ctx = ctx
+	goroutines := &group{}
+	defer goroutines.wait()
+	defer inf.stop()
+	defer cancel()
+	inf.start(ctx, goroutines, cancel)
+	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
+		inf.reflector.tell(ctx, fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
+			inf.reflector.name, period, minimumResync))
+	}
+	inf.reflector.RunWithContext(ctx)
+	return nil
+}
+
+// runningListeners is what it takes to start a listener while the informer runs.
+type runningListeners struct {
+	ctx        context.Context
+	goroutines *group
+	// cancel ends the run, where a handler's panic is not survived.
+	cancel context.CancelFunc
+}
+
+// start starts the listeners there are.
+func (inf *sharedIndexInformer) start(ctx context.Context, goroutines *group, cancel context.CancelFunc) {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	inf.phase = informerRunning
+	inf.running = runningListeners{ctx: ctx, goroutines: goroutines, cancel: cancel}
+	for _, l := range inf.listeners {
+		inf.startLocked(l)
+	}
+	if inf.detector != nil {
+		goroutines.start(func() {}, func() { inf.detector.run(ctx, inf.clock) })
+	}
+}
+
+// startLocked starts a listener on a goroutine of its own. A panic of its handler that
+// is not survived ends the run, and comes out of it.
+func (inf *sharedIndexInformer) startLocked(l *listener) {
+	running := inf.running
+	after := func() {
+		if running.goroutines.hasPanicked() {
+			running.cancel()
+		}
+	}
+	running.goroutines.start(after, func() { l.run(running.ctx) })
+}
+
+// stop makes it known that the run is over. The listeners end with its context.
+func (inf *sharedIndexInformer) stop() {
+	inf.mu.Lock()
+	inf.phase = informerStopped
+	inf.running = runningListeners{}
+	inf.mu.Unlock()
+	inf.synced.fail(ErrInformerStopped)
+	inf.outcomes, inf.notifications = nil, nil
+}
+
+// applyPending applies everything that the queue has. It is called on the goroutine
+// that fills the queue, after each call that puts something in.
+func (inf *sharedIndexInformer) applyPending() {
+	for inf.queue.hasPending() {
+		// Nobody else takes anything out or closes the queue, so there is no error.
+		_ = inf.queue.popPending(inf.apply)
+	}
+	inf.tellSynced()
+}
+
+// apply writes a batch and then publishes what it has changed: readers are never behind
+// handlers.
+func (inf *sharedIndexInformer) apply(b batch) error {
+	began := inf.meters.begin(inf.clock, len(b.changes))
+	inf.outcomes = inf.store.applyBatch(b, true, inf.outcomes)
+	write := inf.store.storage.writes
+	for i, o := range inf.outcomes {
+		inf.note(b.changes[i], o, b.initial)
+	}
+	inf.publish(write)
+	clear(inf.outcomes)
+	inf.outcomes = shrunk(inf.outcomes)
+	inf.meters.applied(inf.clock, began, b.version)
+	return nil
+}
+
+// note reports what became of a change, or prepares to publish it.
+func (inf *sharedIndexInformer) note(c change, o outcome, initial bool) {
+	if o.err != nil {
+		inf.reflector.quarantined(inf.ctx, o.err, true)
+		return
+	}
+	if o.finalErr != nil {
+		inf.reflector.tell(inf.ctx, o.finalErr)
+	}
+	n, some := notificationOf(c, o, initial, inf.options.MergeRecreated)
+	if !some {
+		return
+	}
+	inf.notifications = append(inf.notifications, n)
+	if n.kind == tellDelete {
+		inf.detector.gone(c.key)
+	} else {
+		inf.detector.stored(c.key, o.obj)
+	}
+}
+
+// publish hands what was noted to all listeners. Each copies it, so the slice is reused.
+func (inf *sharedIndexInformer) publish(write uint64) {
+	if len(inf.notifications) == 0 {
+		return
+	}
+	listeners := inf.currentListeners()
+	if len(listeners) > 0 {
+		now, live := inf.now(), inf.store.storage.len()
+		for i := range inf.notifications {
+			inf.notifications[i].since = now
+		}
+		for _, l := range listeners {
+			l.publish(publication{write: write, notifications: inf.notifications}, live)
+		}
+	}
+	clear(inf.notifications)
+	inf.notifications = shrunk(inf.notifications)
+}
+
+// tellSynced tells of the end of the first list, once.
+func (inf *sharedIndexInformer) tellSynced() {
+	if !inf.queue.HasSynced() || inf.HasSynced() {
+		return
+	}
+	inf.mu.Lock()
+	inf.told = true
+	listeners := inf.listeners
+	inf.mu.Unlock()
+	for _, l := range listeners {
+		l.publish(publication{notifications: []notification{{kind: endOfList}}}, 0)
+	}
+	inf.synced.succeed()
+}
+
+// shrunk is an empty slice with the memory of s, unless that is more than an ordinary
+// day needs.
+func shrunk[T any](s []T) []T {
+	const kept = 128
+	if cap(s) > kept {
+		return nil
+	}
+	return s[:0]
+}

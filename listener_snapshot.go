@@ -1,0 +1,116 @@
+package cache
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// A handler that is added to a running informer, and one that is due for a resync, is
+// told what the store holds. That is read in one step, without anyone waiting, while
+// the informer goes on; so what it publishes meanwhile is set aside, for only then can
+// be said what of it the store had already. The store counts its writes for that.
+
+// snapshot is what a store held after one of its writes.
+type snapshot struct {
+	write   uint64
+	entries []*entry
+}
+
+// snapshotChunk is how many entries go into a backlog at a time, for the informer
+// waits for its lock: some 100 us.
+const snapshotChunk = 1024
+
+// beginSnapshot has what is published from now on set aside, until endSnapshot.
+func (l *listener) beginSnapshot() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setAside = true
+}
+
+// join has a new listener told of a snapshot, and of what came after it. synced says
+// that the snapshot is all of the initial list.
+func (l *listener) join(s snapshot, synced bool, now time.Time) {
+	l.addChunks(s, func(e *entry) notification {
+		return notification{kind: tellAdd, key: e.key, obj: e.obj, initial: true, since: now}
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if synced {
+		l.addLocked([]notification{{kind: endOfList}}, len(s.entries))
+	}
+	l.endSnapshotLocked(s)
+}
+
+// resyncDue resyncs, and sets the timer anew.
+func (l *listener) resyncDue(due clock.Timer) {
+	due.Reset(l.resync)
+	if !l.HasSynced() {
+		return
+	}
+	l.beginSnapshot()
+	s := l.informer.store.storage.snapshotOfWrite()
+	now := l.informer.now()
+	waiting := l.catchUp(s)
+	l.addChunks(s, func(e *entry) notification {
+		if waiting[e.key] {
+			return notification{}
+		}
+		return notification{kind: tellResync, key: e.key, obj: e.obj, since: now}
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endSnapshotLocked(s)
+}
+
+// catchUp adds what was set aside and the snapshot has: it goes before that. It returns
+// the keys of which something waits. They are told of that, not resynced.
+func (l *listener) catchUp(s snapshot) map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.aside = slices.DeleteFunc(l.aside, func(p publication) bool {
+		if p.write > s.write {
+			return false
+		}
+		l.addLocked(p.notifications, len(s.entries))
+		return true
+	})
+	return l.backlog.waiting()
+}
+
+// addChunks adds what is to be told of each entry. Nobody else adds anything: what is
+// published is set aside.
+func (l *listener) addChunks(s snapshot, notify func(*entry) notification) {
+	chunk := make([]notification, 0, min(snapshotChunk, len(s.entries)))
+	for entries := range slices.Chunk(s.entries, snapshotChunk) {
+		chunk = chunk[:0]
+		for _, e := range entries {
+			if n := notify(e); n.kind != told {
+				chunk = append(chunk, n)
+			}
+		}
+		l.mu.Lock()
+		l.addLocked(chunk, len(s.entries))
+		l.mu.Unlock()
+	}
+}
+
+// endSnapshotLocked adds what came after a snapshot. The end of the list is no write.
+func (l *listener) endSnapshotLocked(s snapshot) {
+	for _, p := range l.aside {
+		if p.write > s.write || p.write == 0 {
+			l.addLocked(p.notifications, len(s.entries))
+		}
+	}
+	l.aside, l.setAside = nil, false
+}
+
+// resyncTimer is nil if there is no resync.
+func (l *listener) resyncTimer() (due clock.Timer, stop func()) {
+	if l.resync <= 0 {
+		return nil, func() {}
+	}
+	due = l.informer.reflector.clock.NewTimer(l.resync)
+	return due, func() { due.Stop() }
+}

@@ -1,0 +1,191 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// sharedIndexInformer is every informer of this package: a reflector that feeds a
+// queue, whose consumer is the same goroutine, which writes to the store and publishes
+// what changed to the listeners.
+//
+// No lock is held from a write to its publication. A listener that joins in between is
+// told of a write by its snapshot, or by its publication, or by both, and the number of
+// the write says so.
+type sharedIndexInformer struct {
+	reflector *Reflector
+	queue     *DeltaFIFO
+	store     *cache
+	clock     clock.Clock
+	options   SharedIndexInformerOptions
+	synced    *syncChecker
+	runs      oneRun
+	meters    informerMeters
+	detector  *mutationDetector
+
+	// ctx, outcomes and notifications belong to the goroutine that runs the informer.
+	ctx           context.Context
+	outcomes      []outcome
+	notifications []notification
+
+	mu      sync.Mutex
+	phase   informerPhase
+	running runningListeners
+	// listeners is replaced, never changed: whoever has it may go through it without
+	// the lock.
+	listeners []*listener
+	onError   WatchErrorHandlerWithContext
+	// told is true once the listeners have been told of the end of the first list.
+	told bool
+}
+
+// informerPhase is where an informer is in its one life.
+type informerPhase int
+
+const (
+	informerNew informerPhase = iota
+	informerRunning
+	informerStopped
+)
+
+func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
+	mustHave(!isNilPointer(lw), "NewSharedIndexInformer: the ListerWatcher is nil")
+	options.validate()
+	if options.KeyFunction == nil {
+		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
+	}
+	inf := &sharedIndexInformer{options: options, onError: options.ReflectorOptions.ErrorHandler}
+	inf.options.Indexers = nil // the store has them
+	if inf.onError == nil {
+		inf.onError = DefaultWatchErrorHandler
+	}
+	inf.store = NewIndexer(options.KeyFunction, options.Indexers).(*cache)
+	inf.queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{
+		KeyFunction: options.KeyFunction, KnownObjects: inf.store, EmitDeltaTypeReplaced: true,
+		Transformer: options.Transform, Logger: options.ReflectorOptions.Logger,
+	})
+	inf.queue.attach(takesBatches)
+	reflector := options.ReflectorOptions
+	setIf(&reflector.TypeDescription, options.ObjectDescription)
+	reflector.ErrorHandler = inf.report
+	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.queue, inf}, reflector)
+	inf.clock = inf.reflector.clock
+	inf.synced = newSyncChecker("informer " + inf.reflector.name)
+	inf.meters = newInformerMeters(options)
+	inf.detector = newMutationDetector(options.DetectMutations, func(err error) { inf.reflector.tell(inf.ctx, err) })
+	return inf
+}
+
+func (o *SharedIndexInformerOptions) validate() {
+	mustHave(o.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
+	mustHave(o.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
+	mustHave(o.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
+}
+
+// report is the reflector's error handler.
+func (inf *sharedIndexInformer) report(ctx context.Context, r *Reflector, err error) {
+	inf.mu.Lock()
+	onError := inf.onError
+	inf.mu.Unlock()
+	onError(ctx, r, err)
+}
+
+func (inf *sharedIndexInformer) now() time.Time { return inf.clock.Now() }
+
+// SetWatchErrorHandler implements SharedInformer.
+func (inf *sharedIndexInformer) SetWatchErrorHandler(handler WatchErrorHandler) error {
+	if handler == nil {
+		return fmt.Errorf("SetWatchErrorHandler: %w", ErrNilHandler)
+	}
+	return inf.SetWatchErrorHandlerWithContext(func(_ context.Context, r *Reflector, err error) { handler(r, err) })
+}
+
+// SetWatchErrorHandlerWithContext implements SharedInformer.
+func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error {
+	if handler == nil {
+		return fmt.Errorf("SetWatchErrorHandlerWithContext: %w", ErrNilHandler)
+	}
+	return inf.set("the watch error handler", func() { inf.onError = handler })
+}
+
+// SetTransform implements SharedInformer. A nil transform leaves objects as they are.
+func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
+	return inf.set("the transform", func() { inf.queue.transformer = transform })
+}
+
+// set changes what the run will use, unless it has begun.
+func (inf *sharedIndexInformer) set(what string, change func()) error {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.phase != informerNew {
+		return fmt.Errorf("%s must be set before the informer runs: %w", what, ErrInformerStarted)
+	}
+	change()
+	return nil
+}
+
+// AddIndexers implements SharedIndexInformer.
+func (inf *sharedIndexInformer) AddIndexers(indexers Indexers) error {
+	if inf.IsStopped() {
+		return fmt.Errorf("no index was added: %w", ErrInformerStopped)
+	}
+	return inf.store.AddIndexers(indexers)
+}
+
+// GetIndexer implements SharedIndexInformer.
+func (inf *sharedIndexInformer) GetIndexer() Indexer { return inf.store }
+
+// GetStore implements SharedInformer.
+func (inf *sharedIndexInformer) GetStore() Store { return inf.store }
+
+// GetController implements SharedInformer.
+func (inf *sharedIndexInformer) GetController() Controller { return informerView{inf} }
+
+// IsStopped implements SharedInformer.
+func (inf *sharedIndexInformer) IsStopped() bool {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	return inf.phase == informerStopped
+}
+
+// HasSynced implements SharedInformer.
+func (inf *sharedIndexInformer) HasSynced() bool { return inf.synced.hasSucceeded() }
+
+// HasSyncedChecker implements SharedInformer.
+func (inf *sharedIndexInformer) HasSyncedChecker() DoneChecker { return inf.synced }
+
+// LastSyncResourceVersion implements SharedInformer.
+func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
+	return inf.store.LastStoreSyncResourceVersion()
+}
+
+// Status implements StatusReporter: the reflector's, with what the informer knows
+// better, and the handlers in the order in which they were added.
+func (inf *sharedIndexInformer) Status() Status {
+	status := inf.reflector.Status()
+	status.AppliedVersion = inf.LastSyncResourceVersion()
+	status.Synced = inf.HasSynced()
+	status.Quarantined = mergeQuarantined(status.Quarantined, inf.store.quarantined())
+	now := inf.now()
+	for _, l := range inf.currentListeners() {
+		status.Handlers = append(status.Handlers, l.status(now))
+	}
+	return status
+}
+
+// waitSynced waits for the first list to be in the store.
+func (inf *sharedIndexInformer) waitSynced(ctx context.Context) error {
+	err := WaitForDone(ctx, inf.synced)
+	if err == nil {
+		return nil
+	}
+	status := inf.reflector.Status()
+	if status.LastFailure == nil {
+		return fmt.Errorf("%w; it is %s", err, status.Phase)
+	}
+	return fmt.Errorf("%w; it is %s, last failure: %w", err, status.Phase, status.LastFailure.Err)
+}

@@ -1,0 +1,61 @@
+package cache
+
+import "fmt"
+
+// TypedSharedIndexInformer is a SharedIndexInformer with what it takes to do without
+// casts. It is client-go's; Informer does more.
+type TypedSharedIndexInformer[T Object] interface {
+	SharedIndexInformer
+	// AddTypedEventHandler is AddEventHandlerWithOptions. There may be one
+	// HandlerOptions; more are an error.
+	AddTypedEventHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error)
+	// AddTypedIndexers is AddIndexers. A function fails for an object that is not a T.
+	AddTypedIndexers(indexers TypedIndexers[T]) error
+	// GetTypedIndexer is GetIndexer.
+	GetTypedIndexer() TypedIndexer[T]
+}
+
+// NewTypedSharedIndexInformer makes informer a TypedSharedIndexInformer of the same
+// store and handlers. Its objects should be T: handlers are not told of others, which
+// is logged.
+func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
+	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
+	return typedSharedIndexInformer[T]{informer}
+}
+
+type typedSharedIndexInformer[T Object] struct{ SharedIndexInformer }
+
+func (t typedSharedIndexInformer[T]) AddTypedEventHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	return addTypedHandler(t.SharedIndexInformer, handler, options)
+}
+
+func (t typedSharedIndexInformer[T]) AddTypedIndexers(indexers TypedIndexers[T]) error {
+	return t.AddIndexers(TypedIndexersToIndexers(indexers))
+}
+
+func (t typedSharedIndexInformer[T]) GetTypedIndexer() TypedIndexer[T] {
+	return newTypedIndexer[T](t.GetIndexer())
+}
+
+// Status implements StatusReporter, if the informer does.
+func (t typedSharedIndexInformer[T]) Status() Status {
+	status, _ := StatusOf(t.SharedIndexInformer)
+	return status
+}
+
+// addTypedHandler adds a handler to an informer, with the one HandlerOptions there may be.
+func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEventHandler[T], options []HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	if isNilPointer(handler) {
+		return informer.AddEventHandler(nil)
+	}
+	if len(options) > 1 {
+		return nil, fmt.Errorf("no handler was added: there are %d HandlerOptions, at most one is used", len(options))
+	}
+	var only HandlerOptions
+	for _, only = range options {
+	}
+	if only.Name == "" {
+		only.Name = fmt.Sprintf("%T", handler)
+	}
+	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, only)
+}
