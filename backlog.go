@@ -1,6 +1,9 @@
 package cache
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // backlog is what one handler still has to hear, oldest first. It is plain data: its
 // owner guards it. The zero value is an Ordered one.
@@ -47,14 +50,27 @@ func (b *backlog) add(n notification, live int) {
 	if b.delivery == Coalesced || b.delivery == Ordered && b.len() >= mergeLimit(live) {
 		b.beginMerging()
 	}
-	if b.merges() && n.kind != endOfList {
-		if at, waits := b.byKey[n.key]; waits {
-			b.merge(at, n)
-			return
-		}
-		b.byKey[n.key] = b.taken + len(b.entries) - b.head
-		b.most = max(b.most, len(b.byKey))
+	b.insert(n)
+	switch {
+	case b.holes == 0:
+	case !b.hasNext():
+		b.shrink() // nobody will take anything out, and it has caught up
+	case b.holes > keptNotifications && b.holes > b.len():
+		b.rebuild()
 	}
+}
+
+func (b *backlog) insert(n notification) {
+	if !b.merges() || n.kind == endOfList {
+		b.append(n)
+		return
+	}
+	if sequence, waits := b.byKey[n.key]; waits {
+		b.merge(sequence, n)
+		return
+	}
+	b.byKey[n.key] = b.taken + len(b.entries) - b.head
+	b.most = max(b.most, len(b.byKey))
 	b.append(n)
 }
 
@@ -73,16 +89,9 @@ func (b *backlog) append(n notification) {
 func (b *backlog) merge(sequence int, n notification) {
 	at := &b.entries[sequence-b.taken+b.head]
 	*at = at.then(n)
-	if at.kind != told {
-		return
-	}
-	delete(b.byKey, n.key)
-	b.holes++
-	switch {
-	case !b.hasNext():
-		b.take() // nobody else would, and it has caught up
-	case b.holes > keptNotifications && b.holes > b.len():
-		b.rebuild()
+	if at.kind == told {
+		delete(b.byKey, n.key)
+		b.holes++
 	}
 }
 
@@ -95,7 +104,7 @@ func (b *backlog) beginMerging() {
 	b.rebuild()
 }
 
-// rebuild adds all entries anew, without the holes.
+// rebuild inserts all entries anew, without the holes, and merges them.
 func (b *backlog) rebuild() {
 	old := b.entries[b.head:]
 	if len(old) == 0 {
@@ -105,7 +114,7 @@ func (b *backlog) rebuild() {
 	b.byKey = make(map[string]int, min(len(old), 2*len(b.byKey)+1))
 	for _, n := range old {
 		if n.kind != told {
-			b.add(n, len(old))
+			b.insert(n)
 		}
 	}
 }
@@ -167,23 +176,23 @@ func (b *backlog) drop() { *b = backlog{delivery: b.delivery} }
 // times what is needed is not kept, and what is kept then is twice that, so that
 // shrinking costs a constant for each entry that has come and gone.
 func (b *backlog) shrink() {
-	left := len(b.entries) - b.head
-	if left == 0 {
-		b.entries, b.head = b.entries[:0], 0
+	if !b.hasNext() {
+		b.taken += len(b.entries) - b.head
+		clear(b.entries[b.head:])
+		b.entries, b.head, b.holes = b.entries[:0], 0, 0
 		if b.delivery == Ordered {
 			b.byKey, b.most = nil, 0
 		}
 	}
+	left := len(b.entries) - b.head
 	if cap(b.entries) > keptNotifications && cap(b.entries) >= 4*left {
-		entries := make([]notification, left, max(2*left, 0))
+		entries := make([]notification, left, 2*left)
 		copy(entries, b.entries[b.head:])
 		b.entries, b.head = entries, 0
 	}
 	if b.most > keptNotifications && b.most >= 4*len(b.byKey) {
 		byKey := make(map[string]int, 2*len(b.byKey))
-		for key, at := range b.byKey {
-			byKey[key] = at
-		}
+		maps.Copy(byKey, b.byKey)
 		b.byKey, b.most = byKey, len(b.byKey)
 	}
 }

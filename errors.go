@@ -25,11 +25,11 @@ var (
 
 	// ErrNilHandler is the cause when an informer is given a nil where it needs a
 	// handler. Leave the call out.
-	ErrNilHandler = errors.New("handler is nil")
+	ErrNilHandler = errors.New("handler is nil: pass one, or leave the call out")
 
 	// ErrInformerStarted is the cause when something is set of an informer whose run
 	// has begun; nothing has changed. Set it before Run, or in the options.
-	ErrInformerStarted = errors.New("informer has started")
+	ErrInformerStarted = errors.New("informer has started: it is too late to set it")
 
 	// ErrForeignRegistration is the cause when an informer is given a handle that is
 	// not its own. Keep the handle that AddEventHandler returned, and give it to the
@@ -103,7 +103,7 @@ var (
 	// has ended, or begins to end, and the Err of a checker whose wait that ended. Who
 	// stopped it on purpose has nothing to do; to go on, make a new informer and run
 	// that, for none runs twice.
-	ErrInformerStopped = errors.New("informer has stopped")
+	ErrInformerStopped = errors.New("informer has stopped: make a new one")
 
 	// ErrNothingToWaitFor is the cause when a wait is given nothing, or a nil, to
 	// wait for. Pass what HasSyncedChecker of an informer, a controller or a

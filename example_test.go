@@ -17,6 +17,36 @@ import (
 )
 
 // The README shows the body of this example: TestTheREADMEShowsTheExample.
+func ExampleNewInformerFor() {
+	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New(...), or your own
+	defer source.Close()
+	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"))
+
+	informer := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})
+	handled, _ := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
+		DeleteFunc: func(gone cache.DeletedObject[*unstructured.Unstructured]) {
+			fmt.Println("gone:", gone.GetKey(), "final state known:", gone.Exact())
+		},
+	})
+
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { informer.Run(ctx) })
+	_ = informer.WaitSynced(ctx)                           // the store has the first list
+	_ = cache.WaitForDone(ctx, handled.HasSyncedChecker()) // the handler has handled it
+
+	for key, object := range informer.ByNamespace("shop").All() {
+		fmt.Println(key, "is a", object.GetKind())
+	}
+	fmt.Println(informer.Len(), "objects at version", informer.LastSyncResourceVersion())
+	cancel()
+	running.Wait()
+	// Unordered output:
+	// shop/prices is a ConfigMap
+	// shop/stock is a ConfigMap
+	// 2 objects at version 2
+}
+
 func ExampleNew() {
 	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New(...), or your own
 	defer source.Close()
@@ -62,7 +92,8 @@ func name(obj any) string {
 	return name
 }
 
-// The README's example is ExampleNew's body, line by line, and at most 25 lines.
+// The README's example is ExampleNewInformerFor's body, line by line, and at most 25
+// lines.
 func TestTheREADMEShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -71,9 +102,9 @@ func TestTheREADMEShowsTheExample(t *testing.T) {
 	_, shown, found := strings.Cut(string(readme), "```go\n")
 	require.True(t, found)
 	shown, _, _ = strings.Cut(shown, "```")
-	_, body, found := strings.Cut(string(code), "func ExampleNew() {\n")
+	_, body, found := strings.Cut(string(code), "func ExampleNewInformerFor() {\n")
 	require.True(t, found)
-	body, _, _ = strings.Cut(body, "\t// Output:")
+	body, _, _ = strings.Cut(body, "\t// Unordered output:")
 	var lines []string
 	for line := range strings.Lines(body) {
 		lines = append(lines, strings.TrimPrefix(line, "\t"))

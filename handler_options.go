@@ -57,7 +57,8 @@ type HandlerOptions struct {
 	ResyncPeriod *time.Duration
 
 	// Name is the handler's in the status, in reports and in its DoneChecker.
-	// Default: its type, with the place of its functions if it is one of ours.
+	// Default: the name of the first of its functions, where it is made of functions;
+	// else its type.
 	Name string
 	// Delivery is how changes come. Default: Ordered.
 	Delivery Delivery
@@ -85,7 +86,7 @@ func (o HandlerOptions) resync(byDefault time.Duration) (time.Duration, error) {
 
 func (o HandlerOptions) validate() error {
 	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
-		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d", int(o.Delivery))
+		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d; use Ordered, Coalesced or OrderedUnbounded", int(o.Delivery))
 	}
 	return nil
 }

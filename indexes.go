@@ -47,7 +47,7 @@ func (s *indexerSet) with(indexers Indexers, builds []*indexBuild) *indexerSet {
 func (s *indexerSet) conflict(indexers Indexers) error {
 	for _, name := range slices.Sorted(maps.Keys(indexers)) {
 		if _, taken := s.positions[name]; taken {
-			return fmt.Errorf("index %q exists already", name)
+			return fmt.Errorf("index %q exists already: use it, or choose another name", name)
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func (s *indexerSet) conflict(indexers Indexers) error {
 func (s *indexerSet) position(name string) (int, error) {
 	at, ok := s.positions[name]
 	if !ok {
-		return 0, fmt.Errorf("index %q does not exist", name)
+		return 0, fmt.Errorf("index %q does not exist; there are %q", name, slices.Sorted(slices.Values(s.names)))
 	}
 	return at, nil
 }
@@ -129,7 +129,7 @@ func (b *indexBuild) compute(e *entry) built {
 func (m *threadSafeMap) addIndexers(indexers Indexers) error {
 	for name, function := range indexers {
 		if function == nil {
-			return fmt.Errorf("index %q has no function", name)
+			return fmt.Errorf("index %q has no function: it is nil", name)
 		}
 	}
 	build := newIndexBuild(indexers)

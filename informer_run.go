@@ -134,20 +134,16 @@ func (inf *sharedIndexInformer) note(c change, o outcome, initial bool) {
 	}
 }
 
-// publish hands what was noted to all listeners. Each copies it, so the slice is reused.
+// publish hands what was noted to all listeners, also where it is nothing: one that
+// resyncs may wait for the write. Each copies it, so the slice is used again.
 func (inf *sharedIndexInformer) publish(write uint64) {
-	if len(inf.notifications) == 0 {
-		return
-	}
 	listeners := inf.currentListeners()
-	if len(listeners) > 0 {
-		now, live := inf.now(), inf.store.storage.len()
-		for i := range inf.notifications {
-			inf.notifications[i].since = now
-		}
-		for _, l := range listeners {
-			l.publish(publication{write: write, notifications: inf.notifications}, live)
-		}
+	now, live := inf.now(), inf.store.storage.len()
+	for i := range inf.notifications {
+		inf.notifications[i].since = now
+	}
+	for _, l := range listeners {
+		l.publish(publication{write: write, notifications: inf.notifications}, live)
 	}
 	clear(inf.notifications)
 	inf.notifications = shrunk(inf.notifications)
@@ -162,8 +158,9 @@ func (inf *sharedIndexInformer) tellSynced() {
 	inf.told = true
 	listeners := inf.listeners
 	inf.mu.Unlock()
+	live := inf.store.storage.len()
 	for _, l := range listeners {
-		l.publish(publication{notifications: []notification{{kind: endOfList}}}, 0)
+		l.publish(publication{notifications: []notification{{kind: endOfList}}}, live)
 	}
 	inf.synced.succeed()
 }

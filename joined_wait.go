@@ -3,139 +3,81 @@ package cache
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
-	"sync"
 )
 
 // passCheckers is the cure in the errors of a wait that was called wrongly.
 const passCheckers = "pass what HasSyncedChecker of an informer, a controller or a handler's registration returns"
 
-// joinedWait is one wait for several checkers. One goroutine calls next until that is
-// false, then asks for the failure; stop is called in any case.
+// joinedWait is one wait for several checkers: next is called until it is false, then
+// failure says what came of it.
 type joinedWait struct {
 	ctx      context.Context
 	checkers []DoneChecker
-	// done are the checkers' channels, asked for once, by the caller of the wait:
-	// where a checker panics, that is who should know.
+	// done are the checkers' channels, which are asked for once.
 	done []<-chan struct{}
-
-	// seen marks the checkers that are known to be done, left counts the others.
-	// ready are those of the seen that next has yet to return, last is the one that
-	// it returned.
-	seen  []bool
-	left  int
-	ready []int
-	last  DoneChecker
-	// failed are the Errs of those that next has returned; over is true once there
-	// is one, or ctx has ended.
+	// seen marks the checkers that next has returned; failed are their Errs.
+	seen   []bool
 	failed []error
-	over   bool
-
-	// arrived has room for every checker: who sends never waits.
-	arrived  chan int
-	watching context.CancelFunc // nil until there was something to wait for
-	running  sync.WaitGroup
+	// last is the one that it returned last.
+	last DoneChecker
+	// over is true once one was done in vain, or ctx has ended: nothing is waited for
+	// any more, but what is done counts.
+	over bool
 }
 
 // newJoinedWait fails if one of the checkers is nil.
 func newJoinedWait(ctx context.Context, checkers []DoneChecker) (*joinedWait, error) {
+	w := &joinedWait{
+		ctx: ctx, checkers: checkers,
+		seen: make([]bool, len(checkers)), failed: make([]error, len(checkers)),
+	}
 	for i, checker := range checkers {
 		if isNilPointer(checker) {
 			return nil, fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), ErrNothingToWaitFor, passCheckers)
 		}
-	}
-	w := &joinedWait{
-		ctx:      ctx,
-		checkers: checkers,
-		seen:     make([]bool, len(checkers)),
-		left:     len(checkers),
-		failed:   make([]error, len(checkers)),
-	}
-	for _, checker := range checkers {
 		w.done = append(w.done, checker.Done())
 	}
-	w.look()
 	return w, nil
 }
 
 // next waits for the next checker that gets done and puts it into last. It is false
 // once all have been returned or, after ctx has ended or one was done in vain, all
-// that were done by then.
+// that are done.
 func (w *joinedWait) next() bool {
-	for len(w.ready) == 0 {
-		if w.left == 0 || w.over {
+	for {
+		for i, done := range w.done {
+			if !w.seen[i] && isClosed(done) {
+				w.see(i)
+				return true
+			}
+		}
+		if w.over || !slices.Contains(w.seen, false) {
 			return false
 		}
-		w.watch()
-		select {
-		case i := <-w.arrived:
-			w.see(i)
-		case <-w.ctx.Done():
-			w.giveUp()
-		}
-	}
-	i := w.ready[0]
-	w.ready = w.ready[1:]
-	w.last = w.checkers[i]
-	if w.failed[i] = doneError(w.last); w.failed[i] != nil {
-		w.giveUp()
-	}
-	return true
-}
-
-// look sees those that are done now. Whoever waits on several channels at once may be
-// woken by any of them, so that one that was done in time could pass for one that was not.
-func (w *joinedWait) look() {
-	for i, done := range w.done {
-		if !w.seen[i] && isClosed(done) {
-			w.see(i)
-		}
+		w.over = !w.await()
 	}
 }
 
-// see is called once for each checker: who looks after watch has begun is over, and
-// does not listen to arrived any more.
 func (w *joinedWait) see(i int) {
-	w.seen[i] = true
-	w.left--
-	w.ready = append(w.ready, i)
-}
-
-func (w *joinedWait) giveUp() {
-	if !w.over {
+	w.seen[i], w.last = true, w.checkers[i]
+	if w.failed[i] = doneError(w.last); w.failed[i] != nil {
 		w.over = true
-		w.look()
 	}
 }
 
-// watch starts one goroutine for each checker that is not done, if it has not yet.
-func (w *joinedWait) watch() {
-	if w.watching != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(w.ctx)
-	w.watching = cancel
-	w.arrived = make(chan int, w.left)
+// await waits until another checker is done; false if ctx has ended.
+func (w *joinedWait) await() bool {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.ctx.Done())}}
 	for i, done := range w.done {
-		if w.seen[i] {
-			continue
+		if !w.seen[i] {
+			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(done)})
 		}
-		w.running.Go(func() {
-			select {
-			case <-done:
-				w.arrived <- i
-			case <-ctx.Done():
-			}
-		})
 	}
-}
-
-// stop ends what watch started and waits for it.
-func (w *joinedWait) stop() {
-	if w.watching != nil {
-		w.watching()
-		w.running.Wait()
-	}
+	chosen, _, _ := reflect.Select(cases)
+	return chosen != 0
 }
 
 // doneError returns why a checker that is done was waited for in vain, or nil.

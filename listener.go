@@ -25,6 +25,9 @@ type listener struct {
 	options  HandlerOptions
 	resync   time.Duration
 	synced   *syncChecker
+	// resyncing is what it is to be told again; nil at other times. It is the
+	// goroutine's own.
+	resyncing *snapshot
 	// wake has something if there is something to take out, removed is closed once
 	// there never will be, finished once the handler is not called any more.
 	wake              chan struct{}
@@ -32,6 +35,8 @@ type listener struct {
 
 	mu      sync.Mutex
 	backlog backlog
+	// heard is the last write that it was published, or that its snapshot had.
+	heard uint64
 	// aside is what is published while a snapshot is taken, if setAside: what of it
 	// the snapshot has can only be said afterwards.
 	aside    []publication
@@ -51,7 +56,7 @@ type publication struct {
 
 func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions, resync time.Duration) *listener {
 	if options.Name == "" {
-		options.Name = describeHandler(handler)
+		options.Name = handlerName(handler)
 	}
 	return &listener{
 		informer: informer, handler: handler, options: options, resync: resync,
@@ -62,23 +67,35 @@ func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, op
 	}
 }
 
-// describeHandler is a handler's name where it has been given none.
-func describeHandler(handler ResourceEventHandler) string { return fmt.Sprintf("%T", handler) }
-
 // HasSynced implements ResourceEventHandlerRegistration.
 func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
 
 // HasSyncedChecker implements ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 
-// publish takes what a write has changed. live is how many keys the store has.
+// publish takes what a write has changed, which may be nothing. live is how many keys
+// the store has.
 func (l *listener) publish(p publication, live int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.setAside {
 		p.notifications = slices.Clone(p.notifications) // the informer uses its own again
 		l.aside = append(l.aside, p)
+		l.wakeUp() // it may wait for this very write
 		return
+	}
+	l.hearLocked(p, live)
+}
+
+// hearLocked has the handler told of a write, unless it has been told of it by the
+// snapshot with which it joined.
+func (l *listener) hearLocked(p publication, live int) {
+	switch {
+	case p.write == 0: // the end of the list, which is no write
+	case p.write <= l.heard:
+		return
+	default:
+		l.heard = p.write
 	}
 	l.addLocked(p.notifications, live)
 }
@@ -90,6 +107,12 @@ func (l *listener) addLocked(all []notification, live int) {
 	for _, n := range all {
 		l.backlog.add(n, live)
 	}
+	if len(all) > 0 {
+		l.wakeUp()
+	}
+}
+
+func (l *listener) wakeUp() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -131,10 +154,13 @@ func (l *listener) next(ctx context.Context, due clock.Timer) bool {
 		case <-l.removed:
 			return false
 		case <-dueNow:
-			l.resyncDue(due)
+			l.beginResync(due)
 		default:
 		}
-		if l.hasNews() {
+		l.endResync()
+		// While a resync waits for a publication, which is the informer's next step,
+		// nothing is told: what is set aside is not bounded.
+		if l.resyncing == nil && l.hasNews() {
 			return true
 		}
 		select {
@@ -143,7 +169,7 @@ func (l *listener) next(ctx context.Context, due clock.Timer) bool {
 		case <-l.removed:
 			return false
 		case <-dueNow:
-			l.resyncDue(due)
+			l.beginResync(due)
 		case <-l.wake:
 		}
 	}

@@ -9,8 +9,9 @@ import (
 
 // A handler that is added to a running informer, and one that is due for a resync, is
 // told what the store holds. That is read in one step, without anyone waiting, while
-// the informer goes on; so what it publishes meanwhile is set aside, for only then can
-// be said what of it the store had already. The store counts its writes for that.
+// the informer goes on, which writes and then publishes. So the snapshot may have a write
+// that is yet to be published; and what is published meanwhile is set aside, for only
+// then can be said whether the snapshot has it. The store counts its writes for that.
 
 // snapshot is what a store held after one of its writes.
 type snapshot struct {
@@ -37,21 +38,33 @@ func (l *listener) join(s snapshot, synced bool, now time.Time) {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.heard = s.write
 	if synced {
 		l.addLocked([]notification{{kind: endOfList}}, len(s.entries))
 	}
-	l.endSnapshotLocked(s)
+	l.endSnapshotLocked(len(s.entries))
 }
 
-// resyncDue resyncs, and sets the timer anew.
-func (l *listener) resyncDue(due clock.Timer) {
+// beginResync reads what is to be told again, and sets the timer anew.
+func (l *listener) beginResync(due clock.Timer) {
 	due.Reset(l.resync)
-	if !l.HasSynced() {
+	if l.resyncing != nil || !l.HasSynced() {
 		return
 	}
 	l.beginSnapshot()
 	s := l.informer.store.storage.snapshotOfWrite()
-	now := l.informer.now()
+	l.resyncing = &s
+}
+
+// endResync tells again what was read, as soon as everything has been published that
+// goes before it. To repeat a state that the handler has not been told would be to tell
+// it out of turn.
+func (l *listener) endResync() {
+	if l.resyncing == nil || !l.hasHeard(l.resyncing.write) {
+		return
+	}
+	s, now := *l.resyncing, l.informer.now()
+	l.resyncing = nil
 	waiting := l.catchUp(s)
 	l.addChunks(s, func(e *entry) notification {
 		if waiting[e.key] {
@@ -61,7 +74,14 @@ func (l *listener) resyncDue(due clock.Timer) {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endSnapshotLocked(s)
+	l.endSnapshotLocked(len(s.entries))
+}
+
+// hasHeard says whether a write, and so all before it, have been published to it.
+func (l *listener) hasHeard(write uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heard >= write || slices.ContainsFunc(l.aside, func(p publication) bool { return p.write >= write })
 }
 
 // catchUp adds what was set aside and the snapshot has: it goes before that. It returns
@@ -73,7 +93,7 @@ func (l *listener) catchUp(s snapshot) map[string]bool {
 		if p.write > s.write {
 			return false
 		}
-		l.addLocked(p.notifications, len(s.entries))
+		l.hearLocked(p, len(s.entries))
 		return true
 	})
 	return l.backlog.waiting()
@@ -96,12 +116,10 @@ func (l *listener) addChunks(s snapshot, notify func(*entry) notification) {
 	}
 }
 
-// endSnapshotLocked adds what came after a snapshot. The end of the list is no write.
-func (l *listener) endSnapshotLocked(s snapshot) {
+// endSnapshotLocked adds what was set aside.
+func (l *listener) endSnapshotLocked(live int) {
 	for _, p := range l.aside {
-		if p.write > s.write || p.write == 0 {
-			l.addLocked(p.notifications, len(s.entries))
-		}
+		l.hearLocked(p, live)
 	}
 	l.aside, l.setAside = nil, false
 }

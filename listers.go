@@ -36,9 +36,6 @@ func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selec
 	if namespace == metav1.NamespaceAll {
 		return ListAll(indexer, selector, appendFn)
 	}
-	if labels.MatchesNothing(selector) {
-		return nil
-	}
 	objects, err := indexer.ByIndex(NamespaceIndex, namespace)
 	if err != nil {
 		klog.Background().V(4).Info("Listing a namespace by looking at every object: no such index", "index", NamespaceIndex, "namespace", namespace, "err", err)

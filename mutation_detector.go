@@ -214,7 +214,8 @@ func (d *mutationDetector) check() {
 	})
 }
 
-// run checks every period until ctx ends, and then a last time. The period begins
+// run checks every period until ctx ends, and then a last time; the copies are given
+// back, for a stopped informer may be kept for what is in its store. The period begins
 // when a check has ended, so that a slow one leaves time for others.
 func (d *mutationDetector) run(ctx context.Context, clk clock.Clock) {
 	if d == nil {
@@ -226,6 +227,7 @@ func (d *mutationDetector) run(ctx context.Context, clk clock.Clock) {
 		select {
 		case <-ctx.Done():
 			d.check()
+			d.watched.Clear()
 			return
 		case <-timer.C():
 			d.check()

@@ -182,7 +182,7 @@ func (h typedHandler[T]) onDelete(key string, obj any) {
 		// The zero value if the tombstone holds nothing, or no T: of the deletion the
 		// handler hears all the same.
 		last, _ := typedOf[T](tombstone.Obj)
-		h.handler.OnDelete(DeletedObject[T]{OptionalObj: last, FinalStateUnknown: &tombstone, key: key})
+		h.handler.OnDelete(DeletedObject[T]{OptionalObj: last, FinalStateUnknown: &tombstone})
 		return
 	}
 	typed, ok := typedOf[T](obj)

@@ -55,7 +55,7 @@ func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEve
 	for _, only = range options {
 	}
 	if only.Name == "" {
-		only.Name = fmt.Sprintf("%T", handler)
+		only.Name = handlerName(handler)
 	}
 	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, only)
 }

@@ -82,7 +82,6 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 		logger.Error(err, "Cannot wait", "for", what)
 		return false
 	}
-	defer w.stop()
 
 	progress.Info("Waiting", "for", what)
 	for w.next() {
@@ -117,7 +116,6 @@ func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	if err != nil {
 		return err
 	}
-	defer w.stop()
 	for w.next() {
 	}
 	// Not returned as it is: a nil pointer would be an error that is not nil.

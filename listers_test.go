@@ -1,0 +1,218 @@
+package cache
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	redSelector  = labels.SelectorFromSet(labels.Set{"v": "red"})
+	allSelectors = map[string]labels.Selector{"nil": nil, "everything": labels.Everything()}
+)
+
+// listable is some pods, in an indexer with or without an index by namespace.
+func listable(t *testing.T, indexers Indexers) Indexer {
+	t.Helper()
+	indexer := NewIndexer(MetaNamespaceKeyFunc, indexers)
+	for _, o := range []*object{labelled(pod("a", "1"), "red"), labelled(pod("a", "2"), "blue"), labelled(pod("b", "3"), "red"), labelled(pod("", "node"), "red")} {
+		require.NoError(t, indexer.Add(o))
+	}
+	return indexer
+}
+
+var namespaceIndexers = map[string]Indexers{
+	"index":    {NamespaceIndex: MetaNamespaceIndexFunc},
+	"no index": nil,
+}
+
+// listed runs a list function and returns the names of what it gave, sorted.
+func listed(t *testing.T, list func(AppendFunc) error) []string {
+	t.Helper()
+	names := []string{}
+	require.NoError(t, list(func(obj any) { names = append(names, nameOf(obj)) }))
+	return names
+}
+
+func TestListersSelectByNamespaceAndLabels(t *testing.T) {
+	for name, indexers := range namespaceIndexers {
+		t.Run(name, func(t *testing.T) {
+			indexer := listable(t, indexers)
+			for _, everything := range allSelectors {
+				assert.ElementsMatch(t, []string{"a/1", "a/2", "b/3", "node"}, listed(t, func(add AppendFunc) error { return ListAll(indexer, everything, add) }))
+				assert.ElementsMatch(t, []string{"a/1", "a/2"}, listed(t, func(add AppendFunc) error { return ListAllByNamespace(indexer, "a", everything, add) }))
+				assert.Len(t, listed(t, func(add AppendFunc) error {
+					return ListAllByNamespace(indexer, metav1.NamespaceAll, everything, add)
+				}), 4)
+			}
+			assert.ElementsMatch(t, []string{"a/1", "b/3", "node"}, listed(t, func(add AppendFunc) error { return ListAll(indexer, redSelector, add) }))
+			assert.Equal(t, []string{"a/1"}, listed(t, func(add AppendFunc) error { return ListAllByNamespace(indexer, "a", redSelector, add) }))
+			assert.Empty(t, listed(t, func(add AppendFunc) error { return ListAllByNamespace(indexer, "absent", nil, add) }))
+			for _, namespace := range []string{"", "a"} {
+				assert.Empty(t, listed(t, func(add AppendFunc) error { return ListAllByNamespace(indexer, namespace, labels.Nothing(), add) }))
+			}
+		})
+	}
+}
+
+// scanned is an indexer that counts its Lists.
+type scanned struct {
+	Indexer
+	lists int
+}
+
+func (s *scanned) List() []any { s.lists++; return s.Indexer.List() }
+
+func TestListingANamespaceUsesItsIndex(t *testing.T) {
+	out := captureKlog(t, 4)
+	for name, want := range map[string]int{"index": 0, "no index": 1} {
+		indexer := &scanned{Indexer: listable(t, namespaceIndexers[name])}
+		require.NoError(t, ListAllByNamespace(indexer, "a", redSelector, func(any) {}))
+		assert.Equal(t, want, indexer.lists, name)
+	}
+	all := out.all()
+	require.Len(t, all, 1, "who has no index can find out")
+	assert.Contains(t, all[0], `index="namespace"`)
+}
+
+// What appendFn does with the store meets no lock.
+func TestAListersFunctionMayUseTheStore(t *testing.T) {
+	indexer := listable(t, nil)
+	require.NoError(t, ListAll(indexer, nil, func(obj any) { require.NoError(t, indexer.Delete(obj)) }))
+	assert.Empty(t, indexer.ListKeys())
+}
+
+// metaless has no metadata, and is a runtime.Object all the same.
+type metaless struct{ key string }
+
+func (metaless) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (p metaless) DeepCopyObject() runtime.Object { return p }
+
+func anyKey(obj any) (string, error) {
+	switch o := obj.(type) {
+	case metaless:
+		return o.key, nil
+	case string:
+		return o, nil
+	case hollow:
+		return "hollow", nil
+	}
+	return MetaNamespaceKeyFunc(obj)
+}
+
+func TestAListNamesTheKeyThatItCannotRead(t *testing.T) {
+	for key, obj := range map[string]any{"b/metaless": metaless{"b/metaless"}, "text": "text", "hollow": hollow{}} {
+		t.Run(key, func(t *testing.T) {
+			indexer := NewIndexer(anyKey, nil)
+			require.NoError(t, indexer.Add(pod("a", "1")))
+			require.NoError(t, indexer.Add(obj))
+			none := func(any) {}
+			for _, err := range []error{
+				ListAll(indexer, redSelector, none),
+				ListAllByNamespace(indexer, "a", redSelector, none),
+				ListAllByNamespace(indexer, "a", nil, none),
+			} {
+				require.ErrorContains(t, err, `object "`+key+`": `)
+			}
+			require.NoError(t, ListAll(indexer, nil, none), "nothing is read")
+			require.NoError(t, ListAll(indexer, labels.Nothing(), none), "nor here")
+		})
+	}
+}
+
+// withNil is a store of somebody else that holds a nil.
+type withNil struct{ Indexer }
+
+func (withNil) List() []any                          { return []any{nil, (*object)(nil)} }
+func (withNil) ListKeys() []string                   { return []string{"a/nil"} }
+func (withNil) GetByKey(string) (any, bool, error)   { return (*object)(nil), true, nil }
+func (withNil) ByIndex(_, _ string) ([]any, error)   { return nil, errBoom }
+func (withNil) Index(string, any) ([]any, error)     { return nil, errBoom }
+func (withNil) LastStoreSyncResourceVersion() string { return "" }
+
+func TestAListOfNilsIsAnError(t *testing.T) {
+	err := ListAll(withNil{}, redSelector, func(any) {})
+	require.ErrorIs(t, err, ErrNilObject)
+	require.ErrorContains(t, err, `"a/nil"`)
+	_, err = NewGenericLister(withNil{}, podResource.GroupResource()).List(nil)
+	require.ErrorContains(t, err, `expected runtime.Object, got <nil>`)
+}
+
+func TestAGenericListerGetsByKey(t *testing.T) {
+	lister := NewGenericLister(listable(t, nil), podResource.GroupResource())
+	for _, c := range []struct {
+		get  func(string) (runtime.Object, error)
+		name string
+		want string
+	}{
+		{lister.Get, "a/1", "a/1"},
+		{lister.Get, "node", "node"},
+		{lister.ByNamespace("b").Get, "3", "b/3"},
+	} {
+		obj, err := c.get(c.name)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, nameOf(obj))
+	}
+	for _, c := range []struct {
+		get  func(string) (runtime.Object, error)
+		name string
+	}{
+		{lister.Get, "a/absent"},
+		{lister.Get, "1"},
+		{lister.ByNamespace("a").Get, "3"},
+		{lister.ByNamespace("").Get, "node"},
+	} {
+		obj, err := c.get(c.name)
+		assert.Nil(t, obj)
+		require.True(t, apierrors.IsNotFound(err))
+		assert.Equal(t, apierrors.NewNotFound(podResource.GroupResource(), c.name), err)
+	}
+}
+
+func TestAGenericListerLists(t *testing.T) {
+	lister := NewGenericLister(listable(t, namespaceIndexers["index"]), podResource.GroupResource())
+	for _, c := range []struct {
+		list func(labels.Selector) ([]runtime.Object, error)
+		by   labels.Selector
+		want int
+	}{
+		{lister.List, nil, 4},
+		{lister.List, redSelector, 3},
+		{lister.ByNamespace("a").List, redSelector, 1},
+		{lister.ByNamespace("").List, nil, 4},
+		{lister.ByNamespace("absent").List, nil, 0},
+	} {
+		found, err := c.list(c.by)
+		require.NoError(t, err)
+		assert.Len(t, found, c.want)
+	}
+}
+
+// brokenGet is a store of somebody else whose GetByKey fails.
+type brokenGet struct{ Indexer }
+
+func (brokenGet) GetByKey(string) (any, bool, error) { return nil, false, errBoom }
+
+func TestAGenericListerOfOtherThingsFailsWithTheirKey(t *testing.T) {
+	indexer := NewIndexer(anyKey, nil)
+	require.NoError(t, indexer.Add(pod("a", "1")))
+	require.NoError(t, indexer.Add("text"))
+	lister := NewGenericLister(indexer, podResource.GroupResource())
+	found, err := lister.List(nil)
+	assert.Nil(t, found)
+	var misfit *UnexpectedTypeError
+	require.ErrorAs(t, err, &misfit)
+	require.EqualError(t, err, `listing pods: object "text": expected runtime.Object, got string`)
+	_, err = lister.Get("text")
+	require.EqualError(t, err, `getting pods "text": expected runtime.Object, got string`)
+	_, err = NewGenericLister(brokenGet{indexer}, podResource.GroupResource()).Get("a/1")
+	require.True(t, errors.Is(err, errBoom) && !apierrors.IsNotFound(err))
+	assert.Panics(t, func() { NewGenericLister(nil, podResource.GroupResource()) })
+}

@@ -1,0 +1,157 @@
+package cache
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// machine has a field of every sort that Kubernetes types have.
+type machine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec machineSpec `json:"spec"`
+	// Untagged has no name in JSON but its own.
+	Untagged map[int]*int
+
+	reads int
+}
+
+type machineSpec struct {
+	Replicas  *int32                       `json:"replicas,omitempty"`
+	Parts     []machinePart                `json:"parts,omitempty"`
+	Size      resource.Quantity            `json:"size"`
+	Limits    map[string]resource.Quantity `json:"limits,omitempty"`
+	Blob      []byte                       `json:"blob,omitempty"`
+	Since     metav1.Time                  `json:"since"`
+	Port      intstr.IntOrString           `json:"port"`
+	Extension apiruntime.RawExtension      `json:"extension"`
+	Values    map[string]any               `json:"values,omitempty"`
+	Ratio     float64                      `json:"ratio"`
+	Next      *machineSpec                 `json:"next,omitempty"`
+}
+
+type machinePart struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+}
+
+func (m *machine) DeepCopyObject() apiruntime.Object {
+	out := *m
+	out.ObjectMeta = *m.ObjectMeta.DeepCopy()
+	out.Spec = *m.Spec.deepCopy()
+	if m.Untagged != nil {
+		out.Untagged = map[int]*int{}
+		for k, v := range m.Untagged {
+			out.Untagged[k] = new(*v)
+		}
+	}
+	return &out
+}
+
+func (s *machineSpec) deepCopy() *machineSpec {
+	out := *s
+	if s.Replicas != nil {
+		out.Replicas = new(*s.Replicas)
+	}
+	out.Parts = slices.Clone(s.Parts)
+	out.Size = s.Size.DeepCopy()
+	if s.Limits != nil {
+		out.Limits = map[string]resource.Quantity{}
+		for k, v := range s.Limits {
+			out.Limits[k] = v.DeepCopy()
+		}
+	}
+	out.Blob = slices.Clone(s.Blob)
+	out.Extension = *s.Extension.DeepCopy()
+	out.Values = apiruntime.DeepCopyJSON(s.Values)
+	if s.Next != nil {
+		out.Next = s.Next.deepCopy()
+	}
+	return &out
+}
+
+func newMachine(name string) *machine {
+	return &machine{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Machine"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, ResourceVersion: "7",
+			Labels:            map[string]string{"app": "web", "tier": "front"},
+			CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
+			ManagedFields:     []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}},
+		},
+		Spec: machineSpec{
+			Replicas:  new(int32(3)),
+			Parts:     []machinePart{{"a", "image-a"}, {"b", "image-b"}},
+			Size:      resource.MustParse("1536Mi"),
+			Limits:    map[string]resource.Quantity{"cpu": resource.MustParse("2")},
+			Blob:      []byte("blob"),
+			Since:     metav1.NewTime(time.Unix(1_600_000_000, 0)),
+			Port:      intstr.FromInt32(80),
+			Extension: apiruntime.RawExtension{Raw: []byte(`{}`)},
+			Values:    map[string]any{"depth": int64(1), "list": []any{"x", map[string]any{"y": true}}},
+			Next:      &machineSpec{},
+		},
+		Untagged: map[int]*int{4: new(44)},
+	}
+}
+
+// reports remembers what a detector says.
+type reports struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (r *reports) report(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, err)
+}
+
+// take returns the texts of what was said since the last call.
+func (r *reports) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	texts := []string{}
+	for _, err := range r.errs {
+		texts = append(texts, err.Error())
+	}
+	r.errs = nil
+	return texts
+}
+
+// one returns the only report, which must be of a changed object.
+func (r *reports) one(t *testing.T) *MutatedObjectError {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.Len(t, r.errs, 1)
+	var mutated *MutatedObjectError
+	require.ErrorAs(t, r.errs[0], &mutated)
+	r.errs = nil
+	return mutated
+}
+
+// mutate changes a watched object after the checks so far and before those to come:
+// virtual time does not order them, and the race detector would be right to say so.
+func mutate(d *mutationDetector, object *machine, by func(m *machine)) {
+	synctest.Wait()
+	by(object)
+	held, _ := d.watched.Load(object.Name)
+	held.(*watchedObject).settled.Store(false)
+}
+
+// newDetector watches every object.
+func newDetector() (*mutationDetector, *reports) {
+	heard := &reports{}
+	return newMutationDetector(MutationDetection{SampleEvery: 1}, heard.report), heard
+}
