@@ -133,7 +133,8 @@ func (m *backlogModel) change(op byte) {
 
 // resync tells again of everything of which nothing waits, as a listener does.
 func (m *backlogModel) resync() {
-	waits := m.backlog.waiting()
+	waits := map[string]bool{}
+	m.backlog.each(0, m.backlog.merged.len+m.backlog.plain.len, func(n notification) { waits[n.key] = true })
 	for key, is := range m.source {
 		if waits[key] {
 			continue
@@ -203,9 +204,9 @@ func (m *backlogModel) drain() {
 	}
 	m.take()
 	require.Equal(m, m.source, m.view)
-	require.False(m, m.backlog.delivery != Coalesced && m.backlog.merges())
-	require.LessOrEqual(m, cap(m.backlog.entries), keptNotifications)
-	require.LessOrEqual(m, m.backlog.most, keptNotifications)
+	require.False(m, m.backlog.delivery != Coalesced && m.backlog.merging)
+	require.LessOrEqual(m, m.backlog.memory(), 2, "a block for each queue")
+	require.LessOrEqual(m, m.backlog.most, keptHoles)
 	_, waits := m.backlog.oldest()
 	require.False(m, waits)
 }
@@ -233,7 +234,7 @@ func (m *backlogModel) step(b byte) {
 		m.drain()
 	}
 	if m.backlog.delivery != Coalesced {
-		require.Equal(m, m.merging, m.backlog.merges())
+		require.Equal(m, m.merging, m.backlog.merging)
 	}
 }
 
@@ -291,11 +292,13 @@ func TestAnOrderedBacklogMergesFromItsLimitOn(t *testing.T) {
 	for live, limit := range map[int]int{0: 1024, 1: 1024, 512: 1024, 513: 1026, 10_000: 20_000} {
 		b := backlog{}
 		updates(&b, limit, 7, live)
-		require.False(t, b.merges(), "%d live", live)
+		require.False(t, b.merging, "%d live", live)
 		require.Equal(t, limit, b.len())
 		updates(&b, 1, 7, live)
-		require.True(t, b.merges(), "%d live", live)
-		require.Equal(t, 7, b.len())
+		require.True(t, b.merging, "%d live", live)
+		require.Equal(t, max(7, limit+1-absorbed+7), b.len(), "an add merges so many and no more")
+		updates(&b, limit/absorbed, 7, live)
+		require.Equal(t, 7, b.len(), "%d live", live)
 	}
 }
 
@@ -303,10 +306,10 @@ func TestAnOrderedBacklogStopsMergingOnceNothingWaits(t *testing.T) {
 	b := backlog{}
 	updates(&b, 2000, 3, 3)
 	for b.hasNext() {
-		require.True(t, b.merges())
+		require.True(t, b.merging)
 		b.take()
 	}
-	require.False(t, b.merges())
+	require.False(t, b.merging)
 	updates(&b, 2, 1, 3)
 	require.Equal(t, 2, b.len(), "two changes of a key are told as two")
 }
@@ -321,7 +324,7 @@ func TestWhatCameAndWentWhileItWaitedLeavesNoMemory(t *testing.T) {
 		b.add(notification{kind: tellDelete, key: itoa(i), old: i}, 1)
 	}
 	require.Equal(t, 1, b.len())
-	require.Less(t, cap(b.entries), 4*keptNotifications)
+	require.Less(t, b.memory(), 10)
 	n, ok := b.take()
 	require.True(t, ok)
 	require.Equal(t, "first", n.key)
@@ -338,7 +341,8 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 			_, ok := b.take()
 			require.True(t, ok)
 		}
-		require.Less(t, cap(b.entries), 500, delivery)
+		require.Less(t, b.memory(), 10, delivery)
+		b.add(notification{kind: tellUpdate, key: "one more"}, 1)
 		require.Less(t, b.most, 500, delivery)
 	}
 }
@@ -352,8 +356,11 @@ func TestABacklogThatIsNeverEmptyNeedsNoMoreMemoryThanWhatWaits(t *testing.T) {
 		_, ok := b.take()
 		require.True(t, ok)
 	}
-	require.Less(t, cap(b.entries), 4*keptNotifications)
+	require.Less(t, b.memory(), 4)
 }
+
+// memory is how many blocks of memory a backlog has.
+func (b *backlog) memory() int { return len(b.merged.blocks) + len(b.plain.blocks) }
 
 func TestTheAgeOfABacklogIsThatOfItsOldestChange(t *testing.T) {
 	b := backlog{delivery: Coalesced}
@@ -375,6 +382,6 @@ func TestMergingGoesOnWhereTheOldestMergesIntoNothing(t *testing.T) {
 	b.add(notification{kind: tellAdd, key: "gone", obj: 1}, 1)
 	b.add(notification{kind: tellDelete, key: "gone", old: 1}, 1)
 	updates(&b, 1023, 1, 1)
-	require.True(t, b.merges())
+	require.True(t, b.merging)
 	require.Equal(t, 1, b.len())
 }

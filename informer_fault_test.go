@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,28 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// tally is a handler that counts.
-type tally struct{ adds, updates, deletes int }
+// counts are how often a handler was called.
+type counts struct{ adds, updates, deletes int }
 
-func (c *tally) OnAdd(any, bool)   { c.adds++ }
-func (c *tally) OnUpdate(any, any) { c.updates++ }
-func (c *tally) OnDelete(any)      { c.deletes++ }
+// tally is a handler that counts.
+type tally struct {
+	mu    sync.Mutex
+	calls counts
+}
+
+func (c *tally) OnAdd(any, bool)   { c.count(counts{adds: 1}) }
+func (c *tally) OnUpdate(any, any) { c.count(counts{updates: 1}) }
+func (c *tally) OnDelete(any)      { c.count(counts{deletes: 1}) }
+
+// count adds to the counts and returns them.
+func (c *tally) count(more counts) counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls.adds += more.adds
+	c.calls.updates += more.updates
+	c.calls.deletes += more.deletes
+	return c.calls
+}
 
 // B8: a relist of 100,000 objects that have not changed tells nobody of anything;
 // handlers that want a resync get theirs all the same, at its time. Fails if unchanged
@@ -40,16 +57,16 @@ func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 		}
 		sleep(time.Minute)
 		assert.Equal(t, 4, source.lists)
-		assert.Equal(t, tally{adds: objects}, *told)
-		assert.Equal(t, tally{adds: objects}, *resynced)
+		assert.Equal(t, counts{adds: objects}, told.count(counts{}))
+		assert.Equal(t, counts{adds: objects}, resynced.count(counts{}))
 		sleep(7 * time.Minute)
-		assert.Equal(t, tally{adds: objects}, *told)
-		assert.Equal(t, tally{adds: objects, updates: objects}, *resynced)
+		assert.Equal(t, counts{adds: objects}, told.count(counts{}))
+		assert.Equal(t, counts{adds: objects, updates: objects}, resynced.count(counts{}))
 
 		source.change(7)
 		source.events <- errorEvent(cachetest.ErrExpired())
 		sleep(time.Minute)
-		assert.Equal(t, tally{adds: objects, updates: 1}, *told, "what has changed is told")
+		assert.Equal(t, counts{adds: objects, updates: 1}, told.count(counts{}), "what has changed is told")
 		r.cancel()
 		<-r.done
 	})

@@ -290,7 +290,7 @@ func (l *listener) status(now time.Time) HandlerStatus {
 	defer l.mu.Unlock()
 	status := HandlerStatus{
 		Name: l.options.Name, Delivery: l.options.Delivery,
-		Merging: l.backlog.merges(), Backlog: l.backlog.len(),
+		Merging: l.backlog.merging || l.options.Delivery == Coalesced, Backlog: l.backlog.len(),
 		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(),
 	}
 	if since, waits := l.backlog.oldest(); waits {

@@ -19,8 +19,8 @@ type snapshot struct {
 	entries []*entry
 }
 
-// snapshotChunk is how many entries go into a backlog at a time, for the informer
-// waits for its lock: some 100 us.
+// snapshotChunk is how many entries are added to a backlog, or looked at there, at a
+// time, for the informer waits for its lock: some 100 us.
 const snapshotChunk = 1024
 
 // beginSnapshot has what is published from now on set aside, until endSnapshot.
@@ -33,15 +33,20 @@ func (l *listener) beginSnapshot() {
 // join has a new listener told of a snapshot, and of what came after it. synced says
 // that the snapshot is all of the initial list.
 func (l *listener) join(s snapshot, synced bool, now time.Time) {
-	l.addChunks(s, func(e *entry) notification {
-		return notification{kind: tellAdd, key: e.key, obj: e.obj, initial: true, since: now}
-	})
+	// Made without the lock: nobody looks into its backlog yet.
+	joined := backlog{delivery: l.options.Delivery}
+	for _, e := range s.entries {
+		joined.add(notification{kind: tellAdd, key: e.key, obj: e.obj, initial: true, since: now}, len(s.entries))
+	}
+	if synced {
+		joined.add(notification{kind: endOfList}, len(s.entries))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard = s.write
-	if synced {
-		l.addLocked([]notification{{kind: endOfList}}, len(s.entries))
+	if l.gone {
+		return
 	}
+	l.heard, l.backlog = s.write, joined
 	l.endSnapshotLocked(len(s.entries))
 }
 
@@ -63,15 +68,10 @@ func (l *listener) endResync() {
 	if l.resyncing == nil || !l.hasHeard(l.resyncing.write) {
 		return
 	}
-	s, now := *l.resyncing, l.informer.now()
+	s := *l.resyncing
 	l.resyncing = nil
-	waiting := l.catchUp(s)
-	l.addChunks(s, func(e *entry) notification {
-		if waiting[e.key] {
-			return notification{}
-		}
-		return notification{kind: tellResync, key: e.key, obj: e.obj, since: now}
-	})
+	l.catchUp(s)
+	l.repeat(s, l.waiting())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endSnapshotLocked(len(s.entries))
@@ -84,9 +84,8 @@ func (l *listener) hasHeard(write uint64) bool {
 	return l.heard >= write || slices.ContainsFunc(l.aside, func(p publication) bool { return p.write >= write })
 }
 
-// catchUp adds what was set aside and the snapshot has: it goes before that. It returns
-// the keys of which something waits. They are told of that, not resynced.
-func (l *listener) catchUp(s snapshot) map[string]bool {
+// catchUp adds what was set aside and the snapshot has: it goes before that.
+func (l *listener) catchUp(s snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.aside = slices.DeleteFunc(l.aside, func(p publication) bool {
@@ -96,18 +95,30 @@ func (l *listener) catchUp(s snapshot) map[string]bool {
 		l.hearLocked(p, len(s.entries))
 		return true
 	})
-	return l.backlog.waiting()
 }
 
-// addChunks adds what is to be told of each entry. Nobody else adds anything: what is
-// published is set aside.
-func (l *listener) addChunks(s snapshot, notify func(*entry) notification) {
+// waiting are the keys of which something waits: they are told of that, not resynced.
+// Nobody else adds anything or takes anything out while it looks: what is published is
+// set aside, and it is called by the one who takes out.
+func (l *listener) waiting() map[string]bool {
+	keys := map[string]bool{}
+	for from, more := 0, true; more; from += snapshotChunk {
+		l.mu.Lock()
+		more = l.backlog.each(from, snapshotChunk, func(n notification) { keys[n.key] = true })
+		l.mu.Unlock()
+	}
+	return keys
+}
+
+// repeat adds a resync of each entry of which nothing waits.
+func (l *listener) repeat(s snapshot, waiting map[string]bool) {
+	now := l.informer.now()
 	chunk := make([]notification, 0, min(snapshotChunk, len(s.entries)))
 	for entries := range slices.Chunk(s.entries, snapshotChunk) {
 		chunk = chunk[:0]
 		for _, e := range entries {
-			if n := notify(e); n.kind != told {
-				chunk = append(chunk, n)
+			if !waiting[e.key] {
+				chunk = append(chunk, notification{kind: tellResync, key: e.key, obj: e.obj, since: now})
 			}
 		}
 		l.mu.Lock()

@@ -8,15 +8,17 @@
 //	compare    the program: workloads, goals, passes, the table
 //	client     one workload in a process of its own: CPU, allocations, live heap
 //	sides      the two that are compared, behind one interface
+//	local      the source in the client's own process, where no server is needed
 //	apiserver  the server, in a process of its own as well
 //	pods       the objects, and how they get encoded at little cost
 //
-// compare starts a server and a client for each pass, which are itself in another role:
+// compare starts a client for each pass, and a server if the workload needs one, which
+// are itself in another role:
 //
 //	compare ──starts──▶ apiserver ──HTTP/1.1 on loopback──▶ client (one side)
 //	   ▲                                                        │
 //	   └────────────────────── result ──────────────────────────┘
 //
-// A workload that needs no server (a store, a queue, handlers) is another Work of a
-// client's task, and some more lines in compare/lines.go.
+// A workload that needs no server is another Work of a client's task, which withoutServer
+// names, and some more lines, as those of compare/informer_lines.go are.
 package benchmarks

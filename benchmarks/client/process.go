@@ -18,18 +18,21 @@ import (
 // nothing else. Run runs the program itself again with it.
 const Role = "measure"
 
-// Run starts a server and a process that does the task, and returns its result. Both
-// are gone when it returns, and when this process ends before: they end with their
+// Run starts a process that does the task, and a server if it needs one, and returns its
+// result. Both are gone when it returns, and when this process ends before: they end with their
 // standard input.
 func Run(ctx context.Context, task Task) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, task.Timeout)
 	defer cancel()
-	server, err := apiserver.Start(task.Server())
-	if err != nil {
-		return Result{}, err
+	url := ""
+	if task.Work.NeedsServer() {
+		server, err := apiserver.Start(task.Server())
+		if err != nil {
+			return Result{}, err
+		}
+		defer func() { err = errors.Join(err, server.Stop()) }()
+		url = server.URL
 	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-
 	program, err := os.Executable()
 	if err != nil {
 		return Result{}, fmt.Errorf("no process for the task: %w", err)
@@ -38,7 +41,7 @@ func Run(ctx context.Context, task Task) (result Result, err error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("no process for the task: %w", err)
 	}
-	command := exec.CommandContext(ctx, program, Role, string(argument), server.URL)
+	command := exec.CommandContext(ctx, program, Role, string(argument), url)
 	command.Env = append(os.Environ(), task.environment()...)
 	stdin, err := command.StdinPipe()
 	if err != nil {

@@ -27,6 +27,26 @@ const (
 	Stream Work = "stream"
 )
 
+// The works that need no server: what an informer and its handlers do with what has come.
+const (
+	// Idle runs many informers that have nothing to do: Goroutines, Heap and Stack.
+	Idle Work = "idle informers"
+	// Stalled has a handler hang while one object changes: Heap and Drained.
+	Stalled Work = "stalled handler"
+	// Relist lists again what has not changed: Calls.
+	Relist Work = "relist"
+	// Late adds a handler to an informer that runs: the pauses.
+	Late Work = "late handler"
+)
+
+// withoutServer is what does the works that need no server.
+var withoutServer = map[Work]func(Task, context.Context) (Result, error){
+	Idle: Task.idle, Stalled: Task.stalled, Relist: Task.relist, Late: Task.late,
+}
+
+// NeedsServer says whether there must be a server.
+func (w Work) NeedsServer() bool { return withoutServer[w] == nil }
+
 // pageSize is the default of both sides.
 const pageSize = 500
 
@@ -40,8 +60,11 @@ type Task struct {
 	// Strategy is for Sync and List.
 	Strategy sides.Strategy
 	// Items is how many pods or events there are: the server's configuration follows
-	// from it.
+	// from it. Without a server it is how many informers, updates or objects.
 	Items int
+	// Form and Delivery are for works without a server, and of ours only.
+	Form     sides.Form
+	Delivery sides.Delivery
 	// GCPercent is the process's GOGC.
 	GCPercent int
 	// StopTheWorld makes each collection do all of its work while nothing else runs.
@@ -89,10 +112,24 @@ type Result struct {
 	// Missed is how many collections may have found more than Peak: it is looked at the
 	// heap every millisecond, and two collections may fall between two looks.
 	Missed uint64
+
+	// Goroutines, Heap and Stack (in bytes) are how much more there are of them than
+	// at the start: of all idle informers, or while a handler hangs. Drained is Heap
+	// once that handler has been told of everything.
+	Goroutines, Heap, Stack, Drained int64
+	// Calls is how often a handler was called for what had not changed.
+	Calls int64
+	// StoreDelay and HandlerDelay are how long the slowest change took, while another
+	// handler was added, to get from the source into the store and to a handler;
+	// ReadDelay is how long the slowest look into the store took. In seconds.
+	StoreDelay, HandlerDelay, ReadDelay float64
 }
 
-// run does the task against a server.
+// run does the task, against a server if it needs one.
 func (t Task) run(ctx context.Context, url string) (Result, error) {
+	if work := withoutServer[t.Work]; work != nil {
+		return work(t, ctx)
+	}
 	source, err := t.Side.Open(sides.Target{URL: url, Encoding: t.Encoding, Objects: t.Objects})
 	if err != nil {
 		return Result{}, err

@@ -30,6 +30,23 @@ func values(numbers ...float64) []client.Result {
 	return results
 }
 
+func called(numbers ...int64) []client.Result {
+	var results []client.Result
+	for _, n := range numbers {
+		results = append(results, client.Result{Calls: n})
+	}
+	return results
+}
+
+// grown are heaps in MiB, and of a thousand informers each some KiB of heap and as much stack.
+func grown(numbers ...float64) []client.Result {
+	var results []client.Result
+	for _, n := range numbers {
+		results = append(results, client.Result{Items: 1 << 10, Heap: int64(n * mebi), Stack: int64(n * mebi)})
+	}
+	return results
+}
+
 func TestAFigureIsJudgedByItsGoal(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -48,6 +65,11 @@ func TestAFigureIsJudgedByItsGoal(t *testing.T) {
 		{"not so", bytesPerItem(2), values(40), values(23), "FAIL: short by 13 %", true},
 		{"CPU is judged loosely", cpuPerItem(2), values(40, 50), values(23, 30), "short by 13.0 %", false},
 		{"but it is", cpuPerItem(2), values(40, 50), values(26, 30), "FAIL: short by 23 %", true},
+		{"nothing is nothing", calls(0), called(100), called(0), "PASS", false},
+		{"one is not nothing", calls(0), called(100), called(0, 1), "FAIL", true},
+		{"a growth is not more", heapGrowth(4), grown(900), grown(4), "PASS", false},
+		{"a growth is more", heapGrowth(4), grown(900), grown(2, 5), "FAIL: short by 25 %", true},
+		{"heap and stacks count together", heapAndStack(36), grown(62), grown(18.5), "short by 2.8 %", false},
 		{"without a goal there is nothing to miss", cpuPerItem(none), values(1), values(9), "-", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,6 +89,40 @@ func TestASampleHasBestMedianAndSpread(t *testing.T) {
 	require.InDelta(t, 3, s.spread(), 1e-9)
 	require.Equal(t, "10.0 (25.0)", f.text(s))
 	require.Equal(t, "7.0", f.text(f.sample(values(7))))
+}
+
+func TestFiguresOfNothingCanBePrinted(t *testing.T) {
+	m := measured{line: line{name: "B8", figures: []figure{calls(0)}}, theirs: called(100), ours: called(0, 0)}
+	var r report
+	r.add(m)
+	var table bytes.Buffer
+	require.NoError(t, r.print(&table))
+	require.Regexp(t, `B8 +handler calls +<= 0 +100 +0 +- +0 / 0 % +PASS`, table.String())
+	require.False(t, r.failed)
+}
+
+func TestAGoalSaysWhatItIs(t *testing.T) {
+	require.Equal(t, "<= 1.10", goal{atMost, 1.10}.String())
+	require.Equal(t, "<= 36", goal{atMost, 36}.String())
+	require.Equal(t, "<= 0", goal{atMost, 0}.String())
+	require.Equal(t, "2.6x", less(2.6).String())
+	require.Equal(t, "-", less(none).String())
+}
+
+func TestWhatIsJudgedOfInformersIsJudgedInTheShortForm(t *testing.T) {
+	s, err := parseSettings([]string{"-short"}, io.Discard)
+	require.NoError(t, err)
+	judged := map[string]bool{}
+	for _, line := range s.chosen() {
+		for _, figure := range line.figures {
+			if figure.goal.kind != noGoal {
+				judged[strings.Fields(line.name)[0]] = true
+			}
+		}
+	}
+	for _, number := range []string{"G", "B8", "B18"} {
+		require.True(t, judged[number], number)
+	}
 }
 
 func TestTheShortFormIsAPartOfTheFull(t *testing.T) {
@@ -121,4 +177,17 @@ func TestTheTableSaysWhatWasMeasuredAndWhere(t *testing.T) {
 
 	require.Contains(t, machine(), "go1.")
 	require.Regexp(t, `client-go v0\.\d+\.\d+`, machine())
+}
+
+func TestWorkloadsWithoutAServerAreMeasuredToo(t *testing.T) {
+	s, err := parseSettings([]string{"-short", "-only", "^(G|B18)", "-passes", "1"}, io.Discard)
+	require.NoError(t, err)
+	require.Len(t, s.chosen(), 4)
+	for _, line := range s.chosen() {
+		line.task.Items, line.theirItems = 100, 0
+		measured, err := line.measure(t.Context(), io.Discard, "")
+		require.NoError(t, err)
+		require.Positive(t, measured.ours[0].Heap, line.name)
+		require.Positive(t, measured.theirs[0].Heap, line.name)
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/watchmirror/cache/benchmarks/client"
@@ -14,12 +15,48 @@ type figure struct {
 	of func(client.Result) float64
 	// format is how a number is printed.
 	format string
-	// times is how many times less than client-go's the number of ours is to be, most
-	// how large it may be at most; one of them is 0, or both where there is no goal.
-	times, most float64
+	goal   goal
 	// noisy is a number that depends on what else the machine does. Of such a one the
 	// best pass counts, for each side; of the others the worst.
 	noisy bool
+}
+
+// goal is what the number of ours should be. The zero value is none.
+type goal struct {
+	kind   goalKind
+	number float64
+}
+
+type goalKind int
+
+const (
+	noGoal goalKind = iota
+	// atMost is a number that must not be larger.
+	atMost
+	// timesLess is a number that must be so many times less than client-go's.
+	timesLess
+)
+
+// less is the goal of so many times less, none for 0.
+func less(times float64) goal {
+	if times == none {
+		return goal{}
+	}
+	return goal{timesLess, times}
+}
+
+// String is the goal in the table.
+func (g goal) String() string {
+	switch g.kind {
+	case atMost:
+		if g.number == math.Trunc(g.number) {
+			return fmt.Sprintf("<= %.0f", g.number)
+		}
+		return fmt.Sprintf("<= %.2f", g.number)
+	case timesLess:
+		return fmt.Sprintf("%.1fx", g.number)
+	}
+	return "-"
 }
 
 // What is missed by more fails the run. Times are compared loosely, because a machine
@@ -33,29 +70,18 @@ const (
 // exact if collections stop the world; with the collector that programs have it depends
 // on how much CPU that gets.
 func peakOverSteady(most float64, exact bool) figure {
-	return figure{name: "peak / steady", format: "%.2f", most: most, noisy: !exact,
+	return figure{name: "peak / steady", format: "%.2f", goal: goal{atMost, most}, noisy: !exact,
 		of: func(r client.Result) float64 { return float64(r.Peak) / float64(r.Steady) }}
 }
 
 func cpuPerItem(times float64) figure {
-	return figure{name: "CPU us/pod", format: "%.1f", times: times, noisy: true,
+	return figure{name: "CPU us/pod", format: "%.1f", goal: less(times), noisy: true,
 		of: func(r client.Result) float64 { return r.CPU / float64(r.Items) * 1e6 }}
 }
 
 func bytesPerItem(times float64) figure {
-	return figure{name: "kB allocated/pod", format: "%.1f", times: times,
+	return figure{name: "kB allocated/pod", format: "%.1f", goal: less(times),
 		of: func(r client.Result) float64 { return float64(r.Bytes) / float64(r.Items) / 1e3 }}
-}
-
-// goal is the figure's goal as text.
-func (f figure) goal() string {
-	switch {
-	case f.most > 0:
-		return fmt.Sprintf("<= %.2f", f.most)
-	case f.times > 0:
-		return fmt.Sprintf("%.1fx", f.times)
-	}
-	return "-"
 }
 
 // sample is a figure of all passes of one side.
@@ -80,16 +106,30 @@ func (f figure) counted(s sample) float64 {
 }
 
 // spread is how far the passes lie apart, as a part of the best.
-func (s sample) spread() float64 { return s.worst/s.best - 1 }
+func (s sample) spread() float64 {
+	if s.worst == s.best { // both may be 0
+		return 0
+	}
+	return s.worst/s.best - 1
+}
+
+// part is a number as a part of what it may be at most. Where that is nothing, any number
+// is infinitely more than it.
+func part(number, most float64) float64 {
+	if number == most {
+		return 1
+	}
+	return number / most
+}
 
 // verdict says whether the goal is reached, and whether the run fails if not.
 func (f figure) verdict(theirs, ours sample) (text string, failed bool) {
 	var missing float64 // as a part of the goal
-	switch {
-	case f.most > 0:
-		missing = f.counted(ours)/f.most - 1
-	case f.times > 0:
-		missing = 1 - f.counted(theirs)/f.counted(ours)/f.times
+	switch f.goal.kind {
+	case atMost:
+		missing = part(f.counted(ours), f.goal.number) - 1
+	case timesLess:
+		missing = 1 - f.counted(theirs)/f.counted(ours)/f.goal.number
 	default:
 		return "-", false
 	}
@@ -99,6 +139,9 @@ func (f figure) verdict(theirs, ours sample) (text string, failed bool) {
 	tolerance := stableTolerance
 	if f.noisy {
 		tolerance = noisyTolerance
+	}
+	if math.IsInf(missing, 1) {
+		return "FAIL", true
 	}
 	if missing > tolerance {
 		return fmt.Sprintf("FAIL: short by %.0f %%", 100*missing), true

@@ -16,15 +16,21 @@ type scale struct {
 	syncPasses int
 	concurrent bool // a sync is repeated with the collector beside the program
 	cpuPasses  int
+
+	theirUpdates int // while a handler hangs, 0 for as many
+	idlePasses   int
+	latePasses   int
 }
 
 var (
 	// fullScale is that of the goals.
-	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5}
+	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5,
+		idlePasses: 5, latePasses: 9}
 	// shortScale takes less than two minutes on two cores. A sync cannot be made
 	// smaller at will: what is on its way between source and store, some MiB, must
 	// remain small beside what has been stored.
-	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 4}
+	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 4,
+		theirUpdates: 50_000, idlePasses: 3, latePasses: 3}
 )
 
 // The goals. Memory: of a first list, at most a tenth more than what it leaves. CPU and
@@ -80,12 +86,13 @@ func lines(s scale) []line {
 	for _, form := range []form{jsonTyped, jsonUnstructured} {
 		all = append(all, s.events("A4 streaming list, "+form.name, client.Stream, form, goalEventCPU, true))
 	}
-	return append(all,
+	all = append(all,
 		s.events("-- watch, protobuf typed", client.Events, protobufTyped, none, true),
 		s.list("A5 list, pages of 500, ", protobufTyped, goalListCPU, goalListBytes, false),
 		s.list("-- list, pages of 500, ", jsonTyped, none, none, true),
 		s.list("-- list, pages of 500, ", jsonUnstructured, none, none, true),
 	)
+	return append(all, s.informerLines()...)
 }
 
 func (s scale) sync(name string, strategy sides.Strategy, form form, exact, long bool) line {

@@ -6,7 +6,7 @@
 //
 // Servers and clients are processes of their own: the program starts itself again, with
 // another role. It exits with 1 if a figure misses its goal by more than is tolerated:
-// 10 % of a stable figure (memory, bytes), 20 % of one of CPU.
+// 10 % of a stable figure (memory, bytes, goroutines), 20 % of one of CPU.
 package main
 
 import (

@@ -26,12 +26,20 @@ func (r *report) add(m measured) {
 			name += fmt.Sprintf(" (client-go: %d of %d)", m.theirItems, m.task.Items)
 		}
 		r.rows = append(r.rows, row{
-			line: name, figure: f.name, goal: f.goal(),
+			line: name, figure: f.name, goal: f.goal.String(),
 			theirs: f.text(theirs), ours: f.text(ours),
-			ratio:  fmt.Sprintf("%.2f", f.counted(theirs)/f.counted(ours)),
+			ratio:  ratio(f.counted(theirs), f.counted(ours)),
 			spread: fmt.Sprintf("%.0f / %.0f %%", 100*theirs.spread(), 100*ours.spread()), verdict: verdict,
 		})
 	}
+}
+
+// ratio is how many times less ours is; of nothing there is no saying.
+func ratio(theirs, ours float64) string {
+	if ours == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", theirs/ours)
 }
 
 // text is what counts and, where there were several passes, the median.

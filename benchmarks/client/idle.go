@@ -1,0 +1,80 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchmirror/cache/benchmarks/local"
+	"github.com/watchmirror/cache/benchmarks/sides"
+)
+
+// idleObjects is how many objects an idle informer has: they are all the same ones, so
+// that it costs what the informer makes for them, and they are not counted.
+const idleObjects = 3
+
+// idle runs as many informers as the task has items, each with one handler, until they
+// have nothing to do any more, and says what they cost.
+func (t Task) idle(ctx context.Context) (Result, error) {
+	source := local.NewSource(idleObjects, 0)
+	// What is made once in a process is not what an informer costs.
+	first := newFleet(ctx)
+	err := t.idleFleet(first, source, 1)
+	first.stop()
+	if err != nil {
+		return Result{}, fmt.Errorf("warming up: %w", err)
+	}
+
+	finish, err := t.profile()
+	if err != nil {
+		return Result{}, err
+	}
+	before := footprintNow()
+	many := newFleet(ctx)
+	defer many.stop()
+	if err := t.idleFleet(many, source, t.Items); err != nil {
+		return Result{}, err
+	}
+	cost := footprintNow().minus(before)
+	return Result{Items: t.Items, Goroutines: cost.goroutines, Heap: cost.heap, Stack: cost.stack}, finish()
+}
+
+// idleFleet starts informers and waits until each has told its handler of all objects.
+// They live as long as they run: nothing else holds on to them.
+func (t Task) idleFleet(f *fleet, source *local.Source, informers int) error {
+	var told atomic.Int64
+	all, everything := int64(informers*idleObjects), make(chan struct{})
+	handler := sides.Handler{Add: func(*corev1.ConfigMap) {
+		if told.Add(1) == all {
+			close(everything)
+		}
+	}}
+	for range informers {
+		if _, err := f.add(t, source, handler); err != nil {
+			return err
+		}
+	}
+	return f.wait(everything, "the first list")
+}
+
+// footprint is what a process has.
+type footprint struct{ goroutines, heap, stack int64 }
+
+// footprintNow collects until stacks have the size that waiting needs: a collection
+// halves one that is used to less than a quarter.
+func footprintNow() footprint {
+	const collections = 6 // from 128 KiB, more than any has grown to, to 2
+	for range collections {
+		runtime.GC()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return footprint{int64(runtime.NumGoroutine()), int64(stats.HeapAlloc), int64(stats.StackInuse)}
+}
+
+func (f footprint) minus(other footprint) footprint {
+	return footprint{f.goroutines - other.goroutines, f.heap - other.heap, f.stack - other.stack}
+}
