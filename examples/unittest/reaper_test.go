@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// rig is a reaper at work on a source in memory, in virtual time.
+type rig struct {
+	*cachetest.Source
+	t       *testing.T
+	started time.Time
+
+	mu       sync.Mutex
+	removals []string // name, and how long after the start
+	refuse   int      // how many removals are still to fail
+	out      bytes.Buffer
+}
+
+// inVirtualTime runs a test in a bubble: time there goes on only when every goroutine
+// waits, and then at once. The bubble does not end before the reaper and all that it
+// started have, so what they leave behind is a failure of the test.
+func inVirtualTime(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{Source: newSource(), t: t, started: time.Now()}
+		defer r.Close()
+		reaper := NewReaper(r, r.remove, r)
+		// The failures are the tests' own: they need not be logged.
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+		ended := make(chan error, 1)
+		go func() { ended <- reaper.Run(ctx) }()
+		test(t, r)
+		cancel()
+		synctest.Wait() // no time passes in it: the reaper must end at once
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		default:
+			t.Fatal("the reaper did not end with its context")
+		}
+	})
+}
+
+func (r *rig) remove(ctx context.Context, namespace, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse > 0 {
+		r.refuse--
+		return errors.New("no, not now")
+	}
+	r.removals = append(r.removals, name+" after "+time.Since(r.started).String())
+	return removeFrom(r.Source)(ctx, namespace, name)
+}
+
+func (r *rig) refuseNext(removals int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = removals
+}
+
+func (r *rig) removed() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.removals)
+}
+
+// Write makes the rig what the reaper prints to.
+func (r *rig) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.Write(text)
+}
+
+func (r *rig) printed() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.String()
+}
+
+// after lets so much time pass since the start, and everything happen that then can.
+func (r *rig) after(elapsed time.Duration) {
+	r.t.Helper()
+	time.Sleep(time.Until(r.started.Add(elapsed)))
+	synctest.Wait()
+}
+
+func (r *rig) apply(sessions ...*Session) {
+	r.t.Helper()
+	for _, session := range sessions {
+		require.NoError(r.t, r.Apply(session))
+	}
+}
+
+func TestASessionIsRemovedWhenItExpires(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, r *rig) {
+		r.apply(session("anne", time.Hour), session("bert", 3*time.Hour))
+		r.after(time.Hour - time.Nanosecond)
+		require.Empty(t, r.removed())
+		r.after(24 * time.Hour)
+		assert.Equal(t, []string{"anne after 1h0m0s", "bert after 3h0m0s"}, r.removed())
+	})
+}
+
+func TestASessionThatIsExtendedLives(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, r *rig) {
+		r.apply(session("anne", time.Hour))
+		r.after(59 * time.Minute)
+		r.apply(session("anne", time.Hour)) // counted from now
+		r.after(24 * time.Hour)
+		assert.Equal(t, []string{"anne after 1h59m0s"}, r.removed())
+	})
+}
+
+func TestASessionThatIsCutShortIsRemovedEarlier(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, r *rig) {
+		r.apply(session("anne", 2*time.Hour))
+		r.after(time.Minute)
+		r.apply(session("anne", time.Minute))
+		r.after(time.Hour)
+		assert.Equal(t, []string{"anne after 2m0s"}, r.removed())
+	})
+}
+
+func TestASessionThatSomebodyElseRemovedIsLeftAlone(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, r *rig) {
+		r.apply(session("anne", time.Hour))
+		r.after(time.Minute)
+		_, err := r.Delete("shop", "anne")
+		require.NoError(t, err)
+		r.after(24 * time.Hour)
+		assert.Empty(t, r.removed())
+	})
+}
+
+func TestARemovalThatFailsIsTriedAgain(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, r *rig) {
+		r.refuseNext(2)
+		r.apply(session("anne", time.Minute))
+		r.after(time.Hour)
+		assert.Equal(t, []string{"anne after 1m20s"}, r.removed())
+		assert.Equal(t, "could not remove shop/anne: no, not now\n"+
+			"could not remove shop/anne: no, not now\nremoved shop/anne\n", r.printed())
+	})
+}
+
+// outage makes the source answer nothing, until Heal.
+func (r *rig) outage() {
+	r.FailLists(cachetest.Forever, cachetest.ErrConnectionRefused())
+	r.FailWatches(cachetest.Forever, cachetest.ErrConnectionRefused())
+	r.CloseWatches()
+}
+
+// What was known before an outage goes on to be handled in it, what has changed in it is
+// found out after it, and the source is not hammered.
+func TestAnOutageLosesNothing(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, r *rig) {
+		r.apply(session("anne", 5*time.Minute))
+		r.after(time.Minute)
+
+		r.outage()
+		r.ResetRequests()
+		r.apply(session("bert", 2*time.Minute))
+		r.after(11 * time.Minute)
+		assert.Equal(t, []string{"anne after 5m0s"}, r.removed())
+		assert.LessOrEqual(t, len(r.Requests()), 10+9*3, "10 in the first minute, 3 in each of the others")
+
+		r.CompactAll() // nobody remembers what happened meanwhile: it must be listed
+		r.Heal()
+		r.after(13 * time.Minute) // a pause until the next watch, and one until the list
+		require.Len(t, r.removed(), 2)
+		assert.Contains(t, r.removed()[1], "bert after 1")
+	})
+}
+
+func TestAnOutageAtTheStartIsWaitedFor(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, r *rig) {
+		r.outage()
+		r.apply(session("anne", time.Second))
+		r.after(10 * time.Minute)
+		require.Empty(t, r.removed())
+		r.Heal()
+		r.after(11 * time.Minute)
+		assert.Len(t, r.removed(), 1)
+	})
+}
+
+func TestTheProgramSaysWhatItDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), &out))
+		assert.Equal(t, "removed shop/anne\nremoved shop/bert\nleft: 1\n", out.String())
+	})
+}
