@@ -40,9 +40,8 @@ func (d DeletedObject[T]) Last() (obj T, ok bool) {
 	return d.OptionalObj, value.IsValid() && !value.IsZero()
 }
 
-// GetKey returns the key under which the object was stored. Where that is not known,
-// in a DeletedObject made by hand and for an object that ceased to pass a filter, it is
-// the one that MetaNamespaceKeyFunc would make.
+// GetKey returns the key under which the object was stored. Where that is not known, in
+// a DeletedObject made by hand, it is the one that MetaNamespaceKeyFunc would make.
 func (d DeletedObject[T]) GetKey() string {
 	switch {
 	case d.key != "":

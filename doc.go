@@ -104,9 +104,12 @@
 // it is told, as an Update of an object to itself, of each object of which nothing
 // waits for it.
 //
-// A panic of a handler goes through apimachinery's panic handlers. By default that ends
-// the process; where it does not, or with HandlerOptions.SurvivePanics, it is counted
-// and reported, and the handler goes on, its sync included.
+// A panic of a handler goes through apimachinery's panic handlers. By default it then
+// ends the run and comes out of Run, and so ends the process, unless somebody recovers it
+// there; at the latest after 30 s, if another handler or the source keeps Run from
+// returning, and then nobody can. With HandlerOptions.SurvivePanics, or where
+// apimachinery's ReallyCrash is false, it is counted and reported, and the handler goes
+// on, its sync included.
 //
 // # What is not promised
 //
@@ -194,8 +197,8 @@
 // order of locks is queue, then store; the reflector's own is held alone.
 //
 // An informer holds no lock while it goes from a write to telling its listeners: the
-// number of the write says what of it a snapshot has. A listener's own lock is held
-// alone, and so is an informer's.
+// number of the write says what of it a snapshot has. The order of its locks is set of
+// informers, informer, listener, checker of a sync.
 //
 // # Goroutines
 //

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Every sentinel and typed cause of the package stands here, each with what
-// causes it and what to do about it. They reach the caller as return values, or
+// Every sentinel of the package stands here, each with what causes it and what to do
+// about it, and so do the typed causes, but for those of changed shared objects
+// (mutation_detector.go). They reach the caller as return values, or
 // the error handler and the status where there is nobody to return them to.
 var (
 	// ErrFIFOClosed is returned by Pop and PopBatch once the queue is closed and
@@ -18,9 +19,9 @@ var (
 	// of an empty Deltas. Pass Deltas as they came out of the queue.
 	ErrZeroLengthDeltasObject = errors.New("an empty Deltas has no key")
 
-	// ErrAlreadyRan is reported when Run is called a second time on a
-	// controller, or concurrently on a reflector. The call that reports it
-	// returned at once and changed nothing; make a new one to run again.
+	// ErrAlreadyRan is reported when Run is called a second time on a controller or
+	// an informer, or concurrently on a reflector or a set of informers. The call that
+	// reports it returned at once and changed nothing; make a new one to run again.
 	ErrAlreadyRan = errors.New("already running or already run")
 
 	// ErrNilHandler is the cause when an informer is given a nil where it needs a
@@ -37,17 +38,19 @@ var (
 	ErrForeignRegistration = errors.New("registration belongs to another informer")
 
 	// ErrOwnHandler is returned by ShutDownEventHandler inside the very handler that
-	// it is to wait for. Use RemoveEventHandler there: it does not wait.
-	ErrOwnHandler = errors.New("a handler cannot wait for its own end: remove it without waiting")
+	// it is to wait for, and by Stop and Shutdown of an InformerSet inside anything that
+	// an informer calls and that they would wait for. Use RemoveEventHandler, release,
+	// or the end of a context there: they do not wait.
+	ErrOwnHandler = errors.New("called from inside what it would wait for: use what does not wait")
 
 	// ErrHandlerPanicked is the cause in a ProcessError when a handler, or Process,
 	// panicked and the process lived on; the panic handlers of apimachinery have had
 	// the value and its stack.
 	ErrHandlerPanicked = errors.New("panicked")
 
-	// ErrHandlerExited is reported when a handler ended its goroutine, by a panic that
-	// ends the run, or by runtime.Goexit, as a failing assertion of a test does. It is
-	// not called any more. It is also the Err of its DoneChecker then.
+	// ErrHandlerExited is reported when a handler ended its goroutine by runtime.Goexit,
+	// as a failing assertion of a test does. It is not called any more. It is also the
+	// Err of its DoneChecker, also where its panic has ended the run.
 	ErrHandlerExited = errors.New("handler ended its goroutine and is not called any more")
 
 	// ErrEmptyKey is the cause in a KeyError when the key function returned an
@@ -206,7 +209,8 @@ func (e *ObjectError) Error() string {
 // Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// UnexpectedTypeError is the cause of an ObjectError of StageType.
+// UnexpectedTypeError is the cause of an ObjectError of StageType, and the error where
+// something typed meets an object of another type.
 type UnexpectedTypeError struct {
 	// Expected and Actual are Go types, or group/version/kind for unstructured.
 	Expected, Actual string

@@ -3,6 +3,8 @@ package cache
 import (
 	"runtime/debug"
 	"sync"
+
+	"k8s.io/utils/clock"
 )
 
 // group owns goroutines: it waits for them and brings a panic of one of them to
@@ -13,12 +15,21 @@ type group struct {
 
 	mu       sync.Mutex
 	panicked *PanicError
+	// live counts the functions that have not returned, waiting is true once the owner
+	// waits for them, and quiet, if somebody asked for it, is closed when both are so.
+	live    int
+	waiting bool
+	quiet   chan struct{}
 }
 
 // start runs f on a goroutine and calls after when f has returned or panicked.
 func (g *group) start(after func(), f func()) {
+	g.mu.Lock()
+	g.live++
+	g.mu.Unlock()
 	g.running.Go(func() {
 		defer after()
+		defer g.returned()
 		defer func() {
 			if value := recover(); value != nil {
 				g.caught(value)
@@ -26,6 +37,20 @@ func (g *group) start(after func(), f func()) {
 		}()
 		f()
 	})
+}
+
+func (g *group) returned() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.live--
+	g.closeQuietLocked()
+}
+
+func (g *group) closeQuietLocked() {
+	if g.quiet != nil && g.waiting && g.live == 0 {
+		close(g.quiet)
+		g.quiet = nil
+	}
 }
 
 // caught keeps the first panic: those after it may only be its consequences.
@@ -48,8 +73,41 @@ func (g *group) hasPanicked() bool {
 	return g.panicked != nil
 }
 
+// crash makes sure that a panic ends the process, or comes out of wait: that must not be
+// kept from happening by a handler that hangs, or a source that ignores its context. It is
+// called as the after of a goroutine, when all have been told to end. If they, and the
+// owner, are not done after a while, the panic goes on here.
+func (g *group) crash(clock clock.Clock) {
+	timer := clock.NewTimer(slowSource)
+	defer timer.Stop()
+	select {
+	case <-g.untilQuiet():
+	case <-timer.C():
+		g.mu.Lock()
+		panicked := g.panicked
+		g.mu.Unlock()
+		panic(panicked)
+	}
+}
+
+// untilQuiet is closed when the owner waits and every function has returned.
+func (g *group) untilQuiet() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.quiet == nil {
+		g.quiet = make(chan struct{})
+	}
+	quiet := g.quiet
+	g.closeQuietLocked()
+	return quiet
+}
+
 // wait waits for all goroutines, and panics if one of them has.
 func (g *group) wait() {
+	g.mu.Lock()
+	g.waiting = true
+	g.closeQuietLocked()
+	g.mu.Unlock()
 	g.running.Wait()
 	if g.panicked != nil {
 		panic(g.panicked)

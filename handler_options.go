@@ -64,8 +64,8 @@ type HandlerOptions struct {
 	Delivery Delivery
 	// SurvivePanics keeps a panic of the handler from ending the process: the panic
 	// handlers of apimachinery have it, it is counted and reported, and the handler
-	// is told of the next change. Without it, apimachinery's ReallyCrash decides,
-	// which is true by default.
+	// is told of the next change. Without it, apimachinery's ReallyCrash decides, which
+	// is true by default: the run ends, and the panic comes out of Run.
 	SurvivePanics bool
 }
 

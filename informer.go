@@ -38,12 +38,14 @@ type InformerConfig[T Object] struct {
 	// that is a T is taken without it.
 	ObjectType runtime.Object
 
-	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc, namespace/name or
-	// name.
+	// KeyFunction makes the keys. Default: DeletionHandlingMetaNamespaceKeyFunc, that is
+	// namespace/name, or name. It is called with what the source sent, and with what
+	// Transform or Convert made of it, and must give both the same key. See
+	// TypedLister.ByNamespace for keys of other forms.
 	KeyFunction KeyFunc
 
-	// Indexes are the store's, by name; there is one by namespace (NamespaceIndex)
-	// besides. The map is not kept.
+	// Indexes are the store's, by name. There is one by namespace (NamespaceIndex)
+	// besides, unless one is given that name. The map is not kept.
 	Indexes TypedIndexers[T]
 
 	// Transform makes of each object that arrives what is to be kept; it may change
@@ -52,7 +54,8 @@ type InformerConfig[T Object] struct {
 	Transform func(obj T) (T, error)
 
 	// Convert is a Transform for a source that sends objects of another type, that of
-	// ObjectType, than those that are kept. Only one of the two may be set.
+	// ObjectType, than those that are kept. What it makes must have the key of what it
+	// was given. Only one of the two may be set.
 	Convert func(obj any) (T, error)
 
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
@@ -71,14 +74,11 @@ type InformerConfig[T Object] struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewInformerFor makes an informer of source. It starts nothing. It panics if source is
-// nil, or the config is negative somewhere or contradicts itself: these are mistakes in
-// the program.
+// NewInformerFor makes an informer of source. It starts nothing. It panics if source or
+// an index function is nil, or the config is negative somewhere or contradicts itself:
+// these are mistakes in the program.
 func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
-	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
-	mustHave(config.Convert == nil || config.ObjectType != nil, "InformerConfig.Convert needs an ObjectType, an example of what it converts")
-	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
-		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, and 0 is no resync", config.ResyncPeriod, minimumResync))
+	config.validate()
 	options := SharedIndexInformerOptions{
 		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
 		Transform: config.transform(), MergeRecreated: config.MergeRecreated,
@@ -86,7 +86,26 @@ func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *I
 	}
 	setIf(&options.ReflectorOptions.Name, config.Name)
 	shared := newSharedIndexInformer(source, config.example(), options)
-	return &Informer[T]{TypedLister: newTypedLister[T](shared.store), shared: shared}
+	// What somebody else sets as the transform must make a T as well.
+	shared.guard = guarded[T]
+	_, own := config.Indexes[NamespaceIndex]
+	return &Informer[T]{
+		TypedLister: TypedLister[T]{store: shared.store, resource: resourceOf[T](config.example()), unindexed: own},
+		shared:      shared,
+	}
+}
+
+func (config InformerConfig[T]) validate() {
+	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
+	mustHave(config.Convert == nil || config.ObjectType != nil, "InformerConfig.Convert needs an ObjectType, an example of what it converts")
+	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
+		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, and 0 is no resync", config.ResyncPeriod, minimumResync))
+	if config.ObjectType != nil {
+		mustHave(!isNilPointer(config.ObjectType), "InformerConfig.ObjectType is a nil pointer: it is to be an example")
+		_, fits := config.ObjectType.(T)
+		mustHave(fits || config.Convert != nil, fmt.Sprintf("InformerConfig.ObjectType is a %T and the informer one of %v: set Convert, or leave it out",
+			config.ObjectType, reflect.TypeFor[T]()))
+	}
 }
 
 // example is what the reflector expects; nil for anything.
@@ -131,6 +150,19 @@ func (c InformerConfig[T]) transform() TransformFunc {
 	return nil // the reflector passes on nothing but T
 }
 
+// guarded makes sure that what a transform of somebody else's makes is a T.
+func guarded[T Object](transform TransformFunc) TransformFunc {
+	return func(obj any) (any, error) {
+		if transform != nil {
+			var err error
+			if obj, err = transform(obj); err != nil || isNilPointer(obj) {
+				return nil, err
+			}
+		}
+		return as[T](obj)
+	}
+}
+
 // wanted makes a nil T, which means that the object is not wanted, a nil.
 func wanted[T Object](obj T, err error) (any, error) {
 	var none T
@@ -161,6 +193,7 @@ func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) 
 // list, and of every change from then on: before the run, and while it runs. It does not
 // wait for the handler, and nobody waits for it. The error is ErrNilHandler,
 // ErrInformerStopped, or names the option that is wrong; no handler has been added then.
+// There may be one HandlerOptions; more are an error.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
@@ -195,7 +228,7 @@ func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
 // ctx has ended, or the run, and returns an error that says what the informer was doing
 // and what had failed last. It waits for no handler: the handle that AddHandler returned
 // says when that has handled the list.
-func (i *Informer[T]) WaitSynced(ctx context.Context) error { return i.shared.waitSynced(ctx) }
+func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(ctx, i.shared) }
 
 // Status says how the informer and its handlers are.
 func (i *Informer[T]) Status() Status { return i.shared.Status() }
@@ -207,5 +240,8 @@ func (i *Informer[T]) LastSyncResourceVersion() string { return i.shared.LastSyn
 // Lister is the informer's reading side alone.
 func (i *Informer[T]) Lister() TypedLister[T] { return i.TypedLister }
 
-// Shared is the same informer for code that wants the compatible interface.
+// Shared is the same informer for code that wants the compatible interface. Its
+// SetTransform takes the place of the config's; what makes no T of an object has that
+// object quarantined. What is written to its store from outside and is no T, the
+// informer does not show.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
 )
 
 // AddEventHandler implements SharedInformer.
@@ -18,21 +21,35 @@ func (inf *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler Resource
 
 // AddEventHandlerWithOptions implements SharedInformer.
 func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	l, err := inf.newHandler(handler, options)
+	if err == nil {
+		err = inf.add(l)
+	}
+	if err == nil {
+		return l, nil
+	}
+	err = fmt.Errorf("no handler was added: %w", err)
+	// Most programs do not look at this error, and client-go gives hardly any cause to.
+	logger := klog.Background()
+	if options.Logger != nil {
+		logger = *options.Logger
+	}
+	logger.Error(err, "Informer refused a handler", "informer", inf.reflector.name)
+	return nil, err
+}
+
+func (inf *sharedIndexInformer) newHandler(handler ResourceEventHandler, options HandlerOptions) (*listener, error) {
 	if isNilPointer(handler) {
-		return nil, fmt.Errorf("no handler was added: %w", ErrNilHandler)
+		return nil, ErrNilHandler
 	}
 	if err := options.validate(); err != nil {
-		return nil, fmt.Errorf("no handler was added: %w", err)
+		return nil, err
 	}
 	period, err := options.resync(inf.defaultResync())
 	if err != nil {
-		return nil, fmt.Errorf("no handler was added: %w", err)
+		return nil, err
 	}
-	l := newListener(inf, handler, options, period)
-	if err := inf.add(l); err != nil {
-		return nil, fmt.Errorf("no handler was added: %w", err)
-	}
-	return l, nil
+	return newListener(inf, handler, options, period), nil
 }
 
 func (inf *sharedIndexInformer) defaultResync() time.Duration {
@@ -54,6 +71,7 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	defer inf.mu.Unlock()
 	if inf.phase != informerRunning {
 		// The run has ended meanwhile.
+		inf.listeners = slices.DeleteFunc(slices.Clone(inf.listeners), func(other *listener) bool { return other == l })
 		l.remove(ErrInformerStopped)
 		close(l.finished)
 		return ErrInformerStopped
@@ -111,9 +129,34 @@ func (inf *sharedIndexInformer) forget(l *listener) bool {
 	return true
 }
 
-// isCalling says whether it is called from inside one of the handlers.
+// enter and leave say that the goroutine that calls them calls user code for the informer
+// in between.
+func (inf *sharedIndexInformer) enter() (goroutine uint64) {
+	goroutine = goroutineID()
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.goroutines == nil {
+		inf.goroutines = sets.Set[uint64]{}
+	}
+	inf.goroutines.Insert(goroutine)
+	return goroutine
+}
+
+func (inf *sharedIndexInformer) leave() {
+	goroutine := goroutineID()
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	inf.goroutines.Delete(goroutine)
+}
+
+// isCalling says whether it is called from inside one of the informer's calls of user
+// code: a handler, the error handler, a transform. Whoever waits there for the run to end
+// waits for itself.
 func (inf *sharedIndexInformer) isCalling() bool {
-	return slices.ContainsFunc(inf.currentListeners(), (*listener).isCalling)
+	goroutine := goroutineID()
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	return goroutine != 0 && inf.goroutines.Has(goroutine)
 }
 
 // errForeign is the error for a handle that is not the informer's.

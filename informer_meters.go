@@ -10,6 +10,7 @@ import (
 // informerMeters are the instruments of an informer with a reserved name. The zero value
 // measures nothing.
 type informerMeters struct {
+	id      InformerNameAndResource
 	queued  GaugeMetric
 	latency HistogramMetric
 	version GaugeMetric
@@ -21,15 +22,19 @@ func newInformerMeters(options SharedIndexInformerOptions) informerMeters {
 		return informerMeters{}
 	}
 	return informerMeters{
+		id:      id,
 		queued:  provider.NewQueuedItemMetric(id),
 		latency: provider.NewProcessingLatencyMetric(id),
 		version: provider.NewStoreResourceVersionMetric(id),
 	}
 }
 
+// on is false once the name has been released.
+func (m informerMeters) on() bool { return m.queued != nil && m.id.Reserved() }
+
 // begin notes that so many changes are about to be applied.
 func (m informerMeters) begin(clock clock.Clock, changes int) (began time.Time) {
-	if m.queued == nil {
+	if !m.on() {
 		return time.Time{}
 	}
 	m.queued.Set(float64(changes))
@@ -39,7 +44,7 @@ func (m informerMeters) begin(clock clock.Clock, changes int) (began time.Time) 
 // applied notes that they have been, and the version that holds then, if it moved. A
 // version that is no number is left out.
 func (m informerMeters) applied(clock clock.Clock, began time.Time, version string) {
-	if m.queued == nil {
+	if !m.on() || began.IsZero() {
 		return
 	}
 	m.latency.Observe(clock.Since(began).Seconds())

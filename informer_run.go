@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 )
 
 // Run implements SharedInformer.
@@ -28,13 +29,26 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	if !inf.runs.begin() {
 		return fmt.Errorf("informer %s: %w", inf.reflector.name, ErrAlreadyRan)
 	}
+	if logger := inf.options.ReflectorOptions.Logger; logger != nil {
+		ctx = klog.NewContext(ctx, *logger)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	inf.ctx = ctx
-	goroutines := &group{}
-	defer goroutines.wait()
+	inf.enter()
+	defer inf.leave()
+	defer inf.detector.clear()
+	r := running{ctx: ctx, goroutines: &group{}, cancel: cancel}
+	defer r.goroutines.wait()
 	defer inf.stop()
 	defer cancel()
-	inf.start(ctx, goroutines, cancel)
+	inf.start(r)
+	defer func() {
+		if value := recover(); value != nil {
+			// As if it were one of the others: what hangs must not hide it.
+			r.goroutines.caught(value)
+			r.goroutines.start(func() { inf.crash(r) }, func() {})
+		}
+	}()
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
 		inf.reflector.tell(ctx, fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
 			inf.reflector.name, period, minimumResync))
@@ -43,8 +57,8 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	return nil
 }
 
-// runningListeners is what it takes to start a listener while the informer runs.
-type runningListeners struct {
+// running is what it takes to start a goroutine while the informer runs.
+type running struct {
 	ctx        context.Context
 	goroutines *group
 	// cancel ends the run, where a handler's panic is not survived.
@@ -52,39 +66,60 @@ type runningListeners struct {
 }
 
 // start starts the listeners there are.
-func (inf *sharedIndexInformer) start(ctx context.Context, goroutines *group, cancel context.CancelFunc) {
+func (inf *sharedIndexInformer) start(r running) {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	inf.phase = informerRunning
-	inf.running = runningListeners{ctx: ctx, goroutines: goroutines, cancel: cancel}
+	inf.phase, inf.running = informerRunning, r
 	for _, l := range inf.listeners {
 		inf.startLocked(l)
 	}
 	if inf.detector != nil {
-		goroutines.start(func() {}, func() { inf.detector.run(ctx, inf.clock) })
+		r.goroutines.start(func() { inf.crash(r) }, func() {
+			inf.enter()
+			defer inf.leave()
+			inf.detector.run(r.ctx, inf.clock)
+		})
 	}
 }
 
 // startLocked starts a listener on a goroutine of its own. A panic of its handler that
 // is not survived ends the run, and comes out of it.
 func (inf *sharedIndexInformer) startLocked(l *listener) {
-	running := inf.running
-	after := func() {
-		if running.goroutines.hasPanicked() {
-			running.cancel()
-		}
-	}
-	running.goroutines.start(after, func() { l.run(running.ctx) })
+	r := inf.running
+	r.goroutines.start(func() { inf.crash(r) }, func() { l.run(r.ctx) })
 }
 
-// stop makes it known that the run is over. The listeners end with its context.
-func (inf *sharedIndexInformer) stop() {
+// crash ends the run if a goroutine of it has panicked, so that Run panics. It is called
+// as the last thing on a goroutine.
+func (inf *sharedIndexInformer) crash(r running) {
+	if r.goroutines.hasPanicked() {
+		r.cancel()
+		r.goroutines.crash(inf.clock)
+	}
+}
+
+// stop makes it known that the run is over. The listeners, which it returns, end with its
+// context.
+func (inf *sharedIndexInformer) stop() []*listener {
 	inf.mu.Lock()
 	inf.phase = informerStopped
-	inf.running = runningListeners{}
+	inf.running = running{}
+	listeners := inf.listeners
 	inf.mu.Unlock()
 	inf.synced.fail(ErrInformerStopped)
 	inf.outcomes, inf.notifications = nil, nil
+	return listeners
+}
+
+// abandon makes an informer that has not run one whose run is over.
+func (inf *sharedIndexInformer) abandon() {
+	if !inf.runs.begin() {
+		return
+	}
+	for _, l := range inf.stop() {
+		l.remove(ErrInformerStopped)
+		close(l.finished)
+	}
 }
 
 // applyPending applies everything that the queue has. It is called on the goroutine
@@ -107,20 +142,30 @@ func (inf *sharedIndexInformer) apply(b batch) error {
 		inf.note(b.changes[i], o, b.initial)
 	}
 	inf.publish(write)
+	// Last, for the error handler is the user's, and may take its time.
+	for _, o := range inf.outcomes {
+		inf.reportOutcome(o)
+	}
 	clear(inf.outcomes)
 	inf.outcomes = shrunk(inf.outcomes)
 	inf.meters.applied(inf.clock, began, b.version)
 	return nil
 }
 
-// note reports what became of a change, or prepares to publish it.
+// reportOutcome reports what was held back, and a final state that could not be used.
+func (inf *sharedIndexInformer) reportOutcome(o outcome) {
+	switch {
+	case o.err != nil:
+		inf.reflector.quarantined(inf.ctx, o.err, true)
+	case o.finalErr != nil:
+		inf.reflector.tell(inf.ctx, o.finalErr)
+	}
+}
+
+// note prepares to publish a change.
 func (inf *sharedIndexInformer) note(c change, o outcome, initial bool) {
 	if o.err != nil {
-		inf.reflector.quarantined(inf.ctx, o.err, true)
 		return
-	}
-	if o.finalErr != nil {
-		inf.reflector.tell(inf.ctx, o.finalErr)
 	}
 	n, some := notificationOf(c, o, initial, inf.options.MergeRecreated)
 	if !some {
@@ -154,6 +199,8 @@ func (inf *sharedIndexInformer) tellSynced() {
 	if !inf.queue.HasSynced() || inf.HasSynced() {
 		return
 	}
+	// First, so that no handler has synced before the informer has.
+	inf.synced.succeed()
 	inf.mu.Lock()
 	inf.told = true
 	listeners := inf.listeners
@@ -162,7 +209,6 @@ func (inf *sharedIndexInformer) tellSynced() {
 	for _, l := range listeners {
 		l.publish(publication{notifications: []notification{{kind: endOfList}}}, live)
 	}
-	inf.synced.succeed()
 }
 
 // shrunk is an empty slice with the memory of s, unless that is more than an ordinary

@@ -2,15 +2,16 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// InformerSet runs informers together. It has one of each source and type, however many
-// parts of a program want it:
+// InformerSet runs informers together. It has one of each source and type of objects,
+// however many parts of a program want it:
 //
 //	var set cache.InformerSet
 //	pods, release, err := cache.InformerOf(&set, source, cache.InformerConfig[*corev1.Pod]{})
@@ -31,14 +32,22 @@ type setRun struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	goroutines group
-	// over is closed when the run has ended.
+	// over is closed when all that was started has ended.
 	over chan struct{}
+	// live are the members that run, those that the set has forgotten included.
+	live sets.Set[*setMember]
 }
+
+// ending says whether nothing is started any more.
+func (run *setRun) ending() bool { return run.ctx.Err() != nil }
 
 // setMember is an informer of a set, and how many want it.
 type setMember struct {
-	source   ListerWatcher
+	source ListerWatcher
+	// object is T, and expected what the reflector calls what it expects: of
+	// unstructured objects it has the group/version/kind.
 	object   reflect.Type
+	expected string
 	informer any // an *Informer of object
 	shared   *sharedIndexInformer
 	leases   int
@@ -48,9 +57,11 @@ type setMember struct {
 	stopped chan struct{}
 }
 
-// InformerOf returns the set's informer for the objects of type T of a source. If there
-// is none it makes one, as NewInformerFor does, and runs it if the set runs. If there is
-// one, config counts only for its Indexes: those whose names are not there yet are added.
+// InformerOf returns the set's informer for the objects of type T, and of config's
+// ObjectType, of a source. If there is none it makes one, as NewInformerFor does, and runs
+// it if the set runs. If there is one, config counts only for its Indexes: those whose
+// names are not there yet are added. Sources are the same if they are equal: two pointers
+// to ListWatches of one resource are two sources.
 //
 // The informer is stopped, and the set forgets it, when everybody who was given it has
 // called release, which does not wait, and does nothing the second time. Handlers are not
@@ -66,7 +77,10 @@ func InformerOf[T Object](set *InformerSet, source ListerWatcher, config Informe
 	}
 	// Made before the lock is taken, for the source is asked what it can do.
 	made := NewInformerFor(source, config)
-	m, existing := set.lease(&setMember{source: source, object: reflect.TypeFor[T](), informer: made, shared: made.shared})
+	m, existing := set.lease(&setMember{
+		source: source, object: reflect.TypeFor[T](), expected: made.shared.reflector.typeDescription,
+		informer: made, shared: made.shared,
+	})
 	informer = m.informer.(*Informer[T])
 	if existing {
 		err = informer.addMissing(config.Indexes)
@@ -80,19 +94,35 @@ func InformerOf[T Object](set *InformerSet, source ListerWatcher, config Informe
 	return informer, release, nil
 }
 
-// addMissing adds those of the indexes whose names are not there.
+// addMissing adds those of the indexes whose names are not there. Somebody else may add
+// one of them meanwhile; then it is tried again with the others.
 func (i *Informer[T]) addMissing(indexes TypedIndexers[T]) error {
-	missing := TypedIndexers[T]{}
-	have := i.shared.store.GetIndexers()
-	for name, function := range indexes {
-		if _, there := have[name]; !there {
-			missing[name] = function
+	before := len(indexes) + 1
+	for {
+		missing := TypedIndexers[T]{}
+		have := i.shared.store.GetIndexers()
+		for name, function := range indexes {
+			if _, there := have[name]; !there {
+				missing[name] = function
+			}
 		}
+		if len(missing) == 0 {
+			return nil
+		}
+		err := i.AddIndexes(missing)
+		if err == nil || len(missing) == before {
+			return err
+		}
+		before = len(missing)
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return i.AddIndexes(missing)
+}
+
+// begun says whether its run has begun.
+func (m *setMember) begun() bool { return m.cancel != nil }
+
+// isLike says whether two members are of the same objects.
+func (m *setMember) isLike(other *setMember) bool {
+	return m.source == other.source && m.object == other.object && m.expected == other.expected
 }
 
 // lease returns the member for what fresh is for, which is fresh if there is none, and
@@ -100,14 +130,16 @@ func (i *Informer[T]) addMissing(indexes TypedIndexers[T]) error {
 func (s *InformerSet) lease(fresh *setMember) (m *setMember, existing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.IndexFunc(s.members, func(m *setMember) bool { return m.source == fresh.source && m.object == fresh.object })
-	if at >= 0 {
-		s.members[at].leases++
-		return s.members[at], true
+	ending := s.running != nil && s.running.ending()
+	for _, m := range s.members {
+		if m.isLike(fresh) && !(ending && m.begun()) {
+			m.leases++
+			return m, true
+		}
 	}
 	fresh.leases = 1
 	s.members = append(s.members, fresh)
-	if s.running != nil {
+	if s.running != nil && !ending {
 		s.startLocked(fresh)
 	}
 	return fresh, false
@@ -124,10 +156,16 @@ func (s *InformerSet) release(m *setMember) {
 
 // dropLocked has the set forget a member, and ends its run.
 func (s *InformerSet) dropLocked(m *setMember) {
-	s.members = slices.DeleteFunc(s.members, func(other *setMember) bool { return other == m })
-	if m.cancel != nil {
+	s.forgetLocked(m)
+	if m.begun() {
 		m.cancel()
+		return
 	}
+	m.shared.abandon()
+}
+
+func (s *InformerSet) forgetLocked(m *setMember) {
+	s.members = slices.DeleteFunc(s.members, func(other *setMember) bool { return other == m })
 }
 
 func (s *InformerSet) startLocked(m *setMember) {
@@ -135,12 +173,15 @@ func (s *InformerSet) startLocked(m *setMember) {
 	ctx, cancel := context.WithCancel(run.ctx)
 	stopped := make(chan struct{})
 	m.cancel, m.stopped = cancel, stopped
+	run.live.Insert(m)
 	after := func() {
 		cancel()
-		if run.goroutines.hasPanicked() {
-			run.cancel()
-		}
+		s.mu.Lock()
+		s.forgetLocked(m) // it may have ended by itself
+		run.live.Delete(m)
+		s.mu.Unlock()
 		close(stopped)
+		run.crash(m)
 	}
 	run.goroutines.start(after, func() {
 		if err := m.shared.run(ctx); err != nil {
@@ -149,12 +190,20 @@ func (s *InformerSet) startLocked(m *setMember) {
 	})
 }
 
+// crash ends the run if an informer has panicked, so that Run panics.
+func (run *setRun) crash(m *setMember) {
+	if run.goroutines.hasPanicked() {
+		run.cancel()
+		run.goroutines.crash(m.shared.clock)
+	}
+}
+
 // Run runs the informers of the set, those that are made while it runs too, until ctx
 // ends or Shutdown is called. Then it waits until all have stopped, and returns nil; the
 // set has forgotten them, and may be run again with new ones. A panic of a source or
 // handler stops all, and comes out of it.
 //
-// A second call while it runs returns ErrAlreadyRan at once.
+// A second call before the first has returned returns ErrAlreadyRan at once.
 func (s *InformerSet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -162,12 +211,12 @@ func (s *InformerSet) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer close(run.over)
+	defer s.end(run)
 	defer run.goroutines.wait()
 	<-ctx.Done()
+	// Nothing is started from now on; what is just being started is, when the lock is had.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.members, s.running = nil, nil
 	return nil
 }
 
@@ -177,21 +226,31 @@ func (s *InformerSet) begin(ctx context.Context, cancel context.CancelFunc) (*se
 	if s.running != nil {
 		return nil, fmt.Errorf("informer set: %w", ErrAlreadyRan)
 	}
-	s.running = &setRun{ctx: ctx, cancel: cancel, over: make(chan struct{})}
+	s.running = &setRun{ctx: ctx, cancel: cancel, over: make(chan struct{}), live: sets.Set[*setMember]{}}
 	for _, m := range s.members {
 		s.startLocked(m)
 	}
 	return s.running, nil
 }
 
+// end leaves the members that were made since the run began to end to the next one.
+func (s *InformerSet) end(run *setRun) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members = slices.DeleteFunc(s.members, (*setMember).begun)
+	s.running = nil
+	close(run.over)
+}
+
 // Stop stops one informer, which is given as its Shared, whoever else wants it, and waits
-// until it has stopped; the set forgets it, and InformerOf makes a new one. It fails with
-// ErrOwnHandler, and stops nothing, if a handler of the informer calls it: release does
-// not wait.
-func (s *InformerSet) Stop(informer SharedIndexInformer) error {
+// until it has stopped, or until ctx has ended, whose error it returns then; the set has
+// forgotten it, and InformerOf makes a new one. It fails with ErrOwnHandler, and stops
+// nothing, if it is called from inside a handler, a transform or the error handler of the
+// informer, for which it would wait: release does not wait.
+func (s *InformerSet) Stop(ctx context.Context, informer SharedIndexInformer) error {
 	own, ok := informer.(*sharedIndexInformer)
 	if !ok || own == nil {
-		return fmt.Errorf("%T is no informer of a set", informer)
+		return fmt.Errorf("%T is no informer of a set: give it what its Shared returns", informer)
 	}
 	if own.isCalling() {
 		return fmt.Errorf("informer %s was not stopped: %w", own.reflector.name, ErrOwnHandler)
@@ -200,8 +259,17 @@ func (s *InformerSet) Stop(informer SharedIndexInformer) error {
 	if err != nil || stopped == nil {
 		return err
 	}
-	<-stopped
-	return nil
+	return awaitEnd(ctx, stopped)
+}
+
+// awaitEnd waits until something has ended.
+func awaitEnd(ctx context.Context, ended <-chan struct{}) error {
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (s *InformerSet) drop(informer *sharedIndexInformer) (stopped <-chan struct{}, err error) {
@@ -216,17 +284,27 @@ func (s *InformerSet) drop(informer *sharedIndexInformer) (stopped <-chan struct
 	return nil, fmt.Errorf("informer %s is not, or not any more, in the set", informer.reflector.name)
 }
 
-// Shutdown ends Run and waits until it has returned; it does nothing if Run does not run.
-// It must not be called by a handler of one of the informers, for which it would wait:
-// end the context there.
-func (s *InformerSet) Shutdown() {
+// Shutdown ends Run and waits until all informers have stopped and Run is about to
+// return, or until ctx has ended, whose error it returns then. It does nothing if Run
+// does not run. Called from inside a handler, a transform or the error handler of one of
+// the informers, for which it would wait, it ends Run and returns ErrOwnHandler.
+func (s *InformerSet) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	run := s.running
-	s.mu.Unlock()
+	run, fromInside := s.running, false
 	if run != nil {
-		run.cancel()
-		<-run.over
+		for m := range run.live {
+			fromInside = fromInside || m.shared.isCalling()
+		}
 	}
+	s.mu.Unlock()
+	if run == nil {
+		return nil
+	}
+	run.cancel()
+	if fromInside {
+		return fmt.Errorf("informer set ends, and was not waited for: %w", ErrOwnHandler)
+	}
+	return awaitEnd(ctx, run.over)
 }
 
 // WaitSynced waits until all informers that the set has now have their first list in
@@ -238,13 +316,7 @@ func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	if len(informers) == 0 {
 		return fmt.Errorf("informer set has no informers: %w", ErrNothingToWaitFor)
 	}
-	var failures []error
-	for _, informer := range informers {
-		if err := informer.waitSynced(ctx); err != nil {
-			failures = append(failures, err)
-		}
-	}
-	return errors.Join(failures...)
+	return waitSynced(ctx, informers...)
 }
 
 // Status says how each informer is, in the order in which they were made.

@@ -95,10 +95,10 @@ func TestAnInformerThatIsStoppedIsWaitedForAndMadeAnew(t *testing.T) {
 		informer, release := podInformerOf(t, &set, source)
 		stays, _ := podInformerOf(t, &set, newSource(t))
 		end := runSet(t, &set)
-		require.NoError(t, set.Stop(informer.Shared()))
+		require.NoError(t, set.Stop(t.Context(), informer.Shared()))
 		require.True(t, informer.Shared().IsStopped())
 		require.False(t, stays.Shared().IsStopped())
-		require.ErrorContains(t, set.Stop(informer.Shared()), "not any more, in the set")
+		require.ErrorContains(t, set.Stop(t.Context(), informer.Shared()), "not any more, in the set")
 
 		anew, _ := podInformerOf(t, &set, source)
 		require.NoError(t, set.WaitSynced(t.Context()))
@@ -143,12 +143,12 @@ func TestASetWithoutInformersHasNothingToWaitFor(t *testing.T) {
 func TestASetIsShutDownAndRunAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
-		set.Shutdown() // nothing runs
+		require.NoError(t, set.Shutdown(t.Context())) // nothing runs
 		source := newSource(t, pod("a", "1"))
 		first, _ := podInformerOf(t, &set, source)
 		runSet(t, &set)
 		require.ErrorIs(t, set.Run(t.Context()), ErrAlreadyRan)
-		set.Shutdown()
+		require.NoError(t, set.Shutdown(t.Context()))
 		require.True(t, first.Shared().IsStopped())
 
 		second, _ := podInformerOf(t, &set, source)
@@ -224,7 +224,7 @@ func TestAHandlerCannotStopItsOwnInformerAndWait(t *testing.T) {
 		informer, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		var got error
 		_, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{
-			AddFunc: func(*object) { got = set.Stop(informer.Shared()) },
+			AddFunc: func(*object) { got = set.Stop(t.Context(), informer.Shared()) },
 		})
 		require.NoError(t, err)
 		end := runSet(t, &set)
@@ -232,6 +232,6 @@ func TestAHandlerCannotStopItsOwnInformerAndWait(t *testing.T) {
 		require.ErrorIs(t, got, ErrOwnHandler)
 		require.False(t, informer.Shared().IsStopped())
 		end()
-		require.ErrorContains(t, set.Stop(informer.Shared()), "in the set")
+		require.ErrorContains(t, set.Stop(t.Context(), informer.Shared()), "in the set")
 	})
 }

@@ -126,7 +126,13 @@ func (l *listener) run(ctx context.Context) {
 	}
 	l.begin()
 	returned := false
-	defer func() { l.end(ctx, returned) }()
+	defer func() {
+		value := recover()
+		l.end(ctx, returned, value != nil)
+		if value != nil {
+			panic(value) // the frames of the first one are below, for whoever prints them
+		}
+	}()
 	due, stop := l.resyncTimer()
 	defer stop()
 	for l.next(ctx, due) {
@@ -146,13 +152,12 @@ func (l *listener) next(ctx context.Context, due clock.Timer) bool {
 		if due != nil {
 			dueNow = due.C()
 		}
-		// What is there already must not hide the end, nor a handler that always
-		// has something to do its resync.
+		// What is there already must not hide the end, nor a handler that always has
+		// something to do its resync.
+		if ctx.Err() != nil || isClosed(l.removed) {
+			return false
+		}
 		select {
-		case <-ctx.Done():
-			return false
-		case <-l.removed:
-			return false
 		case <-dueNow:
 			l.beginResync(due)
 		default:
@@ -204,10 +209,15 @@ func (l *listener) tell(ctx context.Context, n notification) {
 // call calls the handler once, counts that, and reports a panic that the process has
 // survived.
 func (l *listener) call(ctx context.Context, kind notificationKind, n *notification) {
-	panicked := l.attempt(ctx, kind, n)
-	l.delivered.Add(1)
-	if panicked {
-		l.panics.Add(1)
+	panicked := true
+	defer func() {
+		// Deferred, for a panic that is not survived goes on.
+		l.delivered.Add(1)
+		if panicked {
+			l.panics.Add(1)
+		}
+	}()
+	if panicked = l.attempt(ctx, kind, n); panicked {
 		l.informer.reflector.tell(ctx, &ProcessError{
 			Keys: []string{n.key}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
 		})
@@ -238,22 +248,27 @@ func survivePanic(ctx context.Context) {
 
 // begin notes that a goroutine calls the handler from now on.
 func (l *listener) begin() {
+	goroutine := l.informer.enter()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.goroutine = goroutineID()
+	l.goroutine = goroutine
 }
 
 // end notes that nobody calls the handler any more. If that was neither the context's
 // nor a removal's doing, the handler has ended its goroutine (runtime.Goexit, as a
 // failing assertion of a test does) or its panic ends the run: nothing more is kept for
-// it.
-func (l *listener) end(ctx context.Context, returned bool) {
-	if !returned && ctx.Err() == nil && l.informer.forget(l) {
+// it. A panic that ends the run is not reported besides.
+func (l *listener) end(ctx context.Context, returned, panicked bool) {
+	defer close(l.finished)
+	defer l.informer.leave()
+	exited := !returned && ctx.Err() == nil && l.informer.forget(l)
+	if exited {
 		l.remove(ErrHandlerExited)
-		l.informer.reflector.tell(ctx, fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
 	}
 	l.remove(ErrInformerStopped)
-	close(l.finished)
+	if exited && !panicked {
+		l.informer.reflector.tell(ctx, fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
+	}
 }
 
 // remove lets go of what waits and has the handler called no more. why is what ends the
@@ -294,7 +309,7 @@ func (l *listener) status(now time.Time) HandlerStatus {
 		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(),
 	}
 	if since, waits := l.backlog.oldest(); waits {
-		status.OldestAge = now.Sub(since)
+		status.OldestAge = max(0, now.Sub(since)) // now was read before the lock was taken
 	}
 	return status
 }

@@ -214,6 +214,13 @@ func (d *mutationDetector) check() {
 	})
 }
 
+// clear forgets everything.
+func (d *mutationDetector) clear() {
+	if d != nil {
+		d.watched.Clear()
+	}
+}
+
 // run checks every period until ctx ends, and then a last time; the copies are given
 // back, for a stopped informer may be kept for what is in its store. The period begins
 // when a check has ended, so that a slow one leaves time for others.

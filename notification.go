@@ -79,7 +79,7 @@ func (n notification) then(later notification) notification {
 		merged = later
 		merged.since = n.since
 		if later.kind == tellUpdate || later.kind == tellAdd {
-			merged.kind, merged.old = tellUpdate, n.lastTold()
+			merged.kind, merged.old = tellUpdate, n.before()
 		}
 	case tellDelete, tellRecreated:
 		merged.kind, merged.obj = tellRecreated, later.obj
@@ -90,8 +90,8 @@ func (n notification) then(later notification) notification {
 	return merged
 }
 
-// lastTold is the state that the handler has before an Update or a resync.
-func (n notification) lastTold() any {
+// before is the state that the handler has before an Update or a resync.
+func (n *notification) before() any {
 	if n.kind == tellResync {
 		return n.obj
 	}
@@ -113,18 +113,17 @@ var (
 
 // call makes one of the calls.
 func (n *notification) call(kind notificationKind, handler ResourceEventHandler) {
-	switch kind {
-	case tellAdd:
+	keyed, _ := handler.(keyedHandler)
+	switch {
+	case kind == tellAdd:
 		handler.OnAdd(n.obj, n.initial)
-	case tellUpdate:
-		handler.OnUpdate(n.old, n.obj)
-	case tellResync:
-		handler.OnUpdate(n.obj, n.obj)
-	case tellDelete:
-		if keyed, ok := handler.(keyedDeleter); ok {
-			keyed.onDelete(n.key, n.old)
-			return
-		}
+	case kind == tellDelete && keyed != nil:
+		keyed.onDelete(n.key, n.old)
+	case kind == tellDelete:
 		handler.OnDelete(n.old)
+	case keyed != nil:
+		keyed.onUpdate(n.key, n.before(), n.obj)
+	default:
+		handler.OnUpdate(n.before(), n.obj)
 	}
 }

@@ -205,6 +205,20 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	default:
 		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
 		// clock that began outside a test's bubble. The backoff limits ours.
-		logger.Error(err, "Mirroring failed", who[:4]...)
+		logger.Error(err, whatFailed(err), who[:4]...)
 	}
+}
+
+// whatFailed is the message for an error: not everything that is reported keeps the
+// mirror from going on.
+func whatFailed(err error) string {
+	switch CauseOf(err) {
+	case CauseProcess, CausePanic:
+		return "Handler failed"
+	case CauseMutated:
+		return "Shared object was changed"
+	case CauseMisuse:
+		return "Wrong use"
+	}
+	return "Mirroring failed"
 }

@@ -97,6 +97,7 @@ const (
 	CauseSlowSource      Cause = "slow-source"       // a call outlives its context
 	CauseMisuse          Cause = "misuse"            // the program called wrongly
 	CausePanic           Cause = "panic"             // a handler panicked and the process survived
+	CauseMutated         Cause = "mutated"           // a shared object was changed
 	CauseOther           Cause = "other"
 )
 
@@ -185,6 +186,10 @@ func ownCause(err error) (Cause, bool) {
 			return CauseSlowSource, true
 		case *PanicError:
 			return CausePanic, true
+		case *MutatedObjectError:
+			return CauseMutated, true
+		case *UnwatchedTypeError:
+			return CauseMisuse, true
 		}
 	}
 	switch {
@@ -196,6 +201,8 @@ func ownCause(err error) (Cause, bool) {
 		return CauseUnreadable, true
 	case errors.Is(err, ErrAlreadyRan):
 		return CauseMisuse, true
+	case errors.Is(err, ErrHandlerExited):
+		return CausePanic, true
 	}
 	return "", false
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 )
 
@@ -26,6 +27,8 @@ type sharedIndexInformer struct {
 	runs      oneRun
 	meters    informerMeters
 	detector  *mutationDetector
+	// guard, if there is one, makes of a transform one whose results fit.
+	guard func(TransformFunc) TransformFunc
 
 	// ctx, outcomes and notifications belong to the goroutine that runs the informer.
 	ctx           context.Context
@@ -34,7 +37,9 @@ type sharedIndexInformer struct {
 
 	mu      sync.Mutex
 	phase   informerPhase
-	running runningListeners
+	running running
+	// goroutines are those that the run calls user code on.
+	goroutines sets.Set[uint64]
 	// listeners is replaced, never changed: whoever has it may go through it without
 	// the lock.
 	listeners []*listener
@@ -53,7 +58,7 @@ const (
 )
 
 func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
-	mustHave(!isNilPointer(lw), "NewSharedIndexInformer: the ListerWatcher is nil")
+	mustHave(!isNilPointer(lw), "informer: the ListerWatcher is nil")
 	options.validate()
 	if options.KeyFunction == nil {
 		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
@@ -81,6 +86,9 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 }
 
 func (o *SharedIndexInformerOptions) validate() {
+	for name, function := range o.Indexers {
+		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
+	}
 	mustHave(o.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
 	mustHave(o.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
 	mustHave(o.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
@@ -114,6 +122,9 @@ func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErr
 
 // SetTransform implements SharedInformer. A nil transform leaves objects as they are.
 func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
+	if inf.guard != nil {
+		transform = inf.guard(transform)
+	}
 	return inf.set("the transform", func() { inf.queue.transformer = transform })
 }
 
@@ -177,15 +188,26 @@ func (inf *sharedIndexInformer) Status() Status {
 	return status
 }
 
-// waitSynced waits for the first list to be in the store.
-func (inf *sharedIndexInformer) waitSynced(ctx context.Context) error {
-	err := WaitForDone(ctx, inf.synced)
+// waitSynced waits for the first lists to be in the stores. The error says of each
+// informer that has not synced what it was doing, and what had failed last.
+func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
+	checkers := make([]DoneChecker, len(informers))
+	for i, inf := range informers {
+		checkers[i] = inf.synced
+	}
+	err := WaitForDone(ctx, checkers...)
 	if err == nil {
 		return nil
 	}
-	status := inf.reflector.Status()
-	if status.LastFailure == nil {
-		return fmt.Errorf("%w; it is %s", err, status.Phase)
+	for _, inf := range informers {
+		status := inf.reflector.Status()
+		switch {
+		case inf.HasSynced():
+		case status.LastFailure == nil:
+			err = fmt.Errorf("%w; informer %s is %s", err, status.Name, status.Phase)
+		default:
+			err = fmt.Errorf("%w; informer %s is %s, last failure: %w", err, status.Name, status.Phase, status.LastFailure.Err)
+		}
 	}
-	return fmt.Errorf("%w; it is %s, last failure: %w", err, status.Phase, status.LastFailure.Err)
+	return err
 }

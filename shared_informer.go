@@ -35,13 +35,16 @@ type SharedInformer interface {
 	// the initial list.
 	AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error)
 	// RemoveEventHandler has the handler told of nothing more: what waits for it is
-	// dropped. A call that is under way goes on; ShutDownEventHandler waits for it.
+	// dropped. One call may be under way, or about to begin; ShutDownEventHandler waits
+	// for it.
 	// Removing twice is no error, and ErrForeignRegistration is a handle of another
 	// informer.
 	RemoveEventHandler(handle ResourceEventHandlerRegistration) error
 
-	// GetStore returns the store. What is written to it from outside, no handler is
-	// told of.
+	// GetStore returns the store, for reading. What is written to it from outside, as
+	// tests do, no handler is told of; and as handlers are told what changes in the
+	// store, the next event of that object may be told as something else: as an Add if
+	// it was removed, not at all if it is deleted then.
 	GetStore() Store
 	// GetController returns something that reports on the informer and does not run
 	// it.
@@ -73,8 +76,8 @@ type SharedInformer interface {
 
 	// SetWatchErrorHandler is SetWatchErrorHandlerWithContext without a context.
 	SetWatchErrorHandler(handler WatchErrorHandler) error
-	// SetWatchErrorHandlerWithContext has handler told of every failure. It is an
-	// error after the run has begun (ErrInformerStarted), and nothing has changed.
+	// SetWatchErrorHandlerWithContext has handler told of every failure, by several
+	// goroutines at once: the informer's, and those that call handlers. It is an error after the run has begun (ErrInformerStarted), and nothing has changed.
 	SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error
 	// SetTransform has every object transformed before it is stored. It is an error
 	// after the run has begun (ErrInformerStarted), and nothing has changed.

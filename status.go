@@ -22,7 +22,7 @@ const (
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
 
-// Status is what a reflector or controller knows of itself: a plain value, good
+// Status is what a reflector, controller or informer knows of itself: a plain value, good
 // for as long as it is kept. Fields may be added, none will be renamed.
 type Status struct {
 	// Name and TypeDescription are the reflector's.
@@ -105,14 +105,15 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
 
-// StatusReporter is implemented by what New returns and by *Reflector.
+// StatusReporter is implemented by *Reflector and by what New and the constructors of
+// informers return.
 type StatusReporter interface {
 	// Status may be called at any time, concurrently. It does not block.
 	Status() Status
 }
 
 // StatusOf returns the status of x, or false if x reports none. It is for values
-// behind a compatible interface, such as the Controller that New returns.
+// behind a compatible interface, such as a Controller or a SharedIndexInformer.
 func StatusOf(x any) (Status, bool) {
 	reporter, ok := x.(StatusReporter)
 	if !ok {

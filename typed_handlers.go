@@ -108,6 +108,11 @@ func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool
 // as an addition, not of the first list; of one that passed before and does no more, as
 // the deletion of its old state, which is exact: the last one that passed.
 func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
+	h.onUpdate("", oldObj, newObj)
+}
+
+// onUpdate implements typedKeyedUpdater.
+func (h TypedFilteringResourceEventHandler[T]) onUpdate(key string, oldObj, newObj T) {
 	if h.Handler == nil {
 		return
 	}
@@ -117,7 +122,7 @@ func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
 	case passes:
 		h.Handler.OnAdd(newObj, false)
 	case passed:
-		h.Handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj})
+		h.Handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key})
 	}
 }
 
@@ -138,10 +143,17 @@ func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 	return h.FilterFunc == nil || h.FilterFunc(obj)
 }
 
-// keyedDeleter is a handler that wants to know the key of what was deleted, which
-// cannot always be read from the object. It is told by onDelete instead of OnDelete.
-type keyedDeleter interface {
+// keyedHandler is a handler that wants to know the key of what it is told of, which
+// cannot always be read from the object. It is told by these instead of OnUpdate and
+// OnDelete.
+type keyedHandler interface {
+	onUpdate(key string, oldObj, newObj any)
 	onDelete(key string, obj any)
+}
+
+// typedKeyedUpdater is the same for a typed handler that makes a deletion of an update.
+type typedKeyedUpdater[T Object] interface {
+	onUpdate(key string, oldObj, newObj T)
 }
 
 // typedHandler tells a typed handler what an untyped one is told. An object of another
@@ -159,16 +171,22 @@ func (h typedHandler[T]) OnAdd(obj any, isInInitialList bool) {
 	h.reportMisfit("add", "", obj)
 }
 
-// OnUpdate tells of both states.
-func (h typedHandler[T]) OnUpdate(oldObj, newObj any) {
+// OnUpdate tells of both states, by whoever does not say the key.
+func (h typedHandler[T]) OnUpdate(oldObj, newObj any) { h.onUpdate("", oldObj, newObj) }
+
+func (h typedHandler[T]) onUpdate(key string, oldObj, newObj any) {
 	newer, ok := typedOf[T](newObj)
 	if !ok {
-		h.reportMisfit("update", "", newObj)
+		h.reportMisfit("update", key, newObj)
 		return
 	}
 	older, ok := typedOf[T](oldObj)
 	if !ok {
-		h.reportMisfit("update", "", oldObj)
+		h.reportMisfit("update", key, oldObj)
+		return
+	}
+	if keyed, ok := h.handler.(typedKeyedUpdater[T]); ok {
+		keyed.onUpdate(key, older, newer)
 		return
 	}
 	h.handler.OnUpdate(older, newer)

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	_ keyedDeleter                             = typedHandler[*object]{}
+	_ keyedHandler                             = typedHandler[*object]{}
 	_ klog.KMetadata                           = DeletedObject[*object]{}
 	_ TypedResourceEventHandler[*object]       = TypedResourceEventHandlerFuncs[*object]{}
 	_ TypedResourceEventHandler[*object]       = TypedResourceEventHandlerDetailedFuncs[*object]{}

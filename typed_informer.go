@@ -20,7 +20,11 @@ type TypedSharedIndexInformer[T Object] interface {
 // is logged.
 func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
 	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
-	return typedSharedIndexInformer[T]{informer}
+	typed := typedSharedIndexInformer[T]{informer}
+	if reporter, reports := informer.(StatusReporter); reports {
+		return reportingTypedInformer[T]{typed, reporter}
+	}
+	return typed
 }
 
 type typedSharedIndexInformer[T Object] struct{ SharedIndexInformer }
@@ -37,10 +41,10 @@ func (t typedSharedIndexInformer[T]) GetTypedIndexer() TypedIndexer[T] {
 	return newTypedIndexer[T](t.GetIndexer())
 }
 
-// Status implements StatusReporter, if the informer does.
-func (t typedSharedIndexInformer[T]) Status() Status {
-	status, _ := StatusOf(t.SharedIndexInformer)
-	return status
+// reportingTypedInformer is that of an informer that is a StatusReporter.
+type reportingTypedInformer[T Object] struct {
+	typedSharedIndexInformer[T]
+	StatusReporter
 }
 
 // addTypedHandler adds a handler to an informer, with the one HandlerOptions there may be.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -16,14 +17,19 @@ import (
 //
 // Its List and Get have the form of those that are generated for API types.
 type TypedLister[T Object] struct {
-	store     *cache
+	store *cache
+	// resource is what an error calls it.
+	resource  schema.GroupResource
 	namespace string
+	// unindexed is true if the index named NamespaceIndex is the user's own, which
+	// may have anything for values.
+	unindexed bool
 }
 
-func newTypedLister[T Object](store *cache) TypedLister[T] { return TypedLister[T]{store: store} }
-
 // ByNamespace is the lister of one namespace, whose names are without it; of all of them
-// if namespace is empty.
+// if namespace is empty. It is for keys of the form namespace/name: with a key function
+// that makes others, its List, All and ByIndex are right, its Lookup and Get look for
+// "namespace/" and the name.
 func (l TypedLister[T]) ByNamespace(namespace string) TypedLister[T] {
 	l.namespace = namespace
 	return l
@@ -48,11 +54,12 @@ func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 	return obj, exists
 }
 
-// Get is Lookup with an error that apierrors.IsNotFound knows.
+// Get is Lookup with an error that apierrors.IsNotFound knows. It names the resource as
+// it is guessed from the kind, as "pods" from Pod.
 func (l TypedLister[T]) Get(name string) (T, error) {
 	obj, exists := l.Lookup(name)
 	if !exists {
-		return obj, apierrors.NewNotFound(schema.GroupResource{Resource: typeName[T]()}, l.key(name))
+		return obj, apierrors.NewNotFound(l.resource, name)
 	}
 	return obj, nil
 }
@@ -72,6 +79,7 @@ func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 }
 
 // All goes through the objects with their keys, as they are when it begins, in no order.
+// A namespace's lister has the whole keys, too: namespace/name.
 // The store may be written to meanwhile, by the loop's body too.
 func (l TypedLister[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) { each(l.entries(), yield) }
@@ -103,12 +111,20 @@ func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], e
 }
 
 // IndexValues returns the values that at least one object has in the named index, in no
-// order. It fails if there is no such index.
+// order; a namespace's lister looks at the objects of each value for that. It fails if
+// there is no such index.
 func (l TypedLister[T]) IndexValues(index string) ([]string, error) {
 	if _, err := l.store.storage.indexers.Load().position(index); err != nil {
 		return nil, err
 	}
-	return l.store.ListIndexFuncValues(index), nil
+	values := l.store.ListIndexFuncValues(index)
+	if l.namespace == "" {
+		return values, nil
+	}
+	return slices.DeleteFunc(values, func(value string) bool {
+		entries, _ := l.indexed(index, value)
+		return len(entries) == 0
+	}), nil
 }
 
 // entries are those of the lister's namespace.
@@ -116,7 +132,9 @@ func (l TypedLister[T]) entries() []*entry {
 	if l.namespace == "" {
 		return l.store.storage.snapshot()
 	}
-	// An informer always has this index.
+	if l.unindexed {
+		return l.inNamespace(l.store.storage.snapshot())
+	}
 	entries, _ := l.store.storage.entriesByIndex(NamespaceIndex, l.namespace)
 	return entries
 }
@@ -127,10 +145,14 @@ func (l TypedLister[T]) indexed(index, value string) ([]*entry, error) {
 	if err != nil || l.namespace == "" {
 		return entries, err
 	}
+	return l.inNamespace(entries), nil
+}
+
+func (l TypedLister[T]) inNamespace(entries []*entry) []*entry {
 	return slices.DeleteFunc(entries, func(e *entry) bool {
 		obj, ok := e.obj.(T)
 		return !ok || obj.GetNamespace() != l.namespace
-	}), nil
+	})
 }
 
 // each goes through the entries that hold a T. All do, unless somebody else has written
@@ -176,11 +198,17 @@ func labelsOf(obj any) labels.Set {
 	return labelled.GetLabels()
 }
 
-// typeName is what an error calls the resource: T without package and pointer.
-func typeName[T any]() string {
+// resourceOf is what the API calls objects of type T, as far as can be guessed: by the
+// kind of the example, or by the name of the Go type.
+func resourceOf[T any](example any) schema.GroupResource {
+	if gvk := gvkOf(example); gvk != nil {
+		resource, _ := meta.UnsafeGuessKindToResource(*gvk)
+		return resource.GroupResource()
+	}
 	t := reflect.TypeFor[T]()
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.Name()
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: t.Name()})
+	return resource.GroupResource()
 }

@@ -3,6 +3,8 @@
 package compat
 
 import (
+	"context"
+
 	theirs "k8s.io/client-go/tools/cache"
 
 	ours "github.com/watchmirror/cache"
@@ -67,7 +69,7 @@ var (
 	_ theirs.ListerWatcherWithContext = (*ours.ListWatch)(nil)
 )
 
-// Handlers, waiting, retrying.
+// Handlers, listers, instruments, waiting, retrying.
 var (
 	_ ours.ResourceEventHandler   = theirs.ResourceEventHandler(nil)
 	_ theirs.ResourceEventHandler = ours.ResourceEventHandler(nil)
@@ -76,12 +78,45 @@ var (
 	_ ours.ResourceEventHandler   = theirs.ResourceEventHandlerDetailedFuncs{}
 	_ theirs.ResourceEventHandler = ours.ResourceEventHandlerDetailedFuncs{}
 
+	_ ours.ResourceEventHandler   = theirs.FilteringResourceEventHandler{}
+	_ theirs.ResourceEventHandler = ours.FilteringResourceEventHandler{}
+
+	_ ours.GenericNamespaceLister   = theirs.GenericNamespaceLister(nil)
+	_ theirs.GenericNamespaceLister = ours.GenericNamespaceLister(nil)
+
+	_ ours.GaugeMetric       = theirs.GaugeMetric(nil)
+	_ theirs.GaugeMetric     = ours.GaugeMetric(nil)
+	_ ours.HistogramMetric   = theirs.HistogramMetric(nil)
+	_ theirs.HistogramMetric = ours.HistogramMetric(nil)
+
 	_ ours.DoneChecker   = theirs.DoneChecker(nil)
 	_ theirs.DoneChecker = ours.DoneChecker(nil)
 
 	_ ours.RetryWithDeadline   = theirs.RetryWithDeadline(nil)
 	_ theirs.RetryWithDeadline = ours.RetryWithDeadline(nil)
 )
+
+// What a handler needs of its objects is the same, so a type that is an Object here is
+// one there; and a function that waits for informers takes those of either package.
+var (
+	_ = func(inf ours.SharedInformer, registration ours.ResourceEventHandlerRegistration) bool {
+		return theirs.WaitForCacheSync(nil, inf.HasSynced, registration.HasSynced) &&
+			theirs.WaitFor(context.Background(), "", inf.HasSyncedChecker(), registration.HasSyncedChecker())
+	}
+	_ = func(inf theirs.SharedInformer, registration theirs.ResourceEventHandlerRegistration) bool {
+		return ours.WaitForCacheSync(nil, inf.HasSynced, registration.HasSynced) &&
+			ours.WaitFor(context.Background(), "", inf.HasSyncedChecker(), registration.HasSyncedChecker())
+	}
+)
+
+func _[T ours.Object]() ours.TypedResourceEventHandler[T] {
+	var _ theirs.TypedResourceEventHandler[T]
+	return ours.TypedResourceEventHandlerFuncs[T]{}
+}
+
+func _[T theirs.Object]() ours.TypedResourceEventHandler[T] {
+	return ours.TypedFilteringResourceEventHandler[T]{}
+}
 
 // Functions: a named function type takes the other package's functions, and
 // converts to the other's named type.
@@ -93,6 +128,12 @@ var (
 
 	_ ours.IndexFunc   = theirs.MetaNamespaceIndexFunc
 	_ theirs.IndexFunc = ours.MetaNamespaceIndexFunc
+
+	_ = ours.TypedIndexFunc[*object](theirs.TypedIndexFunc[*object](nil))
+	_ = theirs.TypedIndexFunc[*object](ours.TypedIndexFunc[*object](nil))
+	_ = ours.InformerSynced(theirs.InformerSynced(nil))
+	_ = theirs.InformerSynced(ours.InformerSynced(nil))
+	_ = ours.AppendFunc(theirs.AppendFunc(nil))
 
 	_ = ours.TransformFunc(theirs.TransformFunc(nil))
 	_ = ours.PopProcessFunc(theirs.PopProcessFunc(nil))
@@ -110,6 +151,10 @@ var (
 	_ = theirs.ObjectName(ours.ObjectName{})
 	_ = ours.DeletedFinalStateUnknown(theirs.DeletedFinalStateUnknown{})
 	_ = theirs.DeletedFinalStateUnknown(ours.DeletedFinalStateUnknown{})
+	_ = ours.SyncResult(theirs.SyncResult{})
+	_ = theirs.SyncResult(ours.SyncResult{})
+	_ = ours.ResourceEventHandlerFuncs(theirs.ResourceEventHandlerFuncs{})
+	_ = ours.ResourceEventHandlerDetailedFuncs(theirs.ResourceEventHandlerDetailedFuncs{})
 	_ = ours.DeltaType(theirs.DeltaType(""))
 	_ = ours.ExplicitKey(theirs.ExplicitKey(""))
 )

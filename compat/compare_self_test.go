@@ -63,6 +63,17 @@ func TestTheComparerSeesEveryKindOfDifference(t *testing.T) {
 			[]string{"X.A: method missing (receiver is a pointer: false)"}},
 		{"a method's signature", `type X int; func (X) A(int) {}`, `type X int; func (X) A() {}`, []string{"X.A: have func(int), want func()"}},
 		{"a map's value", `type X map[string]int`, `type X map[string]bool`, []string{"X: have map[string]int, want map[string]bool"}},
+		{"the same generic type", `type O interface{ comparable }; type X[T O] struct{ A T; F func(X[T]) }`,
+			`type O interface{ comparable }; type X[E O] struct{ A E; F func(X[E]) }`, nil},
+		{"another constraint", `type X[T any] struct{ A T }`, `type X[T comparable] struct{ A T }`,
+			[]string{"X: type parameters are [any], want [comparable]"}},
+		{"a type parameter more", `type X[T, U any] struct{ A T }`, `type X[T any] struct{ A T }`,
+			[]string{"X: type parameters are [any, any], want [any]"}},
+		{"a type parameter's place", `type X[T, U any] struct{ A T }`, `type X[T, U any] struct{ A U }`, []string{"X.A: have T, want U"}},
+		{"a type argument", `type G[T any] struct{}; func X(G[int]) {}`, `type G[T any] struct{}; func X(G[string]) {}`,
+			[]string{"X: have func(cache.G[int]), want func(cache.G[string])"}},
+		{"a generic function's constraint", `func X[T any](T) {}`, `type O interface{ M() }; func X[T O](T) {}`,
+			[]string{"X: have func[T any](T), want func[T cache.O](T)"}},
 		{"a channel's direction", `var X chan int`, `var X <-chan int`, []string{"X: have chan int, want <-chan int"}},
 	}
 	for _, tc := range cases {

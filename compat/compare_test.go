@@ -85,6 +85,10 @@ func (c *comparer) typeName(name string, ours, theirs *types.TypeName) {
 	if c.skip(name) {
 		return
 	}
+	if !c.sameParameters(parametersOf(ours), parametersOf(theirs)) {
+		c.problem("%s: type parameters are %s, want %s", name, parametersText(ours), parametersText(theirs))
+		return
+	}
 	have, want := ours.Type().Underlying(), theirs.Type().Underlying()
 	switch want := want.(type) {
 	case *types.Interface:
@@ -233,8 +237,37 @@ func (c *comparer) sameNamed(a, b *types.Named) bool {
 }
 
 func (c *comparer) sameSignature(a, b *types.Signature) bool {
-	return a.Variadic() == b.Variadic() && a.TypeParams().Len() == b.TypeParams().Len() &&
+	return a.Variadic() == b.Variadic() && c.sameParameters(a.TypeParams(), b.TypeParams()) &&
 		c.sameTuple(a.Params(), b.Params()) && c.sameTuple(a.Results(), b.Results())
+}
+
+// sameParameters compares lists of type parameters: how many there are, and what each
+// may stand for.
+func (c *comparer) sameParameters(a, b *types.TypeParamList) bool {
+	if a.Len() != b.Len() {
+		return false
+	}
+	for i := range a.Len() {
+		if !c.same(a.At(i).Constraint(), b.At(i).Constraint()) {
+			return false
+		}
+	}
+	return true
+}
+
+func parametersOf(object *types.TypeName) *types.TypeParamList {
+	if named, ok := object.Type().(*types.Named); ok {
+		return named.TypeParams()
+	}
+	return nil
+}
+
+func parametersText(object *types.TypeName) string {
+	text := []string{}
+	for parameter := range parametersOf(object).TypeParams() {
+		text = append(text, types.TypeString(parameter.Constraint(), qualifier))
+	}
+	return "[" + strings.Join(text, ", ") + "]"
 }
 
 func (c *comparer) sameTuple(a, b *types.Tuple) bool {
@@ -290,12 +323,16 @@ func needs(t types.Type, p *types.Package, found map[string]bool) {
 		if t.Obj().Pkg() == p && t.Obj().Exported() {
 			found[t.Obj().Name()] = true
 		}
+		for argument := range t.TypeArgs().Types() {
+			needs(argument, p, found)
+		}
 	case *types.Map:
 		needs(t.Key(), p, found)
 		needs(t.Elem(), p, found)
 	case interface{ Elem() types.Type }: // pointer, slice, array, channel
 		needs(t.Elem(), p, found)
 	case *types.Signature:
+		constraintNeeds(t.TypeParams(), p, found)
 		for v := range t.Params().Variables() {
 			needs(v.Type(), p, found)
 		}
@@ -306,6 +343,13 @@ func needs(t types.Type, p *types.Package, found map[string]bool) {
 		for m := range t.Methods() {
 			needs(m.Type(), p, found)
 		}
+	}
+}
+
+// constraintNeeds collects what type parameters may stand for.
+func constraintNeeds(parameters *types.TypeParamList, p *types.Package, found map[string]bool) {
+	for parameter := range parameters.TypeParams() {
+		needs(parameter.Constraint(), p, found)
 	}
 }
 

@@ -1,11 +1,40 @@
-// Package clientgo makes sources for a mirror out of what a program that uses client-go
-// has already: a rest.Config, or a REST client. Address, TLS and authentication remain
-// client-go's (kubeconfig files, service accounts, client certificates, exec plugins,
-// impersonation); lists and watches are read by package kubeapi, object by object.
+// Package clientgo stands between this library and programs that use client-go, in two
+// ways:
+//
+//   - It makes sources for a mirror out of what such a program has already: a rest.Config,
+//     or a REST client. Address, TLS and authentication remain client-go's (kubeconfig
+//     files, service accounts, client certificates, exec plugins, impersonation); lists and
+//     watches are read by package kubeapi, object by object.
+//   - It presents informers, indexers and listers of this library as client-go's, so that
+//     they can be used where those are asked for: in generated informer factories, in
+//     generated listers, in controller-runtime.
 //
 // It is a module of its own, because the library itself does not need client-go.
 //
-// # Use
+// # Informers
+//
+// A generated factory of client-go has its informer of a type made here, if InformerFor is
+// called before anybody has asked the factory for it:
+//
+//	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
+//		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, nil)
+//		return clientgo.NewInformer(lw, &corev1.Pod{}, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+//	})
+//
+// From then on factory.Core().V1().Pods(), its Informer and its Lister, are fed by it. And a
+// manager of controller-runtime has all of its informers made here:
+//
+//	manager, err := ctrl.NewManager(config, ctrl.Options{
+//		Cache: ctrlcache.Options{NewInformer: clientgo.NewInformer},
+//	})
+//
+// Handlers, indexes, transforms and watch error handlers stay as they are.
+// SharedIndexInformer says what differs; its options (NewInformerWithOptions) are all those
+// of this library. An informer, an indexer or a lister that exists already is presented by
+// SharedIndexInformer, Indexer and GenericLister. An informer of this library that is to
+// have handlers that were written for client-go takes them through ResourceEventHandler.
+//
+// # Sources
 //
 // With a config, wherever it comes from:
 //

@@ -14,7 +14,7 @@ import (
 
 // mirrorPods is what the README shows of mirroring a cluster's objects as Go types. It
 // stands here because it needs k8s.io/api, which the root module does not require.
-func mirrorPods(indexer cache.Indexer, handler cache.ResourceEventHandler) error {
+func mirrorPods() error {
 	options, err := kubeapi.InCluster()
 	if err != nil {
 		return err // outside of a cluster: kubeapi.Options{BaseURL: "http://127.0.0.1:8001"}, with kubectl proxy
@@ -25,14 +25,14 @@ func mirrorPods(indexer cache.Indexer, handler cache.ResourceEventHandler) error
 	if err != nil {
 		return err
 	}
-	controller := cache.New(&cache.Config{ListerWatcher: source, Store: indexer, Handler: handler})
-	_ = controller
+	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
+	_ = pods
 	return nil
 }
 
 func TestTheREADMEsPodsAreMirroredSo(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // wherever the test runs
-	require.ErrorIs(t, mirrorPods(nil, nil), kubeapi.ErrNotInCluster)
+	require.ErrorIs(t, mirrorPods(), kubeapi.ErrNotInCluster)
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(readme), "### A cluster's objects")
@@ -42,6 +42,6 @@ func TestTheREADMEsPodsAreMirroredSo(t *testing.T) {
 	this, err := os.ReadFile("readme_test.go")
 	require.NoError(t, err)
 	_, body, _ := strings.Cut(string(this), "error {\n")
-	body, _, _ = strings.Cut(body, "\t_ = controller\n")
+	body, _, _ = strings.Cut(body, "\t_ = pods\n")
 	require.Equal(t, strings.ReplaceAll(body, "\n\t", "\n"), "\t"+shown)
 }

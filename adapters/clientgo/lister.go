@@ -1,0 +1,23 @@
+package clientgo
+
+import (
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/watchmirror/cache"
+)
+
+// GenericLister presents a lister of this library as one of client-go's, as the
+// GenericInformer of a generated factory has it. Generated listers are made of an Indexer
+// instead. It panics if lister is nil.
+func GenericLister(lister cache.GenericLister) toolscache.GenericLister {
+	if isNil(lister) {
+		panic("clientgo.GenericLister: the lister is nil")
+	}
+	return genericLister{lister}
+}
+
+type genericLister struct{ cache.GenericLister }
+
+func (l genericLister) ByNamespace(namespace string) toolscache.GenericNamespaceLister {
+	return l.GenericLister.ByNamespace(namespace)
+}

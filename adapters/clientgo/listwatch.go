@@ -1,0 +1,77 @@
+package clientgo
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/watchmirror/cache"
+)
+
+// NewListWatchFromClient makes a source of a REST client, for the resource in one
+// namespace (in all, if that is empty) and for those objects that the field selector
+// selects (all, if that is nil). It replaces whatever field selector a request has.
+//
+// The lists and watches are the client's own, decoded by its codecs and paced by its rate
+// limiter; a list is in memory as a whole. NewSourceForClient makes one that decodes
+// object by object. To have the first state streamed, give it to
+// cache.ToListWatcherWithWatchListSemantics with the client. It panics if client is nil.
+func NewListWatchFromClient(client toolscache.Getter, resource, namespace string, fieldSelector fields.Selector) *cache.ListWatch {
+	return NewFilteredListWatchFromClient(client, resource, namespace, func(options *metav1.ListOptions) {
+		options.FieldSelector = ""
+		if fieldSelector != nil {
+			options.FieldSelector = fieldSelector.String()
+		}
+	})
+}
+
+// NewFilteredListWatchFromClient is NewListWatchFromClient with a function that may change
+// the options of each request, for example set a label selector. It may be nil. All four
+// functions of the ListWatch are set: there is code that calls those without a context.
+func NewFilteredListWatchFromClient(client toolscache.Getter, resource, namespace string, optionsModifier func(options *metav1.ListOptions)) *cache.ListWatch {
+	if isNil(client) {
+		panic("clientgo.NewFilteredListWatchFromClient: the client is nil")
+	}
+	c := collection{client: client, resource: resource, namespace: namespace, modify: optionsModifier}
+	return &cache.ListWatch{
+		//lint:ignore SA1019 for whoever calls it
+		ListFunc: func(options metav1.ListOptions) (runtime.Object, error) {
+			return c.list(context.Background(), options)
+		},
+		//lint:ignore SA1019 for whoever calls it
+		WatchFunc: func(options metav1.ListOptions) (watch.Interface, error) {
+			return c.watch(context.Background(), options)
+		},
+		ListWithContextFunc:  c.list,
+		WatchFuncWithContext: c.watch,
+	}
+}
+
+// collection is a resource behind a client.
+type collection struct {
+	client              toolscache.Getter
+	resource, namespace string
+	modify              func(*metav1.ListOptions)
+}
+
+func (c collection) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return c.request(options).Do(ctx).Get()
+}
+
+func (c collection) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	return c.request(options).Watch(ctx)
+}
+
+func (c collection) request(options metav1.ListOptions) *rest.Request {
+	if c.modify != nil {
+		c.modify(&options)
+	}
+	request := c.client.Get().Namespace(c.namespace).Resource(c.resource)
+	return request.VersionedParams(&options, metav1.ParameterCodec)
+}

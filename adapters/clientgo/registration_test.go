@@ -1,0 +1,172 @@
+package clientgo_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/watchmirror/cache"
+)
+
+func TestAHandlerIsRemovedByItsHandle(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		source := podSource(t, "web-0")
+		informer, _ := podInformer(source)
+		removed, kept := &recorder{}, &recorder{}
+		handles := map[toolscache.ResourceEventHandlerRegistration]*recorder{}
+		for _, handler := range []*recorder{removed, kept} {
+			handle, err := informer.AddEventHandler(handler)
+			require.NoError(t, err)
+			handles[handle] = handler
+		}
+		require.Len(t, handles, 2, "handles are compared, and are different")
+		run(t, informer)
+		removed.take()
+		kept.take()
+		for handle, handler := range handles {
+			if handler == removed {
+				require.NoError(t, informer.RemoveEventHandler(handle))
+				require.NoError(t, informer.RemoveEventHandler(handle), "twice is no error")
+				require.NoError(t, toolscache.ShutDownEventHandler(informer, handle))
+			}
+		}
+		require.NoError(t, source.Apply(pod("web-1", "")))
+		synctest.Wait()
+		require.Empty(t, removed.take())
+		require.Len(t, kept.take(), 1)
+	})
+}
+
+// theirHandle is a handle of another implementation.
+type theirHandle struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func TestAForeignHandleRemovesNothing(t *testing.T) {
+	informer, _ := podInformer(podSource(t))
+	other, _ := podInformer(podSource(t))
+	handle, err := other.AddEventHandler(&recorder{})
+	require.NoError(t, err)
+	for _, foreign := range []toolscache.ResourceEventHandlerRegistration{handle, theirHandle{}, nil} {
+		require.ErrorIs(t, informer.RemoveEventHandler(foreign), cache.ErrForeignRegistration)
+		require.ErrorIs(t, toolscache.ShutDownEventHandler(informer, foreign), cache.ErrForeignRegistration)
+	}
+	status, _ := cache.StatusOf(other)
+	require.Len(t, status.Handlers, 1)
+}
+
+// slow is a handler that says when it is called, and waits until it may return.
+type slow struct {
+	recorder
+	called, mayReturn chan struct{}
+}
+
+func (s *slow) OnAdd(any, bool) {
+	s.called <- struct{}{}
+	<-s.mayReturn
+}
+
+func TestShutDownEventHandlerOfClientGoWaitsForTheCallThatIsUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		informer, _ := podInformer(podSource(t, "web-0", "web-1"))
+		handler := &slow{called: make(chan struct{}, 2), mayReturn: make(chan struct{})}
+		handle, err := informer.AddEventHandler(handler)
+		require.NoError(t, err)
+		run(t, informer)
+		<-handler.called
+		over := make(chan error)
+		go func() { over <- toolscache.ShutDownEventHandler(informer, handle) }()
+		synctest.Wait()
+		select {
+		case <-over:
+			t.Fatal("it has not waited")
+		default:
+		}
+		close(handler.mayReturn)
+		require.NoError(t, <-over)
+		require.Empty(t, handler.called, "it was called again")
+		require.NoError(t, toolscache.ShutDownEventHandler(informer, handle), "twice is no error")
+	})
+}
+
+func TestAHandlerRemovesItselfAndWaitsForNobody(t *testing.T) {
+	for name, remove := range map[string]func(toolscache.SharedInformer, toolscache.ResourceEventHandlerRegistration) error{
+		"RemoveEventHandler": func(i toolscache.SharedInformer, h toolscache.ResourceEventHandlerRegistration) error {
+			return i.RemoveEventHandler(h)
+		},
+		"ShutDownEventHandler": toolscache.ShutDownEventHandler, // client-go's own informers wait for ever
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				informer, _ := podInformer(podSource(t, "web-0", "web-1"))
+				handles := make(chan toolscache.ResourceEventHandlerRegistration, 1)
+				var calls []error
+				handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+					AddFunc: func(any) { calls = append(calls, remove(informer, <-handles)) },
+				})
+				require.NoError(t, err)
+				handles <- handle
+				run(t, informer)
+				require.Equal(t, []error{nil}, calls)
+			})
+		})
+	}
+}
+
+func TestAHandleThatIsNotRemovedIsNotShutDown(t *testing.T) {
+	informer, _ := podInformer(podSource(t))
+	handle, err := informer.AddEventHandler(&recorder{})
+	require.NoError(t, err)
+	select {
+	case <-handle.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan():
+		t.Fatal("it looks shut down")
+	default:
+	}
+	status, _ := cache.StatusOf(informer)
+	require.Len(t, status.Handlers, 1)
+}
+
+func TestCheckersAreDoneOnlyIfTheyComeTrue(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		source := podSource(t, "web-0")
+		source.HangLists(1)
+		informer, _ := podInformer(source)
+		kept, err := informer.AddEventHandler(&recorder{})
+		require.NoError(t, err)
+		removed, err := informer.AddEventHandler(&recorder{})
+		require.NoError(t, err)
+		run(t, informer)
+		require.NoError(t, informer.RemoveEventHandler(removed))
+
+		checkers := []toolscache.DoneChecker{informer.HasSyncedChecker(), kept.HasSyncedChecker()}
+		require.Equal(t, "informer pods", checkers[0].Name())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.False(t, toolscache.WaitFor(ctx, "", checkers...))
+		source.Heal()
+		require.True(t, toolscache.WaitFor(t.Context(), "", checkers...))
+		require.False(t, toolscache.IsDone(removed.HasSyncedChecker()))
+		require.False(t, removed.HasSynced())
+	})
+}
+
+// What a generated factory does when its context ends before the informers have synced.
+func TestTheCheckerOfAnInformerThatStoppedBeforeItSyncedIsNotDone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		source := podSource(t)
+		source.HangLists(1)
+		informer, _ := podInformer(source)
+		handle, err := informer.AddEventHandler(&recorder{})
+		require.NoError(t, err)
+		run(t, informer)()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.False(t, toolscache.WaitFor(ctx, "", informer.HasSyncedChecker()))
+		require.False(t, toolscache.WaitFor(ctx, "", handle.HasSyncedChecker()))
+		require.False(t, informer.HasSynced())
+	})
+}

@@ -1,0 +1,47 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/watchmirror/cache"
+)
+
+// standIn is a reflector of client-go's with the name of one of ours. client-go's watch
+// error handlers are given a reflector and read its name, its DefaultWatchErrorHandler
+// without asking whether there is one. It is made when the first failure is reported, and
+// mirrors nothing.
+type standIn struct {
+	once      sync.Once
+	reflector *toolscache.Reflector
+}
+
+func (s *standIn) of(r *cache.Reflector) *toolscache.Reflector {
+	s.once.Do(func() {
+		var options toolscache.ReflectorOptions
+		if r != nil {
+			options.Name, options.TypeDescription = r.Name(), r.TypeDescription()
+		}
+		store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+		s.reflector = toolscache.NewReflectorWithOptions(noSource, nil, store, options)
+	})
+	return s.reflector
+}
+
+// errStandIn is what comes of running the stand-in, which is nobody's business.
+var errStandIn = errors.New("clientgo: this reflector only has a name; the informer's is not one of client-go's")
+
+var noSource = &toolscache.ListWatch{
+	ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		return nil, errStandIn
+	},
+	WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+		return nil, errStandIn
+	},
+}

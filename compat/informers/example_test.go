@@ -1,0 +1,123 @@
+package informers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/watchmirror/cache/adapters/clientgo"
+)
+
+// switchFactory has the factory's config maps fed by an informer of this library.
+func switchFactory(factory informers.SharedInformerFactory) {
+	factory.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
+		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceAll, nil)
+		return clientgo.NewInformer(lw, &corev1.ConfigMap{}, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	})
+}
+
+// A generated factory is switched by one call, before anybody asks it for the informer.
+func Example_generatedFactory() {
+	source := newSource(configMap("prices", "ann"), configMap("stock", "bob"))
+	server := newServer(source)
+	defer server.Close()
+	defer source.Close()
+	clientset, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	factory := informers.NewSharedInformerFactory(clientset, 10*time.Minute)
+	switchFactory(factory)
+
+	// From here on nothing is new.
+	lister := factory.Core().V1().ConfigMaps().Lister()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	factory.StartWithContext(ctx)
+	if err := factory.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
+		fmt.Println(err)
+	}
+	all, err := lister.List(labels.Everything())
+	fmt.Println(len(all), "config maps", err)
+	cancel()
+	factory.Shutdown()
+	// Output: 2 config maps <nil>
+}
+
+// newSwitchedManager is a manager of controller-runtime with informers of this library.
+func newSwitchedManager(config *rest.Config) (ctrl.Manager, error) {
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Cache: ctrlcache.Options{NewInformer: clientgo.NewInformer},
+
+		Logger:         managerOptions().Logger,
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		MapperProvider: managerOptions().MapperProvider, // the server of the example has no discovery
+	})
+	return manager, err
+}
+
+// A manager of controller-runtime is switched by one option.
+func Example_controllerRuntime() {
+	source := newSource(configMap("prices", "ann"))
+	server := newServer(source)
+	defer server.Close()
+	defer source.Close()
+	manager, err := newSwitchedManager(&rest.Config{Host: server.URL})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := manager.Start(ctx); err != nil {
+			fmt.Println(err)
+		}
+	})
+	<-manager.Elected() // the caches have started
+	var prices corev1.ConfigMap
+	err = manager.GetClient().Get(ctx, client.ObjectKey{Namespace: "shop", Name: "prices"}, &prices)
+	fmt.Println("prices are of", prices.Data["owner"], err)
+	cancel()
+	running.Wait()
+	// Output: prices are of ann <nil>
+}
+
+// What the adapter's documentation shows is what is compiled here, with another type.
+func TestTheDocumentationShowsTheseExamples(t *testing.T) {
+	doc, err := os.ReadFile("../../adapters/clientgo/doc.go")
+	require.NoError(t, err)
+	example, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	ofConfigMaps := strings.NewReplacer("corev1.Pod{}", "corev1.ConfigMap{}", `"pods"`, `"configmaps"`)
+	_, section, found := strings.Cut(string(doc), "# Informers\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "// # ")
+	shown := 0
+	for line := range strings.Lines(section) {
+		if code, is := strings.CutPrefix(line, "//\t"); is {
+			shown++
+			require.Contains(t, string(example), ofConfigMaps.Replace(strings.TrimSpace(code))+"\n")
+		}
+	}
+	require.Equal(t, 7, shown)
+}
