@@ -207,7 +207,8 @@ type odd struct {
 	Any     any
 	Array   [2]machinePart
 	Skipped string `json:"-"`
-	Dashed  string `json:"-,"`
+	//lint:ignore SA5008 this is how encoding/json is told of a field that is called "-"
+	Dashed string `json:"-,"`
 }
 
 func TestValuesThatReflectionRefusesAreCompared(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 type namedHandler struct{ ResourceEventHandlerFuncs }
 
-type hidingHandler struct{ handler ResourceEventHandler }
+type hidingHandler struct{}
 
 func (hidingHandler) OnAdd(any, bool)     {}
 func (hidingHandler) OnUpdate(_, _ any)   {}
