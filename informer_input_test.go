@@ -185,8 +185,17 @@ func TestWhatMustBeSetBeforeTheRunIsRefusedAfterIt(t *testing.T) {
 // An index function that fails for a stored object cannot be added to a running
 // informer: the error names the index and the object's key.
 func TestAnIndexThatFailsForAStoredObjectIsNotAdded(t *testing.T) {
-	panics := func(any) ([]string, error) { panic(errBoom) }
-	badInput{make: indexing(Indexers{"new": always(nil, errBoom)}), cause: errBoom, words: []string{`"new"`, "a/1"}}.check(t, "during")
+	// Of one object only, for of several any may be named.
+	fails := func(fail func() error) IndexFunc {
+		return func(obj any) ([]string, error) {
+			if name, _ := ObjectToName(obj); name.Name == "1" {
+				return nil, fail()
+			}
+			return nil, nil
+		}
+	}
+	panics := fails(func() error { panic(errBoom) })
+	badInput{make: indexing(Indexers{"new": fails(func() error { return errBoom })}), cause: errBoom, words: []string{`"new"`, "a/1"}}.check(t, "during")
 	badInput{make: indexing(Indexers{"new": panics}), cause: errBoom, words: []string{`"new"`, "a/1", "panic"}}.check(t, "during")
 }
 

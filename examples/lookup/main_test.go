@@ -14,7 +14,7 @@ func TestEachWayToLookUpFindsWhatItShould(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), &out))
 		assert.Equal(t, `shop/web-0 runs on node-a
-Pod "shop/web-9" not found
+pods "web-9" not found
 on node-a: lab/web-0 shop/web-0
 with a backup, in lab: lab/web-0
 with a backup: 2
