@@ -25,6 +25,8 @@ import (
 type Informer[T Object] struct {
 	TypedLister[T]
 	shared *sharedIndexInformer
+	// example is one of what the source sends; nil for anything.
+	example any
 }
 
 // InformerConfig says how an Informer is made. The zero value is useful.
@@ -91,7 +93,7 @@ func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *I
 	_, own := config.Indexes[NamespaceIndex]
 	return &Informer[T]{
 		TypedLister: TypedLister[T]{store: shared.store, resource: resourceOf[T](config.example()), unindexed: own},
-		shared:      shared,
+		shared:      shared, example: config.example(),
 	}
 }
 

@@ -28,14 +28,21 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 	if err == nil {
 		return l, nil
 	}
-	err = fmt.Errorf("no handler was added: %w", err)
-	// Most programs do not look at this error, and client-go gives hardly any cause to.
+	return nil, inf.refused(err, options)
+}
+
+// refused says that a handler was not added, and why. It logs that besides: most programs
+// do not look at the error, and client-go gives hardly any cause to.
+func (inf *sharedIndexInformer) refused(why error, options HandlerOptions) error {
+	err := fmt.Errorf("no handler was added: %w", why)
 	logger := klog.Background()
-	if options.Logger != nil {
-		logger = *options.Logger
+	for _, l := range []*klog.Logger{inf.options.ReflectorOptions.Logger, options.Logger} {
+		if l != nil {
+			logger = *l
+		}
 	}
 	logger.Error(err, "Informer refused a handler", "informer", inf.reflector.name)
-	return nil, err
+	return err
 }
 
 func (inf *sharedIndexInformer) newHandler(handler ResourceEventHandler, options HandlerOptions) (*listener, error) {

@@ -16,7 +16,7 @@ func (inf *sharedIndexInformer) Run(stopCh <-chan struct{}) {
 // RunWithContext implements SharedInformer.
 func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	if err := inf.run(ctx); err != nil {
-		inf.reflector.tell(ctx, err)
+		inf.reflector.tell(inf.withLogger(ctx), err)
 	}
 }
 
@@ -29,10 +29,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	if !inf.runs.begin() {
 		return fmt.Errorf("informer %s: %w", inf.reflector.name, ErrAlreadyRan)
 	}
-	if logger := inf.options.ReflectorOptions.Logger; logger != nil {
-		ctx = klog.NewContext(ctx, *logger)
-	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
 	inf.ctx = ctx
 	inf.enter()
 	defer inf.leave()
@@ -55,6 +52,14 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	}
 	inf.reflector.RunWithContext(ctx)
 	return nil
+}
+
+// withLogger is ctx with the informer's own logger, if it has one.
+func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context {
+	if logger := inf.options.ReflectorOptions.Logger; logger != nil {
+		return klog.NewContext(ctx, *logger)
+	}
+	return ctx
 }
 
 // running is what it takes to start a goroutine while the informer runs.

@@ -44,8 +44,8 @@ func (run *setRun) ending() bool { return run.ctx.Err() != nil }
 // setMember is an informer of a set, and how many want it.
 type setMember struct {
 	source ListerWatcher
-	// object is T, and expected what the reflector calls what it expects: of
-	// unstructured objects it has the group/version/kind.
+	// object is T, and expected the type, with the group/version/kind of an unstructured
+	// example, of what the source sends.
 	object   reflect.Type
 	expected string
 	informer any // an *Informer of object
@@ -78,7 +78,7 @@ func InformerOf[T Object](set *InformerSet, source ListerWatcher, config Informe
 	// Made before the lock is taken, for the source is asked what it can do.
 	made := NewInformerFor(source, config)
 	m, existing := set.lease(&setMember{
-		source: source, object: reflect.TypeFor[T](), expected: made.shared.reflector.typeDescription,
+		source: source, object: reflect.TypeFor[T](), expected: typeDescription(made.example, gvkOf(made.example)),
 		informer: made, shared: made.shared,
 	})
 	informer = m.informer.(*Informer[T])
@@ -185,7 +185,7 @@ func (s *InformerSet) startLocked(m *setMember) {
 	}
 	run.goroutines.start(after, func() {
 		if err := m.shared.run(ctx); err != nil {
-			m.shared.reflector.tell(ctx, err) // somebody runs it already
+			m.shared.reflector.tell(m.shared.withLogger(ctx), err) // somebody runs it already
 		}
 	})
 }

@@ -111,14 +111,14 @@ func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
 	h.onUpdate("", oldObj, newObj)
 }
 
-// onUpdate implements typedKeyedUpdater.
+// onUpdate is OnUpdate with the object's key, which a deletion has to carry.
 func (h TypedFilteringResourceEventHandler[T]) onUpdate(key string, oldObj, newObj T) {
 	if h.Handler == nil {
 		return
 	}
 	switch passed, passes := h.passes(oldObj), h.passes(newObj); {
 	case passed && passes:
-		h.Handler.OnUpdate(oldObj, newObj)
+		tellUpdateOf(h.Handler, key, oldObj, newObj)
 	case passes:
 		h.Handler.OnAdd(newObj, false)
 	case passed:
@@ -151,9 +151,18 @@ type keyedHandler interface {
 	onDelete(key string, obj any)
 }
 
-// typedKeyedUpdater is the same for a typed handler that makes a deletion of an update.
-type typedKeyedUpdater[T Object] interface {
-	onUpdate(key string, oldObj, newObj T)
+// tellUpdateOf tells a handler of an update, and a filter its key besides. It looks for
+// the very types: a handler that embeds a filter has its unexported methods too, and
+// perhaps an OnUpdate of its own.
+func tellUpdateOf[T Object](handler TypedResourceEventHandler[T], key string, oldObj, newObj T) {
+	switch filter := handler.(type) {
+	case TypedFilteringResourceEventHandler[T]:
+		filter.onUpdate(key, oldObj, newObj)
+	case *TypedFilteringResourceEventHandler[T]:
+		filter.onUpdate(key, oldObj, newObj)
+	default:
+		handler.OnUpdate(oldObj, newObj)
+	}
 }
 
 // typedHandler tells a typed handler what an untyped one is told. An object of another
@@ -185,11 +194,7 @@ func (h typedHandler[T]) onUpdate(key string, oldObj, newObj any) {
 		h.reportMisfit("update", key, oldObj)
 		return
 	}
-	if keyed, ok := h.handler.(typedKeyedUpdater[T]); ok {
-		keyed.onUpdate(key, older, newer)
-		return
-	}
-	h.handler.OnUpdate(older, newer)
+	tellUpdateOf(h.handler, key, older, newer)
 }
 
 // OnDelete tells of a deletion by whoever does not say the key.

@@ -53,7 +53,7 @@ func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEve
 		return informer.AddEventHandler(nil)
 	}
 	if len(options) > 1 {
-		return nil, fmt.Errorf("no handler was added: there are %d HandlerOptions, at most one is used", len(options))
+		return nil, refusedBy(informer, fmt.Errorf("there are %d HandlerOptions, at most one is used", len(options)), options[0])
 	}
 	var only HandlerOptions
 	for _, only = range options {
@@ -62,4 +62,12 @@ func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEve
 		only.Name = handlerName(handler)
 	}
 	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, only)
+}
+
+// refusedBy is the error for a handler that an informer was not even asked to add.
+func refusedBy(informer SharedInformer, why error, options HandlerOptions) error {
+	if own, ok := informer.(*sharedIndexInformer); ok {
+		return own.refused(why, options)
+	}
+	return fmt.Errorf("no handler was added: %w", why)
 }

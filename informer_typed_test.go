@@ -1,0 +1,339 @@
+package cache
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// runTyped runs an informer and waits for its first list; stop ends that, and its source.
+func runTyped[T Object](t *testing.T, source *cachetest.Source, inf *Informer[T]) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- inf.Run(ctx) }()
+	require.NoError(t, inf.WaitSynced(t.Context()))
+	synctest.Wait()
+	return func() {
+		cancel()
+		require.NoError(t, <-over)
+		source.Close()
+	}
+}
+
+func sortedNames[T Object](objects []T) (names []string) {
+	for _, o := range objects {
+		names = append(names, o.GetNamespace()+"/"+o.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// An index by something else under the name that this package gives its own. Fails if a
+// namespace's lister believes what that says.
+func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"))
+		inf := NewInformerFor(source, InformerConfig[*object]{Indexes: TypedIndexers[*object]{
+			NamespaceIndex: func(o *object) ([]string, error) { return []string{"b", o.Name}, nil },
+			"name":         func(o *object) ([]string, error) { return []string{o.Name}, nil },
+		}})
+		stop := runTyped(t, source, inf)
+		for _, lister := range []TypedLister[*object]{inf.ByNamespace("a"), inf.Lister().ByNamespace("a")} {
+			all, err := lister.List(nil)
+			require.NoError(t, err)
+			assert.Equal(t, []string{"a/1", "a/2"}, sortedNames(all))
+			assert.Equal(t, 2, lister.Len())
+			assert.ElementsMatch(t, []string{"a/1", "a/2"}, slices.Collect(maps.Keys(maps.Collect(lister.All()))))
+			ones, err := lister.ByIndex("name", "1")
+			require.NoError(t, err)
+			assert.Equal(t, []string{"a/1"}, sortedNames(ones))
+			values, err := lister.IndexValues(NamespaceIndex)
+			require.NoError(t, err)
+			assert.ElementsMatch(t, []string{"b", "1", "2"}, values)
+			_, err = lister.Get("2")
+			assert.NoError(t, err)
+		}
+		all, err := inf.ByIndex(NamespaceIndex, "b")
+		require.NoError(t, err)
+		assert.Len(t, all, 3, "it is the user's")
+		stop()
+	})
+}
+
+// Fails if a value that only objects of other namespaces have is one of this one's.
+func TestTheIndexValuesOfANamespaceAreThoseOfItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"), pod("b", "3"))
+		inf := NewInformerFor(source, InformerConfig[*object]{Indexes: TypedIndexers[*object]{
+			"name": func(o *object) ([]string, error) { return []string{o.Name}, nil },
+		}})
+		stop := runTyped(t, source, inf)
+		for namespace, want := range map[string][]string{"": {"1", "2", "3"}, "a": {"1", "2"}, "b": {"1", "3"}, "c": {}} {
+			values, err := inf.ByNamespace(namespace).IndexValues("name")
+			require.NoError(t, err)
+			assert.ElementsMatch(t, want, values, "names in %q", namespace)
+		}
+		_, err := inf.ByNamespace("a").IndexValues("colour")
+		assert.ErrorContains(t, err, `"colour"`)
+		stop()
+	})
+}
+
+func ofKind(kind, name string) *unstructured.Unstructured {
+	u := exampleOfKind("", kind)
+	u.SetNamespace("a")
+	u.SetName(name)
+	return u
+}
+
+func exampleOfKind(group, kind string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+	return u
+}
+
+func TestNotFoundNamesTheResourceAndTheNameThatWasAskedFor(t *testing.T) {
+	source := newSource(t)
+	for name, c := range map[string]struct {
+		get  func() error
+		want string
+	}{
+		"by type": {func() error {
+			_, err := NewInformerFor(source, InformerConfig[*machine]{}).Get("a/x")
+			return err
+		}, `machines "a/x" not found`},
+		"of a namespace": {func() error {
+			_, err := NewInformerFor(source, InformerConfig[*machine]{}).ByNamespace("a").Get("x")
+			return err
+		}, `machines "x" not found`},
+		"by kind": {func() error {
+			_, err := NewInformerFor(source, InformerConfig[*unstructured.Unstructured]{
+				ObjectType: exampleOfKind("networking.k8s.io", "NetworkPolicy"),
+			}).ByNamespace("a").Get("x")
+			return err
+		}, `networkpolicies.networking.k8s.io "x" not found`},
+		"of a lister": {func() error {
+			_, err := NewInformerFor(source, InformerConfig[metav1.Object]{}).Lister().Get("x")
+			return err
+		}, `objects "x" not found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.get()
+			assert.True(t, apierrors.IsNotFound(err))
+			assert.EqualError(t, err, c.want)
+		})
+	}
+}
+
+// quarantinedTypes are what was held back because it is of another type.
+func quarantinedTypes(t *testing.T, inf interface{ Status() Status }) (types []string) {
+	t.Helper()
+	for _, q := range inf.Status().Quarantined {
+		var misfit *UnexpectedTypeError
+		require.ErrorAs(t, q.Err, &misfit)
+		types = append(types, misfit.Actual)
+	}
+	return types
+}
+
+// Code that knows only the compatible interface may set another transform. Fails if what
+// that makes is stored, and so is a hole in each list.
+func TestWhatAnotherTransformMakesIsQuarantinedIfItIsOfAnotherType(t *testing.T) {
+	toMachine := func(obj any) (any, error) {
+		o := obj.(*object)
+		if o.Name == "2" {
+			return nil, nil // not wanted, and so no error
+		}
+		if o.Name == "3" {
+			return o, nil
+		}
+		return &machine{ObjectMeta: o.ObjectMeta}, nil
+	}
+	for name, config := range map[string]InformerConfig[*object]{
+		"nothing":     {},
+		"a transform": {Transform: func(o *object) (*object, error) { return o, nil }},
+		"an example":  {ObjectType: &object{}},
+	} {
+		t.Run("instead of "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+				config.ReflectorOptions.ErrorHandler = (&heard{}).handle
+				inf := NewInformerFor(source, config)
+				must(t, inf.Shared().SetTransform(toMachine))
+				stop := runTyped(t, source, inf)
+				all, _ := inf.List(nil)
+				assert.Equal(t, []string{"a/3"}, sortedNames(all))
+				assert.Equal(t, 1, inf.Len())
+				assert.Equal(t, []string{"*cache.machine"}, quarantinedTypes(t, inf))
+				stop()
+			})
+		})
+	}
+}
+
+// A nil transform takes away the one of the config, and not the look at the type.
+func TestWithoutATransformObjectsOfAnotherTypeAreQuarantinedAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		inf := NewInformerFor(source, InformerConfig[*machine]{
+			ObjectType:       &object{},
+			Convert:          func(obj any) (*machine, error) { return &machine{ObjectMeta: obj.(*object).ObjectMeta}, nil },
+			ReflectorOptions: ReflectorOptions{ErrorHandler: (&heard{}).handle},
+		})
+		must(t, inf.Shared().SetTransform(nil))
+		stop := runTyped(t, source, inf)
+		assert.Zero(t, inf.Len())
+		assert.Equal(t, []string{"*v1.PartialObjectMetadata"}, quarantinedTypes(t, inf))
+		stop()
+	})
+}
+
+func TestAnExampleThatIsNoneIsAMistakeThatIsNamed(t *testing.T) {
+	source := newSource(t)
+	for text, make := range map[string]func(){
+		"ObjectType is a *cache.machine and the informer one of *v1.PartialObjectMetadata: set Convert": func() {
+			NewInformerFor(source, InformerConfig[*object]{ObjectType: &machine{}})
+		},
+		"ObjectType is a nil pointer": func() {
+			NewInformerFor(source, InformerConfig[*object]{ObjectType: (*object)(nil)})
+		},
+	} {
+		t.Run(text, func(t *testing.T) {
+			defer func() { assert.Contains(t, recover(), text) }()
+			make()
+		})
+	}
+}
+
+// Fails if who wants Secrets is given the ConfigMaps that somebody else wanted.
+func TestASetTellsUnstructuredInformersApartByTheirKind(t *testing.T) {
+	for name, options := range map[string]ReflectorOptions{
+		"described by their kinds": {},
+		"described by the user":    {TypeDescription: "things"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := cachetest.NewSource(cachetest.Options{})
+				must(t, source.Apply(ofKind("ConfigMap", "c"), ofKind("Secret", "s")))
+				options.ErrorHandler = (&heard{}).handle
+				var set InformerSet
+				of := func(kind string) *Informer[*unstructured.Unstructured] {
+					inf, _, err := InformerOf(&set, source, InformerConfig[*unstructured.Unstructured]{
+						ObjectType: exampleOfKind("", kind), ReflectorOptions: options,
+					})
+					require.NoError(t, err)
+					return inf
+				}
+				configs, secrets := of("ConfigMap"), of("Secret")
+				assert.NotSame(t, configs, secrets)
+				assert.Same(t, configs, of("ConfigMap"))
+				end := runSet(t, &set)
+				require.NoError(t, set.WaitSynced(t.Context()))
+				for inf, want := range map[*Informer[*unstructured.Unstructured]]string{configs: "a/c", secrets: "a/s"} {
+					all, _ := inf.List(nil)
+					assert.Equal(t, []string{want}, sortedNames(all))
+				}
+				end()
+				source.Close()
+			})
+		})
+	}
+}
+
+func TestATypedViewHasTheStatusOfWhatItIsAViewOf(t *testing.T) {
+	own := NewInformerFor(newSource(t), InformerConfig[*object]{Name: "own"})
+	status, ok := StatusOf(NewTypedSharedIndexInformer[*object](own.Shared()))
+	assert.True(t, ok)
+	assert.Equal(t, own.Status(), status)
+
+	foreign := struct{ SharedIndexInformer }{own.Shared()} // without Status
+	_, ok = StatusOf(NewTypedSharedIndexInformer[*object](foreign))
+	assert.False(t, ok, "it has none")
+}
+
+// instruments count what they are told.
+type instruments struct {
+	mu     sync.Mutex
+	values map[string][]float64
+}
+
+type instrument struct {
+	all  *instruments
+	name string
+}
+
+func (i instrument) Set(value float64) {
+	i.all.mu.Lock()
+	defer i.all.mu.Unlock()
+	i.all.values[i.name] = append(i.all.values[i.name], value)
+}
+
+func (i instrument) Observe(value float64) { i.Set(value) }
+
+func (i *instruments) NewQueuedItemMetric(InformerNameAndResource) GaugeMetric {
+	return instrument{i, "queued"}
+}
+
+func (i *instruments) NewProcessingLatencyMetric(InformerNameAndResource) HistogramMetric {
+	return instrument{i, "latency"}
+}
+
+func (i *instruments) NewStoreResourceVersionMetric(InformerNameAndResource) GaugeMetric {
+	return instrument{i, "version"}
+}
+
+// take returns what was said since the last call.
+func (i *instruments) take() map[string][]float64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	values := i.values
+	i.values = map[string][]float64{}
+	return values
+}
+
+// A name that was released may be somebody else's. Fails if the values of two informers
+// overwrite each other.
+func TestAnInformerWhoseNameWasReleasedPublishesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		name := takeName(t)
+		told := &instruments{values: map[string][]float64{}}
+		source := newSource(t, pod("a", "1"))
+		inf := NewSharedIndexInformerWithOptions(source, &object{}, SharedIndexInformerOptions{
+			Identifier: name.WithResource(informerPods), InformerMetricsProvider: told,
+		})
+		done, over := make(chan struct{}), make(chan struct{})
+		go func() { defer close(over); inf.Run(done) }()
+		synctest.Wait()
+		said := told.take()
+		assert.Equal(t, float64(0), said["queued"][len(said["queued"])-1])
+		assert.Equal(t, float64(1), said["version"][len(said["version"])-1])
+		assert.NotEmpty(t, said["latency"])
+		must(t, source.Apply(pod("a", "2")))
+		synctest.Wait()
+		said = told.take()
+		assert.Equal(t, []float64{1, 0}, said["queued"])
+		assert.Equal(t, []float64{2}, said["version"])
+
+		name.Release()
+		must(t, source.Apply(pod("a", "3")))
+		synctest.Wait()
+		assert.Empty(t, told.take())
+		assert.Len(t, inf.GetStore().List(), 3)
+		close(done)
+		<-over
+		source.Close()
+	})
+}
