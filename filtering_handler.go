@@ -36,8 +36,10 @@ func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
 	}
 }
 
-// OnDelete tells of the deletion of what passes.
+// OnDelete tells of the deletion of what passes. A tombstone of client-go is made one of
+// this package.
 func (h FilteringResourceEventHandler) OnDelete(obj any) {
+	obj = ownTombstone(obj)
 	if h.Handler != nil && h.passes(obj) {
 		h.Handler.OnDelete(obj)
 	}

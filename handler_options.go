@@ -84,6 +84,16 @@ func (o HandlerOptions) resync(byDefault time.Duration) (time.Duration, error) {
 	return period, nil
 }
 
+// withDefaults has the defaults count for what is zero.
+func (o HandlerOptions) withDefaults(defaults HandlerOptions) HandlerOptions {
+	setIf(&defaults.Logger, o.Logger)
+	setIf(&defaults.ResyncPeriod, o.ResyncPeriod)
+	setIf(&defaults.Name, o.Name)
+	setIf(&defaults.Delivery, o.Delivery)
+	setIf(&defaults.SurvivePanics, o.SurvivePanics)
+	return defaults
+}
+
 func (o HandlerOptions) validate() error {
 	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
 		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d; use Ordered, Coalesced or OrderedUnbounded", int(o.Delivery))

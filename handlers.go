@@ -37,10 +37,11 @@ func (f ResourceEventHandlerFuncs) OnUpdate(oldObj, newObj any) {
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one.
+// OnDelete calls DeleteFunc, if there is one. A tombstone of client-go, whose informers
+// this handler fits, is made one of this package.
 func (f ResourceEventHandlerFuncs) OnDelete(obj any) {
 	if f.DeleteFunc != nil {
-		f.DeleteFunc(obj)
+		f.DeleteFunc(ownTombstone(obj))
 	}
 }
 
@@ -66,9 +67,10 @@ func (f ResourceEventHandlerDetailedFuncs) OnUpdate(oldObj, newObj any) {
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one.
+// OnDelete calls DeleteFunc, if there is one. A tombstone of client-go, whose informers
+// this handler fits, is made one of this package.
 func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
 	if f.DeleteFunc != nil {
-		f.DeleteFunc(obj)
+		f.DeleteFunc(ownTombstone(obj))
 	}
 }

@@ -41,7 +41,7 @@ func (inf *sharedIndexInformer) refused(why error, options HandlerOptions) error
 			logger = *l
 		}
 	}
-	logger.Error(err, "Informer refused a handler", "informer", inf.reflector.name)
+	logger.Error(err, "Informer refused a handler", "informer", inf.reflector.name, "type", inf.reflector.typeDescription)
 	return err
 }
 
@@ -52,6 +52,7 @@ func (inf *sharedIndexInformer) newHandler(handler ResourceEventHandler, options
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
+	options = options.withDefaults(inf.options.Handlers)
 	period, err := options.resync(inf.defaultResync())
 	if err != nil {
 		return nil, err

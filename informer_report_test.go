@@ -245,14 +245,19 @@ func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 	}
 }
 
-// Its own logger is asked first.
-func TestAHandlerThatIsRefusedIsLoggedWithItsOwnLogger(t *testing.T) {
-	var mine logLines
-	logger := mine.logger(0)
+// Its own logger goes before the informer's, and that before the process's.
+func TestAHandlerThatIsRefusedIsLoggedWithTheNearestLogger(t *testing.T) {
+	var handlers, informers logLines
+	handlersLogger, informersLogger := handlers.logger(0), informers.logger(0)
 	others := captureKlog(t, 0)
-	inf := NewInformerFor(newSource(t), InformerConfig[*object]{})
-	_, err := inf.AddHandler(TypedResourceEventHandlerFuncs[*object]{}, HandlerOptions{Logger: &logger, Delivery: 7})
+	inf := NewInformerFor(newSource(t), InformerConfig[*object]{ReflectorOptions: ReflectorOptions{Logger: &informersLogger}})
+	_, err := inf.AddHandler(TypedResourceEventHandlerFuncs[*object]{}, HandlerOptions{Logger: &handlersLogger, Delivery: 7})
 	require.Error(t, err)
-	assert.Len(t, mine.all(), 1)
+	assert.Len(t, handlers.all(), 1)
+	assert.Empty(t, informers.all())
+	_, err = inf.AddHandler(nil)
+	require.Error(t, err)
+	assert.Len(t, handlers.all(), 1)
+	assert.Len(t, informers.all(), 1)
 	assert.Empty(t, others.all())
 }

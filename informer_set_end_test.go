@@ -234,8 +234,8 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 		assert.Equal(t, 10*time.Second, time.Since(began))
 		assert.ErrorIs(t, err, ErrInformerStopped)
 		assert.ErrorIs(t, err, errBoom, "what had failed last")
-		for _, name := range []string{"broken", "stopped", "slow"} {
-			assert.ErrorContains(t, err, "informer "+name)
+		for name, phase := range map[string]Phase{"broken": PhasePaused, "stopped": PhaseStopped, "slow": PhaseListing} {
+			assert.ErrorContains(t, err, "informer "+name+" of *v1.PartialObjectMetadata is "+string(phase))
 		}
 		assert.NotContains(t, err.Error(), "fine")
 		end()

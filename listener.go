@@ -60,7 +60,7 @@ func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, op
 	}
 	return &listener{
 		informer: informer, handler: handler, options: options, resync: resync,
-		synced:  newSyncChecker("handler " + options.Name + " of " + informer.reflector.name),
+		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title()),
 		wake:    make(chan struct{}, 1),
 		removed: make(chan struct{}), finished: make(chan struct{}),
 		backlog: backlog{delivery: options.Delivery},

@@ -73,9 +73,10 @@ func ObjectToName(obj any) (name ObjectName, err error) {
 	return MetaObjectToName(accessor), nil
 }
 
-// DeletionHandlingObjectToName is ObjectToName that also reads tombstones.
+// DeletionHandlingObjectToName is ObjectToName that also reads tombstones, those of
+// client-go included.
 func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
-	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+	if tombstone, ok := tombstoneOf(obj); ok {
 		return ParseObjectName(tombstone.Key)
 	}
 	return ObjectToName(obj)
@@ -99,9 +100,9 @@ func MetaNamespaceKeyFunc(obj any) (string, error) {
 }
 
 // DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also returns
-// the key of a tombstone. It is the one to use in OnDelete.
+// the key of a tombstone, also of client-go's. It is the one to use in OnDelete.
 func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
-	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+	if tombstone, ok := tombstoneOf(obj); ok {
 		return tombstone.Key, nil
 	}
 	return MetaNamespaceKeyFunc(obj)

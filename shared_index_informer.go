@@ -79,7 +79,7 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	reflector.ErrorHandler = inf.report
 	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.queue, inf}, reflector)
 	inf.clock = inf.reflector.clock
-	inf.synced = newSyncChecker("informer " + inf.reflector.name)
+	inf.synced = newSyncChecker(inf.title())
 	inf.meters = newInformerMeters(options)
 	inf.detector = newMutationDetector(options.DetectMutations, func(err error) { inf.reflector.tell(inf.ctx, err) })
 	return inf
@@ -89,6 +89,10 @@ func (o *SharedIndexInformerOptions) validate() {
 	for name, function := range o.Indexers {
 		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
 	}
+	if err := o.Handlers.validate(); err != nil {
+		panic("cache: SharedIndexInformerOptions.Handlers: " + err.Error())
+	}
+	mustHave(o.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers has a ResyncPeriod; set ResyncPeriod")
 	mustHave(o.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
 	mustHave(o.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
 	mustHave(o.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
@@ -100,6 +104,11 @@ func (inf *sharedIndexInformer) report(ctx context.Context, r *Reflector, err er
 	onError := inf.onError
 	inf.mu.Unlock()
 	onError(ctx, r, err)
+}
+
+// title is what the informer is called where it is one of many.
+func (inf *sharedIndexInformer) title() string {
+	return fmt.Sprintf("informer %s of %s", inf.reflector.name, inf.reflector.typeDescription)
 }
 
 func (inf *sharedIndexInformer) now() time.Time { return inf.clock.Now() }
@@ -204,9 +213,9 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 		switch {
 		case inf.HasSynced():
 		case status.LastFailure == nil:
-			err = fmt.Errorf("%w; informer %s is %s", err, status.Name, status.Phase)
+			err = fmt.Errorf("%w; %s is %s", err, inf.title(), status.Phase)
 		default:
-			err = fmt.Errorf("%w; informer %s is %s, last failure: %w", err, status.Name, status.Phase, status.LastFailure.Err)
+			err = fmt.Errorf("%w; %s is %s, last failure: %w", err, inf.title(), status.Phase, status.LastFailure.Err)
 		}
 	}
 	return err

@@ -130,6 +130,10 @@ type SharedIndexInformerOptions struct {
 	KeyFunction KeyFunc
 	// Transform is SetTransform's.
 	Transform TransformFunc
+	// Handlers are for what the options of a handler leave at zero, where handlers are
+	// added by code that knows client-go's options only: Delivery, SurvivePanics,
+	// Logger. Its ResyncPeriod must not be set.
+	Handlers HandlerOptions
 	// MergeRecreated is Config.MergeRecreated, for all handlers.
 	MergeRecreated bool
 	// DetectMutations watches for objects that a reader or handler changes. It is off

@@ -24,8 +24,7 @@ func (s *syncChecker) Name() string { return s.name }
 // Done is closed once it has come true, or never will.
 func (s *syncChecker) Done() <-chan struct{} { return s.over }
 
-// Succeeded is closed once it has come true, and only then: it is for those who wait
-// and do not know of Err.
+// Succeeded implements SuccessChecker.
 func (s *syncChecker) Succeeded() <-chan struct{} { return s.succeeded }
 
 // Err is why it never will come true; nil if it has, or still may.

@@ -201,7 +201,7 @@ func (h typedHandler[T]) onUpdate(key string, oldObj, newObj any) {
 func (h typedHandler[T]) OnDelete(obj any) { h.onDelete("", obj) }
 
 func (h typedHandler[T]) onDelete(key string, obj any) {
-	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+	if tombstone, ok := tombstoneOf(obj); ok {
 		// The zero value if the tombstone holds nothing, or no T: of the deletion the
 		// handler hears all the same.
 		last, _ := typedOf[T](tombstone.Obj)

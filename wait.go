@@ -36,6 +36,13 @@ type DoneError interface {
 	Err() error
 }
 
+// SuccessChecker is implemented by the checkers of this package's informers and
+// registrations, for code that waits on a channel and does not know of DoneError.
+type SuccessChecker interface {
+	// Succeeded is closed once what was waited for has come, and never otherwise.
+	Succeeded() <-chan struct{}
+}
+
 // IsDone says whether checker is done, without waiting. It looks at the channel
 // alone: a checker whose channel is closed is done, even with an Err. For an
 // informer's sync, HasSynced is the question to ask.
