@@ -30,6 +30,10 @@ compat: ## check the names and signatures against client-go
 adapters: ## test the adapters for client-go
 	cd adapters/clientgo && go test -race ./...
 
+.PHONY: controllers
+controllers: ## one controller on both packages, by its import alone
+	cd examples/controllers && go test -race ./...
+
 .PHONY: compare
 compare: ## measure side by side with client-go; takes a while, and wants a quiet machine
 	cd benchmarks && go run ./compare
@@ -41,7 +45,7 @@ cover: ## statement coverage of the root package; fails below 90 %
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
-	for module in . compat adapters/clientgo benchmarks; do \
+	for module in . compat adapters/clientgo benchmarks examples/controllers; do \
 		(cd $$module && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; \
 	done
 

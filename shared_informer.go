@@ -77,7 +77,8 @@ type SharedInformer interface {
 	// SetWatchErrorHandler is SetWatchErrorHandlerWithContext without a context.
 	SetWatchErrorHandler(handler WatchErrorHandler) error
 	// SetWatchErrorHandlerWithContext has handler told of every failure, by several
-	// goroutines at once: the informer's, and those that call handlers. It is an error after the run has begun (ErrInformerStarted), and nothing has changed.
+	// goroutines at once: the informer's, and those that call handlers. It is an error
+	// after the run has begun (ErrInformerStarted), and nothing has changed.
 	SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error
 	// SetTransform has every object transformed before it is stored. It is an error
 	// after the run has begun (ErrInformerStarted), and nothing has changed.

@@ -43,7 +43,9 @@ measure() {
   local name=$1 title=$2 seconds
   cd "$scratch/$name"
   TIMEFORMAT='%U %S'
-  seconds=$( { time GOCACHE="$scratch/cache-$name" go build -trimpath -o whole . ; } 2>&1 | awk '{ printf "%.0f", $1 + $2 }')
+  { time GOCACHE="$scratch/cache-$name" go build -trimpath -o whole . 2>"$scratch/$name.build" ; } 2>"$scratch/$name.time" ||
+    { cat "$scratch/$name.build" >&2; return 1; }
+  seconds=$(awk '{ printf "%.0f", $1 + $2 }' "$scratch/$name.time")
   GOCACHE="$scratch/cache-$name" go build -trimpath -ldflags='-s -w' -o stripped .
   printf '| %s | %d | %d | %d | %s | %s | %s |\n' "$title" \
     "$(($(go list -m all | wc -l) - 1))" \
