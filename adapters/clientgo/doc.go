@@ -17,22 +17,40 @@
 // called before anybody has asked the factory for it:
 //
 //	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
-//		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, nil)
+//		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, nil)
 //		return clientgo.NewInformer(lw, &corev1.Pod{}, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 //	})
 //
-// From then on factory.Core().V1().Pods(), its Informer and its Lister, are fed by it. And a
-// manager of controller-runtime has all of its informers made here:
+// From then on factory.Core().V1().Pods(), its Informer and its Lister, are fed by it.
+//
+// BEWARE: of the factory's options only the resync period and WithTransform reach an
+// informer that is made so. WithNamespace, WithTweakListOptions and WithInformerName do
+// not: client-go gives them to its own constructors and to nobody else. A factory of one
+// namespace would, without a word, list the whole cluster here, with whatever rights that
+// needs. So the namespace is to be given to NewListWatchFromClient (metav1.NamespaceAll for
+// all), the selectors of WithTweakListOptions to NewFilteredListWatchFromClient, and the
+// name as Identifier to NewInformerWithOptions.
+//
+// The clientsets for tests have no REST client. For those, make a cache.ListWatch of the
+// clientset's own List and Watch, and give it to cache.ToListWatcherWithWatchListSemantics
+// with the clientset, which says that it cannot stream.
+//
+// A manager of controller-runtime has all of its informers made here:
 //
 //	manager, err := ctrl.NewManager(config, ctrl.Options{
 //		Cache: ctrlcache.Options{NewInformer: clientgo.NewInformer},
 //	})
 //
+// or, with options for all of them, by clientgo.NewInformerFunc(options).
+//
 // Handlers, indexes, transforms and watch error handlers stay as they are.
 // SharedIndexInformer says what differs; its options (NewInformerWithOptions) are all those
-// of this library. An informer, an indexer or a lister that exists already is presented by
-// SharedIndexInformer, Indexer and GenericLister. An informer of this library that is to
-// have handlers that were written for client-go takes them through ResourceEventHandler.
+// of this library. As in client-go, the first state is streamed unless the source says
+// that it cannot; client-go's feature gate WatchListClient has no say here, but
+// ReflectorOptions.Strategy has. An informer, an indexer or a lister that exists already is
+// presented by SharedIndexInformer, Indexer and GenericLister. An informer of this library
+// that is to have handlers that were written for client-go takes them through
+// ResourceEventHandler.
 //
 // # Sources
 //

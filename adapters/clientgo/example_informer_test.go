@@ -59,6 +59,26 @@ func ExampleNewInformer() {
 	// version 2 with 2 calls of the handler
 }
 
+// A function that makes informers with options, for code that asks for such a function: as
+// NewInformer of controller-runtime's cache.Options, for one.
+func ExampleNewInformerFunc() {
+	newInformer := clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{
+		Handlers: cache.HandlerOptions{
+			Delivery:      cache.OrderedUnbounded, // every change, however far behind a handler is
+			SurvivePanics: true,
+		},
+		DetectMutations: cache.MutationDetection{SampleEvery: 100},
+	})
+
+	informer := newInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{}); err != nil {
+		fmt.Println(err)
+	}
+	status, _ := cache.StatusOf(informer)
+	fmt.Println(status.Handlers[0].Delivery)
+	// Output: ordered, unbounded
+}
+
 // A generated lister over an indexer that the program fills, or an informer does.
 func ExampleIndexer() {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{

@@ -1,6 +1,7 @@
 package clientgo_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,8 +45,18 @@ func TestIndexesOfEitherSideAreOneSet(t *testing.T) {
 	values, err := functions["app"](pod("web-2", ""))
 	require.NoError(t, err)
 	require.Equal(t, []string{"web-2"}, values)
-	delete(functions, "app")
-	require.Len(t, theirs.GetIndexers(), 3, "the map is a copy")
+}
+
+// controller-runtime asks for them with each list.
+func TestIndexersAreKeptUntilOneIsAdded(t *testing.T) {
+	ours := filled(t)
+	theirs := clientgo.Indexer(ours)
+	kept := reflect.ValueOf(theirs.GetIndexers()).Pointer()
+	require.Equal(t, kept, reflect.ValueOf(theirs.GetIndexers()).Pointer())
+	require.NoError(t, theirs.AddIndexers(toolscache.Indexers{"app": byApp}))
+	require.Contains(t, theirs.GetIndexers(), "app")
+	require.NoError(t, ours.AddIndexers(cache.Indexers{"app too": byApp}))
+	require.Contains(t, theirs.GetIndexers(), "app too")
 }
 
 func TestIndexersThatCannotBeAddedAreRefusedByName(t *testing.T) {

@@ -1,9 +1,7 @@
 package clientgo
 
 import (
-	"context"
-	"fmt"
-	"reflect"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,173 +17,97 @@ import (
 // generated factory's InformerFor.
 //
 // The source may be one of either library, and is asked in the ways that it offers: with
-// a context, item by item (cache.ItemLister), as a stream (the method
-// IsWatchListSemanticsUnSupported). A resync below a second is taken for a second, and
-// reported. NewInformer starts nothing. It panics if lw is nil or resync negative.
+// a context, item by item (cache.ItemLister). Its first state is streamed, as client-go
+// does by default, unless the source has the method IsWatchListSemanticsUnSupported and
+// that returns true; where no stream comes, it is listed.
+//
+// A resync period below a second is taken for a second, and one below 0 for none, as
+// client-go does; either is logged. NewInformer starts nothing. It panics if lw is nil or an
+// index has no function.
 func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return NewInformerWithOptions(lw, exampleObject, cache.SharedIndexInformerOptions{
-		ResyncPeriod: resync,
-		Indexers:     indexersFrom(indexers),
-	})
+	return NewInformerFunc(cache.SharedIndexInformerOptions{})(lw, exampleObject, resync, indexers)
 }
 
-// NewInformerWithOptions is NewInformer with all that can be said of an informer here. It
-// panics as cache.NewSharedIndexInformerWithOptions does.
+// NewInformerFunc is NewInformer with options, which all informers that the function
+// makes have. It is for whoever asks for such a function: NewInformer of
+// controller-runtime's cache.Options, and what makes informers for generated factories.
+//
+// Source, example, resync period and indexers are those that the function is called
+// with; the indexers come on top of those of the options. Handlers are added by code that
+// knows client-go's options only, so that it is Handlers that says how they are told and
+// what becomes of their panics. Some options cannot be shared, or are overruled:
+//
+//   - ResyncPeriod must be 0, or NewInformerFunc panics: whoever calls the function decides.
+//   - Transform is overruled by whoever calls SetTransform. controller-runtime does that for
+//     each informer, also without a transform; set DefaultTransform of its options.
+//   - An ErrorHandler in ReflectorOptions is overruled by SetWatchErrorHandler only in part:
+//     see SharedIndexInformer.
+//   - A Name in ReflectorOptions would be that of all the informers, and an Identifier, with
+//     a metrics provider, one for all of them.
+//
+// The options are not kept but for what they point to. The function may be called
+// concurrently. It panics as NewInformerWithOptions does.
+func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+	if options.ResyncPeriod != 0 {
+		panic("clientgo.NewInformerFunc: SharedIndexInformerOptions.ResyncPeriod is set: it is the function's parameter")
+	}
+	shared := maps.Clone(options.Indexers)
+	return func(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		own := options
+		own.ResyncPeriod = resync
+		own.Indexers = Indexers(indexers)
+		for name, function := range shared {
+			if _, taken := own.Indexers[name]; !taken {
+				own.Indexers[name] = function
+			}
+		}
+		return NewInformerWithOptions(lw, exampleObject, own)
+	}
+}
+
+// NewInformerWithOptions is NewInformer with all that can be said of an informer here.
+// Indexers makes this library's of client-go's. ReflectorOptions.Strategy decides how the
+// first state comes, if it is not cache.ListAutomatic; that is what NewInformer says. It
+// panics as cache.NewSharedIndexInformerWithOptions does, but not for the resync period.
 func NewInformerWithOptions(lw toolscache.ListerWatcher, exampleObject runtime.Object, options cache.SharedIndexInformerOptions) toolscache.SharedIndexInformer {
 	if options.ReflectorOptions.Name == "" {
 		options.ReflectorOptions.Name = callerOutside()
 	}
-	return SharedIndexInformer(cache.NewSharedIndexInformerWithOptions(lw, exampleObject, options))
-}
-
-// SharedIndexInformer presents an informer of this library as one of client-go's. What is
-// called on either, before the run or during it, holds for both; run one of the two, once.
-// cache.StatusOf reports on it.
-//
-// Handlers that are added here are taken to be written for client-go: they are told of an
-// object that is gone with client-go's DeletedFinalStateUnknown. Add one that expects this
-// library's to the informer itself, and one that is made for client-go through
-// ResourceEventHandler if it is added there.
-//
-// What differs from client-go's own, beside what the informer does differently:
-//
-//   - A registration's HasSyncedChecker, and the informer's, are done only if they come
-//     true, because client-go's WaitFor knows no failure: a wait for a handler that was
-//     removed, or for an informer that was stopped, lasts until its context ends.
-//   - client-go's ShutDownEventHandler, called by the very handler that it shuts down,
-//     returns at once instead of never; the handler is told nothing more.
-//   - The *Reflector that a watch error handler is given is a stand-in that only knows Name
-//     and TypeDescription. Errors are this library's: errors.Is and the functions of
-//     apimachinery's errors package see through them, == does not.
-//   - GetIndexer and GetStore are as Indexer says.
-//
-// It panics if informer is nil.
-func SharedIndexInformer(informer cache.SharedIndexInformer) toolscache.SharedIndexInformer {
-	if isNil(informer) {
-		panic("clientgo.SharedIndexInformer: the informer is nil")
+	if options.ReflectorOptions.Strategy == cache.ListAutomatic && !saysWhetherItStreams(lw) {
+		options.ReflectorOptions.Strategy = cache.ListStreaming
 	}
-	return &sharedIndexInformer{SharedIndexInformer: informer, indexer: Indexer(informer.GetIndexer())}
+	options.ResyncPeriod = resyncPeriod(options.ResyncPeriod, options.ReflectorOptions.Logger)
+	return present(cache.NewSharedIndexInformerWithOptions(lw, exampleObject, options), options.ReflectorOptions.ErrorHandler)
 }
 
-// sharedIndexInformer has the methods of ours, but for those that mention other types in
-// client-go.
-type sharedIndexInformer struct {
-	cache.SharedIndexInformer
-	indexer toolscache.Indexer
+// saysWhetherItStreams is where the two libraries differ. client-go takes silence for
+// yes; ours takes it for no, and what the sources that controller-runtime makes say is
+// nothing.
+func saysWhetherItStreams(lw toolscache.ListerWatcher) bool {
+	_, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return ok
 }
 
-var (
-	_ toolscache.SharedIndexInformer = (*sharedIndexInformer)(nil)
-	_ cache.StatusReporter           = (*sharedIndexInformer)(nil)
-)
-
-// Status implements cache.StatusReporter, if the informer does.
-func (i *sharedIndexInformer) Status() cache.Status {
-	status, _ := cache.StatusOf(i.SharedIndexInformer)
-	return status
-}
-
-func (i *sharedIndexInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
-}
-
-func (i *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, resyncPeriod time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{ResyncPeriod: &resyncPeriod})
-}
-
-func (i *sharedIndexInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
-	handle, err := i.SharedIndexInformer.AddEventHandlerWithOptions(ResourceEventHandler(handler), cache.HandlerOptions{
-		Logger:       options.Logger,
-		ResyncPeriod: resyncOf(options),
-		Name:         nameOf(handler),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &registration{informer: i.SharedIndexInformer, handle: handle}, nil
-}
-
-// minimumResync is the least resync period of a handler, in client-go and here.
+// minimumResync is the least resync period, in client-go and here.
 const minimumResync = time.Second
 
-// resyncOf is the period that a handler is to have. Ours refuses one below the minimum;
-// client-go logs it and takes the minimum, and programs that rely on that must still start.
-func resyncOf(options toolscache.HandlerOptions) *time.Duration {
-	period := options.ResyncPeriod
-	if period == nil || *period <= 0 || *period >= minimumResync {
-		return period
+// resyncPeriod is the period that counts for one that was asked for in client-go's terms.
+// Ours refuses what cannot be kept; client-go takes what is next to it, and programs that
+// rely on that must still start.
+func resyncPeriod(asked time.Duration, logger *klog.Logger) time.Duration {
+	used := asked
+	switch {
+	case asked < 0:
+		used = 0
+	case asked > 0 && asked < minimumResync:
+		used = minimumResync
+	default:
+		return asked
 	}
-	logger := klog.Background()
-	if options.Logger != nil {
-		logger = *options.Logger
+	if logger == nil {
+		background := klog.Background()
+		logger = &background
 	}
-	logger.Info("A handler's resync period is below the least, which is used", "period", *period, "least", minimumResync)
-	least := minimumResync
-	return &least
-}
-
-func (i *sharedIndexInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
-	own, ok := handle.(*registration)
-	if !ok || own == nil {
-		return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, cache.ErrForeignRegistration)
-	}
-	if err := i.SharedIndexInformer.RemoveEventHandler(own.handle); err != nil {
-		return err
-	}
-	own.removed.Store(true)
-	return nil
-}
-
-func (i *sharedIndexInformer) GetStore() toolscache.Store { return i.indexer }
-
-func (i *sharedIndexInformer) GetIndexer() toolscache.Indexer { return i.indexer }
-
-func (i *sharedIndexInformer) AddIndexers(indexers toolscache.Indexers) error {
-	return i.SharedIndexInformer.AddIndexers(indexersFrom(indexers))
-}
-
-func (i *sharedIndexInformer) GetController() toolscache.Controller {
-	//lint:ignore SA1019 client-go's interface has it
-	return controller{i.SharedIndexInformer.GetController()}
-}
-
-func (i *sharedIndexInformer) HasSyncedChecker() toolscache.DoneChecker {
-	return doneChecker(i.SharedIndexInformer.HasSyncedChecker())
-}
-
-func (i *sharedIndexInformer) SetTransform(transform toolscache.TransformFunc) error {
-	return i.SharedIndexInformer.SetTransform(cache.TransformFunc(transform))
-}
-
-func (i *sharedIndexInformer) SetWatchErrorHandler(handler toolscache.WatchErrorHandler) error {
-	if handler == nil {
-		return i.SharedIndexInformer.SetWatchErrorHandler(nil)
-	}
-	standIn := &standIn{}
-	return i.SharedIndexInformer.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
-		handler(standIn.of(r), err)
-	})
-}
-
-func (i *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler toolscache.WatchErrorHandlerWithContext) error {
-	if handler == nil {
-		return i.SharedIndexInformer.SetWatchErrorHandlerWithContext(nil)
-	}
-	standIn := &standIn{}
-	return i.SharedIndexInformer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		handler(ctx, standIn.of(r), err)
-	})
-}
-
-// controller has the methods of ours, but for the one that mentions another type.
-type controller struct{ cache.Controller }
-
-func (c controller) HasSyncedChecker() toolscache.DoneChecker {
-	return doneChecker(c.Controller.HasSyncedChecker())
-}
-
-// isNil says whether an interface holds nothing, or a nil pointer.
-func isNil(x any) bool {
-	value := reflect.ValueOf(x)
-	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
+	logger.Info("A resync period cannot be had, another is used; 0 is no resync", "period", asked, "used", used)
+	return used
 }

@@ -19,8 +19,9 @@ import (
 //
 // The lists and watches are the client's own, decoded by its codecs and paced by its rate
 // limiter; a list is in memory as a whole. NewSourceForClient makes one that decodes
-// object by object. To have the first state streamed, give it to
-// cache.ToListWatcherWithWatchListSemantics with the client. It panics if client is nil.
+// object by object. NewInformer streams the first state of it; informers that are not made
+// here do so if it is given to cache.ToListWatcherWithWatchListSemantics with the client.
+// It panics if client is nil, as that of a fake clientset is.
 func NewListWatchFromClient(client toolscache.Getter, resource, namespace string, fieldSelector fields.Selector) *cache.ListWatch {
 	return NewFilteredListWatchFromClient(client, resource, namespace, func(options *metav1.ListOptions) {
 		options.FieldSelector = ""

@@ -43,24 +43,3 @@ var closed = func() chan struct{} {
 	close(c)
 	return c
 }()
-
-// doneChecker presents a checker to client-go, whose WaitFor takes Done for success. The
-// checkers of our informers are also done when that never will come, and have another
-// channel that is not.
-func doneChecker(checker cache.DoneChecker) toolscache.DoneChecker {
-	if successful, ok := checker.(successChecker); ok {
-		return successOnly{successful}
-	}
-	return checker
-}
-
-type successChecker interface {
-	cache.DoneChecker
-	Succeeded() <-chan struct{}
-}
-
-type successOnly struct{ checker successChecker }
-
-func (s successOnly) Name() string { return s.checker.Name() }
-
-func (s successOnly) Done() <-chan struct{} { return s.checker.Succeeded() }

@@ -2,6 +2,8 @@ package clientgo_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/adapters/clientgo"
 )
 
 func TestAHandlerIsRemovedByItsHandle(t *testing.T) {
@@ -143,7 +146,7 @@ func TestCheckersAreDoneOnlyIfTheyComeTrue(t *testing.T) {
 		require.NoError(t, informer.RemoveEventHandler(removed))
 
 		checkers := []toolscache.DoneChecker{informer.HasSyncedChecker(), kept.HasSyncedChecker()}
-		require.Equal(t, "informer pods", checkers[0].Name())
+		require.Equal(t, "informer pods of *v1.Pod", checkers[0].Name())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.False(t, toolscache.WaitFor(ctx, "", checkers...))
@@ -169,4 +172,65 @@ func TestTheCheckerOfAnInformerThatStoppedBeforeItSyncedIsNotDone(t *testing.T) 
 		require.False(t, toolscache.WaitFor(ctx, "", handle.HasSyncedChecker()))
 		require.False(t, informer.HasSynced())
 	})
+}
+
+// oneChannel is the checker of somebody else's informer: it has no channel that is closed
+// for success alone.
+type oneChannel struct {
+	done chan struct{}
+	err  error
+}
+
+func (c *oneChannel) Name() string          { return "one channel" }
+func (c *oneChannel) Done() <-chan struct{} { return c.done }
+func (c *oneChannel) Err() error            { return c.err }
+
+// withChecker is an informer with such a checker.
+type withChecker struct {
+	cache.SharedIndexInformer
+	checker cache.DoneChecker
+}
+
+func (w withChecker) HasSyncedChecker() cache.DoneChecker { return w.checker }
+
+func TestACheckerThatCanEndInVainIsDoneOnlyIfItComesTrue(t *testing.T) {
+	for name, err := range map[string]error{"comes true": nil, "in vain": errors.New("in vain")} {
+		for _, early := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, early %t", name, early), func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					_, ours := podInformer(podSource(t))
+					foreign := &oneChannel{done: make(chan struct{})}
+					checker := clientgo.SharedIndexInformer(withChecker{ours, foreign}).HasSyncedChecker()
+					require.Equal(t, "one channel", checker.Name())
+					if !early {
+						require.False(t, toolscache.IsDone(checker))
+					}
+					foreign.err = err
+					close(foreign.done)
+					if !early {
+						synctest.Wait()
+					}
+					require.Equal(t, err == nil, toolscache.IsDone(checker))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					require.Equal(t, err == nil, toolscache.WaitFor(ctx, "", checker))
+				})
+			})
+		}
+	}
+}
+
+// neverInVain is a checker as client-go has them.
+type neverInVain struct{ done chan struct{} }
+
+func (neverInVain) Name() string            { return "plain" }
+func (c neverInVain) Done() <-chan struct{} { return c.done }
+
+func TestACheckerThatCannotEndInVainIsLeftAsItIs(t *testing.T) {
+	_, ours := podInformer(podSource(t))
+	plain := neverInVain{make(chan struct{})}
+	checker := clientgo.SharedIndexInformer(withChecker{ours, plain}).HasSyncedChecker()
+	require.False(t, toolscache.IsDone(checker))
+	close(plain.done)
+	require.True(t, toolscache.IsDone(checker))
 }

@@ -22,13 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/adapters/clientgo"
 )
 
-// switchFactory has the factory's config maps fed by an informer of this library.
-func switchFactory(factory informers.SharedInformerFactory) {
+// switchFactory has the factory's config maps fed by an informer of this library. The
+// namespace is the factory's own, which nobody else tells the informer.
+func switchFactory(factory informers.SharedInformerFactory, namespace string) {
 	factory.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
-		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceAll, nil)
+		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", namespace, nil)
 		return clientgo.NewInformer(lw, &corev1.ConfigMap{}, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	})
 }
@@ -46,7 +48,7 @@ func Example_generatedFactory() {
 	}
 
 	factory := informers.NewSharedInformerFactory(clientset, 10*time.Minute)
-	switchFactory(factory)
+	switchFactory(factory, metav1.NamespaceAll)
 
 	// From here on nothing is new.
 	lister := factory.Core().V1().ConfigMaps().Lister()
@@ -100,6 +102,46 @@ func Example_controllerRuntime() {
 	cancel()
 	running.Wait()
 	// Output: prices are of ann <nil>
+}
+
+// The informers of a manager may have options: here handlers hear of every change, however
+// far behind they are, and one that panics does not end the program.
+func Example_controllerRuntimeWithOptions() {
+	source := newSource(configMap("prices", "ann"))
+	server := newServer(source)
+	defer server.Close()
+	defer source.Close()
+	options := managerOptions() // for the server of the example, which has no discovery
+	options.Cache.NewInformer = clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{
+		Handlers: cache.HandlerOptions{Delivery: cache.OrderedUnbounded, SurvivePanics: true},
+	})
+	manager, err := ctrl.NewManager(&rest.Config{Host: server.URL}, options)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() {
+		if err := manager.Start(ctx); err != nil {
+			fmt.Println(err)
+		}
+	})
+	<-manager.Elected() // the caches have started
+	informer, err := manager.GetCache().GetInformer(ctx, &corev1.ConfigMap{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{}); err != nil {
+		fmt.Println(err)
+	}
+	status, _ := cache.StatusOf(informer)
+	fmt.Println("told", status.Handlers[0].Delivery)
+	// Output: told ordered, unbounded
 }
 
 // What the adapter's documentation shows is what is compiled here, with another type.

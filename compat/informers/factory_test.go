@@ -136,7 +136,7 @@ func TestTheTypedInformerOfAGeneratedFactoryWorksWithOurs(t *testing.T) {
 
 func TestAGeneratedFactorySaysWhichOfOurInformersHasNotSynced(t *testing.T) {
 	source := newSource()
-	source.HangLists(1)
+	source.HangWatches(1) // the first state is streamed
 	factory := informers.NewSharedInformerFactory(clientOf(t, serve(t, source)), 0)
 	factory.InformerFor(&corev1.ConfigMap{}, newConfigMapInformer)
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -153,7 +153,7 @@ func TestAGeneratedFactorySaysWhichOfOurInformersHasNotSynced(t *testing.T) {
 // done for one that has come true.
 func TestAGeneratedFactoryDoesNotTakeAStoppedInformerForASyncedOne(t *testing.T) {
 	source := newSource()
-	source.HangLists(1)
+	source.HangWatches(1) // the first state is streamed
 	factory := informers.NewSharedInformerFactory(clientOf(t, serve(t, source)), 0)
 	factory.InformerFor(&corev1.ConfigMap{}, newConfigMapInformer)
 	run, stop := context.WithCancel(bounded(t))
@@ -164,4 +164,32 @@ func TestAGeneratedFactoryDoesNotTakeAStoppedInformerForASyncedOne(t *testing.T)
 	defer cancel()
 	synced := factory.WaitForCacheSyncWithContext(wait)
 	require.ErrorIs(t, synced.AsError(), context.DeadlineExceeded)
+}
+
+// Neither the namespace nor the selectors of a factory reach the function that InformerFor
+// is given: it has to have them itself.
+func TestTheNamespaceOfAFactoryIsForTheFunctionToKnow(t *testing.T) {
+	ctx, stop := context.WithCancel(bounded(t))
+	source := newSource(configMap("prices", "ann"))
+	elsewhere := configMap("desks", "bob")
+	elsewhere.Namespace = "office"
+	require.NoError(t, source.Apply(elsewhere))
+	config := serve(t, source)
+	names := func(namespace string) []string {
+		factory := informers.NewSharedInformerFactoryWithOptions(clientOf(t, config), 0, informers.WithNamespace("shop"))
+		switchFactory(factory, namespace)
+		lister := factory.Core().V1().ConfigMaps().Lister()
+		factory.StartWithContext(ctx)
+		require.NoError(t, factory.WaitForCacheSyncWithContext(ctx).AsError())
+		all, err := lister.List(labels.Everything())
+		require.NoError(t, err)
+		var names []string
+		for _, found := range all {
+			names = append(names, found.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"prices"}, names("shop"))
+	require.ElementsMatch(t, []string{"prices", "desks"}, names(metav1.NamespaceAll), "or it is documented wrongly")
+	stop()
 }

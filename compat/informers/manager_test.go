@@ -2,15 +2,19 @@ package informers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -20,10 +24,12 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/adapters/clientgo"
+	"github.com/watchmirror/cache/cachetest"
 )
 
 // managerOptions are those of a manager whose server has no discovery and which serves
@@ -142,7 +148,7 @@ func TestAManagerOfControllerRuntimeWorksWithOurInformers(t *testing.T) {
 func TestOptionsOfAManagersCacheReachOurInformers(t *testing.T) {
 	ctx := bounded(t)
 	source := newSource(configMap("prices", "ann"), configMap("stock", "bob"))
-	source.FailLists(1, apierrors.NewForbidden(configMaps.GroupResource(), "", nil))
+	source.FailWatches(1, apierrors.NewForbidden(configMaps.GroupResource(), "", nil))
 	failures := make(chan error, 10)
 	manager := newManager(t, serve(t, source), func(options *ctrl.Options) {
 		options.Cache.DefaultTransform = func(obj any) (any, error) {
@@ -201,4 +207,85 @@ func TestAManagerOfSeveralNamespacesAddsAndRemovesHandlers(t *testing.T) {
 	require.NoError(t, manager.GetCache().RemoveInformer(ctx, &corev1.ConfigMap{}))
 	stop()
 	require.Empty(t, told)
+}
+
+// The metadata alone of a type is watched with another client and another type.
+func TestAManagerWatchesMetadataWithOurInformers(t *testing.T) {
+	ctx := bounded(t)
+	source := newSource(configMap("prices", "ann"))
+	manager := newManager(t, serve(t, source), func(options *ctrl.Options) {
+		options.Cache.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) {
+			assert.NoError(t, err)
+		}
+	})
+	told := make(chan string, 10)
+	require.NoError(t, ctrl.NewControllerManagedBy(manager).Named("metadata").
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
+			told <- fmt.Sprintf("%T %s", object, object.GetName())
+			return nil
+		})).Complete(&reconciler{client: manager.GetClient()}))
+	stop := start(ctx, t, manager)
+	require.Equal(t, "*v1.PartialObjectMetadata prices", next(ctx, t, told))
+	require.NoError(t, source.Apply(configMap("stock", "bob")))
+	require.Equal(t, "*v1.PartialObjectMetadata stock", next(ctx, t, told))
+
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	require.NoError(t, manager.GetClient().Get(ctx, client.ObjectKey{Namespace: "shop", Name: "stock"}, found))
+	require.Equal(t, "stock", found.Labels["app"])
+	stop()
+}
+
+// The options of controller-runtime as its informers feel them.
+func TestAManagerStreamsToOurInformersUnlessItWantsNoBookmarks(t *testing.T) {
+	for _, bookmarks := range []bool{true, false} {
+		t.Run(fmt.Sprintf("bookmarks %t", bookmarks), func(t *testing.T) {
+			ctx := bounded(t)
+			source := newSource(configMap("prices", "ann"))
+			manager := newManager(t, serve(t, source), func(options *ctrl.Options) {
+				options.Cache.DefaultEnableWatchBookmarks = &bookmarks
+				options.Cache.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) {
+					assert.NoError(t, err)
+				}
+			})
+			stop := start(ctx, t, manager)
+			var found corev1.ConfigMap
+			require.NoError(t, manager.GetClient().Get(ctx, client.ObjectKey{Namespace: "shop", Name: "prices"}, &found))
+			lists := 0
+			for _, request := range source.Requests() {
+				if request.Verb == cachetest.VerbList {
+					lists++
+				}
+			}
+			require.Equal(t, bookmarks, lists == 0, "a server refuses to stream without bookmarks")
+			stop()
+		})
+	}
+}
+
+func TestAManagerThatRunsTakesIndexesAndSharesObjects(t *testing.T) {
+	ctx := bounded(t)
+	source := newSource(configMap("prices", "ann"), configMap("stock", "bob"))
+	disabled := true
+	manager := newManager(t, serve(t, source), func(options *ctrl.Options) { options.Cache.DefaultUnsafeDisableDeepCopy = &disabled })
+	stop := start(ctx, t, manager)
+	list := func() (list corev1.ConfigMapList, err error) {
+		err = manager.GetClient().List(ctx, &list, client.MatchingFields{"owner": "ann"})
+		return list, err
+	}
+	_, err := list()
+	require.Error(t, err, "there is no such index yet")
+	require.NoError(t, manager.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "owner", owner))
+	ofAnn, err := list()
+	require.NoError(t, err)
+	require.Len(t, ofAnn.Items, 1)
+
+	informer, err := manager.GetCache().GetInformer(ctx, &corev1.ConfigMap{})
+	require.NoError(t, err)
+	stored, exists, err := informer.(toolscache.SharedIndexInformer).GetStore().GetByKey("shop/prices")
+	require.NoError(t, err)
+	require.True(t, exists)
+	data := reflect.ValueOf(stored.(*corev1.ConfigMap).Data).Pointer()
+	require.Equal(t, data, reflect.ValueOf(ofAnn.Items[0].Data).Pointer(), "what is listed is a copy")
+	stop()
 }

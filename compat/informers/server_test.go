@@ -2,6 +2,7 @@ package informers
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
@@ -39,10 +40,34 @@ func configMap(name, owner string) *corev1.ConfigMap {
 
 // newServer has the source's objects behind a socket.
 func newServer(source *cachetest.Source) *httptest.Server {
-	return httptest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
+	objects := cachetest.NewHandler(cachetest.HandlerOptions{
 		Resources: []cachetest.Resource{{GroupVersionResource: configMaps, Kind: "ConfigMap", Source: source}},
+	})
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+			w = metadataWriter{w}
+		}
+		objects.ServeHTTP(w, r)
 	}))
 }
+
+// metadataWriter makes metadata of the config maps in an answer, by what they are called:
+// who reads metadata does not look at the rest.
+type metadataWriter struct{ http.ResponseWriter }
+
+func (m metadataWriter) Write(answer []byte) (int, error) {
+	changed := strings.NewReplacer(
+		`"kind":"ConfigMap","apiVersion":"v1"`, `"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"`,
+		`"apiVersion":"v1","kind":"ConfigMap"`, `"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata"`,
+	).Replace(string(answer))
+	if _, err := m.ResponseWriter.Write([]byte(changed)); err != nil {
+		return 0, err
+	}
+	return len(answer), nil
+}
+
+// Unwrap lets the answer be flushed.
+func (m metadataWriter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // serve is newServer for the length of a test.
 func serve(t *testing.T, source *cachetest.Source) *rest.Config {
