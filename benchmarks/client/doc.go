@@ -3,5 +3,5 @@
 // allocated, and for the filling of a cache the largest live heap that a collection
 // found, and the live heap afterwards. Of informers it says what idle ones have, what a
 // handler that hangs holds on to, how often a list calls one in vain, and who waits for
-// one that comes late. It needs a Unix.
+// one that comes late or falls behind. It needs a Unix.
 package client

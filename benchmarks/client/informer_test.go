@@ -73,6 +73,34 @@ func TestALateHandlerIsTimed(t *testing.T) {
 		require.Positive(t, result.StoreDelay)
 		require.GreaterOrEqual(t, result.HandlerDelay, result.StoreDelay, "a handler hears of what is stored")
 		require.Positive(t, result.ReadDelay)
+		require.Positive(t, result.Join)
+	})
+}
+
+func TestALateHandlerIsWatchedForItsWindowHoweverSoonItHasJoined(t *testing.T) {
+	const window = 300 * time.Millisecond
+	for name, task := range kinds {
+		t.Run(name, func(t *testing.T) {
+			task.Work, task.Items, task.Window = Late, 1, window
+			result, err := task.run(t.Context(), "")
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, result.Seconds, window.Seconds())
+			require.LessOrEqual(t, result.Join, result.Seconds)
+		})
+	}
+}
+
+func TestAHandlerThatFallsBehindIsTimedWhereItsBacklogIsMerged(t *testing.T) {
+	const items = 1500
+	everyKind(t, Behind, items, func(t *testing.T, task Task, result Result) {
+		require.Positive(t, result.BeforeDelay)
+		require.Positive(t, result.HandlerDelay)
+		if task.Side == sides.ClientGo {
+			require.EqualValues(t, 1+2*items+behindTimed, result.Calls, "every state")
+			return
+		}
+		// That it hung in is not told again.
+		require.EqualValues(t, 1+items, result.Calls, "each object's last state")
 	})
 }
 
@@ -80,13 +108,13 @@ func TestAWorkWithoutServerNeedsNone(t *testing.T) {
 	for _, work := range []Work{Sync, List, Events, Stream} {
 		require.True(t, work.NeedsServer(), work)
 	}
-	for _, work := range []Work{Idle, Stalled, Relist, Late} {
+	for _, work := range []Work{Idle, Stalled, Relist, Late, Behind} {
 		require.False(t, work.NeedsServer(), work)
 	}
 }
 
 func TestAnInformerThatCannotBeMadeIsAnError(t *testing.T) {
-	for _, work := range []Work{Idle, Stalled, Relist, Late} {
+	for _, work := range []Work{Idle, Stalled, Relist, Late, Behind} {
 		for _, task := range []Task{
 			{Side: "nobody", Form: sides.SharedInformer},
 			{Side: sides.Ours, Form: "none"},
@@ -100,7 +128,7 @@ func TestAnInformerThatCannotBeMadeIsAnError(t *testing.T) {
 }
 
 func TestAnInformersWorkEndsWithItsContext(t *testing.T) {
-	for _, work := range []Work{Idle, Stalled, Relist, Late} {
+	for _, work := range []Work{Idle, Stalled, Relist, Late, Behind} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		task := kinds["ours, typed"]

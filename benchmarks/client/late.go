@@ -23,7 +23,8 @@ const (
 
 // late adds a handler to an informer of as many objects as the task has items, while one
 // of them changes all the time and somebody reads it, and says what the slowest change and
-// the slowest look took.
+// the slowest look took. Both go on for the task's window, however long the handler takes
+// to be told of everything: whoever is looked at for longer has the slower slowest.
 func (t Task) late(ctx context.Context) (Result, error) {
 	l := &lateHandler{source: local.NewSource(t.Items, 0), fleet: newFleet(ctx)}
 	defer l.stop()
@@ -51,7 +52,7 @@ func (t Task) late(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	err = l.meanwhile(func() error {
+	err = l.during(t.Window, func() error {
 		if err := l.informer.Handle(sides.Handler{Add: func(*corev1.ConfigMap) { late.Add(1) }}, t.Delivery); err != nil {
 			return err
 		}
@@ -96,15 +97,16 @@ func (l *lateHandler) look() error {
 	return nil
 }
 
-// meanwhile does something while changes are made and looked at.
-func (l *lateHandler) meanwhile(something func() error) error {
-	var over atomic.Bool
+// during does something while changes are made and looked at, which begin in a window. What
+// begins in it counts, though it may end after it.
+func (l *lateHandler) during(window time.Duration, something func() error) error {
+	began := time.Now()
 	var others sync.WaitGroup
 	failed := make([]error, 2)
 	for n, step := range []func() error{l.change, l.look} {
 		others.Go(func() {
 			for {
-				if failed[n] = step(); over.Load() || failed[n] != nil {
+				if failed[n] = step(); failed[n] != nil || time.Since(began) >= window {
 					return
 				}
 				time.Sleep(latePause)
@@ -112,7 +114,8 @@ func (l *lateHandler) meanwhile(something func() error) error {
 		})
 	}
 	err := something()
-	over.Store(true)
+	l.result.Join = time.Since(began).Seconds()
 	others.Wait()
+	l.result.Seconds = time.Since(began).Seconds()
 	return errors.Join(err, errors.Join(failed...))
 }

@@ -35,13 +35,16 @@ const (
 	Stalled Work = "stalled handler"
 	// Relist lists again what has not changed: Calls.
 	Relist Work = "relist"
-	// Late adds a handler to an informer that runs: the pauses.
+	// Late adds a handler to an informer that runs: Join, and the pauses.
 	Late Work = "late handler"
+	// Behind has a handler hang until more waits for it than is kept unmerged, and looks
+	// at what another one waits for meanwhile: HandlerDelay, BeforeDelay and Calls.
+	Behind Work = "handler falls behind"
 )
 
 // withoutServer is what does the works that need no server.
 var withoutServer = map[Work]func(Task, context.Context) (Result, error){
-	Idle: Task.idle, Stalled: Task.stalled, Relist: Task.relist, Late: Task.late,
+	Idle: Task.idle, Stalled: Task.stalled, Relist: Task.relist, Late: Task.late, Behind: Task.behind,
 }
 
 // NeedsServer says whether there must be a server.
@@ -65,6 +68,8 @@ type Task struct {
 	// Form and Delivery are for works without a server, and of ours only.
 	Form     sides.Form
 	Delivery sides.Delivery
+	// Window is for Late: for how long changes and looks begin once the handler is added.
+	Window time.Duration
 	// GCPercent is the process's GOGC.
 	GCPercent int
 	// StopTheWorld makes each collection do all of its work while nothing else runs.
@@ -117,12 +122,16 @@ type Result struct {
 	// at the start: of all idle informers, or while a handler hangs. Drained is Heap
 	// once that handler has been told of everything.
 	Goroutines, Heap, Stack, Drained int64
-	// Calls is how often a handler was called for what had not changed.
+	// Calls is how often a handler was called for what had not changed, or one that fell
+	// behind for what had.
 	Calls int64
 	// StoreDelay and HandlerDelay are how long the slowest change took, while another
-	// handler was added, to get from the source into the store and to a handler;
-	// ReadDelay is how long the slowest look into the store took. In seconds.
-	StoreDelay, HandlerDelay, ReadDelay float64
+	// handler was added or fell behind, to get from the source into the store and to a
+	// handler; ReadDelay is how long the slowest look into the store took. BeforeDelay is
+	// HandlerDelay of as many changes just before. In seconds.
+	StoreDelay, HandlerDelay, ReadDelay, BeforeDelay float64
+	// Join is how many seconds it took until the added handler was told of everything.
+	Join float64
 }
 
 // run does the task, against a server if it needs one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/watchmirror/cache/benchmarks/apiserver"
 	"github.com/watchmirror/cache/benchmarks/client"
+	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
 // TestMain lets the test's program play the other roles.
@@ -86,7 +88,9 @@ func TestASampleHasBestMedianAndSpread(t *testing.T) {
 	require.InDelta(t, 10, s.best, 1e-9)
 	require.InDelta(t, 25, s.median, 1e-9)
 	require.InDelta(t, 40, s.worst, 1e-9)
-	require.InDelta(t, 3, s.spread(), 1e-9)
+	require.Equal(t, "300", s.spread())
+	require.Equal(t, "0", sample{}.spread())
+	require.Equal(t, "-", sample{worst: 1}.spread(), "no part of nothing is something")
 	require.Equal(t, "10.0 (25.0)", f.text(s))
 	require.Equal(t, "7.0", f.text(f.sample(values(7))))
 }
@@ -99,6 +103,29 @@ func TestFiguresOfNothingCanBePrinted(t *testing.T) {
 	require.NoError(t, r.print(&table))
 	require.Regexp(t, `B8 +handler calls +<= 0 +100 +0 +- +0 / 0 % +PASS`, table.String())
 	require.False(t, r.failed)
+}
+
+func TestThereIsNoRatioOfDifferentNumbersOfItems(t *testing.T) {
+	for theirItems, want := range map[int]string{0: `900\.00 +2\.00 +450\.00 `, 500: `900\.00 +2\.00 +450\.00 `, 50: `900\.00 +2\.00 +- `} {
+		m := measured{line: line{name: "B18", figures: []figure{heapGrowth(4)}, theirItems: theirItems}, theirs: grown(900), ours: grown(2)}
+		m.task.Items = 500
+		var r report
+		r.add(m)
+		var table bytes.Buffer
+		require.NoError(t, r.print(&table))
+		require.Regexp(t, want, table.String())
+		require.Equal(t, theirItems == 50, strings.Contains(table.String(), "No ratio"))
+	}
+}
+
+func TestNoGoalIsARatioOfDifferentNumbersOfItems(t *testing.T) {
+	for _, scale := range []scale{fullScale, shortScale} {
+		for _, line := range lines(scale) {
+			for _, figure := range line.figures {
+				require.False(t, line.unequal() && figure.goal.kind == timesLess, "%s: %s", line.name, figure.name)
+			}
+		}
+	}
 }
 
 func TestAGoalSaysWhatItIs(t *testing.T) {
@@ -116,12 +143,19 @@ func TestWhatIsJudgedOfInformersIsJudgedInTheShortForm(t *testing.T) {
 	for _, line := range s.chosen() {
 		for _, figure := range line.figures {
 			if figure.goal.kind != noGoal {
-				judged[strings.Fields(line.name)[0]] = true
+				judged[fmt.Sprint(strings.Fields(line.name)[0], " ", line.task.Form, " ", line.task.Delivery)] = true
 			}
 		}
 	}
-	for _, number := range []string{"G", "B8", "B18"} {
-		require.True(t, judged[number], number)
+	for _, form := range []sides.Form{sides.TypedInformer, sides.SharedInformer} {
+		for number, deliveries := range map[string][]sides.Delivery{
+			"G": {sides.Ordered}, "B8": {sides.Ordered}, "B18": {sides.Ordered, sides.Coalesced},
+		} {
+			for _, delivery := range deliveries {
+				name := fmt.Sprint(number, " ", form, " ", delivery)
+				require.True(t, judged[name], name)
+			}
+		}
 	}
 }
 
@@ -170,10 +204,11 @@ func TestTheTableSaysWhatWasMeasuredAndWhere(t *testing.T) {
 	var table bytes.Buffer
 	require.NoError(t, r.print(&table))
 	rows := strings.Split(strings.TrimSpace(table.String()), "\n")
-	require.Len(t, rows, 3)
+	require.Len(t, rows, 4)
 	require.Regexp(t, `^workload +figure +goal +client-go +ours +ratio +spread +verdict$`, rows[0])
-	require.Regexp(t, `^A5 list, pages of 500, protobuf typed \(client-go: 500 of 1000\) +CPU us/pod +1\.5x +[\d.]+ +[\d.]+ +[\d.]+ +0 / 0 %`, rows[1])
+	require.Regexp(t, `^A5 list, pages of 500, protobuf typed \(client-go: 500 of 1000\) +CPU us/pod +1\.5x +[\d.]+ +[\d.]+ +- +0 / 0 %`, rows[1])
 	require.Contains(t, rows[2], "kB allocated/pod")
+	require.Contains(t, rows[3], "No ratio where client-go got another number")
 
 	require.Contains(t, machine(), "go1.")
 	require.Regexp(t, `client-go v0\.\d+\.\d+`, machine())
@@ -182,7 +217,7 @@ func TestTheTableSaysWhatWasMeasuredAndWhere(t *testing.T) {
 func TestWorkloadsWithoutAServerAreMeasuredToo(t *testing.T) {
 	s, err := parseSettings([]string{"-short", "-only", "^(G|B18)", "-passes", "1"}, io.Discard)
 	require.NoError(t, err)
-	require.Len(t, s.chosen(), 4)
+	require.Len(t, s.chosen(), 6)
 	for _, line := range s.chosen() {
 		line.task.Items, line.theirItems = 100, 0
 		measured, err := line.measure(t.Context(), io.Discard, "")

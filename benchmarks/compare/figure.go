@@ -105,12 +105,16 @@ func (f figure) counted(s sample) float64 {
 	return s.worst
 }
 
-// spread is how far the passes lie apart, as a part of the best.
-func (s sample) spread() float64 {
-	if s.worst == s.best { // both may be 0
-		return 0
+// spread is how far the passes lie apart, in percent of the best. If the best is nothing,
+// and the worst is not, there is no saying.
+func (s sample) spread() string {
+	switch {
+	case s.worst == s.best: // both may be 0
+		return "0"
+	case s.best == 0:
+		return "-"
 	}
-	return s.worst/s.best - 1
+	return fmt.Sprintf("%.0f", 100*(s.worst/s.best-1))
 }
 
 // part is a number as a part of what it may be at most. Where that is nothing, any number

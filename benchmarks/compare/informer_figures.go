@@ -37,8 +37,21 @@ func drainedGrowth(most float64) figure {
 }
 
 func calls(most float64) figure {
-	return figure{name: "handler calls", format: "%.0f", goal: goal{atMost, most},
+	some := callsCounted()
+	some.goal = goal{atMost, most}
+	return some
+}
+
+// callsCounted is calls without a goal.
+func callsCounted() figure {
+	return figure{name: "handler calls", format: "%.0f",
 		of: func(r client.Result) float64 { return float64(r.Calls) }}
+}
+
+// joined is how long a handler waited for what there was when it was added.
+func joined() figure {
+	return figure{name: "ms to be told of all", format: "%.0f", noisy: true,
+		of: func(r client.Result) float64 { return r.Join * 1e3 }}
 }
 
 // slowest has no goal: on two cores it says as much of the scheduler as of a side.
@@ -50,5 +63,7 @@ func slowest(what string, delay func(client.Result) float64) figure {
 func storeDelay(r client.Result) float64 { return r.StoreDelay }
 
 func handlerDelay(r client.Result) float64 { return r.HandlerDelay }
+
+func beforeDelay(r client.Result) float64 { return r.BeforeDelay }
 
 func readDelay(r client.Result) float64 { return r.ReadDelay }

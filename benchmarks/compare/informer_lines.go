@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/watchmirror/cache/benchmarks/client"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
@@ -24,26 +26,26 @@ const (
 	goalRelistCalls = 0
 )
 
+// lateWindow is how long is looked on when a handler has been added: several times as long
+// as either side takes to tell it of everything.
+const lateWindow = 2 * time.Second
+
 // informerLines are the workloads that need no server.
 func (s scale) informerLines() []line {
-	return []line{
-		s.idle("G idle informer, ", sides.TypedInformer),
-		s.idle("G idle informer, ", sides.SharedInformer),
-		s.stalled("B18 stalled handler, ordered", sides.Ordered, goalOrderedMiB),
-		s.stalled("B18 stalled handler, coalesced", sides.Coalesced, goalCoalescedMiB),
-		{
-			name:    "B8 relist of what has not changed",
-			figures: []figure{calls(goalRelistCalls)},
-			task:    informerTask(client.Relist, sides.TypedInformer, informerObjects),
-			passes:  1,
-		},
-		{
-			name:    "-- late handler",
-			figures: []figure{slowest("to the store", storeDelay), slowest("to another handler", handlerDelay), slowest("to read", readDelay)},
-			task:    informerTask(client.Late, sides.TypedInformer, informerObjects),
-			passes:  s.latePasses,
-		},
+	forms := []sides.Form{sides.TypedInformer, sides.SharedInformer}
+	var all []line
+	for _, form := range forms {
+		all = append(all, s.idle("G idle informer, ", form))
 	}
+	for _, form := range forms {
+		all = append(all,
+			s.stalled("B18 stalled handler, ordered, ", form, sides.Ordered, goalOrderedMiB),
+			s.stalled("B18 stalled handler, coalesced, ", form, sides.Coalesced, goalCoalescedMiB))
+	}
+	for _, form := range forms {
+		all = append(all, relist("B8 relist of what has not changed, ", form))
+	}
+	return append(all, s.late("-- late handler"), s.behind("-- handler falls behind"))
 }
 
 func (s scale) idle(name string, form sides.Form) line {
@@ -55,15 +57,46 @@ func (s scale) idle(name string, form sides.Form) line {
 	}
 }
 
-func (s scale) stalled(name string, delivery sides.Delivery, most float64) line {
-	task := informerTask(client.Stalled, sides.TypedInformer, stalledUpdates)
+func (s scale) stalled(name string, form sides.Form, delivery sides.Delivery, most float64) line {
+	task := informerTask(client.Stalled, form, stalledUpdates)
 	task.Delivery = delivery
 	return line{
-		name:       name,
+		name:       name + string(form),
 		figures:    []figure{heapGrowth(most), drainedGrowth(goalDrainedMiB)},
 		task:       task,
 		theirItems: s.theirUpdates,
 		passes:     1,
+	}
+}
+
+func relist(name string, form sides.Form) line {
+	return line{
+		name:    name + string(form),
+		figures: []figure{calls(goalRelistCalls)},
+		task:    informerTask(client.Relist, form, informerObjects),
+		passes:  1,
+	}
+}
+
+func (s scale) late(name string) line {
+	task := informerTask(client.Late, sides.TypedInformer, informerObjects)
+	task.Window = lateWindow
+	return line{
+		name: name,
+		figures: []figure{slowest("to the store", storeDelay), slowest("to another handler", handlerDelay),
+			slowest("to read", readDelay), joined()},
+		task:   task,
+		passes: s.latePasses,
+	}
+}
+
+func (s scale) behind(name string) line {
+	return line{
+		name: name,
+		figures: []figure{slowest("to another handler, before", beforeDelay),
+			slowest("to another handler, merging", handlerDelay), callsCounted()},
+		task:   informerTask(client.Behind, sides.TypedInformer, informerObjects),
+		passes: s.behindPasses,
 	}
 }
 

@@ -18,13 +18,16 @@ type line struct {
 	figures []figure
 	// task is the workload, without a side.
 	task client.Task
-	// theirItems is how many items client-go gets, if not as many: where a figure does
-	// not depend on the number, and theirs takes minutes or gigabytes.
+	// theirItems is how many items client-go gets, if not as many: where theirs takes
+	// minutes or gigabytes. There is no ratio then, and so no goal may be one.
 	theirItems int
 	passes     int
 	// long lines are not part of the short form.
 	long bool
 }
+
+// unequal says that client-go gets another number of items.
+func (l line) unequal() bool { return l.theirItems > 0 && l.theirItems != l.task.Items }
 
 // measured are the passes of a line.
 type measured struct {

@@ -20,17 +20,18 @@ type scale struct {
 	theirUpdates int // while a handler hangs, 0 for as many
 	idlePasses   int
 	latePasses   int
+	behindPasses int
 }
 
 var (
 	// fullScale is that of the goals.
 	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5,
-		idlePasses: 5, latePasses: 9}
-	// shortScale takes less than two minutes on two cores. A sync cannot be made
+		idlePasses: 5, latePasses: 9, behindPasses: 5}
+	// shortScale takes two minutes on two cores. A sync cannot be made
 	// smaller at will: what is on its way between source and store, some MiB, must
 	// remain small beside what has been stored.
 	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 4,
-		theirUpdates: 50_000, idlePasses: 3, latePasses: 3}
+		theirUpdates: 50_000, idlePasses: 3, latePasses: 3, behindPasses: 1}
 )
 
 // The goals. Memory: of a first list, at most a tenth more than what it leaves. CPU and

@@ -2,7 +2,7 @@
 // the goal, both figures, their ratio, and whether the goal is reached.
 //
 //	go run ./compare          # everything, at the scale of the goals: half an hour
-//	go run ./compare -short   # less than two minutes; what CI runs
+//	go run ./compare -short   # two minutes on two cores, three if others use them; what CI runs
 //
 // Servers and clients are processes of their own: the program starts itself again, with
 // another role. It exits with 1 if a figure misses its goal by more than is tolerated:

@@ -11,6 +11,8 @@ import (
 type report struct {
 	rows   []row
 	failed bool
+	// unequal says that a line has different numbers of items.
+	unequal bool
 }
 
 // row is a figure of a line as text.
@@ -21,23 +23,27 @@ func (r *report) add(m measured) {
 		theirs, ours := f.sample(m.theirs), f.sample(m.ours)
 		verdict, failed := f.verdict(theirs, ours)
 		r.failed = r.failed || failed
-		name := m.name
-		if m.theirItems > 0 && m.theirItems != m.task.Items {
+		name, times := m.name, ratio(f.counted(theirs), f.counted(ours))
+		if m.unequal() {
 			name += fmt.Sprintf(" (client-go: %d of %d)", m.theirItems, m.task.Items)
+			times, r.unequal = noRatio, true
 		}
 		r.rows = append(r.rows, row{
 			line: name, figure: f.name, goal: f.goal.String(),
 			theirs: f.text(theirs), ours: f.text(ours),
-			ratio:  ratio(f.counted(theirs), f.counted(ours)),
-			spread: fmt.Sprintf("%.0f / %.0f %%", 100*theirs.spread(), 100*ours.spread()), verdict: verdict,
+			ratio:  times,
+			spread: theirs.spread() + " / " + ours.spread() + " %", verdict: verdict,
 		})
 	}
 }
 
+// noRatio is where there is no saying.
+const noRatio = "-"
+
 // ratio is how many times less ours is; of nothing there is no saying.
 func ratio(theirs, ours float64) string {
 	if ours == 0 {
-		return "-"
+		return noRatio
 	}
 	return fmt.Sprintf("%.2f", theirs/ours)
 }
@@ -58,5 +64,9 @@ func (r *report) print(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			row.line, row.figure, row.goal, row.theirs, row.ours, row.ratio, row.spread, row.verdict)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil || !r.unequal {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "No ratio where client-go got another number of items: it would compare the numbers.")
+	return err
 }

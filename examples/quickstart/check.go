@@ -25,10 +25,7 @@ type comparison struct {
 // compare holds the objects of a list, which was made at a version, against the
 // mirror's. deleted says whether a key is known to have been deleted later.
 func compare(list []*unstructured.Unstructured, version string, m *mirror, deleted func(version, key string) bool) comparison {
-	mirrored := map[string]*unstructured.Unstructured{}
-	for _, object := range m.objects() {
-		mirrored[keyOf(object)] = object
-	}
+	mirrored := maps.Collect(m.informer.All())
 	c := comparison{listed: len(list), mirrored: len(mirrored)}
 	for _, object := range list {
 		key := keyOf(object)
@@ -71,24 +68,36 @@ func (c *comparison) add(key string, listed, have *unstructured.Unstructured) {
 	}
 }
 
+// checkedIndexes are those of the mirror, with the one that it has besides.
+func checkedIndexes() cache.TypedIndexers[*unstructured.Unstructured] {
+	checked := maps.Clone(indexes)
+	checked[cache.NamespaceIndex] = func(object *unstructured.Unstructured) ([]string, error) {
+		return []string{object.GetNamespace()}, nil
+	}
+	return checked
+}
+
 // indexDifferences holds one index of the mirror against what its function says
 // of the objects, value by value and key by key. It also returns how many values
 // there are.
-func indexDifferences(objects []*unstructured.Unstructured, indexer cache.Indexer, name string) (values int, differ []string) {
-	wanted, err := expectedIndex(objects, indexer.GetIndexers()[name])
+func indexDifferences(objects []*unstructured.Unstructured, m *mirror, name string) (values int, differ []string) {
+	wanted, err := expectedIndex(objects, checkedIndexes()[name])
 	if err != nil {
 		return 0, []string{fmt.Sprintf("index %s: %v", name, err)}
 	}
-	for _, value := range indexer.ListIndexFuncValues(name) {
+	found, err := m.informer.IndexValues(name)
+	if err != nil {
+		return 0, []string{err.Error()}
+	}
+	for _, value := range found {
 		if _, ok := wanted[value]; !ok {
 			differ = append(differ, fmt.Sprintf("index %s: no object has the value %q", name, value))
 		}
 	}
 	for value, keys := range wanted {
-		have, err := indexer.IndexKeys(name, value)
+		have := m.keysByIndex(name, value)
 		slices.Sort(keys)
-		slices.Sort(have)
-		if err != nil || !slices.Equal(keys, have) {
+		if !slices.Equal(keys, have) {
 			differ = append(differ, fmt.Sprintf("index %s: value %q has keys %q, want %q", name, value, have, keys))
 		}
 	}
@@ -96,8 +105,20 @@ func indexDifferences(objects []*unstructured.Unstructured, indexer cache.Indexe
 	return len(wanted), differ
 }
 
+// keysByIndex are the keys that have a value in an index, in order.
+func (m *mirror) keysByIndex(name, value string) []string {
+	keys := []string{}
+	if all, err := m.informer.AllByIndex(name, value); err == nil { // else there is no such index
+		for key := range all {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // expectedIndex is the index that the objects should make: keys by value.
-func expectedIndex(objects []*unstructured.Unstructured, index cache.IndexFunc) (map[string][]string, error) {
+func expectedIndex(objects []*unstructured.Unstructured, index cache.TypedIndexFunc[*unstructured.Unstructured]) (map[string][]string, error) {
 	keys := map[string][]string{}
 	for _, object := range objects {
 		values, err := index(object)
@@ -117,9 +138,9 @@ func (c comparison) objectsLine() string {
 }
 
 // checkIndexes compares all indexes and prints a line for each.
-func checkIndexes(show *display, objects []*unstructured.Unstructured, indexer cache.Indexer) (differ []string) {
-	for _, name := range slices.Sorted(maps.Keys(indexer.GetIndexers())) {
-		values, found := indexDifferences(objects, indexer, name)
+func checkIndexes(show *display, objects []*unstructured.Unstructured, m *mirror) (differ []string) {
+	for _, name := range slices.Sorted(maps.Keys(checkedIndexes())) {
+		values, found := indexDifferences(objects, m, name)
 		differ = append(differ, found...)
 		verdict := "every value has the same keys"
 		if len(found) > 0 {

@@ -23,9 +23,10 @@ func versioned(name, version, phase string) *unstructured.Unstructured {
 // holding is a mirror that does not run, with a content of the test's choice.
 func holding(t *testing.T, objects ...*unstructured.Unstructured) *mirror {
 	t.Helper()
-	m := newMirror(cachetest.NewSource(cachetest.Options{}), "pods", 1, &narrator{})
+	m, err := newMirror(cachetest.NewSource(cachetest.Options{}), "pods", 1, &narrator{})
+	require.NoError(t, err)
 	for _, object := range objects {
-		require.NoError(t, m.indexer.Add(object))
+		require.NoError(t, m.informer.Shared().GetStore().Add(object))
 	}
 	return m
 }
@@ -65,12 +66,12 @@ func TestComparingTellsDifferentFromNewer(t *testing.T) {
 
 func TestADifferenceOfAnIndexIsFoundByValue(t *testing.T) {
 	m := holding(t, versioned("one", "1", "Running"), versioned("two", "2", "Pending"))
-	values, differ := indexDifferences(m.objects(), m.indexer, phaseIndex)
+	values, differ := indexDifferences(m.objects(), m, phaseIndex)
 	require.Equal(t, 2, values)
 	require.Empty(t, differ)
 
 	others := []*unstructured.Unstructured{versioned("one", "1", "Running"), versioned("two", "2", "Failed")}
-	_, differ = indexDifferences(others, m.indexer, phaseIndex)
+	_, differ = indexDifferences(others, m, phaseIndex)
 	require.Equal(t, []string{
 		`index phase: no object has the value "Pending"`,
 		`index phase: value "Failed" has keys [], want ["a/two"]`,
@@ -118,7 +119,11 @@ func TestATombstoneIsToldAsADeletion(t *testing.T) {
 	var out bytes.Buffer
 	n := newNarrator(newDisplay(&out), "pods", nil)
 	n.rememberDeletions()
-	n.OnDelete(cache.DeletedFinalStateUnknown{Key: "a/one", Obj: versioned("one", "5", "Running")})
+	last := versioned("one", "5", "Running")
+	n.OnDelete(cache.DeletedObject[*unstructured.Unstructured]{
+		OptionalObj:       last,
+		FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: "a/one", Obj: last},
+	})
 	require.Contains(t, out.String(), "gone, seen by a list")
 	require.True(t, n.deletedAfter("4", "a/one"))
 	require.False(t, n.deletedAfter("5", "a/one"))

@@ -58,7 +58,10 @@ func demonstrate(ctx context.Context, given settings, network network, show *dis
 	d := &demo{show: show, server: server}
 	d.narrator = newNarrator(show, "pods", newTrial(given))
 	d.narrator.resumed = d.resumed
-	d.mirror = newMirror(&requests{ListerWatcher: source, told: d.narrator}, "pods", demoPageSize, d.narrator)
+	d.mirror, err = newMirror(&requests{ListerWatcher: source, told: d.narrator}, "pods", demoPageSize, d.narrator)
+	if err != nil {
+		return err
+	}
 	d.headline(given.lasts)
 	show.section(fmt.Sprintf("first list, in pages of %d (each made to take %v)", demoPageSize, slowPage))
 
@@ -213,7 +216,9 @@ func (d *demo) finish(ctx context.Context) error {
 		return fmt.Errorf("the mirror has not caught up within %v: the source is at version %s, it is %s",
 			catchUpLimit, version, d.mirror.statusLine())
 	}
-	d.show.tell(plain, "·", "the mirror has applied it %d ms later; comparing", time.Since(stopped).Milliseconds())
+	took := time.Since(stopped)
+	d.mirror.stop() // so that the last change has been told, and is counted
+	d.show.tell(plain, "·", "the mirror has applied it %d ms later; comparing", took.Milliseconds())
 	return d.check(version)
 }
 
@@ -223,7 +228,7 @@ func (d *demo) check(version string) error {
 	// Nothing changes any more, so the mirror cannot be ahead either.
 	differ := append(c.differ, c.moved...)
 	d.show.text(c.objectsLine())
-	differ = append(differ, checkIndexes(d.show, objects, d.mirror.indexer)...)
+	differ = append(differ, checkIndexes(d.show, objects, d.mirror)...)
 	told := d.narrator.tally()
 	d.show.text(
 		d.show.paint(dim, fmt.Sprintf("          told: %d added, %d updated, %d deleted, %s",

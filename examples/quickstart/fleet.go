@@ -142,11 +142,11 @@ func (f *fleet) later(steps int, change func() error) {
 
 // add creates a pod, which will run some time later.
 func (f *fleet) add(d *deployment) error {
-	pod, err := f.source.Create(newPod(f.random, d, time.Now()))
-	if err != nil {
+	pod := newPod(f.random, d, time.Now())
+	name := pod.GetName()
+	if _, err := f.source.Create(pod); err != nil {
 		return err
 	}
-	name := pod.(*unstructured.Unstructured).GetName()
 	d.pods = append(d.pods, name)
 	f.later(4+f.random.IntN(12), func() error { return f.startUp(d, name) })
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,28 +10,37 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// The indexes of the mirror, by name. The one by namespace has the library's name
-// for it.
+// The indexes of the mirror, by name, besides the one by namespace.
 const (
 	nodeIndex  = "node"
 	phaseIndex = "phase"
 )
 
-// audience hears what the mirror does. Its methods are called while the mirror
-// waits, so they should return soon; objects are shared and must not be changed.
+// indexes say what values an object has in them. The index by namespace need not be
+// here: every informer has it.
+var indexes = cache.TypedIndexers[*unstructured.Unstructured]{
+	nodeIndex:  byField("spec", "nodeName"),
+	phaseIndex: byField("status", "phase"),
+}
+
+// audience hears what the mirror does. Objects are shared and must not be changed.
 type audience interface {
-	cache.ResourceEventHandler
-	// failed hears of every failure, once.
+	// The handler is called by one goroutine, after the store has changed. The mirror
+	// does not wait for it: what it has yet to hear is its backlog.
+	cache.TypedResourceEventHandler[*unstructured.Unstructured]
+	// failed hears of every failure, once, while the mirror waits. It may be called
+	// at the same time as the handler.
 	failed(err error)
 }
 
-// mirror is a collection kept equal in memory: a store with indexes, and the
-// controller that fills it.
+// mirror is a collection kept equal in memory: an informer, which is a store with
+// indexes, what fills it, and what tells of its changes.
 type mirror struct {
-	indexer    cache.Indexer
-	controller cache.Controller
-	// moved has room for one: it is full whenever the content has changed since
-	// somebody last looked.
+	informer *cache.Informer[*unstructured.Unstructured]
+	// handled says when the audience has been told of the first list.
+	handled cache.ResourceEventHandlerRegistration
+	// moved has room for one: it is full whenever the audience has been told of a
+	// change since somebody last looked.
 	moved   chan struct{}
 	end     context.CancelFunc
 	stopped chan struct{}
@@ -38,23 +48,12 @@ type mirror struct {
 
 // newMirror says what to mirror, where to keep it and who is told. Nothing runs
 // yet.
-func newMirror(source cache.ListerWatcher, what string, pageSize int64, told audience) *mirror {
+func newMirror(source cache.ListerWatcher, what string, pageSize int64, told audience) (*mirror, error) {
 	m := &mirror{moved: make(chan struct{}, 1), stopped: make(chan struct{})}
-	m.indexer = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
-		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
-		nodeIndex:            byField("spec", "nodeName"),
-		phaseIndex:           byField("status", "phase"),
-	})
-	m.controller = cache.New(&cache.Config{
-		ListerWatcher: source,
-		Store:         m.indexer,
-		Handler: cache.ResourceEventHandlerDetailedFuncs{
-			AddFunc:    func(obj any, initial bool) { told.OnAdd(obj, initial); m.noteMove() },
-			UpdateFunc: func(before, now any) { told.OnUpdate(before, now); m.noteMove() },
-			DeleteFunc: func(obj any) { told.OnDelete(obj); m.noteMove() },
-		},
+	m.informer = cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{
+		Name:    "quickstart",
+		Indexes: indexes,
 		ReflectorOptions: cache.ReflectorOptions{
-			Name:            "quickstart",
 			TypeDescription: what,
 			// A streaming list would be the default here. Pages show better how
 			// far the first list has come, because they say how much remains.
@@ -63,16 +62,27 @@ func newMirror(source cache.ListerWatcher, what string, pageSize int64, told aud
 			ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { told.failed(err) },
 		},
 	})
-	return m
+	var err error
+	m.handled, err = m.informer.AddHandler(cache.TypedResourceEventHandlerDetailedFuncs[*unstructured.Unstructured]{
+		AddFunc: func(object *unstructured.Unstructured, initial bool) {
+			told.OnAdd(object, initial)
+			m.noteMove()
+		},
+		UpdateFunc: func(before, now *unstructured.Unstructured) {
+			told.OnUpdate(before, now)
+			m.noteMove()
+		},
+		DeleteFunc: func(gone cache.DeletedObject[*unstructured.Unstructured]) {
+			told.OnDelete(gone)
+			m.noteMove()
+		},
+	}, cache.HandlerOptions{Name: "audience"})
+	return m, err
 }
 
 // byField is an index by a field of the object; those without it are not in it.
-func byField(path ...string) cache.IndexFunc {
-	return func(obj any) ([]string, error) {
-		object, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			return nil, nil
-		}
+func byField(path ...string) cache.TypedIndexFunc[*unstructured.Unstructured] {
+	return func(object *unstructured.Unstructured) ([]string, error) {
 		if value := text(object, path...); value != "" {
 			return []string{value}, nil
 		}
@@ -92,50 +102,30 @@ func (m *mirror) start() {
 	m.end = end
 	go func() {
 		defer close(m.stopped)
-		m.controller.RunWithContext(ctx)
+		_ = m.informer.Run(ctx) // it fails only if it is called twice
 	}()
 }
 
-// stop ends the mirroring and waits until it has ended. The content stays.
+// stop ends the mirroring and waits until it has ended, and with it what the audience
+// is being told; of the rest of its backlog it does not hear. The content stays.
 func (m *mirror) stop() {
 	m.end()
 	<-m.stopped
 }
 
-// synced is closed once the whole first list is in the store.
-func (m *mirror) synced() <-chan struct{} { return m.controller.HasSyncedChecker().Done() }
+// synced is closed once the whole first list is in the store, and the audience has been
+// told of it. For a program that only reads, informer.WaitSynced is enough.
+func (m *mirror) synced() <-chan struct{} { return m.handled.HasSyncedChecker().Done() }
 
 // status is what the mirror knows of itself.
-func (m *mirror) status() cache.Status {
-	status, _ := cache.StatusOf(m.controller)
-	return status
-}
+func (m *mirror) status() cache.Status { return m.informer.Status() }
 
 // size is how many objects the mirror holds.
-func (m *mirror) size() int { return len(m.indexer.ListKeys()) }
+func (m *mirror) size() int { return m.informer.Len() }
 
 // objects are the mirror's, in no order.
 func (m *mirror) objects() []*unstructured.Unstructured {
-	return asObjects(m.indexer.List())
-}
-
-// in are the objects with the value in the index.
-func (m *mirror) in(index, value string) []*unstructured.Unstructured {
-	found, err := m.indexer.ByIndex(index, value)
-	if err != nil {
-		return nil // there is no such index
-	}
-	return asObjects(found)
-}
-
-func asObjects(list []any) []*unstructured.Unstructured {
-	objects := make([]*unstructured.Unstructured, 0, len(list))
-	for _, obj := range list {
-		if object, ok := obj.(*unstructured.Unstructured); ok {
-			objects = append(objects, object)
-		}
-	}
-	return objects
+	return slices.Collect(m.informer.Values())
 }
 
 func (m *mirror) noteMove() {
@@ -166,8 +156,19 @@ func (m *mirror) waitUntil(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// hasReached says whether everything up to a version is in the store. Versions that
-// are no numbers are in no order; of those it can only say that there is one.
+// hasReached says whether everything up to a version is in the store, and no change
+// waits to be told; the last one may be being told. Versions that are no numbers are in
+// no order; of those it can only say that there is one.
 func (m *mirror) hasReached(version string) bool {
-	return !older(m.status().AppliedVersion, version)
+	status := m.status()
+	return !older(status.AppliedVersion, version) && backlog(status) == 0
+}
+
+// backlog is how many changes the audience has yet to hear of.
+func backlog(status cache.Status) int {
+	waiting := 0
+	for _, handler := range status.Handlers {
+		waiting += handler.Backlog
+	}
+	return waiting
 }

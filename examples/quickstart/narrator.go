@@ -54,45 +54,40 @@ func newNarrator(show *display, what string, trial *trial) *narrator {
 	return &narrator{show: show, what: what, trial: trial, shown: make(chan struct{}), opened: make(chan struct{})}
 }
 
-// OnAdd implements cache.ResourceEventHandler. The objects of the first list are
+// OnAdd implements cache.TypedResourceEventHandler. The objects of the first list are
 // seen arriving page by page.
-func (n *narrator) OnAdd(obj any, initial bool) {
-	object, ok := obj.(*unstructured.Unstructured)
-	if !ok || initial {
+func (n *narrator) OnAdd(object *unstructured.Unstructured, initial bool) {
+	if initial {
 		return
 	}
 	n.count(func(t *tally) { t.added++ })
 	n.show.delta(green, "+", keyOf(object), whatIsNew(object), object.GetResourceVersion())
 }
 
-// OnUpdate implements cache.ResourceEventHandler.
-func (n *narrator) OnUpdate(oldObj, newObj any) {
-	before, _ := oldObj.(*unstructured.Unstructured)
-	now, ok := newObj.(*unstructured.Unstructured)
-	if !ok || before == nil {
-		return
-	}
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (n *narrator) OnUpdate(before, now *unstructured.Unstructured) {
 	n.count(func(t *tally) { t.updated++ })
 	n.show.delta(yellow, "~", keyOf(now), whatChanged(before, now), now.GetResourceVersion())
 }
 
-// OnDelete implements cache.ResourceEventHandler.
-func (n *narrator) OnDelete(obj any) {
+// OnDelete implements cache.TypedResourceEventHandler. There is always a key; of a
+// deletion that was not seen there is at best a state from before it.
+func (n *narrator) OnDelete(gone cache.DeletedObject[*unstructured.Unstructured]) {
 	how := "deleted"
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj, how = tombstone.Obj, "gone, seen by a list"
+	if !gone.Exact() {
+		how = "gone, seen by a list"
 	}
-	object, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return
+	version := "unknown"
+	if last, known := gone.Last(); known {
+		version = last.GetResourceVersion()
 	}
 	n.count(func(t *tally) { t.deleted++ })
 	n.mu.Lock()
 	if n.deleted != nil {
-		n.deleted[keyOf(object)] = object.GetResourceVersion()
+		n.deleted[gone.GetKey()] = version
 	}
 	n.mu.Unlock()
-	n.show.delta(red, "-", keyOf(object), how, object.GetResourceVersion())
+	n.show.delta(red, "-", gone.GetKey(), how, version)
 }
 
 // failed implements audience.

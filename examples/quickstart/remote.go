@@ -49,7 +49,10 @@ func mirrorThrough(ctx context.Context, settings settings, client *http.Client, 
 	}
 	r := &remote{what: settings.resource.Resource, show: show, source: source}
 	r.narrator = newNarrator(show, r.what, newTrial(settings))
-	r.mirror = newMirror(&requests{ListerWatcher: source, told: r.narrator}, r.what, remotePageSize, r.narrator)
+	r.mirror, err = newMirror(&requests{ListerWatcher: source, told: r.narrator}, r.what, remotePageSize, r.narrator)
+	if err != nil {
+		return err
+	}
 	r.headline(settings)
 	r.show.section("first list")
 	r.mirror.start()
@@ -199,7 +202,7 @@ func (r *remote) verdict(c comparison, version string) error {
 			"          "+fit("", 34)+"such as "+c.moved[0])
 		ahead = fmt.Sprintf(" (%d newer than it)", len(c.moved))
 	}
-	if err := errorOf(checkIndexes(r.show, r.mirror.objects(), r.mirror.indexer)); err != nil {
+	if err := errorOf(checkIndexes(r.show, r.mirror.objects(), r.mirror)); err != nil {
 		return err
 	}
 	equalLine(r.show, c.equal, version, ahead)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -20,10 +21,11 @@ type row struct {
 	newest                          string
 }
 
-// rowOf counts the objects of one namespace, or of all.
-func rowOf(name string, objects []*unstructured.Unstructured) row {
-	r := row{name: name, objects: len(objects)}
-	for _, object := range objects {
+// rowOf counts the objects of one namespace.
+func rowOf(name string, objects iter.Seq[*unstructured.Unstructured]) row {
+	r := row{name: name}
+	for object := range objects {
+		r.objects++
 		switch text(object, "status", "phase") {
 		case "Running":
 			r.running++
@@ -52,12 +54,14 @@ func (r *row) add(other row) {
 // table prints the mirror by namespace, out of its index, and its status. The rows
 // are of successive moments: the mirror goes on while they are read.
 func (m *mirror) table(show *display, what string) {
-	namespaces := m.indexer.ListIndexFuncValues(cache.NamespaceIndex)
+	namespaces, _ := m.informer.IndexValues(cache.NamespaceIndex) // every informer has that index
 	slices.Sort(namespaces)
 	var rows []row
 	total := row{name: "all"}
 	for _, namespace := range namespaces {
-		r := rowOf(orNone(namespace), m.in(cache.NamespaceIndex, namespace))
+		// The lister of no namespace is that of all objects, which is right here: either
+		// every object of a resource has a namespace, or none has.
+		r := rowOf(orNone(namespace), m.informer.ByNamespace(namespace).Values())
 		rows = append(rows, r)
 		total.add(r)
 	}
@@ -88,6 +92,9 @@ func (m *mirror) statusLine() string {
 	}
 	if held := len(status.Quarantined); held > 0 {
 		line += fmt.Sprintf(" · %d quarantined", held)
+	}
+	if waiting := backlog(status); waiting > 0 {
+		line += fmt.Sprintf(" · %d not told yet", waiting)
 	}
 	return line
 }
