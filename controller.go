@@ -302,11 +302,15 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var g group
 	defer c.consumer.attach()()
-	g.start(cancel, func() { c.consumer.consume(ctx) })
+	after := func() {
+		cancel()
+		g.crash(c.reflector.clock, cancel)
+	}
+	g.start(after, func() { c.consumer.consume(ctx) })
 	defer g.wait()
 	defer c.queue.Close()
 	defer cancel()
-	c.reflector.RunWithContext(ctx)
+	g.lead(c.reflector.clock, cancel, func() { c.reflector.RunWithContext(ctx) })
 }
 
 func (c *controller) HasSynced() bool { return c.queue.HasSynced() }

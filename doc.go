@@ -106,8 +106,8 @@
 //
 // A panic of a handler goes through apimachinery's panic handlers. By default it then
 // ends the run and comes out of Run, and so ends the process, unless somebody recovers it
-// there; at the latest after 30 s, if another handler or the source keeps Run from
-// returning, and then nobody can. With HandlerOptions.SurvivePanics, or where
+// there; if another handler or the source keeps Run from returning, it ends the process
+// after 30 s, which an InformerSet may take once more, and then nobody can recover it. With HandlerOptions.SurvivePanics, or where
 // apimachinery's ReallyCrash is false, it is counted and reported, and the handler goes
 // on, its sync included.
 //

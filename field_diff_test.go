@@ -132,7 +132,7 @@ func TestMereReadsAreNoChange(t *testing.T) {
 	detector, heard := newDetector()
 	object := newMachine("m")
 	object.Spec.Size = *resource.NewQuantity(5<<30, resource.BinarySI)
-	detector.stored("ns/m", object)
+	detector.stored("ns/m", object, detector.report)
 	before := object.Spec.Size
 	require.Equal(t, "5Gi", object.Spec.Size.String())
 	require.NotEqual(t, before, object.Spec.Size, "the quantity keeps its text, or this test shows nothing")
@@ -298,7 +298,7 @@ func BenchmarkCompareWatched(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			detector, heard := newDetector()
-			detector.stored("k", object)
+			detector.stored("k", object, detector.report)
 			b.ReportAllocs()
 			for b.Loop() {
 				detector.check()

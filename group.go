@@ -3,6 +3,7 @@ package cache
 import (
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 )
@@ -66,28 +67,45 @@ func (g *group) caught(value any) {
 	}
 }
 
-// hasPanicked says whether one of the goroutines has.
-func (g *group) hasPanicked() bool {
+// crashAfter is how long a panic waits for what hangs: a handler, or a source that ignores
+// its context. It is as long as such a source is given before it is reported.
+const crashAfter = 30 * time.Second
+
+// failure is the first panic; nil if there was none.
+func (g *group) failure() *PanicError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.panicked != nil
+	return g.panicked
 }
 
-// crash makes sure that a panic ends the process, or comes out of wait: that must not be
-// kept from happening by a handler that hangs, or a source that ignores its context. It is
-// called as the after of a goroutine, when all have been told to end. If they, and the
-// owner, are not done after a while, the panic goes on here.
-func (g *group) crash(clock clock.Clock) {
-	timer := clock.NewTimer(slowSource)
+// crash makes sure that a panic ends the process, or comes out of wait, whatever hangs. It
+// is called as the after of a goroutine; cancel tells the others to end. If they, and the
+// owner, have not done so in time, the panic goes on here. Without a panic it does nothing.
+func (g *group) crash(clock clock.Clock, cancel func()) {
+	panicked := g.failure()
+	if panicked == nil {
+		return
+	}
+	cancel()
+	timer := clock.NewTimer(crashAfter)
 	defer timer.Stop()
 	select {
 	case <-g.untilQuiet():
 	case <-timer.C():
-		g.mu.Lock()
-		panicked := g.panicked
-		g.mu.Unlock()
 		panic(panicked)
 	}
+}
+
+// lead runs f on the owner's goroutine, before it waits. A panic of f is as one of the
+// others: it comes out of wait, or out of crash if that takes too long.
+func (g *group) lead(clock clock.Clock, cancel func(), f func()) {
+	defer func() {
+		if value := recover(); value != nil {
+			g.caught(value)
+			g.start(func() { g.crash(clock, cancel) }, func() {})
+		}
+	}()
+	f()
 }
 
 // untilQuiet is closed when the owner waits and every function has returned.

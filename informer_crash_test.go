@@ -52,6 +52,23 @@ var deaths = map[string]func(*testing.T){
 		addPanicking(t, inf)
 		go func() { _ = inf.Run(t.Context()) }()
 	},
+	"a controller's handler beside a source that ignores its context": func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		source.HangWatchesIgnoringContext(1)
+		go New(&Config{
+			ListerWatcher: source, Store: NewStore(MetaNamespaceKeyFunc), ReflectorOptions: ReflectorOptions{Strategy: ListPaged},
+			Handler: ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+				time.Sleep(10 * time.Second)
+				deliberatePanic(obj)
+			}},
+		}).RunWithContext(t.Context())
+	},
+	"a controller's source beside a handler that hangs": func(t *testing.T) {
+		go New(&Config{
+			ListerWatcher: panickingSource(t), Store: NewStore(MetaNamespaceKeyFunc),
+			Handler: ResourceEventHandlerFuncs{AddFunc: func(any) { select {} }},
+		}).RunWithContext(t.Context())
+	},
 	"a source beside a handler that hangs": func(t *testing.T) {
 		inf := dyingInformer(panickingSource(t))
 		addHanging(t, inf)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 )
 
@@ -144,9 +143,9 @@ func (inf *sharedIndexInformer) enter() (goroutine uint64) {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.goroutines == nil {
-		inf.goroutines = sets.Set[uint64]{}
+		inf.goroutines = map[uint64]int{}
 	}
-	inf.goroutines.Insert(goroutine)
+	inf.goroutines[goroutine]++
 	return goroutine
 }
 
@@ -154,7 +153,9 @@ func (inf *sharedIndexInformer) leave() {
 	goroutine := goroutineID()
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	inf.goroutines.Delete(goroutine)
+	if inf.goroutines[goroutine]--; inf.goroutines[goroutine] == 0 {
+		delete(inf.goroutines, goroutine)
+	}
 }
 
 // isCalling says whether it is called from inside one of the informer's calls of user
@@ -164,7 +165,7 @@ func (inf *sharedIndexInformer) isCalling() bool {
 	goroutine := goroutineID()
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	return goroutine != 0 && inf.goroutines.Has(goroutine)
+	return goroutine != 0 && inf.goroutines[goroutine] > 0
 }
 
 // errForeign is the error for a handle that is not the informer's.

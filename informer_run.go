@@ -16,8 +16,15 @@ func (inf *sharedIndexInformer) Run(stopCh <-chan struct{}) {
 // RunWithContext implements SharedInformer.
 func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	if err := inf.run(ctx); err != nil {
-		inf.reflector.tell(inf.withLogger(ctx), err)
+		inf.tellRefused(ctx, err)
 	}
+}
+
+// tellRefused tells the error handler why a run was refused.
+func (inf *sharedIndexInformer) tellRefused(ctx context.Context, err error) {
+	inf.enter()
+	defer inf.leave()
+	inf.reflector.tell(inf.withLogger(ctx), err)
 }
 
 // run runs the informer, or says why it cannot.
@@ -39,18 +46,11 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	defer inf.stop()
 	defer cancel()
 	inf.start(r)
-	defer func() {
-		if value := recover(); value != nil {
-			// As if it were one of the others: what hangs must not hide it.
-			r.goroutines.caught(value)
-			r.goroutines.start(func() { inf.crash(r) }, func() {})
-		}
-	}()
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
 		inf.reflector.tell(ctx, fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
 			inf.reflector.name, period, minimumResync))
 	}
-	inf.reflector.RunWithContext(ctx)
+	r.goroutines.lead(inf.clock, cancel, func() { inf.reflector.RunWithContext(ctx) })
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (inf *sharedIndexInformer) start(r running) {
 		inf.startLocked(l)
 	}
 	if inf.detector != nil {
-		r.goroutines.start(func() { inf.crash(r) }, func() {
+		r.goroutines.start(func() { r.goroutines.crash(inf.clock, r.cancel) }, func() {
 			inf.enter()
 			defer inf.leave()
 			inf.detector.run(r.ctx, inf.clock)
@@ -91,20 +91,11 @@ func (inf *sharedIndexInformer) start(r running) {
 // is not survived ends the run, and comes out of it.
 func (inf *sharedIndexInformer) startLocked(l *listener) {
 	r := inf.running
-	r.goroutines.start(func() { inf.crash(r) }, func() { l.run(r.ctx) })
+	r.goroutines.start(func() { r.goroutines.crash(inf.clock, r.cancel) }, func() { l.run(r.ctx) })
 }
 
-// crash ends the run if a goroutine of it has panicked, so that Run panics. It is called
-// as the last thing on a goroutine.
-func (inf *sharedIndexInformer) crash(r running) {
-	if r.goroutines.hasPanicked() {
-		r.cancel()
-		r.goroutines.crash(inf.clock)
-	}
-}
-
-// stop makes it known that the run is over. The listeners, which it returns, end with its
-// context.
+// stop makes it known that the run is over, or never will be. The listeners, which it
+// returns, end with the context of a run that was.
 func (inf *sharedIndexInformer) stop() []*listener {
 	inf.mu.Lock()
 	inf.phase = informerStopped
@@ -145,12 +136,14 @@ func (inf *sharedIndexInformer) apply(b batch) error {
 	write := inf.store.storage.writes
 	for i, o := range inf.outcomes {
 		inf.note(b.changes[i], o, b.initial)
+		inf.watch(b.changes[i], o)
 	}
 	inf.publish(write)
 	// Last, for the error handler is the user's, and may take its time.
 	for _, o := range inf.outcomes {
 		inf.reportOutcome(o)
 	}
+	inf.reportMutations()
 	clear(inf.outcomes)
 	inf.outcomes = shrunk(inf.outcomes)
 	inf.meters.applied(inf.clock, began, b.version)
@@ -172,15 +165,30 @@ func (inf *sharedIndexInformer) note(c change, o outcome, initial bool) {
 	if o.err != nil {
 		return
 	}
-	n, some := notificationOf(c, o, initial, inf.options.MergeRecreated)
-	if !some {
-		return
+	if n, some := notificationOf(c, o, initial, inf.options.MergeRecreated); some {
+		inf.notifications = append(inf.notifications, n)
 	}
-	inf.notifications = append(inf.notifications, n)
-	if n.kind == tellDelete {
-		inf.detector.gone(c.key)
-	} else {
-		inf.detector.stored(c.key, o.obj)
+}
+
+// watch has the detector of changed objects copy what the store holds now, before a
+// handler is told of it. What it finds is kept until after the publication.
+func (inf *sharedIndexInformer) watch(c change, o outcome) {
+	switch {
+	case inf.detector == nil || o.err != nil:
+	case c.Type == Deleted || o.unwanted:
+		inf.detector.gone(c.key, inf.keepMutation)
+	default:
+		inf.detector.stored(c.key, o.obj, inf.keepMutation)
+	}
+}
+
+func (inf *sharedIndexInformer) keepMutation(err error) { inf.mutations = append(inf.mutations, err) }
+
+func (inf *sharedIndexInformer) reportMutations() {
+	all := inf.mutations
+	inf.mutations = nil
+	for _, err := range all {
+		inf.reflector.tell(inf.ctx, err)
 	}
 }
 

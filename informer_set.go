@@ -131,6 +131,8 @@ func (s *InformerSet) lease(fresh *setMember) (m *setMember, existing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ending := s.running != nil && s.running.ending()
+	// One may have ended without the set, if somebody else ran it.
+	s.members = slices.DeleteFunc(s.members, func(m *setMember) bool { return m.shared.IsStopped() })
 	for _, m := range s.members {
 		if m.isLike(fresh) && !(ending && m.begun()) {
 			m.leases++
@@ -181,27 +183,19 @@ func (s *InformerSet) startLocked(m *setMember) {
 		run.live.Delete(m)
 		s.mu.Unlock()
 		close(stopped)
-		run.crash(m)
+		run.goroutines.crash(m.shared.clock, run.cancel)
 	}
 	run.goroutines.start(after, func() {
 		if err := m.shared.run(ctx); err != nil {
-			m.shared.reflector.tell(m.shared.withLogger(ctx), err) // somebody runs it already
+			m.shared.tellRefused(ctx, err) // somebody else runs it
 		}
 	})
-}
-
-// crash ends the run if an informer has panicked, so that Run panics.
-func (run *setRun) crash(m *setMember) {
-	if run.goroutines.hasPanicked() {
-		run.cancel()
-		run.goroutines.crash(m.shared.clock)
-	}
 }
 
 // Run runs the informers of the set, those that are made while it runs too, until ctx
 // ends or Shutdown is called. Then it waits until all have stopped, and returns nil; the
 // set has forgotten them, and may be run again with new ones. A panic of a source or
-// handler stops all, and comes out of it.
+// handler stops all, and comes out of it, or ends the process where something hangs.
 //
 // A second call before the first has returned returns ErrAlreadyRan at once.
 func (s *InformerSet) Run(ctx context.Context) error {
@@ -246,7 +240,8 @@ func (s *InformerSet) end(run *setRun) {
 // until it has stopped, or until ctx has ended, whose error it returns then; the set has
 // forgotten it, and InformerOf makes a new one. It fails with ErrOwnHandler, and stops
 // nothing, if it is called from inside a handler, a transform or the error handler of the
-// informer, for which it would wait: release does not wait.
+// informer, for which it would wait: release does not wait. A source that calls it from
+// List or Watch waits for itself, until ctx ends.
 func (s *InformerSet) Stop(ctx context.Context, informer SharedIndexInformer) error {
 	own, ok := informer.(*sharedIndexInformer)
 	if !ok || own == nil {
@@ -279,6 +274,13 @@ func (s *InformerSet) drop(informer *sharedIndexInformer) (stopped <-chan struct
 		if m.shared == informer {
 			s.dropLocked(m)
 			return m.stopped, nil
+		}
+	}
+	if s.running != nil {
+		for m := range s.running.live {
+			if m.shared == informer {
+				return m.stopped, nil // somebody has stopped it, and it still ends
+			}
 		}
 	}
 	return nil, fmt.Errorf("informer %s is not, or not any more, in the set", informer.reflector.name)

@@ -41,13 +41,20 @@ func (l *listener) join(s snapshot, synced bool, now time.Time) {
 	if synced {
 		joined.add(notification{kind: endOfList}, len(s.entries))
 	}
+	if l.begun(s.write, joined) {
+		l.endSnapshot(len(s.entries))
+	}
+}
+
+// begun gives a listener its first backlog; false if it has been removed meanwhile.
+func (l *listener) begun(write uint64, joined backlog) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone {
-		return
+		return false
 	}
-	l.heard, l.backlog = s.write, joined
-	l.endSnapshotLocked(len(s.entries))
+	l.heard, l.backlog = write, joined
+	return true
 }
 
 // beginResync reads what is to be told again, and sets the timer anew.
@@ -72,9 +79,7 @@ func (l *listener) endResync() {
 	l.resyncing = nil
 	l.catchUp(s)
 	l.repeat(s, l.waiting())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.endSnapshotLocked(len(s.entries))
+	l.endSnapshot(len(s.entries))
 }
 
 // hasHeard says whether a write, and so all before it, have been published to it.
@@ -127,12 +132,28 @@ func (l *listener) repeat(s snapshot, waiting map[string]bool) {
 	}
 }
 
-// endSnapshotLocked adds what was set aside.
-func (l *listener) endSnapshotLocked(live int) {
-	for _, p := range l.aside {
-		l.hearLocked(p, live)
+// endSnapshot adds what was set aside, some of it at a time, until nothing is left.
+func (l *listener) endSnapshot(live int) {
+	for l.endSome(live) {
+	}
+}
+
+// endSome is true if more is left.
+func (l *listener) endSome(live int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for added := 0; len(l.aside) > 0 && added < snapshotChunk; {
+		next := l.aside[0]
+		l.aside[0] = publication{}
+		l.aside = l.aside[1:]
+		added += len(next.notifications) + 1
+		l.hearLocked(next, live)
+	}
+	if len(l.aside) > 0 {
+		return true
 	}
 	l.aside, l.setAside = nil, false
+	return false
 }
 
 // resyncTimer is nil if there is no resync.

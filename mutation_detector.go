@@ -143,7 +143,7 @@ type watchedObject struct {
 }
 
 // newMutationDetector returns nil if nothing is to be watched. report is called by the
-// goroutines that call stored, gone, check and run.
+// goroutines that call check and run.
 func newMutationDetector(options MutationDetection, report func(error)) *mutationDetector {
 	options.validate()
 	if options.SampleEvery == 0 {
@@ -169,37 +169,38 @@ func (d *mutationDetector) samples(key string) bool {
 // stored says that the store holds obj under key from now on. The state it held
 // before is compared a last time and forgotten. The same pointer again is the same
 // state, whose copy is kept: a copy made now would hold what was changed meanwhile.
-func (d *mutationDetector) stored(key string, obj any) {
+// What there is to report goes to report, at once.
+func (d *mutationDetector) stored(key string, obj any, report func(error)) {
 	if d == nil || !d.samples(key) {
 		return
 	}
 	if held, ok := d.watched.Load(key); ok && samePointer(held.(*watchedObject).shared, obj) {
-		d.compare(held.(*watchedObject))
+		d.compare(held.(*watchedObject), report)
 		return
 	}
 	if isNilPointer(obj) {
-		d.gone(key)
+		d.gone(key, report)
 		return
 	}
 	copied, err := d.copyOf(key, obj)
 	if err != nil {
-		d.refuse(key, obj, err)
-		d.gone(key)
+		d.refuse(key, obj, err, report)
+		d.gone(key, report)
 		return
 	}
 	if before, ok := d.watched.Swap(key, &watchedObject{key: key, shared: obj, copied: copied}); ok {
-		d.compare(before.(*watchedObject))
+		d.compare(before.(*watchedObject), report)
 	}
 }
 
 // gone says that the store holds nothing under key any longer. What it held is
 // compared a last time and forgotten.
-func (d *mutationDetector) gone(key string) {
+func (d *mutationDetector) gone(key string, report func(error)) {
 	if d == nil {
 		return
 	}
 	if before, ok := d.watched.LoadAndDelete(key); ok {
-		d.compare(before.(*watchedObject))
+		d.compare(before.(*watchedObject), report)
 	}
 }
 
@@ -209,7 +210,7 @@ func (d *mutationDetector) check() {
 		return
 	}
 	d.watched.Range(func(_, held any) bool {
-		d.compare(held.(*watchedObject))
+		d.compare(held.(*watchedObject), d.report)
 		return true
 	})
 }
@@ -244,12 +245,12 @@ func (d *mutationDetector) run(ctx context.Context, clk clock.Clock) {
 }
 
 // compare reports a watched object that differs from its copy, once.
-func (d *mutationDetector) compare(w *watchedObject) {
+func (d *mutationDetector) compare(w *watchedObject, report func(error)) {
 	if w.settled.Load() {
 		return
 	}
 	if err := d.difference(w); err != nil && w.settled.CompareAndSwap(false, true) {
-		d.report(err)
+		report(err)
 	}
 }
 
@@ -303,9 +304,9 @@ func deepCopied(obj runtime.Object) (copied runtime.Object, err error) {
 }
 
 // refuse reports a type that cannot be watched, the first time.
-func (d *mutationDetector) refuse(key string, obj any, cause error) {
+func (d *mutationDetector) refuse(key string, obj any, cause error, report func(error)) {
 	t := reflect.TypeOf(obj)
 	if _, told := d.refused.LoadOrStore(t, nil); !told {
-		d.report(&UnwatchedTypeError{Type: t.String(), Key: key, Err: cause})
+		report(&UnwatchedTypeError{Type: t.String(), Key: key, Err: cause})
 	}
 }

@@ -46,10 +46,10 @@ func TestWhatCannotBeCopiedIsSaidOncePerTypeAndNotWatched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			detector, heard := newDetector()
 			before := newMachine("m")
-			detector.stored("k", before)
+			detector.stored("k", before, detector.report)
 			before.Labels["app"] = "changed"
-			detector.stored("k", test.object)
-			detector.stored("other", test.object)
+			detector.stored("k", test.object, detector.report)
+			detector.stored("other", test.object, detector.report)
 			detector.check()
 			said := heard.take()
 			require.Len(t, said, 2)
@@ -63,7 +63,7 @@ func TestAPanicOfDeepCopyObjectIsTheCauseThatIsReported(t *testing.T) {
 	var errs []error
 	detector := newMutationDetector(MutationDetection{SampleEvery: 1}, func(err error) { errs = append(errs, err) })
 	cause := errors.New("broken")
-	detector.stored("k", &copying{copy: func() apiruntime.Object { panic(cause) }})
+	detector.stored("k", &copying{copy: func() apiruntime.Object { panic(cause) }}, detector.report)
 	require.Len(t, errs, 1)
 	require.ErrorIs(t, errs[0], cause)
 	var unwatched *UnwatchedTypeError

@@ -19,7 +19,7 @@ import (
 func TestMutationOfAStoredObjectIsReportedOncePerState(t *testing.T) {
 	detector, heard := newDetector()
 	first := newMachine("m")
-	detector.stored("ns/m", first)
+	detector.stored("ns/m", first, detector.report)
 	detector.check()
 	require.Empty(t, heard.take(), "nothing was changed yet")
 
@@ -29,14 +29,14 @@ func TestMutationOfAStoredObjectIsReportedOncePerState(t *testing.T) {
 	require.Equal(t, []string{`object "ns/m" at version 7 was changed in the store, where it is shared: metadata.labels["app"] changed`}, heard.take())
 
 	first.Labels["app"] = "again"
-	detector.stored("ns/m", first)
+	detector.stored("ns/m", first, detector.report)
 	first.Labels["app"] = "and again"
 	detector.check()
 	require.Empty(t, heard.take(), "the same pointer is the same state, which was reported")
 
 	second := newMachine("m")
 	second.ResourceVersion = "8"
-	detector.stored("ns/m", second)
+	detector.stored("ns/m", second, detector.report)
 	detector.check()
 	require.Empty(t, heard.take(), "the new state is as it was stored")
 	second.Labels["app"] = "changed"
@@ -47,7 +47,7 @@ func TestMutationOfAStoredObjectIsReportedOncePerState(t *testing.T) {
 func TestTheVersionReportedIsThatOfTheStateThatWasChanged(t *testing.T) {
 	detector, heard := newDetector()
 	object := newMachine("m")
-	detector.stored("ns/m", object)
+	detector.stored("ns/m", object, detector.report)
 	object.ResourceVersion = "forged"
 	detector.check()
 	mutated := heard.one(t)
@@ -57,14 +57,14 @@ func TestTheVersionReportedIsThatOfTheStateThatWasChanged(t *testing.T) {
 
 func TestWhatLeavesTheStoreIsComparedALastTime(t *testing.T) {
 	for how, leave := range map[string]func(d *mutationDetector){
-		"replaced":              func(d *mutationDetector) { d.stored("ns/m", newMachine("m")) },
-		"replaced by no object": func(d *mutationDetector) { d.stored("ns/m", (*machine)(nil)) },
-		"gone":                  func(d *mutationDetector) { d.gone("ns/m") },
+		"replaced":              func(d *mutationDetector) { d.stored("ns/m", newMachine("m"), d.report) },
+		"replaced by no object": func(d *mutationDetector) { d.stored("ns/m", (*machine)(nil), d.report) },
+		"gone":                  func(d *mutationDetector) { d.gone("ns/m", d.report) },
 	} {
 		t.Run(how, func(t *testing.T) {
 			detector, heard := newDetector()
 			object := newMachine("m")
-			detector.stored("ns/m", object)
+			detector.stored("ns/m", object, detector.report)
 			object.Spec.Parts[1].Image = "other"
 			leave(detector)
 			require.Equal(t, []FieldChange{{"spec.parts[1].image", FieldChanged}}, heard.one(t).Changes)
@@ -80,19 +80,19 @@ func TestWhatLeavesTheStoreIsComparedALastTime(t *testing.T) {
 func TestTheSamePointerStoredAgainIsComparedWithTheFirstCopy(t *testing.T) {
 	detector, heard := newDetector()
 	object := newMachine("m")
-	detector.stored("ns/m", object)
+	detector.stored("ns/m", object, detector.report)
 	object.Labels["app"] = "changed"
-	detector.stored("ns/m", object)
+	detector.stored("ns/m", object, detector.report)
 	require.Equal(t, []FieldChange{{`metadata.labels["app"]`, FieldChanged}}, heard.one(t).Changes)
 }
 
 func TestGoneObjectsAreNotKept(t *testing.T) {
 	detector, _ := newDetector()
 	for i := range 100 {
-		detector.stored(fmt.Sprint(i), newMachine("m"))
+		detector.stored(fmt.Sprint(i), newMachine("m"), detector.report)
 	}
 	for i := range 100 {
-		detector.gone(fmt.Sprint(i))
+		detector.gone(fmt.Sprint(i), detector.report)
 	}
 	requireNothingWatched(t, detector)
 }
@@ -114,7 +114,7 @@ func TestDetectionRunsEveryPeriodAndALastTimeAtTheEnd(t *testing.T) {
 		})
 		objects := []*machine{newMachine("0"), newMachine("1"), newMachine("2")}
 		for _, object := range objects {
-			detector.stored(object.Name, object)
+			detector.stored(object.Name, object, detector.report)
 		}
 		broken := func(m *machine) { m.Spec.Replicas = nil }
 		ctx, cancel := context.WithCancel(t.Context())
@@ -139,7 +139,7 @@ func TestDetectionRunsEverySecondByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		detector, heard := newDetector()
 		object := newMachine("m")
-		detector.stored("m", object)
+		detector.stored("m", object, detector.report)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { detector.run(ctx, clock.RealClock{}) })
@@ -176,7 +176,7 @@ func TestOneObjectInSoManyIsWatchedAlwaysTheSame(t *testing.T) {
 
 	copied := 0
 	for i := range objects {
-		one.stored(fmt.Sprintf("ns/%d", i), &countingCopies{copies: &copied})
+		one.stored(fmt.Sprintf("ns/%d", i), &countingCopies{copies: &copied}, one.report)
 	}
 	require.Len(t, keys, copied, "only those chosen are copied")
 }
@@ -200,9 +200,9 @@ func (bare) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 func TestDetectionIsOffByDefault(t *testing.T) {
 	detector := newMutationDetector(MutationDetection{Period: time.Minute}, nil)
 	require.Nil(t, detector)
-	detector.stored("ns/m", newMachine("m"))
+	detector.stored("ns/m", newMachine("m"), nil)
 	detector.check()
-	detector.gone("ns/m")
+	detector.gone("ns/m", nil)
 	detector.run(t.Context(), nil)
 }
 
@@ -224,9 +224,9 @@ func TestDetectionHoldsNoLockWhileItCallsTheUser(t *testing.T) {
 	calls := 0
 	reenter := func() {
 		calls++
-		detector.stored("inner", newMachine("inner"))
+		detector.stored("inner", newMachine("inner"), detector.report)
 		detector.check()
-		detector.gone("inner")
+		detector.gone("inner", detector.report)
 	}
 	detector = newMutationDetector(MutationDetection{SampleEvery: 1}, func(error) { reenter() })
 	object := &copying{Name: "n"}
@@ -234,7 +234,7 @@ func TestDetectionHoldsNoLockWhileItCallsTheUser(t *testing.T) {
 		reenter()
 		return &copying{Name: "n"}
 	}
-	detector.stored("k", object)
+	detector.stored("k", object, detector.report)
 	object.Name = "changed"
 	detector.check()
 	require.Equal(t, 2, calls, "in DeepCopyObject and in report")
@@ -256,9 +256,9 @@ func TestDetectionWhileTheStoreChanges(t *testing.T) {
 			key := fmt.Sprint(i % 7)
 			object := newMachine(key)
 			object.Labels["i"] = fmt.Sprint(i)
-			detector.stored(key, object)
+			detector.stored(key, object, detector.report)
 			if i%10 == 0 {
-				detector.gone(key)
+				detector.gone(key, detector.report)
 			}
 			if i%100 == 0 {
 				time.Sleep(time.Second)
@@ -274,7 +274,7 @@ func TestOneStateIsReportedByOneOfManyCheckers(t *testing.T) {
 	detector, heard := newDetector()
 	for i := range 20 {
 		object := newMachine("m")
-		detector.stored(fmt.Sprint(i), object)
+		detector.stored(fmt.Sprint(i), object, detector.report)
 		object.Labels["app"] = "changed"
 	}
 	var checking sync.WaitGroup
@@ -288,7 +288,7 @@ func TestOneStateIsReportedByOneOfManyCheckers(t *testing.T) {
 func TestAnErrorNamesFiveChangesAndCountsTheRest(t *testing.T) {
 	detector, heard := newDetector()
 	object := newMachine("m")
-	detector.stored("ns/m", object)
+	detector.stored("ns/m", object, detector.report)
 	for _, key := range strings.Split("zgfedcba", "") {
 		object.Labels[key] = "secret"
 	}
@@ -302,7 +302,7 @@ func TestAnErrorNamesFiveChangesAndCountsTheRest(t *testing.T) {
 func TestAnObjectThatCannotBeReadAnyMoreWasChanged(t *testing.T) {
 	detector, heard := newDetector()
 	object := &copying{Name: "n", copy: func() apiruntime.Object { return &copying{Name: "n"} }}
-	detector.stored("k", object)
+	detector.stored("k", object, detector.report)
 	// What a reader may see of a string that is being written: the length before
 	// the bytes.
 	*(*[2]uintptr)(unsafe.Pointer(&object.Name)) = [2]uintptr{0, 1}

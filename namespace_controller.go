@@ -89,7 +89,11 @@ func (c *namespaceController) RunWithContext(ctx context.Context) {
 	defer c.synced.check()
 	var g group
 	for _, member := range c.members {
-		g.start(cancel, func() { member.RunWithContext(ctx) })
+		after := func() {
+			cancel()
+			g.crash(member.reflector.clock, cancel)
+		}
+		g.start(after, func() { member.RunWithContext(ctx) })
 	}
 	g.start(func() {}, func() { c.synced.await(ctx) })
 	g.wait()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 )
 
@@ -30,16 +29,17 @@ type sharedIndexInformer struct {
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
 
-	// ctx, outcomes and notifications belong to the goroutine that runs the informer.
+	// ctx and what follows belong to the goroutine that runs the informer.
 	ctx           context.Context
 	outcomes      []outcome
 	notifications []notification
+	mutations     []error
 
 	mu      sync.Mutex
 	phase   informerPhase
 	running running
-	// goroutines are those that the run calls user code on.
-	goroutines sets.Set[uint64]
+	// goroutines are those that call user code for the informer, and how many times over.
+	goroutines map[uint64]int
 	// listeners is replaced, never changed: whoever has it may go through it without
 	// the lock.
 	listeners []*listener

@@ -174,7 +174,7 @@ func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.O
 // other, it cannot tell, and they wait for ever.
 func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
 	own, ok := handle.(*listener)
-	if !ok {
+	if !ok || own == nil {
 		return errForeign(handle)
 	}
 	if own.isCalling() {

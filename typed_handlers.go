@@ -166,7 +166,8 @@ func tellUpdateOf[T Object](handler TypedResourceEventHandler[T], key string, ol
 }
 
 // typedHandler tells a typed handler what an untyped one is told. An object of another
-// type is logged and not told: there is nobody who could take it, and others go on.
+// type is logged and not told: there is nobody who could take it, and others go on. For
+// the handler it is not there.
 type typedHandler[T Object] struct {
 	handler TypedResourceEventHandler[T]
 }
@@ -184,17 +185,21 @@ func (h typedHandler[T]) OnAdd(obj any, isInInitialList bool) {
 func (h typedHandler[T]) OnUpdate(oldObj, newObj any) { h.onUpdate("", oldObj, newObj) }
 
 func (h typedHandler[T]) onUpdate(key string, oldObj, newObj any) {
-	newer, ok := typedOf[T](newObj)
-	if !ok {
-		h.reportMisfit("update", key, newObj)
-		return
-	}
-	older, ok := typedOf[T](oldObj)
-	if !ok {
+	newer, isNow := typedOf[T](newObj)
+	older, was := typedOf[T](oldObj)
+	switch {
+	case isNow && was:
+		tellUpdateOf(h.handler, key, older, newer)
+	case isNow:
+		// The handler has not been told of the other one.
 		h.reportMisfit("update", key, oldObj)
-		return
+		h.handler.OnAdd(newer, false)
+	case was:
+		h.reportMisfit("update", key, newObj)
+		h.handler.OnDelete(DeletedObject[T]{OptionalObj: older, key: key})
+	default:
+		h.reportMisfit("update", key, newObj)
 	}
-	tellUpdateOf(h.handler, key, older, newer)
 }
 
 // OnDelete tells of a deletion by whoever does not say the key.
