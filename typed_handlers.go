@@ -11,6 +11,8 @@ import (
 // every other pointer to a struct with an ObjectMeta.
 type Object interface {
 	comparable
+	// GetName and GetNamespace are those of the object's metadata; the namespace is empty
+	// for an object that has none.
 	GetName() string
 	GetNamespace() string
 }
@@ -32,6 +34,7 @@ type TypedResourceEventHandler[T Object] interface {
 // TypedResourceEventHandlerFuncs makes a TypedResourceEventHandler of the functions
 // that are wanted; the others may be nil.
 type TypedResourceEventHandlerFuncs[T Object] struct {
+	// What is said of the methods of TypedResourceEventHandler holds for each.
 	AddFunc    func(obj T)
 	UpdateFunc func(oldObj, newObj T)
 	DeleteFunc func(obj DeletedObject[T])
