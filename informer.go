@@ -176,9 +176,9 @@ func wanted[T Object](obj T, err error) (any, error) {
 
 // as is a T, or says why not.
 func as[T any](obj any) (T, error) {
-	typed, ok := obj.(T)
+	typed, ok := typedOf[T](obj)
 	if !ok {
-		return typed, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: fmt.Sprintf("%T", obj)}
+		return typed, misfitOf[T](obj)
 	}
 	return typed, nil
 }

@@ -72,9 +72,6 @@ func (o *InformerOptions) shared() SharedIndexInformerOptions {
 		KeyFunction: o.KeyFunction, Transform: o.Transform, MergeRecreated: o.MergeRecreated,
 		DetectMutations: o.DetectMutations, ReflectorOptions: o.ReflectorOptions,
 	}
-	if options.KeyFunction == nil {
-		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
-	}
 	setIf(&options.ReflectorOptions.Logger, o.Logger)
 	setIf(&options.ReflectorOptions.MinWatchTimeout, o.MinWatchTimeout)
 	return options

@@ -135,18 +135,15 @@ func (l *listener) run(ctx context.Context) {
 	}()
 	due, stop := l.resyncTimer()
 	defer stop()
-	for l.next(ctx, due) {
-		n, ok := l.take()
-		if ok {
-			l.tell(ctx, n)
-		}
+	for n, ok := l.next(ctx, due); ok; n, ok = l.next(ctx, due) {
+		l.tell(ctx, n)
 	}
 	returned = true
 }
 
-// next waits until there is something to take out, and resyncs when that is due. It is
-// false once the handler is not to be called any more.
-func (l *listener) next(ctx context.Context, due clock.Timer) bool {
+// next waits until there is something to take out, and takes it; it resyncs when that is
+// due. ok is false once the handler is not to be called any more.
+func (l *listener) next(ctx context.Context, due clock.Timer) (n notification, ok bool) {
 	for {
 		var dueNow <-chan time.Time
 		if due != nil {
@@ -155,7 +152,7 @@ func (l *listener) next(ctx context.Context, due clock.Timer) bool {
 		// What is there already must not hide the end, nor a handler that always has
 		// something to do its resync.
 		if ctx.Err() != nil || isClosed(l.removed) {
-			return false
+			return n, false
 		}
 		select {
 		case <-dueNow:
@@ -165,25 +162,21 @@ func (l *listener) next(ctx context.Context, due clock.Timer) bool {
 		l.endResync()
 		// While a resync waits for a publication, which is the informer's next step,
 		// nothing is told: what is set aside is not bounded.
-		if l.resyncing == nil && l.hasNews() {
-			return true
+		if l.resyncing == nil {
+			if n, ok = l.take(); ok {
+				return n, true
+			}
 		}
 		select {
 		case <-ctx.Done():
-			return false
+			return n, false
 		case <-l.removed:
-			return false
+			return n, false
 		case <-dueNow:
 			l.beginResync(due)
 		case <-l.wake:
 		}
 	}
-}
-
-func (l *listener) hasNews() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.backlog.hasNext()
 }
 
 func (l *listener) take() (notification, bool) {

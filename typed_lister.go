@@ -167,16 +167,13 @@ func each[T Object](entries []*entry, yield func(string, T) bool) {
 
 func selected[T Object](entries []*entry, selector labels.Selector) []T {
 	list := make([]T, 0, len(entries))
-	for _, obj := range withKeys[T](entries) {
+	each(entries, func(_ string, obj T) bool {
 		if selector == nil || selector.Empty() || selector.Matches(labelsOf(obj)) {
 			list = append(list, obj)
 		}
-	}
+		return true
+	})
 	return list
-}
-
-func withKeys[T Object](entries []*entry) iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) { each(entries, yield) }
 }
 
 func withoutKeys[T any](all iter.Seq2[string, T]) iter.Seq[T] {

@@ -1,10 +1,6 @@
 package clientgo
 
 import (
-	"fmt"
-	"reflect"
-	goruntime "runtime"
-
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/watchmirror/cache"
@@ -24,37 +20,22 @@ func ResourceEventHandler(handler toolscache.ResourceEventHandler) cache.Resourc
 	return eventHandler{handler}
 }
 
+// eventHandler has its handler in a field of the name that a filter has it in: an informer
+// calls it after the handler inside.
 type eventHandler struct {
-	toolscache.ResourceEventHandler
+	Handler toolscache.ResourceEventHandler
 }
+
+// OnAdd implements cache.ResourceEventHandler.
+func (h eventHandler) OnAdd(obj any, isInInitialList bool) { h.Handler.OnAdd(obj, isInInitialList) }
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (h eventHandler) OnUpdate(oldObj, newObj any) { h.Handler.OnUpdate(oldObj, newObj) }
 
 // OnDelete implements cache.ResourceEventHandler.
 func (h eventHandler) OnDelete(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = toolscache.DeletedFinalStateUnknown(tombstone)
 	}
-	h.ResourceEventHandler.OnDelete(obj)
-}
-
-// nameOf is what a handler is called in the status: its type, and where that is one of
-// client-go's that any function fits in, the function. Ours would see eventHandler.
-func nameOf(handler toolscache.ResourceEventHandler) string {
-	name := fmt.Sprintf("%T", handler)
-	var functions []any
-	switch h := handler.(type) {
-	case toolscache.ResourceEventHandlerFuncs:
-		functions = []any{h.AddFunc, h.UpdateFunc, h.DeleteFunc}
-	case toolscache.ResourceEventHandlerDetailedFuncs:
-		functions = []any{h.AddFunc, h.UpdateFunc, h.DeleteFunc}
-	case toolscache.FilteringResourceEventHandler:
-		if !isNil(h.Handler) {
-			return name + " of " + nameOf(h.Handler)
-		}
-	}
-	for _, function := range functions {
-		if value := reflect.ValueOf(function); !value.IsNil() {
-			return name + " with " + goruntime.FuncForPC(value.Pointer()).Name()
-		}
-	}
-	return name
+	h.Handler.OnDelete(obj)
 }

@@ -70,9 +70,6 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 // first state comes, if it is not cache.ListAutomatic; that is what NewInformer says. It
 // panics as cache.NewSharedIndexInformerWithOptions does, but not for the resync period.
 func NewInformerWithOptions(lw toolscache.ListerWatcher, exampleObject runtime.Object, options cache.SharedIndexInformerOptions) toolscache.SharedIndexInformer {
-	if options.ReflectorOptions.Name == "" {
-		options.ReflectorOptions.Name = callerOutside()
-	}
 	if options.ReflectorOptions.Strategy == cache.ListAutomatic && !saysWhetherItStreams(lw) {
 		options.ReflectorOptions.Strategy = cache.ListStreaming
 	}

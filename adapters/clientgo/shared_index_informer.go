@@ -104,7 +104,6 @@ func (i *sharedIndexInformer) AddEventHandlerWithOptions(handler toolscache.Reso
 	handle, err := i.SharedIndexInformer.AddEventHandlerWithOptions(ResourceEventHandler(handler), cache.HandlerOptions{
 		Logger:       options.Logger,
 		ResyncPeriod: resyncOf(options),
-		Name:         nameOf(handler),
 	})
 	if err != nil {
 		return nil, err

@@ -94,10 +94,10 @@ func TestTheStatusOfAnInformerNamesHandlersOfClientGo(t *testing.T) {
 	const place = "github.com/watchmirror/cache/adapters/clientgo_test.TestTheStatusOfAnInformerNamesHandlersOfClientGo"
 	require.Equal(t, []string{
 		"*clientgo_test.recorder",
-		"cache.ResourceEventHandlerFuncs with " + place + ".func1",
+		place + ".func1",
 		"cache.ResourceEventHandlerFuncs",
-		"cache.ResourceEventHandlerDetailedFuncs with " + place + ".func2",
-		"cache.FilteringResourceEventHandler of cache.ResourceEventHandlerFuncs with " + place + ".func1",
+		place + ".func2",
+		place + ".func1",
 		"cache.FilteringResourceEventHandler",
 	}, names)
 }

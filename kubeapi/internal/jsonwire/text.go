@@ -121,7 +121,7 @@ func (p *parser) escape() error {
 	return nil
 }
 
-// unicodeEscape goes past one \uXXXX, or past two that are a surrogate pair.
+// unicodeEscape goes past one \uHHHH, or past two that are a surrogate pair.
 func (p *parser) unicodeEscape() error {
 	r := hexadecimal(p.data[p.at:])
 	if r < 0 {
@@ -139,7 +139,7 @@ func (p *parser) unicodeEscape() error {
 	return nil
 }
 
-// hexadecimal is the number in \uXXXX, -1 if that is not what data begins with.
+// hexadecimal is the number in \uHHHH, -1 if that is not what data begins with.
 func hexadecimal(data []byte) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return -1
