@@ -101,10 +101,10 @@ func (m *backlogModel) mergeAll() {
 	m.merging = true
 	all := m.waiting
 	m.waiting, m.changes = nil, 0
+	// Not caught up, even if nothing is left of it: what it is merged for is to come.
 	for _, w := range all {
 		m.wait(w)
 	}
-	m.caughtUp()
 }
 
 // change lets something happen at the source.
