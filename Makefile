@@ -19,8 +19,20 @@ race: ## run them with the race detector
 	go test -race ./...
 
 .PHONY: fuzz
-fuzz: ## fuzz each target for 20 seconds (FUZZTIME=1m for longer)
+fuzz: ## fuzz each target for 20 seconds (FUZZTIME=1m for longer, 180 for all of them in 180 seconds)
 	.ci/fuzz $${FUZZTIME:-20s}
+
+.PHONY: simulation
+simulation: ## random scripts against a model, in virtual time (SEEDS=100000 FROM=1 for others)
+	go run ./internal/simulation/cmd -seeds $${SEEDS:-2000} -from $${FROM:-0}
+
+.PHONY: mutants
+mutants: ## small faults, each of which a named test must find
+	go run ./internal/mutants/cmd
+
+.PHONY: soak
+soak: ## a day of churn in virtual time: heap, goroutines and buffers stay flat
+	go test -count=1 -v -run TestADayOfChurn ./internal/simulation -soak 24h
 
 .PHONY: compat
 compat: ## check the names and signatures against client-go
@@ -35,7 +47,7 @@ controllers: ## one controller on both packages, by its import alone
 	cd examples/controllers && go test -race ./...
 
 .PHONY: compare
-compare: ## measure side by side with client-go; takes a while, and wants a quiet machine
+compare: ## measure side by side with client-go, into docs/performance.md; takes an hour, and wants a quiet machine
 	cd benchmarks && go run ./compare
 
 .PHONY: cover

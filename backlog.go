@@ -1,42 +1,47 @@
 package cache
 
-import "time"
+import (
+	"time"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // backlog is what one handler still has to hear, oldest first. It is plain data: its
 // owner guards it. The zero value is an Ordered one.
 //
-//	merged                          │ plain
-//	Add A │ Add B │ (told) │ end of │ Update C │ Update C │ Delete D
+//	merged                          │ again   │ plain: the log from the cursor on, and a
+//	Add A │ Add B │ (told) │ end of │ Update C │ snapshot before one of its records
 //	      │       │        │  list  │
 //
-// What comes goes into plain. While changes are merged, plain is absorbed from its front:
+// What comes is in the log. While changes are merged, that is absorbed from its front:
 // an entry joins the one of its key in merged, if there is one, and follows the others
 // otherwise. So an entry keeps the place of its oldest part, and the end of the list keeps
 // its own. An entry that has come to nothing is a hole until there are more holes than
-// entries; then merged becomes plain, to be absorbed anew.
+// entries; then merged becomes again, to be absorbed anew.
 //
 // Each call absorbs a bounded number, so that a handler that falls behind holds nobody
-// up: merging 200,000 entries at once takes a tenth of a second and more.
+// up: the informer waits for the call.
 type backlog struct {
 	delivery Delivery
 	// merging is true while changes are merged; merged is empty otherwise.
 	merging bool
 	merged  notificationQueue
-	plain   notificationQueue
+	again   notificationQueue
+	plain   plainQueue
 	// byKey has the sequence number of each key's entry in merged. taken is how many
 	// have been taken out of that: place = sequence - taken.
-	byKey map[string]int
+	byKey map[table.Key]int
 	taken int
 	// most is how many keys byKey has had since it was made: a map keeps the memory of
 	// its best days.
 	most int
-	// holes counts the entries of merged that are nothing any more, plainHoles those
-	// of plain, ends the ends of the list in both.
-	holes, plainHoles, ends int
+	// holes counts the entries of merged that are nothing any more, againHoles those
+	// of again, ends the ends of the list in both.
+	holes, againHoles, ends int
 }
 
-// absorbed is how many entries an add may absorb: some 0.5 ms of map operations, and all
-// that an ordinary backlog has when it begins to merge.
+// absorbed is how many entries an add may absorb: all that an ordinary backlog has when it
+// begins to merge.
 const absorbed = 2048
 
 // keptHoles is up to how many holes, and keys that are gone from a map, are not worth
@@ -48,35 +53,41 @@ func mergeLimit(live int) int { return max(1024, 2*live) }
 
 // len is how many changes wait.
 func (b *backlog) len() int {
-	return b.merged.len + b.plain.len - b.holes - b.plainHoles - b.ends
+	return b.merged.len + b.again.len - b.holes - b.againHoles - b.ends + b.plain.changes()
 }
 
 // hasNext says whether take has something to take out.
-func (b *backlog) hasNext() bool { return b.len()+b.ends > 0 }
+func (b *backlog) hasNext() bool {
+	return b.merged.len-b.holes > 0 || b.again.len-b.againHoles > 0 || b.plain.len() > 0
+}
 
-// add appends what a handler is to be told, or merges it into what it has not been
-// told yet. live is how many keys the store has.
-func (b *backlog) add(n notification, live int) {
-	if b.delivery == Coalesced || b.delivery == Ordered && b.len() >= mergeLimit(live) {
+// grown looks after what has come, so many records. live is how many keys the store has.
+// The caller holds the log's mu.
+func (b *backlog) grown(records, live int) {
+	if b.delivery == Coalesced || b.delivery == Ordered && b.len() > mergeLimit(live) {
 		b.merging = true
 	}
-	b.plain.push(n)
-	if n.kind == endOfList {
-		b.ends++
-	}
 	if b.merging {
-		b.absorb()
+		b.absorb(absorbed + records - 1)
 	}
 }
 
-// absorb merges some of plain.
-func (b *backlog) absorb() {
-	for range min(absorbed, b.plain.len) {
-		n := b.plain.pop()
+// absorb merges some of what is not merged.
+func (b *backlog) absorb(most int) {
+	for range min(most, b.again.len+b.plain.len()) {
+		var n notification
+		if b.again.len > 0 {
+			if n = b.again.pop(); n.kind == endOfList {
+				b.ends--
+			}
+		} else {
+			n = b.plain.pop(true)
+		}
 		switch n.kind {
 		case told:
-			b.plainHoles--
+			b.againHoles--
 		case endOfList:
+			b.ends++
 			b.merged.push(n)
 		default:
 			b.merge(n)
@@ -85,8 +96,8 @@ func (b *backlog) absorb() {
 	switch {
 	case !b.hasNext():
 		b.caughtUp() // nobody will take anything out
-	case b.plain.len == 0 && (tooMany(b.holes, b.len()) || tooMany(b.most-len(b.byKey), 3*len(b.byKey))):
-		b.plain, b.plainHoles = b.merged, b.holes
+	case b.again.len+b.plain.len() == 0 && (tooMany(b.holes, b.len()) || tooMany(b.most-len(b.byKey), 3*len(b.byKey))):
+		b.again, b.againHoles = b.merged, b.holes
 		b.merged, b.holes, b.byKey, b.most = notificationQueue{}, 0, nil, 0
 	}
 }
@@ -99,7 +110,7 @@ func (b *backlog) merge(n notification) {
 	sequence, waits := b.byKey[n.key]
 	if !waits {
 		if b.byKey == nil {
-			b.byKey = map[string]int{}
+			b.byKey = map[table.Key]int{}
 		}
 		b.byKey[n.key] = b.taken + b.merged.len
 		b.most = max(b.most, len(b.byKey))
@@ -115,6 +126,20 @@ func (b *backlog) merge(n notification) {
 
 // take takes out the oldest entry; ok is false if there is none.
 func (b *backlog) take() (n notification, ok bool) {
+	if b.merged.len > 0 || b.again.len > 0 {
+		n = b.takeMerged()
+	}
+	if n.kind == told && b.plain.len() > 0 {
+		n = b.plain.pop(false)
+	}
+	if (b.merging || b.merged.len > 0 || b.again.len > 0) && !b.hasNext() {
+		b.caughtUp()
+	}
+	return n, n.kind != told
+}
+
+// takeMerged takes out the oldest of what was merged once, if anything is left of that.
+func (b *backlog) takeMerged() (n notification) {
 	for b.merged.len > 0 && n.kind == told {
 		n = b.merged.pop()
 		b.taken++
@@ -126,18 +151,15 @@ func (b *backlog) take() (n notification, ok bool) {
 			delete(b.byKey, n.key)
 		}
 	}
-	for b.plain.len > 0 && n.kind == told {
-		if n = b.plain.pop(); n.kind == told {
-			b.plainHoles--
+	for b.again.len > 0 && n.kind == told {
+		if n = b.again.pop(); n.kind == told {
+			b.againHoles--
 		}
 	}
 	if n.kind == endOfList {
 		b.ends--
 	}
-	if !b.hasNext() {
-		b.caughtUp()
-	}
-	return n, n.kind != told
+	return n
 }
 
 // caughtUp ends merging, and gives memory back.
@@ -148,43 +170,39 @@ func (b *backlog) caughtUp() {
 	for b.merged.len > 0 {
 		b.merged.pop()
 	}
-	for b.plain.len > 0 {
-		b.plain.pop()
+	for b.again.len > 0 {
+		b.again.pop()
 	}
-	b.holes, b.plainHoles = 0, 0
+	b.holes, b.againHoles = 0, 0
 	if !b.merging || b.most > keptHoles {
 		b.byKey, b.most = nil, 0
 	}
 }
 
-// each calls f with what waits, the oldest first, from a place on, until it has looked at
-// so many places; more is false if there are no more.
-func (b *backlog) each(from, places int, f func(notification)) (more bool) {
-	all := b.merged.len + b.plain.len
-	for i := from; i < min(from+places, all); i++ {
-		n := b.place(i)
-		if n.kind != told && n.kind != endOfList {
-			f(*n)
+// keys are those of what waits and is not in the log.
+func (b *backlog) keys() map[table.Key]bool {
+	keys := map[table.Key]bool{}
+	for _, q := range []*notificationQueue{&b.merged, &b.again} {
+		for i := range q.len {
+			if n := q.at(i); n.kind != told && n.kind != endOfList {
+				keys[n.key] = true
+			}
 		}
 	}
-	return from+places < all
+	return keys
 }
 
-func (b *backlog) place(i int) *notification {
-	if i < b.merged.len {
-		return b.merged.at(i)
-	}
-	return b.plain.at(i - b.merged.len)
-}
-
-// oldest is since when the oldest change has waited; false if none does.
+// oldest is since when the oldest change has waited; false if none does. The caller holds
+// the log's mu.
 func (b *backlog) oldest() (since time.Time, waits bool) {
-	for i := range b.merged.len + b.plain.len {
-		if n := b.place(i); n.kind != told && n.kind != endOfList {
-			return n.since, true
+	for _, q := range []*notificationQueue{&b.merged, &b.again} {
+		for i := range q.len {
+			if n := q.at(i); n.kind != told && n.kind != endOfList {
+				return n.since, true
+			}
 		}
 	}
-	return time.Time{}, false
+	return b.plain.oldest()
 }
 
 // drop forgets everything.

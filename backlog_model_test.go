@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchmirror/cache/internal/table"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -54,13 +56,13 @@ func newBacklogModel(t *testing.T, delivery Delivery, keys int, seed uint64) *ba
 // add has the backlog and the model take a notification.
 func (m *backlogModel) add(n notification) {
 	m.number++
-	n.since = time.Unix(0, int64(m.number))
+	n.since = time.Unix(int64(m.number), 0)
 	live := len(m.source)
 	m.backlog.add(n, live)
 	if m.backlog.delivery == Ordered && m.changes >= max(1024, 2*live) {
 		m.mergeAll()
 	}
-	m.wait(&waitingEntry{key: n.key, parts: []notification{n}})
+	m.wait(&waitingEntry{key: n.key.String(), parts: []notification{n}})
 	m.caughtUp()
 	require.Equal(m, m.changes, m.backlog.len())
 	if m.backlog.delivery != OrderedUnbounded {
@@ -112,7 +114,7 @@ func (m *backlogModel) change(op byte) {
 	key := fmt.Sprint("a/", m.random.IntN(m.keys))
 	was, exists := m.source[key]
 	is := &objectState{number: m.number + 1}
-	n := notification{key: key}
+	n := notification{key: table.KeyOf(key)}
 	switch {
 	case !exists:
 		n.kind, n.obj = tellAdd, is
@@ -134,18 +136,24 @@ func (m *backlogModel) change(op byte) {
 // resync tells again of everything of which nothing waits, as a listener does.
 func (m *backlogModel) resync() {
 	waits := map[string]bool{}
-	m.backlog.each(0, m.backlog.merged.len+m.backlog.plain.len, func(n notification) { waits[n.key] = true })
+	for key := range m.backlog.keys() {
+		waits[key.String()] = true
+	}
+	for at := m.backlog.plain.logCursor; at.len() > 0; {
+		waits[at.read().key.String()] = true
+	}
 	for key, is := range m.source {
 		if waits[key] {
 			continue
 		}
 		require.Same(m, is, m.view[key], "nothing waits of %s, and the handler has an older state", key)
-		m.add(notification{kind: tellResync, key: key, obj: is})
+		m.add(notification{kind: tellResync, key: table.KeyOf(key), obj: is})
 	}
 }
 
 // take takes one out and checks it.
 func (m *backlogModel) take() {
+	since, _ := m.backlog.oldest()
 	n, ok := m.backlog.take()
 	require.Equal(m, len(m.waiting) > 0, ok)
 	require.Equal(m, len(m.waiting) > 1, m.backlog.hasNext())
@@ -160,8 +168,8 @@ func (m *backlogModel) take() {
 		return
 	}
 	m.changes--
-	require.Equal(m, w.key, n.key)
-	require.Equal(m, w.parts[0].since, n.since, "it has waited since its oldest part")
+	require.Equal(m, w.key, n.key.String())
+	require.Equal(m, w.parts[0].since, since, "it has waited since its oldest part")
 	m.told(w, n)
 	require.Equal(m, m.changes, m.backlog.len())
 }

@@ -121,10 +121,7 @@ type failure struct {
 // pause returns how long to wait after a failure at now, and counts on it being
 // waited.
 func (b *backoff) pause(now time.Time, f failure) time.Duration {
-	b.fails(now, f.began)
-	if !f.progress {
-		b.lastHard = now
-	}
+	b.fails(now, f)
 	pause := b.step()
 	if f.progress {
 		pause = min(pause, maxProgressPause)
@@ -135,13 +132,19 @@ func (b *backoff) pause(now time.Time, f failure) time.Duration {
 }
 
 // fails begins a run of failures, unless one is under way, with the request that
-// was made at began. It is for a failure that is answered at once, too.
-func (b *backoff) fails(now, began time.Time) {
-	if b.failing && now.Sub(b.resumed) < b.reset {
+// failed. It is for a failure that is answered at once, too.
+func (b *backoff) fails(now time.Time, f failure) {
+	if !b.failing || now.Sub(b.resumed) >= b.reset {
+		b.failing, b.current, b.runStart = true, b.config, b.clusterStart(f.began)
+		b.resumed, b.lastHard = now, now
 		return
 	}
-	b.failing, b.current, b.runStart = true, b.config, b.clusterStart(began)
-	b.resumed, b.lastHard = now, now
+	if now.After(b.resumed) {
+		b.resumed = now
+	}
+	if !f.progress {
+		b.lastHard = now
+	}
 }
 
 // step returns the next pause of the sequence, jittered. The jitter is ours, and
@@ -152,6 +155,17 @@ func (b *backoff) step() time.Duration {
 	pause := b.current.Step()
 	b.current.Jitter = jitter
 	return pause + time.Duration(b.random()*max(jitter, 0)*float64(pause))
+}
+
+// space returns how long to wait before n requests that follow without a pause, on a
+// failure or on a list: as long as the limit of the run asks for, and as the source has
+// asked for, within reason. It counts on it being waited.
+func (b *backoff) space(now time.Time, n int, retryAfter time.Duration) time.Duration {
+	pause := max(min(retryAfter, maxRetryAfter), b.stretch(now, n))
+	if pause > 0 {
+		b.resumed = now.Add(pause)
+	}
+	return pause
 }
 
 // stretch returns how long n further requests must wait so that the limit of the

@@ -199,6 +199,38 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 	})
 }
 
+// endingStore is a store of somebody else's that ends a run with the first object.
+type endingStore struct {
+	Store
+	end func()
+}
+
+func (s *endingStore) Add(obj any) error {
+	defer s.end()
+	return s.Store.Add(obj)
+}
+
+// Nor does it hold what a store of somebody else's had been given of a batch when the
+// context ended.
+func TestAControllerKeepsNothingOfABatchThatIsNotApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		ctx, cancel := context.WithCancel(t.Context())
+		store := &endingStore{NewStore(MetaNamespaceKeyFunc), cancel}
+		ctlr := New(&Config{
+			ListerWatcher: source, Store: store, KeyFunction: MetaNamespaceKeyFunc,
+			ReflectorOptions: ReflectorOptions{Strategy: ListWhole},
+		}).(*controller)
+		ctlr.RunWithContext(ctx)
+		require.Len(t, store.ListKeys(), 1, "it has some of the batch")
+		outcomes := ctlr.consumer.(*storeConsumer).outcomes
+		for _, o := range outcomes[:cap(outcomes)] {
+			require.Nil(t, o.obj)
+		}
+		source.Close()
+	})
+}
+
 // G5: an empty first list is synced when its version is applied, not before, also
 // if the consumer has not come to look yet. Fails if the queue does not know that
 // there is a consumer.

@@ -54,6 +54,65 @@ func applyDeltas(store Store, deltas []Delta) error {
 	return nil
 }
 
+// halfReadable is an indexer that lists everything, and cannot return one object.
+type halfReadable struct {
+	Indexer
+	unreadable string
+}
+
+func (h halfReadable) GetByKey(key string) (any, bool, error) {
+	if key == h.unreadable {
+		return nil, false, errBoom
+	}
+	return h.Indexer.GetByKey(key)
+}
+
+// G12: an object that KnownObjects cannot return is reported by the reflector that fills
+// the queue: one time for each list that deletes it with an empty tombstone, and for each
+// resync that leaves it out. Neither ends the watch, or the list. Fails if that is only
+// logged, or taken for the refusal of the whole list.
+func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
+	for name, resyncs := range map[string]int{"by a list": 0, "by resyncs": 3} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := processRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *Config, _ *DeltaFIFO, indexer Indexer) {
+					c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: halfReadable{indexer, "a/1"}, EmitDeltaTypeReplaced: true})
+					if resyncs > 0 {
+						c.FullResyncPeriod = time.Minute
+					}
+				})
+				r.run()
+				synctest.Wait()
+				require.Empty(t, r.heard.all())
+				lists, failures := 1, resyncs
+				if resyncs == 0 {
+					_, err := r.source.DeleteSilently("a", "1")
+					require.NoError(t, err)
+					r.source.BreakWatches(cachetest.ErrExpired())
+					lists, failures = 2, 1
+				}
+				sleep(3*time.Minute + time.Second)
+				var heard []error
+				for _, err := range r.heard.all() {
+					if CauseOf(err) != CauseExpired {
+						heard = append(heard, err)
+					}
+				}
+				require.Len(t, heard, failures)
+				for _, err := range heard {
+					assertUnread(t, "a/1", err)
+				}
+				assert.Equal(t, heard[failures-1], r.status().LastFailure.Err)
+				assert.Empty(t, r.status().Quarantined)
+				assert.Equal(t, lists, r.source.ListCalls())
+				assert.Equal(t, 1, r.source.ActiveWatches())
+				r.equalsSource()
+				r.stop()
+			})
+		})
+	}
+}
+
 // The classic way: what Process applies equals the source, and both versions,
 // the controller's and the store's, say how far it has come.
 func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {

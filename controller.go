@@ -49,10 +49,10 @@ type Config struct {
 	// list of its own. Whoever has changes waits while Handler runs for another,
 	// so Handler must not wait for another namespace to sync: unless that one is
 	// empty, neither would go on. A version alone waits for nobody, so the version
-	// of another namespace may move while Handler runs. Transform, ShouldResync and
-	// the error handler are called by several at once. The error handler is given
-	// the namespace's reflector, whose name is ReflectorOptions.Name, a slash and
-	// the namespace.
+	// of another namespace may move while Handler runs. Transform, ShouldResync,
+	// ReflectorOptions.Random and the error handler are called by several at once. The
+	// error handler is given the namespace's reflector, whose name is
+	// ReflectorOptions.Name, a slash and the namespace.
 	//
 	// The controller has synced when all have. SyncedIn says it of one, and
 	// Status.Namespaces everything else. The sources should be of one server:
@@ -128,7 +128,8 @@ type Controller interface {
 	// RunWithContext keeps the consumer's state equal to the source until ctx
 	// ends; then it waits for the calls that are under way into the source and
 	// the consumer, and returns. What was still queued is dropped. A panic of
-	// the source or the consumer comes out of it.
+	// the source or the consumer comes out of it as a *PanicError; where the other
+	// hangs, it ends the process after 30 s (doc.go, Handlers).
 	//
 	// A controller runs once: a second call returns at once and reports
 	// ErrAlreadyRan to the error handler.

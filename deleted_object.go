@@ -17,7 +17,7 @@ type DeletedObject[T Object] struct {
 	OptionalObj T
 	// FinalStateUnknown is nil if the deletion was seen, with the final state.
 	// Otherwise it is the tombstone: its Key is the object's, and its Obj that of
-	// OptionalObj or, where that was no T, what was there instead.
+	// OptionalObj, or nil.
 	FinalStateUnknown *DeletedFinalStateUnknown
 
 	// key is what the informer knows the object by. It need not be what the metadata

@@ -74,6 +74,15 @@ type change struct {
 	received Received
 }
 
+// lastReceived is what was received, or, where the queue's known objects do not say it,
+// what the object says of itself.
+func (c change) lastReceived() Received {
+	if c.received.ResourceVersion == "" {
+		return receivedOf(c.Object)
+	}
+	return c.received
+}
+
 // mergeDeletion reports how two neighbouring changes of one key combine. Two
 // deletions in a row are one: the earlier stays unless it is only a tombstone,
 // because the one with the real final state says more. ok is false if both are

@@ -62,16 +62,20 @@ type DeltaFIFOOptions struct {
 // one goroutine at a time, or nobody could say which is newer. Only Pop and
 // PopBatch wait. One call of theirs hands out at a time; the others wait for it.
 // No function of the user's runs under the queue's lock, so that one that is slow
-// does not hold back the producer; KnownObjects is the exception.
+// does not hold back the producer; KnownObjects is the exception, and with it what
+// objects that are stored there say of their UID and version.
 //
 // Behaviour is that of client-go's DeltaFIFO unless said otherwise. Objects that
 // cannot be taken are the main difference: the error names them, their previous
 // state stays, and all others are taken.
 type DeltaFIFO struct {
-	name        string
-	logger      klog.Logger
-	keyFunc     KeyFunc
+	name    string
+	logger  klog.Logger
+	keyFunc KeyFunc
+	// named is true if keyFunc is one of ours, which give an object its name.
+	named       bool
 	known       KeyListerGetter
+	updater     ResourceVersionUpdater
 	transformer TransformFunc
 	listedType  DeltaType
 	synced      chan struct{}
@@ -90,10 +94,10 @@ type DeltaFIFO struct {
 	closed    bool
 
 	// turn is true while something is handed out, until everybody who is to
-	// know of it has been told. inFlight has the newest change of each key that
-	// is handed out.
-	turn     bool
-	inFlight map[string]change
+	// know of it has been told.
+	turn bool
+	// waiting is how many wait for moved.
+	waiting int
 	// consumption is what becomes of versions that are told alone.
 	consumption consumption
 	// told is the last version that KnownObjects knows of.
@@ -141,10 +145,12 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		synced:      make(chan struct{}),
 		shown:       sets.Set[string]{},
 	}
+	f.updater, _ = opts.KnownObjects.(ResourceVersionUpdater)
 	setIf(&f.name, opts.Name)
 	if opts.KeyFunction != nil {
 		f.keyFunc = opts.KeyFunction
 	}
+	f.named = namesObjects(f.keyFunc)
 	if opts.EmitDeltaTypeReplaced {
 		f.listedType = Replaced
 	}
@@ -210,28 +216,30 @@ func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
-	key, err := f.keyOf(obj)
-	if err != nil {
+	a := arriving{change: change{Delta: Delta{kind, obj}}}
+	if err := f.identify(&a.change); err != nil {
 		return KeyError{obj, err}
 	}
-	return f.take(key, receivedOf(finalStateOf(obj)), event{kind: kind, obj: obj})
+	return f.take(&a, "")
 }
 
 // takeEvent takes an object together with the version that holds from then on.
 // See eventTaker.
 func (f *DeltaFIFO) takeEvent(e event) error {
-	key, err := f.keyOf(e.obj)
-	if err != nil {
+	a := arriving{change: change{Delta: Delta{e.kind, e.obj}}}
+	if err := f.identify(&a.change); err != nil {
 		f.UpdateResourceVersion(e.version)
 		return rejection(e.obj, err)
 	}
 	// Whether the event goes back in time is looked at first, without holding
-	// the lock until it is taken: one goroutine feeds a queue its events.
-	received := receivedOf(finalStateOf(e.obj))
-	if have := f.newestReceived(key); !have.deleted && received.olderThan(have.Received) {
+	// the lock until it is taken: one goroutine feeds a queue its events. What is there of
+	// a key that is held back is not what was last received of it: that may be older, if
+	// the source has gone back since.
+	key, received := a.key, a.received
+	if have := f.newestReceived(key); !have.deleted && received.olderThan(have.Received) && !f.holdsBefore(key, received) {
 		return &RegressionError{What: "event", Key: key, Have: have.ResourceVersion, Got: received.ResourceVersion}
 	}
-	return f.take(key, received, e)
+	return f.take(&a, e.version)
 }
 
 // UpdateResourceVersion says that resourceVersion holds once everything that was
@@ -252,12 +260,13 @@ type arriving struct {
 	failure *ObjectError
 }
 
-func (f *DeltaFIFO) take(key string, received Received, e event) error {
-	a := arriving{change: change{Delta: Delta{e.kind, e.obj}, key: key, received: received}}
-	if e.kind == Deleted {
-		f.arriveDeleted(&a)
-	} else {
-		f.transform(&a)
+// take queues what arrives, and the version that holds from then on, if there is one.
+func (f *DeltaFIFO) take(a *arriving, version string) error {
+	switch {
+	case a.Type == Deleted:
+		f.arriveDeleted(a)
+	case f.transformer != nil:
+		f.transform(a)
 	}
 	f.mu.Lock()
 	defer f.unlock()
@@ -268,7 +277,7 @@ func (f *DeltaFIFO) take(key string, received Received, e event) error {
 		f.shown.Insert(a.key)
 	}
 	f.takeLocked(a)
-	f.log.tell(e.version, !f.populated)
+	f.log.tell(version, !f.populated)
 	if a.failure == nil {
 		return nil
 	}
@@ -305,7 +314,7 @@ func (f *DeltaFIFO) arriveDeleted(a *arriving) {
 
 // takeLocked queues what arrives, holds it back, or ignores it. The caller holds
 // mu.
-func (f *DeltaFIFO) takeLocked(a arriving) {
+func (f *DeltaFIFO) takeLocked(a *arriving) {
 	if a.failure != nil && a.Type != Deleted {
 		f.held.add(a.failure)
 		return
@@ -314,12 +323,12 @@ func (f *DeltaFIFO) takeLocked(a arriving) {
 	if a.unwanted {
 		a.Type = Deleted
 	}
-	f.addLocked(a.change)
+	f.addLocked(&a.change)
 }
 
 // addLocked queues a change, or ignores it if it deletes nothing. A deletion
 // without a final state becomes a tombstone. The caller holds mu.
-func (f *DeltaFIFO) addLocked(c change) {
+func (f *DeltaFIFO) addLocked(c *change) {
 	if c.Type == Deleted {
 		if !f.mayDeleteLocked(c.key) {
 			return

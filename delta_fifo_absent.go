@@ -1,23 +1,21 @@
 package cache
 
-import (
-	"maps"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/util/sets"
-)
+import "k8s.io/apimachinery/pkg/util/sets"
 
 // What a list lacks: it is looked for in the queue, in what is handed out, and with
 // the consumer.
 
 // deletionsLocked returns the tombstones of what is present, here or with the
-// consumer, and was not listed; and the keys whose last state could not be read.
-// The caller holds the queue's mu.
-func (r *queueReplacement) deletionsLocked() (deletions []change, unread map[string]error) {
+// consumer, and was not listed; and an *ObjectError for each of them whose last state
+// could not be read. The caller holds the queue's mu.
+func (r *queueReplacement) deletionsLocked() (deletions []change, unread []error) {
 	f := r.queue
 	met := sets.Set[string]{}
-	unread = map[string]error{}
-	for _, key := range f.keysLocked() {
+	keys := r.absent
+	if !r.absentKnown {
+		keys = f.keysLocked()
+	}
+	for _, key := range keys {
 		if r.listed.Has(key) || met.Has(key) {
 			continue
 		}
@@ -28,7 +26,7 @@ func (r *queueReplacement) deletionsLocked() (deletions []change, unread map[str
 		}
 		last := f.standingLocked(key)
 		if last.err != nil {
-			unread[key] = last.err
+			unread = append(unread, unreadKnown(key, newest.Received, last.err))
 		}
 		deletions = append(deletions, change{
 			Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: key, Obj: last.obj}}, key: key, received: newest.Received,
@@ -42,7 +40,7 @@ func (r *queueReplacement) deletionsLocked() (deletions []change, unread map[str
 // the consumer holds back, which are to be forgotten with the rest. Some come
 // more than once. The caller holds mu.
 func (f *DeltaFIFO) keysLocked() []string {
-	keys := append(f.log.pendingKeys(), slices.Sorted(maps.Keys(f.inFlight))...)
+	keys := append(f.log.pendingKeys(), f.log.keysOut()...)
 	if f.known != nil {
 		keys = append(keys, f.known.ListKeys()...)
 	}

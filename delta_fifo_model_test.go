@@ -161,7 +161,7 @@ func (m *queueModel) commit() {
 func (m *queueModel) consume(op int) {
 	b := m.next()
 	m.queue.mu.Lock()
-	changes, pending := len(m.queue.log.items), m.queue.log.pending
+	changes, pending := m.queue.log.keys, m.queue.log.pending
 	m.queue.mu.Unlock()
 	if pending == 0 || op%3 == 0 && changes == 0 {
 		return

@@ -1,10 +1,10 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"time"
 
+	"k8s.io/klog/v2"
 	utiltrace "k8s.io/utils/trace"
 )
 
@@ -28,26 +28,26 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	if process == nil {
 		return nil, errNoProcess
 	}
-	behind := 0
-	out, ok := f.next(takesKeys, func() handout {
-		out := f.log.takeKey()
-		out.initial = !f.isSynced
-		behind = len(f.log.items)
-		return out
-	})
-	if !ok {
+	out, taken, behind := f.nextKey()
+	if taken == nil {
 		return nil, ErrFIFOClosed
 	}
-	deltas := Deltas(out.deltas(0))
-	err := f.handOut(out, true, func() error {
-		if behind > slowPopDepth {
-			trace := utiltrace.New("DeltaFIFO Pop", utiltrace.Field{Key: "key", Value: out.changes[0].key},
-				utiltrace.Field{Key: "keysBehind", Value: behind})
-			defer trace.LogIfLong(slowPop)
-		}
-		return process(deltas, out.initial)
-	})
+	var deltas any = taken
+	// Without this level the trace would say nothing, whatever it finds.
+	if behind > slowPopDepth && klog.V(2).Enabled() {
+		process = traced(process, out.key, behind)
+	}
+	err := f.handOutKey(out, deltas, process)
 	return deltas, err
+}
+
+func traced(process PopProcessFunc, key string, behind int) PopProcessFunc {
+	return func(obj any, initial bool) error {
+		trace := utiltrace.New("DeltaFIFO Pop", utiltrace.Field{Key: "key", Value: key},
+			utiltrace.Field{Key: "keysBehind", Value: behind})
+		defer trace.LogIfLong(slowPop)
+		return process(obj, initial)
+	}
 }
 
 // PopBatch waits likewise, and hands what is pending to processBatch in the order
@@ -61,13 +61,9 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 		_, err := f.Pop(processSingle)
 		return err
 	}
-	out, ok := f.next(takesBatches, func() handout { return f.log.takeBatch(true) })
+	out, deltas, ok := f.nextBatch()
 	if !ok {
 		return ErrFIFOClosed
-	}
-	deltas := out.deltas(1)
-	if out.version != "" {
-		deltas = append(deltas, Delta{Bookmark, BookmarkInfo{ResourceVersion: out.version}})
 	}
 	return f.handOut(out, true, func() error { return processBatch(deltas, out.initial) })
 }
@@ -76,14 +72,15 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 // and of the first list, or not of it, with several changes of a key, so that what
 // a relist brought is never split. It does not tell KnownObjects of the version;
 // process does, in the write that the version belongs to. What process refuses
-// with errDropped stays in the queue as if it had not been handed out.
+// with errDropped stays in the queue as if it had not been handed out; a store that
+// is not ours keeps what it had been given of it.
 func (f *DeltaFIFO) popPending(process func(batch) error) error {
-	out, ok := f.next(takesBatches, func() handout { return f.log.takeBatch(false) })
+	out, changes, ok := f.nextPending()
 	if !ok {
 		return ErrFIFOClosed
 	}
 	return f.handOut(out, false, func() error {
-		return process(batch{changes: out.changes, version: out.version, initial: out.initial})
+		return process(batch{changes: changes, version: out.version, initial: out.initial})
 	})
 }
 
@@ -100,25 +97,55 @@ const (
 	takesBatches
 )
 
-// next waits until it is the caller's turn and something is there for it, or
-// nothing ever will be, which makes ok false. It takes something out of the log
-// and has the turn then.
-func (f *DeltaFIFO) next(how consumption, take func() handout) (out handout, ok bool) {
+// nextKey waits for the caller's turn and takes out all of a key. It returns how many
+// keys wait behind it; no deltas if the queue is closed and empty.
+func (f *DeltaFIFO) nextKey() (out handout, deltas Deltas, behind int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.awaitTurnLocked(takesKeys) {
+		return handout{}, nil, 0
+	}
+	out, deltas = f.log.takeKey()
+	out.initial = !f.isSynced
+	return out, deltas, f.log.keys
+}
+
+// nextBatch is nextKey for PopBatch.
+func (f *DeltaFIFO) nextBatch() (out handout, deltas []Delta, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.awaitTurnLocked(takesBatches) {
+		return handout{}, nil, false
+	}
+	out = f.log.takeBatch(true)
+	return out, f.log.deltasOf(out), true
+}
+
+// nextPending is nextKey for popPending.
+func (f *DeltaFIFO) nextPending() (out handout, changes []change, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.awaitTurnLocked(takesBatches) {
+		return handout{}, nil, false
+	}
+	out = f.log.takeBatch(false)
+	return out, f.log.changesOf(out), true
+}
+
+// awaitTurnLocked waits until it is the caller's turn, which the caller has then, and
+// something is there for it; false means that nothing ever will be. The caller holds
+// mu, which is given away meanwhile.
+func (f *DeltaFIFO) awaitTurnLocked(how consumption) bool {
 	for !f.readyLocked(how) {
 		if !f.turn && f.closed {
-			return handout{}, false
+			return false
 		}
+		f.waiting++
 		f.moved.Wait()
+		f.waiting--
 	}
-	out = take()
 	f.turn = true
-	f.inFlight = make(map[string]change, len(out.changes))
-	for _, c := range out.changes {
-		f.inFlight[c.key] = c
-	}
-	return out, true
+	return true
 }
 
 // readyLocked says whether there is something to take out, for a consumer that
@@ -135,18 +162,26 @@ func (f *DeltaFIFO) readyLocked(how consumption) bool {
 // notes that it has been. The caller has the turn, and has lost it afterwards.
 func (f *DeltaFIFO) handOut(out handout, tell bool, process func() error) (err error) {
 	// Deferred, for process may panic: what it was handed is gone then, too.
-	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.inFlight = nil
-		if errors.Is(err, errDropped) {
-			f.log.putBack(out.sequences)
-		} else {
-			f.log.forget(out.sequences)
-		}
-		f.endTurnLocked(tell)
-	}()
+	defer func() { f.handedOut(out, tell, err) }()
 	return process()
+}
+
+// handOutKey is handOut for a Pop.
+func (f *DeltaFIFO) handOutKey(out handout, deltas any, process PopProcessFunc) (err error) {
+	defer func() { f.handedOut(out, true, err) }()
+	return process(deltas, out.initial)
+}
+
+// handedOut ends the turn of a caller that has handed something out, with an answer.
+func (f *DeltaFIFO) handedOut(out handout, tell bool, answer error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if answer != nil && errors.Is(answer, errDropped) {
+		f.log.putBack()
+	} else {
+		f.log.forget(out)
+	}
+	f.endTurnLocked(tell)
 }
 
 // endTurnLocked moves the version past what has been processed, tells KnownObjects
@@ -158,39 +193,48 @@ func (f *DeltaFIFO) endTurnLocked(tell bool) {
 		f.turn, f.telling = false, false
 		f.progressLocked()
 	}()
-	updater, told := f.known.(ResourceVersionUpdater)
 	for {
 		f.log.pass(f.consumption == takesKeys)
 		if f.told == f.log.holds {
 			return
 		}
 		f.told = f.log.holds
-		if tell && told {
-			f.tellLocked(updater)
+		if tell && f.updater != nil {
+			f.tellLocked()
 		}
 	}
 }
 
 // tellLocked gives the lock away for the call. The caller holds mu.
-func (f *DeltaFIFO) tellLocked(updater ResourceVersionUpdater) {
+func (f *DeltaFIFO) tellLocked() {
 	version := f.told
 	f.mu.Unlock()
 	defer f.mu.Lock()
-	updater.UpdateResourceVersion(version)
+	f.updater.UpdateResourceVersion(version)
 }
 
 // settleLocked lets versions pass that wait for nothing: nothing is pending
 // before them, nothing is handed out, and the consumer does not take versions. The
 // caller holds mu, which is given away in between.
 func (f *DeltaFIFO) settleLocked() {
-	if !f.turn && f.consumption == takesKeys && f.log.frontIsVersion() {
+	if f.unsettledLocked() {
 		f.turn = true
 		f.endTurnLocked(true)
 	}
 }
 
+func (f *DeltaFIFO) unsettledLocked() bool {
+	return !f.turn && f.consumption == takesKeys && f.log.frontIsVersion()
+}
+
 // unlock ends a call that has put something in.
 func (f *DeltaFIFO) unlock() {
+	if f.waiting == 0 && f.isSynced && f.room == nil && !f.unsettledLocked() {
+		// Nothing follows from it, and nobody is to be told: most changes come
+		// so while the consumer is busy.
+		f.mu.Unlock()
+		return
+	}
 	defer f.mu.Unlock()
 	f.settleLocked()
 	f.progressLocked()
@@ -220,7 +264,7 @@ func (f *DeltaFIFO) makeRoomLocked() {
 // processed. Its version counts only where somebody is to take it: before the
 // first Pop, a list without objects is as good as processed. The caller holds mu.
 func (f *DeltaFIFO) firstListProcessedLocked() bool {
-	return f.log.initial == 0 || f.consumption == notYet && len(f.log.items) == 0
+	return f.log.initial == 0 || f.consumption == notYet && f.log.keys == 0
 }
 
 // HasSynced is true once everything of the first list has been processed, its
@@ -277,59 +321,4 @@ func (f *DeltaFIFO) attach(how consumption, holders ...holder) (detach func()) {
 	f.consumption = how
 	f.holders = append(f.holders, holders...)
 	return func() { f.limitParts(false) }
-}
-
-// limitParts says whether the parts of a first list are to wait while more than one
-// earlier part has not been processed, so that a source is read no faster than a
-// store takes in what it sends.
-func (f *DeltaFIFO) limitParts(on bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.limited = on
-	f.progressLocked()
-}
-
-// awaitsHandler says whether the consumer, which has the turn, waits for a handler to
-// return: its own, or another's with which it takes turns. Parts do not wait for that:
-// API servers cut a list after 60 s, which all calls of a handler together may well
-// exceed, and then it is made again, from its start. So what waits for a handler is up
-// to the whole list; it is bounded by what the store will hold: what is queued has been
-// transformed, and is the very object that the store is given.
-func (f *DeltaFIFO) awaitsHandler(does bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.telling = does
-	f.makeRoomLocked()
-}
-
-// crowdedLocked says whether a part has to wait. The caller holds mu.
-func (f *DeltaFIFO) crowdedLocked() bool { return f.limited && f.log.parts > 1 && !f.telling }
-
-// roomLocked says whether a part need not wait, or not any longer. The caller
-// holds mu.
-func (f *DeltaFIFO) roomLocked() bool { return !f.crowdedLocked() || f.closed }
-
-// awaitRoom waits until there is room for a part. It fails if the context ends or
-// the queue is closed first.
-func (f *DeltaFIFO) awaitRoom(ctx context.Context) error {
-	for {
-		f.mu.Lock()
-		room, closed, wait := f.room, f.closed, f.crowdedLocked()
-		if wait && room == nil {
-			room = make(chan struct{})
-			f.room = room
-		}
-		f.mu.Unlock()
-		switch {
-		case !wait:
-			return ctx.Err()
-		case closed:
-			return ErrFIFOClosed
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-room:
-		}
-	}
 }

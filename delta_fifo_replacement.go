@@ -27,6 +27,11 @@ type queueReplacement struct {
 	// withheld are those of the listed keys whose newest state could not be
 	// taken, here or before it came here.
 	withheld sets.Set[string]
+	// lacksNothing is true if the consumer has nothing that was not listed. absent are, if
+	// absentKnown, the keys of what may have to be deleted: nobody need look for others.
+	lacksNothing bool
+	absent       []string
+	absentKnown  bool
 	// held is what the queue holds back of a list that is not visible.
 	held heldAside
 }
@@ -53,15 +58,17 @@ func (f *DeltaFIFO) newReplacement(visible bool) *queueReplacement {
 // else is queued, handed out or known is deleted, as a tombstone.
 //
 // The error joins those of the objects that could not be taken: a KeyError or an
-// *ObjectError each. They keep their previous state, all others were taken.
+// *ObjectError each. They keep their previous state, all others were taken. An
+// *ObjectError whose cause is a *StoreError is of an object that was deleted and that
+// KnownObjects could not return: its tombstone is empty.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	r := f.newReplacement(false)
 	var failures []error
-	for _, refused := range r.takeItems(list) {
+	refusals, _ := r.takeItems(context.Background(), list)
+	for _, refused := range refusals {
 		failures = append(failures, refused.failure())
 	}
-	r.publish(resourceVersion)
-	return errors.Join(failures...)
+	return errors.Join(append(failures, r.publish(resourceVersion)...)...)
 }
 
 // Part takes some of the listed objects. It waits only for the Store of a controller
@@ -73,7 +80,10 @@ func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) ([]*O
 	if err := r.await(ctx); err != nil {
 		return nil, err
 	}
-	refused := r.takeItems(part.Items)
+	refused, err := r.takeItems(ctx, part.Items)
+	if err != nil {
+		return nil, err
+	}
 	for _, obj := range part.Keep {
 		if key, err := r.queue.keyOf(obj); err == nil {
 			r.withhold(key)
@@ -97,23 +107,28 @@ func (r *queueReplacement) await(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// takeItems prepares the items and returns those that cannot be taken.
-func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
+// takeItems prepares the items and returns those that cannot be taken. It calls user
+// code for each, and fails where ctx ends in between.
+func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused []refusal, err error) {
 	f := r.queue
 	taken := make([]arriving, 0, len(items))
 	for _, obj := range items {
-		key, err := f.keyOf(obj)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		a := arriving{change: change{Delta: Delta{f.listedType, obj}}}
+		if err := f.identify(&a.change); err != nil {
 			refused = append(refused, refusal{obj, rejection(obj, err)})
 			continue
 		}
-		taken = append(taken, arriving{change: change{
-			Delta: Delta{f.listedType, obj}, key: key, received: receivedOf(finalStateOf(obj)),
-		}})
+		taken = append(taken, a)
 	}
 	since := r.newestReceivedOf(taken)
 	var failures []*ObjectError
 	for i, a := range taken {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		before := since[i]
 		if at, twice := r.fresh[a.key]; twice {
 			before = lastReceived{Received: r.changes[at].received}
@@ -141,7 +156,7 @@ func (r *queueReplacement) takeItems(items []any) (refused []refusal) {
 		}
 	}
 	r.hold(failures)
-	return refused
+	return refused, nil
 }
 
 // newestReceivedOf returns what was last received of each. For a first list, what
@@ -152,10 +167,16 @@ func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := make([]lastReceived, len(arriving))
+	anyHeld := slices.ContainsFunc(f.holders, holder.mayHold)
 	for i, a := range arriving {
 		_, pending := f.newestLocked(a.key)
 		if pending || f.populated || f.shown.Has(a.key) || r.listed.Has(a.key) {
 			since[i] = f.newestReceivedLocked(a.key)
+		}
+		if anyHeld && a.received.unchanged(since[i].Received) && f.heldBackLocked(a.key) {
+			// The consumer has this state, perhaps with a Sync of it queued, and holds back
+			// a newer one, which the source has undone: it is to hear of that.
+			since[i] = lastReceived{}
 		}
 	}
 	return since
@@ -223,16 +244,15 @@ func (r *queueReplacement) prepare(c change) {
 func (r *queueReplacement) takeGone(gone []any) (deletions []arriving, unreadable []refusal) {
 	f := r.queue
 	for _, obj := range gone {
-		key, err := f.keyOf(obj)
-		if err != nil {
+		a := arriving{change: change{Delta: Delta{Deleted, obj}}}
+		if err := f.identify(&a.change); err != nil {
 			unreadable = append(unreadable, refusal{obj, rejection(obj, err)})
 			continue
 		}
-		r.unlist(key)
+		r.unlist(a.key)
 		if !r.visible {
 			continue
 		}
-		a := arriving{change: change{Delta: Delta{Deleted, obj}, key: key, received: receivedOf(finalStateOf(obj))}}
 		f.arriveDeleted(&a)
 		deletions = append(deletions, a)
 	}
@@ -248,7 +268,8 @@ func (r *queueReplacement) show(deletions []arriving) (failures []*ObjectError) 
 	f.listing = true
 	before := f.log.end()
 	r.queueLocked()
-	for _, a := range deletions {
+	for i := range deletions {
+		a := &deletions[i]
 		f.takeLocked(a)
 		if a.failure != nil {
 			failures = append(failures, a.failure)
@@ -263,7 +284,8 @@ func (r *queueReplacement) show(deletions []arriving) (failures []*ObjectError) 
 // queueLocked queues what has been prepared. The caller holds the queue's mu.
 func (r *queueReplacement) queueLocked() {
 	f := r.queue
-	for _, c := range r.changes {
+	for i := range r.changes {
+		c := &r.changes[i]
 		if c.key == "" {
 			continue
 		}
@@ -274,66 +296,4 @@ func (r *queueReplacement) queueLocked() {
 	}
 	r.changes, r.before = nil, nil
 	clear(r.fresh)
-}
-
-// Commit ends the list. It does not wait, and does not fail unless the
-// replacement is over.
-func (r *queueReplacement) Commit(_ context.Context, version string) error {
-	if r.over {
-		return errReplacementOver
-	}
-	r.publish(version)
-	return nil
-}
-
-// publish queues what is not queued yet, the deletions of what was not listed,
-// and the version, in one step.
-func (r *queueReplacement) publish(version string) {
-	f := r.queue
-	for key, err := range r.publishAll(version) {
-		f.logger.Error(err, "A known object could not be read, its tombstone is empty", "key", key)
-	}
-	r.drop()
-}
-
-// publishAll returns the keys whose last state could not be read, and why.
-func (r *queueReplacement) publishAll(version string) map[string]error {
-	f := r.queue
-	f.mu.Lock()
-	defer f.unlock()
-	r.queueLocked()
-	deletions, unread := r.deletionsLocked()
-	for _, deletion := range deletions {
-		f.log.add(deletion, !f.populated)
-	}
-	f.held.releaseIf(func(key string) bool { return !r.withheld.Has(key) })
-	f.log.tell(version, !f.populated)
-	f.populated, f.listing, f.shown = true, false, nil
-	return unread
-}
-
-// Abort gives up: what is prepared is dropped, what is queued stays.
-func (r *queueReplacement) Abort() {
-	if r.visible && !r.over {
-		r.keep()
-	}
-	r.drop()
-}
-
-// keep notes what a first list has shown before it is aborted.
-func (r *queueReplacement) keep() {
-	f := r.queue
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.populated {
-		return
-	}
-	for key := range r.listed {
-		f.shown.Insert(key)
-	}
-}
-
-func (r *queueReplacement) drop() {
-	r.over = true
-	r.changes, r.before, r.fresh, r.listed, r.withheld, r.held = nil, nil, nil, nil, nil, nil
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -287,19 +288,41 @@ func TestWhatTheConsumerHoldsBackCanBeDeleted(t *testing.T) {
 			must(t, remove(f))
 			must(t, f.popPending(func(b batch) error {
 				must(t, remove(f))
-				store.applyBatch(b, true, nil)
+				store.applyBatch(context.Background(), b, true, nil)
 				return nil
 			}))
 			assert.Empty(t, store.quarantined())
-			assert.Empty(t, f.log.items, "once is enough")
+			assert.Zero(t, f.log.keys, "once is enough")
 			must(t, remove(f))
-			assert.Empty(t, f.log.items)
+			assert.Zero(t, f.log.keys)
 		})
 	}
 }
 
 func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil}})
-	must(t, f.Replace(nil, "1"))
-	assert.Equal(t, []string{"Deleted tombstone a/1 nothing"}, drained(t, f))
+	for name, replace := range map[string]func(*DeltaFIFO) error{
+		"in one call": func(f *DeltaFIFO) error { return f.Replace(nil, "1") },
+		"in parts":    func(f *DeltaFIFO) error { return f.BeginReplace(ReplaceOptions{}).Commit(bg, "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil, "a/2": podAt("a", "2", "2")}})
+			assertUnread(t, "a/1", replace(f))
+			assert.Equal(t, []string{"Deleted tombstone a/1 nothing", "Deleted tombstone a/2 @2"}, drained(t, f))
+			assert.Empty(t, f.quarantined(), "nothing is held back: the deletion was taken")
+		})
+	}
+}
+
+// assertUnread checks that an error says of one object that KnownObjects could not return
+// it, and nothing else.
+func assertUnread(t *testing.T, key string, err error) {
+	t.Helper()
+	objects, other := splitObjectErrors(err)
+	require.NoError(t, other)
+	require.Len(t, objects, 1)
+	assert.Equal(t, key, objects[0].Key)
+	assert.Equal(t, CauseObject, CauseOf(objects[0]))
+	var store *StoreError
+	require.ErrorAs(t, objects[0], &store)
+	assert.Equal(t, StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)
 }

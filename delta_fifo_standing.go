@@ -33,11 +33,10 @@ func (f *DeltaFIFO) standingLocked(key string) standing {
 
 // newestLocked returns the newest change of a key that is queued or handed out.
 func (f *DeltaFIFO) newestLocked(key string) (change, bool) {
-	if newest, ok := f.log.newest(key); ok {
-		return newest, true
+	if newest := f.log.newest(key); newest != nil {
+		return newest.change, true
 	}
-	newest, ok := f.inFlight[key]
-	return newest, ok
+	return change{}, false
 }
 
 // lastReceived is what was last received of a key.
@@ -74,12 +73,34 @@ func (f *DeltaFIFO) mayDelete(key string) bool {
 // present, or its deletion waits and the two can become one, or the consumer
 // holds back a state of it, which is to be forgotten.
 func (f *DeltaFIFO) mayDeleteLocked(key string) bool {
-	if _, queued := f.log.newest(key); queued {
+	newest := f.log.newest(key)
+	if newest != nil && newest.stage == pending {
 		return true
 	}
 	if f.standingLocked(key).present {
 		return true
 	}
-	_, goes := f.inFlight[key]
-	return !goes && slices.ContainsFunc(f.holders, func(h holder) bool { return h.holds(key) })
+	return newest == nil && f.heldBackLocked(key)
+}
+
+// holdsBefore says whether a state of the key is held back, here or by a consumer, that
+// received does not come before.
+func (f *DeltaFIFO) holdsBefore(key string, received Received) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if version, held := f.held.version(key); held && received.since(version) {
+		return true
+	}
+	return slices.ContainsFunc(f.holders, func(h holder) bool {
+		version, held := h.heldVersion(key)
+		return held && received.since(version)
+	})
+}
+
+// heldBackLocked says whether a consumer holds back a state of the key.
+func (f *DeltaFIFO) heldBackLocked(key string) bool {
+	return slices.ContainsFunc(f.holders, func(h holder) bool {
+		_, held := h.heldVersion(key)
+		return held
+	})
 }

@@ -2,44 +2,58 @@ package cache
 
 import "errors"
 
+// onlyRepeats says whether a delta that came out of a queue tells again what its consumer
+// has, and nothing of what the source has. A queue that hands out listed objects as Sync
+// too leaves that open.
+func onlyRepeats(queue Queue, d Delta) bool {
+	f, ours := queue.(*DeltaFIFO)
+	return ours && d.Type == Sync && f.listedType == Replaced
+}
+
 // Resync queues, as Sync, every known object that is neither queued nor handed
-// out. They are not transformed: they were when they came. An object that
-// KnownObjects lists and cannot return is logged and left out; the error is
-// always nil.
+// out. They are not transformed: they were when they came. The error joins an
+// *ObjectError for each object that KnownObjects could not return: it is left out, all
+// others are queued.
 func (f *DeltaFIFO) Resync() error {
 	if f.known == nil {
 		return nil
 	}
-	for key, err := range f.resync() {
-		f.logger.Error(err, "A known object could not be read, it is not resynced", "key", key)
+	vanished, unread := f.resync()
+	for _, key := range vanished {
+		// As happens if someone else changes KnownObjects meanwhile: no failure.
+		f.logger.Info("KnownObjects lists a key and has nothing under it: there is nothing to resync", "key", key)
 	}
-	return nil
+	return errors.Join(unread...)
 }
 
-// resync returns the keys that could not be read, and why: a logger is not to be
-// called under the lock.
-func (f *DeltaFIFO) resync() map[string]error {
+// resync returns the keys that are listed and not there, and the errors of those that
+// could not be read: a logger is not to be called under the lock.
+func (f *DeltaFIFO) resync() (vanished []string, unread []error) {
 	f.mu.Lock()
 	defer f.unlock()
-	unread := map[string]error{}
 	for _, key := range f.known.ListKeys() {
 		if _, busy := f.newestLocked(key); busy {
 			continue
 		}
 		obj, exists, err := f.known.GetByKey(key)
 		if err == nil && !exists {
-			err = errListedUnknown
+			vanished = append(vanished, key)
+			continue
 		}
 		if err != nil {
-			unread[key] = err
+			unread = append(unread, unreadKnown(key, f.newestReceivedLocked(key).Received, err))
 			continue
 		}
 		received := f.newestReceivedLocked(key).Received
-		f.log.add(change{Delta: Delta{Sync, obj}, key: key, received: received}, !f.populated)
+		f.log.add(&change{Delta: Delta{Sync, obj}, key: key, received: received}, !f.populated)
 	}
-	return unread
+	return vanished, unread
 }
 
-// errListedUnknown is logged where KnownObjects lists a key and then has nothing
-// under it, as happens if someone else changes it meanwhile.
-var errListedUnknown = errors.New("KnownObjects lists the key and has nothing under it")
+// unreadKnown is the error of an object that KnownObjects lists and could not return.
+func unreadKnown(key string, received Received, err error) *ObjectError {
+	return &ObjectError{
+		Key: key, ResourceVersion: received.ResourceVersion, Stage: StageProcess,
+		Err: &StoreError{Op: "GetByKey", Name: key, Err: withoutObject(err)},
+	}
+}

@@ -1,15 +1,20 @@
 package cache
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // deltaLog holds what a DeltaFIFO has taken in, in the order in which it came,
 // until it has been processed. It is plain data: its owner guards it.
 //
-// A record is pending, then handed out, then passed. Batches are handed out from
-// the front; Pop takes all records of one key, so it leaves gaps:
+// A record is pending, then handed out, then processed, then passed. Batches are
+// handed out from the front; Pop takes all records of one key, so it leaves gaps:
 //
 //	     head                                            next to come
 //	      ▼                                                   ▼
 //	... │ A1 │ B1 │ A2 │ (version 7) │ C1, version 8 │ A3 │
-//	      └─────────▶└───────────────────────────────▶┘         one key's chain
+//	      ▲─────────┘▲────────────────────────────────┘         one key's chain
 //
 // The head passes a record when everything before it, and the record itself, has
 // been processed; the version that the record bears then holds. That is why a
@@ -24,8 +29,10 @@ type deltaLog struct {
 	// have a place included. See at.
 	head   int
 	passed int
-	// items are the pending changes by key.
-	items map[string]chain
+	// table finds the newest record of a key, and keys is how many keys have a
+	// pending change.
+	table keyTable
+	keys  int
 	// pending counts the records that have not been handed out.
 	pending int
 
@@ -34,9 +41,6 @@ type deltaLog struct {
 	// initial counts the records of the first list that have not been passed,
 	// parts those that end a part.
 	initial, parts int
-	// most is how many keys items has had since it was made: a map keeps the
-	// memory of its best days.
-	most int
 }
 
 // record is one entry of the log: a change, a version, or both. One without a
@@ -44,19 +48,31 @@ type deltaLog struct {
 type record struct {
 	change
 	version string
-	// next is the sequence number of the next pending record of the same key;
-	// none for the last one.
-	next int
+	// prev is the sequence number of the record before it of the same key that
+	// was pending when this one came; none if there was no such record. It still
+	// is pending if it has not been passed: what is taken of a key is taken from
+	// its first record on.
+	prev int
+	// stage is how far the record has come.
+	stage recordStage
+	// more is true if a later record has this one as its prev.
+	more bool
 	// initial is true if the record came before the first list had ended.
 	initial bool
 	// partEnd is true for the last record of a part of a replacement.
 	partEnd bool
-	// out is true once the record has been handed out.
-	out bool
 }
 
-// chain is the first and the last pending record of a key, by sequence number.
-type chain struct{ first, last int }
+// recordStage is how far a record has come.
+type recordStage uint8
+
+const (
+	pending recordStage = iota
+	// handedOut: the consumer has it.
+	handedOut
+	// processed: the consumer is done with it, and something before it is pending.
+	processed
+)
 
 // none is the sequence number of no record.
 const none = -1
@@ -72,52 +88,66 @@ func (l *deltaLog) at(sequence int) *record { return &l.records[sequence-l.passe
 // end is the sequence number of the next record.
 func (l *deltaLog) end() int { return l.passed + len(l.records) - l.head }
 
-// newest returns the newest pending change of a key.
-func (l *deltaLog) newest(key string) (change, bool) {
-	c, queued := l.items[key]
-	if !queued {
-		return change{}, false
+// newest returns the newest record of a key that is pending or handed out, or nil.
+func (l *deltaLog) newest(key string) *record {
+	if _, last := l.seek(key, hashOf(key)); last != none {
+		return l.at(last)
 	}
-	return l.at(c.last).change, true
+	return nil
 }
 
 // pendingKeys are the keys of pending changes, in the order in which Pop would
 // take them.
 func (l *deltaLog) pendingKeys() []string {
-	keys := make([]string, 0, len(l.items))
+	keys := make([]string, 0, l.keys)
 	for at := l.passed; at < l.end(); at++ {
-		key := l.at(at).key
-		if c, queued := l.items[key]; queued && c.first == at {
-			keys = append(keys, key)
+		r := l.at(at)
+		first := r.prev < l.passed || l.at(r.prev).stage != pending
+		if first && r.stage == pending && r.key != "" {
+			keys = append(keys, r.key)
 		}
 	}
 	return keys
 }
 
-// add appends a change, or merges it into the one before it of the same key.
-func (l *deltaLog) add(c change, initial bool) {
-	chained, queued := l.items[c.key]
-	if queued {
-		last := l.at(chained.last)
-		if merged, ok := mergeDeletion(last.change, c); ok {
-			last.change = merged
-			return
+// keysOut are the keys of what is handed out, sorted.
+func (l *deltaLog) keysOut() (keys []string) {
+	for at := l.passed; at < l.end(); at++ {
+		if r := l.at(at); r.stage == handedOut && r.key != "" {
+			keys = append(keys, r.key)
 		}
-		last.next = l.end()
-	} else {
-		chained.first = l.end()
 	}
-	chained.last = l.end()
-	l.push(record{change: c, next: none, initial: initial})
-	l.put(c.key, chained)
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
-func (l *deltaLog) put(key string, c chain) {
-	if l.items == nil {
-		l.items = map[string]chain{}
+// add appends a change, or merges it into the one before it of the same key.
+func (l *deltaLog) add(c *change, initial bool) {
+	l.makeRoom()
+	hash := hashOf(c.key)
+	place, last := l.seek(c.key, hash)
+	if last != none && l.at(last).stage == pending {
+		before := l.at(last)
+		if merged, ok := mergeDeletion(before.change, *c); ok {
+			before.change = merged
+			return
+		}
 	}
-	l.items[key] = c
-	l.most = max(l.most, len(l.items))
+	r := l.push(initial)
+	r.change = *c
+	l.link(l.end()-1, place, hash, last)
+}
+
+// link puts a record behind the last one of its key, if that is pending, and has the
+// table find it. place and last are what seek returned.
+func (l *deltaLog) link(at, place int, hash uint32, last int) {
+	if last != none && l.at(last).stage == pending {
+		l.at(last).more = true
+		l.at(at).prev = last
+	} else {
+		l.keys++
+	}
+	l.table.set(place, hash, at)
 }
 
 // tell notes that version holds once everything so far has been processed. It
@@ -129,25 +159,41 @@ func (l *deltaLog) tell(version string, initial bool) {
 	}
 	l.version = version
 	if l.end() > l.passed {
-		if last := l.at(l.end() - 1); !last.out {
+		if last := l.at(l.end() - 1); last.stage == pending {
 			last.version = version
 			return
 		}
 	}
-	l.push(record{version: version, next: none, initial: initial})
+	l.push(initial).version = version
 }
 
-func (l *deltaLog) push(r record) {
-	if len(l.records) == cap(l.records) && l.head > len(l.records)/2 {
-		left := copy(l.records, l.records[l.head:])
-		clear(l.records[left:])
-		l.records, l.head = l.records[:left], 0
+// push appends a record without content. What is behind the records is zero.
+func (l *deltaLog) push(initial bool) *record {
+	if len(l.records) == cap(l.records) {
+		l.makeSpace()
 	}
-	l.records = append(l.records, r)
+	l.records = l.records[:len(l.records)+1]
 	l.pending++
-	if r.initial {
+	r := &l.records[len(l.records)-1]
+	r.prev, r.initial = none, initial
+	if initial {
 		l.initial++
 	}
+	return r
+}
+
+// makeSpace makes space for another record: that of those that have been passed, if it is
+// more than half, or as much again. The steps are powers of two, so that keptCapacity is
+// one of them, and a queue that needs a little less keeps what it has.
+func (l *deltaLog) makeSpace() {
+	records := l.records
+	left := len(records) - l.head
+	if l.head <= left {
+		records = make([]record, 2<<bits.Len(uint(max(left, 2)-1)))[:left]
+	}
+	copy(records, l.records[l.head:])
+	clear(records[left:])
+	l.records, l.head = records[:left], 0
 }
 
 // endPart makes the last record the end of a part. The caller has just added it.
@@ -156,118 +202,48 @@ func (l *deltaLog) endPart() {
 	l.parts++
 }
 
-// handout is what the consumer was given: which records, and what they hold.
-type handout struct {
-	sequences []int
-	changes   []change
-	// version is the newest one among the records, and the gaps between them,
-	// of a batch.
-	version string
-	// initial is true if they belong to the first list.
-	initial bool
+// putBack makes what is handed out pending again. Later changes of the same keys
+// follow.
+func (l *deltaLog) putBack() {
+	for at := l.passed; at < l.end(); at++ {
+		if r := l.at(at); r.stage == handedOut {
+			r.stage = pending
+			l.pending++
+		}
+	}
+	l.relink()
 }
 
-// deltas are the changes without what is only the library's, with room for some
-// more.
-func (out handout) deltas(more int) []Delta {
-	deltas := make([]Delta, 0, len(out.changes)+more)
-	for _, c := range out.changes {
-		deltas = append(deltas, c.Delta)
-	}
-	return deltas
-}
-
-// takeKey hands out everything of the key that has waited longest. There must be
-// a change pending.
-func (l *deltaLog) takeKey() (out handout) {
-	at := l.passed
-	for l.at(at).out || l.at(at).key == "" {
-		at++
-	}
-	for at != none {
-		r := l.at(at)
-		l.takeOut(at, &out)
-		at = r.next
-	}
-	return out
-}
-
-// takeBatch hands out what is pending in the order in which it came, up to the
-// end of the first list if the first record belongs to that; with onePerKey, up
-// to the second change of a key. Something must be pending.
-func (l *deltaLog) takeBatch(onePerKey bool) (out handout) {
-	var met map[string]bool
-	if onePerKey {
-		// How far this gets is not known: with a key that changes again and
-		// again it is one change of many.
-		met = map[string]bool{}
-	} else {
-		out.sequences = make([]int, 0, l.pending)
-		out.changes = make([]change, 0, l.pending)
-	}
+// relink makes the chains and the table anew.
+func (l *deltaLog) relink() {
+	l.keys = 0
+	clear(l.table.slots)
+	l.table.empty(l.passed)
 	for at := l.passed; at < l.end(); at++ {
 		r := l.at(at)
-		if !r.out {
-			if len(out.sequences) == 0 {
-				out.initial = r.initial
-			}
-			if r.initial != out.initial || met[r.key] {
-				break
-			}
-			if onePerKey && r.key != "" {
-				met[r.key] = true
-			}
-			l.takeOut(at, &out)
-		}
-		if r.version != "" {
-			out.version = r.version
-		}
-	}
-	return out
-}
-
-// takeOut hands out one record, which is the first of its key.
-func (l *deltaLog) takeOut(at int, out *handout) {
-	r := l.at(at)
-	r.out = true
-	l.pending--
-	out.sequences = append(out.sequences, at)
-	if r.key == "" {
-		return
-	}
-	out.changes = append(out.changes, r.change)
-	if r.next == none {
-		delete(l.items, r.key)
-	} else {
-		l.items[r.key] = chain{first: r.next, last: l.items[r.key].last}
-	}
-}
-
-// putBack makes records pending again that were handed out and not processed.
-// Later changes of their keys follow them.
-func (l *deltaLog) putBack(sequences []int) {
-	for i := len(sequences) - 1; i >= 0; i-- {
-		at := sequences[i]
-		r := l.at(at)
-		r.out = false
-		l.pending++
-		if r.key == "" {
+		if r.stage == processed || r.key == "" {
 			continue
 		}
-		later, queued := l.items[r.key]
-		if !queued {
-			later = chain{first: none, last: at}
-		}
-		r.next = later.first
-		l.put(r.key, chain{first: at, last: later.last})
+		r.prev, r.more = none, false
+		l.makeRoom()
+		hash := hashOf(r.key)
+		place, last := l.seek(r.key, hash)
+		l.link(at, place, hash, last)
 	}
 }
 
-// forget lets go of the objects of records that have been processed.
-func (l *deltaLog) forget(sequences []int) {
-	for _, at := range sequences {
+// forget notes that what was handed out has been processed, and lets go of its
+// objects. A batch is passed next: nothing pending is before it.
+func (l *deltaLog) forget(out handout) {
+	if out.key == "" {
+		return
+	}
+	at := out.last
+	for range out.changes {
 		r := l.at(at)
+		r.stage = processed
 		r.Object, r.received = nil, Received{}
+		at = r.prev
 	}
 }
 
@@ -275,9 +251,10 @@ func (l *deltaLog) forget(sequences []int) {
 // handed out. alone is true if versions that were told alone need not be handed
 // out first.
 func (l *deltaLog) pass(alone bool) {
-	for l.head < len(l.records) {
-		r := &l.records[l.head]
-		if !r.out {
+	at := l.head
+	for ; at < len(l.records); at++ {
+		r := &l.records[at]
+		if r.stage == pending {
 			if r.key != "" || !alone {
 				break
 			}
@@ -292,10 +269,10 @@ func (l *deltaLog) pass(alone bool) {
 		if r.partEnd {
 			l.parts--
 		}
-		*r = record{}
-		l.head++
-		l.passed++
 	}
+	clear(l.records[l.head:at])
+	l.passed += at - l.head
+	l.head = at
 	l.shrink()
 }
 
@@ -312,17 +289,16 @@ func (l *deltaLog) shrink() {
 	case left == 0:
 		l.records, l.head = l.records[:0], 0
 	}
-	if l.most > keptCapacity && l.most >= 4*len(l.items) {
-		items := make(map[string]chain, 2*len(l.items))
-		for key, c := range l.items {
-			items[key] = c
-		}
-		l.items, l.most = items, len(l.items)
+	if left == 0 {
+		l.table.empty(l.passed)
+	}
+	if len(l.table.slots) > keptPlaces && len(l.table.slots) >= 4*placesFor(l.keys) {
+		l.resize(placesFor(l.keys))
 	}
 }
 
 // frontIsVersion is true if what would be handed out next is a version that was
 // told alone.
 func (l *deltaLog) frontIsVersion() bool {
-	return l.head < len(l.records) && !l.records[l.head].out && l.records[l.head].key == ""
+	return l.head < len(l.records) && l.records[l.head].stage == pending && l.records[l.head].key == ""
 }

@@ -1,12 +1,13 @@
 // Package cache mirrors a remote list/watch API into memory: a source is listed
-// and watched by a Reflector, which feeds a DeltaFIFO, which feeds an indexed
-// Store, which tells handlers what changed.
+// and watched by a Reflector; what it brings goes into an indexed Store, what is out of
+// the ordinary by way of a DeltaFIFO; and handlers are told what changed.
 //
-//	ListerWatcher ──lists, events──▶ Reflector ──────────▶ DeltaFIFO
-//	 (yours)                    list · stream · watch · pause   │ batches, in the
-//	                                                            ▼ source's order
-//	readers ◀────────────────── Indexer ◀──one write a batch── Informer ──▶ listeners ──▶ handlers
-//	                                                                     (a goroutine each)
+//	ListerWatcher ──lists, events──▶ Reflector ──the rest───▶ DeltaFIFO
+//	 (yours)                    list · stream · watch · pause     │ batches, in the
+//	                                     │                        ▼ source's order
+//	                                     └──events, first list──▶ Informer ──▶ log ──▶ listeners ──▶ handlers
+//	                                                              │ one write a batch   (a goroutine each)
+//	readers ◀────────────── Snapshot ◀────────────── Indexer ◀────┘
 //
 // Names and meanings are those of k8s.io/client-go/tools/cache, so that a program
 // changes one import line. What differs, and why, is in docs/migrating.md and
@@ -42,13 +43,29 @@
 // library never changes an object either; only a transform may, before anyone
 // else has seen it.
 //
+// # Reading
+//
+// Each answer of a store, a lister or a loop over one is of one moment, and in no order. Two
+// answers may be of two moments; where they must belong together, ask a Snapshot of the
+// informer or its lister, or SnapshotOf a store. It is had at once, shows objects, indexes
+// and version of one moment for as long as it is kept, and its loops copy nothing. What is
+// written meanwhile costs copies of what it shows, so it is for a round of work and not for
+// ever.
+//
+// Whoever reads waits for a few changes of single objects at most, never for a list that is
+// being applied. docs/performance.md says how, and how to find out what a program's own
+// reading costs.
+//
 // # What is promised
 //
-// Each guarantee has a test with its number.
+// Each guarantee has tests with its number: those of G10 are TestG10*. docs/testing.md
+// says which of them to read first, and which faults are planted to see that they fail.
 //
 //	G1   A source that is quiet is equalled in finite time. After one that
 //	     failed heals, within 60 s, or the Retry-After it named (honoured up to
-//	     5 minutes), plus one list.
+//	     5 minutes), plus one list; a second more if the source says that it has
+//	     not come as far as the mirror, and a second pause if it has gone back
+//	     and does not say so (see Going back in time).
 //	G2   For each key, the states that a reader or handler sees are a
 //	     subsequence of the source's, and never go backwards.
 //	G3   A handler is told of each key in the order Add, Updates, Delete; across
@@ -70,6 +87,9 @@
 //	     handler is dropped), returns at once otherwise, and leaves nothing
 //	     behind. A source that ignores its context is waited for, and named in a
 //	     report after 30 s.
+//	G10  Readers never wait for the source, the queue, a handler or an O(n)
+//	     write. What a Snapshot shows, objects, indexes and version, was there at
+//	     one moment, and stays as it was for as long as it is kept.
 //	G11  The applied version never runs ahead of what the store holds, nor
 //	     backwards without a report.
 //	G12  Every failure is reported once, with a typed cause, to the error
@@ -78,15 +98,15 @@
 //	     end within 10 s, gets at most 10 requests in the first minute and 3 a
 //	     minute after; where each watch moved the version and then closed
 //	     without an error, at most 16 and 11. A request is one call of List or
-//	     Watch; the answered pages of one list count once.
+//	     Watch; the answered pages of one list count once. The first minute
+//	     begins with the first request of a run of failures, however long that
+//	     took to fail; two minutes without a failure end the run.
 //	G14  A transform runs at most once for each object received, and exactly
 //	     once for each object applied.
 //
-// The number G10 belongs to readers without locks, which this package does not have
-// yet: a reader may wait for a write, and a write for a reader that lists everything,
-// some milliseconds for 100,000 objects. G3 and G8 speak of informers. A Config's Handler
-// is told in the source's order by the goroutine that writes to the store, and what waits
-// for it is every change since, in the queue.
+// G3 and G8 speak of informers. A Config's Handler is told in the source's order by the
+// goroutine that writes to the store, and what waits for it is every change since, in
+// the queue.
 //
 // # Handlers
 //
@@ -99,7 +119,8 @@
 //
 // An object that was deleted and created again under its name, so that its UID changed,
 // is told as a Delete with a tombstone and an Add, in every delivery; MergeRecreated
-// makes it one Update, as client-go does. A relist tells of nothing that did not change.
+// makes it one Update, as client-go does. A relist tells of nothing that did not change,
+// but of an object of which a newer state was held back and is no more.
 // Each handler has a resync period of its own, kept by its own goroutine: at that time
 // it is told, as an Update of an object to itself, of each object of which nothing
 // waits for it.
@@ -107,9 +128,10 @@
 // A panic of a handler goes through apimachinery's panic handlers. By default it then
 // ends the run and comes out of Run, and so ends the process, unless somebody recovers it
 // there; if another handler or the source keeps Run from returning, it ends the process
-// after 30 s, which an InformerSet may take once more, and then nobody can recover it. With HandlerOptions.SurvivePanics, or where
-// apimachinery's ReallyCrash is false, it is counted and reported, and the handler goes
-// on, its sync included.
+// after 30 s, and then nobody can recover it. What is made of several, an InformerSet or
+// the Controller of Config.Namespaces, may take 30 s once more. With
+// HandlerOptions.SurvivePanics, or where apimachinery's ReallyCrash is false, it is counted
+// and reported, and the handler goes on, its sync included.
 //
 // # What is not promised
 //
@@ -169,9 +191,18 @@
 //
 // A list older than what was applied, a bookmark below the watch's last version,
 // or an event older than the entry under its own key is reported and not applied;
-// the answer is a list at "", taken whatever its version. Versions that are not
-// decimal numbers are in no order, and equal is no regression. An event of another
-// key below the last version is applied and leaves the version where it is.
+// the answer is a list at "", taken whatever its version. A source that says itself that
+// it has not come as far, as one does that was restored from a backup, is listed at ""
+// for that, and so is one that answers a list or stream at the mirror's version with
+// "expired"; if what it has is older, that is reported and taken at once. One that has
+// gone back and stands at the mirror's very version again, with other content, before
+// the mirror asks cannot be told from one that never did: the next list notices. One
+// that says nothing and answers a list with an older state is asked once more, after
+// another pause, for the answer may be a replica's that lags.
+//
+// Versions that are not decimal numbers are in no order, and equal is no regression.
+// An event of another key below the last version is applied and leaves the version
+// where it is.
 //
 // # Several namespaces
 //
@@ -193,12 +224,42 @@
 //
 // No function of yours (key, index, transform, handler, source, clock) is called
 // under a lock, with one exception: DeltaFIFOOptions.KnownObjects is read under
-// the queue's, so it must answer from memory and must not call the queue. The
+// the queue's, so it must answer from memory and must not call the queue. Where that
+// is a store of this package, the methods of its objects that say UID and resource
+// version are called with it: the same holds for them. The
 // order of locks is queue, then store; the reflector's own is held alone.
+//
+// Who writes to a store in which anything is held back, or of whose objects a transform
+// has taken away what was received, has a lock meanwhile for which Status, Received and
+// the queue wait, however large the write is. Who reads objects does not wait for it.
 //
 // An informer holds no lock while it goes from a write to telling its listeners: the
 // number of the write says what of it a snapshot has. The order of its locks is set of
-// informers, informer, listener, checker of a sync.
+// informers, log, informer, listener, then the store's, and checker of a sync.
+//
+// # From an event to the handlers
+//
+// An informer applies the events that wait in the watch's channel together, up to 32 in one
+// write, and publishes them once; with a transform, each is a write of its own. One that
+// comes alone is not held up for others.
+//
+// The queue is for what is out of the ordinary. An event passes it by where nothing waits
+// there, which is always so once the first list has been applied; but a deletion goes through
+// it if its final state is not known, could not be decoded, or is to be transformed. The first
+// list passes it by up to the first object that is there already, or that has no key or that
+// no index takes, unless there is a transform or a mutation detector: then all of it goes
+// through the queue. Of a later list, what has not changed is only noted, and the rest goes
+// through it. For a Config's Handler or Process everything does.
+//
+// A write of up to 32 changes is made where readers see it, and they wait for that; a larger
+// one, as a relist is, is made aside and shown in one step.
+//
+// What is to be told is appended to one log, which all listeners read, each at its own
+// pace; it is kept back to the slowest. A listener that is awake need not even be woken, and
+// one that is behind costs nothing besides, as long as its changes are not merged: merging
+// takes them out of the log into the listener's own backlog, and is the informer's work,
+// some of it with each publication. A late handler and a resync read a snapshot of the
+// store before they go on in the log.
 //
 // # Goroutines
 //
@@ -224,9 +285,11 @@
 //	tombstone         a deletion that was noticed, not seen
 //	indexer           a store with indexes
 //	view              the part of a store that has one namespace
+//	snapshot          what a store held at one moment, unchanged for as long as it is kept
 //	informer          reflector, queue, store and handlers in one
 //	handler           what a user implements: OnAdd, OnUpdate, OnDelete
 //	listener          what an informer has for each handler: its goroutine, and
 //	                  what it still has to hear
+//	log               what all listeners of an informer are to hear, once for all
 //	delivery          how changes come to a handler: each, or merged by key
 package cache

@@ -194,7 +194,7 @@ const (
 	StageKey       Stage = "key"       // the key function failed
 	StageTransform Stage = "transform" // the transform failed
 	StageIndex     Stage = "index"     // an index function failed
-	StageProcess   Stage = "process"   // the consumer's Process failed
+	StageProcess   Stage = "process"   // the consumer's Process, or its store, failed
 )
 
 // Error names the key, the step and the cause.
@@ -223,7 +223,10 @@ func (e *UnexpectedTypeError) Error() string {
 
 // RegressionError is reported when a source went back in time. What it sent was
 // not applied; the reflector lists at "" and takes that list whatever its
-// version. Seen once, a server was restored or a stale replica answered; seen
+// version. Where the source has said before that it does not come up to the
+// version that is held, or has answered a list at it with "expired", a list at "" that
+// is older is reported and applied.
+// Seen once, a server was restored or a stale replica answered; seen
 // again and again, the source's versions are not in order.
 type RegressionError struct {
 	// What went back: "list", "bookmark" or "event".
@@ -246,7 +249,7 @@ func (e *RegressionError) Error() string {
 // StoreError is reported when a store that is not of this package refused an
 // object or a list. The reflector lists anew, after a pause.
 type StoreError struct {
-	// Op is the call: Add, Update, Delete, Replace, Bookmark, Resync.
+	// Op is the call: Add, Update, Delete, Replace, Bookmark, Resync, GetByKey.
 	Op string
 	// Name is the object's namespace and name, if the call was about one.
 	Name string

@@ -7,20 +7,20 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// eventLog writes down what a handler is told.
-type eventLog struct{ told []string }
+// callLog writes down what a handler is told.
+type callLog struct{ told []string }
 
-func (e *eventLog) OnAdd(obj any, isInInitialList bool) {
+func (e *callLog) OnAdd(obj any, isInInitialList bool) {
 	e.told = append(e.told, fmt.Sprint("add ", labelOf(obj), " ", isInInitialList))
 }
 
-func (e *eventLog) OnUpdate(oldObj, newObj any) {
+func (e *callLog) OnUpdate(oldObj, newObj any) {
 	e.told = append(e.told, fmt.Sprint("update ", labelOf(oldObj), " ", labelOf(newObj)))
 }
 
-func (e *eventLog) OnDelete(obj any) { e.told = append(e.told, fmt.Sprint("delete ", labelOf(obj))) }
+func (e *callLog) OnDelete(obj any) { e.told = append(e.told, fmt.Sprint("delete ", labelOf(obj))) }
 
-func (e *eventLog) take() []string {
+func (e *callLog) take() []string {
 	told := e.told
 	e.told = nil
 	return told
@@ -42,7 +42,7 @@ var (
 func isColoured(o *object) bool { return o.Labels["v"] != "black" }
 
 func TestAFilteringHandlerShowsOnlyWhatPasses(t *testing.T) {
-	told := &eventLog{}
+	told := &callLog{}
 	untyped := FilteringResourceEventHandler{Handler: told, FilterFunc: func(obj any) bool {
 		o, alive := obj.(*object)
 		return !alive || isColoured(o)
@@ -71,24 +71,24 @@ func TestAFilteringHandlerShowsOnlyWhatPasses(t *testing.T) {
 	}
 }
 
-// typedEventLog tells eventLog what a typed handler is told.
-type typedEventLog struct{ *eventLog }
+// typedEventLog tells callLog what a typed handler is told.
+type typedEventLog struct{ *callLog }
 
 func (e typedEventLog) OnAdd(obj *object, isInInitialList bool) {
-	e.eventLog.OnAdd(obj, isInInitialList)
+	e.callLog.OnAdd(obj, isInInitialList)
 }
-func (e typedEventLog) OnUpdate(oldObj, newObj *object) { e.eventLog.OnUpdate(oldObj, newObj) }
+func (e typedEventLog) OnUpdate(oldObj, newObj *object) { e.callLog.OnUpdate(oldObj, newObj) }
 
 func (e typedEventLog) OnDelete(obj DeletedObject[*object]) {
 	if obj.FinalStateUnknown != nil {
-		e.eventLog.OnDelete(*obj.FinalStateUnknown)
+		e.callLog.OnDelete(*obj.FinalStateUnknown)
 		return
 	}
-	e.eventLog.OnDelete(obj.OptionalObj)
+	e.callLog.OnDelete(obj.OptionalObj)
 }
 
 func TestAFilterThatIsNilLetsAllPassAndAHandlerThatIsNilHearsNothing(t *testing.T) {
-	told := &eventLog{}
+	told := &callLog{}
 	all := map[string]ResourceEventHandler{
 		"untyped": FilteringResourceEventHandler{Handler: told},
 		"typed":   typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{Handler: typedEventLog{told}}},
@@ -112,7 +112,7 @@ func TestAFilterThatIsNilLetsAllPassAndAHandlerThatIsNilHearsNothing(t *testing.
 }
 
 func TestAFilterThatPanicsIsTheHandlersPanic(t *testing.T) {
-	h := FilteringResourceEventHandler{Handler: &eventLog{}, FilterFunc: func(any) bool { panic(errBoom) }}
+	h := FilteringResourceEventHandler{Handler: &callLog{}, FilterFunc: func(any) bool { panic(errBoom) }}
 	assert.PanicsWithValue(t, errBoom, func() { h.OnAdd(redPod, true) })
 	assert.PanicsWithValue(t, errBoom, func() { h.OnUpdate(redPod, bluePod) })
 	assert.PanicsWithValue(t, errBoom, func() { h.OnDelete(redPod) })

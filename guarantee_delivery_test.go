@@ -198,6 +198,43 @@ func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 	}
 }
 
+// G3: no key begins with a Delete. Fails if what merges an Add with the Delete that
+// follows it leaves anything of the two.
+func TestG3WhatComesAndGoesBehindABusyHandlerIsNotTold(t *testing.T) {
+	for _, delivery := range []Delivery{Ordered, Coalesced} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+				told := newReplica(t)
+				gate := make(chan struct{})
+				r.handle(told, HandlerOptions{Delivery: delivery})
+				r.run()
+				synctest.Wait()
+				told.take()
+				told.before = func(string) { <-gate }
+				for i := range 1200 { // enough that an Ordered one merges, too
+					must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
+				}
+				for range 2 {
+					must(t, r.source.Apply(pod("a", "2")))
+					must(t, r.source.Apply(labelled(pod("a", "2"), "x")))
+					_, err := r.source.Delete("a", "2")
+					require.NoError(t, err)
+				}
+				sleep(time.Second)
+				close(gate)
+				synctest.Wait()
+				calls := told.take()
+				require.NotEmpty(t, calls)
+				for _, call := range calls {
+					assert.Contains(t, call, "update a/1@")
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
 // G4: whenever a handler is told, the store and its indexes have it: by list, by watch
 // and by relist. A store may be ahead. Fails if the informer publishes before it writes,
 // or writes an index later.

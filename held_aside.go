@@ -11,13 +11,16 @@ type heldChange struct {
 }
 
 // add holds a key back, and remembers what was held before.
-func (h *heldAside) add(q *quarantine, e *ObjectError) {
+func (h *heldAside) add(q *quarantine, e *ObjectError) { h.addKept(q, e, withoutStack(e.Err)) }
+
+// addKept is add for a cause that has been made fit to be kept.
+func (h *heldAside) addKept(q *quarantine, e *ObjectError, kept error) {
 	change, again := (*h)[e.Key]
 	if !again {
-		change.before, change.known = q.held[e.Key]
+		change.before, change.known = q.held.all[e.Key]
 	}
-	q.add(e)
-	change.since = q.held[e.Key]
+	q.addKept(e, kept)
+	change.since = q.held.all[e.Key]
 	if *h == nil {
 		*h = heldAside{}
 	}
@@ -27,14 +30,15 @@ func (h *heldAside) add(q *quarantine, e *ObjectError) {
 // undo makes the quarantine what it was, but where something has happened since.
 func (h *heldAside) undo(q *quarantine) {
 	for key, change := range *h {
-		now, held := q.held[key]
+		now, held := q.held.all[key]
 		switch {
 		case !held || now.ResourceVersion != change.since.ResourceVersion || now.Stage != change.since.Stage:
 		case change.known:
-			q.held[key] = change.before
+			q.held.put(key, change.before)
 		default:
-			q.release(key)
+			q.forget(key)
 		}
 	}
+	q.ebb()
 	*h = nil
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -256,8 +257,8 @@ func TestOfTwoBuildsOfOneNameOneFails(t *testing.T) {
 }
 
 // A write that was prepared before an index was added has values for it all the
-// same, also if the last one is added after the write last looked. Fails if lockFor
-// does not look again under the lock.
+// same, also if the last one is added after the write last looked. Fails if
+// threadSafeMap.begin does not look again under the lock.
 func TestAnIndexAddedDuringAWriteIsNotMissed(t *testing.T) {
 	var s *cache
 	// Each index adds the next one in the first call of its function.
@@ -298,7 +299,7 @@ func TestAStoreMayBeUsedByAllAtOnce(t *testing.T) {
 				case 2:
 					_ = s.takeEvent(event{kind: Updated, obj: obj, version: itoa(i)})
 				case 3:
-					s.applyBatch(batch{changes: []change{changeOf(Updated, obj), changeOf(Deleted, podAt("a", itoa(i%3), itoa(i)))}}, false, nil)
+					s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, obj), changeOf(Deleted, podAt("a", itoa(i%3), itoa(i)))}}, false, nil)
 				case 4:
 					r := s.BeginReplace(ReplaceOptions{})
 					_, _ = r.Part(bg, ReplacementPart{Items: []any{obj}, Gone: []any{pod("a", itoa((i+1)%7))}})

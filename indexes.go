@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // indexerSet is the index functions of a store at one moment, in a fixed order:
@@ -12,7 +16,9 @@ import (
 type indexerSet struct {
 	names     []string
 	functions []IndexFunc
-	positions map[string]int
+	// byNamespace says of each whether it is our index function by namespace.
+	byNamespace []bool
+	positions   map[string]int
 	// builds are the indexes that are being added. Who writes while a build
 	// runs computes their values as well, so that a build needs a single pass
 	// however fast others write.
@@ -39,6 +45,7 @@ func (s *indexerSet) with(indexers Indexers, builds []*indexBuild) *indexerSet {
 	}
 	for i, name := range grown.names {
 		grown.positions[name] = i
+		grown.byNamespace = append(grown.byNamespace, sameFunction(grown.functions[i], MetaNamespaceIndexFunc))
 	}
 	return grown
 }
@@ -71,26 +78,60 @@ func (s *indexerSet) indexers() Indexers {
 	return all
 }
 
-// distinctValues calls an index function and returns its values sorted, each
-// once, in a slice that the function cannot reach.
-func distinctValues(function IndexFunc, obj any) ([]string, error) {
-	values, err := indexValues(function, obj)
-	if err != nil || len(values) == 0 {
-		return nil, err
+// valueRoom is room for the values of a few indexes that have one each, as most do. More of
+// either take memory of their own.
+type valueRoom struct {
+	values [4][]string
+	texts  [4]string
+}
+
+// empty is no values yet, and the room for them.
+func (r *valueRoom) empty() [][]string {
+	for i := range r.values {
+		r.values[i] = r.texts[i : i : i+1]
 	}
-	values = slices.Clone(values)
+	return r.values[:0]
+}
+
+// distinctValues calls an index function and returns its values sorted, each
+// once, in a slice that the function cannot reach: into, if that is long enough.
+func (s *indexerSet) distinctValues(at int, obj any, into []string) ([]string, error) {
+	if s.byNamespace[at] {
+		// Ours makes a slice each time, which is all that it would cost.
+		if object, ok := obj.(metav1.Object); ok && !isNilPointer(obj) {
+			return namespaceOf(object, into[:0])
+		}
+	}
+	values, err := indexValues(s.functions[at], obj)
+	if err != nil || len(values) == 0 {
+		return into[:0], err
+	}
+	values = append(into[:0], values...)
+	if len(values) == 1 {
+		return values, nil
+	}
 	slices.Sort(values)
-	return slices.Clip(slices.Compact(values)), nil
+	return slices.Compact(values), nil
+}
+
+// namespaceOf appends an object's namespace.
+func namespaceOf(object metav1.Object, into []string) (values []string, err error) {
+	defer caught("index function", &err)
+	return append(into, object.GetNamespace()), nil
 }
 
 // valuesFrom appends to values, which are those for the first len(values)
-// functions, those for the rest.
+// functions, those for the rest. Slices that values has room for are used again.
 func (s *indexerSet) valuesFrom(values [][]string, obj any) ([][]string, error) {
 	if values == nil {
 		values = make([][]string, 0, len(s.functions))
 	}
 	for i := len(values); i < len(s.functions); i++ {
-		more, err := distinctValues(s.functions[i], obj)
+		var into []string
+		if i < cap(values) {
+			into = values[:i+1][i]
+		}
+		more, err := s.distinctValues(i, obj, into)
 		if err != nil {
 			return nil, fmt.Errorf("index %q: %w", s.names[i], err)
 		}
@@ -102,26 +143,26 @@ func (s *indexerSet) valuesFrom(values [][]string, obj any) ([][]string, error) 
 // indexBuild is indexes on their way into a store that may be filled.
 type indexBuild struct {
 	set *indexerSet
-	// written is what writers computed since the build began, by key. The
-	// store's lock guards it.
-	written map[string]built
+	// written is what writers computed since the build began, by key. Who holds the
+	// store's writing has it.
+	written map[table.Key]built
 }
 
-// built is an entry's values for the indexes of a build. err is kept with it: it
-// counts only if that entry is still there when the build ends.
+// built is an object's values for the indexes of a build. err is kept with it: it counts
+// only as long as that object is there, be that while the build goes through the store or
+// when it ends.
 type built struct {
-	entry  *entry
 	values [][]string
 	err    error
 }
 
 func newIndexBuild(indexers Indexers) *indexBuild {
-	return &indexBuild{set: newIndexerSet(indexers), written: map[string]built{}}
+	return &indexBuild{set: newIndexerSet(indexers), written: map[table.Key]built{}}
 }
 
-func (b *indexBuild) compute(e *entry) built {
-	values, err := b.set.valuesFrom(nil, e.obj)
-	return built{entry: e, values: values, err: err}
+func (b *indexBuild) compute(obj any) built {
+	values, err := b.set.valuesFrom(nil, obj)
+	return built{values: values, err: err}
 }
 
 // addIndexers builds in one pass: it makes itself known to the writers, computes
@@ -133,80 +174,102 @@ func (m *threadSafeMap) addIndexers(indexers Indexers) error {
 		}
 	}
 	build := newIndexBuild(indexers)
-	if err := m.beginBuild(build); err != nil {
+	before, err := m.beginBuild(build)
+	if err != nil {
 		return err
 	}
-	mine := map[string]built{}
-	for _, e := range m.snapshot() {
-		result := build.compute(e)
-		if result.err != nil && m.holds(e) {
+	mine := map[table.Key]built{}
+	for e := range before.Each {
+		result, key := build.compute(e.Object()), e.Key()
+		if result.err != nil && m.isThere(e) {
 			m.endBuild(build)
-			return buildError(e.key, result.err)
+			return buildError(key.String(), result.err)
 		}
-		mine[e.key] = result
+		mine[key] = result
 	}
 	return m.commitBuild(build, mine)
+}
+
+// isThere says whether an entry of a snapshot is what the table still has.
+func (m *threadSafeMap) isThere(e table.Entry) bool {
+	found, exists := m.table.Get(e.Key())
+	now := sighting{Found: found, exists: exists}
+	return now.of(table.Found{Object: e.Object(), Mark: e.Mark()})
 }
 
 func buildError(key string, err error) error {
 	return fmt.Errorf("no index was added, because of object %q: %w", key, err)
 }
 
-func (m *threadSafeMap) beginBuild(build *indexBuild) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// beginBuild returns what there is that no writer computes values for.
+func (m *threadSafeMap) beginBuild(build *indexBuild) (*table.Snapshot, error) {
+	m.writing.Lock()
+	defer m.writing.Unlock()
 	set := m.indexers.Load()
 	if err := set.conflict(build.set.indexers()); err != nil {
-		return err
+		return nil, err
 	}
 	m.indexers.Store(set.with(nil, append(slices.Clone(set.builds), build)))
-	return nil
+	return m.table.Snapshot(), nil
 }
 
 func (m *threadSafeMap) endBuild(build *indexBuild) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.endBuildLocked(build, nil)
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	m.forgetBuild(build, nil)
 }
 
-// endBuildLocked forgets a build, whose indexes are there now if it says so.
-func (m *threadSafeMap) endBuildLocked(build *indexBuild, done Indexers) {
+// forgetBuild forgets a build, whose indexes are there now if it says so. The caller holds
+// writing.
+func (m *threadSafeMap) forgetBuild(build *indexBuild, done Indexers) {
 	set := m.indexers.Load()
 	others := slices.DeleteFunc(slices.Clone(set.builds), func(b *indexBuild) bool { return b == build })
 	m.indexers.Store(set.with(done, others))
 }
 
 // commitBuild makes the indexes visible, or leaves everything as it is.
-func (m *threadSafeMap) commitBuild(build *indexBuild, mine map[string]built) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *threadSafeMap) commitBuild(build *indexBuild, mine map[table.Key]built) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
 	indexers := build.set.indexers()
 	// Of two builds that want one name, the first to get here has it.
-	if err := m.indexers.Load().conflict(indexers); err != nil {
-		m.endBuildLocked(build, nil)
+	err := m.indexers.Load().conflict(indexers)
+	if err == nil {
+		err = build.failure(m.table.Snapshot(), mine)
+	}
+	if err != nil {
+		m.forgetBuild(build, nil)
 		return err
 	}
-	for key, e := range m.table.entries {
-		if result := build.resultFor(e, mine); result.err != nil {
-			m.endBuildLocked(build, nil)
-			return buildError(key, result.err)
+	first := len(m.indexers.Load().names)
+	w := m.table.Begin(wholeStore)
+	w.AddIndexes(len(indexers))
+	w.Each(func(number uint32, key table.Key, _ table.Found) {
+		for i, values := range build.resultFor(key, mine).values {
+			w.Index(first+i, number, values)
 		}
-	}
-	for range indexers {
-		m.table.indices = append(m.table.indices, index{})
-	}
-	for _, e := range m.table.entries {
-		m.table.extend(e, build.resultFor(e, mine).values)
-	}
-	m.endBuildLocked(build, indexers)
+	})
+	w.Commit(nil)
+	m.forgetBuild(build, indexers)
 	return nil
 }
 
-// resultFor returns what was computed for an entry: by a writer, or else by the
-// build itself, because the entry is older.
-func (b *indexBuild) resultFor(e *entry, mine map[string]built) built {
-	if result := b.written[e.key]; result.entry == e {
+// failure is why the indexes cannot be added: the function of one has failed for an object.
+func (b *indexBuild) failure(all *table.Snapshot, mine map[table.Key]built) error {
+	for e := range all.Each {
+		key := e.Key()
+		if result := b.resultFor(key, mine); result.err != nil {
+			return buildError(key.String(), result.err)
+		}
+	}
+	return nil
+}
+
+// resultFor returns what was computed for the object under a key: by a writer, or else by
+// the build itself, because the object is older.
+func (b *indexBuild) resultFor(key table.Key, mine map[table.Key]built) built {
+	if result, since := b.written[key]; since {
 		return result
 	}
-	return mine[e.key]
+	return mine[key]
 }

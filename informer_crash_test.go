@@ -63,6 +63,19 @@ var deaths = map[string]func(*testing.T){
 			}},
 		}).RunWithContext(t.Context())
 	},
+	"a handler of one namespace beside another's source that ignores its context": func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		hangs := newSource(t)
+		hangs.HangListsIgnoringContext(1)
+		go New(&Config{
+			Namespaces: map[string]ListerWatcher{"a": source.Namespace("a"), "b": hangs.Namespace("b")},
+			Store:      NewStore(MetaNamespaceKeyFunc), ReflectorOptions: ReflectorOptions{Strategy: ListPaged},
+			Handler: ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+				time.Sleep(10 * time.Second)
+				deliberatePanic(obj)
+			}},
+		}).RunWithContext(t.Context())
+	},
 	"a controller's source beside a handler that hangs": func(t *testing.T) {
 		go New(&Config{
 			ListerWatcher: panickingSource(t), Store: NewStore(MetaNamespaceKeyFunc),

@@ -66,14 +66,14 @@ func (inf *sharedIndexInformer) defaultResync() time.Duration {
 	return max(minimumResync, inf.options.ResyncPeriod)
 }
 
-// add adds a listener. To one that joins a run, everything that is published from now on
-// is set aside until it has its snapshot; nobody waits for that.
+// add adds a listener. One that joins a run is told of a snapshot first; nobody waits for
+// that.
 func (inf *sharedIndexInformer) add(l *listener) error {
-	running, told, err := inf.enlist(l)
+	running, err := inf.enlist(l)
 	if err != nil || !running {
 		return err
 	}
-	l.join(inf.store.storage.snapshotOfWrite(), told, inf.now())
+	l.join(inf.now())
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.phase != informerRunning {
@@ -87,20 +87,20 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	return nil
 }
 
-// enlist makes a listener one of the informer's. told says that the first list had ended
-// for those that are listeners already.
-func (inf *sharedIndexInformer) enlist(l *listener) (running, told bool, err error) {
+// enlist makes a listener one of the informer's.
+func (inf *sharedIndexInformer) enlist(l *listener) (running bool, err error) {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.phase == informerStopped {
-		return false, false, ErrInformerStopped
+		return false, ErrInformerStopped
 	}
 	running = inf.phase == informerRunning
-	if running {
-		l.beginSnapshot()
+	if l.joining = running; !running {
+		// Nobody else has the log before the run.
+		l.backlog.plain.logCursor = inf.log.cursorLocked()
 	}
 	inf.listeners = append(slices.Clip(inf.listeners), l)
-	return running, inf.told, nil
+	return running, nil
 }
 
 func (inf *sharedIndexInformer) currentListeners() []*listener {
@@ -115,10 +115,23 @@ func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRe
 	if !ok || l == nil || l.informer != inf {
 		return errForeign(handle)
 	}
-	if inf.forget(l) {
-		l.remove(ErrHandlerRemoved)
+	if inf.withdraw(l, ErrHandlerRemoved) {
+		inf.tidy() // of what it alone had not read
 	}
 	return nil
+}
+
+// withdraw takes a listener off the list and ends it; false if it is not on the list any
+// more. Both are one step to whoever looks at the log: what a listener that is not on the
+// list has not read may be cleared, so it must read nothing more by then.
+func (inf *sharedIndexInformer) withdraw(l *listener, why error) bool {
+	inf.log.mu.Lock()
+	defer inf.log.mu.Unlock()
+	if !inf.forget(l) {
+		return false
+	}
+	l.remove(why)
+	return true
 }
 
 // forget takes a listener off the list; false if it is not on it any more.

@@ -3,9 +3,12 @@ package cache
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // Run implements SharedInformer.
@@ -41,6 +44,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	inf.enter()
 	defer inf.leave()
 	defer inf.detector.clear()
+	defer inf.tidy() // a stopped informer may be kept for what is in its store
 	r := running{ctx: ctx, goroutines: &group{}, cancel: cancel}
 	defer r.goroutines.wait()
 	defer inf.stop()
@@ -121,21 +125,38 @@ func (inf *sharedIndexInformer) abandon() {
 // applyPending applies everything that the queue has. It is called on the goroutine
 // that fills the queue, after each call that puts something in.
 func (inf *sharedIndexInformer) applyPending() {
-	for inf.queue.hasPending() {
-		// Nobody else takes anything out or closes the queue, so there is no error.
-		_ = inf.queue.popPending(inf.apply)
+	for inf.ctx.Err() == nil && inf.queue.hasPending() {
+		// Nobody else takes anything out or closes the queue. The only error is errDropped:
+		// ctx has ended, which the loop sees.
+		_ = inf.queue.popPending(inf.applyAll)
 	}
 	inf.tellSynced()
+}
+
+// applyAll applies a batch: in one step, unless it is of a first list, which shows as it
+// comes. That is written in pieces that a table takes where it stands; to prepare a larger
+// one aside, it would copy what the piece before has just made.
+func (inf *sharedIndexInformer) applyAll(b batch) error {
+	for b.initial && len(b.changes) > directly {
+		if err := inf.apply(batch{changes: b.changes[:directly], initial: true}); err != nil {
+			return err
+		}
+		b.changes = b.changes[directly:]
+	}
+	return inf.apply(b)
 }
 
 // apply writes a batch and then publishes what it has changed: readers are never behind
 // handlers.
 func (inf *sharedIndexInformer) apply(b batch) error {
 	began := inf.meters.begin(inf.clock, len(b.changes))
-	inf.outcomes = inf.store.applyBatch(b, true, inf.outcomes)
+	inf.outcomes = inf.store.applyBatch(inf.ctx, b, true, inf.outcomes)
+	if len(inf.outcomes) < len(b.changes) {
+		return errDropped
+	}
 	write := inf.store.storage.writes
 	for i, o := range inf.outcomes {
-		inf.note(b.changes[i], o, b.initial)
+		inf.note(table.KeyOf(b.changes[i].key), b.changes[i], o, b.initial)
 		inf.watch(b.changes[i], o)
 	}
 	inf.publish(write)
@@ -161,11 +182,12 @@ func (inf *sharedIndexInformer) reportOutcome(o outcome) {
 }
 
 // note prepares to publish a change.
-func (inf *sharedIndexInformer) note(c change, o outcome, initial bool) {
+func (inf *sharedIndexInformer) note(key table.Key, c change, o outcome, initial bool) {
 	if o.err != nil {
 		return
 	}
 	if n, some := notificationOf(c, o, initial, inf.options.MergeRecreated); some {
+		n.key = key
 		inf.notifications = append(inf.notifications, n)
 	}
 }
@@ -192,19 +214,63 @@ func (inf *sharedIndexInformer) reportMutations() {
 	}
 }
 
-// publish hands what was noted to all listeners, also where it is nothing: one that
-// resyncs may wait for the write. Each copies it, so the slice is used again.
+// publish tells all listeners what was noted, also where it is nothing: one that resyncs
+// may wait for the write. The slice is used again.
 func (inf *sharedIndexInformer) publish(write uint64) {
-	listeners := inf.currentListeners()
-	now, live := inf.now(), inf.store.storage.len()
-	for i := range inf.notifications {
-		inf.notifications[i].since = now
-	}
-	for _, l := range listeners {
-		l.publish(publication{write: write, notifications: inf.notifications}, live)
-	}
+	inf.append(inf.notifications, write)
 	clear(inf.notifications)
 	inf.notifications = shrunk(inf.notifications)
+}
+
+// append puts into the log what all listeners are to be told, and wakes those that sleep:
+// once, however much it is. write is 0 for what is no write.
+func (inf *sharedIndexInformer) append(all []notification, write uint64) {
+	now, live := inf.now(), inf.store.storage.len()
+	listeners := inf.appendToLog(all, write, now, live)
+	for _, l := range listeners {
+		if awaits := l.awaits.Swap(false); awaits || len(all) > 0 {
+			l.wakeUp()
+		}
+	}
+}
+
+func (inf *sharedIndexInformer) appendToLog(all []notification, write uint64, now time.Time, live int) []*listener {
+	log := inf.log
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	listeners := inf.currentListeners()
+	if write > 0 {
+		log.write = write
+	} else {
+		log.ended = true
+	}
+	if len(listeners) == 0 {
+		return nil
+	}
+	log.tidyLocked(listeners) // of what is left, those who are awake have read all as a rule
+	log.appendLocked(all, now)
+	for _, l := range listeners {
+		l.skip(write)
+	}
+	log.endLocked()
+	if len(all) == 0 {
+		return listeners
+	}
+	merged := false
+	for _, l := range listeners {
+		merged = l.grown(len(all), live) || merged
+	}
+	if merged {
+		log.tidyLocked(listeners) // nobody else may do so before the handler goes on
+	}
+	return listeners
+}
+
+// tidy clears what all listeners have been told.
+func (inf *sharedIndexInformer) tidy() {
+	inf.log.mu.Lock()
+	defer inf.log.mu.Unlock()
+	inf.log.tidyLocked(inf.currentListeners())
 }
 
 // tellSynced tells of the end of the first list, once.
@@ -214,14 +280,7 @@ func (inf *sharedIndexInformer) tellSynced() {
 	}
 	// First, so that no handler has synced before the informer has.
 	inf.synced.succeed()
-	inf.mu.Lock()
-	inf.told = true
-	listeners := inf.listeners
-	inf.mu.Unlock()
-	live := inf.store.storage.len()
-	for _, l := range listeners {
-		l.publish(publication{notifications: []notification{{kind: endOfList}}}, live)
-	}
+	inf.append([]notification{{kind: endOfList}}, 0)
 }
 
 // shrunk is an empty slice with the memory of s, unless that is more than an ordinary

@@ -131,8 +131,7 @@ func (s *InformerSet) lease(fresh *setMember) (m *setMember, existing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ending := s.running != nil && s.running.ending()
-	// One may have ended without the set, if somebody else ran it.
-	s.members = slices.DeleteFunc(s.members, func(m *setMember) bool { return m.shared.IsStopped() })
+	s.forgetStoppedLocked()
 	for _, m := range s.members {
 		if m.isLike(fresh) && !(ending && m.begun()) {
 			m.leases++
@@ -168,6 +167,12 @@ func (s *InformerSet) dropLocked(m *setMember) {
 
 func (s *InformerSet) forgetLocked(m *setMember) {
 	s.members = slices.DeleteFunc(s.members, func(other *setMember) bool { return other == m })
+}
+
+// forgetStoppedLocked has the set forget the members that have ended without it: somebody
+// else may have run one.
+func (s *InformerSet) forgetStoppedLocked() {
+	s.members = slices.DeleteFunc(s.members, func(m *setMember) bool { return m.shared.IsStopped() })
 }
 
 func (s *InformerSet) startLocked(m *setMember) {
@@ -333,6 +338,7 @@ func (s *InformerSet) Status() []Status {
 func (s *InformerSet) informers() []*sharedIndexInformer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgetStoppedLocked()
 	var all []*sharedIndexInformer
 	for _, m := range s.members {
 		all = append(all, m.shared)

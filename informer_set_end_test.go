@@ -211,6 +211,27 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 	})
 }
 
+// Run of an informer of a set is the set's to call. Fails if one for which somebody else
+// has done so counts, after its end, for those who wait for the set or ask how it is.
+func TestAnInformerThatSomebodyElseRanToItsEndLeavesTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set InformerSet
+		source := newSource(t, pod("a", "1"))
+		dead, _ := podInformerOf(t, &set, source)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.NoError(t, dead.Run(ctx))
+		assert.Empty(t, set.Status())
+		assert.ErrorIs(t, set.WaitSynced(t.Context()), ErrNothingToWaitFor)
+		end := runSet(t, &set)
+		alive, _ := podInformerOf(t, &set, source)
+		assert.NoError(t, set.WaitSynced(t.Context()))
+		assert.Equal(t, 1, alive.Len())
+		assert.Len(t, set.Status(), 1)
+		end()
+	})
+}
+
 // Fails if a stop leaves those who wait for the set waiting, or hides one of those that
 // have not synced.
 func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchmirror/cache/cachetest"
@@ -88,6 +89,26 @@ func TestTheIndexValuesOfANamespaceAreThoseOfItsObjects(t *testing.T) {
 		}
 		_, err := inf.ByNamespace("a").IndexValues("colour")
 		assert.ErrorContains(t, err, `"colour"`)
+		stop()
+	})
+}
+
+// Fails if the list of a small namespace is as large as the store, or is copied as it grows.
+func TestTheListOfANamespaceHasRoomForThatNamespaceAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := []apiruntime.Object{pod("small", "1"), pod("small", "2")}
+		for i := range 100 {
+			objects = append(objects, pod("large", itoa(i)))
+		}
+		source := newSource(t, objects...)
+		inf := NewInformerFor(source, InformerConfig[*object]{})
+		stop := runTyped(t, source, inf)
+		for namespace, want := range map[string]int{"": 102, "large": 100, "small": 2, "none": 0} {
+			all, err := inf.ByNamespace(namespace).List(nil)
+			require.NoError(t, err)
+			assert.Len(t, all, want, "%q", namespace)
+			assert.Equal(t, want, cap(all), "%q", namespace)
+		}
 		stop()
 	})
 }

@@ -22,7 +22,8 @@ type intake struct {
 	part        ReplacementPart
 	// first is the number of the part's first object.
 	first int
-	// met are the held-back objects that this list has brought again.
+	// met are the objects that this list has brought and the reflector holds back, for
+	// the store does not.
 	met   map[string]bool
 	items int
 
@@ -67,6 +68,9 @@ func (in *intake) add(obj runtime.Object) error {
 		in.hold(bad, false)
 	} else {
 		in.forget(obj)
+		if in.part.Items == nil {
+			in.part.Items = make([]any, 0, partSize)
+		}
 		in.part.Items = append(in.part.Items, obj)
 	}
 	if len(in.part.Items)+len(in.part.Keep) >= partSize {
@@ -105,7 +109,38 @@ func (in *intake) flush() error {
 		}
 		in.hold(bad, heldIn(in.store, bad))
 	}
+	if in.streamed {
+		in.forgetSuperseded(part, rejected)
+	}
 	return err
+}
+
+// forgetSuperseded lets go of what was rejected of a part that has a later state of the
+// same name, or its deletion, as a stream's may. What the store holds back itself, it lets
+// go of itself. What is later than the newest rejection of a name was taken.
+func (in *intake) forgetSuperseded(part ReplacementPart, rejected []*ObjectError) {
+	newest := map[string]string{}
+	for _, bad := range rejected {
+		if !heldIn(in.store, bad) {
+			newest[bad.Key] = newerOf(newest[bad.Key], bad.ResourceVersion)
+		}
+	}
+	if len(newest) == 0 {
+		return
+	}
+	for _, obj := range part.Keep {
+		if version, known := newest[nameOf(obj)]; known {
+			newest[nameOf(obj)] = newerOf(version, receivedOf(obj).ResourceVersion)
+		}
+	}
+	for _, objects := range [][]any{part.Items, part.Gone} {
+		for _, obj := range objects {
+			name := nameOf(obj)
+			if version := newest[name]; version != "" && versionBefore(version, receivedOf(obj).ResourceVersion) {
+				delete(in.met, name)
+			}
+		}
+	}
 }
 
 // pass passes on a part. Its objects' errors are those in rejected.
@@ -120,7 +155,9 @@ func (in *intake) pass(part ReplacementPart) (rejected []*ObjectError, err error
 
 // hold reports an object that is held back, unless that is known.
 func (in *intake) hold(bad *ObjectError, inStore bool) {
-	in.met[bad.Key] = true
+	if !inStore {
+		in.met[bad.Key] = true
+	}
 	if in.unchecked {
 		in.untold = append(in.untold, untold{bad, inStore})
 		return

@@ -1,6 +1,10 @@
 package cache
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // keyedStore is a threadSafeMap, or the part of one that its scope says, whose
 // keys come from a key function, and whose objects go through a transform if there
@@ -9,8 +13,10 @@ type keyedStore struct {
 	storage *threadSafeMap
 	// scope is the storage's own for a whole store.
 	scope *scope
-	// keyFunc fails for an object that is outside the scope.
+	// keyFunc fails for an object that is outside the scope. named is true if it is one of
+	// ours, which give an object its name.
 	keyFunc     KeyFunc
+	named       bool
 	transformer TransformFunc
 }
 
@@ -20,6 +26,8 @@ type cache struct {
 	// views are by namespace. They are never removed. The storage's mu guards
 	// the map.
 	views map[string]*namespaceView
+	// versions are those of the views. The storage's mu guards them.
+	versions viewVersions
 }
 
 var (
@@ -52,7 +60,8 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
 	storage := newThreadSafeMap(indexers)
-	c := &cache{keyedStore: keyedStore{storage: storage, scope: &storage.whole, keyFunc: keyFunc}}
+	c := &cache{keyedStore: keyedStore{storage: storage, scope: &storage.whole, keyFunc: keyFunc, named: namesObjects(keyFunc)}}
+	storage.version = c.versionLocked
 	for _, option := range opts {
 		option(c)
 	}
@@ -74,38 +83,88 @@ func (k *keyedStore) Add(obj any) error { return k.Update(obj) }
 
 // Update puts obj under its key.
 func (k *keyedStore) Update(obj any) error {
-	key, err := keyOf(k.keyFunc, obj)
+	key, received, err := k.look(obj)
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	s := k.prepare(key, obj, receivedOf(obj), k.transformer)
-	k.storage.write(s)
-	return s.failure()
+	one := k.storage.oneStaged()
+	defer k.storage.put(one)
+	if k.transformer == nil {
+		one.key, one.obj, one.present, one.received = key, obj, true, received // as looked at
+		one.index(k.storage.indexers.Load())
+	} else {
+		k.prepare(&one.staged, key, obj, received, k.transformer)
+	}
+	k.storage.write(one)
+	return one.failure()
 }
 
 // Delete removes what is under obj's key.
 func (k *keyedStore) Delete(obj any) error {
-	key, err := keyOf(k.keyFunc, obj)
+	key, err := k.keyOf(obj)
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	k.storage.Delete(key)
+	one := k.storage.oneStaged()
+	defer k.storage.put(one)
+	one.key = key
+	k.storage.write(one)
 	return nil
 }
 
+// look reads an object's key, or that of a tombstone, and what was received of it.
+//
+// Where the key is what the object is called, it is made of the object's own strings, as
+// they are now, so that no text need be kept.
+func (k *keyedStore) look(obj any) (table.Key, Received, error) {
+	m, readable := readMetadata(obj)
+	if k.named && readable && m.name != "" {
+		return m.named(), m.received, nil
+	}
+	text, err := keyOf(k.keyFunc, obj)
+	if err != nil {
+		return table.Key{}, m.received, err
+	}
+	return m.key(text), m.received, nil
+}
+
+func (k *keyedStore) keyOf(obj any) (table.Key, error) {
+	key, _, err := k.look(obj)
+	return key, err
+}
+
+// key is that with a text, made of the metadata if they say the same.
+func (m metadata) key(text string) table.Key {
+	if key := m.named(); key.Is(text) {
+		return key
+	}
+	return table.KeyOf(text)
+}
+
 // prepare does what needs user code to put obj under key, without a lock.
-func (k *keyedStore) prepare(key string, obj any, received Received, transform TransformFunc) *staged {
-	out, keep, err := transformedUnder(key, k.keyFunc, transform, obj)
-	s := stage(key, out, received)
-	switch {
-	case err != nil:
-		s.fail(StageTransform, err)
-	case !keep:
-		s.entry = nil
-	default:
+func (k *keyedStore) prepare(s *staged, key table.Key, obj any, received Received, transform TransformFunc) {
+	s.key, s.obj, s.present, s.received = key, obj, true, received
+	if transform != nil {
+		k.transform(s, transform)
+	}
+	if s.present && s.err == nil {
+		// A transform may have been at it, here or in a queue. What it was given is not
+		// to be kept for its name.
+		m, _ := readMetadata(s.obj)
+		s.odd = m.received != received
+		if m.named() == key {
+			s.key = m.named()
+		}
 		s.index(k.storage.indexers.Load())
 	}
-	return s
+}
+
+func (k *keyedStore) transform(s *staged, transform TransformFunc) {
+	out, keep, err := transformedUnder(s.key.String(), k.keyFunc, transform, s.obj)
+	s.obj, s.present = out, keep || err != nil
+	if err != nil {
+		s.fail(StageTransform, err)
+	}
 }
 
 // rejection is the ObjectError of an object without a readable key.
@@ -121,7 +180,7 @@ func (k *keyedStore) Transformer() TransformFunc { return k.transformer }
 
 // Get returns what is under obj's key.
 func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
-	key, err := keyOf(k.keyFunc, obj)
+	key, err := k.keyOf(obj)
 	switch {
 	case errors.Is(err, ErrOtherNamespace):
 		// To write it would be a mistake; to ask for it has an answer.
@@ -129,7 +188,8 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 	case err != nil:
 		return nil, false, KeyError{obj, err}
 	}
-	return k.GetByKey(key)
+	found, exists := k.storage.table.Get(key)
+	return found.Object, exists, nil
 }
 
 // GetByKey returns what is under key.
@@ -141,12 +201,14 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	return item, exists, nil
 }
 
-// Received returns what was recorded when the object under key was received.
+// Received returns what was recorded when the object under key was received. Where a reader
+// has changed the object, so that it cannot be told any more, the UID is empty, and the
+// version is the applied one.
 func (k *keyedStore) Received(key string) (Received, bool) {
 	if !k.scope.has(key) {
 		return Received{}, false
 	}
-	return k.storage.received(key)
+	return k.lastReceived(table.KeyOf(key))
 }
 
 // List returns all objects.
@@ -172,10 +234,14 @@ func (k *keyedStore) Resync() error { return nil }
 func (c *cache) LastStoreSyncResourceVersion() string {
 	c.storage.mu.RLock()
 	defer c.storage.mu.RUnlock()
+	return c.versionLocked()
+}
+
+func (c *cache) versionLocked() string {
 	if len(c.views) == 0 {
 		return c.scope.version
 	}
-	return c.lowestVersionLocked()
+	return c.versions.lowest(c.scope.version)
 }
 
 // Index returns the objects that share a value with obj.

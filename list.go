@@ -45,13 +45,13 @@ func (m *run) listState() state {
 	}
 	m.haveState(l.answered)
 	klog.FromContext(m.ctx).V(2).Info("Listed", "reflector", m.name, "type", m.typeDescription, "objects", l.items, "version", l.answered)
-	return m.sleep(m.progress.backoff.stretch(m.clock.Now(), 1), (*run).watchState)
+	return m.spaced(1, 0, (*run).watchState)
 }
 
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(version string) {
 	p := &m.progress
-	p.newest, p.anyVersion, p.watchFailures, p.shown = false, false, 0, ""
+	p.newest, p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested = false, false, false, 0, "", false
 	m.listed = true
 	m.setAccepted(version)
 	m.mu.Lock()
@@ -113,8 +113,11 @@ func (m *run) listFailed(err error, began time.Time) state {
 	if action != listAgain {
 		m.progress.newest = true
 	}
-	if cause == CauseRegression {
+	switch cause {
+	case CauseRegression:
 		m.progress.anyVersion = true
+	case CauseExpired, CauseVersionTooLarge:
+		m.progress.unknown = true
 	}
 	if m.round && !atOnce {
 		m.count(err)
@@ -122,9 +125,10 @@ func (m *run) listFailed(err error, began time.Time) state {
 		return nil
 	}
 	m.failed(m.ctx, err)
-	f := failure{began: began, requests: 2, retryAfter: retryAfter(err)}
+	f := failure{began: began, retryAfter: retryAfter(err)}
 	if atOnce {
-		return m.sleep(m.progress.backoff.stretch(m.clock.Now(), f.requests), m.firstState())
+		m.progress.backoff.fails(m.clock.Now(), f)
+		return m.spaced(m.requestsForState(), pauseForNews(cause, err), stateAgain)
 	}
 	return m.pauseForState(f)
 }
@@ -141,7 +145,7 @@ func (l *listing) take(options metav1.ListOptions) error {
 		l.noteShown()
 		l.abort()
 		l.failed(l.ctx, l.wrap(expired.answer))
-		l.progress.backoff.fails(l.clock.Now(), expired.asked)
+		l.progress.backoff.fails(l.clock.Now(), failure{began: expired.asked})
 		l.begin()
 		l.asked = l.listVersion() // at least what the pages have shown
 		options = listOptions(l.asked, 0)
@@ -151,6 +155,7 @@ func (l *listing) take(options metav1.ListOptions) error {
 		err = l.takePages(options)
 	}
 	if err == nil {
+		l.tellStepBack()
 		err = l.commit(l.answered)
 		l.steps.Step("Committed")
 	}
@@ -186,7 +191,7 @@ func (t *tokenExpired) Error() string { return t.answer.Error() }
 
 // stretched waits where the limit on requests asks for it.
 func (l *listing) stretched(requests int) error {
-	if l.sleep(l.progress.backoff.stretch(l.clock.Now(), requests), (*run).listState) == nil {
+	if l.spaced(requests, 0, (*run).listState) == nil {
 		return l.ctx.Err()
 	}
 	l.setPhase(PhaseListing)
@@ -205,7 +210,7 @@ func (l *listing) wrap(err error) error {
 func (l *listing) takePages(options metav1.ListOptions) error {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
 	var chain tokenChain
-	for {
+	for l.ctx.Err() == nil {
 		asked, items := l.clock.Now(), l.items
 		token, answered, err := l.page(options)
 		if err != nil && !answered && options.Continue != "" {
@@ -225,6 +230,7 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 		// rejects a version, or a match, beside it.
 		options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 	}
+	return l.ctx.Err()
 }
 
 // page asks for one page, or the whole list, passes its objects on and returns the
@@ -275,6 +281,15 @@ func (l *listing) endPage() error {
 	return l.flush()
 }
 
+// tellStepBack reports that the state which is about to be taken is older than the last,
+// if it is.
+func (m *run) tellStepBack() {
+	if m.stepBack != nil {
+		m.tell(m.ctx, m.stepBack)
+		m.stepBack = nil
+	}
+}
+
 // mayBeTooOld says whether there are versions at which a state would not be taken.
 func (p *progress) mayBeTooOld() bool { return p.floor() != "" && !p.anyVersion }
 
@@ -283,11 +298,22 @@ func (p *progress) mayBeTooOld() bool { return p.floor() != "" && !p.anyVersion 
 // least as new, so that is what it is; to take it for a new beginning would let the
 // next one be older.
 func (m *run) stateVersion(have, answered string) (string, error) {
-	switch {
-	case answered == "":
+	m.stepBack = nil
+	if answered == "" {
 		return have, nil
-	case !m.progress.anyVersion && versionBefore(answered, have):
-		return "", &RegressionError{What: "list", Have: have, Got: answered}
+	}
+	if m.progress.anyVersion || !versionBefore(answered, have) {
+		return answered, nil
+	}
+	regression := &RegressionError{What: "list", Have: have, Got: answered}
+	if !m.progress.unknown {
+		return "", regression
+	}
+	// This list is at "" because of that: to list at "" once more would bring the same, a
+	// pause later, which is more than G1 allows. It is told when it happens: with the
+	// commit, or, of a first list, as soon as some of it shows.
+	if m.stepBack = regression; !m.listed {
+		m.tellStepBack()
 	}
 	return answered, nil
 }

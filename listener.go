@@ -3,7 +3,6 @@ package cache
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,44 +21,45 @@ import (
 type listener struct {
 	informer *sharedIndexInformer
 	handler  ResourceEventHandler
-	options  HandlerOptions
-	resync   time.Duration
-	synced   *syncChecker
-	// resyncing is what it is to be told again; nil at other times. It is the
-	// goroutine's own.
-	resyncing *snapshot
+	// keyed is the handler too, if it takes keys; nil if not.
+	keyed   keyedHandler
+	options HandlerOptions
+	resync  time.Duration
+	synced  *syncChecker
+	// due is true if a resync is, and has not been begun. It is the goroutine's own.
+	due bool
 	// wake has something if there is something to take out, removed is closed once
 	// there never will be, finished once the handler is not called any more.
 	wake              chan struct{}
 	removed, finished chan struct{}
 
+	// joining is true until it has its place in the log, skips the last write of which it
+	// is told by its snapshot, and which is yet to be published. The log's mu guards them.
+	joining bool
+	skips   uint64
+
+	// read is the number of the record that it reads next; merging and snapshot say
+	// whether its backlog is, and has one; gone that it is told nothing more. They are
+	// there for who does not want to wait for mu. asleep is true if it waits for wake, awaits if its resync does for the next
+	// publication.
+	read                                    atomic.Uint64
+	merging, snapshot, gone, asleep, awaits atomic.Bool
+
 	mu      sync.Mutex
 	backlog backlog
-	// heard is the last write that it was published, or that its snapshot had.
-	heard uint64
-	// aside is what is published while a snapshot is taken, if setAside: what of it
-	// the snapshot has can only be said afterwards.
-	aside    []publication
-	setAside bool
-	gone     bool
 	// goroutine is the one that calls the handler.
 	goroutine uint64
 
 	delivered, panics atomic.Int64
 }
 
-// publication is what was applied in one write. The store counts its writes.
-type publication struct {
-	write         uint64
-	notifications []notification
-}
-
 func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions, resync time.Duration) *listener {
 	if options.Name == "" {
 		options.Name = handlerName(handler)
 	}
+	keyed, _ := handler.(keyedHandler)
 	return &listener{
-		informer: informer, handler: handler, options: options, resync: resync,
+		informer: informer, handler: handler, keyed: keyed, options: options, resync: resync,
 		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title()),
 		wake:    make(chan struct{}, 1),
 		removed: make(chan struct{}), finished: make(chan struct{}),
@@ -73,46 +73,65 @@ func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
 // HasSyncedChecker implements ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 
-// publish takes what a write has changed, which may be nothing. live is how many keys
-// the store has.
-func (l *listener) publish(p publication, live int) {
+// grown is called when the log has so many records more, with the log's mu. live is how
+// many keys the store has. It costs next to nothing where nothing is merged, which it says.
+func (l *listener) grown(records, live int) (merged bool) {
+	if l.joining || l.gone.Load() || !l.mayMerge() {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.setAside {
-		p.notifications = slices.Clone(p.notifications) // the informer uses its own again
-		l.aside = append(l.aside, p)
-		l.wakeUp() // it may wait for this very write
-		return
+	if !l.gone.Load() {
+		l.backlog.grown(records, live)
+		l.noteLocked()
 	}
-	l.hearLocked(p, live)
+	return l.backlog.merging
 }
 
-// hearLocked has the handler told of a write, unless it has been told of it by the
-// snapshot with which it joined.
-func (l *listener) hearLocked(p publication, live int) {
-	switch {
-	case p.write == 0: // the end of the list, which is no write
-	case p.write <= l.heard:
-		return
-	default:
-		l.heard = p.write
+// mayMerge says whether the backlog need be looked at when more has come.
+func (l *listener) mayMerge() bool {
+	switch l.options.Delivery {
+	case Coalesced:
+		return true
+	case OrderedUnbounded:
+		return false
 	}
-	l.addLocked(p.notifications, live)
+	return l.merging.Load() || l.snapshot.Load() || l.informer.log.end.Load()-l.read.Load() > uint64(mergeLimit(0))
 }
 
-func (l *listener) addLocked(all []notification, live int) {
-	if l.gone {
-		return
-	}
-	for _, n := range all {
-		l.backlog.add(n, live)
-	}
-	if len(all) > 0 {
-		l.wakeUp()
+// noteLocked notes what is to be known without mu.
+func (l *listener) noteLocked() {
+	l.read.Store(l.backlog.plain.next)
+	note(&l.merging, l.backlog.merging)
+	note(&l.snapshot, l.backlog.plain.snapshot != nil)
+}
+
+// note writes only what is new: others read it all the time.
+func note(to *atomic.Bool, is bool) {
+	if to.Load() != is {
+		to.Store(is)
 	}
 }
 
+// hasRead says whether it has read all records up to a number. See eventLog.tidyLocked.
+func (l *listener) hasRead(end uint64) bool {
+	return l.joining || l.gone.Load() || l.read.Load() == end
+}
+
+// moveTo makes it read on in a block, after it has read all there was.
+func (l *listener) moveTo(block *logBlock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.backlog.plain.block != nil {
+		l.backlog.plain.block = block
+	}
+}
+
+// wakeUp has it look for what is new. It need not be told that while it is awake.
 func (l *listener) wakeUp() {
+	if !l.asleep.Load() || !l.asleep.CompareAndSwap(true, false) {
+		return
+	}
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -146,26 +165,28 @@ func (l *listener) run(ctx context.Context) {
 func (l *listener) next(ctx context.Context, due clock.Timer) (n notification, ok bool) {
 	for {
 		var dueNow <-chan time.Time
-		if due != nil {
-			dueNow = due.C()
-		}
 		// What is there already must not hide the end, nor a handler that always has
 		// something to do its resync.
-		if ctx.Err() != nil || isClosed(l.removed) {
+		if ctx.Err() != nil || l.gone.Load() {
 			return n, false
 		}
-		select {
-		case <-dueNow:
-			l.beginResync(due)
-		default:
-		}
-		l.endResync()
-		// While a resync waits for a publication, which is the informer's next step,
-		// nothing is told: what is set aside is not bounded.
-		if l.resyncing == nil {
-			if n, ok = l.take(); ok {
-				return n, true
+		if due != nil {
+			dueNow = due.C()
+			select {
+			case <-dueNow:
+				l.beginResync(due)
+			default:
 			}
+			l.tryResync()
+		}
+		if n, ok = l.take(); ok {
+			return n, true
+		}
+		l.informer.tidy()
+		l.asleep.Store(true)
+		if l.hasNext() {
+			l.asleep.Store(false)
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -176,13 +197,24 @@ func (l *listener) next(ctx context.Context, due clock.Timer) (n notification, o
 			l.beginResync(due)
 		case <-l.wake:
 		}
+		l.asleep.Store(false)
 	}
 }
 
-func (l *listener) take() (notification, bool) {
+func (l *listener) take() (n notification, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.backlog.take()
+	if n, ok = l.backlog.take(); ok {
+		l.noteLocked()
+	}
+	return n, ok
+}
+
+// hasNext says whether there is something to take out, or a resync that can be begun.
+func (l *listener) hasNext() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.backlog.hasNext() || l.due && !l.awaits.Load()
 }
 
 // tell tells the handler of one thing.
@@ -192,7 +224,7 @@ func (l *listener) tell(ctx context.Context, n notification) {
 		return
 	}
 	for i, kind := range n.calls() {
-		if i > 0 && (ctx.Err() != nil || l.isGone()) {
+		if i > 0 && (ctx.Err() != nil || l.gone.Load()) {
 			return
 		}
 		l.call(ctx, kind, &n)
@@ -212,7 +244,7 @@ func (l *listener) call(ctx context.Context, kind notificationKind, n *notificat
 	}()
 	if panicked = l.attempt(ctx, kind, n); panicked {
 		l.informer.reflector.tell(ctx, &ProcessError{
-			Keys: []string{n.key}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
+			Keys: []string{n.key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
 		})
 	}
 }
@@ -226,7 +258,7 @@ func (l *listener) attempt(ctx context.Context, kind notificationKind, n *notifi
 	} else {
 		defer utilruntime.HandleCrashWithContext(ctx)
 	}
-	n.call(kind, l.handler)
+	n.call(kind, l.handler, l.keyed)
 	return false
 }
 
@@ -254,9 +286,9 @@ func (l *listener) begin() {
 func (l *listener) end(ctx context.Context, returned, panicked bool) {
 	defer close(l.finished)
 	defer l.informer.leave()
-	exited := !returned && ctx.Err() == nil && l.informer.forget(l)
+	exited := !returned && ctx.Err() == nil && l.informer.withdraw(l, ErrHandlerExited)
 	if exited {
-		l.remove(ErrHandlerExited)
+		l.informer.tidy()
 	}
 	l.remove(ErrInformerStopped)
 	if exited && !panicked {
@@ -269,19 +301,11 @@ func (l *listener) end(ctx context.Context, returned, panicked bool) {
 func (l *listener) remove(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.gone {
-		l.gone = true
+	if l.gone.CompareAndSwap(false, true) {
 		close(l.removed)
 	}
 	l.backlog.drop()
-	l.aside, l.setAside = nil, false
 	l.synced.fail(why)
-}
-
-func (l *listener) isGone() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.gone
 }
 
 // isCalling says whether it is called from inside the handler.
@@ -294,6 +318,8 @@ func (l *listener) isCalling() bool {
 
 // status is what there is to say of it.
 func (l *listener) status(now time.Time) HandlerStatus {
+	l.informer.log.mu.Lock()
+	defer l.informer.log.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	status := HandlerStatus{

@@ -1,159 +1,107 @@
 package cache
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
 )
 
 // A handler that is added to a running informer, and one that is due for a resync, is
-// told what the store holds. That is read in one step, without anyone waiting, while
-// the informer goes on, which writes and then publishes. So the snapshot may have a write
-// that is yet to be published; and what is published meanwhile is set aside, for only
-// then can be said whether the snapshot has it. The store counts its writes for that.
+// told what the store holds. That, and the place in the log where it belongs, is taken in
+// one step, without anyone waiting, and read as it is told. The informer goes on
+// meanwhile, which writes and then publishes: so the snapshot may have a write that is yet
+// to be published. The store counts its writes for that.
 
-// snapshot is what a store held after one of its writes.
-type snapshot struct {
-	write   uint64
-	entries []*entry
-}
+// resyncBacklog is with how many changes waiting a resync begins: they are looked at under
+// the lock of the log, for which the informer waits. A handler that is further behind has
+// its resync when it is not.
+const resyncBacklog = 1024
 
-// snapshotChunk is how many entries are added to a backlog, or looked at there, at a
-// time, for the informer waits for its lock: some 100 us.
-const snapshotChunk = 1024
-
-// beginSnapshot has what is published from now on set aside, until endSnapshot.
-func (l *listener) beginSnapshot() {
+// join has a new listener told of a snapshot, and of what comes after it.
+func (l *listener) join(now time.Time) {
+	log := l.informer.log
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	s := l.informer.store.storage.table.Snapshot()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.setAside = true
+	l.joining = false
+	if l.gone.Load() {
+		return
+	}
+	if s.Writes > log.write {
+		l.skips = s.Writes
+	}
+	l.backlog.plain.logCursor = log.cursorLocked()
+	l.backlog.plain.add(&pendingSnapshot{
+		table: s, notification: notification{kind: tellAdd, initial: true, since: now}, ends: log.ended,
+	})
+	l.noteLocked()
 }
 
-// join has a new listener told of a snapshot, and of what came after it. synced says
-// that the snapshot is all of the initial list.
-func (l *listener) join(s snapshot, synced bool, now time.Time) {
-	// Made without the lock: nobody looks into its backlog yet.
-	joined := backlog{delivery: l.options.Delivery}
-	for _, e := range s.entries {
-		joined.add(notification{kind: tellAdd, key: e.key, obj: e.obj, initial: true, since: now}, len(s.entries))
+// skip leaves out a write that is being published, if the snapshot with which the listener
+// joined has it. The caller holds the log's mu, and has appended the write.
+func (l *listener) skip(write uint64) {
+	if l.skips == 0 || write == 0 {
+		return
 	}
-	if synced {
-		joined.add(notification{kind: endOfList}, len(s.entries))
+	if write >= l.skips {
+		l.skips = 0
 	}
-	if l.begun(s.write, joined) {
-		l.endSnapshot(len(s.entries))
-	}
-}
-
-// begun gives a listener its first backlog; false if it has been removed meanwhile.
-func (l *listener) begun(write uint64, joined backlog) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gone {
-		return false
+	if l.gone.Load() {
+		return
 	}
-	l.heard, l.backlog = write, joined
-	return true
+	log := l.informer.log
+	l.backlog.plain.block, l.backlog.plain.next = log.last, log.last.from+uint64(log.used)
+	l.noteLocked()
 }
 
-// beginResync reads what is to be told again, and sets the timer anew.
+// beginResync has it told again of everything, as soon as that can be, and sets the timer
+// anew.
 func (l *listener) beginResync(due clock.Timer) {
 	due.Reset(l.resync)
-	if l.resyncing != nil || !l.HasSynced() {
+	l.due = true
+}
+
+// tryResync tells again what the store holds, if that is due: unless the last resync, or
+// the initial list, is not over yet. It tries again later while a write is not published,
+// for to repeat a state that the handler is yet to be told would be to tell it out of turn,
+// and while the handler is far behind.
+func (l *listener) tryResync() {
+	if !l.due {
 		return
 	}
-	l.beginSnapshot()
-	s := l.informer.store.storage.snapshotOfWrite()
-	l.resyncing = &s
-}
-
-// endResync tells again what was read, as soon as everything has been published that
-// goes before it. To repeat a state that the handler has not been told would be to tell
-// it out of turn.
-func (l *listener) endResync() {
-	if l.resyncing == nil || !l.hasHeard(l.resyncing.write) {
+	now, log := l.informer.now(), l.informer.log
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaits.Store(false)
+	if l.due = l.mayResync(); !l.due || l.backlog.len() > resyncBacklog {
 		return
 	}
-	s := *l.resyncing
-	l.resyncing = nil
-	l.catchUp(s)
-	l.repeat(s, l.waiting())
-	l.endSnapshot(len(s.entries))
-}
-
-// hasHeard says whether a write, and so all before it, have been published to it.
-func (l *listener) hasHeard(write uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.heard >= write || slices.ContainsFunc(l.aside, func(p publication) bool { return p.write >= write })
-}
-
-// catchUp adds what was set aside and the snapshot has: it goes before that.
-func (l *listener) catchUp(s snapshot) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.aside = slices.DeleteFunc(l.aside, func(p publication) bool {
-		if p.write > s.write {
-			return false
+	s := l.informer.store.storage.table.Snapshot()
+	if s.Writes > log.write {
+		l.awaits.Store(true)
+		return
+	}
+	l.due = false
+	p := &l.backlog.plain
+	without := l.backlog.keys()
+	for at := p.logCursor; at.len() > 0; {
+		if n := at.read(); n.kind != endOfList {
+			without[n.key] = true
 		}
-		l.hearLocked(p, len(s.entries))
-		return true
-	})
+	}
+	p.add(&pendingSnapshot{table: s, notification: notification{kind: tellResync, since: now}, without: without})
+	l.noteLocked()
 }
 
-// waiting are the keys of which something waits: they are told of that, not resynced.
-// Nobody else adds anything or takes anything out while it looks: what is published is
-// set aside, and it is called by the one who takes out.
-func (l *listener) waiting() map[string]bool {
-	keys := map[string]bool{}
-	for from, more := 0, true; more; from += snapshotChunk {
-		l.mu.Lock()
-		more = l.backlog.each(from, snapshotChunk, func(n notification) { keys[n.key] = true })
-		l.mu.Unlock()
-	}
-	return keys
-}
-
-// repeat adds a resync of each entry of which nothing waits.
-func (l *listener) repeat(s snapshot, waiting map[string]bool) {
-	now := l.informer.now()
-	chunk := make([]notification, 0, min(snapshotChunk, len(s.entries)))
-	for entries := range slices.Chunk(s.entries, snapshotChunk) {
-		chunk = chunk[:0]
-		for _, e := range entries {
-			if !waiting[e.key] {
-				chunk = append(chunk, notification{kind: tellResync, key: e.key, obj: e.obj, since: now})
-			}
-		}
-		l.mu.Lock()
-		l.addLocked(chunk, len(s.entries))
-		l.mu.Unlock()
-	}
-}
-
-// endSnapshot adds what was set aside, some of it at a time, until nothing is left.
-func (l *listener) endSnapshot(live int) {
-	for l.endSome(live) {
-	}
-}
-
-// endSome is true if more is left.
-func (l *listener) endSome(live int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for added := 0; len(l.aside) > 0 && added < snapshotChunk; {
-		next := l.aside[0]
-		l.aside[0] = publication{}
-		l.aside = l.aside[1:]
-		added += len(next.notifications) + 1
-		l.hearLocked(next, live)
-	}
-	if len(l.aside) > 0 {
-		return true
-	}
-	l.aside, l.setAside = nil, false
-	return false
+// mayResync is called with mu.
+func (l *listener) mayResync() bool {
+	return l.HasSynced() && l.backlog.plain.snapshot == nil && !l.gone.Load()
 }
 
 // resyncTimer is nil if there is no resync.

@@ -2,8 +2,10 @@ package cache
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,4 +275,32 @@ func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
 			New(config)
 		})
 	}
+}
+
+// No function of the user's is called under a lock. Fails if one namespace waits until
+// Random has returned to another.
+func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls, met atomic.Int32
+		r := newNamespaceRig(t, func(c *Config) {
+			c.ReflectorOptions.Random = func() float64 {
+				calls.Add(1)
+				// All namespaces begin at the same time. The bound is for whoever would wait for
+				// another here in vain.
+				for range 1_000_000 {
+					if calls.Load() > 1 {
+						met.Add(1)
+						break
+					}
+					runtime.Gosched()
+				}
+				return 0
+			}
+		})
+		r.run()
+		synctest.Wait()
+		assert.GreaterOrEqual(t, calls.Load(), int32(3))
+		assert.Equal(t, calls.Load(), met.Load())
+		r.stop()
+	})
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -153,7 +154,7 @@ func (n *namespaceModel) batch() {
 	}
 	n.version = n.next()
 	b.version = n.version
-	n.view.applyBatch(b, false, nil)
+	n.view.applyBatch(context.Background(), b, false, nil)
 }
 
 // intrude tries to reach another namespace in every way.
@@ -166,7 +167,7 @@ func (n *namespaceModel) intrude() {
 		require.ErrorIs(n, n.view.Update(o), ErrOtherNamespace)
 		require.ErrorIs(n, n.view.Delete(o), ErrOtherNamespace)
 		require.ErrorIs(n, n.view.takeEvent(event{kind: Deleted, obj: o}), ErrOtherNamespace)
-		n.view.applyBatch(batch{changes: []change{
+		n.view.applyBatch(context.Background(), batch{changes: []change{
 			{Delta: Delta{Updated, o}, key: nameOf(o), received: receivedOf(o)},
 			{Delta: Delta{Deleted, o}, key: nameOf(o), received: receivedOf(o)},
 		}}, false, nil)

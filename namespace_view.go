@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // scope is a part of a store: the keys that begin with a prefix, how far they have
@@ -15,13 +17,19 @@ import (
 type scope struct {
 	prefix string
 
-	// The storage's mu guards these.
+	// The storage's mu guards these. version is changed with set.
 	version string
 	// committed is true once a replacement was committed.
 	committed bool
+	// among has the views' versions, if this is a view; place is this one's there.
+	among *viewVersions
+	place int
 }
 
 func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
+
+// hasKey is has.
+func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
 func (s *scope) lacks(key string) bool { return !s.has(key) }
 
@@ -40,7 +48,17 @@ func (s *scope) refusal(key string, obj any) error {
 // advance moves the version, unless it is told none.
 func (s *scope) advance(version string) {
 	if version != "" {
-		s.version = version
+		s.set(version)
+	}
+}
+
+func (s *scope) set(version string) {
+	if s.among != nil {
+		s.among.leave(s)
+	}
+	s.version = version
+	if s.among != nil {
+		s.among.join(s)
 	}
 }
 
@@ -85,7 +103,7 @@ var (
 // Bookmark) holds for the namespaces whose views have none, and is one of those of
 // which the lowest counts.
 //
-// Listing a view's objects or keys goes through all entries of the store: about 10 ms
+// Listing a view's objects or keys goes through all entries of the store: 1 to 2 ms
 // for 100,000. So do the end of a replacement and, under the queue's lock, the end of
 // a list and each Resync of a DeltaFIFO over the view; with a resync period that is
 // once for each namespace. A status goes through all that the store holds back, once
@@ -104,16 +122,20 @@ func InNamespace(store Store, namespace string) Store {
 	return whole.inNamespace(namespace)
 }
 
-func (c *cache) inNamespace(namespace string) *namespaceView {
-	c.storage.mu.Lock()
-	defer c.storage.mu.Unlock()
+func (c *cache) inNamespace(namespace string) (view *namespaceView) {
+	c.storage.moveVersion(func() { view = c.inNamespaceLocked(namespace) })
+	return view
+}
+
+func (c *cache) inNamespaceLocked(namespace string) *namespaceView {
 	if view := c.views[namespace]; view != nil {
 		return view
 	}
 	if c.views == nil {
 		c.views = map[string]*namespaceView{}
 	}
-	scope := &scope{prefix: namespace + "/"}
+	scope := &scope{prefix: namespace + "/", among: &c.versions}
+	c.versions.join(scope)
 	view := &namespaceView{keyedStore{
 		storage: c.storage, scope: scope, keyFunc: scope.keyFunc(c.keyFunc), transformer: c.transformer,
 	}}
@@ -137,23 +159,6 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 	}
 }
 
-// lowestVersionLocked is the version up to which all of a store with views holds
-// what the source had, "" if that cannot be said. The caller holds the storage's
-// mu.
-func (c *cache) lowestVersionLocked() string {
-	versions := make([]string, 0, len(c.views)+1)
-	whole := c.scope.version
-	if whole != "" {
-		versions = append(versions, whole)
-	}
-	for _, view := range c.views {
-		if version := view.scope.version; version != "" || whole == "" {
-			versions = append(versions, version)
-		}
-	}
-	return lowestVersion(versions)
-}
-
 // lowestVersion returns the lowest of one or more versions, "" if two different
 // ones are in no order, as an empty one is with any other.
 func lowestVersion(versions []string) string {
@@ -175,12 +180,14 @@ func lowestVersion(versions []string) string {
 
 // listIn returns the objects of a scope.
 func (m *threadSafeMap) listIn(s *scope) []any {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	list := make([]any, 0, m.likelyLocked(s))
-	for key, e := range m.table.entries {
-		if s.has(key) {
-			list = append(list, e.obj)
+	all := m.table.Snapshot()
+	if s.prefix == "" {
+		return all.AppendObjects(make([]any, 0, all.Len()))
+	}
+	list := []any{}
+	for e := range all.Each {
+		if s.hasKey(e.Key()) {
+			list = append(list, e.Object())
 		}
 	}
 	return list
@@ -188,23 +195,17 @@ func (m *threadSafeMap) listIn(s *scope) []any {
 
 // listKeysIn returns the keys of a scope.
 func (m *threadSafeMap) listKeysIn(s *scope) []string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	keys := make([]string, 0, m.likelyLocked(s))
-	for key := range m.table.entries {
-		if s.has(key) {
-			keys = append(keys, key)
+	all := m.table.Snapshot()
+	if s.prefix == "" {
+		return all.AppendKeys(make([]string, 0, all.Len()))
+	}
+	keys := []string{}
+	for e := range all.Each {
+		if key := e.Key(); s.hasKey(key) {
+			keys = append(keys, key.String())
 		}
 	}
 	return keys
-}
-
-// likelyLocked is how many entries a scope has, where that is known.
-func (m *threadSafeMap) likelyLocked(s *scope) int {
-	if s.prefix == "" {
-		return len(m.table.entries)
-	}
-	return 0
 }
 
 func (m *threadSafeMap) versionOf(s *scope) string {
@@ -214,7 +215,14 @@ func (m *threadSafeMap) versionOf(s *scope) string {
 }
 
 func (m *threadSafeMap) setVersion(s *scope, version string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.version = version
+	m.moveVersion(func() { s.set(version) })
+}
+
+// moveVersion changes a version, and nothing else.
+func (m *threadSafeMap) moveVersion(move func()) {
+	m.table.Relabel(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		move()
+	})
 }

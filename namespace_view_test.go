@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -87,7 +88,7 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 	const fault = `key "pods/a/1" does not begin with "a/", although the object is of that namespace: the key function`
 	mine, other := podAt("a", "1", "1"), podAt("b", "1", "1")
 	ofBatch := func(kind DeltaType, obj any, key string) error {
-		return view.applyBatch(batch{changes: []change{{Delta: Delta{kind, obj}, key: key}}}, false, nil)[0].err
+		return view.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{kind, obj}, key: key}}}, false, nil)[0].err
 	}
 	for way, err := range map[string]error{
 		"Add": view.Add(mine), "event": view.takeEvent(event{kind: Added, obj: mine}), "Replace": view.Replace([]any{mine}, "1"),
@@ -113,7 +114,7 @@ func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
 	changeOf := func(kind DeltaType, obj *object) change {
 		return change{Delta: Delta{kind, obj}, key: nameOf(obj), received: receivedOf(obj)}
 	}
-	outcomes := a.applyBatch(batch{version: "5", changes: []change{
+	outcomes := a.applyBatch(context.Background(), batch{version: "5", changes: []change{
 		changeOf(Added, podAt("a", "1", "2")),
 		changeOf(Updated, podAt("b", "1", "3")),
 		changeOf(Sync, podAt("b", "1", "1")),
@@ -233,8 +234,8 @@ func TestQuarantineIsSeenByNamespace(t *testing.T) {
 	require.Error(t, whole.Add(tagged(podAt("ab", "1", "1"), "bad")))
 	assert.Equal(t, []string{"a/1"}, heldKeys(a))
 	assert.Equal(t, []string{"a/1"}, a.heldKeys())
-	assert.True(t, a.holds("a/1"))
-	assert.False(t, a.holds("b/1"))
+	assert.True(t, holdsKey(a, "a/1"))
+	assert.False(t, holdsKey(a, "b/1"))
 	assert.Equal(t, []string{"a/1", "ab/1", "b/1"}, heldKeys(whole))
 	require.NoError(t, a.Replace(nil, "2"))
 	assert.Equal(t, []string{"ab/1", "b/1"}, heldKeys(whole))
@@ -339,4 +340,9 @@ func TestMistakesInMakingAViewPanic(t *testing.T) {
 			mistake()
 		})
 	}
+}
+
+func holdsKey(h holder, key string) bool {
+	_, held := h.heldVersion(key)
+	return held
 }

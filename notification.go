@@ -1,13 +1,17 @@
 package cache
 
-import "time"
+import (
+	"time"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // notification is something that a handler is to be told. It is pure data.
 type notification struct {
 	kind notificationKind
 	// initial is OnAdd's isInInitialList.
 	initial bool
-	key     string
+	key     table.Key
 	// old is OnUpdate's, and what OnDelete is told: a final state or a tombstone.
 	old any
 	// obj is OnAdd's and the new one of OnUpdate.
@@ -35,7 +39,7 @@ const (
 // notificationOf is what a handler is to be told of a change that was applied; ok is
 // false for nothing.
 func notificationOf(c change, o outcome, initial, mergeRecreated bool) (n notification, ok bool) {
-	n = notification{key: c.key, initial: initial}
+	n = notification{key: table.KeyOf(c.key), initial: initial}
 	switch {
 	case c.Type == Deleted || o.unwanted:
 		if !o.existed {
@@ -111,14 +115,13 @@ var (
 	recreatedCalls = []notificationKind{tellDelete, tellAdd}
 )
 
-// call makes one of the calls.
-func (n *notification) call(kind notificationKind, handler ResourceEventHandler) {
-	keyed, _ := handler.(keyedHandler)
+// call makes one of the calls. keyed is the handler too, if it is one.
+func (n *notification) call(kind notificationKind, handler ResourceEventHandler, keyed keyedHandler) {
 	switch {
 	case kind == tellAdd:
 		handler.OnAdd(n.obj, n.initial)
 	case kind == tellDelete && keyed != nil:
-		keyed.onDelete(n.key, n.old)
+		keyed.onDelete(n.key.String(), n.old)
 	case kind == tellDelete:
 		handler.OnDelete(n.old)
 	case keyed != nil:

@@ -5,17 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchmirror/cache/internal/table"
+
 	"github.com/stretchr/testify/assert"
 )
 
 // notifications of every kind, of an object that goes from old to obj.
 func notificationsOf(old, obj string, since time.Time) map[string]notification {
 	return map[string]notification{
-		"add":       {kind: tellAdd, key: "a/1", obj: obj, since: since},
-		"update":    {kind: tellUpdate, key: "a/1", old: old, obj: obj, since: since},
-		"resync":    {kind: tellResync, key: "a/1", obj: obj, since: since},
-		"delete":    {kind: tellDelete, key: "a/1", old: old, since: since},
-		"recreated": {kind: tellRecreated, key: "a/1", old: old, obj: obj, since: since},
+		"add":       {kind: tellAdd, key: table.KeyOf("a/1"), obj: obj, since: since},
+		"update":    {kind: tellUpdate, key: table.KeyOf("a/1"), old: old, obj: obj, since: since},
+		"resync":    {kind: tellResync, key: table.KeyOf("a/1"), obj: obj, since: since},
+		"delete":    {kind: tellDelete, key: table.KeyOf("a/1"), old: old, since: since},
+		"recreated": {kind: tellRecreated, key: table.KeyOf("a/1"), old: old, obj: obj, since: since},
 	}
 }
 
@@ -42,7 +44,7 @@ func (n notification) words() string {
 func TestEveryPairOfNotificationsMergesAsTheTableSays(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	first, then := notificationsOf("1", "2", early), notificationsOf("2", "3", late)
-	then["resync"] = notification{kind: tellResync, key: "a/1", obj: "2", since: late}
+	then["resync"] = notification{kind: tellResync, key: table.KeyOf("a/1"), obj: "2", since: late}
 	cells := map[string]map[string]string{
 		"add":       {"add": "add 3", "update": "add 3", "resync": "add 2", "delete": "nothing", "recreated": "add 3"},
 		"update":    {"add": "update 1 3", "update": "update 1 3", "resync": "update 1 2", "delete": "delete 2", "recreated": "recreated 2 3"},
@@ -59,7 +61,7 @@ func TestEveryPairOfNotificationsMergesAsTheTableSays(t *testing.T) {
 				continue
 			}
 			assert.Equal(t, early, merged.since, "%s, then %s: it has waited since its oldest part", waits, comes)
-			assert.Equal(t, "a/1", merged.key)
+			assert.Equal(t, "a/1", merged.key.String())
 			if merged.kind == tellDelete {
 				assert.Nil(t, merged.obj, "%s, then %s: a state that is told to nobody is kept", waits, comes)
 			}
@@ -71,11 +73,11 @@ func TestEveryPairOfNotificationsMergesAsTheTableSays(t *testing.T) {
 // one gains it.
 func TestAMergedAddSaysWhetherItsOldestPartIsOfTheInitialList(t *testing.T) {
 	for _, initial := range []bool{false, true} {
-		add := notification{kind: tellAdd, key: "a/1", obj: "1", initial: initial}
+		add := notification{kind: tellAdd, key: table.KeyOf("a/1"), obj: "1", initial: initial}
 		for _, later := range []notification{
-			{kind: tellUpdate, key: "a/1", old: "1", obj: "2", initial: !initial},
-			{kind: tellRecreated, key: "a/1", old: "1", obj: "2", initial: !initial},
-			{kind: tellResync, key: "a/1", obj: "1"},
+			{kind: tellUpdate, key: table.KeyOf("a/1"), old: "1", obj: "2", initial: !initial},
+			{kind: tellRecreated, key: table.KeyOf("a/1"), old: "1", obj: "2", initial: !initial},
+			{kind: tellResync, key: table.KeyOf("a/1"), obj: "1"},
 		} {
 			assert.Equal(t, initial, add.then(later).initial)
 		}
@@ -96,7 +98,7 @@ func TestNotificationsAreToldByTheCallsTheyStandFor(t *testing.T) {
 	for name, n := range notificationsOf("1", "2", time.Time{}) {
 		calls, n.initial = nil, true
 		for _, kind := range n.calls() {
-			n.call(kind, handler)
+			n.call(kind, handler, nil)
 		}
 		assert.Equal(t, want[name], calls)
 	}
@@ -130,7 +132,7 @@ func TestWhatWasAppliedSaysWhatIsTold(t *testing.T) {
 			n, some := notificationOf(c.change, c.o, false, c.merge)
 			assert.Equal(t, c.want.kind != told, some)
 			if some {
-				c.want.key = "a/1"
+				c.want.key = table.KeyOf("a/1")
 				assert.Equal(t, c.want, n)
 			}
 		})

@@ -1,5 +1,7 @@
 package cache
 
+import "context"
+
 // This file is the seam between our own reflector, queue, store and controller:
 // what they say to each other beyond the compatible interfaces. A foreign store
 // or queue has none of it and is served through the compatible calls alone.
@@ -23,6 +25,23 @@ type eventTaker interface {
 	takeEvent(event) error
 }
 
+// eventsTaker is an eventTaker that takes several events for what one costs.
+type eventsTaker interface {
+	eventTaker
+	// takeEvents takes some events, in their order, and at least the first. It says how
+	// many it has taken, the refused ones included, which are quarantined and appended to
+	// refused. An error is no *ObjectError; it is that of the event after those that were
+	// taken, and nothing of that one was. Readers see of an object and its version both or
+	// neither.
+	takeEvents(events []event, refused []refusedEvent) (taken int, all []refusedEvent, err error)
+}
+
+// refusedEvent is one of several events that could not be taken, and why.
+type refusedEvent struct {
+	at  int
+	err *ObjectError
+}
+
 // batch is what a DeltaFIFO hands to our controller: everything that was pending
 // and belongs together.
 type batch struct {
@@ -39,8 +58,9 @@ type batchApplier interface {
 	// all in one step for readers, and appends one outcome a change to
 	// outcomes. A Deleted change deletes by its key. The store's own transform
 	// runs for each change that carries a received object unless transformed
-	// says that the queue has done so.
-	applyBatch(b batch, transformed bool, outcomes []outcome) []outcome
+	// says that the queue has done so. If ctx ends while it prepares the batch, which
+	// calls user code for each change, nothing is applied and no outcome appended.
+	applyBatch(ctx context.Context, b batch, transformed bool, outcomes []outcome) []outcome
 }
 
 // outcome is what became of one change.
@@ -69,8 +89,12 @@ type outcome struct {
 // held back, and is to be forgotten. It is called under the queue's lock and must
 // not call the queue.
 type holder interface {
-	holds(key string) bool
+	// heldVersion is the version of the state that is held back, "" if that is not known.
+	heldVersion(key string) (version string, held bool)
 	heldKeys() []string
+	// mayHold says whether any key may be held back, so that in the usual case nobody
+	// need ask for each.
+	mayHold() bool
 }
 
 // quarantiner is implemented by whatever holds back objects.

@@ -122,7 +122,7 @@ func (p *processConsumer) see(deltas []Delta) {
 // computed if anything is held.
 func (p *processConsumer) release(deltas []Delta) {
 	p.mu.Lock()
-	holds := len(p.held.held) > 0
+	holds := p.held.holdsAny()
 	p.mu.Unlock()
 	if !holds {
 		return
@@ -130,25 +130,35 @@ func (p *processConsumer) release(deltas []Delta) {
 	for _, d := range deltas {
 		key := p.keyOf(d)
 		p.mu.Lock()
-		if d.Type == Deleted {
+		switch {
+		case d.Type == Deleted, d.Type == Replaced:
+			// What a list says is what the source has, also if that is older.
 			p.held.release(key)
-		} else {
+		case onlyRepeats(p.queue, d):
+			p.held.releaseRepeated(key, receivedOf(d.Object))
+		default:
 			p.held.releaseFor(key, receivedOf(d.Object))
 		}
 		p.mu.Unlock()
 	}
 }
 
-func (p *processConsumer) holds(key string) bool {
+func (p *processConsumer) heldVersion(key string) (version string, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.held.holds(key)
+	return p.held.version(key)
 }
 
 func (p *processConsumer) heldKeys() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held.keys()
+}
+
+func (p *processConsumer) mayHold() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held.holdsAny()
 }
 
 // hold holds back what could not be processed and returns the error that says so.
@@ -166,7 +176,10 @@ func (p *processConsumer) hold(deltas []Delta, err error) *ProcessError {
 		}
 		held := &ObjectError{Key: key, ResourceVersion: receivedOf(d.Object).ResourceVersion, Stage: StageProcess, Err: err}
 		p.mu.Lock()
-		p.held.add(held)
+		// What a resync repeats is not the newest, if another state is held back already.
+		if !onlyRepeats(p.queue, d) || !p.held.holds(key) {
+			p.held.add(held)
+		}
 		p.mu.Unlock()
 	}
 	return failed

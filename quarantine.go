@@ -22,22 +22,24 @@ type Quarantined struct {
 // quarantine remembers which keys are held back and for which version that was
 // reported, so that it is reported once a version. Its owner guards it with its
 // own lock. The zero value is ready.
-type quarantine struct {
-	held map[string]Quarantined
-}
+type quarantine struct{ held ebbing[Quarantined] }
 
 // add holds a key back. The error is marked as repeated if the same version of
 // the same key failed at the same stage before; an object without a version
 // cannot be told from its predecessor and is reported each time.
-func (q *quarantine) add(e *ObjectError) {
-	before, known := q.held[e.Key]
+func (q *quarantine) add(e *ObjectError) { q.addKept(e, withoutStack(e.Err)) }
+
+// addKept is add for a cause that has been made fit to be kept, for which the error's own
+// methods are asked: here they are not.
+func (q *quarantine) addKept(e *ObjectError, kept error) {
+	before, known := q.held.all[e.Key]
 	e.repeated = known && e.ResourceVersion != "" &&
 		before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
-	if q.held == nil {
-		q.held = map[string]Quarantined{}
-	}
-	q.held[e.Key] = Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: withoutStack(e.Err)}
+	q.held.put(e.Key, Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept})
 }
+
+// ebb gives back the memory of what was released.
+func (q *quarantine) ebb() { q.held.ebb() }
 
 // withoutStack makes an error fit to be kept, once for each of many objects: a
 // panic in it keeps its value, not its stack, which has been reported.
@@ -52,23 +54,40 @@ func withoutStack(err error) error {
 // releaseFor forgets a key because a state of it was taken, unless that is an older
 // one than what is held back: a resync may repeat it.
 func (q *quarantine) releaseFor(key string, taken Received) {
-	if held, ok := q.held[key]; ok && !versionBefore(taken.ResourceVersion, held.ResourceVersion) {
-		delete(q.held, key)
+	if held, ok := q.held.all[key]; ok && !versionBefore(taken.ResourceVersion, held.ResourceVersion) {
+		q.release(key)
+	}
+}
+
+// releaseRepeated forgets a key because the very state of it that was held back was taken
+// when it was repeated.
+func (q *quarantine) releaseRepeated(key string, taken Received) {
+	if held, ok := q.held.all[key]; ok && held.ResourceVersion == taken.ResourceVersion {
+		q.release(key)
 	}
 }
 
 // holds says whether a key is held back.
 func (q *quarantine) holds(key string) bool {
-	_, held := q.held[key]
+	_, held := q.held.all[key]
 	return held
 }
 
+// holdsAny says whether any key is held back.
+func (q *quarantine) holdsAny() bool { return len(q.held.all) > 0 }
+
+// version is that of the state of a key that is held back, if one is.
+func (q *quarantine) version(key string) (version string, held bool) {
+	quarantined, held := q.held.all[key]
+	return quarantined.ResourceVersion, held
+}
+
 // keys are the keys that are held back, in no order.
-func (q *quarantine) keys() []string { return slices.Collect(maps.Keys(q.held)) }
+func (q *quarantine) keys() []string { return slices.Collect(maps.Keys(q.held.all)) }
 
 // keysOf is keys for those that are part of something.
 func (q *quarantine) keysOf(part func(key string) bool) (keys []string) {
-	for key := range q.held {
+	for key := range q.held.all {
 		if part(key) {
 			keys = append(keys, key)
 		}
@@ -78,36 +97,50 @@ func (q *quarantine) keysOf(part func(key string) bool) (keys []string) {
 
 // release forgets a key: a later state was taken, or the object is gone.
 func (q *quarantine) release(key string) {
-	if len(q.held) > 0 {
-		delete(q.held, key)
+	if len(q.held.all) > 0 {
+		q.forget(key)
+		q.ebb()
 	}
 }
 
+// forget is release for who calls ebb himself.
+func (q *quarantine) forget(key string) { delete(q.held.all, key) }
+
 // releaseIf forgets the keys for which gone is true.
 func (q *quarantine) releaseIf(gone func(key string) bool) {
-	for key := range q.held {
+	q.forgetIf(gone)
+	q.ebb()
+}
+
+// forgetIf is releaseIf for who calls ebb himself.
+func (q *quarantine) forgetIf(gone func(key string) bool) {
+	for key := range q.held.all {
 		if gone(key) {
-			delete(q.held, key)
+			delete(q.held.all, key)
 		}
 	}
 }
 
 // list returns what is held back, by key.
 func (q *quarantine) list() []Quarantined {
-	return q.listOf(func(string) bool { return true })
+	return sortedByKey(q.copyOf(func(string) bool { return true }))
 }
 
-// listOf is list for the keys that are part of something: what is not is neither
-// copied nor sorted.
-func (q *quarantine) listOf(part func(key string) bool) []Quarantined {
+// copyOf is what is held back under the keys that are part of something, in no order: what
+// is not is not copied. To sort it, which takes longer, its owner's lock is not needed.
+func (q *quarantine) copyOf(part func(key string) bool) []Quarantined {
 	out := []Quarantined{}
-	for key, held := range q.held {
+	for key, held := range q.held.all {
 		if part(key) {
 			out = append(out, held)
 		}
 	}
-	slices.SortFunc(out, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
 	return out
+}
+
+func sortedByKey(all []Quarantined) []Quarantined {
+	slices.SortFunc(all, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
+	return all
 }
 
 // heldIn says whether the store that could not take an object remembers it. Ours

@@ -1,9 +1,13 @@
 package cache
 
 import (
+	"runtime"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // Received is what the source said of an object when it was received, before any
@@ -28,21 +32,53 @@ type ReceivedGetter interface {
 
 // receivedOf reads an object's UID and version; both are empty if it has no
 // metadata, also if it has the methods and panics in them.
-func receivedOf(obj any) (received Received) {
-	var err error
-	defer caught("reading metadata", &err)
+func receivedOf(obj any) Received {
+	m, _ := readMetadata(obj)
+	return m.received
+}
+
+// metadata is what this package wants to know of an object, read at once: that is done
+// once or twice for each event.
+type metadata struct {
+	namespace, name string
+	received        Received
+}
+
+// readMetadata is false if the object has no metadata that could be read.
+func readMetadata(obj any) (m metadata, ok bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			m, ok = metadata{}, false
+		}
+	}()
 	accessor, err := meta.Accessor(obj)
 	if err != nil || isNilPointer(accessor) {
-		return Received{}
+		return metadata{}, false
 	}
-	return Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}
+	m.namespace, m.name = accessor.GetNamespace(), accessor.GetName()
+	m.received = Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}
+	if m.namespace != "" && m.name != "" && m.received.UID != "" && m.received.ResourceVersion != "" {
+		// As a rule none of them is in the processor's cache: they are read together, since to
+		// wait for one after the other takes longer.
+		runtime.KeepAlive(m.namespace[0] ^ m.name[0] ^ m.received.UID[0] ^ m.received.ResourceVersion[0])
+	}
+	return m, true
 }
+
+// named is the key namespace/name.
+func (m metadata) named() table.Key { return table.Named(m.namespace, m.name) }
+
+// text is the key namespace/name as text.
+func (m metadata) text() string { return ObjectName{m.namespace, m.name}.String() }
 
 // unchanged is true only if both sides say the same and neither leaves out the
 // UID or the version: two objects without versions are not known to be equal.
 func (r Received) unchanged(since Received) bool {
-	return r.UID != "" && r.ResourceVersion != "" && r == since
+	return r.identifies() && r == since
 }
+
+// identifies says whether it says which state of which object it is.
+func (r Received) identifies() bool { return r.UID != "" && r.ResourceVersion != "" }
 
 // olderThan is true if both versions are well-formed and r's is the lower one.
 func (r Received) olderThan(other Received) bool {
@@ -57,4 +93,10 @@ func versionBefore(a, b string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
+}
+
+// since is true if both versions are well-formed and r's is not the lower one.
+func (r Received) since(version string) bool {
+	order, err := resourceversion.CompareResourceVersion(r.ResourceVersion, version)
+	return err == nil && order >= 0
 }

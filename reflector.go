@@ -80,6 +80,10 @@ type progress struct {
 	newest bool
 	// anyVersion is true if the next list is to be taken whatever its version.
 	anyVersion bool
+	// unknown is true once the source has said that it does not know the last version,
+	// be it that it has expired or that it has not come as far: the newest that it has
+	// may be older, and is what it has.
+	unknown bool
 	// shown is the version of a list that was begun and never committed. Of a
 	// first list, the parts that came are visible: the next must not be older.
 	shown string
@@ -92,6 +96,9 @@ type progress struct {
 	// streamAfter is when streaming may be tried again.
 	streamAfter time.Time
 	streamTries int
+	// rested is true from the end of a pause to the next state that is taken, or to the
+	// failure that is answered at once because of it.
+	rested bool
 }
 
 // floor is the version below which no state is taken.
@@ -144,7 +151,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		resyncPeriod:    options.ResyncPeriod,
 		clock:           options.Clock,
 		logger:          options.Logger,
-		random:          rand.Float64,
+		random:          options.Random,
 		onError:         options.ErrorHandler,
 		report:          report{phase: PhaseIdle},
 	}
@@ -176,6 +183,9 @@ func (r *Reflector) setDefaults(expectedType any) {
 	}
 	if r.clock == nil {
 		r.clock = clock.RealClock{}
+	}
+	if r.random == nil {
+		r.random = rand.Float64
 	}
 	if r.onError == nil {
 		r.onError = DefaultWatchErrorHandler

@@ -70,6 +70,11 @@ type ReflectorOptions struct {
 	ShouldResync func() bool
 	// ErrorHandler hears of every failure. Default: DefaultWatchErrorHandler.
 	ErrorHandler WatchErrorHandlerWithContext
+	// Random returns numbers in [0, 1), by which pauses are stretched and watch timeouts
+	// drawn. It is for tests that must come out the same again. One reflector does not call
+	// it twice at once; what several share, those of Config.Namespaces or of informers with
+	// the same options, must be safe for concurrent use. Default: that of math/rand/v2.
+	Random func() float64
 }
 
 // validate panics for what only a mistake in the program can set.

@@ -174,7 +174,7 @@ func (r *Reflector) released(key string) {
 func (r *Reflector) holds() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.report.held.held) > 0
+	return r.report.held.holdsAny()
 }
 
 func streak(before int, again bool) int {

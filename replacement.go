@@ -48,7 +48,9 @@ type Replacement interface {
 	Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 
 	// Commit ends the list: what no part held is deleted, and version becomes
-	// the store's version. It does not wait for the consumer.
+	// the store's version. It does not wait for the consumer. An error that joins
+	// nothing but an *ObjectError each for single objects says what is the matter
+	// with those: the list was taken.
 	Commit(ctx context.Context, version string) error
 
 	// Abort gives up. A relist drops what was prepared; the store is as it was.

@@ -244,15 +244,30 @@ func retryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// pauseForNews is how long to wait at least after a source has said that it does not know
+// a version. One that has not come as far yet is given a second, for which API servers ask
+// too: a replica that lags may have caught up by then, and is not asked for what is older.
+func pauseForNews(cause Cause, err error) time.Duration {
+	if cause == CauseVersionTooLarge {
+		return max(time.Second, retryAfter(err))
+	}
+	return retryAfter(err)
+}
+
 // answer is what the reflector does about a failure.
 type answer int
 
 const (
 	// listAgain: pause, then list at no older than the last version.
 	listAgain answer = iota
+	// listAfterNews: listAgain, without a pause if there has just been one.
+	listAfterNews
+	// listNewestAfterNews: likewise, but at "".
+	listNewestAfterNews
 	// listNewest: pause, then list at "".
 	listNewest
-	// listNewestAtOnce: list at "", without a pause the first time.
+	// listNewestAtOnce: list at "", the first time without a pause but that of
+	// pauseForNews.
 	listNewestAtOnce
 	// watchAgain: pause, then watch from the last version.
 	watchAgain
@@ -279,7 +294,13 @@ func answerToList(cause Cause) answer {
 // request or the stream.
 func answerToWatch(cause Cause) answer {
 	switch cause {
-	case CauseExpired, CauseStore:
+	case CauseExpired:
+		return listAfterNews
+	case CauseVersionTooLarge:
+		// A source that was restored never comes to the version, or not as the same: to
+		// watch again, or to list at no older than it, would be answered likewise.
+		return listNewestAfterNews
+	case CauseStore:
 		return listAgain
 	case CauseRegression:
 		return listNewest

@@ -254,8 +254,8 @@ func requestRate(source *cachetest.Source) (first, later int) {
 	return first, later
 }
 
-// noGoroutines fails the test if more goroutines run than before; inside a
-// bubble synctest itself fails when one is left.
+// goroutines is how many there are once all others of the bubble wait: for tests of what
+// one more, or one less, is started for. That none is left in the end is for synctest to say.
 func goroutines() int {
 	synctest.Wait()
 	return runtime.NumGoroutine()

@@ -28,6 +28,12 @@ type run struct {
 	resync clock.Timer
 	// stream is the watch that a streaming list has left open.
 	stream *openWatch
+	// stepBack is to be reported before the state is taken that is coming.
+	stepBack *RegressionError
+	// burst, events and refused are what handleSome needs, used again each time.
+	burst   []watch.Event
+	events  []event
+	refused []refusedEvent
 	// result is what ListAndWatch returns.
 	result error
 }
@@ -80,6 +86,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	if r.WatchListPageSize < 0 {
 		r.tell(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), taken as unset", r.WatchListPageSize))
 	}
+	r.progress.rested = false
 	r.progress.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute,
 		func(err error) bool { return err != nil && CauseOf(err) == CauseInternal }, r.clock)
 
@@ -200,8 +207,12 @@ func (m *run) resyncNow() error {
 		return nil
 	}
 	klog.FromContext(m.ctx).V(4).Info("Resync", "reflector", m.name)
-	if err := m.store.Resync(); err != nil {
-		return &StoreError{Op: "Resync", Err: err}
+	objects, other := splitObjectErrors(m.store.Resync())
+	for _, bad := range objects {
+		m.quarantined(m.ctx, bad, heldIn(m.store, bad))
+	}
+	if other != nil {
+		return &StoreError{Op: "Resync", Err: other}
 	}
 	return nil
 }
@@ -228,5 +239,48 @@ func (m *run) sleep(d time.Duration, s state) state {
 
 // pause sleeps as the backoff says after a failure, then goes on with s.
 func (m *run) pause(f failure, s state) state {
+	m.progress.rested = true
 	return m.sleep(m.progress.backoff.pause(m.clock.Now(), f), s)
 }
+
+// spaced goes on with s without a pause, but as far apart as the limits of G13 ask for
+// where so many requests follow, and as the source has asked for.
+func (m *run) spaced(requests int, retryAfter time.Duration, s state) state {
+	return m.sleep(m.progress.backoff.space(m.clock.Now(), requests, retryAfter), s)
+}
+
+// pauseForState pauses before getting a whole state.
+func (m *run) pauseForState(f failure) state {
+	if f.requests = m.requestsForState(); m.streamIsDue() {
+		// A stream that has failed before is tried again, where the limits leave room for
+		// what follows another failure: the pause makes it.
+		f.requests = streamListWatch
+	}
+	return m.pause(f, stateAgain)
+}
+
+// stateAfterNews gets a whole state because the source does not know the version that it
+// was asked for. If that is how it answered the first request after a pause, the pause
+// has been had: a mirror whose version was forgotten while the source was away would
+// otherwise be behind for two of them. The limits of G13 hold all the same.
+func (m *run) stateAfterNews(f failure) state {
+	now := m.clock.Now()
+	if !m.progress.rested {
+		return m.pauseForState(f)
+	}
+	m.progress.rested = false
+	m.progress.backoff.fails(now, f)
+	return m.spaced(m.requestsForState(), f.retryAfter, stateAgain)
+}
+
+// requestsForState is how many requests the next whole state makes: a list is followed
+// by a watch, a stream is its own.
+func (m *run) requestsForState() int {
+	if m.mayStream() {
+		return 1
+	}
+	return 2
+}
+
+// stateAgain decides after the pause, and not before, how to get a whole state.
+func stateAgain(m *run) state { return m.firstState() }

@@ -25,12 +25,15 @@ type sharedIndexInformer struct {
 	synced    *syncChecker
 	runs      oneRun
 	meters    informerMeters
-	detector  *mutationDetector
+	// log is what the listeners are told.
+	log      *eventLog
+	detector *mutationDetector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
 
 	// ctx and what follows belong to the goroutine that runs the informer.
 	ctx           context.Context
+	direct        *directWrite
 	outcomes      []outcome
 	notifications []notification
 	mutations     []error
@@ -44,8 +47,6 @@ type sharedIndexInformer struct {
 	// the lock.
 	listeners []*listener
 	onError   WatchErrorHandlerWithContext
-	// told is true once the listeners have been told of the end of the first list.
-	told bool
 }
 
 // informerPhase is where an informer is in its one life.
@@ -63,7 +64,7 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	if options.KeyFunction == nil {
 		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
 	}
-	inf := &sharedIndexInformer{options: options, onError: options.ReflectorOptions.ErrorHandler}
+	inf := &sharedIndexInformer{options: options, log: newEventLog(), onError: options.ReflectorOptions.ErrorHandler}
 	inf.options.Indexers = nil // the store has them
 	if inf.onError == nil {
 		inf.onError = DefaultWatchErrorHandler
@@ -74,6 +75,7 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 		Transformer: options.Transform, Logger: options.ReflectorOptions.Logger,
 	})
 	inf.queue.attach(takesBatches)
+	inf.direct = newDirectWrite(inf)
 	reflector := options.ReflectorOptions
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
 	reflector.ErrorHandler = inf.report
@@ -158,6 +160,9 @@ func (inf *sharedIndexInformer) AddIndexers(indexers Indexers) error {
 
 // GetIndexer implements SharedIndexInformer.
 func (inf *sharedIndexInformer) GetIndexer() Indexer { return inf.store }
+
+// Snapshot implements Snapshotter: it is what the store holds now.
+func (inf *sharedIndexInformer) Snapshot() Snapshot { return inf.store.Snapshot() }
 
 // GetStore implements SharedInformer.
 func (inf *sharedIndexInformer) GetStore() Store { return inf.store }

@@ -1,32 +1,41 @@
 package cache
 
-// staged is a write that has been prepared without the lock: everything that
+import (
+	"slices"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// staged is a write that has been prepared without a lock: everything that
 // needs user code is done, so that what is left cannot fail.
 type staged struct {
-	key string
-	// entry is what is to be under key; nil: nothing is.
-	entry *entry
-	// set is the indexers that entry's values were computed for, and built its
+	key table.Key
+	// obj is what is to be under key, if it is to be present.
+	obj      any
+	present  bool
+	received Received
+	// odd is true if the object does not say itself what was received.
+	odd bool
+	// values are those of each index, by position.
+	values [][]string
+	// set is the indexers that values were computed for, and built the
 	// values for the indexes that were being added at that time.
 	set   *indexerSet
 	built []staging
-	// err is set if the object cannot be taken.
-	err *ObjectError
+	// err is set if the object cannot be taken, and kept is its cause as it is kept.
+	err  *ObjectError
+	kept error
 }
 
-// staging is a staged entry's values for one build.
+// staging is a staged object's values for one build.
 type staging struct {
 	build  *indexBuild
 	result built
 }
 
-// stage prepares to put obj under key, index values aside.
-func stage(key string, obj any, received Received) *staged {
-	return &staged{key: key, entry: &entry{key: key, obj: obj, received: received}}
-}
-
 func (s *staged) fail(stage Stage, err error) {
-	s.err = &ObjectError{Key: s.key, ResourceVersion: s.entry.received.ResourceVersion, Stage: stage, Err: err}
+	s.err = &ObjectError{Key: s.key.String(), ResourceVersion: s.received.ResourceVersion, Stage: stage, Err: err}
+	s.kept = withoutStack(err)
 }
 
 // failure returns err as an error that is nil where there is none.
@@ -39,15 +48,15 @@ func (s *staged) failure() error {
 
 // index computes what is missing of the values for the indexers of set.
 func (s *staged) index(set *indexerSet) {
-	if s.entry == nil || s.err != nil || s.set == set {
+	if !s.present || s.err != nil || s.set == set {
 		return
 	}
-	values, err := set.valuesFrom(s.entry.values, s.entry.obj)
+	values, err := set.valuesFrom(s.values, s.obj)
 	if err != nil {
 		s.fail(StageIndex, err)
 		return
 	}
-	s.entry.values, s.set = values, set
+	s.values, s.set = values, set
 	before := s.built
 	s.built = nil
 	for _, build := range set.builds {
@@ -61,65 +70,196 @@ func (s *staged) stagingFor(build *indexBuild, before []staging) staging {
 			return known
 		}
 	}
-	return staging{build: build, result: build.compute(s.entry)}
+	return staging{build: build, result: build.compute(s.obj)}
 }
 
-// lockFor takes the lock for writing at a moment when all of the staged have
-// their values for the indexers there are. It tries again only if indexers were
-// added in between.
-func (m *threadSafeMap) lockFor(all ...*staged) {
+// storeWrite is a write to a threadSafeMap under way.
+type storeWrite struct {
+	m     *threadSafeMap
+	table *table.Write
+	// aside is true if the write has asideMu. If not, nothing was held back and nothing had
+	// a receipt when it began, and it brings nothing of that kind.
+	aside bool
+}
+
+// wholeStore says to begin that a write looks at everything there is.
+const wholeStore = 1 << 30
+
+// begin begins a write of all that is staged, and of so many changes besides, at a moment
+// when all of it has its values for the indexers there are. It tries again only if indexers
+// were added in between. The write must be committed. Only one that is begun with changes
+// besides, or with something staged that is not to be present, may remove anything.
+func (m *threadSafeMap) begin(more int, all ...*staged) storeWrite {
 	for {
 		set := m.indexers.Load()
 		for _, s := range all {
 			s.index(set)
 		}
-		m.mu.Lock()
+		m.writing.Lock()
 		if m.indexers.Load() == set {
-			return
+			if m.relisted != nil && (more > 0 || slices.ContainsFunc(all, (*staged).removes)) {
+				m.beforeRenumbering()
+			}
+			aside := m.odd.Load() || slices.ContainsFunc(all, (*staged).goesAside)
+			if aside {
+				m.asideMu.Lock()
+			}
+			weight := more
+			if more <= directly { // else it is made aside, whatever the writes weigh
+				weight += m.weightOf(all)
+			}
+			return storeWrite{m, m.table.Begin(weight), aside}
 		}
-		m.mu.Unlock()
+		m.writing.Unlock()
 	}
 }
 
-// putLocked makes the table hold what was staged, and returns what was there.
-func (m *threadSafeMap) putLocked(s *staged) (old *entry) {
-	if s.entry == nil {
-		old = m.table.remove(s.key)
-		m.table.shrink()
-		return old
+// weightOf is how many changes some writes are; where they are too many to be made directly,
+// it need not be all of them. One that brings many values, or takes them out, takes as long as
+// many: readers should not have to wait for that. The caller holds writing.
+func (m *threadSafeMap) weightOf(all []*staged) int {
+	weight := len(all)
+	for _, s := range all {
+		if weight > directly {
+			break
+		}
+		several := 0
+		for _, values := range s.values {
+			several += max(0, len(values)-1)
+		}
+		weight += max(several, m.table.SeveralUnder(s.key))
+	}
+	return weight
+}
+
+// removes says whether what is under the key is to be there no more.
+func (s *staged) removes() bool { return !s.present && s.err == nil }
+
+// goesAside says whether it will be held back or needs a receipt.
+func (s *staged) goesAside() bool { return s.odd || s.err != nil }
+
+// put makes the table hold what was staged, and returns what was there.
+func (w storeWrite) put(s *staged) (old table.Found, existed bool) {
+	if !s.present {
+		old, existed = w.table.Remove(s.key)
+		w.forget(s.key)
+		return old, existed
 	}
 	for _, staging := range s.built {
 		staging.build.written[s.key] = staging.result
 	}
-	return m.table.put(s.entry)
+	w.remember(s)
+	return w.table.Put(s.key, s.obj, w.m.mark(s.received), s.values)
 }
 
-// takeLocked is putLocked for what may have failed: that leaves what was there
-// and is held back. ok is false then.
-func (m *threadSafeMap) takeLocked(s *staged) (old *entry, ok bool) {
+// remember keeps what was received of an object that does not say so itself.
+func (w storeWrite) remember(s *staged) {
+	if !s.odd {
+		w.forget(s.key)
+		return
+	}
+	w.m.receipts.put(s.key.String(), s.received)
+	w.m.receipted.Store(true)
+}
+
+func (w storeWrite) forget(key table.Key) {
+	if w.aside && len(w.m.receipts.all) > 0 {
+		delete(w.m.receipts.all, key.String())
+	}
+}
+
+// take is put for what may have failed: that leaves what was there and is held back. ok is
+// false then.
+func (w storeWrite) take(s *staged) (old table.Found, existed, ok bool) {
 	if s.err != nil {
-		m.held.add(s.err)
-		return m.table.entries[s.key], false
+		w.hold(s)
+		old, existed = w.table.Find(s.key)
+		return old, existed, false
 	}
-	m.held.release(s.key)
-	return m.putLocked(s), true
+	w.release(s.key)
+	old, existed = w.put(s)
+	return old, existed, true
 }
 
-// keepOnlyLocked removes the entries, and forgets what is held back, under all
-// keys for which keep is false.
-func (m *threadSafeMap) keepOnlyLocked(keep func(key string) bool) {
-	for key := range m.table.entries {
-		if !keep(key) {
-			m.table.remove(key)
-		}
+func (w storeWrite) hold(s *staged) { w.m.held.addKept(s.err, s.kept) }
+
+func (w storeWrite) release(key table.Key) {
+	if w.aside && w.m.held.holdsAny() {
+		w.m.held.forget(key.String())
 	}
-	m.table.shrink()
-	m.held.releaseIf(func(key string) bool { return !keep(key) })
+}
+
+// heldVersion is that of the state which is held back under a key, if one is.
+func (w storeWrite) heldVersion(key table.Key) (version string, held bool) {
+	if !w.aside || !w.m.held.holdsAny() {
+		return "", false
+	}
+	return w.m.held.version(key.String())
+}
+
+// releaseIf forgets what is held back under the keys for which gone is true.
+func (w storeWrite) releaseIf(gone func(key string) bool) {
+	if w.aside {
+		w.m.held.forgetIf(gone)
+	}
+}
+
+// keepOnly removes what is stored and not to be kept.
+func (w storeWrite) keepOnly(keep func(number uint32, key table.Key) bool) {
+	w.table.KeepOnly(func(number uint32, key table.Key) bool {
+		kept := keep(number, key)
+		if !kept {
+			w.forget(key)
+		}
+		return kept
+	})
+}
+
+// commit shows the write. also, if it is not nil, changes versions with it.
+func (w storeWrite) commit(also func()) {
+	if also == nil {
+		w.table.Commit(nil)
+	} else {
+		w.m.also = also
+		w.table.Commit(w.m.moves)
+		w.m.also = nil
+	}
+	if w.aside {
+		w.m.unlockAside()
+	}
+	if w.m.table.IsSparse() {
+		w.m.beforeRenumbering()
+		w.m.table.Pack()
+	}
+	w.m.writing.Unlock()
 }
 
 // write does one prepared write.
-func (m *threadSafeMap) write(s *staged) {
-	m.lockFor(s)
-	defer m.mu.Unlock()
-	m.takeLocked(s)
+func (m *threadSafeMap) write(one *oneStaged) {
+	w := m.begin(0, one.all[:]...)
+	w.take(&one.staged)
+	w.commit(nil)
+}
+
+// oneStaged is a staged object with all that it takes to write it alone: it is used again
+// and again, so that an ordinary write allocates nothing.
+type oneStaged struct {
+	staged
+	values valueRoom
+	all    [1]*staged
+}
+
+// oneStaged is empty. It goes back with put.
+func (m *threadSafeMap) oneStaged() *oneStaged {
+	one, _ := m.spare.Get().(*oneStaged)
+	if one == nil {
+		one = &oneStaged{}
+	}
+	one.staged.values, one.all[0] = one.values.empty(), &one.staged
+	return one
+}
+
+func (m *threadSafeMap) put(one *oneStaged) {
+	*one = oneStaged{}
+	m.spare.Put(one)
 }

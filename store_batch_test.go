@@ -18,7 +18,7 @@ func changeOf(kind DeltaType, obj *object) change {
 func TestChangesOfOneKeyInABatchSeeEachOther(t *testing.T) {
 	s := newTagStore()
 	first, second, third := podAt("a", "1", "1"), podAt("a", "1", "2"), podAt("a", "1", "4")
-	out := s.applyBatch(batch{version: "4", changes: []change{
+	out := s.applyBatch(context.Background(), batch{version: "4", changes: []change{
 		changeOf(Added, first),
 		changeOf(Updated, second),
 		changeOf(Deleted, podAt("a", "1", "3")),
@@ -38,7 +38,7 @@ func TestChangesOfOneKeyInABatchSeeEachOther(t *testing.T) {
 
 func TestOutcomesAreAppended(t *testing.T) {
 	s := newTagStore()
-	out := s.applyBatch(batch{changes: []change{changeOf(Added, podAt("a", "1", "1"))}}, false, make([]outcome, 2, 8))
+	out := s.applyBatch(context.Background(), batch{changes: []change{changeOf(Added, podAt("a", "1", "1"))}}, false, make([]outcome, 2, 8))
 	forgetWas(out)
 	assert.Len(t, out, 3)
 }
@@ -48,7 +48,7 @@ func TestABatchDeletesByKeyWhateverTheObject(t *testing.T) {
 	held := podAt("a", "1", "1")
 	require.NoError(t, s.Add(held))
 	tombstone := DeletedFinalStateUnknown{Key: "a/1", Obj: held}
-	out := s.applyBatch(batch{changes: []change{{Delta: Delta{Deleted, tombstone}, key: "a/1"}}}, false, nil)
+	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Deleted, tombstone}, key: "a/1"}}}, false, nil)
 	forgetWas(out)
 	assert.Equal(t, outcome{old: held, existed: true, obj: tombstone}, out[0])
 	assert.Empty(t, s.List())
@@ -59,7 +59,7 @@ func TestABadObjectInABatchHoldsNothingElseBack(t *testing.T) {
 	before := podAt("a", "1", "1")
 	require.NoError(t, s.Add(before))
 	good := podAt("a", "2", "3")
-	out := s.applyBatch(batch{version: "4", changes: []change{
+	out := s.applyBatch(context.Background(), batch{version: "4", changes: []change{
 		changeOf(Updated, tagged(podAt("a", "1", "2"), "bad")),
 		changeOf(Added, good),
 	}}, false, nil)
@@ -74,7 +74,7 @@ func TestABadObjectInABatchHoldsNothingElseBack(t *testing.T) {
 	assert.Equal(t, []string{"a/1"}, heldKeys(s))
 
 	// Within one batch the later change decides, both ways.
-	s.applyBatch(batch{changes: []change{
+	s.applyBatch(context.Background(), batch{changes: []change{
 		changeOf(Updated, podAt("a", "1", "5")),
 		changeOf(Updated, tagged(podAt("a", "2", "5"), "bad")),
 		changeOf(Updated, podAt("a", "2", "6")),
@@ -92,7 +92,7 @@ func TestASyncOfTheStoredObjectChangesNothing(t *testing.T) {
 	held := tagged(podAt("a", "1", "1"), "x")
 	require.NoError(t, s.Add(held))
 	held.Annotations["tags"] = "changed by a reader"
-	out := s.applyBatch(batch{changes: []change{{Delta: Delta{Sync, held}, key: "a/1"}}}, false, nil)
+	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, held}, key: "a/1"}}}, false, nil)
 	forgetWas(out)
 	assert.Equal(t, outcome{old: held, existed: true, obj: held}, out[0])
 	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "x"))
@@ -102,7 +102,7 @@ func TestASyncOfTheStoredObjectChangesNothing(t *testing.T) {
 
 	// A queue without EmitDeltaTypeReplaced tells a list as Sync.
 	listed := podAt("a", "1", "2")
-	out = s.applyBatch(batch{changes: []change{changeOf(Sync, listed)}}, false, nil)
+	out = s.applyBatch(context.Background(), batch{changes: []change{changeOf(Sync, listed)}}, false, nil)
 	forgetWas(out)
 	assert.Equal(t, outcome{old: held, existed: true, obj: listed}, out[0])
 	assert.Equal(t, 2, calls)
@@ -112,7 +112,7 @@ func TestASyncOfWhatWasSupersededInTheSameBatchIsNotWritten(t *testing.T) {
 	s := newTagStore()
 	old, newer := podAt("a", "1", "1"), podAt("a", "1", "2")
 	require.NoError(t, s.Add(old))
-	out := s.applyBatch(batch{changes: []change{
+	out := s.applyBatch(context.Background(), batch{changes: []change{
 		changeOf(Updated, newer), {Delta: Delta{Sync, old}, key: "a/1"},
 		changeOf(Deleted, podAt("a", "1", "3")), {Delta: Delta{Sync, old}, key: "a/1"},
 	}}, false, nil)
@@ -131,7 +131,7 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 	}))
 	held := podAt("a", "1", "1")
 	require.NoError(t, s.Add(held))
-	out := s.applyBatch(batch{changes: []change{
+	out := s.applyBatch(context.Background(), batch{changes: []change{
 		changeOf(Updated, labelled(podAt("a", "1", "2"), "no")),
 		changeOf(Added, labelled(podAt("a", "2", "2"), "no")),
 	}}, false, nil)
@@ -143,7 +143,7 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 
 func TestWhatTheQueueTransformedIsNotTransformedAgain(t *testing.T) {
 	s := newTagStore(WithTransformer(func(any) (any, error) { return nil, errBoom }))
-	out := s.applyBatch(batch{changes: []change{
+	out := s.applyBatch(context.Background(), batch{changes: []change{
 		changeOf(Added, podAt("a", "1", "1")), changeOf(Deleted, podAt("a", "1", "2")), changeOf(Added, podAt("a", "2", "3")),
 	}}, true, nil)
 	forgetWas(out)
@@ -177,7 +177,7 @@ func TestADeletionHappensWhateverTheTransformSays(t *testing.T) {
 			held := podAt("a", "1", "1")
 			require.NoError(t, s.Add(held))
 			gone := podAt("a", "1", "2")
-			out := s.applyBatch(batch{changes: []change{changeOf(Deleted, gone)}}, false, nil)
+			out := s.applyBatch(context.Background(), batch{changes: []change{changeOf(Deleted, gone)}}, false, nil)
 			forgetWas(out)
 			assert.Equal(t, held, out[0].old)
 			assert.Nil(t, out[0].err, "nothing is held back")

@@ -73,13 +73,16 @@ func (s *storeConsumer) take(ctx context.Context, b batch) error {
 	}
 	defer shared.end()
 	s.queue.awaitsHandler(false)
-	s.apply(ctx, b)
-	return nil
+	return s.apply(ctx, b)
 }
 
 // apply writes a batch and then tells of it: readers are never behind handlers.
-func (s *storeConsumer) apply(ctx context.Context, b batch) {
-	s.outcomes = s.write(b)
+func (s *storeConsumer) apply(ctx context.Context, b batch) error {
+	s.outcomes = s.write(ctx, b)
+	defer s.clearOutcomes()
+	if len(s.outcomes) < len(b.changes) {
+		return errDropped
+	}
 	s.queue.awaitsHandler(s.handler != nil) // until the turn ends
 	for i, o := range s.outcomes {
 		if ctx.Err() != nil {
@@ -95,6 +98,10 @@ func (s *storeConsumer) apply(ctx context.Context, b batch) {
 		}
 		s.tell(ctx, b.changes[i], o, b.initial)
 	}
+	return nil
+}
+
+func (s *storeConsumer) clearOutcomes() {
 	clear(s.outcomes)
 	s.outcomes = s.outcomes[:0]
 	if cap(s.outcomes) > keptCapacity {
@@ -109,22 +116,24 @@ func (s *storeConsumer) hold(c change, refused *ObjectError) {
 	defer s.mu.Unlock()
 	switch {
 	case refused != nil && heldIn(s.store, refused):
+	case refused != nil && onlyRepeats(s.queue, c.Delta) && s.held.holds(c.key):
+		// What a resync repeats is not the newest, if another state is held back already.
 	case refused != nil:
 		s.held.add(refused)
-	case c.Type == Deleted:
+	case c.Type == Deleted, c.Type == Replaced:
+		// What a list says is what the source has, also if that is older.
 		s.held.release(c.key)
-	case c.received.ResourceVersion == "":
-		// A store that is not ours did not say what was received of it.
-		s.held.releaseFor(c.key, receivedOf(c.Object))
+	case onlyRepeats(s.queue, c.Delta):
+		s.held.releaseRepeated(c.key, c.lastReceived())
 	default:
-		s.held.releaseFor(c.key, c.received)
+		s.held.releaseFor(c.key, c.lastReceived())
 	}
 }
 
-func (s *storeConsumer) holds(key string) bool {
+func (s *storeConsumer) heldVersion(key string) (version string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held.holds(key)
+	return s.held.version(key)
 }
 
 func (s *storeConsumer) heldKeys() []string {
@@ -133,11 +142,17 @@ func (s *storeConsumer) heldKeys() []string {
 	return s.held.keys()
 }
 
-func (s *storeConsumer) write(b batch) []outcome {
+func (s *storeConsumer) mayHold() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held.holdsAny()
+}
+
+func (s *storeConsumer) write(ctx context.Context, b batch) []outcome {
 	if applier, ours := s.store.(batchApplier); ours {
-		return applier.applyBatch(b, s.queue.Transformer() != nil, s.outcomes)
+		return applier.applyBatch(ctx, b, s.queue.Transformer() != nil, s.outcomes)
 	}
-	return applyOneByOne(s.store, b, s.outcomes)
+	return applyOneByOne(ctx, s.store, b, s.outcomes)
 }
 
 // tell calls the handler for one change. Its panic is the panic handlers' and, unless
@@ -150,8 +165,12 @@ func (s *storeConsumer) tell(ctx context.Context, c change, o outcome, initial b
 	if !some {
 		return
 	}
-	for _, kind := range n.calls() {
-		if survivedPanic(ctx, func() { n.call(kind, s.handler) }) {
+	keyed, _ := s.handler.(keyedHandler)
+	for i, kind := range n.calls() {
+		if i > 0 && ctx.Err() != nil {
+			return // the second call of a re-creation
+		}
+		if survivedPanic(ctx, func() { n.call(kind, s.handler, keyed) }) {
 			s.reflector.tell(ctx, &ProcessError{Keys: []string{c.key}, Changes: 1, Err: ErrHandlerPanicked})
 		}
 	}
@@ -183,9 +202,13 @@ func recreated(was, is Received) bool {
 	return was.UID != "" && is.UID != "" && was.UID != is.UID
 }
 
-// applyOneByOne is applyBatch for a store that is not ours.
-func applyOneByOne(store Store, b batch, outcomes []outcome) []outcome {
+// applyOneByOne is applyBatch for a store that is not ours. What it has applied when ctx
+// ends stays so, and nobody is told of it.
+func applyOneByOne(ctx context.Context, store Store, b batch, outcomes []outcome) []outcome {
 	for _, c := range b.changes {
+		if ctx.Err() != nil {
+			return outcomes
+		}
 		o := outcome{obj: c.Object}
 		o.old, o.existed, _ = store.GetByKey(c.key)
 		o.was = receivedOf(o.old)
@@ -202,7 +225,7 @@ func applyOneByOne(store Store, b batch, outcomes []outcome) []outcome {
 		}
 		if err != nil {
 			o.err = &ObjectError{
-				Key: c.key, ResourceVersion: c.received.ResourceVersion, Stage: StageProcess,
+				Key: c.key, ResourceVersion: c.lastReceived().ResourceVersion, Stage: StageProcess,
 				Err: &StoreError{Op: op, Name: c.key, Err: withoutObject(err)},
 			}
 		}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,17 +11,53 @@ import (
 
 // FuzzIndexerAgainstFullScan runs a script of bytes against a store and, beside
 // it, against a plain map; after each step every query must answer what a scan of
-// the map says, whatever readers do to the objects in between.
+// the map says, whatever readers do to the objects in between. A storeTrace makes a script
+// of what has happened.
 func FuzzIndexerAgainstFullScan(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x10\x21\x32\x43\x54\x65"))
 	f.Add([]byte{0, 9, 5, 3, 4, 8, 1, 1, 5, 2, 2, 5, 7, 7, 6, 0, 8, 1, 2, 9, 3, 3, 1, 4})
 	f.Add([]byte{4, 0, 5, 3, 1, 2, 3, 9, 8, 7, 6, 5, 4, 6, 4, 5, 2, 1, 1, 1, 2, 2, 2, 8, 0, 9, 0, 6, 10, 3, 3, 11, 2, 5, 5, 5, 5, 12, 4})
+	var recorded storeTrace
+	recorded.relist(0, 1, 2)
+	recorded.put(4)
+	recorded.remove(1)
+	recorded.put(1)
+	recorded.relist(1, 4, 5)
+	f.Add([]byte(recorded))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 400 {
 			return
 		}
 		newStoreModel(t, script).run()
 	})
+}
+
+// storeTrace is a script of FuzzIndexerAgainstFullScan that is made of what has happened to
+// objects of six names. Their tags change from one state to the next.
+type storeTrace []byte
+
+func (s *storeTrace) object(name int) {
+	*s = append(*s, byte(name%6), byte(len(*s)%9))
+}
+
+// put writes a new state of an object.
+func (s *storeTrace) put(name int) {
+	*s = append(*s, 0)
+	s.object(name)
+}
+
+// remove deletes an object.
+func (s *storeTrace) remove(name int) {
+	*s = append(*s, 2)
+	s.object(name)
+}
+
+// relist replaces everything by up to four objects.
+func (s *storeTrace) relist(names ...int) {
+	*s = append(*s, 3, byte(len(names)))
+	for _, name := range names {
+		s.object(name)
+	}
 }
 
 // Random scripts find in a second what a fuzzer without a corpus needs minutes
@@ -392,7 +429,7 @@ func (m *storeModel) batch() {
 		b.version = itoa(m.serial)
 		m.version = b.version
 	}
-	out := m.store.applyBatch(b, false, nil)
+	out := m.store.applyBatch(context.Background(), b, false, nil)
 	for i, c := range b.changes {
 		before, existed := m.held[c.key]
 		if out[i].existed != existed || existed && out[i].old != any(before.obj) {

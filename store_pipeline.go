@@ -1,6 +1,11 @@
 package cache
 
-import "reflect"
+import (
+	"context"
+	"reflect"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // The ways into a store that only our own reflector and controller use: an event
 // with its version, and a batch.
@@ -11,29 +16,32 @@ import "reflect"
 // lock until the write: one goroutine feeds a store its events. A deletion's
 // final state is not transformed, for nobody gets to see it.
 func (k *keyedStore) takeEvent(e event) error {
-	key, err := keyOf(k.keyFunc, e.obj)
+	key, received, err := k.look(e.obj)
 	if err != nil {
 		k.advance(e.version)
 		return rejection(e.obj, err)
 	}
-	received := receivedOf(e.obj)
-	if have, known := k.Received(key); known && received.olderThan(have) {
-		return &RegressionError{What: "event", Key: key, Have: have.ResourceVersion, Got: received.ResourceVersion}
+	// As in a queue, what is held back is what was last received.
+	if have, known := k.lastReceived(key); known && received.olderThan(have) {
+		if version, held := k.heldVersion(key.String()); !held || !received.since(version) {
+			return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
+		}
 	}
-	s := &staged{key: key}
+	one := k.storage.oneStaged()
+	defer k.storage.put(one)
+	one.key = key
 	if e.kind != Deleted {
-		s = k.prepare(key, e.obj, received, k.transformer)
+		k.prepare(&one.staged, key, e.obj, received, k.transformer)
 	}
-	k.storage.lockFor(s)
-	defer k.storage.mu.Unlock()
-	k.storage.takeLocked(s)
-	k.scope.advance(e.version)
-	return s.failure()
+	w := k.storage.begin(0, one.all[:]...)
+	w.take(&one.staged)
+	w.commit(func() { k.scope.advance(e.version) })
+	return one.failure()
 }
 
 // arrival is one change of a batch, prepared.
 type arrival struct {
-	*staged
+	staged
 	kind DeltaType
 	// elsewhere is true if the key is outside the scope: nothing is written, nor
 	// held back under what is another namespace's key.
@@ -47,34 +55,62 @@ type arrival struct {
 	// does not want such objects.
 	final    any
 	finalErr *ObjectError
+	// seen is what was there when it was prepared.
+	seen sighting
 }
 
 // applyBatch applies a batch in one write. See batchApplier.
-func (k *keyedStore) applyBatch(b batch, alreadyTransformed bool, outcomes []outcome) []outcome {
+func (k *keyedStore) applyBatch(ctx context.Context, b batch, alreadyTransformed bool, outcomes []outcome) []outcome {
 	transform := k.transformer
 	if alreadyTransformed {
 		transform = nil
 	}
 	arrivals := make([]arrival, len(b.changes))
 	all := make([]*staged, len(b.changes))
+	values := newValueSlab(len(b.changes), len(k.storage.indexers.Load().names))
 	for i, change := range b.changes {
-		arrivals[i] = k.arrive(change, transform)
-		all[i] = arrivals[i].staged
+		if ctx.Err() != nil {
+			return outcomes
+		}
+		arrivals[i] = k.arrive(change, transform, values.of(i))
+		all[i] = &arrivals[i].staged
 	}
 	m := k.storage
-	m.lockFor(all...)
-	defer m.mu.Unlock()
-	for _, a := range arrivals {
-		outcomes = append(outcomes, m.applyLocked(a))
+	w := m.begin(0, all...)
+	before := stagedBefore{staged: all}
+	for i := range arrivals {
+		outcomes = append(outcomes, w.apply(&arrivals[i], &before, i))
 	}
-	k.scope.advance(b.version)
-	m.writes++
+	w.commit(func() {
+		k.scope.advance(b.version)
+		m.writes++
+	})
 	return outcomes
 }
 
-// arrive prepares a change.
-func (k *keyedStore) arrive(change change, transform TransformFunc) arrival {
-	a := arrival{kind: change.Type, staged: &staged{key: change.key}}
+// valueSlab is room for the index values of many objects, in two pieces of memory: one value
+// for each index, and slices for them.
+type valueSlab struct {
+	slices  [][]string
+	indexes int
+}
+
+func newValueSlab(objects, indexes int) valueSlab {
+	texts, slices := make([]string, objects*indexes), make([][]string, objects*indexes)
+	for i := range slices {
+		slices[i] = texts[i : i : i+1]
+	}
+	return valueSlab{slices, indexes}
+}
+
+func (s valueSlab) of(object int) [][]string {
+	from := object * s.indexes
+	return s.slices[from : from : from+s.indexes]
+}
+
+// arrive prepares a change. values is room for those of its indexes.
+func (k *keyedStore) arrive(change change, transform TransformFunc, values [][]string) arrival {
+	a := arrival{kind: change.Type, staged: staged{key: table.KeyOf(change.key)}}
 	if k.scope.lacks(change.key) {
 		a.elsewhere = true
 		a.err = &ObjectError{
@@ -83,6 +119,7 @@ func (k *keyedStore) arrive(change change, transform TransformFunc) arrival {
 		}
 		return a
 	}
+	a.seen = k.storage.sight(a.key)
 	if change.Type == Deleted {
 		var err error
 		if a.final, _, err = transformedUnder(change.key, k.keyFunc, transform, change.Object); err != nil {
@@ -92,18 +129,18 @@ func (k *keyedStore) arrive(change change, transform TransformFunc) arrival {
 		}
 		return a
 	}
-	if change.Type == Sync {
-		if stored, _ := k.storage.Get(change.key); samePointer(stored, change.Object) {
-			a.same = true
-			return a
-		}
+	if change.Type == Sync && samePointer(a.seen.Object, change.Object) {
+		a.same = true
+		return a
 	}
-	a.staged = k.prepare(change.key, change.Object, change.received, transform)
+	a.values = values
+	k.prepare(&a.staged, a.key, change.Object, change.received, transform)
 	return a
 }
 
-// applyLocked writes a prepared change and says what became of it.
-func (m *threadSafeMap) applyLocked(a arrival) outcome {
+// apply writes a prepared change, the one at a place of all, and says what became of it. It
+// calls no user code.
+func (w storeWrite) apply(a *arrival, all *stagedBefore, at int) outcome {
 	switch {
 	case a.elsewhere && a.kind == Deleted:
 		return outcome{} // it is not there, and a state of it no longer held back
@@ -112,28 +149,29 @@ func (m *threadSafeMap) applyLocked(a arrival) outcome {
 	case a.same:
 		// If something else has been written since, that is newer than what a
 		// Sync repeats, and stays.
-		if e := m.table.entries[a.key]; e != nil {
-			return outcome{old: e.obj, existed: true, obj: e.obj}
+		if found, exists := w.table.Find(a.key); exists {
+			return outcome{old: found.Object, existed: true, obj: found.Object}
 		}
 		return outcome{unwanted: true}
 	}
-	old, taken := m.takeLocked(a.staged)
-	var o outcome
-	if old != nil {
-		o.old, o.existed, o.was = old.obj, true, old.received
+	var was Received
+	if found, exists := w.table.Find(a.key); exists {
+		was, _ = w.before(found, &a.seen, all, at) // now, as what was received of it will be forgotten
 	}
+	old, existed, taken := w.take(&a.staged)
+	o := outcome{old: old.Object, existed: existed, was: was}
 	switch {
 	case !taken:
 		o.err = a.err
 	case a.kind == Deleted:
 		o.obj, o.finalErr = a.final, a.finalErr
 		if o.obj == nil {
-			o.obj = DeletedFinalStateUnknown{Key: a.key, Obj: o.old}
+			o.obj = DeletedFinalStateUnknown{Key: a.key.String(), Obj: o.old}
 		}
-	case a.entry == nil:
+	case !a.present:
 		o.unwanted = true
 	default:
-		o.obj = a.entry.obj
+		o.obj = a.obj
 	}
 	return o
 }
@@ -146,27 +184,37 @@ func samePointer(a, b any) bool {
 
 // advance moves the version, unless it is told none.
 func (k *keyedStore) advance(version string) {
-	k.storage.mu.Lock()
-	defer k.storage.mu.Unlock()
-	k.scope.advance(version)
+	k.storage.moveVersion(func() { k.scope.advance(version) })
 }
 
-// holds implements holder.
-func (k *keyedStore) holds(key string) bool {
-	k.storage.mu.RLock()
-	defer k.storage.mu.RUnlock()
-	return k.scope.has(key) && k.storage.held.holds(key)
+// heldVersion implements holder.
+func (k *keyedStore) heldVersion(key string) (version string, held bool) {
+	k.storage.asideMu.RLock()
+	defer k.storage.asideMu.RUnlock()
+	if k.scope.lacks(key) {
+		return "", false
+	}
+	return k.storage.held.version(key)
 }
 
 // heldKeys implements holder.
 func (k *keyedStore) heldKeys() []string {
-	k.storage.mu.RLock()
-	defer k.storage.mu.RUnlock()
+	k.storage.asideMu.RLock()
+	defer k.storage.asideMu.RUnlock()
 	return k.storage.held.keysOf(k.scope.has)
 }
 
-func (k *keyedStore) quarantined() []Quarantined {
-	k.storage.mu.RLock()
-	defer k.storage.mu.RUnlock()
-	return k.storage.held.listOf(k.scope.has)
+// mayHold implements holder, for all of the storage: that is soon answered.
+func (k *keyedStore) mayHold() bool {
+	k.storage.asideMu.RLock()
+	defer k.storage.asideMu.RUnlock()
+	return k.storage.held.holdsAny()
+}
+
+func (k *keyedStore) quarantined() []Quarantined { return sortedByKey(k.copyOfHeld()) }
+
+func (k *keyedStore) copyOfHeld() []Quarantined {
+	k.storage.asideMu.RLock()
+	defer k.storage.asideMu.RUnlock()
+	return k.storage.held.copyOf(k.scope.has)
 }

@@ -3,10 +3,11 @@ package cache
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // storeReplacement is a list on its way into a store.
@@ -16,22 +17,31 @@ type storeReplacement struct {
 	visible bool
 	over    bool
 
-	// staged are the writes still to be done, by key.
-	staged map[string]*staged
+	staged stagedList
 	// listed are the keys that stay: taken, unchanged, or present at the source
-	// in a state that could not be taken.
-	listed sets.Set[string]
+	// in a state that could not be taken. Until listAll has been called, those that are
+	// staged need not be among them.
+	listed listedKeys
 	// withheld are those of the listed keys whose newest state could not be
 	// taken, here or before it came here.
 	withheld sets.Set[string]
 	// held is what the store holds back of a list that is not visible.
 	held heldAside
+
+	// lists are the values of one object, as a table takes them.
+	lists [][]string
 }
 
 // refusal is an object that could not be taken, and why.
 type refusal struct {
 	obj any
 	err *ObjectError
+}
+
+// untaken is an object that a store could not take, with the cause as it is kept.
+type untaken struct {
+	err  *ObjectError
+	kept error
 }
 
 // failure is the error for callers of the classic methods.
@@ -54,7 +64,7 @@ func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
 func (k *keyedStore) newReplacement(visible bool) *storeReplacement {
 	return &storeReplacement{
 		store: k, visible: visible,
-		staged: map[string]*staged{}, listed: sets.Set[string]{}, withheld: sets.Set[string]{},
+		staged: newStagedList(k.storage, !visible), listed: newListedKeys(k.storage.table), withheld: sets.Set[string]{},
 	}
 }
 
@@ -69,7 +79,8 @@ func (k *keyedStore) replaced() bool {
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.newReplacement(false)
 	var failures []error
-	for _, refused := range r.takeItems(list) {
+	refusals, _ := r.takeItems(context.Background(), list)
+	for _, refused := range refusals {
 		failures = append(failures, refused.failure())
 	}
 	return errors.Join(append(failures, r.publish(resourceVersion))...)
@@ -83,9 +94,12 @@ func (r *storeReplacement) Part(ctx context.Context, part ReplacementPart) ([]*O
 	if r.over {
 		return nil, errReplacementOver
 	}
-	refused := r.takeItems(part.Items)
+	refused, err := r.takeItems(ctx, part.Items)
+	if err != nil {
+		return nil, err
+	}
 	for _, obj := range part.Keep {
-		if key, err := keyOf(r.store.keyFunc, obj); err == nil {
+		if key, err := r.store.keyOf(obj); err == nil {
 			r.withhold(key)
 		}
 	}
@@ -100,137 +114,122 @@ func (r *storeReplacement) Part(ctx context.Context, part ReplacementPart) ([]*O
 	return rejected, nil
 }
 
-// takeItems prepares the items and returns those that cannot be taken.
-func (r *storeReplacement) takeItems(items []any) []refusal {
-	var refused []refusal
-	var held []*ObjectError
-	for _, obj := range items {
-		key, err := keyOf(r.store.keyFunc, obj)
-		if err != nil {
-			refused = append(refused, refusal{obj, rejection(obj, err)})
-			continue
-		}
-		received := receivedOf(obj)
-		if r.unchanged(key, received) {
-			r.list(key)
-			continue
-		}
-		s := r.store.prepare(key, obj, received, r.store.transformer)
-		if s.err != nil {
-			r.withhold(key)
-			refused = append(refused, refusal{obj, s.err})
-			held = append(held, s.err)
-			continue
-		}
-		r.staged[key] = s
-		r.list(key)
-	}
-	if len(held) > 0 {
-		r.hold(held)
-	}
-	return refused
-}
-
-func (m *threadSafeMap) hold(errs []*ObjectError) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, err := range errs {
-		m.held.add(err)
+func (m *threadSafeMap) hold(failures []untaken) {
+	m.asideMu.Lock()
+	defer m.unlockAside()
+	for _, failure := range failures {
+		m.held.addKept(failure.err, failure.kept)
 	}
 }
 
-func (r *storeReplacement) hold(failures []*ObjectError) {
+func (r *storeReplacement) hold(failures []untaken) {
 	m := r.store.storage
 	if r.visible {
 		m.hold(failures)
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.asideMu.Lock()
+	defer m.unlockAside()
 	for _, failure := range failures {
-		r.held.add(&m.held, failure)
+		r.held.addKept(&m.held, failure.err, failure.kept)
 	}
 }
 
 // disown implements disowner.
 func (r *storeReplacement) disown() {
 	m := r.store.storage
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.asideMu.Lock()
+	defer m.unlockAside()
 	r.held.undo(&m.held)
-}
-
-// unchanged compares with the newest state of the key: one of this list, if it
-// came more than once, or the stored one.
-func (r *storeReplacement) unchanged(key string, received Received) bool {
-	if s := r.staged[key]; s != nil {
-		return s.entry != nil && received.unchanged(s.entry.received)
-	}
-	have, known := r.store.Received(key)
-	return known && received.unchanged(have)
-}
-
-// list notes that a key is listed and its newest state taken.
-func (r *storeReplacement) list(key string) {
-	r.listed.Insert(key)
-	r.withheld.Delete(key)
 }
 
 // withhold notes that a key is listed and its newest state not taken. An earlier
 // state that this list brought stays staged: it is newer than the stored one.
-func (r *storeReplacement) withhold(key string) {
-	r.listed.Insert(key)
-	r.withheld.Insert(key)
+func (r *storeReplacement) withhold(key table.Key) {
+	found, known := r.store.storage.table.Get(key)
+	r.withholdFound(key, found, known)
+}
+
+func (r *storeReplacement) withholdFound(key table.Key, found table.Found, known bool) {
+	r.listed.add(key)
+	if known {
+		r.listed.addNumber(found.Number)
+	} else {
+		// It may get a cell before the end, from somebody else.
+		r.listAll()
+	}
+	r.withheld.Insert(key.String())
 }
 
 // takeGone takes objects back, and returns their keys.
-func (r *storeReplacement) takeGone(gone []any) (keys []string, unreadable []refusal) {
+func (r *storeReplacement) takeGone(gone []any) (keys []table.Key, unreadable []refusal) {
 	for _, obj := range gone {
-		key, err := keyOf(r.store.keyFunc, obj)
+		key, err := r.store.keyOf(obj)
 		if err != nil {
 			unreadable = append(unreadable, refusal{obj, rejection(obj, err)})
 			continue
 		}
-		delete(r.staged, key)
-		r.listed.Delete(key)
-		r.withheld.Delete(key)
+		r.listAll()
+		r.staged.drop(key)
+		r.listed.remove(key)
+		r.withheld.Delete(key.String())
 		keys = append(keys, key)
 	}
 	return keys, unreadable
 }
 
 // show writes what is staged and removes what is gone, in one step.
-func (r *storeReplacement) show(gone []string) []*ObjectError {
-	m := r.store.storage
-	all := slices.Collect(maps.Values(r.staged))
-	r.staged = map[string]*staged{}
-	m.lockFor(all...)
-	defer m.mu.Unlock()
-	rejected := r.putLocked(all)
+func (r *storeReplacement) show(gone []table.Key) (rejected []*ObjectError) {
+	all := r.staged.take()
+	w := r.store.storage.begin(len(gone), all...)
+	for _, s := range all {
+		rejected = r.put(w, s, rejected)
+	}
 	for _, key := range gone {
-		m.takeLocked(&staged{key: key})
+		w.take(&staged{key: key})
+	}
+	w.commit(nil)
+	return rejected
+}
+
+// put writes a prepared state. If it could not be taken after all, because an index was
+// added since, that is appended to rejected.
+func (r *storeReplacement) put(w storeWrite, s *staged, rejected []*ObjectError) []*ObjectError {
+	if s.err != nil {
+		found, known := w.table.Find(s.key)
+		r.withholdFound(s.key, found, known)
+		w.hold(s)
+		return append(rejected, s.err)
+	}
+	r.releaseTaken(w, s.key)
+	if old, existed := w.put(s); s.present || existed {
+		r.listed.addNumber(old.Number)
 	}
 	return rejected
 }
 
-// putLocked writes prepared states and returns those that could not be taken
-// after all, because an index was added since.
-func (r *storeReplacement) putLocked(all []*staged) (rejected []*ObjectError) {
-	m := r.store.storage
-	for _, s := range all {
-		switch {
-		case s.err != nil:
-			r.withhold(s.key)
-			m.held.add(s.err)
-			rejected = append(rejected, s.err)
-		case r.withheld.Has(s.key):
-			// A later state of the same key was held back: so it stays.
-			m.putLocked(s)
-		default:
-			m.takeLocked(s)
-		}
+// putOrdinary is put for what is ordinary. Where the cell is still the one that was found,
+// nothing is searched for again.
+func (r *storeReplacement) putOrdinary(w storeWrite, e *stagedEntry, values []string) {
+	r.releaseTaken(w, e.key)
+	w.forget(e.key)
+	if e.number != table.NoNumber && r.listed.numbers.valid() {
+		w.table.PutAt(e.number, e.key, e.obj, e.mark, values)
+		return
 	}
-	return rejected
+	r.lists = r.lists[:0]
+	for at := range values {
+		r.lists = append(r.lists, values[at:at+1])
+	}
+	old, _ := w.table.Put(e.key, e.obj, e.mark, r.lists)
+	r.listed.addNumber(old.Number)
+}
+
+// releaseTaken ends that a key is held back, unless a later state of it was.
+func (r *storeReplacement) releaseTaken(w storeWrite, key table.Key) {
+	if len(r.withheld) == 0 || !r.withheld.Has(key.String()) {
+		w.release(key)
+	}
 }
 
 // Commit ends the list. The error, if any, joins an *ObjectError for each object
@@ -247,24 +246,48 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // version, in one step for readers. What is outside the scope stays as it is.
 func (r *storeReplacement) publish(version string) error {
 	r.over = true
-	m := r.store.storage
-	all := slices.Collect(maps.Values(r.staged))
-	m.lockFor(all...)
-	defer m.mu.Unlock()
-	var failures []error
-	for _, rejected := range r.putLocked(all) {
-		failures = append(failures, rejected)
+	w := r.staged.begin()
+	var rejected []*ObjectError
+	for e, values := range r.staged.each() {
+		if e.other != nil {
+			rejected = r.put(w, e.other, rejected)
+		} else {
+			r.putOrdinary(w, e, values)
+		}
 	}
 	scope := r.store.scope
-	m.keepOnlyLocked(func(key string) bool { return scope.lacks(key) || r.listed.Has(key) })
-	m.held.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
-	scope.version, scope.committed = version, true
-	r.staged, r.listed, r.withheld, r.held = nil, nil, nil, nil
+	if !r.isAll(w) {
+		listed := r.listed.keeper()
+		w.keepOnly(func(number uint32, key table.Key) bool { return listed(number, key) || !scope.hasKey(key) })
+	}
+	w.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
+	w.commit(func() {
+		scope.committed = true
+		scope.set(version)
+	})
+	r.clear()
+	var failures []error
+	for _, err := range rejected {
+		failures = append(failures, err)
+	}
 	return errors.Join(failures...)
+}
+
+// isAll says whether there is nothing but what was listed.
+func (r *storeReplacement) isAll(w storeWrite) bool {
+	if r.listed.byNumber() {
+		return r.listed.numbers.count() == w.table.Len()
+	}
+	r.listAll()
+	return false
+}
+
+func (r *storeReplacement) clear() {
+	r.staged, r.listed, r.withheld, r.held, r.lists = stagedList{}, listedKeys{}, nil, nil, nil
 }
 
 // Abort gives up: what is staged is dropped, what is visible stays.
 func (r *storeReplacement) Abort() {
 	r.over = true
-	r.staged, r.listed, r.withheld, r.held = nil, nil, nil, nil
+	r.clear()
 }

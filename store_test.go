@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -149,7 +150,7 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newTagStore()
 			require.NoError(t, s.Replace([]any{podAt("a", "1", "1")}, "5"))
-			s.keyFunc = c.keyFunc
+			s.keyFunc, s.named = c.keyFunc, namesObjects(c.keyFunc)
 			_, _, getErr := s.Get(c.obj)
 			for method, err := range map[string]error{
 				"Add": s.Add(c.obj), "Update": s.Update(c.obj), "Delete": s.Delete(c.obj), "Get": getErr,
@@ -185,12 +186,12 @@ func TestAStoreTakesWhatTheKeyFunctionTakes(t *testing.T) {
 	require.NoError(t, s.Add([]int{3}))
 	assert.ElementsMatch(t, []string{"1", "two", "[3]"}, s.ListKeys())
 	// A value that cannot be compared, sent again by a resync, must not panic.
-	outcomes := s.(*cache).applyBatch(batch{changes: []change{{Delta: Delta{Sync, []int{3}}, key: "[3]"}}}, false, nil)
+	outcomes := s.(*cache).applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, []int{3}}, key: "[3]"}}}, false, nil)
 	assert.True(t, outcomes[0].existed)
 }
 
 // B13: if an index function fails or panics, nothing has changed and the error is
-// returned. Fails if takeLocked writes an entry in spite of its error.
+// returned. Fails if storeWrite.take writes an entry in spite of its error.
 func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
 	for _, tag := range []string{"bad", "panic"} {
 		s := newTagStore()
@@ -202,7 +203,7 @@ func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
 			"takeEvent": func() error { return s.takeEvent(event{kind: Updated, obj: bad}) },
 			"Replace":   func() error { return s.Replace([]any{bad, podAt("a", "2", "2")}, "2") },
 			"applyBatch": func() error {
-				return s.applyBatch(batch{changes: []change{changeOf(Updated, bad)}}, false, nil)[0].err
+				return s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, bad)}}, false, nil)[0].err
 			},
 		}
 		for way, run := range ways {
@@ -338,7 +339,7 @@ func waysIn() map[string]func(s *cache, obj *object) error {
 			return s.takeEvent(event{kind: Updated, obj: obj, version: obj.ResourceVersion})
 		},
 		"applyBatch": func(s *cache, obj *object) error {
-			out := s.applyBatch(batch{changes: []change{changeOf(Updated, obj)}, version: "3"}, false, nil)
+			out := s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, obj)}, version: "3"}, false, nil)
 			if out[0].err != nil {
 				return out[0].err
 			}
@@ -368,9 +369,9 @@ func TestB16ASingleObjectDoesNotMoveTheVersion(t *testing.T) {
 	assert.Equal(t, "13", s.LastStoreSyncResourceVersion())
 	require.NoError(t, s.takeEvent(event{kind: Added, obj: podAt("a", "3", "5")}))
 	assert.Equal(t, "13", s.LastStoreSyncResourceVersion(), "an event without a version leaves it")
-	s.applyBatch(batch{changes: []change{changeOf(Added, podAt("a", "4", "14"))}}, false, nil)
+	s.applyBatch(context.Background(), batch{changes: []change{changeOf(Added, podAt("a", "4", "14"))}}, false, nil)
 	assert.Equal(t, "13", s.LastStoreSyncResourceVersion())
-	s.applyBatch(batch{version: "14"}, false, nil)
+	s.applyBatch(context.Background(), batch{version: "14"}, false, nil)
 	assert.Equal(t, "14", s.LastStoreSyncResourceVersion())
 	require.NoError(t, s.Replace(nil, "3"))
 	assert.Equal(t, "3", s.LastStoreSyncResourceVersion(), "whether a list is older is not the store's to judge")
@@ -402,7 +403,7 @@ func TestG11WhoSeesTheVersionSeesTheObject(t *testing.T) {
 		if i%2 == 0 {
 			assert.NoError(t, s.takeEvent(event{kind: Updated, obj: obj, version: itoa(i)}))
 		} else {
-			s.applyBatch(batch{changes: []change{changeOf(Updated, obj)}, version: itoa(i)}, false, nil)
+			s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, obj)}, version: itoa(i)}, false, nil)
 		}
 	}
 	close(done)
@@ -477,16 +478,21 @@ func TestTheSameFailureOfTheSameVersionIsMarkedAsRepeated(t *testing.T) {
 }
 
 // No function of the user's runs under the store's lock: each of them tries to
-// take it. Fails if lockFor computes values after it has the lock, or if a
+// take it. Fails if threadSafeMap.begin computes values after it has the lock, or if a
 // replacement calls the key function under it.
 func TestNoFunctionOfTheUserRunsUnderTheLock(t *testing.T) {
 	var s *cache
 	free := func() {
-		if !s.storage.mu.TryLock() {
-			t.Error("called under the lock")
-			return
+		for name, mu := range map[string]interface {
+			TryLock() bool
+			Unlock()
+		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "asideMu": &s.storage.asideMu} {
+			if !mu.TryLock() {
+				t.Errorf("called under %s", name)
+				return
+			}
+			mu.Unlock()
 		}
-		s.storage.mu.Unlock()
 	}
 	s = NewIndexer(
 		func(obj any) (string, error) { free(); return MetaNamespaceKeyFunc(obj) },

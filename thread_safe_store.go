@@ -3,14 +3,12 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // ThreadSafeStore is an Indexer whose keys are said by the caller, who may use
@@ -66,55 +64,34 @@ func NewThreadSafeStore(indexers Indexers, indices Indices, opts ...ThreadSafeSt
 	return newThreadSafeMap(indexers, opts...)
 }
 
-// threadSafeMap is a table behind a lock. Index values are computed before the
-// lock is taken (see staged); under it there are only map operations.
-type threadSafeMap struct {
-	// indexers are read without the lock and set under it.
-	indexers atomic.Pointer[indexerSet]
-
-	mu    sync.RWMutex
-	table table
-	held  quarantine
-	// whole is the scope of everything; mu guards those of views, too.
-	whole scope
-	// writes counts the batches that were applied. Who applies them may read it
-	// without the lock.
-	writes uint64
-}
-
-func newThreadSafeMap(indexers Indexers, opts ...ThreadSafeStoreOption) *threadSafeMap {
-	for name, function := range indexers {
-		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
-	}
-	m := &threadSafeMap{table: newTable(len(indexers))}
-	m.indexers.Store(newIndexerSet(indexers))
-	for _, option := range opts {
-		option(m)
-	}
-	return m
-}
-
 // Add puts obj under key.
 func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
 
 // Update puts obj under key.
 func (m *threadSafeMap) Update(key string, obj any) {
-	s := stageUnderKey(key, obj)
-	m.write(s)
-	reportUntaken(s)
+	one := m.oneStaged()
+	defer m.put(one)
+	one.stage(key, obj)
+	m.write(one)
+	reportUntaken(one.err)
 }
 
-// stageUnderKey is stage for an object that nobody has looked at yet.
-func stageUnderKey(key string, obj any) *staged {
-	s := stage(key, obj, receivedOf(obj))
+// stage prepares an object that nobody has looked at yet.
+func (s *staged) stage(key string, obj any) {
+	m, _ := readMetadata(obj)
+	s.key, s.obj, s.present, s.received = m.key(key), obj, true, m.received
 	if isNilPointer(obj) {
 		s.fail(StageMetadata, ErrNilObject)
 	}
-	return s
 }
 
 // Delete removes what is under key.
-func (m *threadSafeMap) Delete(key string) { m.write(&staged{key: key}) }
+func (m *threadSafeMap) Delete(key string) {
+	one := m.oneStaged()
+	defer m.put(one)
+	one.key = table.KeyOf(key)
+	m.write(one)
+}
 
 // DeleteWithObject removes what is under key.
 func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
@@ -122,90 +99,46 @@ func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	all := make([]*staged, 0, len(items))
-	listed := make(sets.Set[string], len(items))
 	for key, obj := range items {
-		all = append(all, stageUnderKey(key, obj))
-		listed.Insert(key)
+		s := &staged{}
+		s.stage(key, obj)
+		all = append(all, s)
 	}
-	m.lockFor(all...)
+	w := m.begin(wholeStore, all...)
 	for _, s := range all {
-		m.takeLocked(s)
+		w.take(s)
 	}
-	m.keepOnlyLocked(listed.Has)
-	m.whole.version = resourceVersion
-	m.mu.Unlock()
-	reportUntaken(all...)
+	w.keepOnly(func(_ uint32, key table.Key) bool { _, listed := items[key.String()]; return listed })
+	w.releaseIf(func(key string) bool { _, listed := items[key]; return !listed })
+	w.commit(func() { m.whole.set(resourceVersion) })
+	var failures []*ObjectError
+	for _, s := range all {
+		if s.err != nil {
+			failures = append(failures, s.err)
+		}
+	}
+	reportUntaken(failures...)
 }
 
 // reportUntaken reports the objects that could not be taken where there is
 // nobody to return it to: in one report, for each of apimachinery's sleeps.
-func reportUntaken(all ...*staged) {
+func reportUntaken(failures ...*ObjectError) {
 	const named = 10
 	var errs []error
-	untaken := 0
-	for _, s := range all {
-		if s.err == nil {
-			continue
-		}
-		if untaken++; untaken <= named {
-			errs = append(errs, s.err)
+	for _, failure := range failures[:min(named, len(failures))] {
+		if failure != nil {
+			errs = append(errs, failure)
 		}
 	}
-	if untaken > 0 {
-		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects were not stored", "count", untaken)
+	if len(errs) > 0 {
+		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects were not stored", "count", len(failures))
 	}
 }
 
 // Get returns what is under key.
 func (m *threadSafeMap) Get(key string) (item any, exists bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if e := m.table.entries[key]; e != nil {
-		return e.obj, true
-	}
-	return nil, false
-}
-
-// received returns what was recorded when the entry under key was received.
-func (m *threadSafeMap) received(key string) (Received, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if e := m.table.entries[key]; e != nil {
-		return e.received, true
-	}
-	return Received{}, false
-}
-
-// holds says whether this very entry is in the table.
-func (m *threadSafeMap) holds(e *entry) bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.table.entries[e.key] == e
-}
-
-// snapshot returns all entries.
-func (m *threadSafeMap) snapshot() []*entry {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return slices.Collect(maps.Values(m.table.entries))
-}
-
-// snapshotOfWrite returns all entries, and how many batches they are the outcome of.
-func (m *threadSafeMap) snapshotOfWrite() snapshot {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	s := snapshot{write: m.writes, entries: make([]*entry, 0, len(m.table.entries))}
-	for _, e := range m.table.entries {
-		s.entries = append(s.entries, e)
-	}
-	return s
-}
-
-// len is how many entries there are.
-func (m *threadSafeMap) len() int {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return len(m.table.entries)
+	found, exists := m.table.GetText(key)
+	return found.Object, exists
 }
 
 // List returns all objects.
@@ -222,69 +155,46 @@ func (m *threadSafeMap) Bookmark(rv string) { m.setVersion(&m.whole, rv) }
 
 // Index returns the objects that share a value with obj.
 func (m *threadSafeMap) Index(indexName string, obj any) ([]any, error) {
-	set := m.indexers.Load()
-	at, err := set.position(indexName)
+	s := m.Snapshot()
+	at, err := s.indexers.position(indexName)
 	if err != nil {
 		return nil, err
 	}
-	values, err := distinctValues(set.functions[at], obj)
+	values, err := s.indexers.distinctValues(at, obj, nil)
 	if err != nil {
 		return nil, fmt.Errorf("index %q: %w", indexName, err)
 	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.table.objects(m.table.indices[at].keysOfAny(values)), nil
+	return s.havingAny(at, values), nil
 }
 
 // ByIndex returns the objects that have the value.
 func (m *threadSafeMap) ByIndex(indexName, indexedValue string) ([]any, error) {
-	at, err := m.indexers.Load().position(indexName)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.table.objects(m.table.indices[at][indexedValue]), nil
-}
-
-// entriesByIndex returns the entries that have the value.
-func (m *threadSafeMap) entriesByIndex(indexName, indexedValue string) ([]*entry, error) {
-	at, err := m.indexers.Load().position(indexName)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	keys := m.table.indices[at][indexedValue]
-	list := make([]*entry, 0, len(keys))
-	for key := range keys {
-		list = append(list, m.table.entries[key])
-	}
-	return list, nil
+	return m.Snapshot().ByIndex(indexName, indexedValue)
 }
 
 // IndexKeys returns the keys of the objects that have the value, sorted.
 func (m *threadSafeMap) IndexKeys(indexName, indexedValue string) ([]string, error) {
-	at, err := m.indexers.Load().position(indexName)
+	s := m.Snapshot()
+	at, err := s.indexers.position(indexName)
 	if err != nil {
 		return nil, err
 	}
-	m.mu.RLock()
-	keys := m.table.indices[at][indexedValue].UnsortedList()
-	m.mu.RUnlock()
+	keys := make([]string, 0, s.table.HavingLen(at, indexedValue))
+	s.table.Having(at, indexedValue, func(e table.Entry) bool {
+		keys = append(keys, e.Key().String())
+		return true
+	})
 	slices.Sort(keys)
 	return keys, nil
 }
 
 // ListIndexFuncValues returns the values that at least one object has.
 func (m *threadSafeMap) ListIndexFuncValues(name string) []string {
-	at, err := m.indexers.Load().position(name)
+	values, err := m.Snapshot().IndexValues(name)
 	if err != nil {
 		return []string{}
 	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return slices.AppendSeq([]string{}, maps.Keys(m.table.indices[at]))
+	return values
 }
 
 // GetIndexers returns a copy of the index functions.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // Object is what the types of a typed informer's objects have: *v1.Pod is one, and
@@ -111,11 +113,11 @@ func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool
 // as an addition, not of the first list; of one that passed before and does no more, as
 // the deletion of its old state, which is exact: the last one that passed.
 func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
-	h.onUpdate("", oldObj, newObj)
+	h.onUpdate(table.Key{}, oldObj, newObj)
 }
 
 // onUpdate is OnUpdate with the object's key, which a deletion has to carry.
-func (h TypedFilteringResourceEventHandler[T]) onUpdate(key string, oldObj, newObj T) {
+func (h TypedFilteringResourceEventHandler[T]) onUpdate(key table.Key, oldObj, newObj T) {
 	if h.Handler == nil {
 		return
 	}
@@ -125,7 +127,7 @@ func (h TypedFilteringResourceEventHandler[T]) onUpdate(key string, oldObj, newO
 	case passes:
 		h.Handler.OnAdd(newObj, false)
 	case passed:
-		h.Handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key})
+		h.Handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key.String()})
 	}
 }
 
@@ -150,14 +152,15 @@ func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 // cannot always be read from the object. It is told by these instead of OnUpdate and
 // OnDelete.
 type keyedHandler interface {
-	onUpdate(key string, oldObj, newObj any)
+	// The key of an update is seldom wanted: its text is made by who wants it.
+	onUpdate(key table.Key, oldObj, newObj any)
 	onDelete(key string, obj any)
 }
 
 // tellUpdateOf tells a handler of an update, and a filter its key besides. It looks for
 // the very types: a handler that embeds a filter has its unexported methods too, and
 // perhaps an OnUpdate of its own.
-func tellUpdateOf[T Object](handler TypedResourceEventHandler[T], key string, oldObj, newObj T) {
+func tellUpdateOf[T Object](handler TypedResourceEventHandler[T], key table.Key, oldObj, newObj T) {
 	switch filter := handler.(type) {
 	case TypedFilteringResourceEventHandler[T]:
 		filter.onUpdate(key, oldObj, newObj)
@@ -185,9 +188,11 @@ func (h typedHandler[T]) OnAdd(obj any, isInInitialList bool) {
 }
 
 // OnUpdate tells of both states, by whoever does not say the key.
-func (h typedHandler[T]) OnUpdate(oldObj, newObj any) { h.onUpdate("", oldObj, newObj) }
+func (h typedHandler[T]) OnUpdate(oldObj, newObj any) {
+	h.onUpdate(table.Key{}, oldObj, newObj)
+}
 
-func (h typedHandler[T]) onUpdate(key string, oldObj, newObj any) {
+func (h typedHandler[T]) onUpdate(key table.Key, oldObj, newObj any) {
 	newer, isNow := typedOf[T](newObj)
 	older, was := typedOf[T](oldObj)
 	switch {
@@ -195,33 +200,35 @@ func (h typedHandler[T]) onUpdate(key string, oldObj, newObj any) {
 		tellUpdateOf(h.handler, key, older, newer)
 	case isNow:
 		// The handler has not been told of the other one.
-		h.reportMisfit("update", key, oldObj)
+		h.reportMisfit("update", key.String(), oldObj)
 		h.handler.OnAdd(newer, false)
 	case was:
-		h.reportMisfit("update", key, newObj)
-		h.handler.OnDelete(DeletedObject[T]{OptionalObj: older, key: key})
+		h.reportMisfit("update", key.String(), newObj)
+		h.handler.OnDelete(DeletedObject[T]{OptionalObj: older, key: key.String()})
 	default:
-		h.reportMisfit("update", key, newObj)
+		h.reportMisfit("update", key.String(), newObj)
 	}
 }
 
 // OnDelete tells of a deletion by whoever does not say the key.
 func (h typedHandler[T]) OnDelete(obj any) { h.onDelete("", obj) }
 
+// onDelete tells of a deletion also where nobody knows the last state: the handler may
+// have been told of one. Where that is of another type it has not, or was told of the
+// deletion with the update that made it so.
 func (h typedHandler[T]) onDelete(key string, obj any) {
+	deleted := DeletedObject[T]{key: key}
 	if tombstone, ok := tombstoneOf(obj); ok {
-		// The zero value if the tombstone holds nothing, or no T: of the deletion the
-		// handler hears all the same.
-		last, _ := typedOf[T](tombstone.Obj)
-		h.handler.OnDelete(DeletedObject[T]{OptionalObj: last, FinalStateUnknown: &tombstone})
-		return
+		deleted = DeletedObject[T]{FinalStateUnknown: &tombstone}
+		key, obj = tombstone.Key, tombstone.Obj
 	}
-	typed, ok := typedOf[T](obj)
-	if !ok {
+	last, ok := typedOf[T](obj)
+	if unknown := deleted.FinalStateUnknown != nil && isNilPointer(obj); !ok && !unknown {
 		h.reportMisfit("delete", key, obj)
 		return
 	}
-	h.handler.OnDelete(DeletedObject[T]{OptionalObj: typed, key: key})
+	deleted.OptionalObj = last
+	h.handler.OnDelete(deleted)
 }
 
 // reportMisfit logs. It does not use apimachinery's error handlers, one of which

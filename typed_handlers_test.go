@@ -3,6 +3,8 @@ package cache
 import (
 	"testing"
 
+	"github.com/watchmirror/cache/internal/table"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +56,6 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 		"unseen, key function":           {"uid-7", DeletedFinalStateUnknown{Key: "uid-7", Obj: redPod}, redPod, false, "uid-7", NewObjectName("a", "1"), true},
 		"unseen, no object":              {"a/1", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
 		"unseen, nil object":             {"a/1", tombstone((*object)(nil)), nil, false, "a/1", NewObjectName("a", "1"), true},
-		"unseen, other object":           {"a/1", tombstone("text"), nil, false, "a/1", NewObjectName("a", "1"), true},
 		"unseen, no object, not told":    {"", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
 		"unseen, no object, no slash":    {"node", DeletedFinalStateUnknown{Key: "node"}, nil, false, "node", NewObjectName("", "node"), true},
 		"unseen, no object, two slashes": {"a/b/c", DeletedFinalStateUnknown{Key: "a/b/c"}, nil, false, "a/b/c", NewObjectName("a", "b/c"), true},
@@ -76,6 +77,37 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 			} else {
 				assert.Equal(t, c.obj, *d.FinalStateUnknown)
 			}
+		})
+	}
+}
+
+// G3: no key is told two deletions, nor one of what was never told. Fails if the deletion
+// of an object of another type is told once more when it leaves, by whatever way.
+func TestG3WhatIsOfAnotherTypeIsToldAsDeletedOnceAndOnlyIfItWasToldBefore(t *testing.T) {
+	type other struct{ object }
+	misfit := &other{*redPod}
+	for name, last := range map[string]any{
+		"seen":                misfit,
+		"unseen":              DeletedFinalStateUnknown{Key: "a/1", Obj: misfit},
+		"unseen, no metadata": DeletedFinalStateUnknown{Key: "a/1", Obj: "text"},
+		"a nil pointer, seen": (*object)(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			handler := typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
+				AddFunc:    func(o *object) { told = append(told, "add") },
+				UpdateFunc: func(_, _ *object) { told = append(told, "update") },
+				DeleteFunc: func(d DeletedObject[*object]) { told = append(told, "delete "+d.GetKey()) },
+			}}
+			handler.OnAdd(redPod, true)
+			handler.onUpdate(table.KeyOf("a/1"), redPod, misfit)
+			handler.onDelete("a/1", last)
+			assert.Equal(t, []string{"add", "delete a/1"}, told)
+			told = nil
+			handler.OnAdd(misfit, false)
+			handler.onUpdate(table.KeyOf("a/1"), misfit, misfit)
+			handler.onDelete("a/1", last)
+			assert.Empty(t, told)
 		})
 	}
 }
@@ -137,7 +169,7 @@ func TestTypedFuncsThatAreNilAreNotCalled(t *testing.T) {
 
 func TestAnObjectOfAnotherTypeIsReportedAndNotTold(t *testing.T) {
 	out := captureKlog(t, 0)
-	told := &eventLog{}
+	told := &callLog{}
 	h := typedHandler[*object]{typedEventLog{told}}
 	other := &metav1.ObjectMeta{Namespace: "a", Name: "1"}
 	h.OnAdd(other, false)

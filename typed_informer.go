@@ -21,6 +21,9 @@ type TypedSharedIndexInformer[T Object] interface {
 func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
 	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
 	typed := typedSharedIndexInformer[T]{informer}
+	if own, ok := informer.(ownInformer); ok {
+		return ownTypedInformer[T]{typed, own}
+	}
 	if reporter, reports := informer.(StatusReporter); reports {
 		return reportingTypedInformer[T]{typed, reporter}
 	}
@@ -39,6 +42,18 @@ func (t typedSharedIndexInformer[T]) AddTypedIndexers(indexers TypedIndexers[T])
 
 func (t typedSharedIndexInformer[T]) GetTypedIndexer() TypedIndexer[T] {
 	return newTypedIndexer[T](t.GetIndexer())
+}
+
+// ownInformer is what an informer of this package is besides.
+type ownInformer interface {
+	StatusReporter
+	Snapshotter
+}
+
+// ownTypedInformer is that of an informer of this package.
+type ownTypedInformer[T Object] struct {
+	typedSharedIndexInformer[T]
+	ownInformer
 }
 
 // reportingTypedInformer is that of an informer that is a StatusReporter.

@@ -9,15 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // TypedLister reads the objects of an informer, or those of one namespace. It answers
 // from memory, and may be used concurrently. What it returns is shared, and must not be
 // changed.
 //
+// Each of its answers is of one moment, that at which it was asked, and two of them may be
+// of two; a loop over All, Values or AllByIndex goes through what there was when the loop
+// began. Ask a Snapshot where several answers must belong together. The zero value is the
+// lister of an empty store without indexes.
+//
 // Its List and Get have the form of those that are generated for API types.
 type TypedLister[T Object] struct {
 	store *cache
+	// frozen is what is read, where it is not what the store holds at the time.
+	frozen Snapshot
 	// resource is what an error calls it.
 	resource  schema.GroupResource
 	namespace string
@@ -25,6 +34,21 @@ type TypedLister[T Object] struct {
 	// may have anything for values.
 	unindexed bool
 }
+
+// TypedSnapshot is a TypedLister of what there was at one moment: all that it is asked is
+// answered from that, and it never changes. So does what ByNamespace makes of it. See
+// Snapshot. The zero value is that of an empty store without indexes.
+type TypedSnapshot[T Object] struct{ TypedLister[T] }
+
+// Snapshot is what the lister reads now, for as long as it is kept.
+func (l TypedLister[T]) Snapshot() TypedSnapshot[T] {
+	l.frozen = l.now()
+	return TypedSnapshot[T]{l}
+}
+
+// ResourceVersion is the version up to which it holds everything that the source had; empty
+// if no list had been applied.
+func (s TypedSnapshot[T]) ResourceVersion() string { return s.frozen.ResourceVersion() }
 
 // ByNamespace is the lister of one namespace, whose names are without it; of all of them
 // if namespace is empty. It is for keys of the form namespace/name: with a key function
@@ -35,20 +59,43 @@ func (l TypedLister[T]) ByNamespace(namespace string) TypedLister[T] {
 	return l
 }
 
-// key is where an object with that name is.
-func (l TypedLister[T]) key(name string) string {
-	if l.namespace == "" {
-		return name
-	}
-	return l.namespace + "/" + name
+// ByNamespace is the snapshot of one namespace, as TypedLister.ByNamespace is the lister of
+// one: of the same moment.
+func (s TypedSnapshot[T]) ByNamespace(namespace string) TypedSnapshot[T] {
+	return TypedSnapshot[T]{s.TypedLister.ByNamespace(namespace)}
 }
+
+// Snapshot is itself.
+func (s TypedSnapshot[T]) Snapshot() TypedSnapshot[T] { return s }
+
+// now is what the lister reads.
+func (l TypedLister[T]) now() Snapshot {
+	if l.isFrozen() {
+		return l.frozen.orEmpty()
+	}
+	return l.store.Snapshot()
+}
+
+// isFrozen says whether the lister reads what is not the store's: also that of nothing.
+func (l TypedLister[T]) isFrozen() bool { return l.frozen.table != nil || l.store == nil }
 
 // Lookup returns the object with that key, namespace/name or name, or in a namespace's
 // lister that name.
 func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
-	item, exists, _ := l.store.GetByKey(l.key(name))
-	if !exists {
-		return obj, false
+	var item any
+	switch {
+	case l.isFrozen():
+		e, found := l.frozen.orEmpty().table.Get(table.Named(l.namespace, name))
+		if !found {
+			return obj, false
+		}
+		item = e.Object()
+	case l.namespace == "":
+		found, _ := l.store.storage.table.GetText(name)
+		item = found.Object
+	default:
+		found, _ := l.store.storage.table.Get(table.Named(l.namespace, name))
+		item = found.Object
 	}
 	obj, exists = item.(T)
 	return obj, exists
@@ -66,47 +113,94 @@ func (l TypedLister[T]) Get(name string) (T, error) {
 
 // Len is how many objects there are.
 func (l TypedLister[T]) Len() int {
-	if l.namespace == "" {
-		return l.store.storage.len()
+	if s := l.now(); l.namespace == "" || !l.unindexed {
+		return l.most(s)
 	}
-	return len(l.entries())
+	count := 0
+	for range l.Values() {
+		count++
+	}
+	return count
+}
+
+// most is up to how many there are, as an index of namespaces says; 0 if nobody knows.
+func (l TypedLister[T]) most(s Snapshot) int {
+	switch {
+	case l.namespace == "":
+		return s.Len()
+	case l.unindexed:
+		return 0
+	}
+	at, err := s.indexers.position(NamespaceIndex)
+	if err != nil {
+		return 0 // a zero value
+	}
+	return s.table.HavingLen(at, l.namespace)
 }
 
 // List returns the objects that the selector selects, in no order; all of them for a nil
 // selector. The slice is the caller's. The error is always nil.
 func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
-	return selected[T](l.entries(), selector), nil
+	s := l.now()
+	if l.namespace == "" && (selector == nil || selector.Empty()) {
+		return table.AppendObjectsOf(make([]T, 0, s.Len()), s.table), nil
+	}
+	return selected(func(f func(T) bool) { l.objects(s, f) }, l.most(s), selector), nil
 }
 
-// All goes through the objects with their keys, as they are when it begins, in no order.
-// A namespace's lister has the whole keys, too: namespace/name.
-// The store may be written to meanwhile, by the loop's body too.
+// All goes through the objects with their keys, in no order: as they are when a loop over
+// them begins, of a TypedSnapshot as they were when that was taken. Nothing is copied but
+// the keys. A namespace's lister has the whole keys, too: namespace/name. The store may be
+// written to meanwhile, by the loop's body too.
 func (l TypedLister[T]) All() iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) { each(l.entries(), yield) }
+	return func(yield func(string, T) bool) {
+		s := l.now()
+		if l.namespace == "" {
+			s.table.EachWithKey(func(key string, e table.Entry) bool {
+				obj, ok := e.Object().(T)
+				return !ok || yield(key, obj)
+			})
+			return
+		}
+		l.entries(s, func(e table.Entry) bool {
+			obj, ok := e.Object().(T)
+			return !ok || yield(e.Key().String(), obj)
+		})
+	}
 }
 
-// Values is All without the keys.
-func (l TypedLister[T]) Values() iter.Seq[T] { return withoutKeys(l.All()) }
+// Values is All without the keys, of which none is made.
+func (l TypedLister[T]) Values() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		l.objects(l.now(), yield)
+	}
+}
 
 // ByIndex returns the objects that have a value in the named index, in no order. The
 // slice is the caller's. It fails if there is no such index.
 func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
-	entries, err := l.indexed(index, value)
+	s := l.now()
+	at, err := s.indexers.position(index)
 	if err != nil {
 		return nil, err
 	}
-	return selected[T](entries, nil), nil
+	return selected(func(f func(T) bool) { l.indexed(s, at, value, typed(f)) }, s.table.HavingLen(at, value), nil), nil
 }
 
-// AllByIndex goes through the objects that have a value in the named index, as they are
-// when it begins, with their keys, in no order. It fails if there is no such index.
+// AllByIndex is All for the objects that have a value in the named index. It fails if there
+// is no such index.
 func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
-	if _, err := l.store.storage.indexers.Load().position(index); err != nil {
+	s := l.now()
+	if _, err := s.indexers.position(index); err != nil {
 		return nil, err
 	}
 	return func(yield func(string, T) bool) {
-		entries, _ := l.indexed(index, value)
-		each(entries, yield)
+		s := l.now()
+		at, _ := s.indexers.position(index)
+		l.indexed(s, at, value, func(e table.Entry) bool {
+			obj, ok := e.Object().(T)
+			return !ok || yield(e.Key().String(), obj)
+		})
 	}, nil
 }
 
@@ -114,76 +208,79 @@ func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], e
 // order; a namespace's lister looks at the objects of each value for that. It fails if
 // there is no such index.
 func (l TypedLister[T]) IndexValues(index string) ([]string, error) {
-	if _, err := l.store.storage.indexers.Load().position(index); err != nil {
-		return nil, err
+	s := l.now()
+	values, err := s.IndexValues(index)
+	if err != nil || l.namespace == "" {
+		return values, err
 	}
-	values := l.store.ListIndexFuncValues(index)
-	if l.namespace == "" {
-		return values, nil
-	}
+	at, _ := s.indexers.position(index)
 	return slices.DeleteFunc(values, func(value string) bool {
-		entries, _ := l.indexed(index, value)
-		return len(entries) == 0
+		none := true
+		l.indexed(s, at, value, func(table.Entry) bool {
+			none = false
+			return false
+		})
+		return none
 	}), nil
 }
 
-// entries are those of the lister's namespace.
-func (l TypedLister[T]) entries() []*entry {
-	if l.namespace == "" {
-		return l.store.storage.snapshot()
+// objects calls f with those of the lister's namespace that are Ts. All are, unless somebody
+// else has written to the store.
+func (l TypedLister[T]) objects(s Snapshot, f func(T) bool) {
+	if l.namespace != "" {
+		l.entries(s, typed(f))
+		return
 	}
+	table.ObjectsOf(s.table, f)
+}
+
+// entries calls f with those of the lister's namespace, which it must have.
+func (l TypedLister[T]) entries(s Snapshot, f func(table.Entry) bool) {
 	if l.unindexed {
-		return l.inNamespace(l.store.storage.snapshot())
+		s.table.Each(l.inNamespace(f))
+		return
 	}
-	entries, _ := l.store.storage.entriesByIndex(NamespaceIndex, l.namespace)
-	return entries
-}
-
-// indexed are those that have a value in an index, of the lister's namespace.
-func (l TypedLister[T]) indexed(index, value string) ([]*entry, error) {
-	entries, err := l.store.storage.entriesByIndex(index, value)
-	if err != nil || l.namespace == "" {
-		return entries, err
-	}
-	return l.inNamespace(entries), nil
-}
-
-func (l TypedLister[T]) inNamespace(entries []*entry) []*entry {
-	return slices.DeleteFunc(entries, func(e *entry) bool {
-		obj, ok := e.obj.(T)
-		return !ok || obj.GetNamespace() != l.namespace
-	})
-}
-
-// each goes through the entries that hold a T. All do, unless somebody else has written
-// to the store.
-func each[T Object](entries []*entry, yield func(string, T) bool) {
-	for _, e := range entries {
-		if obj, ok := e.obj.(T); ok && !yield(e.key, obj) {
-			return
-		}
+	if at, err := s.indexers.position(NamespaceIndex); err == nil { // not so for a zero value
+		s.table.Having(at, l.namespace, f)
 	}
 }
 
-func selected[T Object](entries []*entry, selector labels.Selector) []T {
-	list := make([]T, 0, len(entries))
-	each(entries, func(_ string, obj T) bool {
+// indexed calls f with those that have a value in an index, of the lister's namespace.
+func (l TypedLister[T]) indexed(s Snapshot, at int, value string, f func(table.Entry) bool) {
+	if l.namespace != "" {
+		f = l.inNamespace(f)
+	}
+	s.table.Having(at, value, f)
+}
+
+func (l TypedLister[T]) inNamespace(f func(table.Entry) bool) func(table.Entry) bool {
+	return func(e table.Entry) bool {
+		obj, ok := e.Object().(T)
+		return !ok || obj.GetNamespace() != l.namespace || f(e)
+	}
+}
+
+// typed has f called with those entries that hold a T.
+func typed[T Object](f func(T) bool) func(table.Entry) bool {
+	return func(e table.Entry) bool {
+		obj, ok := e.Object().(T)
+		return !ok || f(obj)
+	}
+}
+
+// selected are those of at most so many objects that a selector selects.
+func selected[T Object](all func(func(T) bool), most int, selector labels.Selector) []T {
+	if selector != nil && !selector.Empty() {
+		most = 0 // nobody knows
+	}
+	list := make([]T, 0, most)
+	all(func(obj T) bool {
 		if selector == nil || selector.Empty() || selector.Matches(labelsOf(obj)) {
 			list = append(list, obj)
 		}
 		return true
 	})
 	return list
-}
-
-func withoutKeys[T any](all iter.Seq2[string, T]) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for _, obj := range all {
-			if !yield(obj) {
-				return
-			}
-		}
-	}
 }
 
 // labelsOf are an object's labels; it has none if it has no metadata.

@@ -118,7 +118,7 @@ func TestTheTombstoneOfAnUndecodedDeletionHasTheNewestKnownState(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: NewStore(MetaNamespaceKeyFunc), EmitDeltaTypeReplaced: true, Transformer: neverUndecoded(t)})
 	gone := undecoded(podAt("a", "1", "7"))
 	must(t, f.Delete(gone))
-	assert.Empty(t, f.log.items, "of nothing that is known, there is no deletion")
+	assert.Zero(t, f.log.keys, "of nothing that is known, there is no deletion")
 	must(t, f.Add(podAt("a", "1", "5")))
 	must(t, f.Update(podAt("a", "1", "6")))
 	must(t, f.Delete(gone))
@@ -195,7 +195,7 @@ func deletionWithoutKey(t *testing.T, keyFunc KeyFunc, queue bool, strategy List
 	assert.Equal(t, "a/1", r.Status().Quarantined[0].Key)
 	assert.Equal(t, "7", r.LastSyncResourceVersion())
 	if fifo, ok := store.(*DeltaFIFO); ok {
-		assert.Contains(t, fifo.log.items, "a/1")
+		assert.Equal(t, []string{"a/1"}, fifo.log.pendingKeys())
 	} else {
 		assert.Equal(t, []string{"a/1"}, store.(Store).ListKeys())
 	}

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"reflect"
 	"runtime/debug"
 )
 
@@ -51,6 +52,17 @@ func transformedUnder(key string, keyFunc KeyFunc, transform TransformFunc, obj 
 		return nil, false, fmt.Errorf("changed the key from %q to %q", key, is)
 	}
 	return out, true, nil
+}
+
+// sameFunction compares functions that are declared, neither methods nor made in another.
+// Functions are not comparable in Go; where the code of one begins is.
+func sameFunction[F any](a, b F) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// namesObjects says whether a key function is one of ours, whose keys are namespace and name.
+func namesObjects(keyFunc KeyFunc) bool {
+	return sameFunction(keyFunc, DeletionHandlingMetaNamespaceKeyFunc) || sameFunction(keyFunc, MetaNamespaceKeyFunc)
 }
 
 // indexValues calls an index function.

@@ -68,6 +68,7 @@ func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
 	end.lived, end.began = w.lived(now), w.asked
 	if end.lived >= shortWatch {
 		end.began = now
+		m.progress.rested = false
 	}
 	return end
 }
@@ -77,7 +78,7 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 		woke := m.next(waiting{events: w.results, timer: w.deadline.C()})
 		switch woke.end {
 		case endEvent:
-			if err := m.handle(w, woke.event); err != nil {
+			if err := m.handleSeveral(w, woke.event); err != nil {
 				return false, err
 			}
 		case endClosed:
@@ -128,6 +129,7 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) state {
 	f := failure{began: began, requests: 1, retryAfter: retryAfter(err)}
 	switch action {
 	case watchAgainAtOnce:
+		m.progress.rested = false
 		return (*run).watchState
 	case watchAgain:
 		return m.pause(f, (*run).watchState)
@@ -142,6 +144,13 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) state {
 		}
 	case listNewest:
 		m.progress.newest, m.progress.anyVersion = true, true
+	case listNewestAfterNews:
+		m.progress.newest, m.progress.unknown = true, true
+		f.retryAfter = pauseForNews(CauseVersionTooLarge, err)
+		fallthrough
+	case listAfterNews:
+		m.progress.watchFailures = 0
+		return m.stateAfterNews(f)
 	}
 	m.progress.watchFailures = 0
 	return m.pauseForState(f)
@@ -160,15 +169,4 @@ func (m *run) sameRound(err error, action answer) bool {
 		return m.progress.retry.ShouldRetry()
 	}
 	return false
-}
-
-// pauseForState pauses before getting a whole state.
-func (m *run) pauseForState(f failure) state {
-	// A list is followed by a watch, so two requests are to fit; a stream is its
-	// own watch.
-	if f.requests = 2; m.mayStream() {
-		f.requests = 1
-	}
-	pause := m.progress.backoff.pause(m.clock.Now(), f)
-	return m.sleep(pause, func(m *run) state { return m.firstState() })
 }

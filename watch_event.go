@@ -15,13 +15,22 @@ func (m *run) handle(w *openWatch, e watch.Event) error {
 	if e.Type == watch.Error {
 		return eventError(e.Object)
 	}
+	return m.handleMet(w, e, m.meet(w, e))
+}
+
+// meet notes that an event has come, and says what is wrong with its object.
+func (m *run) meet(w *openWatch, e watch.Event) *ObjectError {
 	if w.events++; w.events == 1 {
 		m.succeeded(PhaseWatching)
 	}
 	if e.Type != watch.Added {
 		w.synthetic = false
 	}
-	bad := m.misfit(e.Object, e.Type != watch.Bookmark)
+	return m.misfit(e.Object, e.Type != watch.Bookmark)
+}
+
+// handleMet is handle for an event that has been met and is no error.
+func (m *run) handleMet(w *openWatch, e watch.Event, bad *ObjectError) error {
 	switch {
 	case !isKnown(e.Type):
 		return m.skip(w, e, unknownEvent(e, bad))
@@ -61,26 +70,26 @@ func unknownEvent(e watch.Event, bad *ObjectError) *ObjectError {
 
 // skip sets aside what an event brought and lets its version count.
 func (m *run) skip(w *openWatch, e watch.Event, bad *ObjectError) error {
-	m.setAside(e, bad, false)
+	m.setAside(e.Type == watch.Deleted, bad, false)
 	if version := m.advance(w, bad.ResourceVersion); version != "" {
 		m.moveVersion(w, version)
 	}
 	return nil
 }
 
-// setAside reports an object that could not be taken. It is held back by its key,
+// setAside reports an object, or the end of one, that could not be taken. It is held back by its key,
 // in the store or here. Without a key there is nothing to hold back, nor when the
 // store has taken the object's end all the same. An end of nobody knows what, which
 // no later event puts right, is held back by its place: the next list forgets it.
 // There are no more of these than objects which the store should not have any more.
-func (m *run) setAside(e watch.Event, bad *ObjectError, inStore bool) {
+func (m *run) setAside(deleted bool, bad *ObjectError, inStore bool) {
 	fits := bad.Stage != StageType && bad.Stage != StageMetadata
 	switch {
-	case bad.Key == "" && e.Type == watch.Deleted && bad.Stage != StageType:
+	case bad.Key == "" && deleted && bad.Stage != StageType:
 		m.quarantined(m.ctx, placed(bad), false)
 	case bad.Key == "":
 		m.tell(m.ctx, placed(bad))
-	case e.Type != watch.Deleted || !fits:
+	case !deleted || !fits:
 		m.quarantined(m.ctx, bad, inStore)
 	default:
 		m.released(bad.Key)
@@ -107,7 +116,12 @@ func placed(bad *ObjectError) *ObjectError {
 // leaves it where it is: the event has none, is synthetic, or belongs to another
 // key and is below the last one, which fake sources do.
 func (m *run) advance(w *openWatch, version string) string {
-	if w.synthetic || version == m.progress.version || versionBefore(version, m.progress.version) {
+	return w.advance(version, m.progress.version)
+}
+
+// advance is that of a watch that has come to a version.
+func (w *openWatch) advance(version, from string) string {
+	if w.synthetic || version == from || versionBefore(version, from) {
 		return ""
 	}
 	return version
@@ -121,7 +135,7 @@ func (m *run) applyEvent(w *openWatch, e watch.Event, version string) error {
 	object, bad := asObjectError(err)
 	switch {
 	case bad:
-		m.setAside(e, object, heldIn(m.store, object))
+		m.setAside(e.Type == watch.Deleted, object, heldIn(m.store, object))
 	case err != nil:
 		return err
 	case m.holds():

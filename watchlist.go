@@ -27,6 +27,9 @@ const (
 	// streamProbe is how long after that only lists are made. The first state
 	// needed later tries a stream again.
 	streamProbe = 10 * time.Minute
+	// streamListWatch is how many requests it takes to get a whole state where a stream
+	// fails and a list, with the watch after it, is made instead.
+	streamListWatch = 3
 )
 
 // streaming is one streaming list.
@@ -41,10 +44,23 @@ type streaming struct {
 	floor, newest string
 }
 
-// mayStream says whether the next state is to be streamed.
+// mayStream says whether the next state is to be streamed. Once that has failed it is
+// tried again later, and only where the limits of G13 leave room for the list and the
+// watch that follow another failure: else a mirror that is behind would stay so for a
+// minute longer.
 func (m *run) mayStream() bool {
-	wanted := m.strategy == ListStreaming || m.strategy == ListAutomatic && m.canStream
-	return wanted && !m.clock.Now().Before(m.progress.streamAfter)
+	return m.canStreamAtAll() && m.progress.streamAfter.IsZero() ||
+		m.streamIsDue() && m.progress.backoff.stretch(m.clock.Now(), streamListWatch) == 0
+}
+
+func (m *run) canStreamAtAll() bool {
+	return m.strategy == ListStreaming || m.strategy == ListAutomatic && m.canStream
+}
+
+// streamIsDue says whether it is time to try again a stream that has failed.
+func (m *run) streamIsDue() bool {
+	after := m.progress.streamAfter
+	return m.canStreamAtAll() && !after.IsZero() && !m.clock.Now().Before(after)
 }
 
 // streamState makes the store equal to what a stream sends, and leaves the stream
@@ -79,14 +95,19 @@ func (m *run) streamFailed(err error, began time.Time) state {
 	}
 	switch cause {
 	case CauseExpired, CauseVersionTooLarge:
-		m.progress.newest = true
+		m.progress.newest, m.progress.unknown = true, true
+		if m.clock.Since(began) >= shortWatch {
+			m.progress.rested = false
+		}
+		m.failed(m.ctx, err)
+		return m.stateAfterNews(failure{began: began, retryAfter: pauseForNews(cause, err)})
 	case CauseRegression:
 		m.progress.newest, m.progress.anyVersion = true, true
 	}
 	if cause == CauseRejected {
 		// A definite answer, which says nothing against a list: that follows at once.
 		m.failed(m.ctx, &streamRejected{err})
-		return m.sleep(m.progress.backoff.stretch(m.clock.Now(), 2), m.firstState())
+		return m.spaced(2, 0, stateAgain)
 	}
 	m.failed(m.ctx, err)
 	return m.pauseForState(failure{began: began, retryAfter: retryAfter(err)})
@@ -134,6 +155,7 @@ func (s *streaming) take() (version string, err error) {
 		return "", s.wrap(err)
 	}
 	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
+	s.tellStepBack()
 	if err = s.commit(version); err != nil {
 		return "", s.wrap(err)
 	}

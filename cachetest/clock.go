@@ -8,6 +8,8 @@ type clock struct {
 	ticker   *time.Ticker
 	deadline <-chan time.Time
 	bookmark <-chan time.Time
+	// due is when the deadline is; zero if there is none.
+	due time.Time
 	// late: the deadline passed while the watch was silent.
 	late bool
 }
@@ -15,7 +17,8 @@ type clock struct {
 func (w *stream) startClock() *clock {
 	c := &clock{}
 	if t := w.options.TimeoutSeconds; t != nil && *t > 0 && !w.source.options.IgnoreTimeouts {
-		c.timer = time.NewTimer(time.Duration(*t) * time.Second)
+		c.due = time.Now().Add(time.Duration(*t) * time.Second)
+		c.timer = time.NewTimer(time.Until(c.due))
 		c.deadline = c.timer.C
 	}
 	if d := w.source.options.bookmarkInterval(); d > 0 && w.options.AllowWatchBookmarks {
@@ -25,14 +28,8 @@ func (w *stream) startClock() *clock {
 	return c
 }
 
-func (c *clock) deadlinePassed() bool {
-	select {
-	case <-c.deadline:
-		return true
-	default:
-		return false
-	}
-}
+// deadlinePassed goes by the time: the timer of the same instant may not have fired yet.
+func (c *clock) deadlinePassed() bool { return !c.due.IsZero() && !time.Now().Before(c.due) }
 
 func (c *clock) stop() {
 	if c.timer != nil {

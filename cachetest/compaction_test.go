@@ -127,6 +127,26 @@ func TestCompactWatchesOnlyMovesForwardAndNeverPastThePresent(t *testing.T) {
 	})
 }
 
+// Fails if a watch that begins below the new version is taken, or a list is refused.
+func TestAdvanceCompactedTakesNoWatchFromBeforeTheVersionItLeadsTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := filled(t, cachetest.Options{})
+		earlier := open(t, src, metav1.ListOptions{ResourceVersion: "3"})
+		src.AdvanceCompacted(10)
+		require.EqualValues(t, 14, src.Version())
+		for _, version := range []string{"4", "13"} {
+			_, err := src.Watch(metav1.ListOptions{ResourceVersion: version})
+			requireReason(t, metav1.StatusReasonExpired, err)
+		}
+		names, _ := list(t, src, metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: exact})
+		require.Equal(t, []string{"a/1", "a/2"}, names)
+		later := open(t, src, metav1.ListOptions{ResourceVersion: "14"})
+		apply(t, src, pod("a", "1"))
+		require.Equal(t, []string{"MODIFIED a/1 @15"}, ready(t, later))
+		require.Equal(t, []string{"ADDED b/1 @4", "MODIFIED a/1 @15"}, ready(t, earlier))
+	})
+}
+
 func TestCompactWatchesAnswersOnTheStreamIfTheOptionSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{ExpiredOnStream: true})

@@ -91,6 +91,37 @@
 // Scripted errors travel as a Status with its HTTP code; those of the network,
 // such as [ErrConnectionRefused], cut the connection.
 //
+// # Conformance
+//
+// Who writes a source or a store can have it checked for what reflectors and
+// readers rely on, by a test of three lines:
+//
+//	func TestMySource(t *testing.T) {
+//		cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{New: newRig})
+//	}
+//
+//	func TestMyStore(t *testing.T) {
+//		cachetest.TestStore(t, cachetest.StoreConfig{New: newStore})
+//	}
+//
+// Each promise is a subtest on a source or store of its own, which newRig and
+// newStore make. A failure says what a reflector would make of it: "a reflector
+// would miss MODIFIED a=2: the watch has ended". A rig has, besides the source,
+// functions that change what the source shows; [RigOver] makes one for a source whose
+// backend is a [Source], such as a client of a [Handler].
+//
+// The suites are for anything that has the methods, whichever package its
+// interfaces come from: those of this module and client-go's do alike. Optional
+// methods are found by their name and checked if they are there. What a source
+// cannot do, or a rig has no function for, is skipped, with the reason in the output
+// of go test -v; what it does not promise is said in the config
+// ([ListerWatcherConfig].NoBookmarks, for example).
+//
+// A source in process, or over a [Listener], is best checked in virtual time
+// ([ListerWatcherConfig].Virtual). One over a socket is checked in real time; then
+// Quiet, for how long nothing may happen, must be longer than an event takes, or
+// events that come late and twice are not noticed.
+//
 // # How it is built
 //
 // A source has one lock; under it no code of the user's runs (but for the

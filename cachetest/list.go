@@ -193,8 +193,11 @@ func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
 // table at https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
 // has a limit mean that where a version is named without a match.
 func wantsExact(opts metav1.ListOptions, asked uint64) bool {
+	if asked == 0 {
+		return false // no version, also if it was written in more digits than one
+	}
 	if opts.ResourceVersionMatch == "" {
-		return opts.Limit > 0 && asked > 0
+		return opts.Limit > 0
 	}
 	return opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 }

@@ -152,6 +152,19 @@ func (l *Listener) setFrozen(frozen bool) {
 	}
 }
 
+// Heal ends every fault of the network: connections are taken again, none is cut any
+// more, and what was frozen moves.
+func (l *Listener) Heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.quotas = script[int]{}
+	l.refusing, l.frozen = false, false
+	for k := range l.conns {
+		k.freeze(false)
+		k.toClient.change(func() { k.toClient.quota = -1 })
+	}
+}
+
 func (l *Listener) links() []*link {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -100,6 +100,17 @@ func (s *Source) Advance(n uint64) {
 	s.history.version += n
 }
 
+// AdvanceCompacted is Advance by n after which no new watch is taken that begins before the
+// version that it leads to: it is answered 410 Expired. Nobody gets in between the two. A
+// server is like that whose backup was restored with a higher version, so that nobody finds
+// a version of its lost past again (etcdutl's --bump-revision and --mark-compacted).
+func (s *Source) AdvanceCompacted(n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.version += n
+	s.history.unwatchable = s.history.version
+}
+
 // Compact forgets everything before version: exact lists of, and new watches
 // from an older version are answered 410 Expired, and so are continue tokens
 // issued for one. Watches already open still get what they are owed (to end

@@ -39,7 +39,7 @@ func decodeContinueToken(s string) (continueToken, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
-	if err == nil && (t.Version < anyVersion || t.Page < 2) {
+	if err == nil && (t.Version < anyVersion || t.Version == 0 || t.Page < 2) {
 		err = fmt.Errorf("no version or page in it")
 	}
 	if err != nil {

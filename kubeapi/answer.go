@@ -71,11 +71,11 @@ func (e encodings) readable(a *answer) (wire.Encoding, error) {
 	encoding := e.encodingOf(declared)
 	if encoding == nil {
 		return nil, fmt.Errorf("%w: content type %q, beginning %q",
-			ErrContentType, wire.Printable(declared, maxExplanation), a.secrets.hide(wire.Printable(a.readAside(previewBytes), maxExplanation)))
+			ErrContentType, a.secrets.line(declared), a.secrets.line(string(a.readAside(previewBytes))))
 	}
 	// What the transport has unpacked is not declared any more.
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
-		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, wire.Printable(packed, maxExplanation))
+		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, a.secrets.line(packed))
 	}
 	return encoding, nil
 }

@@ -45,6 +45,9 @@ func New(options Options) (*ListerWatcher, error) {
 	if err != nil {
 		return nil, invalid("ObjectType", err)
 	}
+	if into.projection, err = projectionOf(options.Fields, into); err != nil {
+		return nil, invalid("Fields", err)
+	}
 	offered, err := encodingsFor(options.Encodings, into)
 	if err != nil {
 		return nil, invalid("Encodings", err)

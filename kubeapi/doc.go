@@ -47,6 +47,44 @@
 // not affected. A reflector of this library reports it, keeps the state it had of that
 // object, and goes on.
 //
+// # Fields by name
+//
+// Options.Fields names the fields that are wanted. All others are dropped from an object's
+// bytes before these are decoded, in any of the encodings, from lists and from watches:
+// what nobody reads costs neither the time to decode it nor memory. Two fields of a pod
+// take a tenth of what the whole one does.
+//
+// What is lost:
+//
+//   - A field that is not named is empty, and cannot be told from one that was empty.
+//     Whoever asks for it gets the zero value, without an error. Name all that handlers,
+//     index functions, transforms and readers use.
+//   - Changes of fields that are not named still come as events, because the version of the
+//     object changes with them.
+//   - Faults inside of such a field are not found.
+//   - Such an object cannot be written back: it would empty what is not named.
+//
+// Always kept are apiVersion and kind, and of the metadata all but annotations and
+// managedFields. So selectors, owners, finalizers and deletion work as ever, and a patch of
+// labels, finalizers or owners may be computed from such an object. Bookmarks are not cut.
+//
+// Against the last of these losses each object carries a mark, ProjectionMark, which
+// ProjectedFields reads. It is an annotation that no API server takes: Create, Update and
+// Apply of an object that has it fail with errors.IsInvalid, and nothing is written. That
+// rests on the server's checks of metadata, and does not help where these do not see it:
+//
+//   - UpdateStatus of custom resources, and of the built-in types whose servers take nothing
+//     but the status from such a request. Name "status" if you write it so.
+//   - A patch, as it is the difference of two objects that both have the mark. What it says
+//     of fields is right. Of a list it says either how elements changed, by their keys
+//     (strategic merge), or what the whole list is to be (JSON merge patch, which is what
+//     custom resources have). Then name the list as a whole, its elements are cut otherwise.
+//   - A part of such an object that is copied into another one: a spec, a template.
+//   - Code that replaces all annotations, and servers that do not check them.
+//
+// So to write: get the object from the API (with controller-runtime, by the manager's
+// GetAPIReader) and update that, or apply or patch what is to be changed and nothing else.
+//
 // # Errors
 //
 // There are three kinds, and they can be told apart without reading text:

@@ -104,6 +104,8 @@ func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 			return nil, fmt.Errorf("%q is none of %q, %q and %q", encoding, JSON, Protobuf, CBOR)
 		case slices.Contains(chosen[:i], encoding):
 			return nil, fmt.Errorf("%q is named twice", encoding)
+		case encoding == Protobuf && !into.projection.protobuf():
+			return nil, fmt.Errorf("no fields of %s can be named in protobuf: its struct tags do not tell their numbers", into)
 		case encoding == Protobuf && !into.protobuf():
 			return nil, fmt.Errorf("%s cannot be decoded from protobuf: it has no Unmarshal method", into)
 		}

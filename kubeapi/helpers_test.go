@@ -67,7 +67,7 @@ func newSource(t *testing.T, rt http.RoundTripper) *ListerWatcher {
 	})
 }
 
-func newSourceFor(t *testing.T, o Options) *ListerWatcher {
+func newSourceFor(t testing.TB, o Options) *ListerWatcher {
 	t.Helper()
 	source, err := New(o)
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func quoted(size int) string { return `"` + strings.Repeat("x", size-2) + `"` }
 func object(size int) string { return `{"s":` + quoted(size-6) + `}` }
 
 // newSourceOf is newSource with options of one's own.
-func newSourceOf(t *testing.T, rt http.RoundTripper, o Options) *ListerWatcher {
+func newSourceOf(t testing.TB, rt http.RoundTripper, o Options) *ListerWatcher {
 	t.Helper()
 	o.BaseURL, o.Resource, o.HTTPClient = "http://api.test", pods, &http.Client{Transport: rt}
 	return newSourceFor(t, o)

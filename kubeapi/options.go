@@ -61,9 +61,27 @@ type Options struct {
 	// PartialObjectMetadata says what the server said. Unstructured objects always do.
 	ObjectType runtime.Object
 
+	// Fields are those of the objects that are decoded; all others are dropped on the wire,
+	// before they cost a decoder's time or memory. Nil or empty is everything. A path is
+	// written as in JSON and names all that is below:
+	//
+	//	Fields: []string{"spec.nodeName", "spec.containers.image", "status.phase"}
+	//
+	// It goes through lists, into each element, and into maps by their keys, in brackets
+	// if there is a dot in one: metadata.annotations[example.com/owner]. Always kept are
+	// apiVersion and kind, and of the metadata all but annotations and managedFields. Where
+	// ObjectType is a Go type, a path that it has not is an error; for unstructured objects
+	// nothing can be checked but a path's form.
+	//
+	// An object that was cut so looks like any other whose fields are empty, and writing it
+	// back would empty them. So each carries a mark that API servers refuse to take: see
+	// the package documentation for what is lost, and for what the mark does not prevent.
+	Fields []string
+
 	// Encodings are those in which objects are asked for, the preferred one first; the
 	// server chooses, and JSON is always accepted. Nil is Protobuf and then JSON for a
-	// Go type that can be decoded from protobuf, and JSON for everything else.
+	// Go type that can be decoded from protobuf (and cut there, if there are Fields: its
+	// struct tags must have the fields' numbers), and JSON for everything else.
 	Encodings []Encoding
 
 	// Limits bound what an answer may make this package hold. Zero fields have
@@ -196,13 +214,27 @@ func namespaceName(name string) error {
 }
 
 func labelSelector(selector string) error {
+	if strings.Contains(selector, "\x00") {
+		// labels.Parse, here and in an API server, takes it for the end of the text:
+		// what is asked for beside it would not be read.
+		return fmt.Errorf("%q has a NUL character", selector)
+	}
 	_, err := labels.Parse(selector)
 	return err
 }
 
 func fieldSelector(selector string) error {
-	_, err := fields.ParseSelector(selector)
-	return err
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil {
+		return err
+	}
+	for _, term := range parsed.Requirements() {
+		if strings.TrimSpace(term.Field) == "" {
+			// No object has such a field; and blanks at the ends are not sent.
+			return fmt.Errorf("%q has a term without a field", selector)
+		}
+	}
+	return nil
 }
 
 func untimed(client *http.Client) error {

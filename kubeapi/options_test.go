@@ -37,7 +37,9 @@ func TestNewNamesTheOptionThatCannotWork(t *testing.T) {
 		"subresource":            {func(o *Options) { o.Resource.Resource = "pods/status" }, "Resource.Resource: "},
 		"namespace with a slash": {func(o *Options) { o.Namespace = "a/b" }, "Namespace: "},
 		"label selector":         {func(o *Options) { o.LabelSelector = "a in" }, "LabelSelector: "},
+		"label selector, NUL":    {func(o *Options) { o.LabelSelector = "a=b\x00" }, "LabelSelector: "},
 		"field selector":         {func(o *Options) { o.FieldSelector = "nonsense" }, "FieldSelector: "},
+		"field selector, blank":  {func(o *Options) { o.FieldSelector = "a=b,  =" }, "FieldSelector: "},
 		"client with a timeout":  {func(o *Options) { o.HTTPClient = &http.Client{Timeout: time.Minute} }, "HTTPClient: its Timeout is 1m0s"},
 		"user agent":             {func(o *Options) { o.UserAgent = "a\r\nX: y" }, "UserAgent: "},
 	} {

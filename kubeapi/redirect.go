@@ -26,7 +26,8 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
 		if from != to {
-			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, wire.Printable(to, maxExplanation))
+			told := secretsOf(sent[0]).lower().hide(to)
+			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, wire.Printable(told, maxExplanation))
 		}
 		if next.URL.User != nil {
 			return fmt.Errorf("%w: from %s to an address with a user in it", ErrRedirect, from)
@@ -80,7 +81,8 @@ func redirects(code int) bool {
 	return false
 }
 
-// origin is scheme, host and port, the port of the scheme being as good as none.
+// origin is scheme, host and port in lower case, the port of the scheme being as good as
+// none.
 func origin(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	switch u.Scheme {

@@ -49,6 +49,19 @@ func TestAHostInARedirectIsToldWithoutControlCharacters(t *testing.T) {
 	require.NotContains(t, err.Error(), "\u009b")
 }
 
+// A scheme and a host are in lower case in the error, and the token with them.
+func TestATokenInTheHostOfARedirectIsNotTold(t *testing.T) {
+	const token = "aB12-Secret-Token"
+	for _, location := range []string{"http://" + token + "/", "http://x." + token + ".test:80/", "//" + token, token + "://h/"} {
+		source := newSourceOf(t, answers(http.StatusFound, "", "Location", location), Options{
+			Authorize: func(r *http.Request) error { r.Header.Set("Authorization", "Bearer "+token); return nil },
+		})
+		_, err := source.List(metav1.ListOptions{})
+		require.ErrorIs(t, err, ErrRedirect)
+		require.NotContains(t, strings.ToLower(err.Error()), "secret")
+	}
+}
+
 // Without a Location a redirect is an answer like others, and so is a 300 with one.
 func TestWhatIsNotRedirectedIsARefusal(t *testing.T) {
 	for _, answer := range []server{answers(302, ""), answers(300, "", "Location", "http://user:secret/x@h")} {

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
@@ -34,14 +35,42 @@ func secretsOf(request *http.Request) secrets {
 			}
 		}
 	}
+	// The longest first: one may be the beginning of another.
+	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
 	return found
 }
 
-// hide puts dots in the place of what is secret.
+// hide puts dots in the place of what is secret. It may be the end of the text that is cut
+// off, and a secret with it: most of a token tells as much as the whole.
 func (s secrets) hide(text string) string {
 	for _, secret := range s {
 		if len(secret) >= leastSecret {
-			text = strings.ReplaceAll(text, secret, "…")
+			text = hideCut(strings.ReplaceAll(text, secret, "…"), secret)
+		}
+	}
+	return text
+}
+
+// lower are the secrets as they are found in a text of lower case, which a scheme and a
+// host always are: a token still has most of its worth there.
+func (s secrets) lower() secrets {
+	lower := make(secrets, len(s))
+	for i, secret := range s {
+		lower[i] = strings.ToLower(secret)
+	}
+	return lower
+}
+
+// line makes one line of foreign text that may become part of an error's.
+func (s secrets) line(text string) string { return s.hide(wire.Printable(text, maxExplanation)) }
+
+// hideCut hides the beginning of a secret at the end of a text, before the dots that say
+// that it is cut.
+func hideCut(text, secret string) string {
+	kept := strings.TrimSuffix(text, "…")
+	for n := min(len(secret), len(kept)); n >= leastSecret; n-- {
+		if strings.HasSuffix(kept, secret[:n]) {
+			return kept[:len(kept)-n] + "…"
 		}
 	}
 	return text

@@ -140,9 +140,9 @@ func (told secrets) explanation(contentType string, body []byte) string {
 	case media == "text/html":
 		return "an HTML page"
 	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
-		return "a body of type " + media
+		return "a body of type " + told.line(media)
 	}
-	if text := told.hide(wire.Printable(body, maxExplanation)); text != "" {
+	if text := told.line(string(body)); text != "" {
 		return text
 	}
 	return "no explanation"

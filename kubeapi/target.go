@@ -21,6 +21,8 @@ type target struct {
 	// is the type that the objects are to say they are, empty if the example did not
 	// say.
 	is schema.GroupVersionKind
+	// projection is nil if all of an object is wanted.
+	projection *projection
 }
 
 // targetOf makes a target of an example object.
@@ -58,11 +60,30 @@ func (t target) newObject() runtime.Object { return reflect.New(t.of).Interface(
 func (t target) metadataOnly() bool { return t.of == reflect.TypeFor[metav1.PartialObjectMetadata]() }
 
 // protobuf says whether objects can be decoded from protobuf.
-func (t target) protobuf() bool { return t.of != nil && protowire.Supports(t.newObject()) }
+func (t target) protobuf() bool {
+	return t.of != nil && protowire.Supports(t.newObject()) && t.projection.protobuf()
+}
 
 // decode makes an object of its bytes. implied is what it is by the list that it came
 // in, if it does not say so itself.
 func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
+	if t.projection == nil {
+		return t.decodeWhole(encoding, raw, limits, implied)
+	}
+	var object runtime.Object
+	err := t.projection.cut(encoding, raw, limits, func(cut []byte) (err error) {
+		object, err = t.decodeWhole(encoding, cut, limits, implied)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.projection.mark(object)
+	return object, nil
+}
+
+// decodeWhole does so with all that is in the bytes.
+func (t target) decodeWhole(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
 	if t.of == nil {
 		return t.decodeUnstructured(encoding, raw, limits, implied)
 	}

@@ -125,7 +125,13 @@ func (w *watcher) next() (watch.Event, error) {
 		}
 		return watch.Event{Type: watch.Error, Object: &status}, nil
 	}
-	object, err := w.source.target.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
+	into := w.source.target
+	if frame.Type == watch.Bookmark {
+		// It is no object of anybody's, has next to nothing in it, and says in an annotation
+		// where the first state of a streaming list ends.
+		into.projection = nil
+	}
+	object, err := into.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
 	if err != nil {
 		object = w.source.undecoded(encoding, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
 	}

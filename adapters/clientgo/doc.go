@@ -79,6 +79,25 @@
 // Without an ObjectType the objects are *unstructured.Unstructured, of any resource;
 // with a *metav1.PartialObjectMetadata their metadata alone is asked for.
 //
+// # Fields by name
+//
+// kubeapi.Options.Fields names the fields that objects are to have; all others are dropped
+// before they are decoded. It is an option of both kinds of sources here, and so of each
+// informer that is made of one, client-go's own and those of generated factories included:
+//
+//	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
+//		source, err := clientgo.NewSourceForClient(client.CoreV1().RESTClient(), kubeapi.Options{
+//			Resource: schema.GroupVersionResource{Resource: "pods"}, ObjectType: &corev1.Pod{},
+//			Fields: []string{"spec.nodeName", "status.phase"},
+//		})
+//		...
+//		return clientgo.NewInformer(source, &corev1.Pod{}, resync, toolscache.Indexers{})
+//	})
+//
+// NewListWatchFromClient has no such option, because there client-go's codecs decode. What
+// such objects lack, and what keeps them from being written back, is in the documentation
+// of package kubeapi.
+//
 // # What is taken from a rest.Config
 //
 //	Host                            address and path prefix, whose escapes are undone as in

@@ -42,6 +42,8 @@ func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resy
 //     each informer, also without a transform; set DefaultTransform of its options.
 //   - An ErrorHandler in ReflectorOptions is overruled by SetWatchErrorHandler only in part:
 //     see SharedIndexInformer.
+//   - Random in ReflectorOptions is called by all of the informers: it must be safe for
+//     concurrent use.
 //   - A Name in ReflectorOptions would be that of all the informers, and an Identifier, with
 //     a metrics provider, one for all of them.
 //

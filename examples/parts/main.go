@@ -46,6 +46,7 @@ func run(ctx context.Context, out io.Writer) error {
 
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	ended := make(chan error, 1)
+	fmt.Fprintln(out, "the first list:")
 	go func() { ended <- mirror.Run(ctx) }()
 	err := show(ctx, out, source, mirror)
 	cancel()
@@ -53,7 +54,6 @@ func run(ctx context.Context, out io.Writer) error {
 }
 
 func show(ctx context.Context, out io.Writer, source *cachetest.Source, mirror *Mirror) error {
-	fmt.Fprintln(out, "the first list:")
 	if err := caughtUp(ctx, source, mirror, out); err != nil {
 		return err
 	}

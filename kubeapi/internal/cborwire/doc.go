@@ -31,6 +31,8 @@
 // on the wire does to raw JSON inside of Go types (runtime.RawExtension, FieldsV1) is
 // undone, duplicate fields are an error, and numbers are int64 and float64.
 //
+// Where only some fields are wanted (Cut), a smaller map is made of those first.
+//
 // Before an object, a list, its metadata or its items, no tag is taken but that of
 // self-description: there are tags that say how to read every string behind them, which
 // would be lost on what is cut out. A second kind, apiVersion, metadata or items in a

@@ -28,6 +28,10 @@
 //
 // Go types are decoded by util/json, as their own methods want it.
 //
+// Where only some fields are wanted (Cut), the bytes of the others are left out before
+// either of the two sees them. A span finds where they end, as it found where the object
+// does; nothing is made of them, and nothing inside of them is refused.
+//
 // # What is lenient, what is strict
 //
 // In a list: the metadata is parsed in full, because a version or a continue token that

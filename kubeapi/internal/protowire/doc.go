@@ -50,4 +50,8 @@
 // of those few that contain themselves, such as the schemas in a
 // CustomResourceDefinition; for them alone the nesting is counted before they are
 // decoded (see shape). A message is one level, an entry of a map is not.
+//
+// Where only some fields are wanted (Cut), a smaller message is made of those, and that is
+// decoded: each field says how long it is, so that those that are not wanted are stepped
+// over, whatever they hold.
 package protowire

@@ -41,20 +41,24 @@ func (s *tree) Unmarshal(data []byte) error {
 		return errTree
 	}
 	at := 0
+	readable := true
 	next := func() uint64 {
 		value, n := varint(data[at:])
-		at += max(n, 0)
+		at, readable = at+max(n, 0), readable && n > 0
 		return value
 	}
 	for at < len(data) {
 		field := next()
+		if !readable {
+			return errTree
+		}
 		if field&7 == typeVarint {
 			next()
 			continue
 		}
 		length := int(next())
 		end := at + length
-		if length < 0 || end > len(data) {
+		if length < 0 || length > len(data) || end > len(data) {
 			return errTree
 		}
 		inner := &tree{calls: s.calls}
@@ -67,7 +71,7 @@ func (s *tree) Unmarshal(data []byte) error {
 			for at < end {
 				number := next() >> 3
 				length := int(next())
-				if length < 0 || at+length > len(data) {
+				if length < 0 || length > len(data) || at+length > len(data) || !readable {
 					return errTree
 				}
 				if number == 2 {

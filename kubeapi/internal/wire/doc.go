@@ -15,6 +15,11 @@
 //     Identify reads what it can of whose it is;
 //   - limits are kept before memory is spent.
 //
+// Where only some fields of an object are wanted (Fields), there is a step between: Cut
+// makes smaller bytes of those, in the same encoding, and these are decoded. It follows that
+// decoders need to know nothing of it, and that what identifies an object that cannot be
+// decoded is read from the bytes as they came.
+//
 // # Who owns what
 //
 // Bytes that Next returns belong to the reader and are good until the next call of

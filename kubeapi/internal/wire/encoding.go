@@ -26,6 +26,13 @@ type Encoding interface {
 	// is of no use.
 	Into(raw []byte, limits Limits, object runtime.Object) error
 
+	// Cut appends to dst the bytes of an object with those fields alone that are wanted,
+	// to be decoded in place of raw. It keeps neither. It adds no more than three times the
+	// bytes of raw; on an error what it has added is of no use. Faults are found where it
+	// goes; those inside of what is wanted as a whole are left to the decoder, and those
+	// inside of what is not wanted to nobody.
+	Cut(dst, raw []byte, wanted *Fields, limits Limits) ([]byte, error)
+
 	// Identify reads what it can of whose object it is, of bytes that could not be
 	// decoded. It never fails: what cannot be read is empty.
 	Identify(raw []byte) Identity

@@ -1,0 +1,101 @@
+package clientgo_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/adapters/clientgo"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// sourceMakers are the ways in which this package makes a source of a config.
+var sourceMakers = map[string]func(*testing.T, *rest.Config) cachetest.ListerWatcher{
+	"of a config": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+		return sourceOf(t, config, typedPods)
+	},
+	"of a client": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+		return sourceOfClient(t, clientOf(t, *config), typedPods)
+	},
+	"ListWatch of a client": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+		return clientgo.NewListWatchFromClient(clientOf(t, *config), "pods", "shop", nil)
+	},
+	"ListWatch of a client that streams": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
+		source := clientgo.NewListWatchFromClient(clientOf(t, *config), "pods", "shop", nil)
+		return cache.ToListWatcherWithWatchListSemantics(source, streams{})
+	},
+}
+
+func typedPods(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} }
+
+// streams says that it can stream lists.
+type streams struct{}
+
+func (streams) IsWatchListSemanticsUnSupported() bool { return false }
+
+func TestSourcesOfClientGoKeepThePromisesOfAListerWatcher(t *testing.T) {
+	for name, makeSource := range sourceMakers {
+		t.Run(name, func(t *testing.T) {
+			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+				Virtual: true,
+				New: func(tb testing.TB) cachetest.ListerWatcherRig {
+					backend, handler := podBackend(tb)
+					server := cachetest.NewServer(handler)
+					tb.Cleanup(server.Close)
+					// QPS: the limit of client-go's default would be most of the time.
+					config := &rest.Config{Host: server.URL, Transport: server.Client().Transport, QPS: -1}
+					return cachetest.RigOver(backend, "shop", makeSource(tb.(*testing.T), config))
+				},
+			})
+		})
+	}
+}
+
+func TestSourceOverASocketKeepsThePromisesOfAListerWatcher(t *testing.T) {
+	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+		New: func(tb testing.TB) cachetest.ListerWatcherRig {
+			backend, handler := podBackend(tb)
+			server := serve(tb.(*testing.T), handler)
+			tb.Cleanup(server.CloseClientConnections)
+			source := sourceOf(tb.(*testing.T), &rest.Config{Host: server.URL, QPS: -1}, typedPods)
+			return cachetest.RigOver(backend, "shop", source)
+		},
+	})
+}
+
+func podBackend(t testing.TB) (*cachetest.Source, *cachetest.Handler) {
+	backend := cachetest.NewSource(cachetest.Options{
+		NewList: func() runtime.Object { return &corev1.PodList{} },
+	})
+	t.Cleanup(backend.Close)
+	return backend, cachetest.NewHandler(cachetest.HandlerOptions{
+		Resources: []cachetest.Resource{{GroupVersionResource: pods, Kind: "Pod", Source: backend}},
+	})
+}
+
+// The suite is for anybody's stores: of this package's it asks no less than of the
+// library's own, of client-go's what they promise.
+func TestIndexersOfClientGoKeepThePromisesOfAStore(t *testing.T) {
+	for name, config := range map[string]cachetest.StoreConfig{
+		"presented": {
+			New: func(testing.TB) cachetest.ReflectorStore {
+				return clientgo.Indexer(cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))
+			},
+			SharedIndexers: true,
+		},
+		"their own": {
+			New: func(testing.TB) cachetest.ReflectorStore {
+				return toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
+			},
+			SharedIndexers: true,
+			NoIndexErrors:  true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { cachetest.TestStore(t, config) })
+	}
+}

@@ -1,0 +1,103 @@
+package cache
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/simulation/recording"
+)
+
+// backlogInput makes a script of FuzzBacklogMatchesAModel of what a source has sent and how
+// fast the first handler of its mirror was. Which keys change is left to the model.
+func backlogInput(source recording.Source, script *recording.Script) recording.Input {
+	b := &backlogEncoder{Script: script, source: source}
+	keys := slots{most: math.MaxInt}
+	if len(source.Mirror.Handlers) > 0 {
+		b.slow = source.Mirror.Handlers[0].Slow
+	}
+	for _, d := range recording.Deliveries(source.Lines) {
+		for _, o := range d.Objects {
+			keys.of(o.Key)
+		}
+		if b.take(d); script.Full() {
+			break
+		}
+	}
+	return script.Input(uint8(max(1, len(keys.known))-1), uint64(source.Number))
+}
+
+type backlogEncoder struct {
+	*recording.Script
+	source recording.Source
+	slow   time.Duration
+	// waiting is how many changes the handler has not been told.
+	waiting int
+	stalled bool
+	at      time.Duration
+}
+
+func (b *backlogEncoder) take(d recording.Delivery) {
+	b.tell(d.At - b.at)
+	b.at = d.At
+	switch {
+	case d.Do == recording.Event:
+		// Of b modulo 8, 0 to 3 is an update, 4 and 5 a deletion.
+		b.Add(d.Type, map[string]byte{"DELETED": 4}[d.Type])
+		b.waiting++
+	case d.Do == recording.Whole, d.Do == recording.Part:
+		for range min(len(d.Objects), 3) {
+			b.Add("listed", 6) // which may be another object now
+			b.waiting++
+		}
+	case d.Do == recording.Commit:
+		b.Add("end of list", 190)
+		b.waiting++
+	case d.Do != recording.Step:
+	case d.Step == "burst":
+		// From 195 on the handler is left behind by twenty times as many changes.
+		b.Add("burst", byte(min(195+d.N/50, 224)))
+		b.waiting += max(d.N, 100)
+	case d.Mirror%b.source.Mirrors == b.source.Number && (d.Step == "stall" || d.Step == "release"):
+		b.stalled = d.Step == "stall"
+	}
+}
+
+// tell has the handler told what it has time for: from 225 on twenty times as many.
+func (b *backlogEncoder) tell(pause time.Duration) {
+	n := b.waiting
+	if b.slow > 0 {
+		n = min(n, int(pause/b.slow))
+	}
+	switch {
+	case b.stalled || pause == 0:
+		return
+	case n == b.waiting && n > 5:
+		b.Add("caught up", 250)
+	case n > 10:
+		b.Add("catches up", byte(min(220+n/20, 249)))
+	default:
+		for range n {
+			b.Add("told", 120)
+		}
+	}
+	b.waiting -= n
+	if r := b.source.Mirror.Resync; r > 0 && pause > r {
+		b.Add("resync", 180)
+	}
+}
+
+func TestBacklogInputsHaveThePaceOfTheHandler(t *testing.T) {
+	source := aRecording
+	quick := backlogInput(source, recording.NewScript(40)).Values
+	source.Mirror.Handlers = []recording.Handler{{Slow: time.Hour}}
+	slow := backlogInput(source, recording.NewScript(40)).Values[0].([]byte)
+	require.Contains(t, string(quick[0].([]byte)), "\x06\x06")
+	require.Contains(t, string(quick[0].([]byte)), "\x78\x78", "told in time")
+	require.NotContains(t, string(slow), "\x78")
+	require.Equal(t, uint8(4), quick[1], "five keys")
+	newBacklogModel(t, Ordered, 5, 0).run(quick[0].([]byte))
+	newBacklogModel(t, Ordered, 5, 0).run(slow)
+}

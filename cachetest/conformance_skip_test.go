@@ -1,0 +1,85 @@
+package cachetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// plainSource hides all methods of a source but those that each has.
+type plainSource struct{ source *Source }
+
+func (p plainSource) List(o metav1.ListOptions) (runtime.Object, error) { return p.source.List(o) }
+
+func (p plainSource) Watch(o metav1.ListOptions) (watch.Interface, error) { return p.source.Watch(o) }
+
+func TestWhatASourceLacksIsSkippedWithTheReason(t *testing.T) {
+	config := ListerWatcherConfig{
+		Virtual: true, NoBookmarks: true, NoTimeouts: true,
+		New: func(t testing.TB) ListerWatcherRig {
+			source := NewSource(Options{})
+			t.Cleanup(source.Close)
+			rig := RigOver(source, "shop", plainSource{source})
+			return ListerWatcherRig{Source: rig.Source, Create: rig.Create, Update: rig.Update, Delete: rig.Delete}
+		},
+	}
+	skipped := map[string]string{}
+	for _, c := range sourceChecks() {
+		lacking, err := runCheck(t, config.pace(), c, config.start)
+		require.NoError(t, err, c.name)
+		if lacking != "" {
+			skipped[c.name] = lacking
+		}
+	}
+	assert.Equal(t, map[string]string{
+		"items taken one by one are those of the list":                   "the source has no ListItems: a reflector asks it for whole lists",
+		"an error ends the taking of items":                              "the source has no ListItems: a reflector asks it for whole lists",
+		"a watch resumes after a bookmark":                               "NoBookmarks: the source sends none",
+		"a watch ends when its time is up":                               "NoTimeouts: the source takes no notice of timeoutSeconds",
+		"a watch that the backend ends closes and can be resumed":        "the rig has no EndWatches",
+		"the context ends a watch":                                       "the source has no WatchWithContext: a reflector stops its watches instead",
+		"a watch from a forgotten version is answered as expired":        "the rig has no Compact, so nothing expires",
+		"a list is possible after expiry":                                "the rig has no Compact, so nothing expires",
+		"a continue token of a forgotten version is answered as expired": "the rig has no Compact, so nothing expires",
+		"a streaming list is whole and ends in a bookmark":               "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
+		"a streaming list of nothing ends too":                           "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
+	}, skipped)
+}
+
+// plainStore hides all methods of a store but those that each has.
+type plainStore struct{ store goodStore }
+
+func (p plainStore) Add(obj any) error                        { return p.store.Add(obj) }
+func (p plainStore) Update(obj any) error                     { return p.store.Update(obj) }
+func (p plainStore) Delete(obj any) error                     { return p.store.Delete(obj) }
+func (p plainStore) Replace(list []any, version string) error { return p.store.Replace(list, version) }
+func (p plainStore) Resync() error                            { return p.store.Resync() }
+
+func TestAStoreThatCannotBeReadIsCheckedByItsContent(t *testing.T) {
+	config := StoreConfig{
+		New:     func(testing.TB) ReflectorStore { return plainStore{newGoodStore()} },
+		Content: func(store ReflectorStore) ([]any, error) { return store.(plainStore).store.List(), nil },
+	}
+	run := []string{}
+	for _, c := range storeChecks() {
+		lacking, err := runCheck(t, config.pace(), c, config.start)
+		require.NoError(t, err, c.name)
+		if lacking == "" {
+			run = append(run, c.name)
+		}
+	}
+	assert.Equal(t, []string{
+		"a new store is empty",
+		"what is added is there under its key",
+		"a newer state takes the place of the older",
+		"what is deleted is gone",
+		"Replace is the whole content",
+		"Resync changes nothing",
+		"an object without a key is an error and changes nothing",
+		"a list with an object without a key is an error and loses nothing",
+	}, run)
+}

@@ -1,0 +1,50 @@
+package cachetest
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// RigOver returns a rig for a source whose backend is a Source: one that lists and
+// watches through a Handler, say, or that filters or caches what a Source answers.
+// The objects are made as the backend's Options say, in the namespace, which may be
+// empty. A nil source means the backend itself.
+func RigOver(backend *Source, namespace string, source ListerWatcher) ListerWatcherRig {
+	if source == nil {
+		source = backend
+	}
+	marked := func(name, mark string) runtime.Object {
+		obj := backend.newObject()
+		accessor := metaOf(obj)
+		accessor.SetNamespace(namespace)
+		accessor.SetName(name)
+		accessor.SetAnnotations(map[string]string{MarkAnnotation: mark})
+		return obj
+	}
+	return ListerWatcherRig{
+		Source: source,
+		Create: func(name, mark string) error {
+			_, err := backend.Create(marked(name, mark))
+			return err
+		},
+		Update: func(name, mark string) error {
+			_, err := backend.Update(marked(name, mark))
+			return err
+		},
+		Delete: func(name string) error {
+			_, err := backend.Delete(namespace, name)
+			return err
+		},
+		Compact: func() error {
+			backend.CompactAll()
+			return nil
+		},
+		EndWatches: func() error {
+			backend.CloseWatches()
+			return nil
+		},
+		SendBookmarks: func() error {
+			backend.SendBookmarks()
+			return nil
+		},
+	}
+}

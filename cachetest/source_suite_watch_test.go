@@ -1,0 +1,254 @@
+package cachetest
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+var watchFaults = map[string]sourceFault{
+	"a watch that begins now": {
+		check: "a watch continues where the list ended", says: "would miss MODIFIED a=2, ADDED c=1",
+		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = f.ResourceVersion() }),
+	},
+	"a watch that begins with the content": {
+		check: "a watch tells what happens in the order in which it happens", says: "behind 2",
+		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.ResourceVersion = "0" }),
+	},
+	"no type of event but one": {
+		check: "a watch tells what happens in the order in which it happens", says: "the watch tells MODIFIED c=1 where ADDED c=1",
+		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = watch.Modified; return only(e) }),
+	},
+	"a type of event that nobody knows": {
+		check: "a watch tells what happens in the order in which it happens", says: "does not know and skips",
+		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = "CHANGED"; return only(e) }),
+	},
+	"events without an object": {
+		check: "a watch tells what happens in the order in which it happens", says: "the object is nil",
+		wrong: tampering(func(e watch.Event) []watch.Event { e.Object = nil; return only(e) }),
+	},
+	"events without a version": {
+		check: "a watch tells what happens in the order in which it happens", says: "no resource version",
+		wrong: tampering(func(e watch.Event) []watch.Event {
+			e.Object = edited(e.Object, func(u *unstructured.Unstructured) { u.SetResourceVersion("") })
+			return only(e)
+		}),
+	},
+	"events that come twice": {
+		check: "a watch tells what happens in the order in which it happens", says: "resumed between the two",
+		wrong: tampering(func(e watch.Event) []watch.Event { return []watch.Event{e, e} }),
+	},
+	"a watch that has another channel each time": {
+		check: "a watch tells what happens in the order in which it happens", says: "another channel",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				w, err := f.Source.WatchWithContext(ctx, o)
+				return rechanneled{w}, err
+			}
+		},
+	},
+	"a watch and an error": {
+		check: "a watch tells what happens in the order in which it happens", says: "never stops the watch",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				w, _ := f.Source.WatchWithContext(ctx, o)
+				return w, errors.New("half open")
+			}
+		},
+	},
+	"neither a watch nor an error": {
+		check: "a watch tells what happens in the order in which it happens", says: "neither a watch nor an error",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }
+		},
+	},
+	"the event of the version asked for comes again": {
+		check: "a watch resumes after any event", says: "from the version of the event",
+		wrong: reopening(func(f *faulty, o *metav1.ListOptions) {
+			if o.ResourceVersion != "2" { // the list's
+				o.ResourceVersion = plus(o.ResourceVersion, -1)
+			}
+		}),
+	},
+	"the event after the version asked for is left out": {
+		check: "a watch resumes after any event", says: "from the version of the event MODIFIED a=2: the watch tells ADDED b=2",
+		wrong: reopening(func(f *faulty, o *metav1.ListOptions) {
+			if o.ResourceVersion != "2" && o.ResourceVersion != f.ResourceVersion() {
+				o.ResourceVersion = plus(o.ResourceVersion, +1)
+			}
+		}),
+	},
+	"a deletion at the version of the last change": {
+		check: "a deletion tells the last state at a version of its own", says: "of version 2 like what came before",
+		wrong: editing(watch.Deleted, func(u *unstructured.Unstructured) { u.SetResourceVersion(plus(u.GetResourceVersion(), -1)) }),
+	},
+	"a deletion without the last state": {
+		check: "a deletion tells the last state at a version of its own", says: "DELETED a= where DELETED a=2",
+		wrong: editing(watch.Deleted, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }),
+	},
+	"one UID for all": {
+		check: "an object made again is another one", says: "would tell of an update",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			mangled(f, func(l *unstructured.UnstructuredList) { l.Items[0].SetUID("same") })
+			f.tamper = func(e watch.Event) []watch.Event {
+				e.Object = edited(e.Object, func(u *unstructured.Unstructured) { u.SetUID("same") })
+				return only(e)
+			}
+		},
+	},
+	"events of another kind": {
+		check: "events are of the type that the list has", says: "skips the other",
+		wrong: tampering(func(e watch.Event) []watch.Event {
+			e.Object = edited(e.Object, func(u *unstructured.Unstructured) { u.SetKind("Table") })
+			return only(e)
+		}),
+	},
+	"bookmarks for everybody": {
+		check: "a bookmark comes only where it is allowed", says: "though none were allowed",
+		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.AllowWatchBookmarks = true }),
+	},
+	"no bookmarks": {
+		check: "a watch resumes after a bookmark", says: "no bookmark came",
+		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.AllowWatchBookmarks = false }),
+	},
+	"a bookmark that overtakes a change": {
+		check: "a watch resumes after a bookmark", says: "of version 2 like what came before it",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.tamper = func(e watch.Event) []watch.Event {
+				if e.Type != watch.Modified {
+					return only(e)
+				}
+				early := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "2"}}}
+				return []watch.Event{{Type: watch.Bookmark, Object: early}, e}
+			}
+		},
+	},
+	"a bookmark without a version": {
+		check: "a watch resumes after a bookmark", says: "a bookmark is of version \"\"",
+		wrong: editing(watch.Bookmark, func(u *unstructured.Unstructured) { u.SetResourceVersion("") }),
+	},
+	"a bookmark of another kind": {
+		check: "a watch resumes after a bookmark", says: "skips the other",
+		wrong: editing(watch.Bookmark, func(u *unstructured.Unstructured) { u.SetKind("Bookmark") }),
+	},
+	"a Stop for all watches": {
+		check: "watches are independent of each other", says: "after another watch was stopped",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				w, err := f.Source.WatchWithContext(ctx, o)
+				return stopping(w, f.CloseWatches), err
+			}
+		},
+	},
+	"watches that wait for each other": {
+		check: "a watch that is not read holds back nobody", says: "beside a watch that is not read",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			turn := make(chan struct{}, 1)
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				inner, err := f.Source.WatchWithContext(ctx, o)
+				if err != nil {
+					return nil, err
+				}
+				w := &forwarded{Interface: inner, results: make(chan watch.Event), stop: inner.Stop}
+				go func() {
+					defer close(w.results)
+					for event := range inner.ResultChan() {
+						turn <- struct{}{} // kept while the reader is waited for: the fault
+						select {
+						case w.results <- event:
+						case <-f.released:
+						}
+						<-turn
+					}
+				}()
+				return w, nil
+			}
+		},
+	},
+	"a backend that waits for its watches": {
+		check: "a watch that is not read holds back nobody", says: "the backend's update has not returned",
+		wrong: func(f *faulty, rig *ListerWatcherRig) {
+			update, room := rig.Update, make(chan struct{}, 100)
+			rig.Update = func(name, mark string) error {
+				select {
+				case room <- struct{}{}:
+				case <-f.released:
+				}
+				return update(name, mark)
+			}
+		},
+	},
+	"one object for all watches": {
+		check: "objects are nobody else's", says: "two watches were given the same object",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			shared := map[string]runtime.Object{}
+			f.tamper = func(e watch.Event) []watch.Event {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				version := metaOf(e.Object).GetResourceVersion()
+				if shared[version] == nil {
+					shared[version] = e.Object
+				}
+				e.Object = shared[version]
+				return only(e)
+			}
+		},
+	},
+	"lists of the source's own objects": {
+		check: "objects are nobody else's", says: "would change the source itself",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			var kept []unstructured.Unstructured
+			mangled(f, func(l *unstructured.UnstructuredList) {
+				if kept == nil {
+					kept = l.Items
+				}
+				l.Items = kept
+			})
+		},
+	},
+	"an expired version without an answer": {
+		check: "a watch from a forgotten version is answered as expired", says: "is silent",
+		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = f.ResourceVersion() }),
+	},
+	"an expired version answered with what there is": {
+		check: "a watch from a forgotten version is answered as expired", says: "without what was forgotten",
+		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = "0" }),
+	},
+	"an expired version is a bad request": {
+		check: "a watch from a forgotten version is answered as expired", says: "ask again instead of listing",
+		wrong: func(f *faulty, _ *ListerWatcherRig) {
+			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				w, err := f.Source.WatchWithContext(ctx, o)
+				if err != nil {
+					return nil, errors.New(err.Error())
+				}
+				return w, nil
+			}
+		},
+	},
+	"a streaming list without its end": {
+		check: "a streaming list is whole and ends in a bookmark", says: "does not come",
+		wrong: func(f *faulty, _ *ListerWatcherRig) { f.WithholdInitialEventsEnd(1) },
+	},
+	"a streaming list that was promised": {
+		check: "a streaming list is whole and ends in a bookmark", says: "the source says that it can stream",
+		options: Options{NoWatchList: true},
+	},
+	"a streaming list that lacks one": {
+		check: "a streaming list is whole and ends in a bookmark", says: "a streaming list: the list has",
+		wrong: tampering(func(e watch.Event) []watch.Event {
+			if metaOf(e.Object).GetName() == "a" {
+				return nil
+			}
+			return only(e)
+		}),
+	},
+	"a streaming list without its end where there is nothing": {
+		check: "a streaming list of nothing ends too", says: "does not come",
+		wrong: func(f *faulty, _ *ListerWatcherRig) { f.WithholdInitialEventsEnd(1) },
+	},
+}

@@ -1,0 +1,180 @@
+package cachetest
+
+import (
+	"errors"
+	goruntime "runtime"
+	"slices"
+
+	"github.com/watchmirror/cache"
+)
+
+// Stores with one thing wrong each.
+
+type everythingExists struct{ goodStore }
+
+func (everythingExists) GetByKey(string) (any, bool, error) { return nil, true, nil }
+
+type losesAdds struct{ goodStore }
+
+func (losesAdds) Add(any) error { return nil }
+
+type losesKeys struct{ goodStore }
+
+func (s losesKeys) ListKeys() []string { return s.goodStore.ListKeys()[1:] }
+
+type getsNothing struct{ goodStore }
+
+func (getsNothing) Get(any) (any, bool, error) { return nil, false, nil }
+
+type panics struct{ goodStore }
+
+func (panics) Add(any) error { panic("no adding") }
+
+type addsOnce struct{ goodStore }
+
+func (s addsOnce) Add(obj any) error {
+	if _, exists, err := s.Get(obj); exists {
+		return err
+	}
+	return s.goodStore.Add(obj)
+}
+
+type updatesNothingNew struct{ goodStore }
+
+func (s updatesNothingNew) Update(obj any) error {
+	if _, exists, err := s.Get(obj); !exists {
+		return err
+	}
+	return s.goodStore.Update(obj)
+}
+
+type losesDeletes struct{ goodStore }
+
+func (losesDeletes) Delete(any) error { return nil }
+
+type missesDeleted struct{ goodStore }
+
+func (s missesDeleted) Delete(obj any) error {
+	if _, exists, _ := s.Get(obj); !exists {
+		return errors.New("not there")
+	}
+	return s.goodStore.Delete(obj)
+}
+
+type mergesLists struct{ goodStore }
+
+func (s mergesLists) Replace(list []any, version string) error {
+	for _, obj := range list {
+		if err := s.Add(obj); err != nil {
+			return err
+		}
+	}
+	s.Bookmark(version)
+	return nil
+}
+
+type failsResync struct{ goodStore }
+
+func (failsResync) Resync() error { return errors.New("not today") }
+
+type emptiesAtResync struct{ goodStore }
+
+func (s emptiesAtResync) Resync() error { return s.Replace(nil, "1") }
+
+// swallowsErrors says that all is well.
+type swallowsErrors struct{ goodStore }
+
+func (s swallowsErrors) Add(obj any) error    { _ = s.goodStore.Add(obj); return nil }
+func (s swallowsErrors) Update(obj any) error { _ = s.goodStore.Update(obj); return nil }
+func (s swallowsErrors) Delete(obj any) error { _ = s.goodStore.Delete(obj); return nil }
+func (s swallowsErrors) Replace(list []any, version string) error {
+	_ = s.goodStore.Replace(list, version)
+	return nil
+}
+func (s swallowsErrors) AddIndexers(more cache.Indexers) error {
+	_ = s.goodStore.AddIndexers(more)
+	return nil
+}
+
+// emptiesOnError loses everything where a write fails.
+type emptiesOnError struct{ goodStore }
+
+func (s emptiesOnError) Add(obj any) error {
+	err := s.goodStore.Add(obj)
+	if err != nil {
+		_ = s.Replace(nil, "")
+	}
+	return err
+}
+
+type stopsHalfway struct{ goodStore }
+
+func (s stopsHalfway) Replace(list []any, version string) error {
+	good := slices.IndexFunc(list, func(obj any) bool { return namespacedName(obj) == "" })
+	if good < 0 {
+		return s.goodStore.Replace(list, version)
+	}
+	return errors.Join(errors.New("stopped"), s.goodStore.Replace(list[:good], version))
+}
+
+type keepsSlice struct {
+	goodStore
+	list []any
+}
+
+func (s *keepsSlice) List() []any {
+	if s.list == nil {
+		s.list = s.goodStore.List()
+	}
+	return s.list
+}
+
+type knowsNoVersion struct{ goodStore }
+
+func (knowsNoVersion) LastStoreSyncResourceVersion() string { return "" }
+
+type takesNoBookmarks struct{ goodStore }
+
+func (takesNoBookmarks) Bookmark(string) {}
+
+type emptiesAtVersion struct{ goodStore }
+
+func (s emptiesAtVersion) UpdateResourceVersion(version string) { _ = s.Replace(nil, version) }
+
+type receivesNothing struct{ goodStore }
+
+func (receivesNothing) Received(string) (cache.Received, bool) { return cache.Received{}, false }
+
+// losesRaces writes back all that it read before.
+type losesRaces struct{ goodStore }
+
+func (s losesRaces) Update(obj any) error {
+	others := slices.DeleteFunc(s.List(), func(other any) bool { return namespacedName(other) == namespacedName(obj) })
+	goruntime.Gosched()
+	return s.Replace(append(others, obj), "1")
+}
+
+// waitsForReaders waits for something that only the end of the test brings.
+type waitsForReaders struct {
+	goodStore
+	released chan struct{}
+}
+
+func (s waitsForReaders) release() { close(s.released) }
+
+func (s waitsForReaders) Update(obj any) error {
+	<-s.released
+	return s.goodStore.Update(obj)
+}
+
+type replacesOneByOne struct{ goodStore }
+
+func (s replacesOneByOne) Replace(list []any, version string) error {
+	for _, obj := range s.List() {
+		if err := s.Delete(obj); err != nil {
+			return err
+		}
+	}
+	goruntime.Gosched()
+	return mergesLists(s).Replace(list, version)
+}

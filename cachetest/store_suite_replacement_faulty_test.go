@@ -1,0 +1,116 @@
+package cachetest
+
+import (
+	"context"
+
+	"github.com/watchmirror/cache"
+)
+
+// Stores with one thing wrong in how they take a list in parts.
+
+type commitsAtNoVersion struct{ goodStore }
+
+func (s commitsAtNoVersion) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	r := s.goodStore.BeginReplace(options)
+	return reworked{Replacement: r, commit: func(ctx context.Context, _ string) error { return r.Commit(ctx, "") }}
+}
+
+type losesFirstPart struct{ goodStore }
+
+func (s losesFirstPart) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	first := true
+	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) {
+		if first {
+			part.Items = nil
+		}
+		first = false
+	})
+}
+
+type alwaysAside struct{ goodStore }
+
+func (s alwaysAside) BeginReplace(cache.ReplaceOptions) cache.Replacement {
+	return s.goodStore.BeginReplace(cache.ReplaceOptions{Aside: true})
+}
+
+type neverAside struct{ goodStore }
+
+func (s neverAside) BeginReplace(cache.ReplaceOptions) cache.Replacement {
+	return s.goodStore.BeginReplace(cache.ReplaceOptions{})
+}
+
+type showsParts struct{ goodStore }
+
+func (s showsParts) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) {
+		for _, obj := range part.Items {
+			_ = s.Update(obj)
+		}
+	})
+}
+
+type commitsAborted struct{ goodStore }
+
+func (s commitsAborted) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	r := s.goodStore.BeginReplace(options)
+	return reworked{Replacement: r, abort: func() { _ = r.Commit(context.Background(), "9") }}
+}
+
+type keepsNothing struct{ goodStore }
+
+func (s keepsNothing) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) { part.Keep = nil })
+}
+
+type takesNothingBack struct{ goodStore }
+
+func (s takesNothingBack) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) { part.Gone = nil })
+}
+
+type rejectsNothing struct{ goodStore }
+
+func (s rejectsNothing) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	r := s.goodStore.BeginReplace(options)
+	return reworked{Replacement: r, part: func(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
+		_, err := r.Part(ctx, part)
+		return nil, err
+	}}
+}
+
+// reworked is a replacement with other methods where they are set.
+type reworked struct {
+	cache.Replacement
+	part   func(context.Context, cache.ReplacementPart) ([]*cache.ObjectError, error)
+	commit func(context.Context, string) error
+	abort  func()
+}
+
+func partsOf(r cache.Replacement, change func(*cache.ReplacementPart)) cache.Replacement {
+	return reworked{Replacement: r, part: func(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
+		change(&part)
+		return r.Part(ctx, part)
+	}}
+}
+
+func (r reworked) Part(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
+	if r.part != nil {
+		return r.part(ctx, part)
+	}
+	return r.Replacement.Part(ctx, part)
+}
+
+func (r reworked) Commit(ctx context.Context, version string) error {
+	if r.commit != nil {
+		return r.commit(ctx, version)
+	}
+	return r.Replacement.Commit(ctx, version)
+}
+
+func (r reworked) Abort() {
+	if r.abort != nil {
+		r.abort()
+		return
+	}
+	r.Replacement.Abort()
+}

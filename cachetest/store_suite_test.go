@@ -1,0 +1,117 @@
+package cachetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+)
+
+// goodStore has everything that TestStore looks for.
+type goodStore interface {
+	cache.Indexer
+	cache.Replacer
+	cache.ReceivedGetter
+	cache.ResourceVersionUpdater
+}
+
+func newGoodStore() goodStore {
+	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil).(goodStore)
+}
+
+func TestTheStoreBehindTheFaultsIsGood(t *testing.T) {
+	for _, virtual := range []bool{false, true} {
+		TestStore(t, StoreConfig{
+			Virtual: virtual,
+			New:     func(testing.TB) ReflectorStore { return struct{ goodStore }{newGoodStore()} },
+		})
+	}
+}
+
+func TestEachCheckOfAStoreSeesItsFaults(t *testing.T) {
+	checks := map[string]check[*storeTrial]{}
+	for _, c := range storeChecks() {
+		checks[c.name] = c
+	}
+	seen := map[string]bool{}
+	for _, fault := range storeFaults {
+		seen[fault.check] = true
+		t.Run(fmt.Sprintf("%T", fault.of(newGoodStore())), func(t *testing.T) {
+			require.Contains(t, checks, fault.check)
+			store := fault.of(newGoodStore())
+			config := StoreConfig{New: func(testing.TB) ReflectorStore { return store }}
+			if hangs, ok := store.(interface{ release() }); ok {
+				config.Patience = 300 * time.Millisecond
+				t.Cleanup(hangs.release)
+			}
+			lacking, err := runCheck(t, config.pace(), checks[fault.check], config.start)
+			require.Empty(t, lacking)
+			require.ErrorContains(t, err, fault.says)
+		})
+	}
+	for name := range checks {
+		assert.True(t, seen[name], "no fault shows that this check can fail: %s", name)
+	}
+}
+
+// storeFaults are stores with one thing wrong, and the check that must see it.
+var storeFaults = []struct {
+	check string
+	says  string // is in the check's error
+	of    func(goodStore) ReflectorStore
+}{
+	{"a new store is empty", `holds ["a=1"]`, func(s goodStore) ReflectorStore {
+		_ = s.Add(annotatedObject(StoreObject{Name: "a", Mark: "1"}))
+		return s
+	}},
+	{"a new store is empty", "where there is nothing", func(s goodStore) ReflectorStore { return everythingExists{s} }},
+	{"what is added is there under its key", "holds []", func(s goodStore) ReflectorStore { return losesAdds{s} }},
+	{"what is added is there under its key", "ListKeys says", func(s goodStore) ReflectorStore { return losesKeys{s} }},
+	{"what is added is there under its key", "Get of", func(s goodStore) ReflectorStore { return getsNothing{s} }},
+	{"what is added is there under its key", "it panicked: no adding", func(s goodStore) ReflectorStore { return panics{s} }},
+	{"a newer state takes the place of the older", `holds ["a=2"]`, func(s goodStore) ReflectorStore { return addsOnce{s} }},
+	{"a newer state takes the place of the older", `"b=1"`, func(s goodStore) ReflectorStore { return updatesNothingNew{s} }},
+	{"what is deleted is gone", "after Delete", func(s goodStore) ReflectorStore { return losesDeletes{s} }},
+	{"what is deleted is gone", "no mistake", func(s goodStore) ReflectorStore { return missesDeleted{s} }},
+	{"Replace is the whole content", "has been deleted", func(s goodStore) ReflectorStore { return mergesLists{s} }},
+	{"Resync changes nothing", "ends a reflector's watch", func(s goodStore) ReflectorStore { return failsResync{s} }},
+	{"Resync changes nothing", "after Resync", func(s goodStore) ReflectorStore { return emptiesAtResync{s} }},
+	{"an object without a key is an error and changes nothing", "could not report it", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
+	{"an object without a key is an error and changes nothing", "after writes that failed", func(s goodStore) ReflectorStore { return emptiesOnError{s} }},
+	{"a list with an object without a key is an error and loses nothing", "all others or nothing", func(s goodStore) ReflectorStore { return stopsHalfway{s} }},
+	{"a list with an object without a key is an error and loses nothing", "could not report it", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
+	{"what is returned is the caller's", "nil", func(s goodStore) ReflectorStore { return &keepsSlice{goodStore: s} }},
+	{"the version is that of the last list or bookmark", `is "" after Replace at 70`, func(s goodStore) ReflectorStore { return knowsNoVersion{s} }},
+	{"the version is that of the last list or bookmark", `is "80" after Bookmark of 90`, func(s goodStore) ReflectorStore { return takesNoBookmarks{s} }},
+	{"to be told a version changes no object", "after UpdateResourceVersion", func(s goodStore) ReflectorStore { return emptiesAtVersion{s} }},
+	{"what was received is known", "for unchanged", func(s goodStore) ReflectorStore { return receivesNothing{s} }},
+	{"readers and writers may come at once", "writers at once", func(s goodStore) ReflectorStore { return losesRaces{s} }},
+	{"readers and writers may come at once", "has not returned", func(s goodStore) ReflectorStore { return waitsForReaders{s, make(chan struct{})} }},
+	{"a reader sees all of a Replace or nothing", "a reader found", func(s goodStore) ReflectorStore { return replacesOneByOne{s} }},
+	{"indexes equal a full scan", "ByIndex", func(s goodStore) ReflectorStore { return indexesNil{s} }},
+	{"indexes equal a full scan", "IndexKeys", func(s goodStore) ReflectorStore { return &remembersIndexes{goodStore: s} }},
+	{"indexes equal a full scan", "ListIndexFuncValues", func(s goodStore) ReflectorStore { return &keepsValues{goodStore: s} }},
+	{"indexes equal a full scan", "Index with", func(s goodStore) ReflectorStore { return findsNothing{s} }},
+	{"an index added later has what is there", "ListIndexFuncValues", func(s goodStore) ReflectorStore { return addsNoIndexLater{s} }},
+	{"an index added while the store is written has everything", "a full scan", func(s goodStore) ReflectorStore { return indexesWhatWasThere{s} }},
+	{"an index that does not exist is an error", "misspelt", func(s goodStore) ReflectorStore { return findsNothingUnderAnyName{s} }},
+	{"an index of a name that is taken is refused", "one index", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
+	{"an index of a name that is taken is refused", "no longer", func(s goodStore) ReflectorStore { return addsWhatItCan{s} }},
+	{"the map of index functions is the caller's", "emptied the map", func(s goodStore) ReflectorStore { return &sharesIndexers{goodStore: s} }},
+	{"an object that cannot be indexed is an error and changes nothing", "returned no error", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
+	{"an object that cannot be indexed is an error and changes nothing", "cannot be indexed: the store holds", func(s goodStore) ReflectorStore { return emptiesOnError{s} }},
+	{"an index that fails for what is there is refused", "lack it for ever", func(s goodStore) ReflectorStore { return swallowsErrors{s} }},
+	{"a replacement is whole at its commit", "LastStoreSyncResourceVersion", func(s goodStore) ReflectorStore { return commitsAtNoVersion{s} }},
+	{"a replacement is whole at its commit", "the commit of", func(s goodStore) ReflectorStore { return losesFirstPart{s} }},
+	{"a first list shows as it comes", "the first part of a first list", func(s goodStore) ReflectorStore { return alwaysAside{s} }},
+	{"a first list shows as it comes", "begun aside", func(s goodStore) ReflectorStore { return neverAside{s} }},
+	{"a relist shows nothing before its commit", "before its commit", func(s goodStore) ReflectorStore { return showsParts{s} }},
+	{"a relist that is aborted changes nothing", "was aborted", func(s goodStore) ReflectorStore { return commitsAborted{s} }},
+	{"what a part keeps stays and what it takes back goes", "keeps a", func(s goodStore) ReflectorStore { return keepsNothing{s} }},
+	{"what a part keeps stays and what it takes back goes", "takes back d", func(s goodStore) ReflectorStore { return takesNothingBack{s} }},
+	{"a part takes what has a key and rejects the rest", "did not reject", func(s goodStore) ReflectorStore { return rejectsNothing{s} }},
+}

@@ -1,0 +1,102 @@
+package cache
+
+import "github.com/watchmirror/cache/internal/table"
+
+// directArrival is one event, prepared, and what became of it.
+type directArrival struct {
+	arrival
+	received Received
+	// heldVersion is that of the state which the queue holds back, if isHeld.
+	heldVersion string
+	isHeld      bool
+	// refused says why it was not taken; if byQueue, the queue holds it back.
+	refused *ObjectError
+	byQueue bool
+	// outcome is what became of it, if it was written.
+	outcome outcome
+	written bool
+}
+
+// fewValues is for up to how many values of one object in an index room is kept.
+const fewValues = 16
+
+// takes says whether an event is ordinary. A deletion's final state is transformed only if
+// there is something to delete, which only the queue knows beforehand, and one that could
+// not be decoded is made a tombstone there.
+func (d *directWrite) takes(e event) bool {
+	if e.kind != Deleted {
+		return true
+	}
+	if _, tombstone := e.obj.(DeletedFinalStateUnknown); tombstone {
+		return false
+	}
+	return d.queue.transformer == nil && !isUndecoded(e.obj)
+}
+
+func (d *directWrite) arrive(a *directArrival, e event, at int) {
+	key, received, err := d.store.look(e.obj)
+	if err != nil {
+		a.refused = rejection(e.obj, err)
+		return
+	}
+	a.key, a.kind, a.received = key, e.kind, received
+	if there := d.there[at]; there.Object != nil && d.keys[at] == key {
+		a.seen = d.store.storage.sightOf(key, there)
+	} else {
+		a.seen = d.store.storage.sight(key)
+	}
+	if e.kind == Deleted {
+		a.final = e.obj
+		return
+	}
+	if d.queue.transformer != nil {
+		d.transform(a, e)
+		return
+	}
+	a.obj, a.present, a.staged.received = e.obj, true, a.received
+	a.index(d.store.storage.indexers.Load())
+}
+
+// transform prepares what the transform makes of an event's object, if anything is to be
+// stored: as the queue does, which holds back what cannot be transformed.
+func (d *directWrite) transform(a *directArrival, e event) {
+	x := arriving{change: change{Delta: Delta{e.kind, e.obj}, key: a.key.String(), received: a.received}}
+	d.queue.transform(&x)
+	switch {
+	case x.failure != nil:
+		a.refused, a.byQueue = x.failure, true
+	case x.unwanted:
+		a.kind = Deleted
+	case d.ctx.Err() != nil:
+		// Nothing will be applied, and nothing more be called.
+	default:
+		d.store.prepare(&a.staged, table.KeyOf(x.key), x.Object, a.received, nil)
+	}
+}
+
+// supersede notes in what follows that this is what was last received under its key: not what
+// was held back when the batch began.
+func (a *directArrival) supersede(following []directArrival) {
+	if !a.isHeld {
+		return
+	}
+	for i := range following {
+		if later := &following[i]; later.isHeld && later.key == a.key {
+			later.isHeld, later.heldVersion = a.byQueue, a.received.ResourceVersion
+		}
+	}
+}
+
+// clear forgets everything but the slices for index values.
+func (a *directArrival) clear() {
+	values := a.values[:cap(a.values)]
+	for at := range values {
+		if cap(values[at]) > fewValues {
+			values[at] = nil
+		}
+		clear(values[at][:cap(values[at])])
+		values[at] = values[at][:0]
+	}
+	*a = directArrival{}
+	a.values = values[:0]
+}

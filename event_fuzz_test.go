@@ -1,0 +1,215 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// FuzzWatchEvents takes the events of a watch, good and bad ones, and compares the store,
+// its version and what is held back with maps. What is wrong is reported, holds back no
+// other object and moves the version; what goes backwards ends the watch and changes
+// nothing.
+//
+// An event is two bytes. Of the first one the lower three bits say what it is:
+//
+//	0     an object that can be taken
+//	1     one that no index takes
+//	2     one that could not be decoded, with its name
+//	3     the same without a name
+//	4     one of another type
+//	5     nothing at all
+//	6     a bookmark
+//	7     an object in an event of a type that there is not
+//
+// The next two bits are the event's type: Added, Modified, Deleted, Modified; the rest is the
+// key. The second byte is the version, from the last one on: 4 is the same, 0 is four
+// less; 255 is none.
+func FuzzWatchEvents(f *testing.F) {
+	f.Add([]byte{0x00, 5, 0x08, 6, 0x10, 7, 0x21, 5, 0x2a, 5, 0x32, 6, 0x13, 9, 0x06, 5})
+	f.Add([]byte{0x00, 5, 0x01, 5, 0x00, 255, 0x04, 9, 0x14, 5, 0x05, 4, 0x15, 4, 0x07, 8, 0x20, 3, 0x00, 0})
+	f.Add([]byte{0x40, 5, 0x52, 5, 0x42, 255, 0x40, 5, 0x06, 3})
+	var recorded eventTrace
+	recorded.event(0, watch.Added, 3, 1)
+	recorded.event(2, watch.Modified, 3, 1)
+	recorded.event(6, watch.Bookmark, 0, 7)
+	recorded.event(0, watch.Deleted, 3, 2)
+	f.Add([]byte(recorded))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if len(script) > 200 {
+			return
+		}
+		m := newEventsModel(t)
+		for len(script) > 1 && m.take(script[0], script[1]) {
+			m.check()
+			script = script[2:]
+		}
+		m.check()
+	})
+}
+
+// eventTrace is a script of FuzzWatchEvents that is made of what a watch has sent.
+type eventTrace []byte
+
+// event is one: what it is, as FuzzWatchEvents says, of which of eight keys, and by how much
+// it moves the version on.
+func (e *eventTrace) event(what byte, kind watch.EventType, key, ahead int) {
+	bits := map[watch.EventType]byte{watch.Modified: 1, watch.Deleted: 2}[kind]
+	*e = append(*e, what|bits<<3|byte(key%8)<<5, byte(min(ahead, 200)+4))
+}
+
+// eventsModel is a reflector's run, of which only the watch runs, and its store.
+type eventsModel struct {
+	*testing.T
+	run     *run
+	watch   *openWatch
+	store   *cache
+	reports []error
+
+	version int
+	content map[string]string
+	held    map[string]bool
+}
+
+func newEventsModel(t *testing.T) *eventsModel {
+	m := &eventsModel{T: t, store: newTagStore(), watch: &openWatch{}, version: 10, content: map[string]string{"a/0": "3", "a/1": ""}, held: map[string]bool{}}
+	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
+		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
+	})
+	m.run = &run{Reflector: r, ctx: bg}
+	require.NoError(t, m.store.Replace([]any{podAt("a", "0", "3"), podAt("a", "1", "")}, "10"))
+	r.setAccepted("10")
+	return m
+}
+
+// take has the run handle an event; false if that has ended the watch.
+func (m *eventsModel) take(what, ahead byte) bool {
+	e := watch.Event{Type: []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Modified}[what>>3&3]}
+	number := m.version + int(ahead) - 4
+	version := itoa(number)
+	if ahead == 255 || number <= 0 {
+		version, number = "", 0
+	}
+	key := itoa(int(what >> 5))
+	obj := podAt("a", key, version)
+	key = nameOf(obj)
+	reports := len(m.reports)
+	refused, regresses := true, number > 0 && m.content[key] != "" && number < versionOf(podAt("", "", m.content[key]))
+	switch what & 7 {
+	case 0:
+		e.Object, refused = obj, false
+	case 1:
+		e.Object, refused = tagged(obj, "bad"), e.Type != watch.Deleted
+	case 2:
+		e.Object = undecoded(obj)
+		regresses = regresses && e.Type == watch.Deleted
+	case 3:
+		obj.Name = ""
+		e.Object = undecoded(obj)
+		regresses = false
+	case 4:
+		e.Object, regresses = &machine{ObjectMeta: obj.ObjectMeta}, false
+	case 5:
+		number, regresses = 0, false
+	case 6:
+		e.Type, e.Object, refused = watch.Bookmark, obj, false
+		regresses = number > 0 && number < m.version
+	case 7:
+		e.Type, e.Object, regresses = "OTHER", obj, false
+	}
+	err := m.run.handle(m.watch, e)
+	if regresses {
+		var regression *RegressionError
+		require.ErrorAs(m, err, &regression)
+		return false
+	}
+	require.NoError(m, err)
+	m.became(what&7, e, key, version)
+	if number > m.version {
+		m.version = number
+		require.Len(m, m.reports, reports+map[bool]int{true: 1}[refused], "%v", m.reports)
+	}
+	return true
+}
+
+// became is what an event should do to content and quarantine.
+func (m *eventsModel) became(what byte, e watch.Event, key, version string) {
+	deleted := e.Type == watch.Deleted
+	switch {
+	case what == 6 || what == 3 && !deleted || what == 5 && !deleted:
+	case what == 3 && version != "":
+		m.held["watch event at version "+version] = true
+	case what == 3 || what == 5:
+		m.held["watch event"] = true
+	case what >= 4:
+		m.held[key] = true
+	case deleted:
+		delete(m.content, key)
+		delete(m.held, key)
+	case what == 0:
+		m.content[key] = version
+		delete(m.held, key)
+	default:
+		m.held[key] = true
+	}
+}
+
+func (m *eventsModel) check() {
+	require.Equal(m, m.content, contents(m.store))
+	require.Equal(m, itoa(m.version), m.store.LastStoreSyncResourceVersion())
+	require.Equal(m, itoa(m.version), m.run.LastSyncResourceVersion())
+	var held []string
+	for _, q := range m.run.Status().Quarantined {
+		held = append(held, q.Key)
+		require.True(m, slices.ContainsFunc(m.reports, func(err error) bool {
+			object, bad := asObjectError(err)
+			return bad && object.Key == q.Key && object.ResourceVersion == q.ResourceVersion && object.Stage == q.Stage
+		}), "%v is held back and was not reported", q)
+	}
+	slices.Sort(held)
+	require.Equal(m, slices.Sorted(maps.Keys(m.held)), held)
+}
+
+// FuzzCauses classifies what a server may answer, as it is and wrapped, and asks what is
+// done then: every answer has a cause of the known ones, the same on each way in and each
+// time; a pause that a server asks for is never one of another length.
+func FuzzCauses(f *testing.F) {
+	f.Add(int32(410), "Expired", "", "", int32(0), "")
+	f.Add(int32(504), "Timeout", "Too large resource version: 3", "ResourceVersionTooLarge", int32(1), "")
+	f.Add(int32(429), "TooManyRequests", "", "", int32(300), "")
+	f.Add(int32(0), "", "", "WatchStreamCut", int32(-1), "EOF")
+	f.Fuzz(func(t *testing.T, code int32, reason, message, cause string, seconds int32, causeMessage string) {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Reason: metav1.StatusReason(reason), Message: message,
+			Details: &metav1.StatusDetails{RetryAfterSeconds: seconds, Causes: []metav1.StatusCause{{Type: metav1.CauseType(cause), Message: causeMessage}}},
+		}}
+		is := CauseOf(err)
+		require.Contains(t, serverCauses, is)
+		require.Equal(t, is, CauseOf(errors.Join(err)))
+		require.Equal(t, is, CauseOf(eventError(&err.ErrStatus)))
+		require.Equal(t, CauseStore, CauseOf(&StoreError{Op: "Add", Err: err}))
+		if reason != "" || code != 410 && code != 429 {
+			expired := reason == string(metav1.StatusReasonExpired) || reason == string(metav1.StatusReasonGone)
+			require.True(t, !expired || is == CauseExpired, "%s", is)
+		}
+		again := answerToList(is)
+		require.True(t, again == listAgain || again == listNewestAtOnce)
+		require.NotEqual(t, listNewestAtOnce, answerToWatch(is))
+		pause := retryAfter(err)
+		require.True(t, pause == 0 || int64(pause) == int64(seconds)*1e9, "%s of %d s", pause, seconds)
+		require.GreaterOrEqual(t, pause.Seconds(), 0.0)
+	})
+}
+
+// serverCauses are the causes that a Status can have.
+var serverCauses = []Cause{
+	CauseExpired, CauseVersionTooLarge, CauseTooManyRequests, CauseInternal, CauseUnavailable, CauseNotFound, CauseForbidden,
+	CauseUnauthorized, CauseRejected, CauseCut, CauseUnreadable, CauseRefused, CauseOther,
+}

@@ -1,0 +1,273 @@
+package cache
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FuzzFieldChanges compares two states of an object and checks what is said to have
+// changed: nothing, exactly where reflect.DeepEqual sees nothing; otherwise what a
+// comparison that knows nothing but maps, lists and scalars says, path by path.
+//
+// The script makes a value and then the other one of it: each byte says what a value is,
+// or what becomes of it. See diffScript.
+func FuzzFieldChanges(f *testing.F) {
+	f.Add([]byte{6, 3, 0, 6, 2, 1, 3, 7, 3, 3, 4, 5, 0, 2, 0, 0, 9, 1, 0, 10, 0, 8, 2, 0, 11}, 3)
+	f.Add([]byte{7, 2, 6, 1, 2, 3, 9, 6, 1, 2, 3, 8, 0, 0, 0, 11, 4}, 1)
+	f.Add([]byte("\x06\x04\x00\x06\x00\x01\x07\x00\x02\x03\x05\x03\x04\x01\x00\x00\x0a\x00\x0a\x00\x08"), 0)
+	f.Fuzz(func(t *testing.T, script []byte, limit int) {
+		if len(script) > 300 {
+			return
+		}
+		s := &diffScript{script: script}
+		was := map[string]any{"root": s.value(0)}
+		is := map[string]any{"root": s.changed(was["root"])}
+		limit = min(max(limit, 0), 1000)
+
+		want := jsonChanges("root", was["root"], is["root"])
+		var shapes structShapes
+		all, found := shapes.fieldChanges(was, is, 10_000)
+		require.Equal(t, want, all)
+		require.Len(t, want, found)
+		require.Equal(t, reflect.DeepEqual(was, is), found == 0)
+		some, foundAgain := shapes.fieldChanges(was, is, limit)
+		if limit == 0 {
+			require.Equal(t, found > 0, foundAgain > 0)
+		} else {
+			require.Equal(t, found, foundAgain)
+		}
+		require.True(t, slices.Equal(want[:min(limit, len(want))], some), "the first %d of %v: %v", limit, want, some)
+	})
+}
+
+// diffScript makes values of bytes. Lists and maps have up to four elements and lie up
+// to eight deep in one another.
+type diffScript struct{ script []byte }
+
+func (s *diffScript) next() byte {
+	if len(s.script) == 0 {
+		return 0
+	}
+	b := s.script[0]
+	s.script = s.script[1:]
+	return b
+}
+
+// diffKeys are the names of fields: those that stand behind a dot in a path, others, and
+// one that is cut.
+var diffKeys = []string{"a", "b_2", "2b", "a.b", "", "ü", `"`, "c/d", strings.Repeat("k", longestKey), strings.Repeat("l", longestKey+1)}
+
+func (s *diffScript) value(depth int) any {
+	b := s.next()
+	if depth == 8 {
+		b %= 6
+	}
+	switch b % 10 {
+	case 0:
+		return nil
+	case 1:
+		return b > 99
+	case 2:
+		return int64(b)
+	case 3:
+		return float64(b) / 2
+	case 4, 5:
+		return strconv.Itoa(int(b))
+	case 6, 7:
+		return s.object(depth)
+	case 8:
+		list := make([]any, s.next()%5)
+		for i := range list {
+			list[i] = s.value(depth + 1)
+		}
+		return list
+	default:
+		return [...]any{map[string]any(nil), []any(nil), map[string]any{}, []any{}}[s.next()%4]
+	}
+}
+
+func (s *diffScript) object(depth int) map[string]any {
+	object := map[string]any{}
+	for range s.next() % 5 {
+		object[diffKeys[int(s.next())%len(diffKeys)]] = s.value(depth + 1)
+	}
+	return object
+}
+
+// changed is a copy of a value, as it is or not.
+func (s *diffScript) changed(value any) any {
+	switch b := s.next(); {
+	case b%16 == 11:
+		return s.value(4)
+	case b%16 == 12:
+		return nil
+	default:
+		return s.copied(value, b)
+	}
+}
+
+// copied is a copy, of which b says what is missing and what is new.
+func (s *diffScript) copied(value any, b byte) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if value == nil {
+			return value
+		}
+		is := map[string]any{}
+		for i, key := range slices.Sorted(maps.Keys(value)) {
+			if b%16 != 8 || int(b>>4)&3 != i {
+				is[key] = s.changed(value[key])
+			}
+		}
+		if b%16 == 9 {
+			is[diffKeys[int(b>>4)%len(diffKeys)]] = s.value(4)
+		}
+		return is
+	case []any:
+		if value == nil {
+			return value
+		}
+		is := []any{}
+		for _, element := range value {
+			is = append(is, s.changed(element))
+		}
+		if b%16 == 8 {
+			is = is[:len(is)/2]
+		}
+		if b%16 == 9 {
+			is = append(is, s.value(4))
+		}
+		return is
+	}
+	return value
+}
+
+// jsonChanges is what has become of what is at path.
+func jsonChanges(path string, was, is any) (changes []FieldChange) {
+	before, beforeIsMap := was.(map[string]any)
+	after, afterIsMap := is.(map[string]any)
+	list, wasList := was.([]any)
+	newList, isList := is.([]any)
+	switch {
+	case was == nil && is == nil:
+	case was == nil:
+		return []FieldChange{{path, FieldAdded}}
+	case is == nil:
+		return []FieldChange{{path, FieldRemoved}}
+	case beforeIsMap && afterIsMap && len(before)+len(after) == 0, wasList && isList && len(list)+len(newList) == 0:
+		if !reflect.DeepEqual(was, is) { // nil and empty
+			return []FieldChange{{path, FieldChanged}}
+		}
+	case beforeIsMap && afterIsMap:
+		return mapChanges(path, before, after)
+	case wasList && isList:
+		for i := range max(len(list), len(newList)) {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			switch {
+			case i >= len(list):
+				changes = append(changes, FieldChange{at, FieldAdded})
+			case i >= len(newList):
+				changes = append(changes, FieldChange{at, FieldRemoved})
+			default:
+				changes = append(changes, jsonChanges(at, list[i], newList[i])...)
+			}
+		}
+	case !reflect.DeepEqual(was, is):
+		return []FieldChange{{path, FieldChanged}}
+	}
+	return changes
+}
+
+func mapChanges(path string, was, is map[string]any) (changes []FieldChange) {
+	keys := slices.Collect(maps.Keys(was))
+	for key := range is {
+		if _, both := was[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	// The order is that of keys as they are written.
+	slices.SortFunc(keys, func(a, b string) int { return strings.Compare(strconv.Quote(a), strconv.Quote(b)) })
+	for _, key := range keys {
+		at := path + "." + key
+		switch {
+		case len(key) > longestKey:
+			at = fmt.Sprintf("%s[%q]", path, key[:longestKey]+"…")
+		case key == "2b" || key == "" || strings.ContainsAny(key, `./"ü`):
+			at = fmt.Sprintf("%s[%q]", path, key)
+		}
+		before, there := was[key]
+		after, stays := is[key]
+		switch {
+		case !there:
+			changes = append(changes, FieldChange{at, FieldAdded})
+		case !stays:
+			changes = append(changes, FieldChange{at, FieldRemoved})
+		default:
+			changes = append(changes, jsonChanges(at, before, after)...)
+		}
+	}
+	return changes
+}
+
+// FuzzTypedFieldChanges compares values of types that mean something else than their
+// fields: quantities, which are numbers and how they are written, and times, which are
+// instants. Maps of texts are compared by entry.
+func FuzzTypedFieldChanges(f *testing.F) {
+	f.Add("1", "1000m", int64(0), int64(0), "app", "web")
+	f.Add("1Ki", "1024", int64(1), int64(2), "", "a")
+	f.Add("0.5", "x", int64(-5), int64(5), `a"b`, "")
+	f.Fuzz(func(t *testing.T, size, newSize string, since, newSince int64, label, value string) {
+		was := &machine{}
+		was.Labels = map[string]string{"fixed": "x", label: value}
+		was.Spec.Since = metav1.NewTime(time.Unix(since%1e9, 0).UTC())
+		is := &machine{}
+		is.Labels = map[string]string{"fixed": "x", value: value}
+		is.Spec.Since = metav1.NewTime(time.Unix(newSince%1e9, 0).In(time.FixedZone("east", 3600)))
+		quantities := [2]*big.Rat{}
+		for i, target := range []*resource.Quantity{&was.Spec.Size, &is.Spec.Size} {
+			q, err := resource.ParseQuantity([]string{size, newSize}[i])
+			if err != nil || len(q.AsDec().String()) > 100 {
+				return
+			}
+			*target = q
+			quantities[i], _ = new(big.Rat).SetString(q.AsDec().String())
+		}
+		want := map[string]ChangeKind{}
+		for key := range was.Labels {
+			if _, stays := is.Labels[key]; !stays {
+				want[fmt.Sprintf("metadata.labels[%s]", keyText(reflect.ValueOf(key)))] = FieldRemoved
+			}
+		}
+		for key := range is.Labels {
+			before, there := was.Labels[key]
+			switch at := fmt.Sprintf("metadata.labels[%s]", keyText(reflect.ValueOf(key))); {
+			case !there:
+				want[at] = FieldAdded
+			case before != is.Labels[key]:
+				want[at] = FieldChanged
+			}
+		}
+		if since%1e9 != newSince%1e9 {
+			want["spec.since"] = FieldChanged
+		}
+		if quantities[0].Cmp(quantities[1]) != 0 || was.Spec.Size.Format != is.Spec.Size.Format {
+			want["spec.size"] = FieldChanged
+		}
+		got := map[string]ChangeKind{}
+		for _, change := range changes(t, was, is) {
+			got[change.Path] = change.Kind
+		}
+		require.Equal(t, want, got)
+	})
+}

@@ -1,0 +1,282 @@
+package cache
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// Events on the short way from a watch into an informer's store: past the queue, in which
+// nothing waits, since all that comes is applied before the call returns that brought it.
+// What an event does is what it would do by way of the queue. What is not ordinary goes
+// that way: see directWrite.takes.
+
+// directly is how many events are applied in one write: as many as a table changes where
+// they stand. More would be prepared aside, which costs a copy of all that they touch.
+const directly = 32
+
+// directWrite is some events on their way. What it needs is used again for the next ones:
+// an event costs no memory but what is kept of it.
+type directWrite struct {
+	*sharedIndexInformer
+	// The slices have room for one event, or for as many as there may be: see makeRoom.
+	arrivals []directArrival
+	staged   []*staged
+	// keys and there are what is looked at in advance, and what was found under them, so that
+	// the memory that has to be read of each is waited for together.
+	keys  []table.Key
+	there []table.Found
+	// alone is how many events in a row have come alone.
+	alone int
+	// version is the last one that an event brought, and advance moves the store's there.
+	version string
+	advance func()
+}
+
+func newDirectWrite(inf *sharedIndexInformer) *directWrite {
+	d := &directWrite{sharedIndexInformer: inf}
+	d.advance = func() {
+		inf.store.scope.advance(d.version)
+		inf.store.storage.writes++
+	}
+	return d
+}
+
+// quietFor is after how many events that came alone the room for many, some 14 kB, is given
+// back: most informers of a program have little to do.
+const quietFor = 256
+
+// makeRoom makes room for so many events.
+func (d *directWrite) makeRoom(events int) {
+	if d.alone++; events > 1 {
+		d.alone = 0
+	}
+	places := 1
+	if events > 1 {
+		places = directly
+	}
+	if places == len(d.arrivals) || places < len(d.arrivals) && d.alone < quietFor {
+		return
+	}
+	d.arrivals, d.staged = make([]directArrival, places), make([]*staged, places)
+	d.keys, d.there = make([]table.Key, places), make([]table.Found, places)
+	for i := range d.arrivals {
+		d.staged[i] = &d.arrivals[i].staged
+	}
+}
+
+// takeEvents takes some events from the front, in one write, and says of how many the
+// versions count, and which of them were refused. It takes none if ctx has ended, or if
+// the first one is not for it; the error is that of the one after those.
+func (d *directWrite) takeEvents(ctx context.Context, events []event, refused []refusedEvent) (int, []refusedEvent, error) {
+	known, holds := d.queue.isQuiet()
+	if !known {
+		return 0, refused, nil
+	}
+	events = events[:min(len(events), directly)]
+	if d.queue.transformer != nil {
+		// It may look up what came before, and take its time: each event is applied, and
+		// told, before the next one is transformed.
+		events = events[:1]
+	}
+	d.makeRoom(len(events))
+	n := d.prepare(ctx, events, holds)
+	defer d.clear(n)
+	if err := ctx.Err(); n == 0 || err != nil {
+		return 0, refused, err
+	}
+	began := d.meters.begin(d.clock, n)
+	n, err := d.write(events[:n])
+	d.queue.passed(d.version, d.arrivals[:n], holds)
+	d.tellOf(n)
+	d.meters.applied(d.clock, began, d.version)
+	return n, d.refusals(n, refused), err
+}
+
+// prepare does what needs user code, for as many events as are for it.
+func (d *directWrite) prepare(ctx context.Context, events []event, holds bool) int {
+	if len(events) > 1 {
+		d.warmEvents(events)
+	}
+	for i := range events {
+		if ctx.Err() != nil || !d.takes(events[i]) {
+			return i
+		}
+		a := &d.arrivals[i]
+		d.arrive(a, events[i], i)
+		if holds && a.refused == nil || holds && a.byQueue {
+			a.heldVersion, a.isHeld = d.queue.heldVersionOf(a.key.String())
+		}
+	}
+	return len(events)
+}
+
+// write writes what was prepared, up to the first that goes back in time, whose error it
+// returns. It says how many that were.
+func (d *directWrite) write(events []event) (written int, err error) {
+	d.version = ""
+	w := d.store.storage.begin(0, d.staged[:len(events)]...)
+	if len(events) > 1 {
+		w.table.Warm(d.there[:len(events)])
+	}
+	before := stagedBefore{staged: d.staged[:len(events)]}
+	for i := range events {
+		a := &d.arrivals[i]
+		if err = d.put(w, a, &before, i); err != nil {
+			break
+		}
+		if written++; events[i].version != "" {
+			d.version = events[i].version
+		}
+	}
+	w.commit(d.advance)
+	return written, err
+}
+
+// put writes one, the one at a place of all. It calls no user code.
+func (d *directWrite) put(w storeWrite, a *directArrival, all *stagedBefore, at int) error {
+	if a.refused != nil && !a.byQueue {
+		return nil
+	}
+	was, existed, err := d.before(w, a, all, at)
+	if err != nil {
+		return err
+	}
+	a.supersede(d.arrivals[at+1 : len(all.staged)])
+	if a.refused != nil {
+		return nil
+	}
+	if a.kind == Deleted && !existed {
+		w.release(a.key)
+		return nil
+	}
+	old, existed, taken := w.take(&a.staged)
+	o := outcome{old: old.Object, existed: existed, was: was}
+	switch {
+	case !taken:
+		o.err = a.err
+	case a.kind == Deleted:
+		if o.obj = a.final; o.obj == nil {
+			o.obj = DeletedFinalStateUnknown{Key: a.key.String(), Obj: o.old}
+		}
+	default:
+		o.obj = a.obj
+	}
+	a.outcome, a.written = o, true
+	return nil
+}
+
+// before is what was last received under the key of an event, which must not be older. What
+// is there of a key that is held back is not what was last received of it: that may be
+// older, if the source has gone back since.
+func (d *directWrite) before(w storeWrite, a *directArrival, all *stagedBefore, at int) (was Received, existed bool, err error) {
+	found, existed := w.table.Find(a.key)
+	if !existed {
+		return was, false, nil
+	}
+	was, known := w.before(found, &a.seen, all, at)
+	if !known {
+		was = d.store.receivedByNow()
+	}
+	if !a.received.olderThan(was) || a.isHeld && a.received.since(a.heldVersion) {
+		return was, true, nil
+	}
+	if version, held := w.heldVersion(a.key); held && a.received.since(version) {
+		return was, true, nil
+	}
+	return was, true, &RegressionError{What: "event", Key: a.key.String(), Have: was.ResourceVersion, Got: a.received.ResourceVersion}
+}
+
+// warmEvents looks in advance at what is there of what has come: for what the objects say is
+// in the cache already, see warmObjects. What an object does then that is none comes out
+// later, where it is answered.
+func (d *directWrite) warmEvents(events []event) {
+	if !d.store.named {
+		return
+	}
+	defer func() { _ = recover() }()
+	for i := range events {
+		if object, ok := events[i].obj.(metav1.Object); ok {
+			d.keys[i] = table.Named(object.GetNamespace(), object.GetName())
+		}
+	}
+	d.store.storage.table.GetAll(d.keys[:len(events)], d.there[:len(events)])
+	warmObjects(len(events), func(i int) any { return d.there[i].Object })
+}
+
+// tellOf publishes what was written, and then reports what could not be.
+func (d *directWrite) tellOf(n int) {
+	for i := range n {
+		a := &d.arrivals[i]
+		if !a.written {
+			continue
+		}
+		c := change{Delta: Delta{Type: a.kind, Object: a.outcome.obj}, received: a.received}
+		if d.detector != nil || c.Type != Deleted && recreated(a.outcome.was, a.received) {
+			c.key = a.key.String() // seldom, for it is a piece of memory
+		}
+		d.note(a.key, c, a.outcome, false)
+		d.watch(c, a.outcome)
+	}
+	d.publish(d.store.storage.writes)
+	for i := range n {
+		d.reportOutcome(d.arrivals[i].outcome)
+	}
+	d.reportMutations()
+}
+
+// refusals are what the caller is to report.
+func (d *directWrite) refusals(n int, refused []refusedEvent) []refusedEvent {
+	for i := range n {
+		if a := &d.arrivals[i]; a.refused != nil {
+			refused = append(refused, refusedEvent{i, a.refused})
+		}
+	}
+	return refused
+}
+
+// clear forgets everything but the slices for index values.
+func (d *directWrite) clear(n int) {
+	clear(d.keys)
+	clear(d.there)
+	for i := range n {
+		d.arrivals[i].clear()
+	}
+}
+
+// isQuiet says whether nothing is in the queue, and a first list has been there: who knows
+// what the consumer holds knows then how things stand. holds says whether it holds back
+// anything itself.
+func (f *DeltaFIFO) isQuiet() (quiet, holds bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.isSynced && f.log.pending == 0 && !f.turn, f.held.holdsAny()
+}
+
+func (f *DeltaFIFO) heldVersionOf(key string) (version string, held bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held.version(key)
+}
+
+// passed notes what has passed the queue by: a version, and objects, which it has held back
+// before or holds back now.
+func (f *DeltaFIFO) passed(version string, arrivals []directArrival, holds bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if version != "" {
+		f.log.version, f.log.holds, f.told = version, version, version
+	}
+	for i := range arrivals {
+		a := &arrivals[i]
+		switch {
+		case a.byQueue:
+			f.held.add(a.refused)
+			holds = true
+		case holds && a.refused == nil:
+			f.held.release(a.key.String())
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// An event of an object that is known costs a typed informer no memory, however many
+// handlers it has. Fails if a key, a slice of index values or a notification is made for
+// one.
+func TestAnEventCostsATypedInformerNoAllocation(t *testing.T) {
+	if raceDetected() {
+		t.Skip("the race detector allocates")
+	}
+	for _, handlers := range []int{0, 1, 5} {
+		t.Run(fmt.Sprint(handlers), func(t *testing.T) {
+			const objects, rounds = 100, 50
+			inf := NewInformerFor(&ListWatch{}, InformerConfig[*metav1.PartialObjectMetadata]{}).shared
+			inf.ctx = context.Background()
+			feed := informerStore{inf.queue, inf}
+			replacement := feed.BeginReplace(ReplaceOptions{})
+			var part ReplacementPart
+			for i := range objects {
+				part.Items = append(part.Items, smallObject(i, i+1))
+			}
+			_, err := replacement.Part(inf.ctx, part)
+			require.NoError(t, err)
+			require.NoError(t, replacement.Commit(inf.ctx, itoa(objects)))
+			var listeners []*listener
+			for range handlers {
+				_, err := addTypedHandler(inf, TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{}, nil)
+				require.NoError(t, err)
+			}
+			listeners = inf.currentListeners()
+			var batches [][]event
+			for round := range rounds + 2 {
+				var events []event
+				for i := range directly {
+					obj := smallObject(i, objects+round*objects+i)
+					events = append(events, event{kind: Updated, obj: obj, version: obj.ResourceVersion})
+				}
+				batches = append(batches, events)
+			}
+			told := 0
+			per := testing.AllocsPerRun(rounds, func() {
+				n, refused, err := feed.takeEvents(batches[0], nil)
+				require.Equal(t, directly, n)
+				require.Empty(t, refused)
+				require.NoError(t, err)
+				batches = batches[1:]
+				for _, l := range listeners {
+					for n, ok := l.take(); ok; n, ok = l.take() {
+						l.tell(inf.ctx, n)
+						told++
+					}
+				}
+				inf.tidy()
+			})
+			assert.LessOrEqual(t, per/directly, 0.02)
+			assert.Equal(t, handlers*directly*(rounds+1), told)
+		})
+	}
+}
+
+// The events of one batch may be of one object, and may be anything: what they do together
+// is what they do one after the other. Fails if an event is compared with, or applied to,
+// what was there before the batch.
+func TestSeveralEventsOfOneObjectInOneBatchAreToldOneByOne(t *testing.T) {
+	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
+	inf.ctx = bg
+	feed := informerStore{inf.queue, inf}
+	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
+	told := &recorder{}
+	_, err := inf.AddEventHandler(told)
+	require.NoError(t, err)
+	at := func(kind DeltaType, version string) event {
+		return event{kind: kind, obj: podAt("a", "1", version), version: version}
+	}
+	other := withUID(podAt("a", "1", "6"), "another")
+	events := []event{at(Added, "2"), at(Updated, "3"), at(Deleted, "4"), at(Added, "5"),
+		{kind: Updated, obj: other, version: "6"}, {kind: Updated, obj: withUID(podAt("a", "1", "5"), "another"), version: "7"}, at(Updated, "8")}
+	n, refused, err := feed.takeEvents(events, nil)
+	var regression *RegressionError
+	require.ErrorAs(t, err, &regression)
+	require.Equal(t, 5, n, "what goes back in time ends the batch before it")
+	require.Empty(t, refused)
+	require.Equal(t, "6", inf.LastSyncResourceVersion())
+	l := inf.currentListeners()[0]
+	for n, ok := l.take(); ok; n, ok = l.take() {
+		l.tell(bg, n)
+	}
+	require.Equal(t, []string{"add a/1@2", "update a/1@3", "delete a/1", "add a/1@5", "tombstone a/1", "add a/1@6"}, told.take())
+}
+
+// G2, B15: what was held back when a batch began excuses an event that is older than what is
+// stored only until another state of the object has come. Fails if it does for the whole
+// batch: then the store goes back, and nobody hears of it.
+func TestG2AnEventIsComparedWithWhatCameBeforeItInItsBatch(t *testing.T) {
+	at := func(version string) event {
+		return event{kind: Updated, obj: podAt("a", "1", version), version: version}
+	}
+	for name, batches := range map[string][][]event{
+		"one by one": {{at("13")}, {at("11")}}, "together": {{at("13"), at("11")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
+			inf.ctx = bg
+			feed := informerStore{inf.queue, inf}
+			require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
+			_, _, err := feed.takeEvents([]event{at("10")}, nil)
+			require.NoError(t, err)
+			inf.queue.passed("11", []directArrival{{byQueue: true, refused: &ObjectError{
+				Key: "a/1", ResourceVersion: "11", Stage: StageTransform, Err: errBoom,
+			}}}, true)
+			for _, events := range batches {
+				_, _, err = feed.takeEvents(events, nil)
+			}
+			require.ErrorAs(t, err, new(*RegressionError))
+			require.Equal(t, map[string]string{"a/1": "13"}, contents(inf.store))
+		})
+	}
+}
+
+// A transform may look up in the store what came before. Fails if it is called for a whole
+// batch first.
+func TestATransformSeesTheEventsBeforeItsOwn(t *testing.T) {
+	var seen []string
+	var inf *sharedIndexInformer
+	inf = newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{Transform: func(obj any) (any, error) {
+		seen = append(seen, inf.LastSyncResourceVersion())
+		return obj, nil
+	}})
+	inf.ctx = bg
+	feed := informerStore{inf.queue, inf}
+	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
+	var events []event
+	for _, version := range []string{"2", "3", "4"} {
+		events = append(events, event{kind: Updated, obj: podAt("a", version, version), version: version})
+	}
+	for len(events) > 0 {
+		n, _, err := feed.takeEvents(events, nil)
+		require.NoError(t, err)
+		events = events[n:]
+	}
+	require.Equal(t, []string{"1", "2", "3"}, seen)
+}
+
+// G8: an object with many values does not keep their room for ever. Fails if the slices that
+// are used again keep the largest that they have had.
+func TestG8RoomForManyIndexValuesIsNotKept(t *testing.T) {
+	many := make([]string, 1_000)
+	for i := range many {
+		many[i] = itoa(i)
+	}
+	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{
+		Indexers: Indexers{"many": func(any) ([]string, error) { return many, nil }},
+	})
+	inf.ctx = bg
+	feed := informerStore{inf.queue, inf}
+	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
+	_, _, err := feed.takeEvents([]event{{kind: Added, obj: podAt("a", "1", "2"), version: "2"}}, nil)
+	require.NoError(t, err)
+	for _, a := range inf.direct.arrivals {
+		for _, values := range a.values[:cap(a.values)] {
+			require.LessOrEqual(t, cap(values), fewValues)
+		}
+	}
+}
+
+// A handler that is removed while it is told of something reads nothing afterwards, and until
+// then nothing is cleared that it may read. Fails if it is off the list a moment before.
+func TestNothingIsClearedUnderAHandlerThatIsBeingRemoved(t *testing.T) {
+	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
+	inf.ctx = bg
+	feed := informerStore{inf.queue, inf}
+	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
+	handle, err := inf.AddEventHandler(&recorder{})
+	require.NoError(t, err)
+	_, _, err = feed.takeEvents([]event{{kind: Added, obj: podAt("a", "1", "2"), version: "2"}}, nil)
+	require.NoError(t, err)
+	l := handle.(*listener)
+	l.mu.Lock() // as it does while it reads
+	removed := make(chan error)
+	go func() { removed <- inf.RemoveEventHandler(l) }()
+	for len(inf.currentListeners()) > 0 {
+		runtime.Gosched()
+	}
+	if inf.log.mu.TryLock() {
+		inf.log.mu.Unlock()
+		t.Error("somebody else may clear what it is about to read")
+	}
+	_, there := l.backlog.take()
+	require.True(t, there)
+	l.mu.Unlock()
+	require.NoError(t, <-removed)
+	_, there = l.take()
+	require.False(t, there)
+}
+
+// G6: an object is not held back any more once a later event has brought it in a state that
+// can be taken, be it one of the same batch. Fails if what a batch sets aside is looked up
+// before the batch only.
+func TestG6AnObjectIsHeldBackNoLongerThanUntilALaterEventOfTheSameBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newFixedSource(podAt("a", "1", "10"))
+		source.watch = func(context.Context, int) (watch.Interface, error) {
+			return newProbe(
+				watch.Event{Type: watch.Modified, Object: bad(podAt("a", "1", "11"))},
+				watch.Event{Type: watch.Modified, Object: podAt("a", "1", "12")},
+			), nil
+		}
+		m := fixedInformer(t, source, func(c *InformerConfig[*object]) {
+			c.KeyFunction = func(obj any) (string, error) {
+				if err := failIfBad(obj); err != nil {
+					return "", err
+				}
+				return MetaNamespaceKeyFunc(obj)
+			}
+		})
+		assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())
+		assert.Empty(t, m.quarantine())
+		assert.Len(t, m.held.all(), 1)
+		m.stop()
+	})
+}

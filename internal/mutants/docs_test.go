@@ -1,0 +1,171 @@
+package mutants
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The tables of docs/testing.md say which tests, which mutants and which checks of the
+// simulation hold each promise. Here they are compared with what there is.
+
+// promise is one row of the tables.
+type promise struct {
+	number string
+	// tests, mutants and simulation are the cells of that name.
+	tests, mutants, simulation string
+}
+
+var (
+	row = regexp.MustCompile(`(?m)^\| ([GB]\d+) \| ([^|]+) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$`)
+	// named is what stands in a cell as code.
+	named = regexp.MustCompile("`([^`]+)`")
+	tag   = regexp.MustCompile(`^[GB]\d+$`)
+)
+
+func names(cell string) (all []string) {
+	for _, found := range named.FindAllStringSubmatch(cell, -1) {
+		all = append(all, found[1])
+	}
+	return all
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{moduleRoot}, path...)...))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func promises(t *testing.T) (all []promise) {
+	t.Helper()
+	for _, found := range row.FindAllStringSubmatch(read(t, "docs", "testing.md"), -1) {
+		all = append(all, promise{found[1], found[3], found[4], found[5]})
+	}
+	return all
+}
+
+// sources are the texts of all files under dir for which wanted is true, one after the
+// other.
+func sources(t *testing.T, dir string, wanted func(name string) bool) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(filepath.Join(moduleRoot, dir), func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".git"):
+			return fs.SkipDir
+		case entry.IsDir() || !wanted(entry.Name()):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	require.NoError(t, err)
+	return all.String()
+}
+
+// firstOf are the first groups of all that a pattern finds, as a set.
+func firstOf(pattern, text string) map[string]bool {
+	set := map[string]bool{}
+	for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		set[found[1]] = true
+	}
+	return set
+}
+
+// The contract and the list of faults have the same numbers as the tables: each once.
+func TestTheTablesHaveARowForEachGuaranteeAndFault(t *testing.T) {
+	want := firstOf(`(?m)^//\t(G\d+) `, read(t, "doc.go"))
+	for number := range firstOf(`(?m)^### (B\d+):`, read(t, "docs", "faults.md")) {
+		want[number] = true
+	}
+	require.Len(t, want, 14+22)
+	have := map[string]bool{}
+	for _, p := range promises(t) {
+		assert.False(t, have[p.number], "%s is there twice", p.number)
+		have[p.number] = true
+	}
+	require.Equal(t, want, have)
+}
+
+// Each row names tests that exist; one that ends in * stands for those that begin so.
+func TestTheTablesNameTestsThatExist(t *testing.T) {
+	have := firstOf(`(?m)^func (Test\w+)\(`, sources(t, ".", func(name string) bool { return strings.HasSuffix(name, "_test.go") }))
+	for _, p := range promises(t) {
+		tests := names(p.tests)
+		assert.NotEmpty(t, tests, p.number)
+		for _, test := range tests {
+			beginning, many := strings.CutSuffix(test, "*")
+			exists := have[test]
+			for name := range have {
+				exists = exists || many && strings.HasPrefix(name, beginning)
+			}
+			assert.True(t, exists, "%s: there is no %s", p.number, test)
+		}
+	}
+}
+
+// Each row names the mutants that guard its number: all of them, and no others.
+func TestTheTablesNameEachMutantInTheRowsThatItGuards(t *testing.T) {
+	want := map[string][]string{}
+	for _, m := range All() {
+		for _, number := range m.Guards {
+			want[number] = append(want[number], m.Name)
+		}
+	}
+	for _, p := range promises(t) {
+		have := names(p.mutants)
+		slices.Sort(have)
+		slices.Sort(want[p.number])
+		assert.Equal(t, want[p.number], have, p.number)
+	}
+}
+
+// Each row says what of the simulation checks it: functions, steps, and numbers that
+// failures begin with. One that the simulation does not see says so in words.
+func TestTheTablesNameChecksOfTheSimulation(t *testing.T) {
+	text := sources(t, "internal/simulation", func(name string) bool {
+		return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "doc.go"
+	})
+	functions := firstOf(`(?m)^func (?:\([^)]*\) )?(\w+)\(`, text)
+	steps := firstOf(`(?m)^\t"([a-z-]+)": +(?:func|overHTTP|\()`, text)
+	tags := map[string]bool{}
+	for found := range firstOf(`fail\("((?:%s: )?[GB]\d+(?:, G\d+)*): `, text) {
+		for number := range firstOf(`([GB]\d+)`, found) {
+			tags[number] = true
+		}
+	}
+	require.NotEmpty(t, steps)
+	for _, p := range promises(t) {
+		checks := names(p.simulation)
+		unseen := strings.HasPrefix(p.simulation, "not seen: ")
+		assert.Equal(t, unseen, len(checks) == 0, "%s: %s", p.number, p.simulation)
+		for _, check := range checks {
+			exists := functions[check] || steps[check]
+			if tag.MatchString(check) {
+				exists = tags[check]
+			}
+			assert.True(t, exists, "%s: the simulation has no %s", p.number, check)
+		}
+	}
+	// The other way round: what a failure may begin with is somewhere in the tables.
+	said := map[string]bool{}
+	for _, p := range promises(t) {
+		for _, check := range names(p.simulation) {
+			said[check] = true
+		}
+	}
+	for number := range tags {
+		assert.True(t, said[number], "the simulation checks %s, and no row says so", number)
+	}
+}

@@ -1,0 +1,68 @@
+package mutants
+
+// handlerFaults: handlers that panic, that are removed, and runs that are two (B9-B12).
+var handlerFaults = []Mutant{
+	{
+		Name:   "never-counts-a-handler-that-panicked-as-synced",
+		Guards: []string{"B9", "G5"},
+		File:   "listener.go",
+		From:   "	if n.kind == endOfList {\n		l.synced.succeed()\n",
+		To:     "	if n.kind == endOfList {\n		if l.panics.Load() > 0 {\n			l.synced.fail(ErrHandlerPanicked)\n		}\n		l.synced.succeed()\n",
+		Test:   "TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame",
+		Fault:  "A program gives up on a handler that panicked once, though it has been told of the whole list.",
+	},
+	{
+		Name:   "obeys-really-crash-although-panics-are-to-be-survived",
+		Guards: []string{"B9"},
+		File:   "listener.go",
+		From:   "if l.options.SurvivePanics {",
+		To:     "if l.options.SurvivePanics && !utilruntime.ReallyCrash {",
+		Test:   "TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame",
+		Fault:  "SurvivePanics does nothing in a program that has not switched off ReallyCrash.",
+	},
+	{
+		Name:   "lets-a-handler-shut-itself-down",
+		Guards: []string{"B10"},
+		File:   "shared_informer.go",
+		From:   "	if own.isCalling() {\n		return ErrOwnHandler\n	}\n",
+		To:     "",
+		Test:   "TestB10AHandlerIsRemovedInsideAHandlerDuringShutdown",
+		Fault:  "A handler that shuts itself down waits for itself for ever.",
+	},
+	{
+		Name:   "shuts-a-handler-down-without-waiting-for-its-call",
+		Guards: []string{"B10"},
+		File:   "shared_informer.go",
+		From:   "	<-own.finished\n",
+		To:     "",
+		Test:   "TestB10ShutDownWaitsForTheRunningCall",
+		Fault:  "A program closes what its handler writes to while the handler still runs.",
+	},
+	{
+		Name:   "leaves-who-waits-for-a-removed-handler-waiting",
+		Guards: []string{"B11"},
+		File:   "listener.go",
+		From:   "	l.synced.fail(why)\n",
+		To:     "	if why != ErrHandlerRemoved {\n		l.synced.fail(why)\n	}\n",
+		Test:   "TestB11WaitingForAHandlerThatIsRemovedEnds",
+		Fault:  "Whoever waits for a handler that is removed before it has synced waits until the informer ends.",
+	},
+	{
+		Name:   "says-that-a-removed-handler-has-synced",
+		Guards: []string{"B11", "G5"},
+		File:   "synced.go",
+		From:   "	if err == nil {\n		close(s.succeeded)\n	}\n",
+		To:     "	close(s.succeeded)\n",
+		Test:   "TestB11WaitingForAHandlerThatIsRemovedEnds",
+		Fault:  "A program starts to work with a handler that was removed before it had seen the list.",
+	},
+	{
+		Name:   "refuses-a-second-run-without-a-word",
+		Guards: []string{"B12"},
+		File:   "controller.go",
+		From:   "		c.reflector.tell(ctx, fmt.Errorf(\"controller of %s: %w\", c.reflector.name, ErrAlreadyRan))\n",
+		To:     "		_ = fmt.Errorf(\"controller of %s: %w\", c.reflector.name, ErrAlreadyRan)\n",
+		Test:   "TestB12OfTwoConcurrentRunsOneReturnsAtOnce",
+		Fault:  "A controller that somebody runs twice by mistake does nothing the second time, and says nothing.",
+	},
+}

@@ -1,0 +1,57 @@
+package mutants
+
+// indexFaults: index functions that fail, and stored objects that somebody changed
+// (B13, B14, B22).
+var indexFaults = []Mutant{
+	{
+		Name:   "stores-an-object-that-has-no-index-values",
+		Guards: []string{"B13"},
+		File:   "staged.go",
+		From:   "		w.hold(s)\n		old, existed = w.table.Find(s.key)\n",
+		To:     "		w.hold(s)\n		s.values = make([][]string, len(w.m.indexers.Load().names))\n		old, existed = w.put(s)\n",
+		Test:   "TestB13AFailingIndexFunctionChangesNothing",
+		Fault:  "An object whose index function fails is stored all the same, and no index finds it.",
+	},
+	{
+		Name:   "leaves-the-index-entry-of-a-value-that-an-object-had",
+		Guards: []string{"B14"},
+		File:   "internal/table/reference.go",
+		From:   "		if one.isOne() {\n			w.unpost(at, one)\n		}\n",
+		To:     "",
+		Test:   "TestB14AChangedObjectLeavesNoDanglingIndexEntry",
+		Fault:  "An index finds an object under a value that it does not have any more.",
+	},
+	{
+		Name:   "does-not-look-at-an-object-that-leaves-the-store",
+		Guards: []string{"B14"},
+		File:   "mutation_detector.go",
+		From:   "	if before, ok := d.watched.LoadAndDelete(key); ok {\n		d.compare(before.(*watchedObject), report)\n	}\n",
+		To:     "	d.watched.Delete(key)\n",
+		Test:   "TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed",
+		Fault:  "Who changes an object shortly before it is deleted is never found out.",
+	},
+	{
+		Name:   "remembers-the-map-of-indexers-that-it-hands-out",
+		Guards: []string{"B22"},
+		File:   "indexes.go",
+		From: `// indexers returns the functions by name.
+func (s *indexerSet) indexers() Indexers {
+	all := make(Indexers, len(s.names))
+`,
+		To: `var handedOutIndexers = map[*indexerSet]Indexers{}
+
+// indexers returns the functions by name.
+func (s *indexerSet) indexers() Indexers {
+	if handedOutIndexers[s] == nil {
+		handedOutIndexers[s] = Indexers{}
+	}
+	all := handedOutIndexers[s]
+	if len(all) > 0 {
+		return all
+	}
+	defer func() { handedOutIndexers[s] = all }()
+`,
+		Test:  "TestB22GetIndexersReturnsACopy",
+		Fault: "Who changes the map that GetIndexers returned changes what everybody else is told of the indexes.",
+	},
+}

@@ -1,0 +1,74 @@
+package mutants
+
+// objectFaults: objects that cannot be taken, transforms, and objects that have not
+// changed (B6-B8).
+var objectFaults = []Mutant{
+	{
+		Name:   "ends-a-part-at-its-first-object-without-a-key",
+		Guards: []string{"B6", "G6"},
+		File:   "delta_fifo_replacement.go",
+		From: `			refused = append(refused, refusal{obj, rejection(obj, err)})
+			continue
+`,
+		To: `			refused = append(refused, refusal{obj, rejection(obj, err)})
+			break
+`,
+		Test:  "TestB6AListWithBadObjectsIsTakenWithoutThem",
+		Fault: "One object without a name empties the cache of all that the list has behind it.",
+	},
+	{
+		Name:   "leaves-out-of-a-list-what-cannot-be-decoded",
+		Guards: []string{"B6"},
+		File:   "kubeapi/list.go",
+		From:   "\t\titem = l.undecoded(l.encoding, raw, fmt.Sprintf(\"item %d of the list\", l.objects), err)\n",
+		To:     "\t\treturn nil\n",
+		Test:   "TestB6BytesThatCannotBeDecodedAreQuarantinedByName",
+		Fault:  "An object that no decoder takes is deleted from the cache, and nobody learns why.",
+	},
+	{
+		Name:   "takes-nil-from-a-transform-for-an-error",
+		Guards: []string{"B7", "G14"},
+		File:   "usercode.go",
+		From:   "	return out, !isNilPointer(out), err\n",
+		To:     "	if err == nil && isNilPointer(out) {\n		err = ErrNilObject\n	}\n	return out, !isNilPointer(out), err\n",
+		Test:   "TestB7ATransformHasOneOutcomeOnEveryPath",
+		Fault:  "Objects that the program does not want fill the quarantine, and stay if they were there.",
+	},
+	{
+		Name:   "compares-a-listed-object-with-the-stored-one-alone",
+		Guards: []string{"B8"},
+		File:   "delta_fifo_standing.go",
+		From:   "	if newest, ok := f.newestLocked(key); ok {\n		return lastReceived{",
+		To:     "	if newest, ok := f.newestLocked(key); ok && newest.Type == Deleted {\n		return lastReceived{",
+		Test:   "TestB8ARelistLeavesUnchangedObjectsAlone",
+		Fault:  "A list that comes while much is queued delivers all of it a second time.",
+	},
+	{
+		Name:   "records-what-a-transform-has-left-as-received",
+		Guards: []string{"B8"},
+		File:   "store_pipeline.go",
+		From:   "k.prepare(&a.staged, a.key, change.Object, change.received, transform)",
+		To:     "k.prepare(&a.staged, a.key, change.Object, receivedOf(change.Object), transform)",
+		Test:   "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
+		Fault:  "With a transform that strips metadata each list delivers every object anew, and none counts as re-created.",
+	},
+	{
+		Name:    "takes-a-list-that-was-cut-for-a-whole-one",
+		Guards:  []string{"B6"},
+		File:    "kubeapi/internal/jsonwire/list.go",
+		From:    "if l.place != behindList {",
+		To:      "if l.place == beforeList {",
+		Package: "./kubeapi/internal/jsonwire",
+		Test:    "TestBrokenListsAreErrorsThatSayWhere",
+		Fault:   "A connection that breaks in the middle of a list deletes the rest of the cache, which says that it is in sync.",
+	},
+	{
+		Name:   "lets-a-transform-change-the-key",
+		Guards: []string{"B7"},
+		File:   "usercode.go",
+		From:   "	if is != key {\n",
+		To:     "	if is == \"\" {\n",
+		Test:   "TestB7ATransformHasOneOutcomeOnEveryPath",
+		Fault:  "An object that was renamed on its way in is never found again when it is to be deleted.",
+	},
+}

@@ -1,0 +1,98 @@
+package mutants
+
+// pausingFaults: streaming lists and watches that fail, and what is waited for after
+// them (B1-B4).
+var pausingFaults = []Mutant{
+	{
+		Name:   "forgets-how-many-streams-have-failed",
+		Guards: []string{"B1"},
+		File:   "watchlist.go",
+		From:   "m.progress.streamTries++",
+		To:     "m.progress.streamTries = 1",
+		Test:   "TestB1AStreamingListWithoutItsBookmarkFallsBackToAList",
+		Fault:  "A server that never ends its streaming list is asked for it for ever, and the cache stays empty.",
+	},
+	{
+		Name:   "waits-for-the-answer-to-a-stream-as-long-as-for-a-watch",
+		Guards: []string{"B1"},
+		File:   "watchlist.go",
+		From:   "s.watch, err = s.open(options, timeout, streamQuiet)",
+		To:     "s.watch, err = s.open(options, timeout, timeout+watchGrace)",
+		Test:   "TestB1AStreamThatIsNeverAnsweredIsLeftAfterTenSeconds",
+		Fault:  "A server that accepts a streaming list and says nothing keeps the cache empty for ten minutes.",
+	},
+	{
+		Name:   "streams-again-every-second-after-expired",
+		Guards: []string{"B2", "G13"},
+		File:   "watchlist.go",
+		From: `	cause := CauseOf(err)
+	m.progress.streamTries++
+`,
+		To: `	cause := CauseOf(err)
+	if cause == CauseExpired {
+		m.progress.newest = true
+		m.failed(m.ctx, err)
+		return m.sleep(time.Second, (*run).streamState)
+	}
+	m.progress.streamTries++
+`,
+		Test:  "TestB2AStreamingListThatIsExpiredIsNotHammered",
+		Fault: "A streaming list that is answered with expired is asked for sixty times a minute.",
+	},
+	{
+		Name:   "does-not-count-an-expired-stream-as-a-try",
+		Guards: []string{"B2"},
+		File:   "watchlist.go",
+		From:   "m.progress.streamTries++",
+		To: `if cause != CauseExpired {
+		m.progress.streamTries++
+	}`,
+		Test:  "TestB2AStreamingListThatIsAlwaysRefusedGivesWayToAList",
+		Fault: "Where each streaming list is expired no list is ever made, and the cache stays empty.",
+	},
+	{
+		Name:   "takes-a-watch-that-brought-something-for-healthy",
+		Guards: []string{"B3", "G13"},
+		File:   "watch.go",
+		From:   "case lived < shortWatch:",
+		To:     "case lived < shortWatch && !w.moved:",
+		Test:   "TestG13AWatchThatClosesAfterProgressIsFollowedSooner",
+		Fault:  "A proxy that closes each watch after its first event is asked once for every event.",
+	},
+	{
+		Name:   "counts-the-time-a-watch-was-not-answered-as-its-life",
+		Guards: []string{"B3"},
+		File:   "open_watch.go",
+		From:   "return now.Sub(w.answered)",
+		To:     "return now.Sub(w.asked)",
+		Test:   "TestB3ASlowRequestIsNoWatchThatHasLived",
+		Fault:  "A server under load that answers late and closes at once is asked again without a pause.",
+	},
+	{
+		Name:   "hears-the-context-only-between-two-waits",
+		Guards: []string{"B4", "G9"},
+		File:   "run.go",
+		From:   "		case <-m.ctx.Done():\n			return woken{end: endContext}\n",
+		To:     "",
+		Test:   "TestB4StopDuringAStreamingListsBackoffTakesNoTime",
+		Fault:  "A program that stops while its source is down takes half a minute to end.",
+	},
+	{
+		Name:   "counts-streams-that-failed-long-ago",
+		Guards: []string{"B1"},
+		File:   "watchlist.go",
+		From:   "	m.progress.streamTries = 0\n	m.stream = s.watch\n",
+		To:     "	m.stream = s.watch\n",
+		Test:   "TestB1FailuresOfStreamsCountInARow",
+		Fault:  "Two failures a month apart make a list of what could be streamed.",
+	},
+	{
+		Name:   "counts-watches-that-broke-long-ago",
+		Guards: []string{"B3"},
+		File:   "watch_event.go",
+		From:   "	w.moved = true\n	m.progress.watchFailures = 0\n",
+		To:     "	w.moved = true\n",
+		Test:   "TestB3WatchesThatBringSomethingBeforeTheyBreakNeedNoList",
+		Fault:  "Every fifth watch that a proxy cuts is followed by a list of everything.",
+	},
+}

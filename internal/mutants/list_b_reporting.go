@@ -1,0 +1,39 @@
+package mutants
+
+// reportingFaults: errors on the stream (B5).
+var reportingFaults = []Mutant{
+	{
+		Name:   "counts-a-stream-that-failed-and-tells-nobody",
+		Guards: []string{"B5", "G12"},
+		File:   "watch.go",
+		From: `	m.failed(m.ctx, err)
+	f := failure{began: began, requests: 1, retryAfter: retryAfter(err)}
+`,
+		To: `	if m.count(err); refused {
+		m.onError(m.ctx, m.Reflector, err)
+	}
+	f := failure{began: began, requests: 1, retryAfter: retryAfter(err)}
+`,
+		Test:  "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
+		Fault: "The error handler hears of requests that fail, and of no error that a server sends on an open watch.",
+	},
+	{
+		Name:   "takes-an-error-in-a-streaming-list-for-its-end",
+		Guards: []string{"B5", "G12"},
+		File:   "watchlist.go",
+		From:   `return "", false, eventError(e.Object)`,
+		To:     `return "", false, fmt.Errorf("ended after %d objects: %w", s.items, ErrNoInitialEventsEnd)`,
+		Test:   "TestG12EveryFailureIsReportedOnceWithItsCause",
+		Fault:  "Why a server refused a streaming list in the middle of it is never told.",
+	},
+	{
+		Name:    "takes-a-cut-stream-for-one-that-ended",
+		Guards:  []string{"B5"},
+		File:    "kubeapi/watch.go",
+		From:    "if err == io.EOF || w.answer.ctx.Err() != nil {",
+		To:      "if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) || w.answer.ctx.Err() != nil {",
+		Package: "./kubeapi",
+		Test:    "TestWatchThatBreaksEndsWithAnErrorThatSaysHow",
+		Fault:   "A network that cuts every watch looks like a server that closes them, and nobody is told.",
+	},
+}

@@ -1,0 +1,41 @@
+package mutants
+
+// resyncFaults: resyncs that are missed, and what relists used to lose (B20, B21).
+var resyncFaults = []Mutant{
+	{
+		Name:   "sets-the-resync-timer-anew-only-after-a-resync",
+		Guards: []string{"B20"},
+		File:   "listener_snapshot.go",
+		From:   "	due.Reset(l.resync)\n	l.due = true\n",
+		To:     "	if !l.HasSynced() {\n		return\n	}\n	due.Reset(l.resync)\n	l.due = true\n",
+		Test:   "TestB20NoHandlerIsResyncedBeforeItHasSynced",
+		Fault:  "A handler whose first resync was due during the first list never gets one.",
+	},
+	{
+		Name:   "resyncs-nothing-while-anything-waits",
+		Guards: []string{"B20"},
+		File:   "listener_snapshot.go",
+		From:   "l.backlog.len() > resyncBacklog {",
+		To:     "l.backlog.len() > 0 {",
+		Test:   "TestB20ASlowHandlersResyncsDoNotPileUp",
+		Fault:  "A handler that is always a little behind is never resynced.",
+	},
+	{
+		Name:   "tells-what-a-relist-brings-as-a-resync",
+		Guards: []string{"B21"},
+		File:   "delta_fifo_replacement.go",
+		From:   "Delta: Delta{f.listedType, obj}",
+		To:     "Delta: Delta{Sync, obj}",
+		Test:   "TestB21WhatARelistBringsIsNoResync",
+		Fault:  "A consumer that ignores resyncs misses what changed while the watch was down.",
+	},
+	{
+		Name:   "transforms-again-what-is-resynced",
+		Guards: []string{"B21", "G14"},
+		File:   "delta_fifo_sync.go",
+		From:   "		received := f.newestReceivedLocked(key).Received\n",
+		To:     "		if f.transformer != nil {\n			obj, _ = f.transformer(obj)\n		}\n		received := f.newestReceivedLocked(key).Received\n",
+		Test:   "TestResyncRepeatsWhatIsKnownAndNotOnItsWay",
+		Fault:  "A transform that is not made to run twice mangles an object at each resync.",
+	},
+}

@@ -1,0 +1,68 @@
+package mutants
+
+// versionFaults: versions that go back, and that run ahead (B15, B16).
+var versionFaults = []Mutant{
+	{
+		Name:   "refuses-for-ever-what-a-source-that-went-back-lists",
+		Guards: []string{"B15", "G1"},
+		File:   "list.go",
+		From:   "	case CauseRegression:\n		m.progress.anyVersion = true\n",
+		To:     "	case CauseRegression:\n		m.progress.anyVersion = !m.listed\n",
+		Test:   "TestB15ASourceThatHasGoneBackForGoodIsTakenAtItsWord",
+		Fault:  "After a source has gone back for good the cache never takes anything from it again.",
+	},
+	{
+		Name:   "takes-a-bookmark-that-goes-back",
+		Guards: []string{"B15", "G11"},
+		File:   "watch_event.go",
+		From:   "	if versionBefore(version, m.progress.version) {\n		return &RegressionError{What: \"bookmark\"",
+		To:     "	if version == \"\" && versionBefore(version, m.progress.version) {\n		return &RegressionError{What: \"bookmark\"",
+		Test:   "TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest",
+		Fault:  "A server that has lost its newest state goes unnoticed, and the applied version goes back.",
+	},
+	{
+		Name:   "takes-an-event-from-before-what-is-stored",
+		Guards: []string{"B15", "G2"},
+		File:   "informer_direct.go",
+		From:   "if !a.received.olderThan(was) || ",
+		To:     "if !a.received.olderThan(was) || !a.isHeld || ",
+		Test:   "TestSeveralEventsOfOneObjectInOneBatchAreToldOneByOne",
+		Fault:  "An informer's handlers and readers see an object go back in time, and nobody is told of that.",
+	},
+	{
+		Name:   "moves-the-version-with-any-object-that-is-stored",
+		Guards: []string{"B16", "G11"},
+		File:   "keyed_store.go",
+		From:   "	k.storage.write(one)\n	return one.failure()\n",
+		To:     "	k.storage.write(one)\n	k.Bookmark(received.ResourceVersion)\n	return one.failure()\n",
+		Test:   "TestB16ASingleObjectDoesNotMoveTheVersion",
+		Fault:  "The store claims a version of which it has one object, and not those that came before it.",
+	},
+	{
+		Name:   "accepts-the-version-of-what-a-store-has-refused",
+		Guards: []string{"B16", "G11"},
+		File:   "watch_event.go",
+		From:   "	case err != nil:\n		return err\n	case m.holds():\n",
+		To:     "	case err != nil:\n		m.setAccepted(version)\n		return err\n	case m.holds():\n",
+		Test:   "TestB16WhatAStoreRefusesMovesNoVersion",
+		Fault:  "The reflector's version is one that its store does not have.",
+	},
+	{
+		Name:   "refuses-the-list-that-answers-a-watch-which-went-back",
+		Guards: []string{"B15"},
+		File:   "watch.go",
+		From:   "m.progress.newest, m.progress.anyVersion = true, true",
+		To:     "m.progress.newest = true",
+		Test:   "TestB15AWatchThatShowsARollbackIsAnsweredByOneListThatIsTaken",
+		Fault:  "A server that was restored from a backup is reported twice, and followed a pause later.",
+	},
+	{
+		Name:   "asks-twice-for-the-newest-after-a-410",
+		Guards: []string{"B15", "G1"},
+		File:   "list.go",
+		From:   "	case CauseExpired, CauseVersionTooLarge:\n		m.progress.unknown = true\n",
+		To:     "	case CauseVersionTooLarge:\n		m.progress.unknown = true\n",
+		Test:   "TestG1ASourceThatIsRestoredAfterA410IsEqualledByTheFirstList",
+		Fault:  "A source that comes back restored is followed two pauses after that, up to two minutes.",
+	},
+}

@@ -1,0 +1,69 @@
+package mutants
+
+// How a run ends: G9.
+var lifecycleMutants = []Mutant{
+	{
+		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "run.go",
+		From: "\tm.setPhase(PhasePaused)\n\ttimer := m.clock.NewTimer(d)\n\tdefer timer.Stop()\n\tfor {\n",
+		To: `	m.setPhase(PhasePaused)
+	timer := m.clock.NewTimer(d)
+	defer timer.Stop()
+	if m.resync == nil {
+		<-timer.C()
+		return s
+	}
+	for {
+`,
+		Test:  "TestG9RunReturnsAtOnceInEveryPhase",
+		Fault: "A process that is told to end while its server is away hangs for up to a minute.",
+	},
+	{
+		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "source_call.go",
+		From: "\tdefer cancelUnlessDone(done, cancel)\n\twoke := m.awaitCall(c, done, cancel)\n",
+		To: `	woke := m.next(waiting{done: done, timer: c.limit, batches: c.batches})
+	if woke.end == endContext {
+		cancel()
+		go m.awaitSlow(c.op, done)
+		return asked[T]{ended: true}
+	}
+`,
+		Test:  "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
+		Fault: "Run returns while its source is still being called, and nobody owns that goroutine.",
+	},
+	{
+		Name: "does-not-say-which-source-it-waits-for", Guards: []string{"G9"}, File: "source_call.go",
+		From:  "\t\tcancel()\n\t\tm.awaitSlow(c.op, done)\n",
+		To:    "\t\tcancel()\n\t\t<-done\n",
+		Test:  "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
+		Fault: "A process hangs at its end and nothing says because of what.",
+	},
+	{
+		Name: "tells-the-rest-of-a-batch-after-the-end", Guards: []string{"G9"}, File: "store_consumer.go",
+		From:  "\t\tif ctx.Err() != nil {\n\t\t\tbreak\n\t\t}\n",
+		To:    "",
+		Test:  "TestG9TheRestOfABatchIsNotToldAfterTheContextEnded",
+		Fault: "A controller that is told to stop calls its handler for another 50,000 objects first.",
+	},
+	{
+		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "informer_run.go",
+		From:  "\tdefer r.goroutines.wait()\n",
+		To:    "",
+		Test:  "TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest",
+		Fault: "A program tears down what its handler uses while the handler still runs.",
+	},
+	{
+		Name: "lets-one-namespace-hold-up-the-panic-of-another", Guards: []string{"G9"}, File: "namespace_controller.go",
+		From:  "\t\t\tg.crash(member.reflector.clock, cancel)\n",
+		To:    "",
+		Test:  "TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs",
+		Fault: "A handler has panicked, and the process lives on, half dead, for as long as the source of another namespace hangs.",
+	},
+	{
+		Name: "stops-a-watch-without-waiting-for-its-connection", Guards: []string{"G9"}, File: "kubeapi/watch.go",
+		From:    "\tw.answer.cancel()\n\t<-w.done\n",
+		To:      "\tw.answer.cancel()\n",
+		Package: "./kubeapi",
+		Test:    "TestStopWaitsUntilTheBodyIsClosed",
+		Fault:   "A mirror that has stopped still holds connections to the API server.",
+	},
+}

@@ -1,0 +1,47 @@
+package mutants
+
+// Objects that cannot be taken, and transforms: G6, G14.
+var objectMutants = []Mutant{
+	{
+		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch_event.go",
+		From:  "\tcase bad:\n\t\tm.setAside(",
+		To:    "\tcase bad && e.Type == watch.Deleted:\n\t\tm.setAside(",
+		Test:  "TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack",
+		Fault: "One object that cannot be transformed makes the whole cache be listed again and again.",
+	},
+	{
+		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "delta_fifo_replacement.go",
+		From:  "func (r *queueReplacement) withhold(key string) {\n\tr.listed.Insert(key)\n",
+		To:    "func (r *queueReplacement) withhold(key string) {\n",
+		Test:  "TestG6WhatAListCouldNotBringStays",
+		Fault: "An object that exists and cannot be decoded is told as deleted.",
+	},
+	{
+		Name: "reports-a-bad-object-at-every-relist", Guards: []string{"G6"}, File: "quarantine.go",
+		From:  "e.repeated = known && e.ResourceVersion != \"\" &&",
+		To:    "e.repeated = known && e.ResourceVersion == \"\" &&",
+		Test:  "TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack",
+		Fault: "One bad object floods the log and the error handler.",
+	},
+	{
+		Name: "transforms-in-the-queue-and-again-in-the-store", Guards: []string{"G14"}, File: "store_consumer.go",
+		From:  "applier.applyBatch(ctx, b, s.queue.Transformer() != nil, s.outcomes)",
+		To:    "applier.applyBatch(ctx, b, false, s.outcomes)",
+		Test:  "TestG14AStoreThatTransformsIsFilledByAQueueThatDoesItForBoth",
+		Fault: "A transform is run on its own result.",
+	},
+	{
+		Name: "keeps-an-object-that-a-transform-no-longer-wants", Guards: []string{"G14"}, File: "delta_fifo.go",
+		From:  "\tif a.unwanted {\n\t\ta.Type = Deleted\n\t}\n",
+		To:    "\tif a.unwanted {\n\t\treturn\n\t}\n",
+		Test:  "TestG14ATransformThatSaysNilDeletesWhatWasThere",
+		Fault: "An object that no longer passes the filter stays in the cache in its last state that did.",
+	},
+	{
+		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo_replacement.go",
+		From:  "if !before.deleted && a.received.unchanged(before.Received) {\n\t\t\tr.list(a.key)\n",
+		To:    "if !before.deleted && a.received.unchanged(before.Received) {\n\t\t\tf.transform(&a)\n\t\t\tr.list(a.key)\n",
+		Test:  "TestARelistOfUnchangedObjectsTellsNothing",
+		Fault: "Each relist transforms every object again, for nothing.",
+	},
+}

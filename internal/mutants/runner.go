@@ -1,0 +1,184 @@
+package mutants
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Runner applies mutants one at a time and has each one's test run against it.
+// The zero value, with a Root, is ready.
+type Runner struct {
+	// Root is the directory of the module.
+	Root string
+	// Jobs is how many mutants are tried at once. Default: 2.
+	Jobs int
+	// Timeout ends a test that hangs, which is no kill. Default: 2 minutes.
+	Timeout time.Duration
+	// Report, if not nil, is called once for each mutant when it is known what
+	// became of it, in the order of the list, by one at a time.
+	Report func(Result)
+}
+
+// Run tries the mutants. First every test must pass without any, or its failing
+// later proves nothing. Mutants that were not killed are in the results alone; the
+// error is of the go command, of the file system, or ctx's.
+func (r *Runner) Run(ctx context.Context, all []Mutant) (Summary, error) {
+	began := time.Now()
+	s := &session{Runner: *r, packages: map[string]*testPackage{}}
+	s.setDefaults()
+	var err error
+	if s.scratch, err = os.MkdirTemp("", "mutants"); err != nil {
+		return Summary{}, err
+	}
+	defer os.RemoveAll(s.scratch)
+	if err := s.withoutMutants(ctx, all); err != nil {
+		return Summary{}, err
+	}
+	results, err := s.tryAll(ctx, all)
+	summary := Summary{Total: len(all), Took: time.Since(began)}
+	for _, result := range results {
+		if result.Killed {
+			summary.Killed++
+		} else {
+			summary.Left = append(summary.Left, result.Mutant.Name)
+		}
+	}
+	return summary, err
+}
+
+// session is one run of a Runner.
+type session struct {
+	Runner
+	// scratch is the directory of the mutated files and overlays.
+	scratch  string
+	packages map[string]*testPackage
+}
+
+// testPackage is a package whose tests kill mutants.
+type testPackage struct {
+	files []*testFile
+	// log is of the tests without mutants.
+	log testLog
+}
+
+func (s *session) setDefaults() {
+	if s.Jobs <= 0 {
+		s.Jobs = 2
+	}
+	if s.Timeout <= 0 {
+		s.Timeout = 2 * time.Minute
+	}
+}
+
+// withoutMutants runs all tests without mutants, those of one package together.
+func (s *session) withoutMutants(ctx context.Context, all []Mutant) error {
+	tests := map[string][]string{}
+	for _, m := range all {
+		if !slices.Contains(tests[m.pkg()], m.Test) {
+			tests[m.pkg()] = append(tests[m.pkg()], m.Test)
+		}
+	}
+	for pkg, names := range tests {
+		files, err := testFilesOf(filepath.Join(s.Root, filepath.FromSlash(pkg)))
+		if err != nil {
+			return err
+		}
+		log, err := testRun{root: s.Root, pkg: pkg, tests: names, timeout: time.Duration(len(names)) * s.Timeout}.run(ctx)
+		if err != nil {
+			return err
+		}
+		s.packages[pkg] = &testPackage{files, log}
+	}
+	return nil
+}
+
+// tryAll tries the mutants, some at a time, and reports them in their order.
+func (s *session) tryAll(ctx context.Context, all []Mutant) ([]Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	results, errs := make([]Result, len(all)), make([]error, len(all))
+	done := make([]chan struct{}, len(all))
+	next := make(chan int, len(all))
+	for i := range all {
+		done[i] = make(chan struct{})
+		next <- i
+	}
+	close(next)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
+	for range s.Jobs {
+		workers.Go(func() {
+			for i := range next {
+				began := time.Now()
+				results[i], errs[i] = s.try(ctx, i, all[i])
+				results[i].Took = time.Since(began)
+				close(done[i])
+			}
+		})
+	}
+	for i := range all {
+		<-done[i]
+		if errs[i] != nil {
+			// The others end soon: either it is ctx's, or the go command cannot be run.
+			return results[:i], fmt.Errorf("mutant %s: %w", all[i].Name, errs[i])
+		}
+		if s.Report != nil {
+			s.Report(results[i])
+		}
+	}
+	return results, nil
+}
+
+// try builds and tests one mutant.
+func (s *session) try(ctx context.Context, number int, m Mutant) (Result, error) {
+	result := Result{Mutant: m}
+	pkg := s.packages[m.pkg()]
+	if result.Err = pkg.log.passed(m.Test); result.Err != nil {
+		result.Output = pkg.log.about(m.Test)
+		return result, nil
+	}
+	changed, err := m.mutate(s.Root)
+	if err != nil {
+		result.Err = fmt.Errorf("%w: %w", ErrOutdated, err)
+		return result, nil
+	}
+	result.Line = changed.line
+	left, err := unneeded(pkg.files, m.Test)
+	if err != nil {
+		result.Err = fmt.Errorf("%w: %w", ErrNoTest, err)
+		return result, nil
+	}
+	overlay, err := s.writeOverlay(number, changed, left)
+	if err != nil {
+		return result, err
+	}
+	log, err := testRun{root: s.Root, pkg: m.pkg(), tests: []string{m.Test}, overlay: overlay, timeout: s.Timeout}.run(ctx)
+	if err != nil {
+		return result, err
+	}
+	result.judge(log)
+	return result, nil
+}
+
+// writeOverlay writes the mutated file and the overlay that puts it in its place and
+// leaves the test files out; it returns the overlay's path.
+func (s *session) writeOverlay(number int, changed mutation, left []string) (string, error) {
+	mutated := filepath.Join(s.scratch, fmt.Sprintf("%d.go", number))
+	replace := map[string]string{changed.path: mutated}
+	for _, path := range left {
+		replace[path] = "" // to the go command, a file that is not there
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(s.scratch, fmt.Sprintf("%d.json", number))
+	return overlay, errors.Join(os.WriteFile(mutated, changed.text, 0o600), os.WriteFile(overlay, text, 0o600))
+}

@@ -1,0 +1,184 @@
+package mutants
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// small is a module with one function, whose tests know of half of what it does.
+var small = map[string]string{
+	"go.mod": "module small\n\ngo 1.21\n",
+	"clamp.go": `package small
+
+// clamp keeps n between 0 and 9.
+func clamp(n int) int {
+	if n < 0 {
+		return 0
+	}
+	if n > 9 {
+		return 9
+	}
+	return n
+}
+`,
+	"clamp_test.go": `package small
+
+import "testing"
+
+func TestNoLessThanZero(t *testing.T) {
+	if got := clamp(below()); got != 0 {
+		t.Fatal(got)
+	}
+}
+
+func TestRed(t *testing.T) { t.Fatal("always") }
+
+func TestSkipped(t *testing.T) { t.Skip() }
+`,
+	"below_test.go": "package small\n\nfunc below() int { return -1 }\n",
+	// Its part in a build is that it is not needed for the test above.
+	"other_test.go": "package small\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { _ = clamp(1) }\n",
+}
+
+func writeSmall(t *testing.T) (root string) {
+	root = t.TempDir()
+	for name, text := range small {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	return root
+}
+
+func smallMutant(name, from, to string) Mutant {
+	return Mutant{
+		Name: name, Guards: []string{"G1"}, File: "clamp.go", From: from, To: to,
+		Test: "TestNoLessThanZero", Fault: "It is wrong.",
+	}
+}
+
+// A mutant is killed if it was built and its test fails, and only then. Whatever else
+// becomes of one is said, and is no kill.
+func TestOnlyWhatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
+	red := smallMutant("red", "return n\n", "return 1\n")
+	red.Test = "TestRed"
+	skipped := smallMutant("skipped", "return n\n", "return 1\n")
+	skipped.Test = "TestSkipped"
+	absent := smallMutant("absent", "return n\n", "return 1\n")
+	absent.Test = "TestThatIsNotThere"
+	cases := []struct {
+		mutant Mutant
+		how    string
+		err    error
+	}{
+		{smallMutant("fails", "return 0", "return 1"), "failure", nil},
+		{smallMutant("panics", "return 0", "panic(n)"), "panic", nil},
+		{smallMutant("survives", "return 9", "return 8"), "", ErrSurvived},
+		{smallMutant("is-not-built", "return 0", "return \"\""), "", ErrNotBuilt},
+		{smallMutant("does-not-apply", "return 7", "return 8"), "", errNotOnce},
+		{smallMutant("applies-twice", "return", "panic"), "", errNotOnce},
+		{smallMutant("is-no-go", "return 0", "return ("), "", errUnparsed},
+		{smallMutant("is-the-original", "return 0", "return 0 // nothing"), "", errNoChange},
+		{red, "", ErrRed},
+		{skipped, "", ErrNoTest},
+		{absent, "", ErrNoTest},
+	}
+	var all []Mutant
+	for _, c := range cases {
+		all = append(all, c.mutant)
+	}
+	var reported []Result
+	root := writeSmall(t)
+	runner := Runner{Root: root, Report: func(r Result) { reported = append(reported, r) }}
+	summary, err := runner.Run(t.Context(), all)
+	require.NoError(t, err)
+	require.Len(t, reported, len(cases))
+	for i, c := range cases {
+		got := reported[i]
+		assert.Equal(t, c.mutant.Name, got.Mutant.Name, "they are reported in their order")
+		assert.Equal(t, c.err == nil, got.Killed, c.mutant.Name)
+		assert.Equal(t, c.how, got.How, c.mutant.Name)
+		if c.err == nil {
+			assert.NoError(t, got.Err, c.mutant.Name)
+		} else {
+			assert.ErrorIs(t, got.Err, c.err, c.mutant.Name)
+		}
+	}
+	assert.Equal(t, 6, reported[0].Line)
+	assert.Equal(t, 2, summary.Killed)
+	assert.Len(t, summary.Left, len(cases)-2)
+	assert.Equal(t, "survives", summary.Left[0])
+	assert.Equal(t, len(cases), summary.Total)
+	for name, text := range small {
+		now, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		assert.Equal(t, text, string(now), "files on disk are not changed")
+	}
+}
+
+func TestARunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := (&Runner{Root: writeSmall(t)}).Run(ctx, []Mutant{smallMutant("any", "return 0", "return 1")})
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestTheSummaryIsOneLine(t *testing.T) {
+	took := 181600 * time.Millisecond
+	assert.Equal(t, "mutants: 63 of 63 killed in 182s", Summary{Killed: 63, Total: 63, Took: took}.String())
+	assert.Equal(t, "mutants: 61 of 63 killed in 182s; not one, two",
+		Summary{Killed: 61, Total: 63, Left: []string{"one", "two"}, Took: took}.String())
+}
+
+// What a test uses is built with it, by way of other files too; what it does not use
+// is left out.
+func TestATestIsBuiltWithWhatItUses(t *testing.T) {
+	root := writeSmall(t)
+	files, err := testFilesOf(root)
+	require.NoError(t, err)
+	for test, want := range map[string][]string{
+		"TestNoLessThanZero": {"other_test.go"},
+		"TestOther":          {"below_test.go", "clamp_test.go"},
+	} {
+		left, err := unneeded(files, test)
+		require.NoError(t, err)
+		var names []string
+		for _, path := range left {
+			names = append(names, filepath.Base(path))
+		}
+		assert.Equal(t, want, names)
+	}
+	_, err = unneeded(files, "TestThatIsNotThere")
+	assert.Error(t, err)
+}
+
+// On a machine that is busy enough any test is not over in time.
+func TestATestThatIsNotOverInTimeKillsNothing(t *testing.T) {
+	for _, before := range []string{"", "    clamp_test.go:7: waiting\n"} {
+		result := Result{Mutant: smallMutant("hangs", "return 0", "select {}")}
+		result.judge(testLog{
+			built: true, began: map[string]bool{"TestNoLessThanZero": true},
+			output: before + "panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestNoLessThanZero (2m0s)\n",
+		})
+		assert.False(t, result.Killed)
+		assert.ErrorIs(t, result.Err, ErrTimeout)
+	}
+}
+
+// What a test was doing when it failed is told from how the process ended.
+func TestAFailureIsNamedByItsFirstSign(t *testing.T) {
+	for output, want := range map[string]string{
+		"    clamp_test.go:7: 1\n--- FAIL: TestNoLessThanZero (0.00s)\n":                          "failure",
+		"--- FAIL: TestX (0.00s)\npanic: deadlock: main bubble goroutine has exited but":          "deadlock",
+		"    x_test.go:7: 1\n--- FAIL: TestX (0.00s)\npanic: deadlock: main bubble goroutine has": "failure",
+		"fatal error: concurrent map writes\n":                                                    "fatal error",
+		"--- FAIL: TestX (0.00s)\npanic: boom [recovered]\n\tx_test.go:12 +0x5":                   "panic",
+	} {
+		log := testLog{output: output}
+		assert.Equal(t, want, log.failure(), output)
+	}
+}

@@ -1,0 +1,89 @@
+package simulation
+
+import (
+	"sync"
+	"time"
+)
+
+// calls are those of a mirror into code that is not the library's: the source, handlers,
+// transforms, index functions. After the end of its context a run waits for those that
+// are under way, and begins none (G9).
+type calls struct {
+	mirror *mirror
+
+	mu      sync.Mutex
+	running int
+	// nests is true where user code calls the library, which calls user code.
+	nests    bool
+	lastLeft time.Time
+	// outlived is true once a call into the source has outlived its context by more than
+	// patience.
+	outlived bool
+	// cancelled is when the context of the run ended, returned when Run returned.
+	cancelled, returned time.Time
+}
+
+// patience is how long a call into the source may outlive its context before it is named
+// in a report (G9).
+const patience = 30 * time.Second
+
+// begin notes that a call begins, and returns what notes its end.
+func (c *calls) begin(what string) (end func()) { return c.enter(what, false) }
+
+// beginSource is begin for a call into the source.
+func (c *calls) beginSource(what string) (end func()) { return c.enter(what, true) }
+
+func (c *calls) enter(what string, source bool) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.running++
+	switch {
+	case !c.returned.IsZero():
+		c.mirror.world.fail("G9: %s: %s was called after Run had returned", c.mirror.name, what)
+	case !c.cancelled.IsZero() && now.After(c.cancelled) && !(c.nests && c.running > 1):
+		c.mirror.world.fail("G9: %s: %s was called %v after the context had ended", c.mirror.name, what, now.Sub(c.cancelled))
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.running--
+		c.lastLeft = time.Now()
+		if source && !c.cancelled.IsZero() && c.lastLeft.Sub(c.cancelled) > patience {
+			c.outlived = true
+		}
+	}
+}
+
+// cancel notes that the context ends.
+func (c *calls) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancelled.IsZero() {
+		c.cancelled = time.Now()
+	}
+}
+
+func (c *calls) isCancelled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.cancelled.IsZero()
+}
+
+// runReturned notes that Run has returned, and checks that it waited for calls and for
+// nothing else.
+func (c *calls) runReturned() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.returned = now
+	switch {
+	case c.cancelled.IsZero():
+		c.mirror.world.fail("G9: Run of %s returned while its context had not ended", c.mirror.name)
+	case c.running > 0:
+		c.mirror.world.fail("G9: Run of %s returned while %d calls were under way", c.mirror.name, c.running)
+	case !now.Equal(c.cancelled) && !now.Equal(c.lastLeft):
+		c.mirror.world.fail("G9: Run of %s returned %v after the end of its context; the last call had ended %v before",
+			c.mirror.name, now.Sub(c.cancelled), now.Sub(c.lastLeft))
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/watchmirror/cache/internal/simulation"
+)
+
+// examination is a closer look at what failed: how often it does, and at how little.
+type examination struct {
+	opts    options
+	workers *pool
+	printer *printer
+}
+
+// each looks at the first seed of each kind of failure, the lowest seeds first.
+func (e examination) each(ctx context.Context, t *tally) error {
+	results := slices.SortedFunc(maps.Values(t.first), func(a, b simulation.Result) int {
+		return cmp.Compare(a.Seed, b.Seed)
+	})
+	for i, result := range results {
+		if i >= e.opts.examine || e.opts.replay == 0 {
+			e.printer.trace(result)
+			continue
+		}
+		if err := e.seed(ctx, result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seed looks at a seed that failed.
+func (e examination) seed(ctx context.Context, result simulation.Result) error {
+	script, kind := simulation.Generate(result.Seed), result.Kind()
+	e.printer.examining(result)
+	replayed, err := e.replay(ctx, script, kind)
+	if err != nil {
+		return err
+	}
+	if !e.opts.shrink {
+		e.printer.trace(result)
+		return ctx.Err()
+	}
+	if replayed.Example.Kind() != kind {
+		replayed.Example = result
+	}
+	return e.shrink(ctx, script, replayed, kind)
+}
+
+// replay runs a script as often as wanted, at least once, and prints how often it
+// failed. Each run of a script that hangs may cost the whole limit, so all of them
+// together have no more time than making it smaller.
+func (e examination) replay(ctx context.Context, script simulation.Script, kind string) (simulation.Replayed, error) {
+	replayed, err := e.count(ctx, script, kind, max(1, e.opts.replay), e.opts.shrinkFor)
+	if err == nil {
+		e.printer.replayed(replayed)
+	}
+	return replayed, err
+}
+
+// count runs a script so many times, or as often as there is time for.
+func (e examination) count(ctx context.Context, script simulation.Script, kind string, times int, within time.Duration) (simulation.Replayed, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return simulation.Replay(ctx, e.runner(kind), script, kind, times, e.opts.workers)
+}
+
+// shrink makes a script smaller that fails in that way, as often as was replayed, and
+// prints what is left and how that fails.
+func (e examination) shrink(ctx context.Context, script simulation.Script, replayed simulation.Replayed, kind string) error {
+	within, cancel := context.WithTimeout(ctx, e.opts.shrinkFor)
+	defer cancel()
+	run := e.runner(kind)
+	example, failed := replayed.Example, max(1, replayed.Kinds[kind])
+	trust := simulation.RunsToTrust(failed, max(failed, replayed.Runs), max(1, e.opts.replay))
+	var problem error
+	tried := 0
+	small := simulation.Shrink(within, script, func(candidate simulation.Script) bool {
+		if problem != nil {
+			return false
+		}
+		tried++
+		result, found, err := simulation.FailsOnce(within, run, candidate, kind, trust, e.opts.workers)
+		if found {
+			example = result
+		}
+		problem = err
+		return found
+	})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if problem != nil {
+		return problem
+	}
+	again, err := e.count(ctx, small, kind, e.opts.replay, e.opts.shrinkFor/10)
+	if err != nil {
+		return err
+	}
+	e.printer.shrunk(shrinking{from: script, to: small, tried: tried, trust: trust, complete: within.Err() == nil, again: again, example: example})
+	return nil
+}
+
+// runner runs what fails in that way. A script that hangs takes all the time that it
+// may, each time: to look at it closer, it gets less.
+func (e examination) runner(kind string) simulation.Runner {
+	limit := e.opts.limit
+	if kind == simulation.DeathHang {
+		limit = max(limit/6, min(limit, 5*time.Second))
+	}
+	return func(ctx context.Context, script simulation.Script) (simulation.Result, error) {
+		return e.workers.runWithin(ctx, script, limit)
+	}
+}

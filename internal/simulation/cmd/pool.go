@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+	"time"
+
+	"github.com/watchmirror/cache/internal/simulation"
+)
+
+// pool is a number of workers. It starts them when there is something to do for them,
+// and another one for each that died.
+type pool struct {
+	command func() (*exec.Cmd, error)
+	limit   time.Duration
+	// idle holds the workers that have nothing to do; nil is one not yet started.
+	idle chan *process
+}
+
+func newPool(command func() (*exec.Cmd, error), workers int, limit time.Duration) *pool {
+	p := &pool{command: command, limit: limit, idle: make(chan *process, workers)}
+	for range workers {
+		p.idle <- nil
+	}
+	return p
+}
+
+// run is a simulation.Runner. It waits for a worker, and then for its result. A script
+// whose worker dies, or takes longer than the limit, has failed.
+func (p *pool) run(ctx context.Context, script simulation.Script) (simulation.Result, error) {
+	return p.runWithin(ctx, script, p.limit)
+}
+
+func (p *pool) runWithin(ctx context.Context, script simulation.Script, limit time.Duration) (simulation.Result, error) {
+	var worker *process
+	select {
+	case <-ctx.Done():
+		return simulation.Result{}, ctx.Err()
+	case worker = <-p.idle:
+	}
+	defer func() { p.idle <- worker }()
+	if worker == nil {
+		started, err := start(p.command)
+		if err != nil {
+			return simulation.Result{}, err
+		}
+		worker = started
+	}
+	result, alive := worker.ask(ctx, script, limit)
+	if !alive {
+		worker = nil
+	}
+	// One that was ended because ctx has ended says nothing about the script.
+	return result, ctx.Err()
+}
+
+// close ends the workers and waits for them. No run may be under way.
+func (p *pool) close() {
+	for range cap(p.idle) {
+		if worker := <-p.idle; worker != nil {
+			worker.end()
+		}
+	}
+}

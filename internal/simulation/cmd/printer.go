@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/watchmirror/cache/internal/simulation"
+)
+
+// command is how the command is called.
+const command = "go run ./internal/simulation/cmd"
+
+// printer says what came of what. It may be used concurrently.
+type printer struct {
+	opts options
+
+	mu       sync.Mutex
+	out      io.Writer
+	progress io.Writer // what is of interest only meanwhile
+}
+
+func (p *printer) printf(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.out, format, args...)
+}
+
+// result prints what is to be said of a seed: nothing, mostly.
+func (p *printer) result(r simulation.Result) {
+	switch {
+	case len(r.Failures) > 0:
+		p.printf("seed %d FAILS\n%s    again: %s -seeds 1 -from %d\n", r.Seed, indented(p.some(r.Failures)), command, r.Seed)
+	case p.opts.verbose:
+		p.printf("seed %d holds: %v of virtual time, %d checks, %d requests, %d calls of handlers\n",
+			r.Seed, r.Virtual, r.Checks, r.Requests, r.Told)
+	}
+}
+
+func (p *printer) failures(r simulation.Result) { p.printf("%s", indented(p.some(r.Failures))) }
+
+// some are the first failures, for the others mostly follow from them.
+func (p *printer) some(failures []string) []string {
+	const few = 5
+	if p.opts.verbose || len(failures) <= few {
+		return failures
+	}
+	return append(slices.Clone(failures[:few]), fmt.Sprintf("and %d more", len(failures)-few))
+}
+
+// trace prints the end of a trace. What a process has said when it died is printed from
+// its beginning, for the cause stands there.
+func (p *printer) trace(r simulation.Result) {
+	lines, skipped := r.Trace, max(0, len(r.Trace)-p.opts.lines)
+	if skipped == len(lines) {
+		return
+	}
+	if simulation.IsDeath(r.Kind()) {
+		p.printf("  seed %d, the first lines of what its process said:\n%s", r.Seed, indented(lines[:len(lines)-skipped]))
+		return
+	}
+	p.printf("  seed %d, the last lines of its trace:\n%s", r.Seed, indented(lines[skipped:]))
+}
+
+func (p *printer) examining(r simulation.Result) {
+	p.printf("\nseed %d, %q: once more\n", r.Seed, r.Kind())
+}
+
+func (p *printer) replayed(r simulation.Replayed) {
+	end := ""
+	if r.Runs < max(1, p.opts.replay) {
+		end = "; there was no time for more"
+	}
+	p.printf("  fails in %s runs%s\n", rate(r), end)
+}
+
+// rate says in how many of how many runs something failed, and in what ways.
+func rate(r simulation.Replayed) string {
+	text := fmt.Sprintf("%d of %d", r.Failed(), r.Runs)
+	if len(r.Kinds) < 2 {
+		return text
+	}
+	var ways []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
+		ways = append(ways, fmt.Sprintf("%s: %d", kind, r.Kinds[kind]))
+	}
+	return text + " (" + strings.Join(ways, ", ") + ")"
+}
+
+// shrinking is what came of making a script smaller.
+type shrinking struct {
+	from, to     simulation.Script
+	tried, trust int
+	complete     bool
+	again        simulation.Replayed
+	example      simulation.Result
+}
+
+func (p *printer) shrunk(s shrinking) {
+	end := "nothing in it can go"
+	if !s.complete {
+		end = "there was no time for more"
+	}
+	p.printf("  smaller: %d steps of %d, %d mirrors of %d, after %d scripts with up to %d runs each; %s\n  fails in %s runs\n",
+		len(s.to.Steps), len(s.from.Steps), len(s.to.Setup.Mirrors), len(s.from.Setup.Mirrors), s.tried, s.trust, end, rate(s.again))
+	p.failures(s.example)
+	p.trace(s.example)
+	p.printf("  the script, with the jitter of seed %d:\n%s", s.to.Seed, indented(readable(s.to)))
+	text := s.to.Encode()
+	p.printf("    %s\n", text)
+	path, err := keep(s.to.Seed, text)
+	if err != nil {
+		p.printf("  it is kept in no file: %v\n", err)
+		return
+	}
+	p.printf("  again: %s -script %s\n", command, path)
+}
+
+// keep writes a script to a file of its own and returns the path.
+func keep(seed uint64, text []byte) (path string, err error) {
+	file, err := os.CreateTemp("", fmt.Sprintf("simulation-%d-*.json", seed))
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(append(text, '\n'))
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	return filepath.ToSlash(file.Name()), err
+}
+
+// readable is a script for people.
+func readable(s simulation.Script) []string {
+	setup := s.Setup
+	setup.Mirrors = nil
+	lines := []string{fmt.Sprintf("source: %+v", setup)}
+	for i, m := range s.Setup.Mirrors {
+		handlers := m.Handlers
+		m.Handlers = nil
+		lines = append(lines, fmt.Sprintf("mirror %d: %+v", i, m))
+		for j, h := range handlers {
+			lines = append(lines, fmt.Sprintf("  handler %d: %+v", j, h))
+		}
+	}
+	at := time.Duration(0)
+	for _, step := range s.Steps {
+		at += step.After
+		lines = append(lines, fmt.Sprintf("%12v  %v", at, step))
+	}
+	return lines
+}
+
+func indented(lines []string) string {
+	var text strings.Builder
+	for _, line := range lines {
+		text.WriteString("    " + line + "\n")
+	}
+	return text.String()
+}
+
+// progressOf says how far the seeds are.
+func (p *printer) progressOf(t *tally) {
+	t.mu.Lock()
+	runs, failed := t.runs, t.failed
+	t.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.progress, "simulation: %d of %d seeds, %d failures, %s seeds/s\n", runs, p.opts.seeds, failed, perSecond(runs, time.Since(t.begun)))
+}
+
+// summary is the last line. Nothing may be under way any more.
+func (p *printer) summary(t *tally, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.printf("simulation: %d seeds from %d, %d failures, %dh%02dm of virtual time, %s seeds/s, %s checks, %s calls of handlers, %v\n",
+		t.runs, t.from, t.failed, int(t.virtual.Hours()), int(t.virtual.Minutes())%60, perSecond(t.runs, took),
+		count(t.checks), count(t.told), took.Round(time.Second))
+}
+
+func perSecond(n int, took time.Duration) string {
+	rate := float64(n) / max(took.Seconds(), 0.001)
+	if rate < 10 {
+		return fmt.Sprintf("%.1f", rate)
+	}
+	return fmt.Sprintf("%.0f", rate)
+}
+
+func count(n int) string {
+	if n < 1_000_000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.1f million", float64(n)/1e6)
+}

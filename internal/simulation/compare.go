@@ -1,0 +1,147 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/watchmirror/cache"
+)
+
+// compare checks that all that runs shows what the source has (G1, G6, G7).
+func (w *world) compare(when string) {
+	w.checked()
+	now := w.truth.now()
+	for _, m := range w.mirrors {
+		if m.stopped() {
+			continue
+		}
+		shown := map[string]*Object{}
+		for _, obj := range m.list() {
+			if o := asObject(obj); o != nil {
+				shown[keyOf(o)] = o
+			}
+		}
+		m.compareContent(when, now, shown)
+		m.compareIndex(when, shown)
+		m.compareSnapshot(when, shown)
+		m.compareHandlers(when, shown)
+		if !m.synced() {
+			w.fail("G5: %s has not synced %s", m.name, when)
+		}
+		if applied := m.applied(); applied == "" {
+			w.fail("G11: %s has no version %s", m.name, when)
+		}
+	}
+}
+
+func (m *mirror) compareContent(when string, now map[string]state, shown map[string]*Object) {
+	held := map[string]bool{}
+	for _, q := range m.status().Quarantined {
+		held[q.Key] = true
+	}
+	for key, s := range now {
+		object := shown[key]
+		switch {
+		case s.present() && m.cannotTake(s):
+			if !held[key] && m.setup.Kind != KindForeign {
+				m.world.fail("G6: %s %s: the source's %s is bad (%s), and not in the status", m.name, when, key, s.bad)
+			}
+		case !s.present() || (s.unwanted && m.hasTransform()):
+			if object != nil {
+				m.world.fail("G7: %s shows %s %s; the source has it no more, or nobody wants it", m.name, describe(key, object), when)
+			}
+		case object == nil || serialOf(object) != s.serial:
+			m.world.fail("G1: %s shows %s %s; the source has serial %d at version %d", m.name, describe(key, object), when, s.serial, s.version)
+		case held[key] && m.setup.Kind != KindProcess: // which may have failed for an earlier state
+			m.world.fail("G6: %s shows %s as it is %s, and holds it in quarantine", m.name, key, when)
+		}
+	}
+	for key, o := range shown {
+		if _, known := now[key]; !known {
+			m.world.fail("G1: %s shows %s %s, which the source never had", m.name, describe(key, o), when)
+		}
+	}
+}
+
+// cannotTake says whether a state is too bad for this mirror.
+func (m *mirror) cannotTake(s state) bool {
+	switch s.bad {
+	case "":
+		return false
+	case badTransform, badTransformPanic:
+		return m.hasTransform()
+	case badIndex, badIndexPanic:
+		return m.byGroup != nil
+	}
+	return true
+}
+
+func (m *mirror) compareIndex(when string, shown map[string]*Object) {
+	if m.byGroup == nil {
+		return
+	}
+	want := map[string][]string{}
+	for key, o := range shown {
+		for _, group := range groupsOf(o) {
+			want[group] = append(want[group], key)
+		}
+	}
+	for _, group := range []string{"x", "y", "z"} {
+		keys, err := m.byGroup(group)
+		slices.Sort(keys)
+		slices.Sort(want[group])
+		if err != nil || !slices.Equal(keys, want[group]) {
+			m.world.fail("B14: %s %s: the index has under %q %v (%v), the objects say %v", m.name, when, group, keys, err, want[group])
+		}
+	}
+	if have, wanted := slices.Sorted(slices.Values(m.groups())), slices.Sorted(maps.Keys(want)); !slices.Equal(have, wanted) {
+		m.world.fail("B14: %s %s: the index has the values %v, the objects %v", m.name, when, have, wanted)
+	}
+}
+
+// compareHandlers checks what a program has that replays what it was told.
+func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
+	for _, h := range m.handlers {
+		view := h.shown()
+		for key := range m.world.truth.now() {
+			if view[key] != shown[key] {
+				m.world.fail("G1: %s has %s %s, its store %s", h.name, describe(key, view[key]), when, describe(key, shown[key]))
+			}
+		}
+		if h.registration != nil && !h.registration.HasSynced() {
+			m.world.fail("G5: %s has not synced %s", h.name, when)
+		}
+	}
+	if m.join == nil {
+		return
+	}
+	for _, status := range m.status().Handlers {
+		if status.Backlog > 0 || !status.Synced {
+			m.world.fail("G8: %s %s: %+v", m.name, when, status)
+		}
+	}
+}
+
+// compareSequences checks that handlers which are told everything were all told the same
+// (G3): those that were there from the start, and cannot have fallen far enough behind
+// for anything to be merged.
+func (w *world) compareSequences() {
+	for _, m := range w.mirrors {
+		if m.stopped() {
+			continue // in the middle of telling them
+		}
+		var first *handler
+		for _, h := range m.handlers {
+			if h.late || h.setup.Delivery == int(cache.Coalesced) || m.sent() > orderLost {
+				continue
+			}
+			if first == nil {
+				first = h
+				continue
+			}
+			if !slices.Equal(first.sequence, h.sequence) {
+				w.fail("G3: %s was told %v, %s was told %v", first.name, first.sequence, h.name, h.sequence)
+			}
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package simulation
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/watchmirror/cache"
+)
+
+// finale heals everything, gives the mirrors the time that they are promised, and then
+// compares all that they show with the source.
+func (w *world) finale() {
+	w.note("-- finale")
+	healed := time.Now()
+	w.heal()
+	pause := max(pauseAtMost, time.Until(w.retryAfter))
+	time.Sleep(pause)
+	w.settle()
+	w.look()
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.refusedSince(healed) }) {
+		w.compare("after the pause that G1 allows")
+	}
+	told, resyncs := w.told(), w.resyncs()
+	time.Sleep(calm)
+	w.settle()
+	w.compare("after a calm")
+	w.calmed(told, resyncs)
+	w.compareSequences()
+	w.checkRates()
+	w.checkReports()
+	w.stopAll()
+}
+
+// heal ends all faults, and writes anew what could not be taken because of them.
+func (w *world) heal() {
+	w.healed.Store(true)
+	w.transformsFail.Store(false)
+	w.indexesFail.Store(false)
+	w.transformTakes.Store(0)
+	w.indexingTakes.Store(0)
+	for _, m := range w.mirrors {
+		for _, h := range m.handlers {
+			h.release()
+		}
+	}
+	w.source.Heal()
+	if w.server != nil {
+		w.server.Listener.Heal()
+	}
+	w.settle() // else a watch that was held back is opened in the middle of what follows
+	if w.silent {
+		// Nobody but a list can tell of these.
+		w.advance(0) // else who is there already need not know
+		w.source.CompactAll()
+		w.source.BreakWatches(w.failure("expired"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.truth.now())) {
+		now := w.truth.now()[key]
+		if now.present() && (w.refusedByAny(now.serial) || now.bad != "" && w.random.IntN(2) == 0) {
+			w.write(key, "", false)
+		}
+	}
+}
+
+func (w *world) refusedByAny(serial int) bool {
+	return slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasRefused(serial) })
+}
+
+func (w *world) told() map[*handler]int {
+	told := map[*handler]int{}
+	for _, m := range w.mirrors {
+		for _, h := range m.handlers {
+			h.mu.Lock()
+			told[h] = h.told
+			h.mu.Unlock()
+		}
+	}
+	return told
+}
+
+// refusedSince says whether its store, which is not ours, has refused something since: a
+// list follows that, after another pause.
+func (m *mirror) refusedSince(since time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.reports, func(r reported) bool {
+		return !r.at.Before(since) && cache.CauseOf(r.err) == cache.CauseStore
+	})
+}
+
+// calm is how long nothing happens after everything was healed.
+const calm = 3 * time.Minute
+
+// calmed checks that nobody was told anything while nothing happened, but for resyncs,
+// and those as often as they were due (B20).
+func (w *world) calmed(told, resyncs map[*handler]int) {
+	after := w.resyncs()
+	for h, n := range w.told() {
+		m := h.mirror
+		if m.stopped() || m.heldInTheEnd() {
+			continue
+		}
+		again := after[h] - resyncs[h]
+		if news := n - told[h] - again; news != 0 {
+			w.fail("G1: %s was told %d things while the source was calm", h.name, news)
+		}
+		if period := m.setup.Resync; period > 0 {
+			if least := (int(calm/period) - 1) * len(m.list()); again < least {
+				w.fail("B20: %s was resynced %d times in %v of calm, at least %d were due", h.name, again, calm, least)
+			}
+		}
+	}
+}
+
+func (w *world) resyncs() map[*handler]int {
+	resyncs := map[*handler]int{}
+	for _, m := range w.mirrors {
+		for _, h := range m.handlers {
+			h.mu.Lock()
+			resyncs[h] = h.resyncs
+			h.mu.Unlock()
+		}
+	}
+	return resyncs
+}
+
+// heldInTheEnd says whether it holds back anything that a list may change, be it one that
+// comes in the calm.
+func (m *mirror) heldInTheEnd() bool { return len(m.status().Quarantined) > 0 }
+
+// abrupt ends every run in whatever it is doing; what ignores its context, and who hangs,
+// is let go some time later.
+func (w *world) abrupt() {
+	w.note("-- abrupt end")
+	for _, m := range w.mirrors {
+		m.stop()
+	}
+	time.Sleep(patience + 5*time.Second)
+}
+
+// stopAll ends every run, at one moment, and checks that each returns at once.
+func (w *world) stopAll() {
+	for _, m := range w.mirrors {
+		m.stop()
+	}
+	for _, m := range w.mirrors {
+		m.await()
+	}
+}
+
+// afterwards checks what is left once everything has been stopped.
+func (w *world) afterwards() {
+	for _, m := range w.mirrors {
+		m.stillSo()
+		if status := m.status(); status.Phase != cache.PhaseStopped {
+			w.fail("G9: %s has returned from Run, and its phase is %s", m.name, status.Phase)
+		}
+		var slow *cache.SlowSourceError
+		if m.calls.outlived && !slices.ContainsFunc(m.reports, func(r reported) bool { return errors.As(r.err, &slow) }) {
+			w.fail("G9: %s waited for its source after the end of its context, and did not say so", m.name)
+		}
+	}
+	if open := w.source.ActiveWatches(); open > 0 {
+		w.fail("G9: %d watches are open after everything has stopped", open)
+	}
+}

@@ -1,0 +1,74 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// foreignStore is a store that is not ours, and knows nothing but the five methods that
+// a reflector needs. While the script says so, it refuses everything.
+type foreignStore struct {
+	mirror *mirror
+
+	mu      sync.Mutex
+	objects map[string]any
+}
+
+func newForeignStore(m *mirror) *foreignStore {
+	return &foreignStore{mirror: m, objects: map[string]any{}}
+}
+
+func (s *foreignStore) put(obj any) error {
+	key, err := keyFunction(obj)
+	if err == nil && s.mirror.world.indexesFail.Load() {
+		err = fmt.Errorf("the script says that stores refuse: %w", errBad)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[key] = obj
+	return nil
+}
+
+func (s *foreignStore) Add(obj any) error    { return s.put(obj) }
+func (s *foreignStore) Update(obj any) error { return s.put(obj) }
+
+func (s *foreignStore) Delete(obj any) error {
+	key, err := keyFunction(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, key)
+	return nil
+}
+
+func (s *foreignStore) Replace(list []any, _ string) error {
+	objects := make(map[string]any, len(list))
+	for _, obj := range list {
+		// To refuse all because of one would have it list for ever.
+		if key, err := keyFunction(obj); err == nil {
+			objects[key] = obj
+		}
+	}
+	if s.mirror.world.indexesFail.Load() {
+		return fmt.Errorf("the script says that stores refuse: %w", errBad)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects = objects
+	return nil
+}
+
+func (s *foreignStore) Resync() error { return nil }
+
+func (s *foreignStore) list() []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.objects))
+}

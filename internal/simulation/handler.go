@@ -1,0 +1,299 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/watchmirror/cache"
+)
+
+// handler is told things by a mirror, and keeps what a program would: all that it was
+// told, replayed. It checks each call against what came before it.
+type handler struct {
+	mirror       *mirror
+	name         string
+	setup        HandlerSetup
+	registration cache.ResourceEventHandlerRegistration
+	observer     observer
+
+	mu   sync.Mutex
+	view map[string]*Object
+	told int
+	// receipts is the highest receipt that it was told, by namespace where each has a
+	// reflector of its own.
+	receipts map[string]int
+	// stall, while it is there, is what calls wait for.
+	stall chan struct{}
+	// owed are the keys that it is to be told of before it has synced, as things were at a
+	// moment. Once that was looked at there are none.
+	owed   []string
+	owedAt int
+	// everTold are the keys that it has been told of, and whether the first time was as
+	// part of the initial list.
+	everTold map[string]bool
+	// late is true if it joined a mirror that ran. sequence are the receipts that it was
+	// told, the other way round for a deletion; resyncs counts what it was told again.
+	late     bool
+	sequence []int
+	resyncs  int
+	// left is true once it was removed: nothing more may come.
+	left bool
+	// calling is true while a call is under way.
+	calling bool
+	// joined is the newest receipt when it joined: what is older came with the snapshot
+	// it was given, in no order.
+	joined int
+}
+
+func newHandler(m *mirror, setup HandlerSetup, name string) *handler {
+	return &handler{
+		mirror: m, name: name, setup: setup, observer: observer{mirror: m, what: "handler " + name},
+		view: map[string]*Object{}, everTold: map[string]bool{}, receipts: map[string]int{},
+	}
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (h *handler) OnAdd(obj any, initial bool) {
+	object, done := h.called("OnAdd", obj)
+	defer done()
+	if object == nil {
+		return
+	}
+	key := keyOf(object)
+	h.mu.Lock()
+	if old := h.view[key]; old != nil {
+		h.fail("G3: OnAdd of %s, of which it knows %s", describe(key, object), describe(key, old))
+	}
+	if _, told := h.everTold[key]; !told {
+		h.everTold[key] = initial
+	}
+	if initial && h.registration != nil && h.registration.HasSynced() {
+		h.fail("G5: OnAdd of %s as of the initial list, which it has had", describe(key, object))
+	}
+	h.view[key] = object
+	h.sequence = append(h.sequence, receiptOf(object))
+	h.mu.Unlock()
+	h.mirror.note("%s OnAdd %s receipt %d initial %v", h.name, describe(key, object), receiptOf(object), initial)
+	h.ordered(object)
+	h.sees(key, object)
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (h *handler) OnUpdate(oldObj, newObj any) {
+	object, done := h.called("OnUpdate", newObj)
+	defer done()
+	old := asObject(oldObj)
+	if object == nil || old == nil {
+		return
+	}
+	key := keyOf(object)
+	h.mu.Lock()
+	switch known := h.view[key]; {
+	case known == nil:
+		h.fail("G3: OnUpdate of %s, of which it knows nothing", describe(key, object))
+	case known != old:
+		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it was told %s receipt %d", describe(key, object),
+			describe(key, old), receiptOf(old), describe(key, known), receiptOf(known))
+	}
+	if old.UID != object.UID && !h.mirror.setup.Merge && h.mirror.setup.Kind != KindProcess {
+		h.fail("G3: OnUpdate of %s has another UID than the old one", describe(key, object))
+	}
+	switch {
+	case old == object:
+		h.resyncs++
+	case old.UID == object.UID && old.ResourceVersion == object.ResourceVersion &&
+		h.mirror.setup.Kind != KindProcess && !h.mirror.hasHeld(key) && !h.mirror.world.wentBack():
+		h.fail("B8: OnUpdate of %s, which has not changed", describe(key, object))
+		fallthrough
+	default:
+		h.sequence = append(h.sequence, receiptOf(object))
+	}
+	h.view[key] = object
+	h.mu.Unlock()
+	h.mirror.note("%s OnUpdate %s receipt %d", h.name, describe(key, object), receiptOf(object))
+	if old != object {
+		h.ordered(object)
+	}
+	h.sees(key, object)
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (h *handler) OnDelete(obj any) {
+	object, done := h.called("OnDelete", obj)
+	defer done()
+	if object == nil {
+		return
+	}
+	key := keyOf(object)
+	h.mu.Lock()
+	if h.view[key] == nil {
+		h.fail("G3: OnDelete of %s, of which it knows nothing", describe(key, object))
+	}
+	delete(h.view, key)
+	h.sequence = append(h.sequence, -receiptOf(object))
+	h.mu.Unlock()
+	h.mirror.note("%s OnDelete %s tombstone %v", h.name, describe(key, object), isTombstone(obj))
+	h.observer.sees(key, nil)
+	h.sawStore(key, nil)
+}
+
+// called begins a call; done ends it, as slowly as the script says, or in a panic.
+func (h *handler) called(what string, obj any) (object *Object, done func()) {
+	left := h.mirror.calls.begin(what)
+	h.mu.Lock()
+	h.told++
+	told, stall := h.told, h.stall
+	if h.calling {
+		h.fail("G3: %s was called while another call was running", what)
+	}
+	h.calling = true
+	if h.left {
+		h.fail("G9: %s was called after the handler had been shut down", what)
+	}
+	h.mu.Unlock()
+	object = asObject(obj)
+	if object == nil {
+		h.mirror.world.fail("%s: %s was given a %T", h.name, what, obj)
+	}
+	return object, func() {
+		h.linger(stall)
+		h.mu.Lock()
+		h.calling = false
+		h.mu.Unlock()
+		left()
+		if every := h.setup.PanicEvery; every > 0 && told%every == 0 && !h.mirror.world.healed.Load() {
+			panic("the script says that this handler panics")
+		}
+	}
+}
+
+// linger takes as long as the script says.
+func (h *handler) linger(stall chan struct{}) {
+	w := h.mirror.world
+	if w.healed.Load() {
+		return
+	}
+	if h.setup.Slow > 0 {
+		time.Sleep(h.setup.Slow)
+	}
+	if stall != nil {
+		<-stall
+	}
+}
+
+// sees checks a state that is told against the source and the store.
+func (h *handler) sees(key string, object *Object) {
+	h.observer.sees(key, object)
+	h.sawStore(key, object)
+	if h.mirror.hasTransform() && object.Annotations[transformedMark] != "1" {
+		h.mirror.world.fail("G14: %s was told %s, transformed %q", h.name, describe(key, object), object.Annotations[transformedMark])
+	}
+}
+
+// orderLost is how many receipts a mirror may have been sent before a handler may have
+// fallen so far behind that its changes are merged, which happens at 1,024.
+const orderLost = 1000
+
+// ordered checks that what an ordered handler is told arrived in that order (G3).
+func (h *handler) ordered(object *Object) {
+	sent := h.mirror.sent()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	receipt := receiptOf(object)
+	if h.setup.Delivery == int(cache.Coalesced) || sent-h.joined > orderLost || receipt <= h.joined || h.mirror.setup.Kind == KindProcess {
+		return
+	}
+	of := ""
+	if len(h.mirror.taps) > 1 {
+		of = object.Namespace
+	}
+	if receipt < h.receipts[of] {
+		h.fail("G3: told %s of receipt %d after one of receipt %d", describe(keyOf(object), object), receipt, h.receipts[of])
+	}
+	h.receipts[of] = max(receipt, h.receipts[of])
+}
+
+// sawStore checks that the store is as new as what is told (G4).
+func (h *handler) sawStore(key string, told *Object) {
+	m := h.mirror
+	if m.get == nil || m.world.wentBack() {
+		return
+	}
+	m.lookNowAndThen()
+	held := m.get(key)
+	h.observer.mu.Lock()
+	from := h.observer.at[key]
+	h.observer.mu.Unlock()
+	// What a state looks like to a store that lags is what it looks like to no other.
+	fits := (&observer{mirror: m}).fits(held)
+	if m.world.truth.find(key, from, fits) < 0 && !m.world.wentBack() {
+		m.world.fail("G4: %s is told %s, and the store has %s", h.name, describe(key, told), describe(key, held))
+	}
+	if held == nil || held != told || m.byGroup == nil {
+		return
+	}
+	for _, group := range groupsOf(told) {
+		keys, err := m.byGroup(group)
+		if err != nil || (!slices.Contains(keys, key) && m.get(key) == told) {
+			m.world.fail("G4: %s is told %s, and the index has it not under %q: %v %v", h.name, describe(key, told), group, keys, err)
+		}
+	}
+}
+
+func (h *handler) fail(format string, args ...any) {
+	h.mirror.world.fail("%s: "+format, append([]any{h.name}, args...)...)
+}
+
+// lookAtSync checks, when it says that it has synced, that it has been told of all that it
+// was to be told of before (G5), but for what has changed meanwhile, or has been undone
+// and done again: that may have gone untold.
+func (h *handler) lookAtSync() {
+	if h.mirror.world.wentBack() {
+		return
+	}
+	if h.registration == nil || len(h.owed) == 0 || !h.registration.HasSynced() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.mirror.world.truth.now()
+	for _, key := range h.owed {
+		s := now[key]
+		if s.moment > h.owedAt || !s.shown() || h.mirror.hasRefused(s.serial) {
+			continue
+		}
+		if initial, told := h.everTold[key]; !told {
+			h.fail("G5: has synced and was never told of %s", key)
+		} else if !initial {
+			h.fail("G5: %s was not told as of the initial list", key)
+		}
+	}
+	h.owed = nil
+}
+
+// shown is what a program would have that replays the calls.
+func (h *handler) shown() map[string]*Object {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.view)
+}
+
+// hold makes calls wait, until release.
+func (h *handler) hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stall == nil && !h.mirror.world.healed.Load() {
+		h.stall = make(chan struct{})
+	}
+}
+
+func (h *handler) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stall != nil {
+		close(h.stall)
+		h.stall = nil
+	}
+}

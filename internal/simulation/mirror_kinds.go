@@ -1,0 +1,278 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// make builds what the setup says.
+func (m *mirror) make(random *rand.Rand) {
+	var mu sync.Mutex // several namespaces have one source of jitter
+	jitter := func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.Float64()
+	}
+	options := cache.ReflectorOptions{
+		Name: m.name, Logger: quiet(), ErrorHandler: m.report, Random: jitter,
+		Strategy: cache.ListStrategy(m.setup.Strategy), PageSize: m.setup.PageSize,
+		MaxInternalErrorRetryDuration: m.setup.Retry500, MaxWatchTimeout: m.setup.MaxWatch,
+	}
+	switch m.setup.Kind {
+	case KindTyped:
+		m.makeTyped(options)
+	case KindShared:
+		m.makeShared(options)
+	case KindController, KindNamespaces:
+		m.makeController(options)
+	case KindProcess:
+		m.makeProcess(options)
+	case KindForeign:
+		m.makeForeign(options)
+	default:
+		m.makeReflector(options)
+	}
+}
+
+// source makes a source of all namespaces ("") or one, with a tap before it.
+func (m *mirror) source(namespace string) cache.ListerWatcher {
+	t := &tap{mirror: m}
+	m.taps = append(m.taps, t)
+	w := m.world
+	if w.server == nil {
+		t.source = w.source.Namespace(namespace)
+		return t
+	}
+	client, err := kubeapi.New(kubeapi.Options{
+		BaseURL: w.server.URL, Resource: objectKind.GroupVersion().WithResource("things"),
+		Namespace: namespace, ObjectType: &Object{}, HTTPClient: w.server.Client(),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("the options of a client are right: %v", err))
+	}
+	t.source = client
+	return tapOfItems{t}
+}
+
+func (m *mirror) indexers() cache.Indexers {
+	return cache.Indexers{groupsIndex: m.index, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+}
+
+// reads takes what an indexer answers for what the mirror shows.
+func (m *mirror) reads(indexer cache.Indexer) {
+	m.list = indexer.List
+	m.snapshots.version = indexer.LastStoreSyncResourceVersion
+	m.snapshots.take = func() cache.Snapshot {
+		s, ok := cache.SnapshotOf(indexer)
+		if !ok {
+			m.world.fail("G10: the store of %s has no snapshot", m.name)
+		}
+		return s
+	}
+	m.get = func(key string) *Object {
+		obj, _, err := indexer.GetByKey(key)
+		if err != nil {
+			m.world.fail("%s: GetByKey(%q): %v", m.name, key, err)
+		}
+		return asObject(obj)
+	}
+	m.byGroup = func(group string) ([]string, error) { return indexer.IndexKeys(groupsIndex, group) }
+	m.groups = func() []string { return indexer.ListIndexFuncValues(groupsIndex) }
+}
+
+func (m *mirror) makeTyped(options cache.ReflectorOptions) {
+	informer := cache.NewInformerFor(m.source(""), cache.InformerConfig[*Object]{
+		Name: m.name, KeyFunction: keyFunction, MergeRecreated: m.setup.Merge, ReflectorOptions: options,
+		ResyncPeriod: m.setup.Resync,
+		Indexes:      cache.TypedIndexers[*Object]{groupsIndex: func(o *Object) ([]string, error) { return m.index(o) }},
+		Transform: func(o *Object) (*Object, error) {
+			kept, err := m.transform(o)
+			typed, _ := kept.(*Object)
+			return typed, err
+		},
+	})
+	m.reads(informer.Shared().GetIndexer())
+	m.snapshots.typed = informer.Lister().Snapshot
+	m.run = func(ctx context.Context) { m.ran(informer.Run(ctx)) }
+	m.again = func(ctx context.Context) {
+		if err := informer.Run(ctx); !errors.Is(err, cache.ErrAlreadyRan) {
+			m.world.fail("B12: a second Run of %s returned %v", m.name, err)
+		}
+	}
+	m.informer(informer.Shared())
+}
+
+func (m *mirror) makeShared(options cache.ReflectorOptions) {
+	informer := cache.NewSharedIndexInformerWithOptions(m.source(""), &Object{}, cache.SharedIndexInformerOptions{
+		Indexers: m.indexers(), KeyFunction: keyFunction, Transform: m.transform, ResyncPeriod: m.setup.Resync,
+		MergeRecreated: m.setup.Merge, ReflectorOptions: options,
+	})
+	m.reads(informer.GetIndexer())
+	m.run = informer.RunWithContext
+	m.informer(informer)
+}
+
+// informer is what both forms of an informer have.
+func (m *mirror) informer(informer cache.SharedIndexInformer) {
+	m.applied, m.synced = informer.LastSyncResourceVersion, informer.HasSynced
+	m.status = func() cache.Status { return m.statusOf(informer) }
+	m.join = func(h *handler) error {
+		registration, err := informer.AddEventHandlerWithOptions(h, cache.HandlerOptions{
+			Name: h.name, Delivery: cache.Delivery(h.setup.Delivery), SurvivePanics: true, Logger: quiet(),
+		})
+		h.mu.Lock() // it is being called already
+		defer h.mu.Unlock()
+		h.registration = registration
+		return err
+	}
+	m.leave = func(h *handler) error { return cache.ShutDownEventHandler(informer, h.registration) }
+}
+
+func (m *mirror) statusOf(x any) cache.Status {
+	status, ok := cache.StatusOf(x)
+	if !ok {
+		m.world.fail("%s has no status", m.name)
+	}
+	return status
+}
+
+func (m *mirror) ran(err error) {
+	if err != nil {
+		m.world.fail("G9: Run of %s returned %v", m.name, err)
+	}
+}
+
+// makeController makes a controller with a store, of one source or of several namespaces.
+func (m *mirror) makeController(options cache.ReflectorOptions) {
+	indexer := cache.NewIndexer(keyFunction, m.indexers())
+	h := newHandler(m, m.firstHandler(), m.name+"/handler")
+	m.handlers = []*handler{h}
+	config := &cache.Config{
+		ObjectType: &Object{}, Store: indexer, Handler: h, Transform: m.transform, MergeRecreated: m.setup.Merge,
+		FullResyncPeriod: m.setup.Resync, ReflectorOptions: options,
+	}
+	if m.setup.Kind == KindNamespaces {
+		config.Namespaces = map[string]cache.ListerWatcher{}
+		for _, namespace := range namespaces {
+			config.Namespaces[namespace] = m.source(namespace)
+		}
+	} else {
+		config.ListerWatcher = m.source("")
+	}
+	m.reads(indexer)
+	m.controller(cache.New(config))
+}
+
+// firstHandler is the setup of the one handler of a mirror that has just one.
+func (m *mirror) firstHandler() HandlerSetup {
+	if len(m.setup.Handlers) == 0 {
+		return HandlerSetup{}
+	}
+	first := m.setup.Handlers[0]
+	first.PanicEvery = 0 // a controller has no SurvivePanics
+	return first
+}
+
+func (m *mirror) controller(c cache.Controller) {
+	m.run, m.applied, m.synced = c.RunWithContext, c.LastSyncResourceVersion, c.HasSynced
+	m.status = func() cache.Status { return m.statusOf(c) }
+}
+
+// makeProcess makes what programs have that apply the deltas themselves.
+func (m *mirror) makeProcess(options cache.ReflectorOptions) {
+	indexer := cache.NewIndexer(keyFunction, m.indexers())
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
+		KeyFunction: keyFunction, KnownObjects: indexer, EmitDeltaTypeReplaced: true,
+		Transformer: m.transform, Logger: quiet(),
+	})
+	h := newHandler(m, m.firstHandler(), m.name+"/process")
+	m.handlers = []*handler{h}
+	m.reads(indexer)
+	m.controller(cache.New(&cache.Config{
+		Queue: queue, ListerWatcher: m.source(""), ObjectType: &Object{}, FullResyncPeriod: m.setup.Resync,
+		ReflectorOptions: options,
+		Process: func(obj any, initial bool) error {
+			defer m.calls.begin("Process")()
+			deltas, ok := obj.(cache.Deltas)
+			if !ok {
+				return fmt.Errorf("process was given a %T", obj)
+			}
+			return process(indexer, h, deltas, initial)
+		},
+	}))
+}
+
+// process applies the deltas of a key, and tells a handler.
+func process(store cache.Store, h *handler, deltas cache.Deltas, initial bool) error {
+	var errs []error
+	for _, d := range deltas {
+		errs = append(errs, processOne(store, h, d, initial))
+	}
+	return errors.Join(errs...)
+}
+
+func processOne(store cache.Store, h *handler, d cache.Delta, initial bool) error {
+	old, exists, err := store.Get(d.Object)
+	if err != nil {
+		return err
+	}
+	if d.Type == cache.Deleted {
+		err = store.Delete(d.Object)
+	} else if exists {
+		err = store.Update(d.Object)
+	} else {
+		err = store.Add(d.Object)
+	}
+	switch {
+	case err != nil:
+		return err
+	case d.Type != cache.Deleted && exists:
+		h.OnUpdate(old, d.Object)
+	case d.Type != cache.Deleted:
+		h.OnAdd(d.Object, initial)
+	case exists:
+		h.OnDelete(d.Object)
+	}
+	return nil
+}
+
+func (m *mirror) makeReflector(options cache.ReflectorOptions) {
+	indexer := cache.NewIndexer(keyFunction, m.indexers())
+	m.reads(indexer)
+	m.reflector(indexer, options)
+}
+
+func (m *mirror) makeForeign(options cache.ReflectorOptions) {
+	store := newForeignStore(m)
+	m.list = store.list
+	m.reflector(store, options)
+}
+
+func (m *mirror) reflector(store cache.ReflectorStore, options cache.ReflectorOptions) {
+	options.ResyncPeriod = m.setup.Resync
+	r := cache.NewReflectorWithOptions(m.source(""), &Object{}, store, options)
+	m.run = r.RunWithContext
+	m.applied = func() string { return r.Status().AppliedVersion }
+	m.synced = func() bool { return r.Status().Synced }
+	m.status = r.Status
+}
+
+// hasTransform says whether what it shows has been transformed.
+func (m *mirror) hasTransform() bool {
+	return m.setup.Kind != KindReflector && m.setup.Kind != KindForeign
+}
+
+// follows says whether what it shows is at each moment what the source had at one
+// moment: the deltas of a queue that is popped key by key come in another order.
+func (m *mirror) follows() bool { return m.setup.Kind != KindProcess }
+
+// pauseAtMost is how long a failing source may be left alone, without what it names (G1),
+// and with the second that one is given which was restored.
+const pauseAtMost = 61 * time.Second

@@ -1,0 +1,136 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache"
+)
+
+// Object is what the source of a simulation holds: the least that has metadata. What a
+// run must know of a state is in its annotations and labels.
+type Object = metav1.PartialObjectMetadata
+
+var objectKind = schema.GroupVersionKind{Group: "simulation", Version: "v1", Kind: "Thing"}
+
+const (
+	// serialMark numbers the states that were written, from 1: no two have the same.
+	serialMark = "serial"
+	// receiptMark numbers the objects that one mirror was sent, in the order of their
+	// arrival. The tap sets it.
+	receiptMark = "receipt"
+	// transformedMark counts the transforms that an object has been through.
+	transformedMark = "transformed"
+	// badMark says which function cannot take the object.
+	badMark = "bad"
+	// unwantedMark has the transform answer nil.
+	unwantedMark = "unwanted"
+	// decodeMark is the label that the server's network turns into something that is no
+	// label: the object cannot be decoded.
+	decodeMark = "undecodable"
+	// groupMark is the label that objects are indexed by: any number of values, joined
+	// by dots.
+	groupMark = "group"
+)
+
+// groupsIndex is the name of the index by groupMark.
+const groupsIndex = "groups"
+
+// What badMark may say.
+const (
+	badTransform      = "transform"
+	badTransformPanic = "transform-panic"
+	badIndex          = "index"
+	badIndexPanic     = "index-panic"
+	badKey            = "key"
+	badDecode         = "decode"
+)
+
+var errBad = errors.New("the script says that this object is bad")
+
+func newObject(key string) *Object {
+	namespace, name := splitKey(key)
+	return &Object{
+		TypeMeta:   metav1.TypeMeta{APIVersion: objectKind.GroupVersion().String(), Kind: objectKind.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+	}
+}
+
+func splitKey(key string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(key, "/")
+	return namespace, name
+}
+
+// asObject is what a store or a handler has been given; a tombstone's is the last known
+// one. Nil if it is nothing of ours.
+func asObject(obj any) *Object {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	o, _ := obj.(*Object)
+	return o
+}
+
+func isTombstone(obj any) bool {
+	_, ok := obj.(cache.DeletedFinalStateUnknown)
+	return ok
+}
+
+func keyOf(o *Object) string { return o.Namespace + "/" + o.Name }
+
+func serialOf(o *Object) int { return numberIn(o, serialMark) }
+
+func receiptOf(o *Object) int { return numberIn(o, receiptMark) }
+
+func numberIn(o *Object, mark string) int {
+	n, _ := strconv.Atoi(o.Annotations[mark])
+	return n
+}
+
+func setMark(o *Object, mark, value string) {
+	if o.Annotations == nil {
+		o.Annotations = map[string]string{}
+	}
+	o.Annotations[mark] = value
+}
+
+// keyFunction is the one of every mirror.
+func keyFunction(obj any) (string, error) {
+	if o, ok := obj.(*Object); ok && o.Annotations[badMark] == badKey {
+		return "", errBad
+	}
+	return cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+}
+
+// byGroup is an index function: none, one or several values.
+func byGroup(obj any) ([]string, error) {
+	o := asObject(obj)
+	if o == nil {
+		return nil, fmt.Errorf("index function was given a %T", obj)
+	}
+	switch o.Annotations[badMark] {
+	case badIndex:
+		return nil, errBad
+	case badIndexPanic:
+		panic(errBad)
+	}
+	return groupsOf(o), nil
+}
+
+func groupsOf(o *Object) []string {
+	if o.Labels[groupMark] == "" {
+		return nil
+	}
+	return strings.Split(o.Labels[groupMark], ".")
+}
+
+func objectOf(obj runtime.Object) *Object {
+	o, _ := obj.(*Object)
+	return o
+}

@@ -1,0 +1,142 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+)
+
+// What G13 allows a source that fails: in the first minute of a stretch of failures, and
+// in any minute after it.
+const (
+	shortWatch = 10 * time.Second
+
+	firstMinute, laterMinute             = 10, 3
+	firstMinuteMoving, laterMinuteMoving = 16, 11
+)
+
+func (w *world) checkRates() {
+	for _, m := range w.mirrors {
+		for _, t := range m.taps {
+			t.checkRates()
+		}
+	}
+}
+
+// checkRates goes through the stretches of requests of which none took 10 s, be it a watch
+// or an answer: each that does begins another.
+func (t *tap) checkRates() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	from, began := 0, time.Time{}
+	for i, r := range t.requests {
+		if i == 0 {
+			began = r.at
+		}
+		// A list is one with the watch after it, however long it takes.
+		if r.lasted() >= shortWatch && (!r.list || r.failed) {
+			t.checkStretch(began, from, i+1)
+			// What follows may be because of how this one ended.
+			from, began = i+1, r.at.Add(r.lasted())
+		}
+	}
+	t.checkStretch(began, from, len(t.requests))
+	t.checkDeadlines()
+}
+
+// checkDeadlines checks that no watch was left open for much longer than the half minute
+// past its timeout that it is given (B19): what it sends may take its time to be taken.
+func (t *tap) checkDeadlines() {
+	const grace = 30*time.Second + 2*time.Minute
+	for _, r := range t.requests {
+		opened := !r.list && (r.open || !r.ended.IsZero())
+		if opened && r.lasted()-r.answered.Sub(r.at) > r.timeout+grace {
+			t.mirror.world.fail("B19: %s left a watch open for %v that had asked for %v", t.mirror.name, r.lasted(), r.timeout)
+		}
+	}
+}
+
+// lasted is how long a request had an answer to wait for, or to read.
+func (r *asked) lasted() time.Duration {
+	switch {
+	case !r.ended.IsZero():
+		return r.ended.Sub(r.at)
+	case r.answered.IsZero() || (!r.list && !r.failed):
+		return time.Since(r.at)
+	}
+	return r.answered.Sub(r.at)
+}
+
+// lived says whether it was a watch that was of use for so long that its end is no short
+// one's. One whose first state never ended was of none.
+func (r *asked) lived() bool {
+	if r.list || r.endless || r.answered.IsZero() || r.failed && r.ended.IsZero() {
+		return false
+	}
+	useful := r.lasted()
+	if r.events == 0 {
+		useful -= r.answered.Sub(r.at)
+	}
+	return useful >= shortWatch
+}
+
+// checkStretch checks the requests from one up to another as a stretch of failures that
+// began at start. Its first minute may have begun before: what took 10 s may have failed,
+// and a watch that lived for so long ends no run of failures, which takes two minutes.
+func (t *tap) checkStretch(start time.Time, from, to int) {
+	found := t.exceeds(start, t.requests[from:to])
+	for i := from - 1; found != "" && i >= 0; i-- {
+		began, first, ok := t.runFrom(i)
+		if ok && start.Sub(began) < time.Minute && t.exceeds(began, t.requests[first:to]) == "" {
+			return
+		}
+	}
+	if found != "" {
+		t.mirror.world.fail("G13: %s made %s", t.mirror.name, found)
+	}
+}
+
+// runFrom says when a run of failures began, and with which request, if one can have begun
+// because of a request: because it failed, or the watch after a list, or because a watch
+// that had lived broke.
+func (t *tap) runFrom(i int) (began time.Time, first int, ok bool) {
+	r := t.requests[i]
+	if r.lived() {
+		return r.at.Add(r.lasted()), i + 1, r.failed
+	}
+	failed := r
+	if r.list && !r.failed && i+1 < len(t.requests) {
+		failed = t.requests[i+1]
+	}
+	return r.at, i, (failed.failed || !failed.list) && !failed.lived()
+}
+
+// exceeds says how requests are more than a run of failures that began at start may make.
+func (t *tap) exceeds(start time.Time, requests []*asked) string {
+	first, later := firstMinute, laterMinute
+	for _, r := range requests {
+		if r.moved && !r.failed && r.lasted() < shortWatch {
+			first, later = firstMinuteMoving, laterMinuteMoving
+		}
+	}
+	tooMany := func(n int, since time.Time, most int) string {
+		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(t.mirror.world.start), most)
+	}
+	within := 0
+	for i, r := range requests {
+		if r.at.Sub(start) < time.Minute {
+			within++
+			continue
+		}
+		in := 0
+		for j := i; j < len(requests) && requests[j].at.Sub(r.at) < time.Minute; j++ {
+			in++
+		}
+		if in > later {
+			return tooMany(in, r.at, later)
+		}
+	}
+	if within > first {
+		return tooMany(within, start, first)
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+package simulation
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// requestAt makes one that failed, or else a watch that was opened at once, took so long.
+func requestAt(start time.Time, at, took time.Duration, failed bool) *asked {
+	r := &asked{at: start.Add(at), answered: start.Add(at), failed: failed}
+	if failed {
+		r.answered = r.at.Add(took)
+	} else {
+		r.ended = r.at.Add(took)
+	}
+	return r
+}
+
+// A first minute that began before what took 10 s is found only where something had
+// failed by then, and its limits hold from there. Fails if anything may begin it, if it
+// may have begun long ago, or if the limits after it are forgotten.
+func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
+	const s = time.Second
+	hung := func(start time.Time) *asked { return requestAt(start, 0, 10*s, true) }
+	lived := func(start time.Time) *asked { return requestAt(start, 0, 10*s, false) }
+	silent := func(start time.Time) *asked {
+		r := lived(start)
+		r.endless = true
+		return r
+	}
+	for name, c := range map[string]struct {
+		before   func(time.Time) *asked
+		in, then int // failures from the 11th second on, and in that after the first minute
+		holds    bool
+	}{
+		"a request that hung, 10 and 2":      {hung, 9, 2, true},
+		"a request that hung, 10 and 3":      {hung, 9, 3, true},
+		"a request that hung, 10 and 4":      {hung, 9, 4, false},
+		"a request that hung, 11":            {hung, 10, 1, false},
+		"a stream without an end, 10 and 3":  {silent, 9, 3, true},
+		"a stream without an end, 11":        {silent, 10, 1, false},
+		"a watch that lived, 9 and 2":        {lived, 9, 2, false},
+		"a watch that lived, 9 and 1":        {lived, 9, 1, true},
+		"a watch that lived and 11 after it": {lived, 11, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{start: time.Now()}
+				tap := &tap{mirror: &mirror{name: "m", world: w}}
+				tap.requests = append(tap.requests, c.before(w.start))
+				for range c.in {
+					tap.requests = append(tap.requests, requestAt(w.start, 11*s, 0, true))
+				}
+				for range c.then {
+					tap.requests = append(tap.requests, requestAt(w.start, 60*s, 0, true))
+				}
+				tap.checkRates()
+				require.Equal(t, c.holds, !w.failed(), w.failures)
+			})
+		})
+	}
+}

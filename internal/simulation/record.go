@@ -1,0 +1,222 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/simulation/recording"
+)
+
+// recorder writes down what happens in a run, for corpora of fuzz targets. A nil one
+// records nothing. All goroutines may call it, with no lock held: it asks the source.
+type recorder struct {
+	start time.Time
+
+	mu    sync.Mutex
+	lines []recording.Line
+}
+
+// Record is Run, and what happened in it.
+func Record(t *testing.T, script Script) (result Result, lines []recording.Line) {
+	t.Helper()
+	r := &recorder{}
+	synctest.Test(t, func(*testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), longest)
+		defer cancel()
+		result = runRecorded(ctx, script, r)
+	})
+	return result, r.lines
+}
+
+func (r *recorder) add(line recording.Line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	line.At = time.Since(r.start)
+	r.lines = append(r.lines, line)
+}
+
+// begin is called when the source has its first objects and the mirrors are made, before
+// any of them runs.
+func (r *recorder) begin(w *world) {
+	if r == nil {
+		return
+	}
+	r.start = w.start
+	line := recording.Line{Do: recording.Run, Seed: w.script.Seed}
+	for _, obj := range w.source.Objects() {
+		line.Objects = append(line.Objects, recordedObject(obj))
+	}
+	for _, is := range w.mirrors {
+		m := recording.Mirror{Name: is.name, Kind: string(is.setup.Kind), Resync: is.setup.Resync}
+		for _, h := range is.setup.Handlers {
+			m.Handlers = append(m.Handlers, recording.Handler{Coalesced: cache.Delivery(h.Delivery) == cache.Coalesced, Slow: h.Slow})
+		}
+		line.Mirrors = append(line.Mirrors, m)
+	}
+	r.add(line)
+}
+
+func (r *recorder) step(s Step) {
+	if r != nil {
+		r.add(recording.Line{Do: recording.Step, Step: s.Do, Key: s.Key, What: s.What, N: s.N, For: s.For, Mirror: s.Mirror})
+	}
+}
+
+// passed is what passes a tap.
+func (r *recorder) passed(t *tap, line recording.Line) {
+	line.Source = t.mirror.name
+	if t.mirror.setup.Kind == KindNamespaces {
+		line.Source += "/" + namespaces[slices.Index(t.mirror.taps, t)]
+	}
+	r.add(line)
+}
+
+func (r *recorder) asked(t *tap, list bool, options metav1.ListOptions) {
+	if r == nil {
+		return
+	}
+	do := recording.Watch
+	if list {
+		do = recording.List
+	}
+	r.passed(t, recording.Line{Do: do, Ask: &recording.Ask{
+		Now: t.mirror.world.source.Version(), Version: options.ResourceVersion, Match: string(options.ResourceVersionMatch),
+		Limit: options.Limit, Continue: options.Continue != "", Streaming: options.SendInitialEvents != nil,
+	}})
+}
+
+func (r *recorder) refused(t *tap, err error) {
+	if r != nil {
+		r.passed(t, recording.Line{Do: recording.Refused, Failure: failureOf(err)})
+	}
+}
+
+func (r *recorder) ended(t *tap) {
+	if r != nil {
+		r.passed(t, recording.Line{Do: recording.Ended})
+	}
+}
+
+// listed is a list that was answered as a whole.
+func (r *recorder) listed(t *tap, list runtime.Object) {
+	page := r.page(t)
+	if page == nil {
+		return
+	}
+	about, err := meta.ListAccessor(list)
+	if err != nil {
+		return
+	}
+	for _, item := range itemsOf(list) {
+		page.item(item)
+	}
+	page.end(metav1.ListMeta{ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue()})
+}
+
+// page is a list, or one page of it, that arrives item by item. One that does not come to
+// its end is not recorded.
+func (r *recorder) page(t *tap) *recordedPage {
+	if r == nil {
+		return nil
+	}
+	return &recordedPage{recorder: r, tap: t}
+}
+
+type recordedPage struct {
+	recorder *recorder
+	tap      *tap
+	objects  []recording.Object
+}
+
+func (p *recordedPage) item(obj runtime.Object) {
+	if p != nil {
+		p.objects = append(p.objects, recordedObject(obj))
+	}
+}
+
+func (p *recordedPage) end(list metav1.ListMeta) {
+	if p != nil {
+		p.recorder.passed(p.tap, recording.Line{
+			Do: recording.Listed, Objects: p.objects, Version: numberOf(list.ResourceVersion), More: list.Continue != "",
+		})
+	}
+}
+
+// event is what a watch passes on.
+func (r *recorder) event(t *tap, event watch.Event) {
+	switch object := event.Object.(type) {
+	case nil:
+	case *metav1.Status:
+		if r != nil {
+			r.passed(t, recording.Line{Do: recording.Failed, Failure: failureOf(&apierrors.StatusError{ErrStatus: *object})})
+		}
+	default:
+		r.objectEvent(t, event.Type, object)
+	}
+}
+
+func (r *recorder) objectEvent(t *tap, is watch.EventType, obj runtime.Object) {
+	if r == nil {
+		return
+	}
+	recorded := recordedObject(obj)
+	if is != watch.Bookmark {
+		r.passed(t, recording.Line{Do: recording.Event, Type: string(is), Objects: []recording.Object{recorded}})
+		return
+	}
+	about, err := meta.Accessor(obj)
+	ends := err == nil && about.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+	r.passed(t, recording.Line{Do: recording.Bookmark, Version: recorded.Version, More: !ends})
+}
+
+func recordedObject(obj runtime.Object) (o recording.Object) {
+	if is := objectOf(obj); is != nil {
+		o.Serial, o.Bad, o.Unwanted = serialOf(is), is.Annotations[badMark], is.Annotations[unwantedMark] != ""
+	} else {
+		_, o.Undecoded = obj.(cache.Undecoded)
+	}
+	about, err := meta.Accessor(obj)
+	if err != nil {
+		return o
+	}
+	if about.GetName() != "" {
+		o.Key = about.GetNamespace() + "/" + about.GetName()
+	}
+	o.UID, o.Version = string(about.GetUID()), numberOf(about.GetResourceVersion())
+	return o
+}
+
+// numberOf is a version as a number; the source of a simulation has no others.
+func numberOf(version string) uint64 {
+	n, _ := strconv.ParseUint(version, 10, 64)
+	return n
+}
+
+func failureOf(err error) *recording.Failure {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return &recording.Failure{Message: err.Error()}
+	}
+	is := status.Status()
+	failure := &recording.Failure{Code: is.Code, Reason: string(is.Reason), Message: is.Message}
+	if is.Details != nil {
+		failure.RetryAfterSeconds = is.Details.RetryAfterSeconds
+		if len(is.Details.Causes) > 0 {
+			failure.Cause, failure.CauseMessage = string(is.Details.Causes[0].Type), is.Details.Causes[0].Message
+		}
+	}
+	return failure
+}

@@ -1,0 +1,73 @@
+package simulation
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/watchmirror/cache"
+)
+
+// reasons are those for which a reflector gives up a request.
+var reasons = []cache.Cause{cache.CauseRegression, cache.CauseNoBookmark, cache.CauseOverdueWatch}
+
+// checkReports checks that each failure was reported once, with a cause (G12).
+func (w *world) checkReports() {
+	for _, m := range w.mirrors {
+		m.mu.Lock()
+		reports := slices.Clone(m.reports)
+		m.mu.Unlock()
+		for _, t := range m.taps {
+			t.mu.Lock()
+			faults := slices.Clone(t.faults)
+			t.mu.Unlock()
+			for _, f := range faults {
+				n, abandoned := 0, false
+				for _, r := range reports {
+					n += strings.Count(r.text, faultMark(f.number))
+					// What is given up for another reason may fail at that same moment: of a
+					// list that goes back in time, or a stream that is late, only that is said.
+					abandoned = abandoned || r.at.Equal(f.at) && slices.Contains(reasons, cache.CauseOf(r.err))
+				}
+				if n == 1 || (n == 0 && (f.excused || abandoned || m.stoppedBy(f.at))) {
+					continue
+				}
+				w.fail("G12: %s reported %d times: %v %s, of %v", m.name, n, f.err, faultMark(f.number), f.at.Sub(w.start))
+			}
+		}
+		m.checkQuarantined(reports)
+	}
+}
+
+// stoppedBy says whether the run had been told to end by then.
+func (m *mirror) stoppedBy(at time.Time) bool {
+	m.calls.mu.Lock()
+	defer m.calls.mu.Unlock()
+	return !m.calls.cancelled.IsZero() && !m.calls.cancelled.After(at)
+}
+
+// checkQuarantined checks that what is held back was reported, by key (G6).
+func (m *mirror) checkQuarantined(reports []reported) {
+	if m.stopped() {
+		return
+	}
+	known := map[string]bool{}
+	for _, r := range reports {
+		var object *cache.ObjectError
+		if errors.As(r.err, &object) {
+			known[object.Key] = true
+		}
+		var process *cache.ProcessError
+		if errors.As(r.err, &process) {
+			for _, key := range process.Keys {
+				known[key] = true
+			}
+		}
+	}
+	for _, q := range m.status().Quarantined {
+		if !known[q.Key] {
+			m.world.fail("G6: %s holds back %s, and has not reported it", m.name, q.Key)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/watchmirror/cache"
+)
+
+// snapshots are those that were taken of a mirror's store. Everybody who looks at the mirror
+// takes them: the script between its steps, and its handlers while they are called.
+type snapshots struct {
+	// take is nil where there are none; typed is so, too, where there is no typed informer.
+	take  func() cache.Snapshot
+	typed func() cache.TypedSnapshot[*Object]
+	// version is what the store itself says.
+	version func() string
+
+	calls atomic.Int64
+
+	mu    sync.Mutex
+	taken int
+	kept  []keptSnapshot
+}
+
+const (
+	// keepEvery is which part of the snapshots is kept until the end of the run, keepMost
+	// how many of them.
+	keepEvery, keepMost = 5, 40
+	// callsBetween is at how manieth call of a handler one is taken: what a run takes, it
+	// takes for the most part in calls.
+	callsBetween = 8
+)
+
+// keptSnapshot is a snapshot and what it said when it was taken.
+type keptSnapshot struct {
+	// typed is nil, or what counts.
+	typed    *cache.TypedSnapshot[*Object]
+	snapshot cache.Snapshot
+	said     picture
+}
+
+// picture is all that a snapshot says.
+type picture struct {
+	version string
+	objects map[string]*Object
+	groups  map[string][]string
+}
+
+// lookAtSnapshot takes a snapshot and checks that its objects, its index and its version
+// belong together, and that the source was so once (G10).
+func (m *mirror) lookAtSnapshot() {
+	if m.snapshots.take == nil {
+		return
+	}
+	synced := m.synced()
+	one := keptSnapshot{snapshot: m.snapshots.take()}
+	one.said = m.pictureOf(one)
+	m.checkPicture(one.said, synced)
+	m.snapshots.keep(one)
+	if m.snapshots.typed == nil {
+		return
+	}
+	typed := m.snapshots.typed()
+	two := keptSnapshot{typed: &typed}
+	two.said = m.pictureOf(two)
+	m.checkPicture(two.said, synced)
+	m.snapshots.keep(two)
+}
+
+// lookNowAndThen is lookAtSnapshot for whoever is called very often, and while the store is
+// being written to.
+func (m *mirror) lookNowAndThen() {
+	if m.snapshots.calls.Add(1)%callsBetween == 0 {
+		m.lookAtSnapshot()
+	}
+}
+
+// keep keeps some of the snapshots.
+func (s *snapshots) keep(k keptSnapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken++; s.taken%keepEvery == 0 && len(s.kept) < keepMost {
+		s.kept = append(s.kept, k)
+	}
+}
+
+// stillSo checks that the snapshots which were kept are as they were (G10).
+func (m *mirror) stillSo() {
+	m.snapshots.mu.Lock()
+	kept := slices.Clone(m.snapshots.kept)
+	m.snapshots.mu.Unlock()
+	for _, k := range kept {
+		now := m.pictureOf(k)
+		if now.version != k.said.version || !maps.Equal(now.objects, k.said.objects) || !maps.EqualFunc(now.groups, k.said.groups, slices.Equal) {
+			m.world.fail("G10: a snapshot of %s at version %q had %v and %v, and has at %q %v and %v", m.name,
+				k.said.version, spellObjects(k.said.objects), k.said.groups, now.version, spellObjects(now.objects), now.groups)
+		}
+	}
+}
+
+// pictureOf asks a snapshot for everything. Only its own answers are compared here.
+func (m *mirror) pictureOf(k keptSnapshot) picture {
+	if k.typed != nil {
+		return m.pictureOfTyped(*k.typed)
+	}
+	s := k.snapshot
+	p := picture{s.ResourceVersion(), map[string]*Object{}, map[string][]string{}}
+	for key, obj := range s.All() {
+		p.objects[key] = asObject(obj)
+		if got, exists := s.Get(key); !exists || got != obj {
+			m.world.fail("G10: a snapshot of %s has %s, and does not find it", m.name, key)
+		}
+	}
+	if n := len(s.List()); n != len(p.objects) || n != s.Len() {
+		m.world.fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys", m.name, n, s.Len(), len(p.objects))
+	}
+	values, err := s.IndexValues(groupsIndex)
+	for _, group := range values {
+		found, failure := s.ByIndex(groupsIndex, group)
+		if failure != nil {
+			err = failure
+		}
+		for _, obj := range found {
+			p.groups[group] = append(p.groups[group], keyOf(asObject(obj)))
+		}
+		slices.Sort(p.groups[group])
+	}
+	if err != nil {
+		m.world.fail("G10: a snapshot of %s does not know its index: %v", m.name, err)
+	}
+	return p
+}
+
+func (m *mirror) pictureOfTyped(s cache.TypedSnapshot[*Object]) picture {
+	p := picture{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
+	inNamespaces := 0
+	for _, namespace := range namespaces {
+		inNamespaces += s.ByNamespace(namespace).Len()
+	}
+	if inNamespaces != len(p.objects) || s.Len() != inNamespaces {
+		m.world.fail("G10: a snapshot of %s has %d objects in its namespaces, and %d of %d in all", m.name, inNamespaces, len(p.objects), s.Len())
+	}
+	values, err := s.IndexValues(groupsIndex)
+	for _, group := range values {
+		found, failure := s.AllByIndex(groupsIndex, group)
+		if failure != nil {
+			err = failure
+			continue
+		}
+		p.groups[group] = slices.Sorted(maps.Keys(maps.Collect(found)))
+	}
+	if err != nil {
+		m.world.fail("G10: a typed snapshot of %s does not know its index: %v", m.name, err)
+	}
+	return p
+}
+
+// checkPicture compares what a snapshot says with itself, and with the source.
+func (m *mirror) checkPicture(p picture, synced bool) {
+	want := map[string][]string{}
+	for key, o := range p.objects {
+		for _, group := range groupsOf(o) {
+			want[group] = append(want[group], key)
+		}
+	}
+	for _, keys := range want {
+		slices.Sort(keys)
+	}
+	if !maps.EqualFunc(want, p.groups, slices.Equal) {
+		m.world.fail("G10: a snapshot of %s at version %q has the index %v, its objects say %v", m.name, p.version, p.groups, want)
+	}
+	if !synced || !m.follows() {
+		return
+	}
+	if m.setup.Kind == KindNamespaces {
+		for _, namespace := range namespaces {
+			m.lookAtCut(p.objects, namespace+"/", p.version)
+		}
+		return
+	}
+	m.lookAtCut(p.objects, "", p.version)
+	m.lookAtVersion(p)
+}
+
+// lookAtVersion checks that a snapshot has what the source had at its version: no more, as
+// lookAtCut has checked that it has no less (G10).
+func (m *mirror) lookAtVersion(p picture) {
+	version, err := strconv.ParseUint(p.version, 10, 64)
+	if err != nil || m.world.wentBack() {
+		return
+	}
+	until := m.world.truth.latest(version)
+	for key := range m.world.truth.now() {
+		fits := m.looks(key, p.objects[key])
+		if spans := m.world.truth.spans(key, fits); len(spans) > 0 && spans[0].from > until && !m.world.wentBack() {
+			m.world.fail("G10: a snapshot of %s at version %q has %s, which came later", m.name, p.version, describe(key, p.objects[key]))
+		}
+	}
+}
+
+// compareSnapshot checks that a snapshot is what the store shows while nothing happens (G10).
+func (m *mirror) compareSnapshot(when string, shown map[string]*Object) {
+	if m.snapshots.take == nil {
+		return
+	}
+	p := m.pictureOf(keptSnapshot{snapshot: m.snapshots.take()})
+	if version := m.snapshots.version(); p.version != version || !maps.Equal(p.objects, shown) {
+		m.world.fail("G10: a snapshot of %s %s is of version %q with %v, the store of %q with %v", m.name, when,
+			p.version, spellObjects(p.objects), version, spellObjects(shown))
+	}
+}
+
+func spellObjects(objects map[string]*Object) (texts []string) {
+	for _, key := range slices.Sorted(maps.Keys(objects)) {
+		texts = append(texts, describe(key, objects[key]))
+	}
+	return texts
+}

@@ -1,0 +1,169 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+const (
+	// soakPopulation is how many objects there are, soakNamespaces in how many
+	// namespaces.
+	soakPopulation = 400
+	soakNamespaces = 4
+	// soakFirstVersion is so large that all versions have the same number of digits: the
+	// ninth million would weigh less than the tenth.
+	soakFirstVersion = 1_000_000_000
+	// soakHistory is how many changes the source remembers: all of a watch that is
+	// silent for some minutes, not all of a burst.
+	soakHistory = 512
+	// soakBurst is how many updates come at once, each hour.
+	soakBurst = 3000
+	// soakOwner is the label that is indexed, soakRefused the one of objects that the
+	// transform does not take.
+	soakOwner   = "owner"
+	soakRefused = "refused"
+)
+
+// soakName is the name of an object.
+type soakName struct{ namespace, name string }
+
+// soakChurn writes to the source: about thirty changes a minute. Names and owners come up
+// that have never been there, and go for good, so that what a store or an index keeps of
+// a key that is gone adds up. All have the same length, whatever the hour.
+type soakChurn struct {
+	source *cachetest.Source
+	random *rand.Rand
+	// live are the objects that are there.
+	live []soakName
+	// serial numbers names and owners.
+	serial int
+	writes int
+}
+
+func newSoakChurn(source *cachetest.Source, seed uint64) *soakChurn {
+	c := &soakChurn{source: source, random: rand.New(rand.NewPCG(seed, 0))}
+	c.fill()
+	return c
+}
+
+// fill makes objects under new names until there are as many as there should be.
+func (c *soakChurn) fill() {
+	for len(c.live) < soakPopulation {
+		c.serial++
+		name := soakName{fmt.Sprintf("namespace-%d", c.serial%soakNamespaces), fmt.Sprintf("object-%08d", c.serial)}
+		c.live = append(c.live, name)
+		c.write(name, "")
+	}
+}
+
+// write writes one object; refused, if not empty, has the transform refuse it. Eight
+// objects in a row have the same owner, which is never seen again once they are gone.
+func (c *soakChurn) write(name soakName, refused string) {
+	c.writes++
+	labels := map[string]string{soakOwner: fmt.Sprintf("owner-%08d", c.serial/8)}
+	if refused != "" {
+		labels[soakRefused] = refused
+	}
+	content := strings.Repeat(fmt.Sprintf("%016x", c.random.Uint64()), 16)
+	soakMust(c.source.Apply(&soakObject{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: name.namespace, Name: name.name, Labels: labels,
+			Annotations: map[string]string{"content": content},
+		},
+	}))
+}
+
+func (c *soakChurn) remove(name soakName) {
+	c.writes++
+	_, err := c.source.Delete(name.namespace, name.name)
+	soakMust(err)
+}
+
+// one is an object, by chance.
+func (c *soakChurn) one() soakName { return c.live[c.random.IntN(len(c.live))] }
+
+// lose takes some objects, by chance, out of what is live; gone does the rest.
+func (c *soakChurn) lose(n int, gone func(soakName)) {
+	for range n {
+		i := c.random.IntN(len(c.live))
+		gone(c.live[i])
+		c.live[i] = c.live[len(c.live)-1]
+		c.live = c.live[:len(c.live)-1]
+	}
+}
+
+// minute is an ordinary minute: updates, deletions, new names, an object that is made
+// anew under its name, one that cannot be taken and one that can be taken again.
+func (c *soakChurn) minute() {
+	for range 16 {
+		c.serial++
+		c.write(c.one(), "")
+	}
+	c.lose(4, c.remove)
+	c.fill()
+	again := c.one()
+	c.remove(again)
+	c.write(again, "")
+	c.write(c.one(), "yes")
+}
+
+// burst is what a controller that has gone wild sends: first no faster than watches take
+// it, so that all of it has to wait for a slow handler, then faster, so that the history
+// does not reach back to where they are.
+func (c *soakChurn) burst() {
+	for i := range soakBurst {
+		c.write(c.one(), "")
+		if i%100 == 0 && i < soakBurst-2*soakHistory {
+			synctest.Wait()
+		}
+	}
+}
+
+// hide removes objects without telling any watch.
+func (c *soakChurn) hide() {
+	c.lose(5, func(name soakName) {
+		c.writes++
+		_, err := c.source.DeleteSilently(name.namespace, name.name)
+		soakMust(err)
+	})
+}
+
+// restore takes the source back by some changes, as a backup does. Names that are made
+// afterwards are still new ones.
+func (c *soakChurn) restore() {
+	soakMust(c.source.Rollback(c.source.Version() - 20))
+	c.live = c.live[:0]
+	for _, obj := range c.source.Objects() {
+		meta := obj.(*soakObject)
+		c.live = append(c.live, soakName{meta.Namespace, meta.Name})
+	}
+}
+
+// tidy leaves as many objects as there should be, each written just now: all can be taken,
+// have come to the mirrors by the same way, and have owners that are equally many. What is
+// weighed then does not depend on which fault came last.
+func (c *soakChurn) tidy() {
+	if extra := len(c.live) - soakPopulation; extra > 0 {
+		c.lose(extra, c.remove)
+	}
+	c.fill()
+	c.serial = (c.serial/8 + 1) * 8
+	for _, name := range c.live {
+		c.write(name, "")
+		c.serial++
+	}
+}
+
+// soakMust panics: the soak writes only what its own source takes.
+func soakMust(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

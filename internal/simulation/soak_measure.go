@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"runtime"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SoakWeight is what a process takes.
+type SoakWeight struct {
+	// Heap is the bytes that are alive on it, Objects in how many pieces.
+	Heap, Objects int64
+	// Goroutines is how many there are, those of the test included.
+	Goroutines int
+}
+
+// SoakHour is what was measured at the end of one hour, when everything had come to rest.
+type SoakHour struct {
+	Number int
+	SoakWeight
+	// Settled is how long the world took to be as the source has it, once that had
+	// healed. Wrong says what still differed after three minutes; it is empty.
+	Settled time.Duration
+	Wrong   string
+	// Backlog is how many changes wait for handlers, and Peak the longest backlog that a
+	// handler with a bound had at the end of any minute.
+	Backlog, Peak int
+	// Stored and Indexed are how many objects, and index values, all stores hold.
+	Stored, Indexed int
+	// Watches are open at the source, Connections in the network.
+	Watches, Connections int
+	// Did is what happened in this hour.
+	Did SoakCounts
+}
+
+// SoakCounts counts what happens.
+type SoakCounts struct {
+	// Writes of the source, Calls of the handlers that stay, Reports to error handlers,
+	// Requests to the source, and Faults.
+	Writes, Calls, Reports, Requests, Faults int
+}
+
+// soakWeigh weighs the process.
+func soakWeigh() SoakWeight {
+	synctest.Wait()
+	// Twice: what is pooled, or has a cleanup, goes with the second.
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return SoakWeight{
+		Heap: int64(stats.HeapAlloc), Objects: int64(stats.HeapObjects), Goroutines: runtime.NumGoroutine(),
+	}
+}
+
+func (w *soakWorld) counts() SoakCounts {
+	c := SoakCounts{
+		Writes: w.churn.writes, Faults: w.faults.happened,
+		Requests: w.source.ListCalls() + w.source.WatchCalls(),
+	}
+	for _, mirror := range w.mirrors {
+		c.Reports += int(mirror.reports.Load())
+		for _, handler := range mirror.owner.Status().Handlers {
+			c.Calls += int(handler.Delivered)
+		}
+	}
+	return c
+}
+
+// boundedBacklog is the longest backlog that a handler with a bound has now.
+func (w *soakWorld) boundedBacklog() int {
+	most := 0
+	for _, mirror := range w.mirrors {
+		most = max(most, mirror.backlog())
+	}
+	return most
+}
+
+// forget has the test's own source and network drop what they keep of the hour, so that
+// what is weighed are the mirrors: the states of the last four lists, of which each keeps
+// old objects alive, and connections kept for the next request.
+func (w *soakWorld) forget() {
+	for range 4 {
+		w.source.Advance(1)
+		_, err := w.source.List(metav1.ListOptions{})
+		soakMust(err)
+	}
+	w.server.Client().CloseIdleConnections()
+}
+
+// measure takes an hour's measures, and begins the record of requests anew.
+func (w *soakWorld) measure(number, peak int, began SoakCounts) SoakHour {
+	hour := SoakHour{Number: number, Peak: peak, Did: w.counts().since(began)}
+	w.source.ResetRequests()
+	hour.SoakWeight = soakWeigh()
+	for _, mirror := range w.mirrors {
+		hour.Stored += len(mirror.store.ListKeys())
+		hour.Indexed += mirror.indexed()
+		for _, handler := range mirror.owner.Status().Handlers {
+			hour.Backlog += handler.Backlog
+		}
+	}
+	hour.Watches, hour.Connections = w.source.ActiveWatches(), w.server.Listener.Connections()
+	return hour
+}
+
+func (c SoakCounts) since(began SoakCounts) SoakCounts {
+	return SoakCounts{
+		Writes: c.Writes - began.Writes, Calls: c.Calls - began.Calls, Reports: c.Reports - began.Reports,
+		Requests: c.Requests - began.Requests, Faults: c.Faults - began.Faults,
+	}
+}

@@ -1,0 +1,214 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// steps are what a script may do, by name.
+var steps = map[string]func(*world, Step){
+	// Writes.
+	"write":    func(w *world, s Step) { w.write(s.Key, s.What, false) },
+	"unwanted": func(w *world, s Step) { w.write(s.Key, "", true) },
+	"delete":   func(w *world, s Step) { w.remove(s.Key, false) },
+	"hide":     func(w *world, s Step) { w.remove(s.Key, true) },
+	"recreate": func(w *world, s Step) { w.remove(s.Key, false); w.write(s.Key, "", false) },
+	"burst": func(w *world, s Step) {
+		for i := range s.N {
+			w.write(keyAt(i%12), "", false)
+		}
+	},
+	"advance": func(w *world, s Step) { w.advance(s.N) },
+
+	// Requests that fail, hang or are late.
+	"fail-lists":    func(w *world, s Step) { w.source.FailLists(s.N, w.failure(s.What)) },
+	"fail-watches":  func(w *world, s Step) { w.source.FailWatches(s.N, w.failure(s.What)) },
+	"hang-lists":    func(w *world, s Step) { w.source.HangLists(s.N) },
+	"hang-watches":  func(w *world, s Step) { w.source.HangWatches(s.N) },
+	"delay-lists":   func(w *world, s Step) { w.source.DelayLists(s.For) },
+	"delay-watches": func(w *world, s Step) { w.source.DelayWatches(s.For) },
+	"delay-events":  func(w *world, s Step) { w.source.DelayEvents(s.For) },
+	"deaf-lists":    func(w *world, s Step) { w.source.HangListsIgnoringContext(s.N) },
+	"deaf-watches":  func(w *world, s Step) { w.source.HangWatchesIgnoringContext(s.N) },
+	"go-on":         func(w *world, _ Step) { w.source.ReleaseHanging() },
+
+	// Watches that end, break or fall silent.
+	"close-watches":      func(w *world, _ Step) { w.source.CloseWatches() },
+	"break-watches":      func(w *world, s Step) { w.source.BreakWatches(w.failure(s.What)) },
+	"close-next-watches": func(w *world, s Step) { w.source.CloseNextWatches(s.N, int(s.For)) },
+	"break-next-watches": func(w *world, s Step) { w.source.BreakNextWatches(s.N, int(s.For), w.failure(s.What)) },
+	"silence":            func(w *world, _ Step) { w.source.Silence() },
+	"resume":             func(w *world, _ Step) { w.source.Resume() },
+
+	// What is not as it should be.
+	"old-lists": func(w *world, s Step) {
+		if w.willRestore {
+			return // what it would serve may have been undone by then
+		}
+		w.oldLists.Store(true)
+		version := w.source.Version()
+		// An error means that it is compacted: then no server has it any more.
+		_ = w.source.ServeOldLists(s.N, version-min(uint64(s.For), version-1))
+	},
+	"old-bookmark": func(w *world, s Step) {
+		version := w.source.Version()
+		w.source.SendBookmarksAt(version - min(uint64(s.N), version-1))
+	},
+	"bookmarks":        func(w *world, _ Step) { w.source.SendBookmarks() },
+	"double-bookmarks": func(w *world, s Step) { w.source.DuplicateBookmarks(s.N > 0) },
+	"no-initial-end":   func(w *world, s Step) { w.source.WithholdInitialEventsEnd(s.N) },
+	"restore":          func(w *world, s Step) { w.restore(s.N) },
+
+	// History that is gone.
+	"compact":         func(w *world, _ Step) { w.source.CompactAll() },
+	"compact-watches": func(w *world, _ Step) { w.source.CompactWatches(w.source.Version()) },
+	"expire-tokens":   func(w *world, _ Step) { w.source.ExpireContinueTokens() },
+
+	// The network; nothing without one.
+	"cut":      overHTTP(func(l *cachetest.Listener, _ Step) { l.CutConnections() }),
+	"cut-next": overHTTP(func(l *cachetest.Listener, s Step) { l.CutNext(s.N, int(s.For)) }),
+	"freeze":   overHTTP(func(l *cachetest.Listener, _ Step) { l.Freeze() }),
+	"thaw":     overHTTP(func(l *cachetest.Listener, _ Step) { l.Thaw() }),
+	"refuse":   overHTTP(func(l *cachetest.Listener, s Step) { l.RefuseConnections(s.N > 0) }),
+
+	// The functions of the mirrors.
+	"transforms-fail": func(w *world, s Step) { w.transformsFail.Store(s.N > 0) },
+	"indexes-fail":    func(w *world, s Step) { w.indexesFail.Store(s.N > 0) },
+	"transforms-take": func(w *world, s Step) { w.transformTakes.Store(int64(s.For)) },
+	"indexing-takes":  func(w *world, s Step) { w.indexingTakes.Store(int64(s.For)) },
+
+	// Handlers and mirrors.
+	"join":    (*world).join,
+	"leave":   (*world).leave,
+	"stall":   func(w *world, s Step) { w.eachHandler(s.Mirror, (*handler).hold) },
+	"release": func(w *world, s Step) { w.eachHandler(s.Mirror, (*handler).release) },
+	"stop": func(w *world, s Step) {
+		if m := w.mirrorAt(s.Mirror); m.begun() {
+			m.stop()
+		}
+	},
+	"again": (*world).again,
+
+	// What is looked at.
+	"look":   func(w *world, _ Step) { w.look() },
+	"settle": func(w *world, _ Step) { w.settle(); w.look() },
+}
+
+// do carries out a step.
+func (w *world) do(s Step) {
+	w.note("-- %v", s)
+	step, known := steps[s.Do]
+	if !known {
+		w.fail("there is no step %q", s.Do)
+		return
+	}
+	step(w, s)
+	w.look()
+}
+
+func overHTTP(step func(*cachetest.Listener, Step)) func(*world, Step) {
+	return func(w *world, s Step) {
+		if w.server != nil {
+			step(w.server.Listener, s)
+		}
+	}
+}
+
+func (w *world) mirrorAt(i int) *mirror { return w.mirrors[i%len(w.mirrors)] }
+
+func (w *world) eachHandler(mirror int, do func(*handler)) {
+	for _, h := range w.mirrorAt(mirror).handlers {
+		do(h)
+	}
+}
+
+// failures that requests and streams may be answered with.
+var failureKinds = []string{
+	"internal", "expired", "too-many", "too-many-pause", "refused", "unavailable", "not-found", "forbidden", "too-large", "invalid", "eof",
+}
+
+func (w *world) failure(kind string) error {
+	switch kind {
+	case "expired":
+		return cachetest.ErrExpired()
+	case "too-many":
+		return cachetest.ErrTooManyRequests(0)
+	case "too-many-pause":
+		const pause = 45
+		w.retryAfter = time.Now().Add(pause * time.Second)
+		return cachetest.ErrTooManyRequests(pause)
+	case "refused":
+		return cachetest.ErrConnectionRefused()
+	case "unavailable":
+		return apierrors.NewServiceUnavailable("the script says so")
+	case "not-found":
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "")
+	case "forbidden":
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("the script says so"))
+	case "too-large":
+		return cachetest.ErrTooLargeResourceVersion(w.source.Version()+100, w.source.Version())
+	case "invalid":
+		return apierrors.NewInvalid(objectKind.GroupKind(), "", nil)
+	case "eof":
+		return fmt.Errorf("reading: %w", syscall.ECONNRESET)
+	}
+	return cachetest.ErrInternal()
+}
+
+// join adds a handler while the mirror runs.
+func (w *world) join(s Step) {
+	m := w.mirrorAt(s.Mirror)
+	if len(m.handlers) > 6 {
+		return
+	}
+	m.add(HandlerSetup{Delivery: s.N % 3, Slow: s.For}, fmt.Sprintf("%s/late-%d", m.name, len(m.handlers)))
+}
+
+// leave removes a handler, and waits for its last call on a goroutine of its own.
+func (w *world) leave(s Step) {
+	m := w.mirrorAt(s.Mirror)
+	if m.leave == nil || len(m.handlers) == 0 {
+		return
+	}
+	i := s.N % len(m.handlers)
+	h := m.handlers[i]
+	h.release()
+	if err := m.leave(h); err != nil && !m.stopped() {
+		w.fail("G9: %s cannot be shut down: %v", h.name, err)
+	}
+	h.mu.Lock()
+	h.left = true
+	h.mu.Unlock()
+	m.handlers = slices.Delete(slices.Clone(m.handlers), i, i+1)
+}
+
+// again runs a mirror that runs already: that must return at once and change nothing.
+func (w *world) again(s Step) {
+	m := w.mirrorAt(s.Mirror)
+	if m.stopped() || !m.begun() {
+		return // a reflector that has returned may run again
+	}
+	w.settle() // else it could be the first
+	before, reported := time.Now(), m.count(cache.ErrAlreadyRan)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.runAgain(w.ctx)
+	}()
+	<-done
+	if took := time.Since(before); took > 0 {
+		w.fail("B12: a second Run of %s took %v", m.name, took)
+	}
+	if m.again == nil && m.count(cache.ErrAlreadyRan) == reported {
+		w.fail("B12: a second Run of %s was not reported", m.name)
+	}
+}

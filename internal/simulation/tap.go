@@ -1,0 +1,202 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+)
+
+// tap stands between a reflector and its source. It changes nothing but marks: each
+// object that passes gets a number (its receipt), and so does each failure. It knows
+// therefore what its reflector was sent, when, and how often it asked.
+type tap struct {
+	source cache.ListerWatcherWithContext
+	mirror *mirror
+
+	mu       sync.Mutex
+	requests []*asked
+	faults   []*fault
+}
+
+// asked is one request of a reflector: a call of List, all pages that were answered of
+// one list, or a call of Watch.
+type asked struct {
+	at, answered time.Time
+	list         bool
+	ended        time.Time // of a watch that was opened
+	events       int
+	// version is what was asked for. moved: a watch sent something of another.
+	version string
+	moved   bool
+	// timeout is what a watch asked for.
+	timeout time.Duration
+	// failed: it was answered with an error, or its stream held one.
+	failed bool
+	// endless: a streaming list that has not brought the bookmark that ends it.
+	endless bool
+	// open: a watch that was opened, or a list that has more pages.
+	open bool
+}
+
+// fault is a failure that the reflector was told of, and so must report.
+type fault struct {
+	number int
+	at     time.Time
+	err    error
+	// excused: its context had ended.
+	excused bool
+}
+
+// numbered is an error of the source's that can be told from all others.
+type numbered struct {
+	number int
+	err    error
+}
+
+func (n *numbered) Error() string { return fmt.Sprintf("%v %s", n.err, faultMark(n.number)) }
+func (n *numbered) Unwrap() error { return n.err }
+
+func faultMark(number int) string { return fmt.Sprintf("[fault %d]", number) }
+
+// IsWatchListSemanticsUnSupported passes on what the source says of itself.
+func (t *tap) IsWatchListSemanticsUnSupported() bool {
+	marker, ok := t.source.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return !ok || marker.IsWatchListSemanticsUnSupported()
+}
+
+// List implements cache.Lister. A reflector prefers the form with a context.
+func (t *tap) List(options metav1.ListOptions) (runtime.Object, error) {
+	return t.ListWithContext(context.Background(), options)
+}
+
+// Watch implements cache.Watcher.
+func (t *tap) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return t.WatchWithContext(context.Background(), options)
+}
+
+func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	request := t.begin(true, options)
+	defer t.mirror.calls.beginSource("List")()
+	list, err := t.source.ListWithContext(ctx, options)
+	if err != nil {
+		return nil, t.failed(ctx, request, err)
+	}
+	for _, item := range itemsOf(list) {
+		t.stamp(item)
+	}
+	continues := ""
+	if about, err := meta.ListAccessor(list); err == nil {
+		continues = about.GetContinue()
+		t.mirror.note("list of %s answered: version %s continue %v", t.mirror.name, about.GetResourceVersion(), continues != "")
+	}
+	t.mirror.world.recorder.listed(t, list)
+	t.answered(request, continues != "")
+	return list, nil
+}
+
+func itemsOf(list runtime.Object) []*Object {
+	things, ok := list.(*metav1.PartialObjectMetadataList)
+	if !ok {
+		return nil
+	}
+	items := make([]*Object, len(things.Items))
+	for i := range things.Items {
+		items[i] = &things.Items[i]
+	}
+	return items
+}
+
+func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	request := t.begin(false, options)
+	defer t.mirror.calls.beginSource("Watch")()
+	source, err := t.source.WatchWithContext(ctx, options)
+	if err != nil {
+		return nil, t.failed(ctx, request, err)
+	}
+	t.answered(request, true)
+	return newTappedWatch(ctx, t, request, source), nil
+}
+
+// tapOfItems is a tap of a source that lists item by item.
+type tapOfItems struct{ *tap }
+
+func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
+	take func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error) {
+	request := t.begin(true, options)
+	defer t.mirror.calls.beginSource("ListItems")()
+	var refused error
+	page := t.mirror.world.recorder.page(t.tap)
+	list, err := t.source.(cache.ItemLister).ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
+		if o := objectOf(item); o != nil {
+			t.stamp(o)
+		}
+		page.item(item)
+		refused = take(list, item)
+		return refused
+	})
+	switch {
+	case refused != nil && errors.Is(err, refused):
+		t.answered(request, false)
+	case err != nil:
+		err = t.failed(ctx, request, err)
+	default:
+		t.mirror.note("list of %s answered: version %s continue %v", t.mirror.name, list.ResourceVersion, list.Continue != "")
+		page.end(list)
+		t.answered(request, list.Continue != "")
+	}
+	return list, err
+}
+
+// begin notes a request. The next page of a list that was answered is not another one.
+func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
+	t.mirror.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.mirror.name, list,
+		options.ResourceVersion, options.ResourceVersionMatch, options.Limit, options.Continue != "", options.SendInitialEvents != nil)
+	t.mirror.world.recorder.asked(t, list, options)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.requests); list && options.Continue != "" && n > 0 && t.requests[n-1].open {
+		return t.requests[n-1]
+	}
+	request := &asked{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
+	if options.TimeoutSeconds != nil {
+		request.timeout = time.Duration(*options.TimeoutSeconds) * time.Second
+	}
+	t.requests = append(t.requests, request)
+	return request
+}
+
+func (t *tap) answered(request *asked, open bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	request.answered, request.open = time.Now(), open
+}
+
+// failed numbers a failure that a call ends with.
+func (t *tap) failed(ctx context.Context, request *asked, err error) error {
+	t.mirror.world.recorder.refused(t, err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	request.answered, request.failed, request.open = time.Now(), true, false
+	number := t.faultLocked(ctx, err)
+	return &numbered{number, err}
+}
+
+func (t *tap) faultLocked(ctx context.Context, err error) int {
+	number := t.mirror.nextFault()
+	t.faults = append(t.faults, &fault{number: number, at: time.Now(), err: err, excused: ctx.Err() != nil})
+	t.mirror.note("%s is failed: %v %s", t.mirror.name, err, faultMark(number))
+	return number
+}
+
+// stamp gives an object its receipt.
+func (t *tap) stamp(o *Object) { setMark(o, receiptMark, strconv.Itoa(t.mirror.nextReceipt())) }

@@ -1,0 +1,131 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// tappedWatch passes on the events of a watch, marked. Its goroutine ends with Stop, or
+// with the watch; Stop waits for it, so that nothing outlives a run.
+type tappedWatch struct {
+	tap     *tap
+	ctx     context.Context
+	request *asked
+	source  watch.Interface
+	result  chan watch.Event
+	stopped chan struct{}
+	stop    sync.Once
+	gone    chan struct{}
+}
+
+func newTappedWatch(ctx context.Context, t *tap, request *asked, source watch.Interface) *tappedWatch {
+	w := &tappedWatch{
+		tap: t, ctx: ctx, request: request, source: source,
+		result: make(chan watch.Event), stopped: make(chan struct{}), gone: make(chan struct{}),
+	}
+	go w.run()
+	return w
+}
+
+func (w *tappedWatch) ResultChan() <-chan watch.Event { return w.result }
+
+func (w *tappedWatch) Stop() {
+	w.stop.Do(func() { close(w.stopped) })
+	w.source.Stop()
+	<-w.gone
+}
+
+func (w *tappedWatch) run() {
+	defer close(w.gone)
+	defer close(w.result)
+	for {
+		select {
+		case event, ok := <-w.source.ResultChan():
+			if !ok {
+				w.ended()
+				return
+			}
+			if !w.pass(event) {
+				w.ended()
+				return
+			}
+		case <-w.stopped:
+			w.ended()
+			return
+		}
+	}
+}
+
+func (w *tappedWatch) ended() {
+	w.tap.mirror.note("%s's watch ended", w.tap.mirror.name)
+	w.tap.mirror.world.recorder.ended(w.tap)
+	w.tap.mu.Lock()
+	defer w.tap.mu.Unlock()
+	w.request.ended, w.request.open = time.Now(), false
+}
+
+// pass says false if nobody takes the event any more.
+func (w *tappedWatch) pass(event watch.Event) bool {
+	var undelivered func()
+	w.tap.mirror.world.recorder.event(w.tap, event)
+	switch object := event.Object.(type) {
+	case *Object:
+		if event.Type != watch.Bookmark {
+			w.tap.stamp(object)
+		}
+		w.tap.mirror.note("%s is sent %s %s@%s serial %s receipt %s", w.tap.mirror.name, event.Type, keyOf(object), object.ResourceVersion,
+			object.Annotations[serialMark], object.Annotations[receiptMark])
+	case *metav1.Status:
+		event, undelivered = w.numberedEvent(event, object)
+	default:
+		w.tap.mirror.note("%s is sent %s %T", w.tap.mirror.name, event.Type, object)
+	}
+	select {
+	case w.result <- event:
+		w.delivered(event)
+		return true
+	case <-w.stopped:
+		if undelivered != nil {
+			undelivered()
+		}
+		return false
+	}
+}
+
+// numberedEvent marks a failure on the stream. It is one only once it has been taken.
+func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (watch.Event, func()) {
+	marked := status.DeepCopy()
+	w.tap.mu.Lock()
+	number := w.tap.faultLocked(w.ctx, errors.New(status.Message))
+	last := w.tap.faults[len(w.tap.faults)-1]
+	w.tap.mu.Unlock()
+	marked.Message += " " + faultMark(number)
+	event.Object = marked
+	return event, func() {
+		w.tap.mu.Lock()
+		defer w.tap.mu.Unlock()
+		last.excused = true
+	}
+}
+
+func (w *tappedWatch) delivered(event watch.Event) {
+	w.tap.mu.Lock()
+	defer w.tap.mu.Unlock()
+	w.request.events++
+	switch event.Type {
+	case watch.Error:
+		w.request.failed = true
+	default:
+		if o := objectOf(event.Object); o == nil || o.ResourceVersion != w.request.version {
+			w.request.moved = true
+		}
+		if o := objectOf(event.Object); event.Type == watch.Bookmark && o != nil && o.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
+			w.request.endless = false
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package simulation
+
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+// truth is what the source was told to hold, state by state, of its whole life. All
+// that is checked is checked against it. Moments count what happened to the source:
+// unlike its versions they never go back.
+type truth struct {
+	mu     sync.Mutex
+	moment int
+	keys   map[string]*life
+	// versions are the moments at which the source came to a version, oldest first.
+	versions []reached
+}
+
+// life is all that happened under one key. Before the first state it was absent.
+type life struct {
+	states []state
+	// hidden is true once a deletion was kept from all watches: from then on what a
+	// mirror shows under the key may be behind what it shows under others.
+	hidden bool
+}
+
+// state is what was under a key from a moment to the next state's.
+type state struct {
+	moment   int
+	serial   int // 0 if absent
+	version  uint64
+	bad      string
+	unwanted bool
+	// incarnation numbers those of a key, which have UIDs of their own.
+	incarnation int
+}
+
+type reached struct {
+	version uint64
+	moment  int
+}
+
+func (s state) present() bool { return s.serial != 0 }
+
+// shown says whether a mirror shows the state as it is.
+func (s state) shown() bool { return s.present() && s.bad == "" && !s.unwanted }
+
+func newTruth() *truth { return &truth{keys: map[string]*life{}} }
+
+// tick begins a new moment, in which the source comes to version.
+func (t *truth) tick(version uint64) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.moment++
+	t.versions = append(t.versions, reached{version, t.moment})
+	return t.moment
+}
+
+// present is the moment at present.
+func (t *truth) present() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.moment
+}
+
+// add is what is under key from its moment on.
+func (t *truth) add(key string, s state) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.keys[key]
+	if l == nil {
+		l = &life{}
+		t.keys[key] = l
+	}
+	l.states = append(l.states, s)
+}
+
+func (t *truth) hide(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.keys[key]; l != nil {
+		l.hidden = true
+	}
+}
+
+// now is the last state of each key.
+func (t *truth) now() map[string]state {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := make(map[string]state, len(t.keys))
+	for key, l := range t.keys {
+		now[key] = l.states[len(l.states)-1]
+	}
+	return now
+}
+
+// at is the state of a key at a moment.
+func (t *truth) at(key string, moment int) state {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var at state
+	if l := t.keys[key]; l != nil {
+		for _, s := range l.states {
+			if s.moment > moment {
+				break
+			}
+			at = s
+		}
+	}
+	return at
+}
+
+// find is the first position from on whose state fits, -1 if none does. Position 0 is
+// the absence before the first state.
+func (t *truth) find(key string, from int, fits func(state) bool) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if from == 0 && fits(state{}) {
+		return 0
+	}
+	l := t.keys[key]
+	if l == nil {
+		return -1
+	}
+	for i := max(from, 1); i <= len(l.states); i++ {
+		if fits(l.states[i-1]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// since is the earliest moment at which the source was at version, or at the nearest
+// below it; 0 if it never was.
+func (t *truth) since(version uint64) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first, best := 0, uint64(0)
+	for _, r := range t.versions {
+		if r.version <= version && (first == 0 || r.version > best) {
+			first, best = r.moment, r.version
+		}
+	}
+	return first
+}
+
+// latest is the last moment at which the source was at version or below it.
+func (t *truth) latest(version uint64) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range slices.Backward(t.versions) {
+		if r.version <= version {
+			return r.moment
+		}
+	}
+	return 0
+}
+
+// span is a range of moments, the end not included.
+type span struct{ from, to int }
+
+// spans are the moments at which the state of a key fits, but for keys of which nothing
+// can be said.
+func (t *truth) spans(key string, fits func(state) bool) []span {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.keys[key]
+	if l == nil || l.hidden {
+		return []span{{0, math.MaxInt}}
+	}
+	var spans []span
+	add := func(s state, from, to int) {
+		if !fits(s) {
+			return
+		}
+		if n := len(spans); n > 0 && spans[n-1].to == from {
+			spans[n-1].to = to
+			return
+		}
+		spans = append(spans, span{from, to})
+	}
+	add(state{}, 0, l.states[0].moment)
+	for i, s := range l.states {
+		end := math.MaxInt
+		if i+1 < len(l.states) {
+			end = l.states[i+1].moment
+		}
+		add(s, s.moment, end)
+	}
+	return spans
+}
+
+// intersect is what two sorted lists of spans have in common.
+func intersect(a, b []span) []span {
+	var common []span
+	for _, x := range a {
+		for _, y := range b {
+			if from, to := max(x.from, y.from), min(x.to, y.to); from < to {
+				common = append(common, span{from, to})
+			}
+		}
+	}
+	return slices.Clip(common)
+}

@@ -1,0 +1,281 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// namespaces are those that objects are in. One of the names is a prefix of another.
+var namespaces = []string{"a", "ab", "b"}
+
+// world is one run: a source, what mirrors it, and what is known of both. It belongs to
+// the goroutine that carries out the script, but for what says otherwise.
+type world struct {
+	script  Script
+	start   time.Time
+	source  *cachetest.Source
+	server  *cachetest.Server // nil without HTTP
+	truth   *truth
+	mirrors []*mirror
+	random  *rand.Rand
+
+	serial, incarnations int
+	// newest is the highest version that the source has ever been at. restored is true
+	// from when it went back until it is higher again; everRestored stays true.
+	newest       uint64
+	restored     bool
+	everRestored atomic.Bool
+	// skipped are the versions that were not given out a second time.
+	skipped []skip
+	// retryAfter is until when a pause that the source has named may last.
+	retryAfter time.Time
+	// silent is true once a deletion was hidden from all watches.
+	silent bool
+	// oldLists is true once lists have been made to answer what was before.
+	oldLists atomic.Bool
+	// willRestore is true if the script has the source go back at all.
+	willRestore bool
+
+	// What the functions of the mirrors do at present. They are read by all goroutines.
+	transformsFail, indexesFail   atomic.Bool
+	transformTakes, indexingTakes atomic.Int64
+	// healed is true from the end of the script on: handlers hurry and do not panic.
+	healed atomic.Bool
+
+	ctx context.Context
+	// recorder is told what happens; nil does not mind.
+	recorder *recorder
+
+	mu       sync.Mutex
+	failures []string
+	trace    trace
+	checks   int
+}
+
+// fail notes that something does not hold. It may be called by all goroutines.
+func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := fmt.Sprintf("%v: ", time.Since(w.start)) + fmt.Sprintf(format, args...)
+	w.trace.add(w.start, "FAIL "+format, args...)
+	if len(w.failures) < 20 {
+		w.failures = append(w.failures, text)
+	}
+}
+
+// failed says whether anything has been found.
+func (w *world) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.failures) > 0
+}
+
+// note is for the trace. It may be called by all goroutines.
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trace.add(w.start, format, args...)
+}
+
+// wentBack says whether the source may have shown anybody an older state after a newer.
+func (w *world) wentBack() bool { return w.everRestored.Load() || w.oldLists.Load() }
+
+func (w *world) checked() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checks++
+}
+
+// newWorld makes everything; begin starts the mirrors. It is called inside of a bubble.
+func newWorld(ctx context.Context, script Script, r *recorder) *world {
+	w := &world{
+		script: script, start: time.Now(), truth: newTruth(), ctx: ctx, recorder: r,
+		random: rand.New(rand.NewPCG(script.Seed, 1)),
+	}
+	w.willRestore = slices.ContainsFunc(script.Steps, func(s Step) bool { return s.Do == "restore" })
+	setup := script.Setup
+	w.source = cachetest.NewSource(cachetest.Options{
+		GroupVersionKind: objectKind, Resource: schema.GroupResource{Group: objectKind.Group, Resource: "things"},
+		NewObject:    func() apiruntime.Object { return &Object{TypeMeta: typeMeta()} },
+		NewList:      func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
+		StartVersion: 1, HistoryLimit: setup.HistoryLimit, BookmarkInterval: setup.BookmarkInterval,
+		IgnoreLimitAtZero: setup.IgnoreLimitAtZero, ExpiredOnStream: setup.ExpiredOnStream,
+		NoWatchList: setup.NoWatchList, WatchListUnsupported: setup.WatchListUnsupported,
+	})
+	if setup.HTTP {
+		w.server = cachetest.NewServer(r.answers(garbling(cachetest.NewHandler(cachetest.HandlerOptions{
+			Resources: []cachetest.Resource{{GroupVersionResource: objectKind.GroupVersion().WithResource("things"), Source: w.source}},
+		}))))
+	}
+	for i := range setup.Objects {
+		w.write(keyAt(i), "", false)
+	}
+	for i, m := range setup.Mirrors {
+		w.mirrors = append(w.mirrors, newMirror(w, i, m))
+	}
+	r.begin(w)
+	return w
+}
+
+// begin runs the mirrors.
+func (w *world) begin() {
+	for _, m := range w.mirrors {
+		m.begin()
+	}
+}
+
+func typeMeta() metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: objectKind.GroupVersion().String(), Kind: objectKind.Kind}
+}
+
+// keyAt is one of the keys that scripts use, by number.
+func keyAt(i int) string {
+	return fmt.Sprintf("%s/o%d", namespaces[i%len(namespaces)], i/len(namespaces))
+}
+
+// beginAnyway runs the mirrors where the script was too short to come to that.
+func (w *world) beginAnyway() {
+	for _, m := range w.mirrors {
+		if !m.begun() {
+			m.begin()
+		}
+	}
+}
+
+// end stops everything that is left and waits for it.
+func (w *world) end() {
+	w.healed.Store(true)
+	w.source.ReleaseHanging()
+	for i := range w.mirrors {
+		w.eachHandler(i, (*handler).release)
+	}
+	for _, m := range w.mirrors {
+		m.stop()
+	}
+	for _, m := range w.mirrors {
+		m.await()
+	}
+	if w.server != nil {
+		w.server.Client().CloseIdleConnections()
+		w.server.Close()
+	}
+	w.source.Close()
+}
+
+// settle lets everything happen that can happen now.
+func (w *world) settle() { synctest.Wait() }
+
+// quiet is the logger of everything: what is said is checked elsewhere.
+func quiet() *klog.Logger { return &klog.Logger{} }
+
+// garbling makes of a decodeMark something of the same length that is no label.
+func garbling(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(&garbler{ResponseWriter: rw}, r)
+	})
+}
+
+type garbler struct{ http.ResponseWriter }
+
+func (g *garbler) Unwrap() http.ResponseWriter { return g.ResponseWriter }
+
+func (g *garbler) Flush() {
+	if f, ok := g.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func (g *garbler) Write(p []byte) (int, error) { return g.ResponseWriter.Write(garble(p)) }
+
+var _ io.Writer = (*garbler)(nil)
+
+// Result is what came of a run.
+type Result struct {
+	Seed     uint64        `json:"seed"`
+	Virtual  time.Duration `json:"virtual"`
+	Checks   int           `json:"checks"`
+	Requests int           `json:"requests"`
+	Told     int           `json:"told"`
+	Failures []string      `json:"failures,omitempty"`
+	Trace    []string      `json:"trace,omitempty"`
+}
+
+// Run carries out a script in a bubble of virtual time and says what did not hold. What
+// hangs or panics is beyond it: that ends the process, as it does in any test, and so
+// internal/simulation/cmd runs scripts in processes of their own.
+func Run(t *testing.T, script Script) (result Result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		// No script lasts that long: what goes on for ever in virtual time is ended.
+		ctx, cancel := context.WithTimeout(context.Background(), longest)
+		defer cancel()
+		result = run(ctx, script)
+	})
+	return result
+}
+
+// longest is what a run may take, in virtual time.
+const longest = 48 * time.Hour
+
+func run(ctx context.Context, script Script) Result { return runRecorded(ctx, script, nil) }
+
+func runRecorded(ctx context.Context, script Script, r *recorder) Result {
+	if len(script.Setup.Mirrors) == 0 {
+		script.Setup.Mirrors = []MirrorSetup{{Kind: KindTyped}} // a world without any says nothing
+	}
+	w := newWorld(ctx, script, r)
+	for i, step := range script.Steps {
+		if i == script.Setup.Begin {
+			w.begin()
+		}
+		if step.After > 0 {
+			time.Sleep(step.After)
+		}
+		r.step(step)
+		w.do(step)
+		if w.failed() {
+			break
+		}
+	}
+	w.beginAnyway()
+	switch {
+	case w.failed():
+	case script.Setup.Abrupt:
+		w.abrupt()
+	default:
+		w.finale()
+	}
+	w.end()
+	w.afterwards()
+	return w.result()
+}
+
+func (w *world) result() Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := Result{Seed: w.script.Seed, Virtual: time.Since(w.start), Checks: w.checks, Failures: w.failures}
+	for _, m := range w.mirrors {
+		r.Requests += m.requestCount()
+		r.Told += m.toldCount()
+	}
+	if len(w.failures) > 0 {
+		r.Trace = w.trace.lines()
+	}
+	return r
+}

@@ -1,0 +1,159 @@
+package table
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+type pod struct{ namespace, name, owner string }
+
+func pods(n int) []*pod {
+	all := make([]*pod, n)
+	for i := range all {
+		all[i] = &pod{fmt.Sprintf("namespace-%d", i/1000), fmt.Sprintf("pod-%08d", i), fmt.Sprintf("owner-%d", i/10)}
+	}
+	return all
+}
+
+// filled has up to three indexes: namespaces of a thousand, tiers of ten thousand, owners of
+// ten.
+func filled(all []*pod, indexes int) *Table {
+	t := newTable(indexes)
+	tiers := make([]string, len(all)/10000+1)
+	for i := range tiers {
+		tiers[i] = fmt.Sprintf("tier-%d", i)
+	}
+	w := t.Begin(max(len(all), many))
+	for i, p := range all {
+		w.Put(Named(p.namespace, p.name), p, uint32(i), [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
+	}
+	w.Commit(nil)
+	return t
+}
+
+// BenchmarkBytes is what a table takes besides the objects and their texts, and what it
+// takes to fill it in one write.
+func BenchmarkBytes(b *testing.B) {
+	for _, n := range []int{100_000, 1_000_000} {
+		all := pods(n)
+		for _, indexes := range []int{0, 1, 3} {
+			b.Run(fmt.Sprint(n, "/", indexes), func(b *testing.B) {
+				bytes := 0
+				for b.Loop() {
+					b.StopTimer()
+					before := heap()
+					b.StartTimer()
+					t := filled(all, indexes)
+					b.StopTimer()
+					bytes += heap() - before
+					runtime.KeepAlive(t)
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(bytes)/float64(b.N)/float64(n), "B/obj")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/obj")
+				runtime.KeepAlive(all)
+			})
+		}
+	}
+}
+
+func BenchmarkTable(b *testing.B) {
+	all := pods(100_000)
+	b.Run("get", func(b *testing.B) { benchmarkGet(b, all) })
+	for _, indexes := range []int{0, 1, 3} {
+		for _, snapshots := range []bool{false, true} {
+			b.Run(fmt.Sprint("put/", indexes, "/", snapshots), func(b *testing.B) { benchmarkPut(b, all, indexes, snapshots) })
+		}
+	}
+	b.Run("churn", func(b *testing.B) { benchmarkChurn(b, all) })
+	t := filled(all, 3)
+	for _, one := range []struct {
+		index int
+		value string
+	}{{2, "owner-77"}, {0, "namespace-55"}, {1, "tier-3"}} {
+		b.Run("byindex/"+one.value, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s := t.Snapshot()
+				s.AppendHaving(make([]any, 0, s.HavingLen(one.index, one.value)), one.index, one.value)
+			}
+		})
+	}
+	benchmarkWhole(b, t)
+}
+
+func benchmarkGet(b *testing.B, all []*pod) {
+	t := filled(all, 0)
+	keys := make([]string, len(all))
+	for i, p := range all {
+		keys[(i*7919)%len(all)] = p.namespace + "/" + p.name
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if _, ok := t.Get(KeyOf(keys[i%len(keys)])); !ok {
+			b.Fatal("an object is missing")
+		}
+	}
+}
+
+// benchmarkPut updates one object after the other, with a snapshot now and then.
+func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
+	t := filled(all, indexes)
+	values := [][]string{{""}, {"tier-0"}, {""}}[:indexes]
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p := all[(i*7919)%len(all)]
+		if indexes > 0 {
+			values[0][0] = p.namespace
+		}
+		if indexes > 2 {
+			values[2][0] = p.owner
+		}
+		w := t.Begin(1)
+		w.Put(Named(p.namespace, p.name), p, 1, values)
+		w.Commit(nil)
+		if snapshots && i%700 == 0 {
+			t.Snapshot()
+		}
+	}
+}
+
+// benchmarkChurn removes an object and puts it back, as one operation.
+func benchmarkChurn(b *testing.B, all []*pod) {
+	t := filled(all, 1)
+	values := [][]string{{""}}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p := all[(i*7919)%len(all)]
+		key := Named(p.namespace, p.name)
+		w := t.Begin(1)
+		w.Remove(key)
+		w.Commit(nil)
+		w = t.Begin(1)
+		values[0][0] = p.namespace
+		w.Put(key, p, 1, values)
+		w.Commit(nil)
+	}
+}
+
+// benchmarkWhole reads everything there is.
+func benchmarkWhole(b *testing.B, t *Table) {
+	run := func(name string, read func(s *Snapshot)) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				read(t.Snapshot())
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(t.Len()), "ns/obj")
+		})
+	}
+	run("list", func(s *Snapshot) { s.AppendObjects(make([]any, 0, s.Len())) })
+	run("iterate", func(s *Snapshot) { s.Objects(func(any) bool { return true }) })
+	keys := func(s *Snapshot) { s.AppendKeys(make([]string, 0, s.Len())) }
+	run("keys", keys)
+	w := t.Begin(many)
+	w.Each(func(_ uint32, key Key, found Found) { w.Put(KeyOf(key.String()), found.Object, 0, make([][]string, 3)) })
+	w.Commit(nil)
+	run("kept keys", keys)
+}

@@ -1,0 +1,173 @@
+package table
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// allocated is how many bytes something allocates: what is copied is allocated before.
+func allocated(f func()) int {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int(after.TotalAlloc - before.TotalAlloc)
+}
+
+// worstInPlace is how much the worst of some writes in place copies while readers wait. The
+// first after a snapshot, which makes all that it changes its own, are among them.
+func worstInPlace(t *testing.T, n int) (worst int, by string) {
+	table := filled(pods(n), 3)
+	object := &object{1}
+	for i := range 60 {
+		key := Named(fmt.Sprint("namespace-", i%7), fmt.Sprint("new ", i))
+		values := [][]string{{"namespace-1"}, {"tier-0"}, {fmt.Sprint("new ", i)}}
+		for _, one := range []struct {
+			what  string
+			write func(*Write)
+		}{
+			{"an addition", func(w *Write) { w.Put(key, object, 0, values) }},
+			{"a change of values", func(w *Write) { w.Put(key, object, 0, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
+			{"an update", func(w *Write) { w.Put(key, object, 1, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
+			{"a removal", func(w *Write) { w.Remove(key) }},
+		} {
+			if i%2 == 0 {
+				table.Snapshot()
+			}
+			var w *Write
+			bytes := allocated(func() {
+				w = table.Begin(1)
+				one.write(w)
+			})
+			require.False(t, table.mu.TryLock(), "it is made in place")
+			bytes += allocated(func() { w.Commit(nil) })
+			if bytes > worst {
+				worst, by = bytes, fmt.Sprint(one.what, ", after a snapshot: ", i%2 == 0)
+			}
+		}
+	}
+	return worst, by
+}
+
+// Readers wait for a write in place, so what it copies may not grow with the table.
+func TestAWriteInPlaceCopiesNoMoreTheMoreThereIs(t *testing.T) {
+	few, _ := worstInPlace(t, 10_000)
+	most, by := worstInPlace(t, 80_000)
+	// What a page more costs in the lists of pages is 8 bytes for 2,048 objects.
+	require.Less(t, most, few+8_000, "%s: %d bytes of 10,000 objects, %d of 80,000", by, few, most)
+}
+
+// rooms are how much there is room for in all that a table appends to.
+func (t *Table) rooms() map[string]int {
+	s := t.state.Load()
+	rooms := map[string]int{"free": cap(t.free), "used": cap(t.used), "spaces": cap(s.spaces)}
+	for i := range t.references {
+		refs := &t.references[i]
+		rooms[fmt.Sprint("free of ", i)], rooms[fmt.Sprint("chunks of ", i)] = cap(refs.free), cap(refs.chunks)
+		rooms[fmt.Sprint("pages of ", i)] = cap(s.indexes[i].pages)
+	}
+	return rooms
+}
+
+// Neither does it move what has grown so long that it has no room where it is.
+func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
+	const n = 12_000
+	table := newTable(1)
+	for _, remove := range []bool{false, true} {
+		for i := range n {
+			key := Named(fmt.Sprint("namespace ", i), "name")
+			w := table.Begin(1)
+			before := table.rooms()
+			if remove {
+				w.Remove(key)
+			} else {
+				w.Put(key, nil, 0, [][]string{{fmt.Sprint("value ", i)}})
+			}
+			for what, room := range table.rooms() {
+				if had := before[what]; had > 4_096 && room > had {
+					t.Errorf("%s: room for %d became room for %d", what, had, room)
+				}
+			}
+			w.Commit(nil)
+		}
+	}
+}
+
+// A write of many changes is made aside: it has no lock before Commit, and that has nothing
+// to do but to store a pointer.
+func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
+	table := filled(pods(5_000), 3)
+	before := table.Snapshot()
+	w := table.Begin(many)
+	free := func() {
+		require.True(t, table.mu.TryLock())
+		table.mu.Unlock()
+		require.Zero(t, table.changes.Load()&1)
+		require.Same(t, before, table.Snapshot())
+		_, exists := table.Get(KeyOf("new/1"))
+		require.False(t, exists)
+		_, exists = table.Get(KeyOf("namespace-1/pod-00001000"))
+		require.True(t, exists)
+		require.Equal(t, 5_000, table.Len())
+	}
+	free()
+	for i := range 3_000 {
+		w.Put(KeyOf(fmt.Sprint("new/", i)), i, 0, [][]string{{"new"}, {fmt.Sprint(i)}, nil})
+		if i%100 == 0 {
+			free()
+		}
+	}
+	free()
+	found, _ := table.Get(KeyOf("namespace-1/pod-00001000"))
+	w.PutAt(found.Number, KeyOf("namespace-1/pod-00001000"), "later", 0, []string{"a", "b", "c"})
+	free()
+	w.AddIndexes(1)
+	free()
+	w.KeepOnly(func(_ uint32, key Key) bool {
+		require.True(t, table.mu.TryLock())
+		table.mu.Unlock()
+		return key.IsIn("new/")
+	})
+	free()
+	require.LessOrEqual(t, allocated(func() { w.Commit(nil) }), 1_000)
+	require.Equal(t, 3_000, table.Len())
+	require.Equal(t, 3_000, table.Snapshot().Len())
+}
+
+func TestASnapshotCostsNoMoreTheMoreThereIs(t *testing.T) {
+	table := filled(pods(50_000), 3)
+	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 1_000)
+	w := table.Begin(many)
+	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 1_000)
+	w.Commit(nil)
+}
+
+func TestGetWaitsForAWriteInPlaceAndNotForOneAside(t *testing.T) {
+	table := newTable(0)
+	put(table, "a", 1)
+	aside := table.Begin(many)
+	aside.Put(KeyOf("a"), 2, 0, nil)
+	found, _ := table.Get(KeyOf("a"))
+	require.Equal(t, 1, found.Object)
+	aside.Commit(nil)
+	inPlace := table.Begin(1)
+	answer := make(chan any)
+	go func() {
+		found, _ := table.Get(KeyOf("a"))
+		answer <- found.Object
+	}()
+	inPlace.Put(KeyOf("a"), 3, 0, nil)
+	for range 100 {
+		runtime.Gosched() // Get gives up to wait without a lock meanwhile
+	}
+	select {
+	case obj := <-answer:
+		t.Fatalf("half a write was seen: %v", obj)
+	default:
+	}
+	inPlace.Commit(nil)
+	require.Equal(t, 3, <-answer)
+}

@@ -1,0 +1,294 @@
+package table
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// numberedObject says under which key it is, and which write of that was the last: its mark
+// is the same number, and its value in the first index what is left of it.
+type numberedObject struct {
+	key string
+	n   uint64
+}
+
+const classes = 5
+
+func (o *numberedObject) class() string { return fmt.Sprint("class ", o.n%classes) }
+
+// consistency is a writer that always writes "ns/a" before "ns/b", and readers that must
+// never see the second newer than the first.
+type consistency struct {
+	*testing.T
+	table *Table
+	// The label says which writes of the two there have been.
+	a, b  uint64
+	ended atomic.Bool
+}
+
+func (c *consistency) label() Label { return Label{Version: fmt.Sprint(c.b), Writes: c.a} }
+
+func (c *consistency) put(w *Write, key string, n uint64) {
+	o := &numberedObject{key, n}
+	w.Put(KeyOf(key), o, uint32(n), [][]string{{o.class()}, {"all", o.class(), key}})
+}
+
+func (c *consistency) write(changes int, n uint64, keys ...string) {
+	w := c.table.Begin(changes)
+	a, b := c.a, c.b
+	for _, key := range keys {
+		if c.put(w, key, n); key == "ns/a" {
+			a = n
+		} else if key == "ns/b" {
+			b = n
+		}
+	}
+	for i := range changes - len(keys) {
+		key := fmt.Sprint("other-", i%3, "/", i)
+		if n%3 == uint64(i%3) {
+			w.Remove(KeyOf(key))
+		} else {
+			c.put(w, key, n)
+		}
+	}
+	w.Commit(func() { c.a, c.b = a, b })
+}
+
+// writeAll is one round of all ways to write.
+func (c *consistency) writeAll(n uint64) {
+	switch n % 5 {
+	case 0: // both in one write in place
+		c.write(2, n, "ns/a", "ns/b")
+	case 1: // one after the other
+		c.write(1, n, "ns/a")
+		c.write(1, n, "ns/b")
+	case 2: // with others, aside
+		c.write(100, n, "ns/a", "ns/b")
+	case 3: // one in place, one aside
+		c.write(20, n, "ns/a")
+		c.write(100, n, "ns/b")
+	case 4: // new cells for both
+		w := c.table.Begin(4)
+		w.Remove(KeyOf("ns/b"))
+		w.Remove(KeyOf("ns/a"))
+		c.put(w, "ns/a", n)
+		c.put(w, "ns/b", n)
+		w.Commit(func() { c.a, c.b = n, n })
+	}
+	if n%50 == 0 {
+		c.table.Begin(many).pack()
+	}
+}
+
+// get returns an object by its key, which is always there.
+func (c *consistency) get(key string) uint64 {
+	found, exists := c.table.Get(KeyOf(key))
+	if !assert.True(c, exists, key) {
+		return 0
+	}
+	o := found.Object.(*numberedObject)
+	if o.key != key || o.n != uint64(found.Mark) {
+		c.Errorf("%s is %+v, with mark %d", key, o, found.Mark)
+	}
+	return o.n
+}
+
+// getBoth gets what was written last first.
+func (c *consistency) getBoth() (saw uint64) {
+	b := c.get("ns/b")
+	a := c.get("ns/a")
+	if a < b {
+		c.Errorf("a is of write %d, b of write %d", a, b)
+	}
+	return a
+}
+
+// getOthers gets what comes and goes.
+func (c *consistency) getOthers() (saw uint64) {
+	for i := range 20 {
+		key := fmt.Sprint("other-", i%3, "/", i)
+		if found, exists := c.table.Get(KeyOf(key)); exists {
+			if o := found.Object.(*numberedObject); o.key != key || o.n != uint64(found.Mark) {
+				c.Errorf("%s is %+v, with mark %d", key, o, found.Mark)
+			}
+			saw = uint64(found.Mark)
+		}
+	}
+	return saw
+}
+
+func (c *consistency) snapshot() (saw uint64) {
+	s := c.table.Snapshot()
+	for range 2 { // it stays as it is
+		first, foundA := s.Get(KeyOf("ns/a"))
+		second, foundB := s.Get(KeyOf("ns/b"))
+		if !assert.True(c, foundA && foundB) {
+			return 0
+		}
+		a, b := first.Object().(*numberedObject).n, second.Object().(*numberedObject).n
+		if a < b || a != s.Writes || fmt.Sprint(b) != s.Version {
+			c.Errorf("%+v has a of write %d, b of write %d", s.Label, a, b)
+		}
+		saw = a
+	}
+	return saw
+}
+
+func (c *consistency) iterate() (saw uint64) {
+	s := c.table.Snapshot()
+	met := map[string]uint64{}
+	s.EachWithKey(func(key string, e Entry) bool {
+		o := e.Object().(*numberedObject)
+		if o.key != key || o.n != uint64(e.Mark()) {
+			c.Errorf("%s is %+v, with mark %d", key, o, e.Mark())
+		}
+		met[key] = o.n
+		return true
+	})
+	if len(met) != s.Len() || met["ns/a"] < met["ns/b"] || met["ns/a"] != s.Writes {
+		c.Errorf("%+v: %d met of %d, a %d, b %d", s.Label, len(met), s.Len(), met["ns/a"], met["ns/b"])
+	}
+	return met["ns/a"]
+}
+
+func (c *consistency) byIndex() (saw uint64) {
+	s := c.table.Snapshot()
+	met := 0
+	for class := range classes {
+		value := fmt.Sprint("class ", class)
+		s.Having(0, value, func(e Entry) bool {
+			if o := e.Object().(*numberedObject); o.class() != value {
+				c.Errorf("%s is found by %s", o.class(), value)
+			} else if met++; o.key == "ns/a" {
+				saw = o.n
+			}
+			return true
+		})
+		assert.Equal(c, s.HavingLen(0, value), s.HavingLen(1, value))
+	}
+	if met != s.Len() || s.HavingLen(1, "all") != met || s.HavingLen(1, "ns/b") != 1 || saw != s.Writes {
+		c.Errorf("%+v: %d of %d are found by value, a of write %d", s.Label, met, s.Len(), saw)
+	}
+	return saw
+}
+
+// Each reader must have seen so many states, which must not get older.
+func (c *consistency) read(states int, look func() (saw uint64), ordered bool) {
+	last, seen := uint64(0), 0
+	for seen < states && !c.Failed() {
+		saw := look()
+		if ordered && saw < last {
+			c.Errorf("write %d was seen after write %d", saw, last)
+		}
+		if saw == last {
+			runtime.Gosched() // to the writer
+			continue
+		}
+		last, seen = saw, seen+1
+	}
+}
+
+func TestNoReaderSeesTheSecondOfTwoWritesWithoutTheFirst(t *testing.T) {
+	c := &consistency{T: t}
+	c.table = New(2, c.label)
+	c.write(2, 1, "ns/a", "ns/b")
+	var readers sync.WaitGroup
+	reader := func(states int, ordered bool, look func() uint64) {
+		readers.Go(func() { c.read(states, look, ordered) })
+	}
+	for range 2 {
+		reader(300, true, c.getBoth)
+		reader(100, false, c.getOthers)
+		reader(150, true, c.snapshot)
+		reader(60, true, c.iterate)
+		reader(60, true, c.byIndex)
+	}
+	go func() {
+		readers.Wait()
+		c.ended.Store(true)
+	}()
+	n := uint64(1)
+	for !c.ended.Load() {
+		n++
+		c.writeAll(n)
+	}
+	readers.Wait()
+	require.Greater(t, n, uint64(300), "each Get reader has seen so many states")
+}
+
+// alike returns a key and another of the same length, with which a search for it begins:
+// so much later it reads the cell of its own.
+func alike(t *testing.T, table *Table) (key, other Key) {
+	long := strings.Repeat("x", longName-100)
+	key = KeyOf("ns/" + long + "0")
+	hash := key.hash(table.seed)
+	for i := range 100_000 {
+		other = KeyOf(fmt.Sprintf("n%d/%s1", i, long))
+		if h := other.hash(table.seed); tagOf(h) == tagOf(hash) && home(h) == home(hash) {
+			return key, other
+		}
+	}
+	t.Fatal("no other key has that tag and that group")
+	return key, other
+}
+
+// What is read while it is written is not a cell. A key that the search meets first is
+// found on the short way, and one that comes after another on the long way.
+func TestGetReturnsNoHalfOfACell(t *testing.T) {
+	for name, first := range map[string]bool{"on the short way": true, "on the long way": false} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(0)
+			key, gets := KeyOf("ns/a"), 5_000_000
+			w := table.Begin(2)
+			if !first {
+				var other Key
+				key, other = alike(t, table)
+				gets = 500_000
+				w.Put(other, &numberedObject{n: 1 << 30}, 1<<30, nil)
+			}
+			w.Put(key, &numberedObject{}, 0, nil)
+			w.Commit(nil)
+			readWhileWritten(t, table, key, gets)
+		})
+	}
+}
+
+// readWhileWritten has a cell written without an end while two read it.
+func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
+	hash := key.hash(table.seed)
+	w := table.Begin(1)
+	number, c, _ := w.find(key, hash) // which takes as long: Put is too slow here
+	w.Commit(nil)
+	var readers atomic.Int64
+	for range 2 {
+		readers.Add(1)
+		go func() {
+			defer readers.Add(-1)
+			last := uint64(0)
+			for range gets {
+				found, exists := table.Get(key)
+				if o := found.Object.(*numberedObject); !exists || o.n != uint64(found.Mark) || o.n < last {
+					t.Errorf("write %d with mark %d, after %d", o.n, found.Mark, last)
+					return
+				}
+				last = uint64(found.Mark)
+			}
+		}()
+	}
+	n := uint64(0)
+	for readers.Load() > 0 {
+		n++
+		w := table.Begin(1)
+		w.set(number, cell{unsafe.Pointer(&numberedObject{n: n}), c.namep, c.head, newTail(uint32(n), hash)})
+		w.Commit(nil)
+	}
+	require.Greater(t, n, uint64(1_000))
+}

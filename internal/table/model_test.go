@@ -1,0 +1,175 @@
+package table
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// model is what a table should hold, made of maps.
+type model struct {
+	objects map[string]any
+	marks   map[string]uint32
+	// values are those of each key, by index.
+	values []map[string][]string
+	label  Label
+}
+
+func newModel(indexes int) *model {
+	m := &model{objects: map[string]any{}, marks: map[string]uint32{}}
+	m.addIndexes(indexes)
+	return m
+}
+
+func (m *model) addIndexes(more int) {
+	for range more {
+		m.values = append(m.values, map[string][]string{})
+	}
+}
+
+func (m *model) clone() *model {
+	c := newModel(len(m.values))
+	c.label = m.label
+	for key, obj := range m.objects {
+		c.objects[key], c.marks[key] = obj, m.marks[key]
+		for i := range m.values {
+			c.values[i][key] = m.values[i][key]
+		}
+	}
+	return c
+}
+
+func (m *model) put(key string, obj any, mark uint32, values [][]string) {
+	m.objects[key], m.marks[key] = obj, mark
+	for i := range values {
+		m.values[i][key] = slices.Clone(values[i])
+	}
+}
+
+func (m *model) remove(key string) {
+	delete(m.objects, key)
+	delete(m.marks, key)
+	for i := range m.values {
+		delete(m.values[i], key)
+	}
+}
+
+// check compares a snapshot with the model, by every way to read it.
+func (m *model) check(t *testing.T, s *Snapshot) {
+	t.Helper()
+	if s.Label != m.label || s.Len() != len(m.objects) {
+		t.Fatalf("%+v with %d objects, want %+v with %d", s.Label, s.Len(), m.label, len(m.objects))
+	}
+	m.checkEach(t, s)
+	m.checkLists(t, s)
+	for key, obj := range m.objects {
+		e, found := s.Get(KeyOf(key))
+		if !found || !same(obj, e.Object()) || m.marks[key] != e.Mark() || !e.Key().Is(key) {
+			t.Fatalf("get %.50q: %v", key, found)
+		}
+	}
+	for index := range m.values {
+		m.checkIndex(t, s, index)
+	}
+}
+
+func (m *model) checkEach(t *testing.T, s *Snapshot) {
+	t.Helper()
+	seen := map[string]bool{}
+	s.Each(func(e Entry) bool {
+		key := e.Key().String()
+		want, exists := m.objects[key]
+		if !exists || seen[key] || m.marks[key] != e.Mark() || !same(want, e.Object()) {
+			t.Fatalf("each %.50q: exists: %v, twice: %v, mark %d, want %d", key, exists, seen[key], e.Mark(), m.marks[key])
+		}
+		seen[key] = true
+		return true
+	})
+	require.Len(t, seen, len(m.objects))
+}
+
+func (m *model) checkLists(t *testing.T, s *Snapshot) {
+	t.Helper()
+	if !slices.Equal(sorted(keysOf(m.objects)), sorted(s.AppendKeys(nil))) {
+		t.Fatal("other keys than the model's")
+	}
+	var entries []any
+	s.EachWithKey(func(key string, e Entry) bool {
+		if want, exists := m.objects[key]; !exists || !same(want, e.Object()) {
+			t.Fatalf("with key %.50q: %v", key, exists)
+		}
+		entries = append(entries, e.Object())
+		return true
+	})
+	objects := s.AppendObjects(nil)
+	if !slices.EqualFunc(entries, objects, same) {
+		t.Fatal("Objects and EachWithKey differ")
+	}
+}
+
+func (m *model) checkIndex(t *testing.T, s *Snapshot, index int) {
+	t.Helper()
+	want := map[string][]string{}
+	for key, values := range m.values[index] {
+		for _, value := range values {
+			want[value] = append(want[value], key)
+		}
+	}
+	all, count := s.Values(index)
+	if got := slices.Collect(all); count != len(want) || !slices.Equal(sorted(keysOf(want)), sorted(got)) {
+		t.Fatalf("index %d: %d values, %d met, want %d", index, count, len(got), len(want))
+	}
+	for value, keys := range want {
+		var got []string
+		s.Having(index, value, func(e Entry) bool {
+			got = append(got, e.Key().String())
+			return true
+		})
+		if len(keys) != s.HavingLen(index, value) || !slices.Equal(sorted(keys), sorted(got)) {
+			t.Fatalf("index %d, %q: %d have it, want %d", index, value, len(got), len(keys))
+		}
+	}
+	require.Zero(t, s.HavingLen(index, "what nobody has"))
+}
+
+// same is ==, also for the one kind of object here that has no such operator.
+func same(a, b any) bool {
+	if m, isMap := a.(map[string]int); isMap {
+		other, isMap := b.(map[string]int)
+		return isMap && (m == nil) == (other == nil)
+	}
+	return a == b
+}
+
+func sorted(texts []string) []string {
+	slices.Sort(texts)
+	return texts
+}
+
+func keysOf[V any](m map[string]V) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// newTable is a table that nobody labels.
+func newTable(indexes int) *Table { return New(indexes, func() Label { return Label{} }) }
+
+// put is a write of its own.
+func put(t *Table, key string, obj any, values ...[]string) {
+	w := t.Begin(1)
+	w.Put(KeyOf(key), obj, 0, values)
+	w.Commit(nil)
+}
+
+func remove(t *Table, key string) {
+	w := t.Begin(1)
+	w.Remove(KeyOf(key))
+	w.Commit(nil)
+}
+
+// many is more changes than are made in place.
+const many = inPlace + 1

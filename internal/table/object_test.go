@@ -1,0 +1,130 @@
+package table
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+type number int
+
+func (n number) String() string { return fmt.Sprint(int(n)) }
+
+// kinds are objects of all kinds that Go has: some are a pointer themselves, some are
+// pointed to, and of some there are values without a word.
+func kinds() []any {
+	var nilError error
+	var nilStringer fmt.Stringer
+	x := 7
+	return []any{
+		nil, nilError, nilStringer, fmt.Stringer(number(3)), error(fmt.Errorf("e")),
+		true, false, 0, 255, 256, -1, int8(1), uint16(2), int32(3), uint64(1 << 63), uintptr(9), 1.5, float32(0), complex(1, 2),
+		"", "text", number(4), struct{}{}, [0]int{}, [3]int{1, 2, 3}, [1]*int{&x}, [1]*int{},
+		&x, (*int)(nil), &struct{}{}, unsafe.Pointer(&x), unsafe.Pointer(nil),
+		value{}, value{"a", "b"}, struct{ p *int }{&x}, struct{ p *int }{}, struct{ e any }{1}, &value{"c", "d"},
+		map[string]int(nil), map[string]int{}, map[string]int{"a": 1}, []int(nil), []int{}, []int{1},
+		chan int(nil), make(chan int), (func())(nil), new(any),
+	}
+}
+
+// identical says of any two objects whether they are of one type and one value.
+func identical(a, b any) bool {
+	v, w := reflect.ValueOf(a), reflect.ValueOf(b)
+	if v.IsValid() && w.IsValid() && v.Type() == w.Type() && v.Kind() == reflect.Func {
+		return v.Pointer() == w.Pointer()
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func TestObjectsOfAllKindsComeBackAsTheyWere(t *testing.T) {
+	table := newTable(0)
+	for i, obj := range kinds() {
+		key := fmt.Sprint(i)
+		put(table, key, obj)
+		runtime.GC() // a word that was not kept as a pointer would be lost
+		found, exists := table.Get(KeyOf(key))
+		require.True(t, exists)
+		require.True(t, identical(obj, found.Object), "%T: %v", obj, found.Object)
+	}
+	called := false
+	put(table, "f", func() { called = true })
+	found, _ := table.Get(KeyOf("f"))
+	found.Object.(func())()
+	require.True(t, called)
+	s := table.Snapshot()
+	for i, obj := range kinds() {
+		e, exists := s.Get(KeyOf(fmt.Sprint(i)))
+		require.True(t, exists)
+		require.Equal(t, reflect.TypeOf(obj), reflect.TypeOf(e.Object()), "%T", obj)
+	}
+	require.Len(t, s.AppendObjects(nil), len(kinds())+1)
+}
+
+// The type of a whole chunk is remembered for who goes through it.
+func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
+	table := newTable(0)
+	want := map[string]any{}
+	set := func(key string, obj any) {
+		put(table, key, obj)
+		want[key] = obj
+		got := table.Snapshot().AppendObjects(nil)
+		require.Len(t, got, len(want))
+		for _, obj := range want {
+			require.Contains(t, got, obj)
+		}
+	}
+	for i := range 2 * chunkLen {
+		set(fmt.Sprint(i), i)
+	}
+	for _, i := range []int{0, 5, chunkLen} {
+		set(fmt.Sprint(i), fmt.Sprint("text ", i))
+	}
+	set("0", map[string]int(nil))
+	set("0", nil)
+	for i := range 2 * chunkLen {
+		set(fmt.Sprint(i), fmt.Sprint("text ", i))
+	}
+	remove(table, "1")
+	delete(want, "1")
+	set("x", 1.5)
+}
+
+func TestATypeTooManyIsKeptInABox(t *testing.T) {
+	kept := newTypes()
+	full := make([]unsafe.Pointer, mostTypes-1)
+	kept.all.Store(&full)
+	last, _ := kept.store(1)
+	require.Equal(t, typeID(mostTypes-1), last, "the last number that there is")
+	for range 2 {
+		for _, obj := range []any{"text", &object{1}, 1.5, value{"a", "b"}} {
+			id, word := kept.store(obj)
+			require.Equal(t, boxed, id)
+			require.Equal(t, obj, kept.load(id, word))
+		}
+		id, word := kept.store(2)
+		require.Equal(t, last, id, "what is known goes on")
+		require.Equal(t, 2, kept.load(id, word))
+	}
+	require.Len(t, *kept.all.Load(), mostTypes)
+}
+
+func TestThousandsOfTypesAreToldApart(t *testing.T) {
+	table := newTable(0)
+	const all = 3_000
+	objects := make([]any, all)
+	w := table.Begin(all)
+	for i := range all {
+		objects[i] = reflect.New(reflect.ArrayOf(i, reflect.TypeFor[byte]())).Elem().Interface()
+		w.Put(KeyOf(fmt.Sprint(i)), objects[i], 0, nil)
+	}
+	w.Commit(nil)
+	s := table.Snapshot()
+	for i, obj := range objects {
+		e, _ := s.Get(KeyOf(fmt.Sprint(i)))
+		require.Equal(t, reflect.TypeOf(obj), reflect.TypeOf(e.Object()))
+	}
+}

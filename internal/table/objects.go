@@ -1,0 +1,90 @@
+package table
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// Objects of one type, as most tables have: a chunk whose cells are all of it is gone through
+// without an interface being put together and taken apart for each.
+
+// ObjectsOf calls f with every object of a snapshot that is a T, in no order, as long as it
+// returns true.
+func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
+	its := typeOf[T]()
+	s.chunks(func(c *chunk, typ unsafe.Pointer) bool {
+		if typ == nil || typ != its {
+			return c.each(s, func(obj any) bool {
+				is, ok := obj.(T)
+				return !ok || f(is)
+			})
+		}
+		for at := range c.cells {
+			if value := c.cells[at].value; value != nil && !f(*(*T)(unsafe.Pointer(&value))) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// AppendObjectsOf appends all objects of a snapshot that are Ts to a list, in no order.
+func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
+	its := typeOf[T]()
+	s.chunks(func(c *chunk, typ unsafe.Pointer) bool {
+		if typ == nil || typ != its {
+			return c.each(s, func(obj any) bool {
+				if is, ok := obj.(T); ok {
+					list = append(list, is)
+				}
+				return true
+			})
+		}
+		for at := range c.cells {
+			if value := c.cells[at].value; value != nil {
+				list = append(list, *(*T)(unsafe.Pointer(&value)))
+			}
+		}
+		return true
+	})
+	return list
+}
+
+// AppendObjects appends all objects to a list, in no order.
+func (s *Snapshot) AppendObjects(list []any) []any {
+	s.chunks(func(c *chunk, typ unsafe.Pointer) bool {
+		if typ == nil {
+			return c.each(s, func(obj any) bool {
+				list = append(list, obj)
+				return true
+			})
+		}
+		for at := range c.cells {
+			if value := c.cells[at].value; value != nil {
+				list = append(list, together(typ, value))
+			}
+		}
+		return true
+	})
+	return list
+}
+
+// each calls f with the objects of a chunk, of whatever types they are.
+func (c *chunk) each(s *Snapshot, f func(any) bool) bool {
+	for at := range c.cells {
+		if value := c.cells[at].value; value != nil && !f(s.types.load(c.cells[at].head.typ(), value)) {
+			return false
+		}
+	}
+	return true
+}
+
+// typeOf is what stands for T in a chunk of Ts, of which the word is the T itself; nil for a
+// type that is no pointer.
+func typeOf[T any]() unsafe.Pointer {
+	if reflect.TypeFor[T]().Kind() != reflect.Pointer {
+		return nil
+	}
+	var none T
+	return apart(none).typ
+}

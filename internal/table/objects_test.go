@@ -1,0 +1,53 @@
+package table
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// collected are those that ObjectsOf calls with; AppendObjectsOf must have the same.
+func collected[T any](t *testing.T, s *Snapshot) (all []T) {
+	ObjectsOf(s, func(obj T) bool {
+		all = append(all, obj)
+		return true
+	})
+	require.Equal(t, all, AppendObjectsOf[T](nil, s))
+	return all
+}
+
+// Fails if an object of another type is taken for one, in a chunk of one type or of several,
+// or if one of the type is left out: a pointer, a value, or what implements an interface.
+func TestObjectsOfATypeAreFoundAmongOthers(t *testing.T) {
+	for name, others := range map[string]int{"of one type": 0, "of two": 1, "each second of another": 150} {
+		t.Run(name, func(t *testing.T) {
+			const pointers = 150 // some chunks
+			table := newTable(0)
+			want, n := map[*value]bool{}, 0
+			for i := range pointers {
+				obj := &value{"v", fmt.Sprint(i)}
+				want[obj] = true
+				put(table, fmt.Sprint("a", i), obj)
+				if i < others {
+					put(table, fmt.Sprint("b", i), number(i))
+					n++
+				}
+			}
+			s := table.Snapshot()
+			found := map[*value]bool{}
+			for _, obj := range collected[*value](t, s) {
+				found[obj] = true
+			}
+			require.Equal(t, want, found)
+			require.Len(t, collected[number](t, s), n)
+			require.Len(t, collected[fmt.Stringer](t, s), n)
+			require.Len(t, collected[any](t, s), pointers+n)
+			require.Empty(t, collected[*number](t, s))
+			require.Empty(t, collected[value](t, s))
+			calls := 0
+			ObjectsOf(s, func(*value) bool { calls++; return calls < 70 })
+			require.Equal(t, 70, calls)
+		})
+	}
+}

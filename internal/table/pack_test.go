@@ -1,0 +1,220 @@
+package table
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// heap is how many bytes are alive.
+func heap() int {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what was swept late
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
+}
+
+func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
+	const n, stay = 40_000, 100
+	before := heap()
+	table, m := newTable(3), newModel(3)
+	w := table.Begin(n)
+	for i := range n {
+		key := fmt.Sprintf("ns-%d/%d", i%50, i)
+		values := [][]string{{fmt.Sprint(i % 50)}, {fmt.Sprint("own ", i)}, []string{"even", fmt.Sprint(i / 2)}[i%2:]}
+		w.Put(KeyOf(key), &object{i}, uint32(i), values)
+		if i%(n/stay) == 0 {
+			found, _ := w.Find(KeyOf(key))
+			m.put(key, found.Object, uint32(i), values)
+		}
+	}
+	w.Commit(nil)
+	full := heap() - before
+	require.Greater(t, full, n*100, "objects, keys and values")
+	w = table.Begin(many)
+	w.KeepOnly(func(_ uint32, key Key) bool { return m.objects[key.String()] != nil })
+	w.Commit(nil)
+	m.check(t, table.Snapshot())
+	kept := table.Snapshot()
+	require.Equal(t, n, table.Cells())
+	table.Pack()
+	require.Equal(t, stay, table.Cells())
+	require.NotSame(t, kept, table.Snapshot())
+	m.check(t, table.Snapshot())
+	m.check(t, kept)
+	kept = nil
+	left := heap() - before
+	require.Less(t, left, full/20)
+	// It is a table as any other.
+	put(table, "new", 1, []string{"1"}, nil, []string{"2", "3"})
+	m.put("new", 1, 0, [][]string{{"1"}, nil, {"2", "3"}})
+	m.check(t, table.Snapshot())
+	runtime.KeepAlive(table)
+}
+
+func TestATableIsPackedOnlyIfMostOfItIsGone(t *testing.T) {
+	const n = 2 * worthPacking
+	table := newTable(1)
+	w := table.Begin(n)
+	for i := range n {
+		w.Put(KeyOf(fmt.Sprint(i)), i, 0, [][]string{{"all"}})
+	}
+	w.Commit(nil)
+	packed := 0
+	for i := range n {
+		remove(table, fmt.Sprint(i))
+		cells := table.Cells()
+		if table.Pack(); table.Cells() != cells {
+			packed++
+			require.Less(t, table.Len(), cells/4)
+		}
+	}
+	require.Equal(t, 1, packed, "what is small is left as it is")
+	require.LessOrEqual(t, table.Cells(), worthPacking)
+}
+
+func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
+	table := newTable(0)
+	put(table, "stays/a", 1)
+	before := heap()
+	var kept []*Snapshot
+	for i := range 100_000 {
+		key := fmt.Sprintf("namespace-%d/a", i)
+		put(table, key, i)
+		if i%30_000 == 0 {
+			kept = append(kept, table.Snapshot())
+		}
+		remove(table, key)
+		table.Pack()
+	}
+	require.LessOrEqual(t, len(table.spaces), 2*worthPacking)
+	require.LessOrEqual(t, len(table.state.Load().spaces), 2*worthPacking)
+	for i, s := range kept {
+		require.Equal(t, 2, s.Len())
+		e, exists := s.Get(KeyOf(fmt.Sprintf("namespace-%d/a", i*30_000)))
+		require.True(t, exists)
+		require.Equal(t, i*30_000, e.Object())
+	}
+	kept = nil
+	require.Less(t, heap()-before, 1<<20)
+	found, exists := table.Get(KeyOf("stays/a"))
+	require.True(t, exists)
+	require.Equal(t, 1, found.Object)
+}
+
+func TestAHundredThousandValuesOfManyObjectsGiveTheirMemoryBack(t *testing.T) {
+	const n = 100_000
+	table := newTable(1)
+	fill := func(valuesOf func(i int) []string) {
+		w := table.Begin(n)
+		for i := range n {
+			w.Put(KeyOf(fmt.Sprint(i)), nil, 0, [][]string{valuesOf(i)})
+		}
+		w.Commit(nil)
+		table.Pack()
+	}
+	fill(func(int) []string { return []string{"all"} })
+	before := heap()
+	fill(func(i int) []string { return []string{fmt.Sprint("value ", i)} })
+	require.Greater(t, heap()-before, 50*n)
+	fill(func(int) []string { return []string{"all"} })
+	require.Less(t, heap()-before, 5*n)
+	require.Equal(t, n, table.Snapshot().HavingLen(0, "all"))
+	runtime.KeepAlive(table)
+}
+
+func TestManyValuesOfEachObjectGiveTheirMemoryBack(t *testing.T) {
+	const n = 20_000
+	table := newTable(1)
+	fill := func(values ...string) {
+		w := table.Begin(n)
+		for i := range n {
+			w.Put(KeyOf(fmt.Sprint(i)), nil, 0, [][]string{values})
+		}
+		w.Commit(nil)
+		table.Pack()
+	}
+	fill("a")
+	before := heap()
+	fill("a", "b", "c")
+	full := heap() - before
+	require.Greater(t, full, 50*n)
+	fill("a")
+	require.Less(t, heap()-before, full/4)
+	runtime.KeepAlive(table)
+}
+
+// A snapshot costs what has changed since.
+func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
+	const n = 50_000
+	table := newTable(1)
+	w := table.Begin(n)
+	for i := range n {
+		w.Put(KeyOf(fmt.Sprint(i)), nil, 0, [][]string{{fmt.Sprint(i % 100)}})
+	}
+	w.Commit(nil)
+	before := heap()
+	first := table.Snapshot()
+	for i := range 10 {
+		put(table, fmt.Sprint(i), nil, []string{"0"})
+	}
+	require.Less(t, heap()-before, 100<<10)
+	require.Equal(t, n/100, first.HavingLen(0, "0"))
+	runtime.KeepAlive(table)
+	runtime.KeepAlive(first)
+}
+
+// A table with much in it and little that comes and goes is not made anew for the latter.
+func TestPackingCostsEachRemovalAConstant(t *testing.T) {
+	const n, rounds, some = 20_000, 3, worthPacking + 100
+	for name, churn := range map[string]struct {
+		in  func(w *Write, i int)
+		out func(w *Write, i int)
+	}{
+		"values": {
+			in:  func(w *Write, i int) { w.Put(KeyOf("one"), i, 0, [][]string{numbered(some)}) },
+			out: func(w *Write, i int) { w.Put(KeyOf("one"), i, 0, [][]string{{"all"}}) },
+		},
+		"namespaces": {
+			in: func(w *Write, i int) {
+				for _, text := range numbered(some) {
+					w.Put(Named(fmt.Sprint(text, " of round ", i), "a"), i, 0, [][]string{nil})
+				}
+			},
+			out: func(w *Write, _ int) {
+				w.KeepOnly(func(_ uint32, key Key) bool { return !key.spaced })
+			},
+		},
+	} {
+		table := newTable(1)
+		w := table.Begin(n)
+		for i := range n {
+			w.Put(KeyOf(fmt.Sprint(i)), i, 0, [][]string{{"all"}})
+		}
+		w.Commit(nil)
+		moved := 0
+		for i := range rounds {
+			for _, change := range []func(*Write, int){churn.in, churn.out} {
+				w := table.Begin(many)
+				change(w, i)
+				w.Commit(nil)
+				if table.IsSparse() {
+					moved += table.Len()
+					table.Pack()
+				}
+			}
+		}
+		require.LessOrEqual(t, moved, 10*rounds*some, "%s: %d have come and gone", name, rounds*some)
+	}
+}
+
+func numbered(n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprint("number ", i)
+	}
+	return texts
+}

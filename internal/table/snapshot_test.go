@@ -1,0 +1,143 @@
+package table
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSnapshotsOfTenGenerationsStayAsTheyWere(t *testing.T) {
+	for _, changes := range []int{1, many} {
+		table, m := newTable(2), newModel(2)
+		var all []keptSnapshot
+		for generation := range 10 {
+			for i := range 400 {
+				w := table.Begin(changes)
+				key := fmt.Sprint("ns/", (i*7+generation*13)%300)
+				if (i+generation)%3 == 0 {
+					w.Remove(KeyOf(key))
+					m.remove(key)
+				} else {
+					values := [][]string{{"all"}, {fmt.Sprint(i % 5), fmt.Sprint("g", generation)}}
+					w.Put(KeyOf(key), generation*1000+i, uint32(i), values)
+					m.put(key, generation*1000+i, uint32(i), values)
+				}
+				w.Commit(nil)
+			}
+			all = append(all, keptSnapshot{table.Snapshot(), m.clone()})
+		}
+		w := table.Begin(many)
+		w.KeepOnly(func(uint32, Key) bool { return false })
+		w.Commit(nil)
+		table.Begin(many).pack()
+		for _, k := range all {
+			k.was.check(t, k.snapshot)
+		}
+		require.Zero(t, table.Snapshot().Len())
+	}
+}
+
+func TestASnapshotIsTheSameUntilSomethingIsWritten(t *testing.T) {
+	table := newTable(0)
+	put(table, "a", 1)
+	first := table.Snapshot()
+	require.Same(t, first, table.Snapshot())
+	table.Get(KeyOf("a"))
+	require.Same(t, first, table.Snapshot())
+	put(table, "a", 2)
+	second := table.Snapshot()
+	require.NotSame(t, first, second)
+	e, _ := first.Get(KeyOf("a"))
+	require.Equal(t, 1, e.Object())
+	e, _ = second.Get(KeyOf("a"))
+	require.Equal(t, 2, e.Object())
+}
+
+func TestTheLabelOfASnapshotIsThatOfItsState(t *testing.T) {
+	var label Label
+	table := New(0, func() Label { return label })
+	w := table.Begin(1)
+	w.Put(KeyOf("a"), 1, 0, nil)
+	w.Commit(func() { label = Label{"1", 1} })
+	first := table.Snapshot()
+	w = table.Begin(many)
+	w.Put(KeyOf("a"), 2, 0, nil)
+	require.Equal(t, Label{"1", 1}, table.Snapshot().Label, "what is not committed has no label yet")
+	w.Commit(func() { label = Label{"2", 2} })
+	second := table.Snapshot()
+	table.Relabel(func() { label.Version = "3" })
+	third := table.Snapshot()
+	require.Equal(t, []Label{{"1", 1}, {"2", 2}, {"3", 2}}, []Label{first.Label, second.Label, third.Label})
+	e, _ := third.Get(KeyOf("a"))
+	require.Equal(t, 2, e.Object())
+	require.Equal(t, 1, first.Len())
+}
+
+func TestReadingASnapshotEndsWhenTheCallerHasEnough(t *testing.T) {
+	const n = 3 * cellsInChunk
+	table := newTable(1)
+	for i := range n {
+		put(table, fmt.Sprint("ns/", i), i, []string{"all", fmt.Sprint(i)})
+	}
+	s := table.Snapshot()
+	all, _ := s.Values(0)
+	for _, enough := range []int{1, 2, cellsInChunk, cellsInChunk + 1, n - 1, n} {
+		met := 0
+		more := func() bool { met++; return met < enough }
+		for name, read := range map[string]func(){
+			"Each":        func() { s.Each(func(Entry) bool { return more() }) },
+			"Objects":     func() { s.Objects(func(any) bool { return more() }) },
+			"EachWithKey": func() { s.EachWithKey(func(string, Entry) bool { return more() }) },
+			"Having":      func() { s.Having(0, "all", func(Entry) bool { return more() }) },
+			"Values":      func() { all(func(string) bool { return more() }) },
+		} {
+			met = 0
+			read()
+			require.Equal(t, enough, met, name)
+		}
+	}
+}
+
+func TestAnEmptyTableIsRead(t *testing.T) {
+	table := newTable(2)
+	_, exists := table.Get(KeyOf("a"))
+	require.False(t, exists)
+	newModel(2).check(t, table.Snapshot())
+	w := table.Begin(1)
+	_, existed := w.Remove(KeyOf("a"))
+	require.False(t, existed)
+	w.KeepOnly(func(uint32, Key) bool { panic("there is none") })
+	w.Commit(nil)
+	table.Begin(many).Commit(nil)
+	newModel(2).check(t, table.Snapshot())
+}
+
+// What a snapshot costs is what has changed since, not what has come after and gone again.
+// Fails if it has the shortcuts of the state that it was made of, which go on changing.
+func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
+	type object struct {
+		n int
+		_ [8]int // or it would be in one piece of memory with others
+	}
+	table := newTable(0)
+	key := KeyOf("ns/a")
+	write := func(changes int, obj any) {
+		w := table.Begin(changes)
+		w.Put(key, obj, 0, nil)
+		w.Commit(nil)
+	}
+	write(1, &object{n: 1})
+	kept := table.Snapshot()
+	passing := &object{n: 2}
+	gone := weak.Make(passing)
+	write(1, passing)
+	passing = nil
+	write(many, &object{n: 3})
+	runtime.GC()
+	require.Nil(t, gone.Value())
+	e, _ := kept.Get(key)
+	require.Equal(t, &object{n: 1}, e.Object())
+}

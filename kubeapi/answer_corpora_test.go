@@ -1,0 +1,60 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/internal/simulation/recording"
+)
+
+var corpora = recording.CorporaFlag()
+
+// This is no test but the second half of making corpora; see package recording.
+func TestWriteCorpora(t *testing.T) {
+	runs := corpora.Runs(t)
+	var answers []recording.Input
+	for _, run := range runs {
+		for _, line := range run {
+			if line.Answer != nil && !line.Answer.Cut {
+				answers = append(answers, answerInput(line.Answer))
+			}
+		}
+	}
+	corpora.Write(t, "FuzzAnswer", answers)
+}
+
+// answerInput is an answer of FuzzAnswer. A refusal is special by its Status, any other by
+// its size: none, one frame or item, or more.
+func answerInput(answer *recording.Body) recording.Input {
+	things := []string{strconv.Itoa(answer.Code), answer.ContentType, fmt.Sprint("pause ", answer.RetryAfter != "")}
+	var status metav1.Status
+	if json.Unmarshal(answer.Content, &status) == nil && status.Kind == "Status" {
+		things = append(things, string(status.Reason))
+		if status.Details != nil && len(status.Details.Causes) > 0 {
+			things = append(things, string(status.Details.Causes[0].Type))
+		}
+	} else {
+		things = append(things, fmt.Sprint("size ", min(len(answer.Content)/200, 3)))
+	}
+	return recording.NewInput(things, uint16(answer.Code), answer.ContentType, string(answer.Content), answer.RetryAfter, answer.Date)
+}
+
+func TestRefusalsAreSpecialByTheirReasons(t *testing.T) {
+	body := func(code int, content string) recording.Input {
+		return answerInput(&recording.Body{Code: code, Content: []byte(content)})
+	}
+	busy := body(429, statusJSON("429", "TooManyRequests", ""))
+	require.NotEqual(t, busy.Features, body(429, statusJSON("429", "Other", "")).Features)
+	require.Equal(t, busy.Features, body(429, statusJSON("429", "TooManyRequests", `,"message":"other"`)).Features)
+	require.Equal(t, uint16(429), busy.Values[0])
+
+	date := time.Unix(0, 0).UTC().Format(time.RFC1123)
+	paused := answerInput(&recording.Body{Code: 429, RetryAfter: "45", Date: date})
+	require.Equal(t, []any{"45", date}, paused.Values[3:])
+}

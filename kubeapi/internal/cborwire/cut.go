@@ -1,0 +1,145 @@
+package cborwire
+
+import (
+	"fmt"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// Cut copies a map entry by entry, those that are wanted. Maps come out in the form whose
+// length is not told, because it is not known when they begin. A second field of one name
+// is kept, for the decoder to refuse.
+//
+// Where fields of a value are wanted and it is neither a map nor an array, it has none, and
+// comes out as null, as in JSON. A tag in front of a value makes it one of these, unless it
+// is that of self-description.
+func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([]byte, error) {
+	h, raw := untagged(raw)
+	if h.size == 0 || h.major != majorMap {
+		return dst, errNoMap
+	}
+	c := cutter{cut: dst, nesting: limits.Nesting, scanner: scanner{levels: mostLevels}}
+	rest, err := c.mapping(h, raw, wanted.Names)
+	if err == nil && len(rest) > 0 {
+		err = errBehind
+	}
+	return c.cut, err
+}
+
+var errBehind = fmt.Errorf("%w: something behind a CBOR value", wire.ErrMalformed)
+
+// cutter goes through an object once.
+type cutter struct {
+	scanner scanner // for what is taken or left as a whole
+	cut     []byte
+	depth   int
+	nesting int
+}
+
+// The bytes of a map without length, of what ends it, and of null.
+const (
+	openMap  = majorMap<<5 | 31
+	breakOff = majorOther<<5 | 31
+	null     = majorOther<<5 | infoNull
+)
+
+// mapping takes a map off the front of data and keeps of it what is wanted. It returns
+// what follows.
+func (c *cutter) mapping(h head, data []byte, wanted *wire.Names) ([]byte, error) {
+	left, err := c.enter(h)
+	if err != nil {
+		return nil, err
+	}
+	c.cut = append(c.cut, openMap)
+	for rest := data[h.size:]; ; {
+		if left == 0 || left == untilBreak && isBreak(rest) {
+			c.depth--
+			c.cut = append(c.cut, breakOff)
+			return behind(rest, left), nil
+		}
+		if left != untilBreak {
+			left -= 2
+		}
+		var key []byte
+		if key, rest, err = c.scanner.cut(rest); err != nil {
+			return nil, err
+		}
+		name, ok := text(key)
+		if !ok {
+			return nil, errKey
+		}
+		below := wanted.Find(name)
+		if below == nil {
+			_, rest, err = c.scanner.cut(rest)
+		} else {
+			c.cut = append(c.cut, key...)
+			rest, err = c.value(rest, below)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *cutter) array(h head, data []byte, wanted *wire.Names) ([]byte, error) {
+	left, err := c.enter(h)
+	if err != nil {
+		return nil, err
+	}
+	c.cut = append(c.cut, data[:h.size]...)
+	for rest := data[h.size:]; ; {
+		if left == 0 || left == untilBreak && isBreak(rest) {
+			c.depth--
+			if left == untilBreak {
+				c.cut = append(c.cut, breakOff)
+			}
+			return behind(rest, left), nil
+		}
+		if left != untilBreak {
+			left--
+		}
+		if rest, err = c.value(rest, wanted); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// value takes a value off the front of data, and keeps of it what is wanted: all, or
+// fields of it.
+func (c *cutter) value(data []byte, wanted *wire.Names) (rest []byte, err error) {
+	if wanted.Whole {
+		value, rest, err := c.scanner.cut(data)
+		c.cut = append(c.cut, value...)
+		return rest, err
+	}
+	switch h, bare := untagged(data); {
+	case h.size > 0 && h.major == majorMap:
+		return c.mapping(h, bare, wanted)
+	case h.size > 0 && h.major == majorArray:
+		return c.array(h, bare, wanted)
+	}
+	c.cut = append(c.cut, null)
+	_, rest, err = c.scanner.cut(data)
+	return rest, err
+}
+
+// enter returns how many values an array or map has.
+func (c *cutter) enter(h head) (int64, error) {
+	if c.depth++; c.depth > c.nesting {
+		return 0, &wire.LimitError{What: wire.LimitNesting, Limit: c.nesting}
+	}
+	return h.elements()
+}
+
+func isBreak(data []byte) bool {
+	h, err := headOf(data)
+	return err == nil && h.isBreak()
+}
+
+// behind goes past the break that ends what is of no told length.
+func behind(data []byte, left int64) []byte {
+	if left == untilBreak {
+		return data[1:]
+	}
+	return data
+}

@@ -1,0 +1,41 @@
+package wiretest
+
+import "github.com/watchmirror/cache/kubeapi/internal/wire"
+
+// Pruned is what is left of a decoded value if only some of its fields are wanted: what the
+// bytes that Cut leaves must decode to. It changes nothing of the value.
+func Pruned(value any, wanted *wire.Names) any {
+	if wanted.Whole {
+		return value
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		pruned := map[string]any{}
+		for name, field := range value {
+			if below := wanted.Find([]byte(name)); below != nil {
+				pruned[name] = Pruned(field, below)
+			}
+		}
+		return pruned
+	case []any:
+		pruned := make([]any, len(value))
+		for i, element := range value {
+			pruned[i] = Pruned(element, wanted)
+		}
+		return pruned
+	}
+	return nil
+}
+
+// NamesOf are names of paths; the last of each path is wanted as a whole.
+func NamesOf(paths ...[]string) *wire.Names {
+	names := &wire.Names{}
+	for _, path := range paths {
+		at := names
+		for _, name := range path {
+			at = at.Below(name)
+		}
+		at.Whole = true
+	}
+	return names
+}

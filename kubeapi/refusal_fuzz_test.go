@@ -1,0 +1,199 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// fuzzSecret is a token such as a request carries; part of it gives as much away as
+// somebody needs to find the rest.
+var fuzzSecret = func() string {
+	var token strings.Builder
+	for i := range 300 {
+		token.WriteString(strconv.FormatInt(int64(1000+i), 36))
+	}
+	return token.String()
+}()
+
+// repeating puts the token where a server's text has a placeholder for it.
+func repeating(text string) string { return strings.ReplaceAll(text, "{token}", fuzzSecret) }
+
+// tellsNothing fails if a text has a piece of the token that is long enough to matter.
+func tellsNothing(t *testing.T, text string) {
+	t.Helper()
+	const piece = 12
+	for at := range len(fuzzSecret) - piece {
+		if strings.Contains(text, fuzzSecret[at:at+piece]) {
+			t.Fatalf("the token, from its byte %d on, is in %q", at, text)
+		}
+	}
+}
+
+// FuzzAnswer has a server answer anything to a list and a watch, and repeat in it what it
+// was sent. A code that is no success is an API error of both alike, with the pause that
+// the answer asks for, in one printable line; nothing that is told holds the token.
+func FuzzAnswer(f *testing.F) {
+	f.Add(uint16(410), "application/json", statusJSON("410", "Expired", ""), "", "")
+	f.Add(uint16(403), "text/plain", "who is {token}?", "7", "")
+	f.Add(uint16(429), "application/json", statusJSON("429", "TooManyRequests", `,"details":{"retryAfterSeconds":3}`), "120", "")
+	f.Add(uint16(503), "", strings.Repeat("x", 500)+"{token}", "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:27:00 GMT")
+	f.Add(uint16(200), "application/json", podList(podJSON("{token}", 3)), "", "")
+	f.Add(uint16(200), "text/html; {token}", "{token}{token}", "", "")
+	f.Add(uint16(200), "application/json", statusJSON("403", "{token}", `,"details":{"name":"{token}"}`), "9", "")
+	f.Add(uint16(500), "application/vnd.kubernetes.protobuf", "k8s\x00{token}", "-1", "")
+	f.Fuzz(func(t *testing.T, code uint16, contentType, body, retryAfter, date string) {
+		code = 200 + (code+200)%400 // 200 to 599
+		if len(body) > 4096 || code == http.StatusSwitchingProtocols {
+			return
+		}
+		headers := http.Header{"Content-Type": {repeating(contentType)}, "Retry-After": {retryAfter}, "Date": {date}}
+		lw := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: int(code), Header: headers, Body: text(repeating(body))}, nil
+		}), Options{Authorize: func(r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer "+fuzzSecret)
+			return nil
+		}})
+		_, err := lw.List(metav1.ListOptions{Continue: fuzzSecret})
+		if err != nil {
+			checkFailure(t, err)
+		}
+		if code <= 299 {
+			return
+		}
+		var refused *apierrors.StatusError
+		require.ErrorAs(t, err, &refused)
+		status := refused.ErrStatus
+		require.True(t, status.Code == int32(code) || status.Code >= 400, "%d", status.Code)
+		if refused.ErrStatus.Code == http.StatusGone {
+			require.NotEmpty(t, status.Reason)
+		}
+		checkPause(t, status, body, retryAfter, date)
+
+		_, err = lw.Watch(metav1.ListOptions{ResourceVersion: "1"})
+		var watching *apierrors.StatusError
+		require.ErrorAs(t, err, &watching)
+		require.Equal(t, status.Code, watching.ErrStatus.Code)
+		require.Equal(t, status.Reason, watching.ErrStatus.Reason)
+		checkFailure(t, err)
+	})
+}
+
+// checkFailure checks what is true of every failure of a call.
+func checkFailure(t *testing.T, err error) {
+	t.Helper()
+	told := err.Error()
+	tellsNothing(t, told)
+	for _, r := range told {
+		require.True(t, unicode.IsPrint(r) || r == ' ', "%q", told)
+	}
+	require.Less(t, len(told), 3*4*maxStatusText)
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
+		details := status.ErrStatus.Details
+		tellsNothing(t, details.Name+" "+details.Kind+" "+details.Group+" "+string(status.ErrStatus.Reason))
+	}
+}
+
+// checkPause compares the pause that a refusal asks for with what the header says, if the
+// Status may not have said it.
+func checkPause(t *testing.T, status metav1.Status, body, retryAfter, date string) {
+	t.Helper()
+	seconds, err := strconv.ParseInt(strings.TrimSpace(retryAfter), 10, 64)
+	if err != nil || strings.Contains(body, "retryAfterSeconds") || strings.Contains(body, "\x00") || seconds > math.MaxInt32 {
+		return
+	}
+	asked := int32(0)
+	if status.Details != nil {
+		asked = status.Details.RetryAfterSeconds
+	}
+	require.Equal(t, int32(max(seconds, 0)), asked, "Retry-After %q, Date %q", retryAfter, date)
+}
+
+// FuzzRetryAfter reads the header that says when to come again: what it means is in
+// seconds from now, never negative, and a date is counted from the server's own.
+func FuzzRetryAfter(f *testing.F) {
+	f.Add("120", int64(0), int64(0), int64(0))
+	f.Add("", int64(1_800_000_000), int64(1_800_000_060), int64(1_700_000_000))
+	f.Add("soon", int64(-1), int64(253402300799), int64(1))
+	f.Fuzz(func(t *testing.T, text string, sent, until, now int64) {
+		clock := time.Unix(now%1e11, 500)
+		seconds := retryAfterSeconds(http.Header{"Retry-After": {text}}, clock)
+		require.GreaterOrEqual(t, seconds, int32(0))
+		if n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 30); err == nil {
+			require.Equal(t, int32(n), seconds)
+		}
+
+		// Dates have four digits for the year.
+		const years = 253402300800
+		sent, until, now = (sent%years+years)%years, (until%years+years)%years, (now%years+years)%years
+		dated := func(unix int64) string { return time.Unix(unix, 0).UTC().Format(http.TimeFormat) }
+		want := func(from int64) int32 { return int32(min(max(until-from, 0), math.MaxInt32)) }
+		require.Equal(t, want(sent), retryAfterSeconds(http.Header{"Retry-After": {dated(until)}, "Date": {dated(sent)}}, clock))
+		require.Equal(t, want(now), retryAfterSeconds(http.Header{"Retry-After": {dated(until)}}, time.Unix(now, 500)), "what is begun of a second counts")
+	})
+}
+
+// FuzzWarnings sends warnings and other things in headers: each text is told once, as it
+// was meant and in its order, and what cannot be read is told in no part.
+func FuzzWarnings(f *testing.F) {
+	f.Add("deprecated", `in "v2"`, "299 - raw", []byte{0, 1, 8, 2})
+	f.Add("", "\\\t", `199 a "x", 299 - "y"`, []byte{3, 3, 1, 0})
+	f.Add("a\x00b", "ü", `299 - "x`, []byte{2, 2, 2})
+	f.Fuzz(func(t *testing.T, first, second, raw string, order []byte) {
+		var told []string
+		w := newWarnings("x", func(_ context.Context, text string) { told = append(told, text) })
+		want, known := []string{}, map[string]bool{}
+		for _, choice := range order[:min(len(order), 50)] {
+			texts := []string{first, second, strconv.Itoa(int(choice))}[choice%3:]
+			code := 299
+			if choice&4 != 0 {
+				code = 199
+			}
+			var values []string
+			for _, text := range texts {
+				values = append(values, strconv.Itoa(code)+` agent "`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text)+`"`)
+			}
+			joined := choice&8 != 0
+			if joined {
+				values = []string{strings.Join(values, ", ")}
+			}
+			w.note(t.Context(), http.Header{"Warning": values})
+			for _, text := range texts {
+				if !readable(text) && joined {
+					break // nor is what follows it
+				}
+				shown := wire.Printable(text, maxWarningText)
+				if readable(text) && code == 299 && shown != "" && !known[shown] {
+					known[shown] = true
+					want = append(want, shown)
+				}
+			}
+		}
+		require.Equal(t, want, append([]string{}, told...))
+
+		w.note(t.Context(), http.Header{"Warning": {raw, raw}})
+		for i, text := range told {
+			require.Equal(t, wire.Printable(text, maxWarningText), text)
+			require.NotContains(t, told[:i], text)
+		}
+	})
+}
+
+// readable says whether the text of a warning can be read as it is: it may be encoded, which
+// nobody does any more.
+func readable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl) && !strings.Contains(text, "=?")
+}

@@ -1,0 +1,389 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"k8s.io/utils/clock"
+)
+
+// FuzzListenersAgainstTheStore lets handlers join and leave an informer, be slow and be
+// resynced, at any moment: also between a write and its publication. Nothing runs beside
+// the script, which takes each step of each of them. What a handler made of what it was
+// told is what the store holds, in the end and, where nothing waits, at any time.
+//
+// A script is bytes of two halves: the lower four bits are what happens, the upper four to
+// which key or handler.
+//
+//	0-3   the source has a new state of the key (4 keys; 0 also if it was deleted)
+//	4     the source deletes it
+//	5     the source has it under another UID
+//	6     a relist: the next byte has a bit for each key that it brings again
+//	7     a handler joins; bit 4: Coalesced, bit 5: it resyncs
+//	8     a handler that is joining goes one step further
+//	9-12  a handler takes what is next
+//	13    a handler's resync is due
+//	14    a handler leaves
+//	15    as many of the following bytes, up to the upper half, happen within the next
+//	      write: after the store has it, and before it is published
+func FuzzListenersAgainstTheStore(f *testing.F) {
+	f.Add([]byte{0x07, 0x00, 0x10, 0x08, 0x08, 0x09, 0x06, 0x03, 0x09, 0x09, 0x37, 0x18, 0x2f, 0x18, 0x19, 0x05, 0x1d, 0x19, 0x04, 0x1e})
+	f.Add([]byte{0x06, 0x0f, 0x37, 0x08, 0x08, 0x09, 0x09, 0x09, 0x09, 0x09, 0x1f, 0x0d, 0x00, 0x10, 0x2f, 0x09, 0x0d, 0x14, 0x09, 0x0e})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if len(script) <= 400 {
+			newListenersModel(t, script).run()
+		}
+	})
+}
+
+// The same with random scripts, for those who do not fuzz.
+func TestListenersEqualTheStore(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		script := make([]byte, 200)
+		for i := range script {
+			script[i] = byte(random.Uint32())
+		}
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newListenersModel(t, script).run() }) {
+			return
+		}
+	}
+}
+
+// listenersModel is an informer whose goroutines are the script's steps.
+type listenersModel struct {
+	*testing.T
+	script   []byte
+	informer *sharedIndexInformer
+	feed     informerStore
+	handlers []*modelHandler
+	serial   int
+	// within are the steps that happen before what is written next is published, if
+	// writing.
+	within  []byte
+	writing bool
+}
+
+// tellingClock is a clock that tells somebody each time that it is read.
+type tellingClock struct {
+	clock.Clock
+	read func()
+}
+
+func (c tellingClock) Now() time.Time {
+	c.read()
+	return time.Unix(1, 0)
+}
+
+func newListenersModel(t *testing.T, script []byte) *listenersModel {
+	m := &listenersModel{T: t, script: script}
+	options := SharedIndexInformerOptions{ReflectorOptions: ReflectorOptions{Clock: tellingClock{clock.RealClock{}, m.unpublished}}}
+	m.informer = newSharedIndexInformer(&scripted{}, &object{}, options)
+	m.informer.ctx = context.Background()
+	m.informer.phase = informerRunning
+	m.feed = informerStore{m.informer.queue, m.informer}
+	return m
+}
+
+func (m *listenersModel) next() byte {
+	if len(m.script) == 0 {
+		return 0
+	}
+	b := m.script[0]
+	m.script = m.script[1:]
+	return b
+}
+
+func (m *listenersModel) run() {
+	for len(m.script) > 0 {
+		b := m.next()
+		switch op := b & 15; {
+		case op < 7:
+			m.write(op, int(b>>4))
+		case op == 15:
+			n := min(int(b>>4), len(m.script))
+			m.within = append(m.within, m.script[:n]...)
+			m.script = m.script[n:]
+		default:
+			m.handlerStep(b)
+		}
+		m.check()
+	}
+	m.finish()
+}
+
+// write is what the source does: the informer applies and publishes it.
+func (m *listenersModel) write(op byte, choice int) {
+	m.writing = true
+	defer func() { m.writing = false }()
+	key := itoa(choice % 4)
+	held, exists, _ := m.informer.store.GetByKey("a/" + key)
+	switch {
+	case op == 6:
+		m.relist(m.next())
+	case op == 4 && exists:
+		gone := m.state(key, held)
+		m.take(event{kind: Deleted, obj: gone, version: gone.ResourceVersion})
+	case op == 5:
+		is := m.state(key, nil)
+		m.take(event{kind: Updated, obj: is, version: is.ResourceVersion})
+	case op < 4:
+		is := m.state(key, held)
+		m.take(event{kind: Updated, obj: is, version: is.ResourceVersion})
+	}
+}
+
+func (m *listenersModel) take(e event) {
+	taken, refused, err := m.feed.takeEvents([]event{e}, nil)
+	require.NoError(m, err)
+	require.Empty(m, refused)
+	require.Equal(m, 1, taken)
+}
+
+// state is a new state of a key: of the object that it has, or of another one.
+func (m *listenersModel) state(key string, of any) *object {
+	m.serial++
+	is := podAt("a", key, itoa(m.serial))
+	is.UID = receivedOf(is).UID + "/" + podAt("a", itoa(m.serial), "").UID
+	if of != nil {
+		is.UID = of.(*object).UID
+	}
+	return is
+}
+
+func (m *listenersModel) relist(keys byte) {
+	replacement := m.feed.BeginReplace(ReplaceOptions{})
+	var part ReplacementPart
+	for i := range 4 {
+		held, exists, _ := m.informer.store.GetByKey("a/" + itoa(i))
+		switch {
+		case keys>>i&1 == 0:
+		case exists && keys>>(4+i)&1 == 0:
+			part.Items = append(part.Items, held) // unchanged
+		default:
+			part.Items = append(part.Items, m.state(itoa(i), held))
+		}
+	}
+	rejected, err := replacement.Part(bg, part)
+	require.NoError(m, err)
+	require.Empty(m, rejected)
+	m.serial++
+	require.NoError(m, replacement.Commit(bg, itoa(m.serial)))
+}
+
+// unpublished is called where the informer has written and not published.
+func (m *listenersModel) unpublished() {
+	if !m.writing {
+		return
+	}
+	steps := m.within
+	m.within = nil
+	for _, b := range steps {
+		if op := b & 15; op >= 7 && op < 15 {
+			m.handlerStep(b)
+		}
+	}
+}
+
+// handlerStep is what a handler does, or happens to it.
+func (m *listenersModel) handlerStep(b byte) {
+	if b&15 == 7 {
+		m.join(b >> 4)
+		return
+	}
+	if len(m.handlers) == 0 {
+		return
+	}
+	h := m.handlers[int(b>>4)%len(m.handlers)]
+	switch op := b & 15; {
+	case op == 8:
+		h.goOn()
+	case op == 14:
+		require.NoError(m, m.informer.RemoveEventHandler(h.listener))
+		m.handlers = slices.DeleteFunc(m.handlers, func(other *modelHandler) bool { return other == h })
+		require.False(m, h.take(false), "a handler that has left is told nothing")
+	case h.stage == joined:
+		h.take(op == 13)
+	}
+}
+
+func (m *listenersModel) join(choice byte) {
+	h := &modelHandler{T: m.T, view: map[string]*object{}}
+	options := HandlerOptions{Name: "model"}
+	if choice&1 != 0 {
+		options.Delivery = Coalesced
+	}
+	if choice&2 != 0 {
+		h.resyncs = true
+	}
+	h.listener = newListener(m.informer, h, options, time.Hour)
+	running, err := m.informer.enlist(h.listener)
+	require.True(m, running)
+	require.NoError(m, err)
+	m.handlers = append(m.handlers, h)
+}
+
+// check compares what handlers have made of it with the store. It is called where
+// everything is published.
+func (m *listenersModel) check() {
+	for _, h := range m.handlers {
+		h.listener.mu.Lock()
+		waits := h.listener.backlog.hasNext() || h.listener.skips > 0
+		h.listener.mu.Unlock()
+		if h.stage == joined && !waits {
+			m.equals(h)
+		}
+	}
+}
+
+func (m *listenersModel) equals(h *modelHandler) {
+	have := map[string]*object{}
+	for _, obj := range m.informer.store.List() {
+		have[nameOf(obj)] = obj.(*object)
+	}
+	require.Len(m, h.view, len(have))
+	for key, obj := range have {
+		require.Same(m, obj, h.view[key])
+	}
+	require.Equal(m, m.informer.log.ended, h.listener.HasSynced())
+}
+
+// finish lets every handler join, if it has not, and catch up.
+func (m *listenersModel) finish() {
+	for _, h := range m.handlers {
+		for h.stage != joined {
+			h.goOn()
+		}
+		for h.take(false) {
+		}
+		m.equals(h)
+		require.False(m, h.listener.due)
+		require.Zero(m, h.listener.skips)
+		require.Nil(m, h.listener.backlog.plain.snapshot)
+	}
+}
+
+// modelHandler is a handler and, in steps, the goroutine that calls it.
+type modelHandler struct {
+	*testing.T
+	listener *listener
+	resyncs  bool
+	stage    joining
+	told     bool
+	listed   int
+
+	view map[string]*object
+	// last is the highest version it was told of that was not in its snapshot.
+	last, initial int
+	// news are the keys of which it was told something since its last resync began.
+	news map[string]bool
+}
+
+// joining is how far a handler has got with that.
+type joining int
+
+const (
+	enlisted joining = iota
+	joined
+)
+
+// goOn takes the next step of sharedIndexInformer.add.
+func (h *modelHandler) goOn() {
+	switch h.stage {
+	case enlisted:
+		h.told, h.listed = h.listener.informer.log.ended, h.listener.informer.store.storage.len()
+		h.listener.join(time.Unix(1, 0))
+	case joined:
+		return
+	}
+	h.stage++
+}
+
+// timer never fires: the script says when a resync is due.
+type timer struct{ clock.Timer }
+
+func (timer) Reset(time.Duration) bool { return true }
+
+// take is one turn of listener.next and listener.run, where it does not wait; false if
+// there was nothing to tell.
+func (h *modelHandler) take(due bool) bool {
+	l := h.listener
+	if isClosed(l.removed) {
+		n, ok := l.take()
+		require.False(h, ok, "%v", n)
+		return false
+	}
+	if due && h.resyncs {
+		l.beginResync(timer{})
+	}
+	waited := l.due && l.mayResync()
+	l.tryResync()
+	if waited && !l.due {
+		h.news = map[string]bool{}
+	}
+	n, ok := l.take()
+	if !ok {
+		return false
+	}
+	synced := l.HasSynced()
+	l.tell(bg, n)
+	if !synced && l.HasSynced() && h.told && l.options.Delivery != Coalesced {
+		require.Equal(h, h.listed, h.initial, "synced before the handler was told of the whole list")
+	}
+	require.True(h, !synced || l.HasSynced())
+	return true
+}
+
+func (h *modelHandler) OnAdd(obj any, initial bool) {
+	is, key := obj.(*object), nameOf(obj)
+	require.NotContains(h, h.view, key, "added, and it is there")
+	h.view[key] = is
+	if initial {
+		h.initial++
+	} else {
+		h.heard(is)
+	}
+}
+
+func (h *modelHandler) OnUpdate(old, obj any) {
+	is, key := obj.(*object), nameOf(obj)
+	require.Same(h, h.view[key], old, "old is what it was told last")
+	require.Equal(h, old.(*object).UID, is.UID)
+	h.view[key] = is
+	if old != obj {
+		require.Greater(h, versionOf(is), versionOf(old))
+		h.heard(is)
+	} else {
+		require.True(h, h.resyncs, "told again, and nobody asked for it")
+		require.NotContains(h, h.news, key, "told again, though there was news")
+	}
+}
+
+func (h *modelHandler) OnDelete(obj any) {
+	key := nameOf(obj)
+	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+		key = tombstone.Key
+		require.Equal(h, h.view[key].UID, tombstone.Obj.(*object).UID)
+	}
+	require.Contains(h, h.view, key, "deleted, and it is not there")
+	delete(h.view, key)
+}
+
+// heard checks the order across keys. That of a handler whose changes are merged is
+// another one.
+func (h *modelHandler) heard(is *object) {
+	if h.listener.options.Delivery == Coalesced {
+		return
+	}
+	require.GreaterOrEqual(h, versionOf(is), h.last, "out of the source's order")
+	h.last = versionOf(is)
+	if h.news != nil {
+		h.news[nameOf(is)] = true
+	}
+}

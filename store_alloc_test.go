@@ -1,0 +1,78 @@
+package cache
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What a controller does all day makes no garbage: the collector's work is what a cache costs
+// most. Fails if a key or an index value is made where the object's own strings would do, or
+// if a closure of an iterator escapes.
+func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
+	if raceDetected() {
+		t.Skip("the race detector allocates, and has pools forget what they hold")
+	}
+	s := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
+	informer := NewInformerFor[*object](&ListWatch{}, InformerConfig[*object]{})
+	for i := range 1000 {
+		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
+		require.NoError(t, informer.Shared().GetIndexer().Add(podAt("a", itoa(i), "1")))
+	}
+	newer, seen := podAt("a", "5", "7"), 0
+	for name, act := range map[string]func(){
+		"Update":   func() { _ = s.Update(newer) },
+		"Get":      func() { _, _, _ = s.Get(newer) },
+		"GetByKey": func() { _, _, _ = s.GetByKey("a/5") },
+		"Lookup":   func() { informer.Lookup("a/5") },
+		"Len":      func() { seen += informer.Len() },
+		"Objects": func() {
+			snapshot, _ := SnapshotOf(s)
+			for range snapshot.Objects() {
+				seen++
+			}
+		},
+		"Values": func() {
+			for range informer.Values() {
+				seen++
+			}
+		},
+	} {
+		act() // snapshots are shared as long as nothing is written, and the first is made
+		assert.Zero(t, testing.AllocsPerRun(100, act), name)
+	}
+	assert.Positive(t, seen)
+}
+
+// A key function of the program's own may return what the program keeps in any case. That is
+// what is listed then, and no copy of it.
+func TestTheKeysOfAFunctionOfTheProgramsOwnAreListedAsWhatItReturned(t *testing.T) {
+	const some = 500
+	texts := map[string]string{}
+	keyOf := func(obj any) (string, error) {
+		key := fmt.Sprintf("ns/%s#", nameOf(obj))
+		texts[key] = key
+		return key, nil
+	}
+	s := NewIndexer(keyOf, nil)
+	for i := range some {
+		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
+	}
+	for i := range some / 2 {
+		require.NoError(t, s.Update(podAt("a", itoa(i), "2")))
+	}
+	for i := 0; i < some; i += 2 {
+		require.NoError(t, s.Delete(podAt("a", itoa(i), "2")))
+	}
+	listed := s.ListKeys()
+	require.Len(t, listed, some/2)
+	for _, key := range listed {
+		require.Same(t, unsafe.StringData(texts[key]), unsafe.StringData(key), key)
+	}
+	if !raceDetected() {
+		assert.EqualValues(t, 1, testing.AllocsPerRun(10, func() { s.ListKeys() }), "the list")
+	}
+}

@@ -1,0 +1,163 @@
+package cache
+
+import (
+	"runtime"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Events that come faster than they are applied: those that wait in the watch's channel
+// already go into the store together, if it takes several for what one costs. Nobody waits
+// for an event that is not there yet, and after so many the context and the timers are
+// looked at again.
+
+// burstLen is how many times in a row events are taken without looking at anything else but
+// the context.
+const burstLen = 8
+
+// handleSeveral applies an event of a watch that has been waited for, and those that come
+// while it does. An event that comes alone is not held up to see whether another one follows.
+func (m *run) handleSeveral(w *openWatch, e watch.Event) error {
+	err := m.handleSome(w, e, false)
+	for range burstLen {
+		if err != nil || m.ctx.Err() != nil {
+			return err
+		}
+		following, there := w.nextThere(true)
+		if !there {
+			return nil
+		}
+		err = m.handleSome(w, following, true)
+	}
+	return err
+}
+
+// handleSome applies an event of a watch, and those after it that are there already. busy
+// says that the source was waiting to send it. The error, if any, ends the watch.
+func (m *run) handleSome(w *openWatch, e watch.Event, busy bool) error {
+	taker, ours := m.store.(eventsTaker)
+	if !ours {
+		return m.handle(w, e)
+	}
+	defer m.forgetBurst()
+	m.burst = append(m.burst, e)
+	// What comes after an error is not of this watch: some sources, made for tests, have one
+	// channel for all.
+	for len(m.burst) < directly && m.burst[len(m.burst)-1].Type != watch.Error {
+		following, more := w.nextThere(busy)
+		if !more {
+			break
+		}
+		m.burst = append(m.burst, following)
+	}
+	if len(m.burst) > 1 {
+		warmObjects(len(m.burst), func(i int) any { return m.burst[i].Object })
+	}
+	return m.handleBurst(w, taker)
+}
+
+// handleBurst applies the events that were collected: those that are ordinary together.
+func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
+	version := m.progress.version
+	for _, e := range m.burst {
+		if e.Type == watch.Error {
+			return m.lastly(w, taker, func() error { return eventError(e.Object) })
+		}
+		bad := m.meet(w, e)
+		if bad != nil || e.Type == watch.Bookmark || !isKnown(e.Type) {
+			err := m.lastly(w, taker, func() error { return m.handleMet(w, e, bad) })
+			if err != nil || m.ctx.Err() != nil {
+				return err
+			}
+			version = m.progress.version
+			continue
+		}
+		accessor, _ := meta.Accessor(e.Object) // misfit has tried
+		to := w.advance(accessor.GetResourceVersion(), version)
+		if to != "" {
+			version = to
+		}
+		m.events = append(m.events, event{kind: deltaTypeOf(e.Type), obj: e.Object, version: to})
+	}
+	return m.deliverSome(w, taker)
+}
+
+// nextThere is the next event, if it is there; a channel that is closed is met again by who
+// waits. Most sources send over a channel without a buffer: then the next event is there if
+// the sender has been let run since the last one was received, for which yields gives way.
+// That costs less than to sleep until it has been, and lets those go on who have been told
+// of what came before.
+func (w *openWatch) nextThere(yields bool) (e watch.Event, there bool) {
+	select {
+	case e, there = <-w.results:
+		return e, there
+	default:
+	}
+	if !yields {
+		return e, false
+	}
+	runtime.Gosched()
+	select {
+	case e, there = <-w.results:
+	default:
+	}
+	return e, there
+}
+
+// lastly delivers what was collected, and then does something else.
+func (m *run) lastly(w *openWatch, taker eventsTaker, then func() error) error {
+	if err := m.deliverSome(w, taker); err != nil || m.ctx.Err() != nil {
+		return err // in the second case what came before may not have been taken
+	}
+	return then()
+}
+
+func (m *run) forgetBurst() {
+	clear(m.burst)
+	m.burst = m.burst[:0]
+	m.forgetEvents()
+}
+
+func (m *run) forgetEvents() {
+	clear(m.events)
+	clear(m.refused)
+	m.events, m.refused = m.events[:0], m.refused[:0]
+}
+
+// deliverSome hands the store what is ordinary of what was collected.
+func (m *run) deliverSome(w *openWatch, taker eventsTaker) error {
+	defer m.forgetEvents()
+	for events := m.events; len(events) > 0 && m.ctx.Err() == nil; {
+		taken, refused, err := taker.takeEvents(events, m.refused[:0])
+		m.refused = refused
+		m.settle(w, events[:taken], refused)
+		if err != nil {
+			return err
+		}
+		events = events[taken:]
+	}
+	return nil
+}
+
+// settle reports what was refused, and moves the version to where the events have brought
+// it.
+func (m *run) settle(w *openWatch, events []event, refused []refusedEvent) {
+	holds, to := m.holds(), ""
+	for i := range events {
+		e := &events[i]
+		if e.version != "" {
+			to = e.version
+		}
+		switch {
+		case len(refused) > 0 && refused[0].at == i:
+			m.setAside(e.kind == Deleted, refused[0].err, heldIn(m.store, refused[0].err))
+			refused, holds = refused[1:], true // until a later one of the same object
+		case holds:
+			m.released(nameOf(e.obj))
+		}
+	}
+	if to != "" {
+		m.accept(w, to)
+	}
+}
