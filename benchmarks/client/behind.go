@@ -92,7 +92,7 @@ type hearing struct {
 func (b *backlogged) start(changes int, hangs chan<- struct{}, release <-chan struct{}) error {
 	var listed atomic.Int64
 	add := func(*corev1.ConfigMap) { listed.Add(1) }
-	informer, err := b.add(b.Task, b.source, sides.Handler{Add: add, Update: func(object *corev1.ConfigMap) {
+	informer, err := b.add(b.Task, b.source, sides.Handler[*corev1.ConfigMap]{Add: add, Update: func(object *corev1.ConfigMap) {
 		if b.calls.Add(1) == 1 {
 			close(hangs)
 			<-release
@@ -104,7 +104,7 @@ func (b *backlogged) start(changes int, hangs chan<- struct{}, release <-chan st
 	if err != nil {
 		return err
 	}
-	err = informer.Handle(sides.Handler{Add: add, Update: func(object *corev1.ConfigMap) {
+	err = informer.Handle(sides.Handler[*corev1.ConfigMap]{Add: add, Update: func(object *corev1.ConfigMap) {
 		b.heard.Store(&hearing{object.ResourceVersion, time.Now()})
 	}}, b.Delivery)
 	if err != nil {

@@ -9,36 +9,67 @@ import (
 	"time"
 )
 
+// Cost is what some work took: Seconds of time, CPU seconds in user and system mode, and
+// Bytes and Mallocs that were allocated.
+type Cost struct {
+	Seconds, CPU   float64
+	Bytes, Mallocs uint64
+}
+
 // measured does the work and says what it cost the process.
 func (t Task) measured(work func() (int, error)) (result Result, err error) {
 	finish, err := t.profile()
 	if err != nil {
 		return Result{}, err
 	}
+	result.Cost, err = cost(func() (err error) {
+		result.Items, err = work()
+		return err
+	})
+	if err != nil {
+		return result, err
+	}
+	if result.Items != t.Items {
+		return result, fmt.Errorf("%d items of %d came", result.Items, t.Items)
+	}
+	return result, finish()
+}
+
+// timed does work of so many operations, with a profile if there is to be one.
+func (t Task) timed(operations int, work func() error) (Result, error) {
+	finish, err := t.profile()
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Items: operations}
+	if result.Cost, err = cost(work); err != nil {
+		return Result{}, err
+	}
+	return result, finish()
+}
+
+// cost does the work after a collection.
+func cost(work func() error) (c Cost, err error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu, err := cpuTime()
 	if err != nil {
-		return Result{}, err
+		return c, err
 	}
 	began := time.Now()
-	result.Items, err = work()
-	if err != nil {
-		return result, err
+	if err := work(); err != nil {
+		return c, err
 	}
-	result.Seconds = time.Since(began).Seconds()
+	c.Seconds = time.Since(began).Seconds()
 	total, err := cpuTime()
 	if err != nil {
-		return result, err
+		return c, err
 	}
-	result.CPU = (total - cpu).Seconds()
+	c.CPU = (total - cpu).Seconds()
 	runtime.ReadMemStats(&after)
-	result.Bytes, result.Mallocs = after.TotalAlloc-before.TotalAlloc, after.Mallocs-before.Mallocs
-	if result.Items != t.Items {
-		return result, fmt.Errorf("%d items of %d came", result.Items, t.Items)
-	}
-	return result, finish()
+	c.Bytes, c.Mallocs = after.TotalAlloc-before.TotalAlloc, after.Mallocs-before.Mallocs
+	return c, nil
 }
 
 // cpuTime is what the process has used so far, in user and kernel mode, on all cores.

@@ -47,7 +47,7 @@ func (t Task) idle(ctx context.Context) (Result, error) {
 func (t Task) idleFleet(f *fleet, source *local.Source, informers int) error {
 	var told atomic.Int64
 	all, everything := int64(informers*idleObjects), make(chan struct{})
-	handler := sides.Handler{Add: func(*corev1.ConfigMap) {
+	handler := sides.Handler[*corev1.ConfigMap]{Add: func(*corev1.ConfigMap) {
 		if told.Add(1) == all {
 			close(everything)
 		}

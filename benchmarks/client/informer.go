@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
@@ -23,13 +25,35 @@ func newFleet(ctx context.Context) *fleet {
 }
 
 // add makes the task's informer of a source, with a handler, and runs it.
-func (f *fleet) add(t Task, source *local.Source, handler sides.Handler) (sides.Informer, error) {
-	informer, err := t.Side.NewInformer(t.Form, source)
+func (f *fleet) add(t Task, source *local.Source, handler sides.Handler[*corev1.ConfigMap]) (sides.Informer[*corev1.ConfigMap], error) {
+	settings := sides.Settings[*corev1.ConfigMap]{Source: source, Example: &corev1.ConfigMap{}}
+	return started(f, t, settings, handler)
+}
+
+// addSmall does the same with small objects and any number of handlers. By namespace they
+// are indexed by a function of the program's own, which in the typed form is a typed one.
+func (f *fleet) addSmall(t Task, source *local.SmallSource, handlers ...sides.Handler[*local.Small]) (sides.Informer[*local.Small], error) {
+	return started(f, t, smallSettings(t.Form, source), handlers...)
+}
+
+// smallSettings leave the typed form its own index, which is the same.
+func smallSettings(form sides.Form, source local.ListerWatcher) sides.Settings[*local.Small] {
+	settings := sides.Settings[*local.Small]{Source: source, Example: &local.Small{}}
+	if form != sides.TypedInformer {
+		settings.ByNamespace = local.ByNamespace
+	}
+	return settings
+}
+
+func started[T sides.Object](f *fleet, t Task, settings sides.Settings[T], handlers ...sides.Handler[T]) (sides.Informer[T], error) {
+	informer, err := sides.NewInformer(t.Side, t.Form, settings)
 	if err != nil {
 		return nil, err
 	}
-	if err := informer.Handle(handler, t.Delivery); err != nil {
-		return nil, err
+	for _, handler := range handlers {
+		if err := informer.Handle(handler, t.Delivery); err != nil {
+			return nil, err
+		}
 	}
 	f.running.Go(func() { informer.Run(f.ctx) })
 	return informer, nil
@@ -42,7 +66,7 @@ func (f *fleet) stop() {
 }
 
 // synced waits for the informer's first list.
-func (f *fleet) synced(informer sides.Informer) error {
+func (f *fleet) synced(informer interface{ Synced() <-chan struct{} }) error {
 	return f.wait(informer.Synced(), "the first list")
 }
 
@@ -71,7 +95,7 @@ func (f *fleet) until(happened func() bool, what string) error {
 }
 
 // stored waits until the store has object 0 at a version.
-func (f *fleet) stored(informer sides.Informer, version string) error {
+func (f *fleet) stored(informer sides.Informer[*corev1.ConfigMap], version string) error {
 	return f.until(func() bool {
 		object := informer.Get(local.Key(0))
 		return object != nil && object.ResourceVersion == version

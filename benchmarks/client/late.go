@@ -30,7 +30,7 @@ func (t Task) late(ctx context.Context) (Result, error) {
 	defer l.stop()
 	var early, late atomic.Int64
 	var err error
-	l.informer, err = l.add(t, l.source, sides.Handler{
+	l.informer, err = l.add(t, l.source, sides.Handler[*corev1.ConfigMap]{
 		Add:    func(*corev1.ConfigMap) { early.Add(1) },
 		Update: func(object *corev1.ConfigMap) { l.told.Store(&object.ResourceVersion) },
 	})
@@ -53,7 +53,7 @@ func (t Task) late(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	err = l.during(t.Window, func() error {
-		if err := l.informer.Handle(sides.Handler{Add: func(*corev1.ConfigMap) { late.Add(1) }}, t.Delivery); err != nil {
+		if err := l.informer.Handle(sides.Handler[*corev1.ConfigMap]{Add: func(*corev1.ConfigMap) { late.Add(1) }}, t.Delivery); err != nil {
 			return err
 		}
 		return l.until(func() bool { return late.Load() >= items }, "the late handler's list")
@@ -65,7 +65,7 @@ func (t Task) late(ctx context.Context) (Result, error) {
 type lateHandler struct {
 	*fleet
 	source   *local.Source
-	informer sides.Informer
+	informer sides.Informer[*corev1.ConfigMap]
 	// told is the version that the handler heard of last.
 	told   atomic.Pointer[string]
 	result Result

@@ -20,7 +20,7 @@ func (t Task) relist(ctx context.Context) (Result, error) {
 	var told atomic.Pointer[string]
 	f := newFleet(ctx)
 	defer f.stop()
-	informer, err := f.add(t, source, sides.Handler{
+	informer, err := f.add(t, source, sides.Handler[*corev1.ConfigMap]{
 		Add: func(*corev1.ConfigMap) { added.Add(1) },
 		Update: func(object *corev1.ConfigMap) {
 			updated.Add(1)

@@ -22,7 +22,7 @@ func (t Task) stalled(ctx context.Context) (Result, error) {
 	source := local.NewSource(1, stalledSize)
 	added, hangs, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var told atomic.Pointer[string]
-	handler := sides.Handler{
+	handler := sides.Handler[*corev1.ConfigMap]{
 		Add: func(*corev1.ConfigMap) { close(added) },
 		Update: func(object *corev1.ConfigMap) {
 			if told.Load() == nil {

@@ -42,9 +42,49 @@ const (
 	Behind Work = "handler falls behind"
 )
 
+// The works on small objects. Each is counted in Count operations, on Items objects.
+const (
+	// FirstList lists pages that were made before.
+	FirstList Work = "first list"
+	// ChangedList lists again what has changed in part: Peak, Steady and Calls.
+	ChangedList Work = "changed list"
+	// Updates sends changes through an informer to its handlers: Source is what sending
+	// them costs.
+	Updates Work = "updates"
+	// Delays times changes from the source to the handlers.
+	Delays Work = "delays"
+	// Pending has handlers hang while changes wait for them: Heap.
+	Pending Work = "pending"
+	// Queued puts objects into a queue, as many as there are, and takes them out.
+	Queued Work = "queue"
+
+	// StoreUpdate stores later states of objects.
+	StoreUpdate Work = "update"
+	// StoreGet looks for keys.
+	StoreGet Work = "get"
+	// StoreByIndex looks for all objects with a value.
+	StoreByIndex Work = "by index"
+	// StoreList, StoreIterate and StoreKeys read everything.
+	StoreList    Work = "list all"
+	StoreIterate Work = "iterate"
+	StoreKeys    Work = "list keys"
+	// StoreReplace replaces everything; a second time, somebody looks for keys meanwhile,
+	// the slowest of which is Longest.
+	StoreReplace Work = "replace"
+	// StoreWriter stores an object at a time beside one that lists: P99.
+	StoreWriter Work = "writer"
+	// StoreSize looks at the heap: Heap and Grown.
+	StoreSize Work = "size"
+)
+
 // withoutServer is what does the works that need no server.
 var withoutServer = map[Work]func(Task, context.Context) (Result, error){
 	Idle: Task.idle, Stalled: Task.stalled, Relist: Task.relist, Late: Task.late, Behind: Task.behind,
+	FirstList: Task.firstList, ChangedList: Task.changedList, Updates: Task.updates, Delays: Task.delays,
+	Pending: Task.pending, Queued: Task.queued,
+	StoreUpdate: Task.storeUpdate, StoreGet: Task.storeGet, StoreByIndex: Task.storeByIndex,
+	StoreList: Task.storeRead, StoreIterate: Task.storeRead, StoreKeys: Task.storeRead,
+	StoreReplace: Task.storeReplace, StoreWriter: Task.storeWriter, StoreSize: Task.storeSize,
 }
 
 // NeedsServer says whether there must be a server.
@@ -65,11 +105,24 @@ type Task struct {
 	// Items is how many pods or events there are: the server's configuration follows
 	// from it. Without a server it is how many informers, updates or objects.
 	Items int
+	// Projected is for List: see sides.Target.
+	Projected bool
 	// Form and Delivery are for works without a server, and of ours only.
 	Form     sides.Form
 	Delivery sides.Delivery
 	// Window is for Late: for how long changes and looks begin once the handler is added.
 	Window time.Duration
+	// Count is how many operations there are, for works on small objects.
+	Count int
+	// Handlers is how many there are, Burst how many changes come at once.
+	Handlers, Burst int
+	// Indexes is how many indexes a store has, Index which of them is asked, Keys its keys.
+	Indexes, Index int
+	Keys           sides.Keys
+	// Busy has somebody else write meanwhile.
+	Busy bool
+	// Out is how a queue is emptied.
+	Out sides.Out
 	// GCPercent is the process's GOGC.
 	GCPercent int
 	// StopTheWorld makes each collection do all of its work while nothing else runs.
@@ -103,43 +156,12 @@ func (t Task) Server() apiserver.Config {
 	return config
 }
 
-// Result is what a task found.
-type Result struct {
-	Items   int
-	Seconds float64
-	// CPU is user and system time of the process, in seconds.
-	CPU float64
-	// Bytes and Mallocs are what was allocated.
-	Bytes, Mallocs uint64
-	// Peak is the largest live heap after a collection, Steady the live heap at the
-	// end, in bytes.
-	Peak, Steady uint64
-	// Missed is how many collections may have found more than Peak: it is looked at the
-	// heap every millisecond, and two collections may fall between two looks.
-	Missed uint64
-
-	// Goroutines, Heap and Stack (in bytes) are how much more there are of them than
-	// at the start: of all idle informers, or while a handler hangs. Drained is Heap
-	// once that handler has been told of everything.
-	Goroutines, Heap, Stack, Drained int64
-	// Calls is how often a handler was called for what had not changed, or one that fell
-	// behind for what had.
-	Calls int64
-	// StoreDelay and HandlerDelay are how long the slowest change took, while another
-	// handler was added or fell behind, to get from the source into the store and to a
-	// handler; ReadDelay is how long the slowest look into the store took. BeforeDelay is
-	// HandlerDelay of as many changes just before. In seconds.
-	StoreDelay, HandlerDelay, ReadDelay, BeforeDelay float64
-	// Join is how many seconds it took until the added handler was told of everything.
-	Join float64
-}
-
 // run does the task, against a server if it needs one.
 func (t Task) run(ctx context.Context, url string) (Result, error) {
 	if work := withoutServer[t.Work]; work != nil {
 		return work(t, ctx)
 	}
-	source, err := t.Side.Open(sides.Target{URL: url, Encoding: t.Encoding, Objects: t.Objects})
+	source, err := t.Side.Open(sides.Target{URL: url, Encoding: t.Encoding, Objects: t.Objects, Projected: t.Projected})
 	if err != nil {
 		return Result{}, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/watchmirror/cache/benchmarks/client"
@@ -19,52 +18,18 @@ type figure struct {
 	// noisy is a number that depends on what else the machine does. Of such a one the
 	// best pass counts, for each side; of the others the worst.
 	noisy bool
+	// more says that larger is better.
+	more bool
+	// slack is how much more than what is recorded, or the goal, means nothing, beside the
+	// tolerance: a tenth of almost nothing is less than what the runtime does beside. A
+	// figure of which more is better has none.
+	slack float64
+	// loose is a number that is neither noisy nor judged.
+	loose bool
 }
 
-// goal is what the number of ours should be. The zero value is none.
-type goal struct {
-	kind   goalKind
-	number float64
-}
-
-type goalKind int
-
-const (
-	noGoal goalKind = iota
-	// atMost is a number that must not be larger.
-	atMost
-	// timesLess is a number that must be so many times less than client-go's.
-	timesLess
-)
-
-// less is the goal of so many times less, none for 0.
-func less(times float64) goal {
-	if times == none {
-		return goal{}
-	}
-	return goal{timesLess, times}
-}
-
-// String is the goal in the table.
-func (g goal) String() string {
-	switch g.kind {
-	case atMost:
-		if g.number == math.Trunc(g.number) {
-			return fmt.Sprintf("<= %.0f", g.number)
-		}
-		return fmt.Sprintf("<= %.2f", g.number)
-	case timesLess:
-		return fmt.Sprintf("%.1fx", g.number)
-	}
-	return "-"
-}
-
-// What is missed by more fails the run. Times are compared loosely, because a machine
-// that others use makes them differ by as much.
-const (
-	stableTolerance = 0.10
-	noisyTolerance  = 0.20
-)
+// recorded says whether the figure is compared with what was measured before.
+func (f figure) recorded() bool { return !f.noisy && !f.loose }
 
 // peakOverSteady is how much more memory the first list takes than what it leaves. It is
 // exact if collections stop the world; with the collector that programs have it depends
@@ -84,15 +49,24 @@ func bytesPerItem(times float64) figure {
 		of: func(r client.Result) float64 { return float64(r.Bytes) / float64(r.Items) / 1e3 }}
 }
 
-// sample is a figure of all passes of one side.
+// sample is a figure of all passes of one side, none if nothing was measured.
 type sample struct{ best, median, worst float64 }
+
+// samples are a figure of all who were measured.
+type samples struct{ theirs, ours, floor sample }
 
 func (f figure) sample(results []client.Result) sample {
 	var values []float64
 	for _, result := range results {
 		values = append(values, f.of(result))
 	}
+	if len(values) == 0 {
+		return sample{}
+	}
 	slices.Sort(values)
+	if f.more {
+		slices.Reverse(values)
+	}
 	last := len(values) - 1
 	return sample{values[0], (values[last/2] + values[(last+1)/2]) / 2, values[last]}
 }
@@ -111,44 +85,8 @@ func (s sample) spread() string {
 	switch {
 	case s.worst == s.best: // both may be 0
 		return "0"
-	case s.best == 0:
+	case s.best <= 0 || s.worst <= 0:
 		return "-"
 	}
-	return fmt.Sprintf("%.0f", 100*(s.worst/s.best-1))
-}
-
-// part is a number as a part of what it may be at most. Where that is nothing, any number
-// is infinitely more than it.
-func part(number, most float64) float64 {
-	if number == most {
-		return 1
-	}
-	return number / most
-}
-
-// verdict says whether the goal is reached, and whether the run fails if not.
-func (f figure) verdict(theirs, ours sample) (text string, failed bool) {
-	var missing float64 // as a part of the goal
-	switch f.goal.kind {
-	case atMost:
-		missing = part(f.counted(ours), f.goal.number) - 1
-	case timesLess:
-		missing = 1 - f.counted(theirs)/f.counted(ours)/f.goal.number
-	default:
-		return "-", false
-	}
-	if missing <= 0 {
-		return "PASS", false
-	}
-	tolerance := stableTolerance
-	if f.noisy {
-		tolerance = noisyTolerance
-	}
-	if math.IsInf(missing, 1) {
-		return "FAIL", true
-	}
-	if missing > tolerance {
-		return fmt.Sprintf("FAIL: short by %.0f %%", 100*missing), true
-	}
-	return fmt.Sprintf("short by %.1f %%", 100*missing), false
+	return fmt.Sprintf("%.0f", 100*(max(s.best, s.worst)/min(s.best, s.worst)-1))
 }

@@ -22,29 +22,29 @@ func heapAndStack(most float64) figure {
 
 // stackAlone is a part of heapAndStack.
 func stackAlone() figure {
-	return figure{name: "of it stack", format: "%.1f",
+	return figure{name: "of it stack", format: "%.1f", loose: true,
 		of: func(r client.Result) float64 { return float64(r.Stack) / float64(r.Items) / kibi }}
 }
 
 func heapGrowth(most float64) figure {
-	return figure{name: "MiB more, at most", format: "%.2f", goal: goal{atMost, most},
+	return figure{name: "MiB more, at most", format: "%.2f", slack: 0.25, goal: goal{atMost, most},
 		of: func(r client.Result) float64 { return float64(r.Heap) / mebi }}
 }
 
 func drainedGrowth(most float64) figure {
-	return figure{name: "MiB more, drained", format: "%.2f", goal: goal{atMost, most},
+	return figure{name: "MiB more, drained", format: "%.2f", slack: 0.25, goal: goal{atMost, most},
 		of: func(r client.Result) float64 { return float64(r.Drained) / mebi }}
 }
 
 func calls(most float64) figure {
 	some := callsCounted()
-	some.goal = goal{atMost, most}
+	some.goal, some.loose = goal{atMost, most}, false
 	return some
 }
 
 // callsCounted is calls without a goal.
 func callsCounted() figure {
-	return figure{name: "handler calls", format: "%.0f",
+	return figure{name: "handler calls", format: "%.0f", loose: true,
 		of: func(r client.Result) float64 { return float64(r.Calls) }}
 }
 

@@ -87,6 +87,7 @@ func (s scale) late(name string) line {
 			slowest("to read", readDelay), joined()},
 		task:   task,
 		passes: s.latePasses,
+		long:   true,
 	}
 }
 
@@ -97,6 +98,7 @@ func (s scale) behind(name string) line {
 			slowest("to another handler, merging", handlerDelay), callsCounted()},
 		task:   informerTask(client.Behind, sides.TypedInformer, informerObjects),
 		passes: s.behindPasses,
+		long:   true,
 	}
 }
 

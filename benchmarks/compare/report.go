@@ -3,53 +3,85 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
-// report prints one line's figures as soon as they are there, and the table of all at
-// the end.
+// report has the rows of the table.
 type report struct {
 	rows   []row
 	failed bool
 	// unequal says that a line has different numbers of items.
 	unequal bool
+	// short judges as the short form does: by the record as well.
+	short  bool
+	record record
+	// found is what would be recorded.
+	found record
 }
 
 // row is a figure of a line as text.
-type row struct{ line, figure, goal, theirs, ours, ratio, spread, verdict string }
+type row struct{ line, figure, goal, theirs, floor, ours, ratio, spread, verdict string }
+
+// columns are the names of a row's parts.
+var columns = row{"workload", "figure", "goal", "client-go", "floor", "ours", "ratio", "spread", "verdict"}
+
+func (r row) cells() []string {
+	return []string{r.line, r.figure, r.goal, r.theirs, r.floor, r.ours, r.ratio, r.spread, r.verdict}
+}
 
 func (r *report) add(m measured) {
 	for _, f := range m.figures {
-		theirs, ours := f.sample(m.theirs), f.sample(m.ours)
-		verdict, failed := f.verdict(theirs, ours)
+		s := samples{f.sample(m.theirs), f.sample(m.ours), f.sample(m.floors)}
+		text, failed := f.verdict(s)
+		if r.short {
+			recorded, known := r.record[m.name][f.name]
+			text, failed = f.gate(s, recorded, known)
+		}
 		r.failed = r.failed || failed
-		name, times := m.name, ratio(f.counted(theirs), f.counted(ours))
+		if f.recorded() {
+			if r.found == nil {
+				r.found = record{}
+			}
+			r.found.set(m.name, f.name, f.counted(s.ours))
+		}
+		name, times := m.name, f.ratio(s)
 		if m.unequal() {
 			name += fmt.Sprintf(" (client-go: %d of %d)", m.theirItems, m.task.Items)
 			times, r.unequal = noRatio, true
 		}
 		r.rows = append(r.rows, row{
 			line: name, figure: f.name, goal: f.goal.String(),
-			theirs: f.text(theirs), ours: f.text(ours),
+			theirs: f.text(s.theirs, m.theirs != nil), floor: f.text(s.floor, m.floors != nil), ours: f.text(s.ours, true),
 			ratio:  times,
-			spread: theirs.spread() + " / " + ours.spread() + " %", verdict: verdict,
+			spread: s.theirs.spread() + " / " + s.ours.spread() + " %", verdict: text,
 		})
 	}
 }
 
-// noRatio is where there is no saying.
-const noRatio = "-"
+// noRatio is where there is no saying, and noFigure what was not measured.
+const (
+	noRatio  = "-"
+	noFigure = "-"
+)
 
-// ratio is how many times less ours is; of nothing there is no saying.
-func ratio(theirs, ours float64) string {
-	if ours == 0 {
+// ratio is how many times better ours is; of nothing there is no saying.
+func (f figure) ratio(s samples) string {
+	theirs, ours := f.counted(s.theirs), f.counted(s.ours)
+	if f.more {
+		theirs, ours = ours, theirs
+	}
+	if ours <= 0 || s.theirs == (sample{}) {
 		return noRatio
 	}
 	return fmt.Sprintf("%.2f", theirs/ours)
 }
 
 // text is what counts and, where there were several passes, the median.
-func (f figure) text(s sample) string {
+func (f figure) text(s sample, measured bool) string {
+	if !measured {
+		return noFigure
+	}
 	counted := fmt.Sprintf(f.format, f.counted(s))
 	if s.best == s.worst {
 		return counted
@@ -57,16 +89,17 @@ func (f figure) text(s sample) string {
 	return counted + " (" + fmt.Sprintf(f.format, s.median) + ")"
 }
 
+// unequalNote explains a missing ratio.
+const unequalNote = "No ratio where client-go got another number of items: it would compare the numbers."
+
 func (r *report) print(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "workload\tfigure\tgoal\tclient-go\tours\tratio\tspread\tverdict")
-	for _, row := range r.rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			row.line, row.figure, row.goal, row.theirs, row.ours, row.ratio, row.spread, row.verdict)
+	for _, row := range append([]row{columns}, r.rows...) {
+		fmt.Fprintln(table, strings.Join(row.cells(), "\t"))
 	}
 	if err := table.Flush(); err != nil || !r.unequal {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "No ratio where client-go got another number of items: it would compare the numbers.")
+	_, err := fmt.Fprintln(w, unequalNote)
 	return err
 }

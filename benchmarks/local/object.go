@@ -18,7 +18,7 @@ func Object(i int, version uint64, size int) *corev1.ConfigMap {
 	name := fmt.Sprintf("settings-%06d", i)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name:            name,
-		Namespace:       fmt.Sprintf("namespace-%d", i/perNamespace),
+		Namespace:       namespaceOf(i),
 		UID:             types.UID("uid-" + name),
 		ResourceVersion: strconv.FormatUint(version, 10),
 	}}
@@ -29,4 +29,4 @@ func Object(i int, version uint64, size int) *corev1.ConfigMap {
 }
 
 // Key is where object i is in a store.
-func Key(i int) string { return fmt.Sprintf("namespace-%d/settings-%06d", i/perNamespace, i) }
+func Key(i int) string { return fmt.Sprintf("%s/settings-%06d", namespaceOf(i), i) }

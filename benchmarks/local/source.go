@@ -2,8 +2,6 @@ package local
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,6 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
+
+// ListerWatcher is what both sides take for a source.
+type ListerWatcher interface {
+	List(options metav1.ListOptions) (runtime.Object, error)
+	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+	Watch(options metav1.ListOptions) (watch.Interface, error)
+	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+	IsWatchListSemanticsUnSupported() bool
+}
 
 // Source is a ListerWatcher, both client-go's and ours, of ConfigMaps. Any number of
 // informers may list and watch it; an event goes to one of those that watch, so only one
@@ -87,7 +94,7 @@ func (s *Source) Update(ctx context.Context, i int) (version string, err error) 
 	object := Object(i, s.version, s.size)
 	s.objects[i] = object
 	s.mu.Unlock()
-	return object.ResourceVersion, s.send(ctx, watch.Event{Type: watch.Modified, Object: object})
+	return object.ResourceVersion, s.stream.send(ctx, watch.Event{Type: watch.Modified, Object: object})
 }
 
 // Expire ends the watch as a server does that has forgotten its version: an informer has
@@ -99,16 +106,5 @@ func (s *Source) Expire(ctx context.Context) error {
 		s.objects[i] = &other
 	}
 	s.mu.Unlock()
-	return s.send(ctx, watch.Event{Type: watch.Error, Object: &metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version",
-	}})
-}
-
-func (s *Source) send(ctx context.Context, event watch.Event) error {
-	select {
-	case s.stream <- event:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("no informer took the event: %w", ctx.Err())
-	}
+	return s.stream.expire(ctx)
 }

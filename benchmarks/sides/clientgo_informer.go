@@ -3,42 +3,45 @@ package sides
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/watchmirror/cache/benchmarks/local"
 )
 
 // theirInformer is client-go's shared informer with the index that factories give it.
-type theirInformer struct{ cache.SharedIndexInformer }
+type theirInformer[T Object] struct{ cache.SharedIndexInformer }
 
-func newTheirInformer(source *local.Source) Informer {
-	return theirInformer{cache.NewSharedIndexInformer(source, &corev1.ConfigMap{}, 0,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+func newTheirInformer[T Object](settings Settings[T]) Informer[T] {
+	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	if settings.ByNamespace != nil {
+		indexers[cache.NamespaceIndex] = untyped(settings.ByNamespace)
+	}
+	for name, of := range settings.Others {
+		indexers[name] = untyped(of)
+	}
+	return theirInformer[T]{cache.NewSharedIndexInformer(settings.Source, settings.Example, 0, indexers)}
 }
 
-func (i theirInformer) Handle(handler Handler, _ Delivery) error {
+func (i theirInformer[T]) Handle(handler Handler[T], _ Delivery) error {
 	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if handler.Add != nil {
-				handler.Add(obj.(*corev1.ConfigMap))
+				handler.Add(obj.(T))
 			}
 		},
 		UpdateFunc: func(_, obj any) {
 			if handler.Update != nil {
-				handler.Update(obj.(*corev1.ConfigMap))
+				handler.Update(obj.(T))
 			}
 		},
 	})
 	return err
 }
 
-func (i theirInformer) Run(ctx context.Context) { i.RunWithContext(ctx) }
+func (i theirInformer[T]) Run(ctx context.Context) { i.RunWithContext(ctx) }
 
-func (i theirInformer) Synced() <-chan struct{} { return i.HasSyncedChecker().Done() }
+func (i theirInformer[T]) Synced() <-chan struct{} { return i.HasSyncedChecker().Done() }
 
-func (i theirInformer) Get(key string) *corev1.ConfigMap {
+func (i theirInformer[T]) Get(key string) T {
 	obj, _, _ := i.GetStore().GetByKey(key)
-	object, _ := obj.(*corev1.ConfigMap)
+	object, _ := obj.(T)
 	return object
 }

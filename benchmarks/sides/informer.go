@@ -4,16 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache/benchmarks/local"
 )
 
-// Form is which informer a side uses. client-go has one; what there is of ours is
-// compared with that.
+// Form is which informer or store a side uses. client-go has one of each; what there is of
+// ours is compared with that.
 type Form string
 
-// The forms of an informer.
+// The forms of an informer. Of stores, SharedInformer's is the Indexer, and TypedInformer's
+// can only be read.
 const (
 	TypedInformer  Form = "Informer[T]"
 	SharedInformer Form = "SharedIndexInformer"
@@ -29,35 +31,68 @@ const (
 	Coalesced Delivery = "coalesced"
 )
 
+// Object is what an informer's objects have: they are pointers to API types.
+type Object interface {
+	comparable
+	runtime.Object
+	metav1.Object
+}
+
 // Handler is told of changes. A field may be nil.
-type Handler struct {
-	Add    func(object *corev1.ConfigMap)
-	Update func(object *corev1.ConfigMap)
+type Handler[T Object] struct {
+	Add    func(object T)
+	Update func(object T)
 }
 
 // Informer is one informer, with the settings that a program gets which sets nothing.
-type Informer interface {
+type Informer[T Object] interface {
 	// Handle adds a handler.
-	Handle(handler Handler, delivery Delivery) error
+	Handle(handler Handler[T], delivery Delivery) error
 	// Run runs the informer until the context ends, and waits for its handlers.
 	Run(ctx context.Context)
 	// Synced is closed when the first list is in the store.
 	Synced() <-chan struct{}
 	// Get returns an object of the store, nil if it is not there.
-	Get(key string) *corev1.ConfigMap
+	Get(key string) T
 }
 
-// NewInformer makes a side's informer of a source.
-func (s Side) NewInformer(form Form, source *local.Source) (Informer, error) {
+// Settings say how an informer is made.
+type Settings[T Object] struct {
+	// Source has what the informer mirrors.
+	Source local.ListerWatcher
+	// Example is an object of the type.
+	Example T
+	// ByNamespace is the program's own function for the index by namespace. Without it
+	// there is that index too, with the library's function.
+	ByNamespace func(T) ([]string, error)
+	// Others are more indexes, by name.
+	Others map[string]func(T) ([]string, error)
+}
+
+// NewInformer makes a side's informer.
+func NewInformer[T Object](side Side, form Form, settings Settings[T]) (Informer[T], error) {
 	switch {
-	case s == ClientGo:
-		return newTheirInformer(source), nil
-	case s == Ours && form == TypedInformer:
-		return newTypedInformer(source), nil
-	case s == Ours && form == SharedInformer:
-		return newSharedInformer(source), nil
-	case s == Ours:
+	case side == ClientGo:
+		return newTheirInformer(settings), nil
+	case side == Ours && form == TypedInformer:
+		return newTypedInformer(settings), nil
+	case side == Ours && form == SharedInformer:
+		return newSharedInformer(settings), nil
+	case side == Ours:
 		return nil, fmt.Errorf("%q is neither %q nor %q", form, TypedInformer, SharedInformer)
+	case side == Floor:
+		return newBareInformer(settings), nil
 	}
-	return nil, fmt.Errorf("%q is neither %q nor %q", s, ClientGo, Ours)
+	return nil, fmt.Errorf("%q is none of %q, %q and %q", side, ClientGo, Ours, Floor)
+}
+
+// untyped is an index function as untyped stores have it.
+func untyped[T Object](of func(T) ([]string, error)) func(obj any) ([]string, error) {
+	return func(obj any) ([]string, error) {
+		object, ok := obj.(T)
+		if !ok {
+			return nil, fmt.Errorf("%T is not indexed", obj)
+		}
+		return of(object)
+	}
 }

@@ -12,14 +12,14 @@ import (
 )
 
 // everyInformer runs a test with each kind of informer.
-func everyInformer(t *testing.T, test func(t *testing.T, informer func(*local.Source) Informer)) {
+func everyInformer(t *testing.T, test func(t *testing.T, informer func(*local.Source) Informer[*corev1.ConfigMap])) {
 	for _, kind := range []struct {
 		side Side
 		form Form
 	}{{ClientGo, SharedInformer}, {Ours, SharedInformer}, {Ours, TypedInformer}} {
 		t.Run(string(kind.side)+" "+string(kind.form), func(t *testing.T) {
-			test(t, func(source *local.Source) Informer {
-				informer, err := kind.side.NewInformer(kind.form, source)
+			test(t, func(source *local.Source) Informer[*corev1.ConfigMap] {
+				informer, err := NewInformer(kind.side, kind.form, Settings[*corev1.ConfigMap]{Source: source, Example: &corev1.ConfigMap{}})
 				require.NoError(t, err)
 				return informer
 			})
@@ -28,7 +28,7 @@ func everyInformer(t *testing.T, test func(t *testing.T, informer func(*local.So
 }
 
 // running runs an informer until the test is over, and returns when it has synced.
-func running(t *testing.T, informer Informer) {
+func running(t *testing.T, informer Informer[*corev1.ConfigMap]) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -47,11 +47,11 @@ func running(t *testing.T, informer Informer) {
 }
 
 func TestAnInformerTellsOfTheListAndOfUpdates(t *testing.T) {
-	everyInformer(t, func(t *testing.T, makeInformer func(*local.Source) Informer) {
+	everyInformer(t, func(t *testing.T, makeInformer func(*local.Source) Informer[*corev1.ConfigMap]) {
 		source := local.NewSource(3, 8)
 		informer := makeInformer(source)
 		added, updated := make(chan string, 10), make(chan string, 10)
-		require.NoError(t, informer.Handle(Handler{
+		require.NoError(t, informer.Handle(Handler[*corev1.ConfigMap]{
 			Add:    func(object *corev1.ConfigMap) { added <- object.Name },
 			Update: func(object *corev1.ConfigMap) { updated <- object.ResourceVersion },
 		}, Ordered))
@@ -69,7 +69,7 @@ func TestAnInformerTellsOfTheListAndOfUpdates(t *testing.T) {
 }
 
 func TestAnExpiredWatchIsFollowedByAList(t *testing.T) {
-	everyInformer(t, func(t *testing.T, makeInformer func(*local.Source) Informer) {
+	everyInformer(t, func(t *testing.T, makeInformer func(*local.Source) Informer[*corev1.ConfigMap]) {
 		source := local.NewSource(3, 8)
 		informer := makeInformer(source)
 		running(t, informer)
@@ -83,14 +83,14 @@ func TestAnExpiredWatchIsFollowedByAList(t *testing.T) {
 
 func TestWhatASideHasNotIsRefused(t *testing.T) {
 	source := local.NewSource(0, 0)
-	_, err := Ours.NewInformer("", source)
+	_, err := NewInformer(Ours, "", Settings[*corev1.ConfigMap]{Source: source, Example: &corev1.ConfigMap{}})
 	require.Error(t, err)
-	_, err = Side("").NewInformer(SharedInformer, source)
+	_, err = NewInformer("", SharedInformer, Settings[*corev1.ConfigMap]{Source: source})
 	require.Error(t, err)
 	for _, form := range []Form{TypedInformer, SharedInformer} {
-		ours, err := Ours.NewInformer(form, source)
+		ours, err := NewInformer(Ours, form, Settings[*corev1.ConfigMap]{Source: source, Example: &corev1.ConfigMap{}})
 		require.NoError(t, err)
-		require.Error(t, ours.Handle(Handler{}, "by pigeon"))
-		require.NoError(t, ours.Handle(Handler{}, Coalesced))
+		require.Error(t, ours.Handle(Handler[*corev1.ConfigMap]{}, "by pigeon"))
+		require.NoError(t, ours.Handle(Handler[*corev1.ConfigMap]{}, Coalesced))
 	}
 }

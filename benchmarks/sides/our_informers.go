@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/watchmirror/cache"
-	"github.com/watchmirror/cache/benchmarks/local"
 )
 
 // options are those of a handler with that delivery.
@@ -22,26 +19,33 @@ func (d Delivery) options() (cache.HandlerOptions, error) {
 }
 
 // typedInformer is our own form, which has an index by namespace by default.
-type typedInformer struct {
-	*cache.Informer[*corev1.ConfigMap]
+type typedInformer[T Object] struct {
+	*cache.Informer[T]
 }
 
-func newTypedInformer(source *local.Source) Informer {
-	return typedInformer{cache.NewInformerFor(source, cache.InformerConfig[*corev1.ConfigMap]{})}
+func newTypedInformer[T Object](settings Settings[T]) typedInformer[T] {
+	indexes := cache.TypedIndexers[T]{}
+	if settings.ByNamespace != nil {
+		indexes[cache.NamespaceIndex] = settings.ByNamespace
+	}
+	for name, of := range settings.Others {
+		indexes[name] = of
+	}
+	return typedInformer[T]{cache.NewInformerFor(settings.Source, cache.InformerConfig[T]{Indexes: indexes})}
 }
 
-func (i typedInformer) Handle(handler Handler, delivery Delivery) error {
+func (i typedInformer[T]) Handle(handler Handler[T], delivery Delivery) error {
 	options, err := delivery.options()
 	if err != nil {
 		return err
 	}
-	_, err = i.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.ConfigMap]{
-		AddFunc: func(object *corev1.ConfigMap) {
+	_, err = i.AddHandler(cache.TypedResourceEventHandlerFuncs[T]{
+		AddFunc: func(object T) {
 			if handler.Add != nil {
 				handler.Add(object)
 			}
 		},
-		UpdateFunc: func(_, object *corev1.ConfigMap) {
+		UpdateFunc: func(_, object T) {
 			if handler.Update != nil {
 				handler.Update(object)
 			}
@@ -51,28 +55,34 @@ func (i typedInformer) Handle(handler Handler, delivery Delivery) error {
 }
 
 // Run panics if the informer has been run: an informer of a measurement is run once.
-func (i typedInformer) Run(ctx context.Context) {
+func (i typedInformer[T]) Run(ctx context.Context) {
 	if err := i.Informer.Run(ctx); err != nil {
 		panic(err)
 	}
 }
 
-func (i typedInformer) Synced() <-chan struct{} { return i.HasSyncedChecker().Done() }
+func (i typedInformer[T]) Synced() <-chan struct{} { return i.HasSyncedChecker().Done() }
 
-func (i typedInformer) Get(key string) *corev1.ConfigMap {
+func (i typedInformer[T]) Get(key string) T {
 	object, _ := i.Lookup(key)
 	return object
 }
 
 // sharedInformer is the compatible form, made as theirs is.
-type sharedInformer struct{ cache.SharedIndexInformer }
+type sharedInformer[T Object] struct{ cache.SharedIndexInformer }
 
-func newSharedInformer(source *local.Source) Informer {
-	return sharedInformer{cache.NewSharedIndexInformer(source, &corev1.ConfigMap{}, 0,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+func newSharedInformer[T Object](settings Settings[T]) Informer[T] {
+	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	if settings.ByNamespace != nil {
+		indexers[cache.NamespaceIndex] = untyped(settings.ByNamespace)
+	}
+	for name, of := range settings.Others {
+		indexers[name] = untyped(of)
+	}
+	return sharedInformer[T]{cache.NewSharedIndexInformer(settings.Source, settings.Example, 0, indexers)}
 }
 
-func (i sharedInformer) Handle(handler Handler, delivery Delivery) error {
+func (i sharedInformer[T]) Handle(handler Handler[T], delivery Delivery) error {
 	options, err := delivery.options()
 	if err != nil {
 		return err
@@ -80,24 +90,24 @@ func (i sharedInformer) Handle(handler Handler, delivery Delivery) error {
 	_, err = i.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if handler.Add != nil {
-				handler.Add(obj.(*corev1.ConfigMap))
+				handler.Add(obj.(T))
 			}
 		},
 		UpdateFunc: func(_, obj any) {
 			if handler.Update != nil {
-				handler.Update(obj.(*corev1.ConfigMap))
+				handler.Update(obj.(T))
 			}
 		},
 	}, options)
 	return err
 }
 
-func (i sharedInformer) Run(ctx context.Context) { i.RunWithContext(ctx) }
+func (i sharedInformer[T]) Run(ctx context.Context) { i.RunWithContext(ctx) }
 
-func (i sharedInformer) Synced() <-chan struct{} { return i.HasSyncedChecker().Done() }
+func (i sharedInformer[T]) Synced() <-chan struct{} { return i.HasSyncedChecker().Done() }
 
-func (i sharedInformer) Get(key string) *corev1.ConfigMap {
+func (i sharedInformer[T]) Get(key string) T {
 	obj, _, _ := i.GetStore().GetByKey(key)
-	object, _ := obj.(*corev1.ConfigMap)
+	object, _ := obj.(T)
 	return object
 }

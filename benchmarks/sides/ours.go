@@ -31,6 +31,9 @@ func openOurs(target Target) (Source, error) {
 	if target.Objects == Typed {
 		options.ObjectType = &corev1.Pod{}
 	}
+	if target.Projected {
+		options.Fields = Fields
+	}
 	source, err := kubeapi.New(options)
 	if err != nil {
 		return nil, err

@@ -118,7 +118,7 @@ func TestACacheIsFilledWithStrippedPods(t *testing.T) {
 func TestTheServerSendsThePodsItWasAskedFor(t *testing.T) {
 	server := httptest.NewServer(apiserver.NewHandler(apiserver.Config{Pods: 130, Events: 130, Paged: true}))
 	t.Cleanup(server.Close)
-	for _, target := range []Target{{server.URL, JSON, Typed}, {server.URL, Protobuf, Typed}, {server.URL, JSON, Unstructured}} {
+	for _, target := range []Target{{server.URL, JSON, Typed, false}, {server.URL, Protobuf, Typed, false}, {server.URL, JSON, Unstructured, false}} {
 		t.Run(string(target.Encoding)+" "+string(target.Objects), func(t *testing.T) {
 			source, err := ClientGo.Open(target)
 			require.NoError(t, err)

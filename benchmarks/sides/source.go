@@ -10,10 +10,13 @@ import (
 // Side is who reads.
 type Side string
 
-// The two sides.
+// The two sides, and what is below both: the least work that anyone could do, such as a bare
+// map or a bare channel, used by one goroutine. It promises nothing, and no program could
+// use it; it says how much of a figure is the library's.
 const (
 	ClientGo Side = "client-go"
 	Ours     Side = "ours"
+	Floor    Side = "floor"
 )
 
 // Encoding is what pods are sent in.
@@ -52,7 +55,13 @@ type Target struct {
 	URL      string
 	Encoding Encoding
 	Objects  Objects
+	// Projected has ours name the fields that it needs, and drop all others on the wire.
+	// client-go has no such thing.
+	Projected bool
 }
+
+// Fields are those that are needed of a pod where the others are dropped.
+var Fields = []string{"spec.nodeName", "status.phase", "status.podIP"}
 
 // Source reads pods as one side does. Its methods are called one at a time.
 type Source interface {

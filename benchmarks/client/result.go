@@ -1,0 +1,37 @@
+package client
+
+// Result is what a task found.
+type Result struct {
+	// Items is how many there were of whatever the work is counted in: pods, events,
+	// informers, operations.
+	Items int
+	Cost
+	// Source is what the source alone cost, which is part of Cost.
+	Source Cost
+	// Peak is the largest live heap after a collection, Steady the live heap at the
+	// end, in bytes.
+	Peak, Steady uint64
+	// Missed is how many collections may have found more than Peak: it is looked at the
+	// heap every millisecond, and two collections may fall between two looks.
+	Missed uint64
+
+	// Goroutines, Heap and Stack (in bytes) are how much more there are of them than
+	// at the start: of all idle informers, or while a handler hangs. Drained is Heap
+	// once that handler has been told of everything.
+	Goroutines, Heap, Stack, Drained int64
+	// Calls is how often a handler was called for what had not changed, or one that fell
+	// behind for what had.
+	Calls int64
+	// StoreDelay and HandlerDelay are how long the slowest change took, while another
+	// handler was added or fell behind, to get from the source into the store and to a
+	// handler; ReadDelay is how long the slowest look into the store took. BeforeDelay is
+	// HandlerDelay of as many changes just before. In seconds.
+	StoreDelay, HandlerDelay, ReadDelay, BeforeDelay float64
+	// Join is how many seconds it took until the added handler was told of everything.
+	Join float64
+
+	// Median, P99 and Longest are of the single operations' delays, in seconds.
+	Median, P99, Longest float64
+	// Grown is Heap of a store that was filled one object at a time.
+	Grown int64
+}

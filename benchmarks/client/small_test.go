@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/benchmarks/sides"
+)
+
+// smallKinds are who does the works on small objects. Works without forms do with them.
+var smallKinds = []struct {
+	name string
+	side sides.Side
+	form sides.Form
+}{
+	{"client-go", sides.ClientGo, sides.SharedInformer},
+	{"ours, shared", sides.Ours, sides.SharedInformer},
+	{"ours, typed", sides.Ours, sides.TypedInformer},
+	{"floor", sides.Floor, sides.SharedInformer},
+}
+
+// everySmallKind does a work with all of them, in this process.
+func everySmallKind(t *testing.T, task Task, check func(t *testing.T, task Task, result Result)) {
+	for _, kind := range smallKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			task.Side, task.Form = kind.side, kind.form
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			result, err := task.run(ctx, "")
+			require.NoError(t, err)
+			check(t, task, result)
+		})
+	}
+}
+
+func TestAFirstListIsCountedByObject(t *testing.T) {
+	everySmallKind(t, Task{Work: FirstList, Items: 3000}, func(t *testing.T, task Task, result Result) {
+		require.Equal(t, 3000, result.Items)
+		require.GreaterOrEqual(t, result.Mallocs, uint64(3000), "each is copied out of its page")
+		require.Less(t, result.Mallocs, uint64(20*3000))
+		require.Positive(t, result.CPU)
+	})
+}
+
+func TestOnlyTheirsTellsOfWhatARelistFoundUnchanged(t *testing.T) {
+	everySmallKind(t, Task{Work: ChangedList, Items: 1200}, func(t *testing.T, task Task, result Result) {
+		want := int64(0)
+		if task.Side == sides.ClientGo {
+			want = 1200 - 12
+		}
+		require.Equal(t, want, result.Calls)
+		require.Positive(t, result.Steady)
+	})
+}
+
+func TestUpdatesAreCountedWithoutTheirSource(t *testing.T) {
+	everySmallKind(t, Task{Work: Updates, Items: 500, Count: 4000, Handlers: 3}, func(t *testing.T, task Task, result Result) {
+		require.Equal(t, 4000, result.Items)
+		require.Positive(t, result.Source.CPU)
+		require.Less(t, result.Source.Mallocs, uint64(400), "what is sent was made before")
+		if task.Side == sides.Floor {
+			require.Equal(t, result.Source, result.Cost)
+			return
+		}
+		require.Positive(t, result.Calls)
+		require.LessOrEqual(t, result.Calls, int64(3*4000))
+	})
+}
+
+func TestEventsAreTimedToTheirHandlers(t *testing.T) {
+	for _, burst := range []int{1, 20} {
+		t.Run(fmt.Sprint(burst), func(t *testing.T) {
+			everySmallKind(t, Task{Work: Delays, Items: 500, Count: 20, Handlers: 2, Burst: burst}, func(t *testing.T, task Task, result Result) {
+				require.Equal(t, 20*burst, result.Items)
+				require.Positive(t, result.Median)
+				require.LessOrEqual(t, result.Median, result.P99)
+				require.LessOrEqual(t, result.P99, result.Longest)
+			})
+		})
+	}
+}
+
+func TestPendingEventsTakeHeapAndTheirObjectsDoNotCount(t *testing.T) {
+	for _, kind := range smallKinds[:3] { // the floor keeps nothing
+		t.Run(kind.name, func(t *testing.T) {
+			task := Task{Work: Pending, Side: kind.side, Form: kind.form, Items: 4000, Count: 6000, Handlers: 3}
+			result, err := task.run(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, 6000, result.Items)
+			require.Greater(t, result.Heap, int64(6000*8), "a pointer for each")
+			require.Less(t, result.Heap, int64(6000*800), "but no object")
+		})
+	}
+}
+
+func TestAQueueIsFilledAndEmptied(t *testing.T) {
+	for _, out := range []sides.Out{sides.Singly, sides.InBatches} {
+		everySmallKind(t, Task{Work: Queued, Items: 100, Count: 1000, Out: out}, func(t *testing.T, task Task, result Result) {
+			require.Equal(t, 1000, result.Items)
+			require.Positive(t, result.Seconds)
+		})
+	}
+}
+
+func TestReadsOfAStoreAreCounted(t *testing.T) {
+	for _, work := range []Work{StoreGet, StoreByIndex, StoreList, StoreIterate, StoreKeys} {
+		t.Run(string(work), func(t *testing.T) {
+			task := Task{Work: work, Items: 2000, Count: 200, Indexes: 3, Index: 2}
+			everySmallKind(t, task, func(t *testing.T, task Task, result Result) {
+				require.Equal(t, 200, result.Items)
+				require.Positive(t, result.Seconds)
+			})
+		})
+	}
+}
+
+func TestWritesOfAStoreAreCounted(t *testing.T) {
+	for _, work := range []Work{StoreUpdate, StoreReplace, StoreWriter, StoreGet, StoreSize} {
+		for _, keys := range []sides.Keys{sides.DerivedKeys, sides.KeptKeys} {
+			for _, kind := range smallKinds {
+				if kind.form == sides.TypedInformer {
+					continue // it is only read
+				}
+				t.Run(fmt.Sprint(work, " ", keys, " ", kind.name), func(t *testing.T) {
+					task := Task{Work: work, Side: kind.side, Form: kind.form, Items: 2000, Count: 3, Indexes: 3, Keys: keys,
+						Busy: kind.side != sides.Floor} // which is for one goroutine
+					result, err := task.run(t.Context(), "")
+					require.NoError(t, err)
+					switch work {
+					case StoreSize:
+						for _, heap := range []int64{result.Heap, result.Grown} {
+							require.Greater(t, heap, int64(2000*16), "at least a pointer and a key's place")
+							require.Less(t, heap, int64(2000*800))
+						}
+					case StoreWriter:
+						require.Positive(t, result.P99)
+					case StoreReplace:
+						require.Equal(t, task.Busy, result.Longest > 0)
+					default:
+						require.Equal(t, 3, result.Items)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestATypedStoreCannotBeWritten(t *testing.T) {
+	for _, work := range []Work{StoreUpdate, StoreReplace, StoreWriter, StoreSize} {
+		task := Task{Work: work, Side: sides.Ours, Form: sides.TypedInformer, Items: 10, Count: 3}
+		_, err := task.run(t.Context(), "")
+		require.Error(t, err, work)
+	}
+}
+
+func TestDelaysAreSorted(t *testing.T) {
+	var delays []time.Duration
+	for n := range 101 {
+		delays = append(delays, time.Duration(100-n)*time.Second)
+	}
+	var result Result
+	result.setDelays(delays)
+	require.Equal(t, [3]float64{50, 99, 100}, [3]float64{result.Median, result.P99, result.Longest})
+	result.setDelays(nil)
+	require.InDelta(t, 50, result.Median, 0, "nothing changes nothing")
+}

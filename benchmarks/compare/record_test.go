@@ -1,0 +1,198 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/benchmarks/client"
+)
+
+func TestTheShortFormIsJudgedByGoalAndRecord(t *testing.T) {
+	const unknown = -1
+	for _, c := range []struct {
+		name           string
+		figure         figure
+		ours, recorded float64
+		verdict        string
+		failed         bool
+	}{
+		{"as good as ever", peakOverSteady(1.10, true), 1.05, 1.05, "PASS", false},
+		{"a little worse", peakOverSteady(1.10, true), 1.08, 1.0, "PASS", false},
+		{"a gain is lost, though the goal is kept", peakOverSteady(2, true), 1.2, 1.05, "FAIL: was 1.05", true},
+		{"the goal is missed, and was", peakOverSteady(1.10, true), 2.1, 2, "short of its goal", false},
+		{"it was, and it is worse", peakOverSteady(1.10, true), 2.3, 2, "FAIL: was 2.00", true},
+		{"the goal is missed by little more than ever", peakOverSteady(1.0, true), 1.15, 1.08, "FAIL: short by 15 %", true},
+		{"better than ever", peakOverSteady(1.10, true), 1.05, 2, "PASS; was 2.00, record it", false},
+		{"better, but not good", peakOverSteady(1.10, true), 1.5, 2, "short of its goal; was 2.00, record it", false},
+		{"of what is not recorded only the goal counts", peakOverSteady(1.10, true), 1.5, unknown, "FAIL: short by 36 %", true},
+		{"a tenth of nothing is nothing", netMallocs(upTo(0.02)), 0.003, 0.001, "PASS", false},
+		{"one is more than nothing", calls(0), 1, 0, "FAIL: was 0", true},
+		{"none is not", calls(0), 0, 0, "PASS", false},
+		{"time fails nothing", nanoseconds("call", upTo(10)), 100, unknown, "short of its goal", false},
+		{"what has no goal is kept as it is", bytesAllocated("object"), 120, 100, "FAIL: was 100", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := samples{ours: sample{c.ours, c.ours, c.ours}}
+			verdict, failed := c.figure.gate(s, c.recorded, c.recorded != unknown)
+			require.Equal(t, c.verdict, verdict)
+			require.Equal(t, c.failed, failed)
+		})
+	}
+}
+
+func TestARecordIsReadAsItWasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recorded.json")
+	empty, err := readRecord(path)
+	require.NoError(t, err)
+	require.Empty(t, empty)
+	r := record{}
+	r.set("A", "x", 1.23456789)
+	r.set("A", "y", 0)
+	r.set("B", "x", 123456)
+	require.NoError(t, r.write(path))
+	back, err := readRecord(path)
+	require.NoError(t, err)
+	require.InDelta(t, 1.235, back["A"]["x"], 1e-9)
+	require.Zero(t, back["A"]["y"])
+	require.InDelta(t, 123500, back["B"]["x"], 1e-6)
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, err = readRecord(path)
+	require.Error(t, err)
+}
+
+func TestRecordingAPartLeavesTheRest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recorded.json")
+	old := record{"D7 gone": {"x": 1}}
+	require.NoError(t, old.write(path))
+	arguments := []string{"-short", "-record", "-recorded", path, "-passes", "1", "-only", "^(C queue, 1,000 deep, Pop|D1 Update, 0 indexes, Indexer)$"}
+	require.Equal(t, exitReached, run(t.Context(), arguments, io.Discard, io.Discard))
+	now, err := readRecord(path)
+	require.NoError(t, err)
+	require.Len(t, now, 3)
+	require.Positive(t, now["C queue, 1,000 deep, Pop"]["allocations/item"])
+	require.Equal(t, exitUsage, run(t.Context(), []string{"-record"}, io.Discard, io.Discard), "the full form records nothing")
+}
+
+// What is recorded is what the short form compares, no more and no less: a workload with
+// a new name would otherwise be one without a record.
+func TestTheRecordIsOfTheShortForm(t *testing.T) {
+	recorded, err := readRecord(filepath.Join("..", recordPath))
+	require.NoError(t, err)
+	s, err := parseSettings([]string{"-short"}, io.Discard)
+	require.NoError(t, err)
+	var want, have []string
+	for _, line := range s.chosen() {
+		for _, figure := range line.figures {
+			if figure.recorded() {
+				want = append(want, line.name+": "+figure.name)
+			}
+		}
+	}
+	for line, figures := range recorded {
+		for figure := range maps.Keys(figures) {
+			have = append(have, line+": "+figure)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	require.Equal(t, want, have, "go run ./compare -short -record")
+}
+
+func TestEveryNumberOfTheTableHasItsLines(t *testing.T) {
+	numbers := map[string]bool{}
+	for _, line := range lines(fullScale) {
+		numbers[line.order()] = true
+	}
+	for _, number := range strings.Fields("A1 A2 A3 A4 A5 A6 B1-B3 B8 B18 C D1 D2 D3 D4 D5 D6 D7 E F1 F2 F3 G ~") {
+		require.True(t, numbers[number], number)
+	}
+	require.Len(t, numbers, 23)
+}
+
+func TestADocumentKeepsWhatIsAroundItsTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "docs", "performance.md")
+	require.NoError(t, writeTable(path, "one\n"))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "# Performance\n\n"+tableBegins+"\none\n"+tableEnds+"\n", string(text))
+	require.NoError(t, os.WriteFile(path, []byte("before\n"+string(text)+"after\n"), 0o600))
+	for range 2 {
+		require.NoError(t, writeTable(path, "two\n"))
+	}
+	text, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "before\n# Performance\n\n"+tableBegins+"\ntwo\n"+tableEnds+"\nafter\n", string(text))
+	require.NoError(t, os.WriteFile(path, []byte(tableEnds+tableBegins), 0o600))
+	require.ErrorIs(t, writeTable(path, ""), errNoMarkers)
+}
+
+func TestOnlyTheWholeFullFormWritesTheDocument(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"": documentPath, "-out x.md": "x.md", "-short": "", "-only A2": "", "-short -out x.md": "",
+	} {
+		s, err := parseSettings(strings.Fields(arguments), io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, want, s.out, arguments)
+	}
+}
+
+func TestTheDocumentsTableMarksWhatFallsShort(t *testing.T) {
+	var r report
+	r.add(measured{line: line{name: "D1 a|b, Informer[T]", figures: []figure{nanoseconds("call", upTo(1)), nanoseconds("item", upTo(9))}},
+		theirs: took(4), ours: took(2), floors: took(1)})
+	text := r.markdown([]string{"a machine"}, "make compare")
+	require.Contains(t, text, "Measured with `make compare`. a machine.\n\n| workload | figure | goal | client-go | floor | ours | ratio | spread | verdict |\n| --- |")
+	require.Contains(t, text, `| D1 a\|b, Informer\[T] | ns/call | &lt;= 1 | 4 | 1 | 2 | 2.00 | 0 / 0 % | **FAIL: short by 100 %** |`)
+	require.Contains(t, text, "| PASS |")
+}
+
+// took are results of one item and so many nanoseconds.
+func took(nanoseconds ...float64) []client.Result {
+	var results []client.Result
+	for _, n := range nanoseconds {
+		results = append(results, client.Result{Items: 1, Cost: client.Cost{Seconds: n / 1e9}})
+	}
+	return results
+}
+
+func TestGoalsOfManyKinds(t *testing.T) {
+	more := throughput(goal{timesMore, 3})
+	require.Equal(t, "3.0x more", more.goal.String())
+	for ours, want := range map[float64]string{3: "PASS", 2.9: "short by 3.3 %", 1: "FAIL: short by 67 %"} {
+		s := samples{theirs: more.sample(took(1000)), ours: more.sample(took(1000/ours, 2000))}
+		text, _ := more.verdict(s)
+		require.Equal(t, want, text)
+		require.InDelta(t, ours, s.ours.best, 1e-9, "the most is the best")
+	}
+	floor := nanoseconds("call", goal{timesFloor, 1.6})
+	require.Equal(t, "<= 1.6x floor", floor.goal.String())
+	for ours, want := range map[float64]string{16: "PASS", 18: "short by 12.5 %", 32: "FAIL: short by 100 %"} {
+		text, _ := floor.verdict(samples{ours: floor.sample(took(ours)), floor: floor.sample(took(10))})
+		require.Equal(t, want, text)
+	}
+	text, failed := floor.verdict(samples{ours: floor.sample(took(1))})
+	require.Equal(t, "-", text, "without a floor there is nothing to compare")
+	require.False(t, failed)
+	require.Equal(t, sample{}, floor.sample(nil))
+}
+
+// What others on the machine may be the reason of fails no gate: neither past the record nor
+// past the goal. More than that does. Fails if slack counts for the record alone, or in one
+// form of the comparison and not in the other.
+func TestSlackCountsForTheGoalToo(t *testing.T) {
+	f := netMallocs(upTo(0.02))
+	for ours, want := range map[float64]bool{0.02: false, 0.027: false, 0.05: false, 0.06: true, 1: true} {
+		s := samples{ours: sample{ours, ours, ours}}
+		_, failed := f.gate(s, 0.02, true)
+		require.Equal(t, want, failed, ours)
+		_, failed = f.verdict(s)
+		require.Equal(t, want, failed, ours)
+	}
+}

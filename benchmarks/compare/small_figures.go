@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/watchmirror/cache/benchmarks/client"
+)
+
+// The figures of works on small objects.
+
+// perItem is a number of a result, divided by its items.
+func perItem(r client.Result, number float64) float64 { return number / float64(r.Items) }
+
+func mallocs(what string, goal goal) figure {
+	return figure{name: "allocations/" + what, format: "%.2f", goal: goal, slack: 0.02,
+		of: func(r client.Result) float64 { return perItem(r, float64(r.Mallocs)) }}
+}
+
+// mallocsOfAll is of reading a whole store, for which the runtime's own count too.
+func mallocsOfAll() figure {
+	f := mallocs("call", goal{})
+	f.slack, f.format = 2, "%.1f"
+	return f
+}
+
+func bytesAllocated(what string) figure {
+	return figure{name: "B allocated/" + what, format: "%.0f", slack: 1,
+		of: func(r client.Result) float64 { return perItem(r, float64(r.Bytes)) }}
+}
+
+func cpu(what string, goal goal) figure {
+	return figure{name: "CPU us/" + what, format: "%.2f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return perItem(r, r.CPU*1e6) }}
+}
+
+func nanoseconds(what string, goal goal) figure {
+	return figure{name: "ns/" + what, format: "%.0f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e9) }}
+}
+
+func microseconds(what string, goal goal) figure {
+	return figure{name: "us/" + what, format: "%.2f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e6) }}
+}
+
+// delay is one of some single operations'.
+func delay(what string, of func(client.Result) float64, goal goal) figure {
+	return figure{name: "us " + what, format: "%.1f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return of(r) * 1e6 }}
+}
+
+func medianDelay(r client.Result) float64 { return r.Median }
+
+func p99Delay(r client.Result) float64 { return r.P99 }
+
+func longestDelay(r client.Result) float64 { return r.Longest }
+
+// The figures of updates are without what the source alone takes.
+
+func netCPU(goal goal) figure {
+	return figure{name: "B1 net CPU us/event", format: "%.2f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return perItem(r, (r.CPU-r.Source.CPU)*1e6) }}
+}
+
+func throughput(goal goal) figure {
+	return figure{name: "B2 M events/s", format: "%.2f", goal: goal, noisy: true, more: true,
+		of: func(r client.Result) float64 { return float64(r.Items) / r.Seconds / 1e6 }}
+}
+
+// How many events are handled together depends on how busy the machine is, and what each
+// batch costs is divided by them. One allocation for each event is far more.
+const (
+	batchSlack = 0.03
+	batchBytes = 24
+)
+
+func netMallocs(goal goal) figure {
+	return figure{name: "B3 allocations/event", format: "%.3f", goal: goal, slack: batchSlack,
+		of: func(r client.Result) float64 { return perItem(r, beyond(r.Mallocs, r.Source.Mallocs)) }}
+}
+
+func netBytes(goal goal) figure {
+	return figure{name: "B3 B/event", format: "%.1f", goal: goal, slack: batchBytes,
+		of: func(r client.Result) float64 { return perItem(r, beyond(r.Bytes, r.Source.Bytes)) }}
+}
+
+// beyond is how much more something is: not less than nothing.
+func beyond(all, source uint64) float64 { return max(0, float64(all)-float64(source)) }
+
+// callsPerEvent says whether changes were merged on their way, which would cost less.
+func callsPerEvent() figure {
+	return figure{name: "handler calls/event", format: "%.2f", loose: true,
+		of: func(r client.Result) float64 { return perItem(r, float64(r.Calls)) }}
+}
+
+func pendingBytes(most float64) figure {
+	return figure{name: "B/pending event", format: "%.1f", goal: upTo(most), slack: 1,
+		of: func(r client.Result) float64 { return perItem(r, float64(r.Heap)) }}
+}
+
+func storeBytes(most float64) figure {
+	return figure{name: "B/object, from a list", format: "%.1f", goal: upTo(most), slack: 1,
+		of: func(r client.Result) float64 { return perItem(r, float64(r.Heap)) }}
+}
+
+func grownBytes(most float64) figure {
+	return figure{name: "B/object, one by one", format: "%.1f", goal: upTo(most), slack: 1,
+		of: func(r client.Result) float64 { return perItem(r, float64(r.Grown)) }}
+}
+
+// indexed names a number of indexes.
+func indexed(n int) string {
+	if n == 1 {
+		return "1 index"
+	}
+	return fmt.Sprintf("%d indexes", n)
+}
