@@ -107,7 +107,7 @@ func (s Snapshot) ByIndex(index, value string) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.having(at, value), nil
+	return s.table.ObjectsHaving(at, value), nil
 }
 
 // AllByIndex goes through the objects that have a value in the named index, in no order.
@@ -134,15 +134,11 @@ func (s Snapshot) IndexValues(index string) ([]string, error) {
 	return slices.AppendSeq(make([]string, 0, count), all), nil
 }
 
-func (s Snapshot) having(at int, value string) []any {
-	return s.table.AppendHaving(make([]any, 0, s.table.HavingLen(at, value)), at, value)
-}
-
-// havingAny is having for several values: an object that has more than one of them is there
-// once.
+// havingAny are the objects that have any of some values: one that has several of them is
+// there once.
 func (s Snapshot) havingAny(at int, values []string) []any {
 	if len(values) == 1 {
-		return s.having(at, values[0])
+		return s.table.ObjectsHaving(at, values[0])
 	}
 	list, met := []any{}, map[table.Entry]bool{}
 	for _, value := range values {

@@ -142,8 +142,13 @@ func (l TypedLister[T]) most(s Snapshot) int {
 // selector. The slice is the caller's. The error is always nil.
 func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 	s := l.now()
-	if l.namespace == "" && (selector == nil || selector.Empty()) {
-		return table.AppendObjectsOf(make([]T, 0, s.Len()), s.table), nil
+	if selector == nil || selector.Empty() {
+		if l.namespace == "" {
+			return table.AppendObjectsOf(make([]T, 0, s.Len()), s.table), nil
+		}
+		if at, err := s.indexers.position(NamespaceIndex); err == nil && !l.unindexed {
+			return table.ObjectsOfHaving[T](s.table, at, l.namespace), nil
+		}
 	}
 	return selected(func(f func(T) bool) { l.objects(s, f) }, l.most(s), selector), nil
 }
@@ -183,6 +188,9 @@ func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
 	at, err := s.indexers.position(index)
 	if err != nil {
 		return nil, err
+	}
+	if l.namespace == "" {
+		return table.ObjectsOfHaving[T](s.table, at, value), nil
 	}
 	return selected(func(f func(T) bool) { l.indexed(s, at, value, typed(f)) }, s.table.HavingLen(at, value), nil), nil
 }

@@ -75,8 +75,7 @@ func BenchmarkTable(b *testing.B) {
 		b.Run("byindex/"+one.value, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s := t.Snapshot()
-				s.AppendHaving(make([]any, 0, s.HavingLen(one.index, one.value)), one.index, one.value)
+				t.Snapshot().ObjectsHaving(one.index, one.value)
 			}
 		})
 	}

@@ -69,6 +69,48 @@ func (s *Snapshot) AppendObjects(list []any) []any {
 	return list
 }
 
+// ObjectsHaving are the objects that have a value in an index, in no order, in a list of its
+// own.
+func (s *Snapshot) ObjectsHaving(index int, value string) []any {
+	p, found := s.postings(index, value)
+	if !found {
+		return []any{}
+	}
+	list, types := make([]any, 0, p.len), *s.types.all.Load()
+	for numbers := range p.runs {
+		for _, number := range numbers {
+			c := s.cell(number)
+			if id := c.head.typ(); id != boxed {
+				list = append(list, together(types[id], c.value))
+			} else {
+				list = append(list, s.types.load(id, c.value))
+			}
+		}
+	}
+	return list
+}
+
+// ObjectsOfHaving are those of them that are Ts.
+func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
+	p, found := s.postings(index, value)
+	if !found {
+		return []T{}
+	}
+	its, types := typeOf[T](), *s.types.all.Load()
+	list := make([]T, 0, p.len)
+	for numbers := range p.runs {
+		for _, number := range numbers {
+			c := s.cell(number)
+			if id := c.head.typ(); its != nil && types[id] == its {
+				list = append(list, *(*T)(unsafe.Pointer(&c.value)))
+			} else if is, ok := s.types.load(id, c.value).(T); ok {
+				list = append(list, is)
+			}
+		}
+	}
+	return list
+}
+
 // each calls f with the objects of a chunk, of whatever types they are.
 func (c *chunk) each(s *Snapshot, f func(any) bool) bool {
 	for at := range c.cells {

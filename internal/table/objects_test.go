@@ -7,13 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collected are those that ObjectsOf calls with; AppendObjectsOf must have the same.
+// collected are those that ObjectsOf calls with; AppendObjectsOf must have the same, and
+// ObjectsOfHaving for a value that all objects have.
 func collected[T any](t *testing.T, s *Snapshot) (all []T) {
 	ObjectsOf(s, func(obj T) bool {
 		all = append(all, obj)
 		return true
 	})
 	require.Equal(t, all, AppendObjectsOf[T](nil, s))
+	require.ElementsMatch(t, all, ObjectsOfHaving[T](s, 0, "all"))
+	require.Equal(t, []T{}, ObjectsOfHaving[T](s, 0, "none"))
 	return all
 }
 
@@ -23,14 +26,14 @@ func TestObjectsOfATypeAreFoundAmongOthers(t *testing.T) {
 	for name, others := range map[string]int{"of one type": 0, "of two": 1, "each second of another": 150} {
 		t.Run(name, func(t *testing.T) {
 			const pointers = 150 // some chunks
-			table := newTable(0)
+			table := newTable(1)
 			want, n := map[*value]bool{}, 0
 			for i := range pointers {
 				obj := &value{"v", fmt.Sprint(i)}
 				want[obj] = true
-				put(table, fmt.Sprint("a", i), obj)
+				put(table, fmt.Sprint("a", i), obj, []string{"all"})
 				if i < others {
-					put(table, fmt.Sprint("b", i), number(i))
+					put(table, fmt.Sprint("b", i), number(i), []string{"all"})
 					n++
 				}
 			}

@@ -147,22 +147,27 @@ func (p *blockPage) own(at uint32, owner uint64) *block {
 	return b
 }
 
-// each calls f with every number, as long as it returns true.
-func (p *postings) each(f func(number uint32) bool) bool {
+// runs are the numbers, some at a time.
+func (p *postings) runs(yield func(numbers []uint32) bool) {
 	if p.many == nil {
-		return eachOf(p.few, f)
+		yield(p.few)
+		return
 	}
 	left := p.len
 	for _, page := range p.many.pages {
 		for _, b := range page.blocks {
 			n := min(left, blockLen)
-			if !eachOf(b.numbers[:n], f) {
-				return false
+			if !yield(b.numbers[:n]) {
+				return
 			}
 			left -= n
 		}
 	}
-	return true
+}
+
+// each calls f with every number, as long as it returns true.
+func (p *postings) each(f func(number uint32) bool) {
+	p.runs(func(numbers []uint32) bool { return eachOf(numbers, f) })
 }
 
 // eachOf is a function of its own, not inlined, so that its loop has all registers.

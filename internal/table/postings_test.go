@@ -134,7 +134,7 @@ func TestPostingsAreNotReadOnWhenTheCallerHasEnough(t *testing.T) {
 		}
 		for _, enough := range []int{1, 2, size - 1, size} {
 			met := 0
-			require.False(t, p.each(func(uint32) bool { met++; return met < enough }))
+			p.each(func(uint32) bool { met++; return met < enough })
 			require.Equal(t, enough, met)
 		}
 	}

@@ -38,9 +38,12 @@ func (s *Snapshot) Get(key Key) (Entry, bool) {
 }
 
 // entry is that of a cell that is not free.
-func (s *Snapshot) entry(number uint32) Entry {
+func (s *Snapshot) entry(number uint32) Entry { return Entry{s, s.cell(number)} }
+
+// cell is that of a number, which must have one.
+func (s *Snapshot) cell(number uint32) *cell {
 	chunk := s.state.pages[number/perPage].Load().chunks[number/chunkLen%pageLen].Load()
-	return Entry{s, &chunk.cells[number%chunkLen]}
+	return &chunk.cells[number%chunkLen]
 }
 
 // Object is the object.
@@ -137,15 +140,6 @@ func (s *Snapshot) HavingLen(index int, value string) int {
 		return 0
 	}
 	return int(p.len)
-}
-
-// AppendHaving appends the objects that have a value in an index to a list.
-func (s *Snapshot) AppendHaving(list []any, index int, value string) []any {
-	s.Having(index, value, func(e Entry) bool {
-		list = append(list, e.Object())
-		return true
-	})
-	return list
 }
 
 func (s *Snapshot) postings(index int, value string) (p *postings, found bool) {
