@@ -125,7 +125,7 @@ func (e *editor) put(hash uint64, number uint32) {
 func (e *editor) makeRoom(hash uint64, s *segment) {
 	if s.removed > most/4 {
 		cleared := newSegment(e.owner, s.bits)
-		s.each(func(number uint32, tag uint64) { cleared.put(e.what.hashOf(number, tag), number) })
+		e.spread(s, func(uint64) *segment { return cleared })
 		e.replace(hash, s.bits, cleared, cleared)
 		return
 	}
@@ -133,11 +133,24 @@ func (e *editor) makeRoom(hash uint64, s *segment) {
 		e.makeBit(hash)
 	}
 	halves := [2]*segment{newSegment(e.owner, s.bits+1), newSegment(e.owner, s.bits+1)}
-	s.each(func(number uint32, tag uint64) {
-		h := e.what.hashOf(number, tag)
-		halves[h>>(63-s.bits)&1].put(h, number)
-	})
+	e.spread(s, func(h uint64) *segment { return halves[h>>(63-s.bits)&1] })
 	e.replace(hash, s.bits, halves[0], halves[1])
+}
+
+// spread puts what a segment holds into others, which is said by hash. All hashes are read
+// before: each is somewhere else in memory, which is waited for together as long as nothing
+// depends on one of them.
+func (e *editor) spread(s *segment, into func(hash uint64) *segment) {
+	var hashes [most]uint64
+	var numbers [most]uint32
+	n := 0
+	s.each(func(number uint32, tag uint64) {
+		hashes[n], numbers[n] = e.what.hashOf(number, tag), number
+		n++
+	})
+	for i, hash := range hashes[:n] {
+		into(hash).put(hash, numbers[i])
+	}
 }
 
 // remove takes out a number, which must be there.

@@ -40,11 +40,13 @@ func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
 				return true
 			})
 		}
+		more := list // of the loop alone: it has it in registers
 		for at := range c.cells {
 			if value := c.cells[at].value; value != nil {
-				list = append(list, *(*T)(unsafe.Pointer(&value)))
+				more = append(more, *(*T)(unsafe.Pointer(&value)))
 			}
 		}
+		list = more
 		return true
 	})
 	return list
@@ -59,11 +61,13 @@ func (s *Snapshot) AppendObjects(list []any) []any {
 				return true
 			})
 		}
+		more := list // as above
 		for at := range c.cells {
 			if value := c.cells[at].value; value != nil {
-				list = append(list, together(typ, value))
+				more = append(more, together(typ, value))
 			}
 		}
+		list = more
 		return true
 	})
 	return list
