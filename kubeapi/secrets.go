@@ -40,8 +40,8 @@ func secretsOf(request *http.Request) secrets {
 	return found
 }
 
-// hide puts dots in the place of what is secret. It may be the end of the text that is cut
-// off, and a secret with it: most of a token tells as much as the whole.
+// hide puts dots in the place of what is secret. A text may be cut off, and a secret with
+// it: most of a token tells as much as the whole.
 func (s secrets) hide(text string) string {
 	for _, secret := range s {
 		if len(secret) >= leastSecret {
@@ -64,16 +64,23 @@ func (s secrets) lower() secrets {
 // line makes one line of foreign text that may become part of an error's.
 func (s secrets) line(text string) string { return s.hide(wire.Printable(text, maxExplanation)) }
 
-// hideCut hides the beginning of a secret at the end of a text, before the dots that say
-// that it is cut.
+// hideCut hides the beginning of a secret where a text may be cut: at its end, and before
+// any dots that say so. Those may be in the middle, where an error's text goes on after
+// what it quotes.
 func hideCut(text, secret string) string {
-	kept := strings.TrimSuffix(text, "…")
-	for n := min(len(secret), len(kept)); n >= leastSecret; n-- {
-		if strings.HasSuffix(kept, secret[:n]) {
-			return kept[:len(kept)-n] + "…"
+	pieces := strings.Split(text, "…")
+	for i, piece := range pieces {
+		for n := min(len(secret), len(piece)); n >= leastSecret; n-- {
+			if strings.HasSuffix(piece, secret[:n]) {
+				pieces[i] = piece[:len(piece)-n]
+				if i == len(pieces)-1 {
+					pieces[i] += "…"
+				}
+				break
+			}
 		}
 	}
-	return text
+	return strings.Join(pieces, "…")
 }
 
 // mostErrorText is how much of an error's text is looked at: more than is told.
