@@ -44,7 +44,8 @@ func FuzzAddresses(f *testing.F) {
 		wanted, err := url.Parse(base)
 		require.NoError(t, err)
 		require.True(t, strings.EqualFold(wanted.Scheme, asked.Scheme))
-		require.Equal(t, wanted.Host, asked.Host)
+		// A colon without a port says nothing, and net/http leaves it out.
+		require.Equal(t, strings.TrimSuffix(wanted.Host, ":"), asked.Host)
 		require.Nil(t, asked.User)
 		require.Empty(t, asked.Fragment)
 
