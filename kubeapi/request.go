@@ -34,6 +34,10 @@ func newCollection(base *url.URL, o Options) collection {
 		segments = append(segments, "namespaces", o.Namespace)
 	}
 	segments = append(segments, o.Resource.Resource)
+	for i, segment := range segments {
+		// JoinPath wants them encoded: of one that is not, it loses what is encoded in the base.
+		segments[i] = url.PathEscape(segment)
+	}
 	return collection{
 		url:           base.JoinPath(segments...),
 		labelSelector: strings.TrimSpace(o.LabelSelector),
