@@ -12,7 +12,14 @@ import (
 // secrets are what must not be told of a request: the values of the headers that the
 // caller has put on it, and its query. There are servers that repeat what they were sent,
 // in an error page or, if they do not speak HTTP at all, in place of an answer.
-type secrets []string
+type secrets []secret
+
+// secret is one of them. Its first known bytes anybody may know: a text that ends with
+// these alone tells nothing, and may well end so.
+type secret struct {
+	text  string
+	known int
+}
 
 // leastSecret is how many characters a secret has at least. What is shorter is none, and
 // would be found in every text.
@@ -22,21 +29,23 @@ const leastSecret = 6
 var ownHeaders = map[string]bool{"Accept": true, "Accept-Encoding": true, "User-Agent": true}
 
 func secretsOf(request *http.Request) secrets {
-	found := secrets{request.URL.RawQuery}
+	query := request.URL.RawQuery
+	// "The requested resource" is no beginning of resourceVersion=1.
+	found := secrets{{query, strings.Index(query, "=") + 1}}
 	for name, values := range request.Header {
 		if ownHeaders[name] {
 			continue
 		}
 		for _, value := range values {
-			found = append(found, value)
+			found = append(found, secret{text: value})
 			// The credential without its scheme.
 			if _, credential, ok := strings.Cut(value, " "); ok {
-				found = append(found, credential)
+				found = append(found, secret{text: credential})
 			}
 		}
 	}
 	// The longest first: one may be the beginning of another.
-	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(found, func(a, b secret) int { return len(b.text) - len(a.text) })
 	return found
 }
 
@@ -44,8 +53,8 @@ func secretsOf(request *http.Request) secrets {
 // it: most of a token tells as much as the whole.
 func (s secrets) hide(text string) string {
 	for _, secret := range s {
-		if len(secret) >= leastSecret {
-			text = hideCut(strings.ReplaceAll(text, secret, "…"), secret)
+		if len(secret.text) >= leastSecret {
+			text = secret.hideCut(strings.ReplaceAll(text, secret.text, "…"))
 		}
 	}
 	return text
@@ -56,7 +65,8 @@ func (s secrets) hide(text string) string {
 func (s secrets) lower() secrets {
 	lower := make(secrets, len(s))
 	for i, secret := range s {
-		lower[i] = strings.ToLower(secret)
+		lower[i] = secret
+		lower[i].text = strings.ToLower(secret.text)
 	}
 	return lower
 }
@@ -67,11 +77,11 @@ func (s secrets) line(text string) string { return s.hide(wire.Printable(text, m
 // hideCut hides the beginning of a secret where a text may be cut: at its end, and before
 // any dots that say so. Those may be in the middle, where an error's text goes on after
 // what it quotes.
-func hideCut(text, secret string) string {
+func (s secret) hideCut(text string) string {
 	pieces := strings.Split(text, "…")
 	for i, piece := range pieces {
-		for n := min(len(secret), len(piece)); n >= leastSecret; n-- {
-			if strings.HasSuffix(piece, secret[:n]) {
+		for n := min(len(s.text), len(piece)); n >= s.known+leastSecret; n-- {
+			if strings.HasSuffix(piece, s.text[:n]) {
 				pieces[i] = piece[:len(piece)-n]
 				if i == len(pieces)-1 {
 					pieces[i] += "…"

@@ -136,6 +136,17 @@ func TestAStatusCarriesNeitherControlCharactersNorALongText(t *testing.T) {
 	}
 }
 
+// API servers say so of what they do not serve; the query of the request begins with
+// resourceVersion, which is no secret.
+func TestAMessageMayEndAsTheQueryBegins(t *testing.T) {
+	const message = "the server could not find the requested resource"
+	source := newSource(t, answers(404, statusJSON("404", "NotFound", `,"message":"`+message+`"`)))
+	_, err := source.List(metav1.ListOptions{ResourceVersion: "0"})
+	require.ErrorContains(t, err, message)
+	_, err = source.Watch(metav1.ListOptions{ResourceVersion: "1"})
+	require.ErrorContains(t, err, message)
+}
+
 func TestAForeignErrorTextIsCutShort(t *testing.T) {
 	_, err := newSource(t, answers(500, strings.Repeat("ä", 5000), "Content-Type", "text/plain")).List(metav1.ListOptions{})
 	require.Less(t, len(err.Error()), 2*maxExplanation+200)
