@@ -235,10 +235,11 @@ func isTooLargeVersionError(err error) bool {
 	return strings.Contains(status.Status().Message, message)
 }
 
-// retryAfter is what the server asked for, 0 if nothing.
+// retryAfter is what the server asked for, 0 if nothing. A server timeout is said to ask
+// for whatever stands there, and that may be below zero.
 func retryAfter(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
-	if !ok {
+	if !ok || seconds < 0 {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second
