@@ -236,7 +236,11 @@ func FuzzTypedFieldChanges(f *testing.F) {
 		is.Spec.Since = metav1.NewTime(time.Unix(newSince%1e9, 0).In(time.FixedZone("east", 3600)))
 		quantities := [2]*big.Rat{}
 		for i, target := range []*resource.Quantity{&was.Spec.Size, &is.Spec.Size} {
-			q, err := resource.ParseQuantity([]string{size, newSize}[i])
+			text := []string{size, newSize}[i]
+			if longExponent(text) {
+				return
+			}
+			q, err := resource.ParseQuantity(text)
 			if err != nil || len(q.AsDec().String()) > 100 {
 				return
 			}
@@ -270,4 +274,12 @@ func FuzzTypedFieldChanges(f *testing.F) {
 		}
 		require.Equal(t, want, got)
 	})
+}
+
+// longExponent says whether a quantity has an exponent of more digits than four.
+// apimachinery writes out as many zeros as it says, for which neither time nor memory need
+// suffice.
+func longExponent(text string) bool {
+	at := strings.LastIndexAny(text, "eE")
+	return at >= 0 && len(text)-at > len("e-999")
 }
