@@ -141,7 +141,9 @@ func (m *logModel) run(script []byte) {
 		case b&15 < 14:
 			m.tidy()
 		case b&15 == 14:
-			m.join()
+			if len(m.readers) < 16 { // more have no number, and take seconds
+				m.join()
+			}
 		default:
 			for _, r := range m.readers {
 				m.read(r, len(m.written))
