@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -39,7 +40,8 @@ func decodeContinueToken(s string) (continueToken, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
-	if err == nil && (t.Version < anyVersion || t.Version == 0 || t.Page < 2) {
+	// There is a number for the page behind it, too.
+	if err == nil && (t.Version < anyVersion || t.Version == 0 || t.Page < 2 || t.Page == math.MaxInt) {
 		err = fmt.Errorf("no version or page in it")
 	}
 	if err != nil {
