@@ -81,6 +81,9 @@ func (c *cursor) token() (byte, error) {
 	}
 }
 
+// blanks are all that isBlank is true for.
+const blanks = " \n\r\t"
+
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 // value finds the end of the value that begins at the cursor, and returns where in unread

@@ -1,6 +1,8 @@
 package jsonwire
 
 import (
+	"bytes"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
@@ -60,8 +62,8 @@ func namespaceOf(value []byte) (said string, unread bool) {
 }
 
 // eachField calls visit with each field of an object whose name is one that is known,
-// and with everything up to the next one as its value. It stops where brackets or quotes
-// are left open.
+// and with everything up to the next one as its value, less the blanks around it. It stops
+// where brackets or quotes are left open.
 func eachField(object []byte, visit func(name string, value []byte)) {
 	at := skipBlanks(object, 0)
 	if at == len(object) || object[at] != '{' {
@@ -86,7 +88,7 @@ func eachField(object []byte, visit func(name string, value []byte)) {
 		}
 		end, more := fieldEnd(object, at)
 		if name != "" && end < len(object) {
-			visit(name, object[at:end])
+			visit(name, bytes.TrimRight(object[at:end], blanks))
 		}
 		if !more {
 			return
