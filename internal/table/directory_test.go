@@ -286,7 +286,9 @@ func FuzzDirectory(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 250, 1, 2, 3, 251, 7, 0, 255, 3})
 	f.Add(slices.Repeat([]byte{0, 16, 32, 48, 64, 80, 96, 112, 249}, 20))
 	f.Fuzz(func(t *testing.T, script []byte) {
-		if len(script) > 2_000 {
+		// More could be more numbers of one hash than a segment holds. It would be split for
+		// ever, which hashes of 64 bits do not make it.
+		if len(script) > 600 {
 			return
 		}
 		r := newDirectoryRun(t)
