@@ -31,6 +31,21 @@ func (t *sourceTrial) startWatchWith(options metav1.ListOptions, content ...stri
 	return l, w, err
 }
 
+// startToldWatch is startWatch where the watch has told one update already.
+func (t *sourceTrial) startToldWatch() (*observed, error) {
+	_, w, err := t.startWatch("create a=1")
+	if err != nil {
+		return nil, err
+	}
+	if err = t.write("update a=2"); err == nil {
+		_, err = w.tells("MODIFIED a=2")
+	}
+	if err != nil {
+		w.Stop()
+	}
+	return w, err
+}
+
 // checkWatchFromList has all changes made between the list and the watch.
 func checkWatchFromList(t *sourceTrial) error {
 	if err := t.write("create a=1", "create b=1"); err != nil {
@@ -191,17 +206,11 @@ func typeOf(obj runtime.Object) string {
 }
 
 func checkNoBookmark(t *sourceTrial) error {
-	_, w, err := t.startWatch("create a=1")
+	w, err := t.startToldWatch()
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
-	if err := t.write("update a=2"); err != nil {
-		return err
-	}
-	if _, err := w.tells("MODIFIED a=2"); err != nil {
-		return err
-	}
 	wait := t.quiet
 	if t.virtual {
 		wait = t.patience // sources send them once a minute
