@@ -177,7 +177,11 @@ func (t *sourceTrial) takeItems(options metav1.ListOptions, take func(runtime.Ob
 				return stray("while an earlier call was running")
 			}
 			defer func() { <-taking }()
-			time.Sleep(t.quiet / 50) // so that a second call at once would meet this one
+			select { // so that a second call at once would meet this one
+			case <-t.ctx.Done():
+				return t.ctx.Err()
+			case <-time.After(t.quiet / 50):
+			}
 			return take(item)
 		})
 		close(over)
