@@ -214,7 +214,7 @@ func (m *backlogModel) drain() {
 	require.Equal(m, m.source, m.view)
 	require.False(m, m.backlog.delivery != Coalesced && m.backlog.merging)
 	require.LessOrEqual(m, m.backlog.memory(), 2, "a block for each queue")
-	require.LessOrEqual(m, m.backlog.most, keptHoles)
+	require.LessOrEqual(m, m.backlog.places.most, keptHoles)
 	_, waits := m.backlog.oldest()
 	require.False(m, waits)
 }

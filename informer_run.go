@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -232,6 +233,7 @@ func (inf *sharedIndexInformer) append(all []notification, write uint64) {
 			l.wakeUp()
 		}
 	}
+	inf.mergeBacklogs(listeners, len(all), live)
 }
 
 func (inf *sharedIndexInformer) appendToLog(all []notification, write uint64, now time.Time, live int) []*listener {
@@ -256,14 +258,33 @@ func (inf *sharedIndexInformer) appendToLog(all []notification, write uint64, no
 	if len(all) == 0 {
 		return listeners
 	}
-	merged := false
 	for _, l := range listeners {
-		merged = l.grown(len(all), live) || merged
-	}
-	if merged {
-		log.tidyLocked(listeners) // nobody else may do so before the handler goes on
+		if l.options.Delivery == Coalesced { // before it is woken, so that what has come together is merged
+			l.grown(len(all), live)
+		}
 	}
 	return listeners
+}
+
+// mergeBacklogs merges some of what waits for those handlers that are far behind, after so
+// many records more: when the others have been woken, for it may take a tenth of a millisecond.
+func (inf *sharedIndexInformer) mergeBacklogs(listeners []*listener, records, live int) {
+	if records == 0 || !slices.ContainsFunc(listeners, (*listener).mayMerge) {
+		return
+	}
+	inf.log.mu.Lock()
+	defer inf.log.mu.Unlock()
+	merged := false
+	for _, l := range listeners {
+		if l.options.Delivery == Coalesced {
+			merged = true
+		} else {
+			merged = l.grown(records, live) || merged
+		}
+	}
+	if merged {
+		inf.log.tidyLocked(listeners) // nobody else may do so before the handler goes on
+	}
 }
 
 // tidy clears what all listeners have been told.
