@@ -34,12 +34,13 @@ func (d *directWrite) takes(e event) bool {
 }
 
 func (d *directWrite) arrive(a *directArrival, e event, at int) {
-	key, received, err := d.store.look(e.obj)
+	var m metadata
+	key, err := d.store.look(e.obj, &m)
 	if err != nil {
 		a.refused = rejection(e.obj, err)
 		return
 	}
-	a.key, a.kind, a.received = key, e.kind, received
+	a.key, a.kind, a.received = key, e.kind, m.received
 	if there := d.there[at]; there.Object != nil && d.keys[at] == key {
 		a.seen = d.store.storage.sightOf(key, there)
 	} else {

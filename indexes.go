@@ -25,6 +25,9 @@ type indexerSet struct {
 	builds []*indexBuild
 }
 
+// isEmpty says whether there are no indexes, nor any that are being added.
+func (s *indexerSet) isEmpty() bool { return len(s.functions) == 0 && len(s.builds) == 0 }
+
 func newIndexerSet(indexers Indexers) *indexerSet {
 	return (&indexerSet{}).with(indexers, nil)
 }

@@ -28,6 +28,8 @@ type directWrite struct {
 	// the memory that has to be read of each is waited for together.
 	keys  []table.Key
 	there []table.Found
+	// renumbered is what the table said of its numbers before it was looked at.
+	renumbered uint64
 	// alone is how many events in a row have come alone.
 	alone int
 	// version is the last one that an event brought, and advance moves the store's there.
@@ -97,6 +99,7 @@ func (d *directWrite) takeEvents(ctx context.Context, events []event, refused []
 
 // prepare does what needs user code, for as many events as are for it.
 func (d *directWrite) prepare(ctx context.Context, events []event, holds bool) int {
+	d.renumbered = d.store.storage.table.Renumbered()
 	if len(events) > 1 {
 		d.warmEvents(events)
 	}
@@ -172,7 +175,7 @@ func (d *directWrite) put(w storeWrite, a *directArrival, all *stagedBefore, at 
 // is there of a key that is held back is not what was last received of it: that may be
 // older, if the source has gone back since.
 func (d *directWrite) before(w storeWrite, a *directArrival, all *stagedBefore, at int) (was Received, existed bool, err error) {
-	found, existed := w.table.Find(a.key)
+	found, existed := d.find(w, a)
 	if !existed {
 		return was, false, nil
 	}
@@ -187,6 +190,15 @@ func (d *directWrite) before(w storeWrite, a *directArrival, all *stagedBefore, 
 		return was, true, nil
 	}
 	return was, true, &RegressionError{What: "event", Key: a.key.String(), Have: was.ResourceVersion, Got: a.received.ResourceVersion}
+}
+
+// find finds what is under the key of an event: most often, where it was seen.
+func (d *directWrite) find(w storeWrite, a *directArrival) (found table.Found, exists bool) {
+	if !a.seen.exists || w.table.Renumbered() != d.renumbered {
+		return w.table.Find(a.key)
+	}
+	a.staged.found, a.staged.cell = true, a.seen.Number
+	return w.table.At(a.seen.Number), true
 }
 
 // warmEvents looks in advance at what is there of what has come: for what the objects say is

@@ -100,6 +100,28 @@ func TestSeveralEventsOfOneObjectInOneBatchAreToldOneByOne(t *testing.T) {
 	require.Equal(t, []string{"add a/1@2", "update a/1@3", "delete a/1", "add a/1@5", "tombstone a/1", "add a/1@6"}, told.take())
 }
 
+// An event is written to the cell in which its object was seen when the batch was prepared, if
+// that is still its own. Fails if it is written there after another object has taken the place.
+func TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects(t *testing.T) {
+	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
+	inf.ctx = bg
+	feed := informerStore{inf.queue, inf}
+	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
+	of := func(kind DeltaType, key, version string) event {
+		return event{kind: kind, obj: podAt(key, "1", version), version: version}
+	}
+	for _, events := range [][]event{
+		{of(Added, "a", "2"), of(Added, "b", "3")},
+		{of(Deleted, "a", "4"), of(Added, "c", "5"), of(Added, "a", "6"), of(Updated, "b", "7")},
+	} {
+		n, refused, err := feed.takeEvents(events, nil)
+		require.NoError(t, err)
+		require.Empty(t, refused)
+		require.Equal(t, len(events), n)
+	}
+	require.Equal(t, map[string]string{"a/1": "6", "b/1": "7", "c/1": "5"}, contents(inf.store))
+}
+
 // G2, B15: what was held back when a batch began excuses an event that is older than what is
 // stored only until another state of the object has come. Fails if it does for the whole
 // batch: then the store goes back, and nobody hears of it.

@@ -70,10 +70,12 @@ func (l *firstList) prepare(ctx context.Context, items []any) int {
 		s := &l.staged[i]
 		values := s.values[:0]
 		*s = staged{values: values, obj: obj, present: true}
+		var m metadata
 		var err error
-		if s.key, s.received, err = l.store.look(obj); err != nil || ctx.Err() != nil {
+		if s.key, err = l.store.look(obj, &m); err != nil || ctx.Err() != nil {
 			return i
 		}
+		s.received = m.received
 		if s.index(indexers); s.err != nil {
 			return i
 		}
@@ -102,10 +104,9 @@ func (l *firstList) write(prepared int) (written int) {
 		if s.err != nil {
 			break
 		}
-		if _, exists := w.table.Find(s.key); exists {
+		if !w.add(s) {
 			break
 		}
-		w.put(s)
 		l.listed.add(s.key)
 		l.notifications = append(l.notifications, notification{kind: tellAdd, initial: true, key: s.key, obj: s.obj})
 	}

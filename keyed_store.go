@@ -83,17 +83,21 @@ func (k *keyedStore) Add(obj any) error { return k.Update(obj) }
 
 // Update puts obj under its key.
 func (k *keyedStore) Update(obj any) error {
-	key, received, err := k.look(obj)
+	var m metadata
+	key, err := k.look(obj, &m)
 	if err != nil {
 		return KeyError{obj, err}
+	}
+	if k.transformer == nil && k.storage.putPlain(key, obj, &m.received) {
+		return nil
 	}
 	one := k.storage.oneStaged()
 	defer k.storage.put(one)
 	if k.transformer == nil {
-		one.key, one.obj, one.present, one.received = key, obj, true, received // as looked at
+		one.key, one.obj, one.present, one.received = key, obj, true, m.received // as looked at
 		one.index(k.storage.indexers.Load())
 	} else {
-		k.prepare(&one.staged, key, obj, received, k.transformer)
+		k.prepare(&one.staged, key, obj, m.received, k.transformer)
 	}
 	k.storage.write(one)
 	return one.failure()
@@ -112,29 +116,28 @@ func (k *keyedStore) Delete(obj any) error {
 	return nil
 }
 
-// look reads an object's key, or that of a tombstone, and what was received of it.
+// look reads an object's key, or that of a tombstone, and into m what was received of it.
 //
 // Where the key is what the object is called, it is made of the object's own strings, as
 // they are now, so that no text need be kept.
-func (k *keyedStore) look(obj any) (table.Key, Received, error) {
-	m, readable := readMetadata(obj)
-	if k.named && readable && m.name != "" {
-		return m.named(), m.received, nil
+func (k *keyedStore) look(obj any, m *metadata) (table.Key, error) {
+	if readable := m.read(obj); k.named && readable && m.name != "" {
+		return m.named(), nil
 	}
 	text, err := keyOf(k.keyFunc, obj)
 	if err != nil {
-		return table.Key{}, m.received, err
+		return table.Key{}, err
 	}
-	return m.key(text), m.received, nil
+	return m.key(text), nil
 }
 
 func (k *keyedStore) keyOf(obj any) (table.Key, error) {
-	key, _, err := k.look(obj)
-	return key, err
+	var m metadata
+	return k.look(obj, &m)
 }
 
 // key is that with a text, made of the metadata if they say the same.
-func (m metadata) key(text string) table.Key {
+func (m *metadata) key(text string) table.Key {
 	if key := m.named(); key.Is(text) {
 		return key
 	}

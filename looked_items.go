@@ -27,7 +27,9 @@ func (l *lookedItems) look(ctx context.Context, store *keyedStore, items []any) 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.keys[i], l.received[i], l.errs[i] = store.look(obj)
+		var m metadata
+		l.keys[i], l.errs[i] = store.look(obj, &m)
+		l.received[i] = m.received
 		l.marks[i] = store.storage.mark(l.received[i])
 	}
 	store.storage.table.GetAll(l.keys[:len(items)], l.there[:len(items)])

@@ -19,21 +19,27 @@ import (
 // bookmark, whose object carries nothing but a version and need not be of the
 // expected type. Key is the object's name, "" if it has none.
 func (r *Reflector) misfit(obj runtime.Object, typed bool) *ObjectError {
+	_, bad := r.examine(obj, typed)
+	return bad
+}
+
+// examine is misfit that also says what was received.
+func (r *Reflector) examine(obj runtime.Object, typed bool) (Received, *ObjectError) {
 	received, err := metadataOf(obj)
 	// First, for it is of no type that anybody expects, and may have no metadata.
 	if cause := decodeError(obj); cause != nil {
-		return &ObjectError{Key: readableName(obj), ResourceVersion: received.ResourceVersion, Stage: StageDecode, Err: cause}
+		return received, &ObjectError{Key: readableName(obj), ResourceVersion: received.ResourceVersion, Stage: StageDecode, Err: cause}
 	}
 	if err != nil {
-		return &ObjectError{Stage: StageMetadata, Err: err}
+		return received, &ObjectError{Stage: StageMetadata, Err: err}
 	}
 	if !typed {
-		return nil
+		return received, nil
 	}
 	if err := r.unexpected(obj); err != nil {
-		return &ObjectError{Key: nameOf(obj), ResourceVersion: received.ResourceVersion, Stage: StageType, Err: err}
+		return received, &ObjectError{Key: nameOf(obj), ResourceVersion: received.ResourceVersion, Stage: StageType, Err: err}
 	}
-	return nil
+	return received, nil
 }
 
 // metadataOf reads what a reflector needs of an object's metadata, or says why it

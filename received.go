@@ -46,14 +46,21 @@ type metadata struct {
 
 // readMetadata is false if the object has no metadata that could be read.
 func readMetadata(obj any) (m metadata, ok bool) {
+	ok = m.read(obj)
+	return m, ok
+}
+
+// read is readMetadata into what is there, and is empty: for who reads one object after the
+// other, to copy it takes as long as to read it.
+func (m *metadata) read(obj any) (ok bool) {
 	defer func() {
 		if value := recover(); value != nil {
-			m, ok = metadata{}, false
+			*m, ok = metadata{}, false
 		}
 	}()
 	accessor, err := meta.Accessor(obj)
 	if err != nil || isNilPointer(accessor) {
-		return metadata{}, false
+		return false
 	}
 	m.namespace, m.name = accessor.GetNamespace(), accessor.GetName()
 	m.received = Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}
@@ -62,14 +69,14 @@ func readMetadata(obj any) (m metadata, ok bool) {
 		// wait for one after the other takes longer.
 		runtime.KeepAlive(m.namespace[0] ^ m.name[0] ^ m.received.UID[0] ^ m.received.ResourceVersion[0])
 	}
-	return m, true
+	return true
 }
 
 // named is the key namespace/name.
-func (m metadata) named() table.Key { return table.Named(m.namespace, m.name) }
+func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
 
 // text is the key namespace/name as text.
-func (m metadata) text() string { return ObjectName{m.namespace, m.name}.String() }
+func (m *metadata) text() string { return ObjectName{m.namespace, m.name}.String() }
 
 // unchanged is true only if both sides say the same and neither leaves out the
 // UID or the version: two objects without versions are not known to be equal.

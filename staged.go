@@ -16,6 +16,10 @@ type staged struct {
 	received Received
 	// odd is true if the object does not say itself what was received.
 	odd bool
+	// cell is the number of what is there already, if it was found under the lock that the
+	// write is made under.
+	found bool
+	cell  uint32
 	// values are those of each index, by position.
 	values [][]string
 	// set is the indexers that values were computed for, and built the
@@ -145,11 +149,30 @@ func (w storeWrite) put(s *staged) (old table.Found, existed bool) {
 		w.forget(s.key)
 		return old, existed
 	}
+	w.wrote(s)
+	if s.found {
+		return w.table.Replace(s.cell, s.key, s.obj, w.m.mark(s.received), s.values), true
+	}
+	return w.table.Put(s.key, s.obj, w.m.mark(s.received), s.values)
+}
+
+// add is put for what is to be where nothing is: it does nothing, and says so, where there is
+// something.
+func (w storeWrite) add(s *staged) bool {
+	if !w.table.Add(s.key, s.obj, w.m.mark(s.received), s.values) {
+		return false
+	}
+	w.wrote(s)
+	return true
+}
+
+// wrote notes besides what was written: for the indexes that are being added, and of an object
+// that does not say itself what was received.
+func (w storeWrite) wrote(s *staged) {
 	for _, staging := range s.built {
 		staging.build.written[s.key] = staging.result
 	}
 	w.remember(s)
-	return w.table.Put(s.key, s.obj, w.m.mark(s.received), s.values)
 }
 
 // remember keeps what was received of an object that does not say so itself.
@@ -239,6 +262,25 @@ func (m *threadSafeMap) write(one *oneStaged) {
 	w := m.begin(0, one.all[:]...)
 	w.take(&one.staged)
 	w.commit(nil)
+}
+
+// putPlain does the plainest of all writes, that of an object which says itself what was
+// received, into a store without indexes: no user code need be called for it, and so nothing
+// be staged. It does nothing, and says so, where there is more to do.
+func (m *threadSafeMap) putPlain(key table.Key, obj any, received *Received) bool {
+	if !m.indexers.Load().isEmpty() {
+		return false
+	}
+	mark := m.mark(*received)
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	if m.odd.Load() || !m.indexers.Load().isEmpty() {
+		return false
+	}
+	w := m.table.Begin(1)
+	w.Put(key, obj, mark, nil)
+	w.Commit(nil)
+	return true
 }
 
 // oneStaged is a staged object with all that it takes to write it alone: it is used again

@@ -16,7 +16,9 @@ import (
 // lock until the write: one goroutine feeds a store its events. A deletion's
 // final state is not transformed, for nobody gets to see it.
 func (k *keyedStore) takeEvent(e event) error {
-	key, received, err := k.look(e.obj)
+	var m metadata
+	key, err := k.look(e.obj, &m)
+	received := m.received
 	if err != nil {
 		k.advance(e.version)
 		return rejection(e.obj, err)

@@ -3,7 +3,6 @@ package cache
 import (
 	"runtime"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -59,24 +58,23 @@ func (m *run) handleSome(w *openWatch, e watch.Event, busy bool) error {
 
 // handleBurst applies the events that were collected: those that are ordinary together.
 func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
-	version := m.progress.version
+	from := m.progress.version
 	for _, e := range m.burst {
 		if e.Type == watch.Error {
 			return m.lastly(w, taker, func() error { return eventError(e.Object) })
 		}
-		bad := m.meet(w, e)
+		version, bad := m.meet(w, e)
 		if bad != nil || e.Type == watch.Bookmark || !isKnown(e.Type) {
-			err := m.lastly(w, taker, func() error { return m.handleMet(w, e, bad) })
+			err := m.lastly(w, taker, func() error { return m.handleMet(w, e, version, bad) })
 			if err != nil || m.ctx.Err() != nil {
 				return err
 			}
-			version = m.progress.version
+			from = m.progress.version
 			continue
 		}
-		accessor, _ := meta.Accessor(e.Object) // misfit has tried
-		to := w.advance(accessor.GetResourceVersion(), version)
+		to := w.advance(version, from)
 		if to != "" {
-			version = to
+			from = to
 		}
 		m.events = append(m.events, event{kind: deltaTypeOf(e.Type), obj: e.Object, version: to})
 	}

@@ -3,7 +3,6 @@ package cache
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -15,22 +14,25 @@ func (m *run) handle(w *openWatch, e watch.Event) error {
 	if e.Type == watch.Error {
 		return eventError(e.Object)
 	}
-	return m.handleMet(w, e, m.meet(w, e))
+	version, bad := m.meet(w, e)
+	return m.handleMet(w, e, version, bad)
 }
 
-// meet notes that an event has come, and says what is wrong with its object.
-func (m *run) meet(w *openWatch, e watch.Event) *ObjectError {
+// meet notes that an event has come, and says of which version its object is, and what is
+// wrong with it.
+func (m *run) meet(w *openWatch, e watch.Event) (version string, bad *ObjectError) {
 	if w.events++; w.events == 1 {
 		m.succeeded(PhaseWatching)
 	}
 	if e.Type != watch.Added {
 		w.synthetic = false
 	}
-	return m.misfit(e.Object, e.Type != watch.Bookmark)
+	received, bad := m.examine(e.Object, e.Type != watch.Bookmark)
+	return received.ResourceVersion, bad
 }
 
 // handleMet is handle for an event that has been met and is no error.
-func (m *run) handleMet(w *openWatch, e watch.Event, bad *ObjectError) error {
+func (m *run) handleMet(w *openWatch, e watch.Event, version string, bad *ObjectError) error {
 	switch {
 	case !isKnown(e.Type):
 		return m.skip(w, e, unknownEvent(e, bad))
@@ -39,8 +41,6 @@ func (m *run) handleMet(w *openWatch, e watch.Event, bad *ObjectError) error {
 	case bad != nil:
 		return m.skip(w, e, bad)
 	}
-	accessor, _ := meta.Accessor(e.Object) // misfit has tried
-	version := accessor.GetResourceVersion()
 	if e.Type == watch.Bookmark {
 		return m.applyBookmark(w, version)
 	}

@@ -32,8 +32,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "hands-out-a-snapshot-from-before-a-write", Guards: []string{"G10"}, File: "internal/table/write.go",
-		From:  "\tt.latest.Store(nil)\n\tt.changes.Add(1)\n",
-		To:    "\tt.changes.Add(1)\n",
+		From:  "\t\tt.latest.Store(nil)\n\t\tt.state.Store(w.s)\n",
+		To:    "\t\tt.state.Store(w.s)\n",
 		Test:  "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
 		Fault: "Who has written an object and then lists them does not find it.",
 	},
@@ -60,11 +60,18 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "takes-one-key-for-another-with-its-hash", Guards: []string{"G10"}, File: "internal/table/write.go",
-		From:    "\t\tif c.head.isAlike() {\n\t\t\tw.makeAlike(hash)\n\t\t}\n",
-		To:      "",
+		From:    "\tif alike != 0 {\n",
+		To:      "\tif alike > alikeBit {\n",
 		Package: "./internal/table",
 		Test:    "TestKeysOfOneHashAreToldApart",
 		Fault:   "Who asks for one object gets another one.",
+	},
+	{
+		Name: "writes-to-a-cell-that-has-become-another-ones", Guards: []string{"G10"}, File: "informer_direct.go",
+		From:  "if !a.seen.exists || w.table.Renumbered() != d.renumbered {\n",
+		To:    "if !a.seen.exists {\n",
+		Test:  "TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects",
+		Fault: "An object that is deleted and made anew in one burst is stored under the name of another one.",
 	},
 	{
 		Name: "leaves-a-shortcut-to-what-has-been-replaced", Guards: []string{"G10"}, File: "internal/table/shortcuts.go",

@@ -99,8 +99,12 @@ func (from *cell) read() cell {
 func (c *chunk) write(at uint32, with cell) {
 	to := &c.cells[at%chunkLen]
 	atomic.StorePointer(&to.value, with.value)
-	atomic.StorePointer(&to.namep, with.namep)
-	atomic.StoreUint64((*uint64)(&to.head), uint64(with.head))
+	if atomic.LoadPointer(&to.namep) != with.namep {
+		atomic.StorePointer(&to.namep, with.namep)
+	}
+	if atomic.LoadUint64((*uint64)(&to.head)) != uint64(with.head) {
+		atomic.StoreUint64((*uint64)(&to.head), uint64(with.head))
+	}
 	atomic.StoreUint64((*uint64)(&to.tail), uint64(with.tail))
 }
 

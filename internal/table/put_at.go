@@ -1,16 +1,45 @@
 package table
 
-// PutAt is Put for a key that Get has found, with just one value in each index. number is that
-// of its cell: Renumbered must say what it said before Get was asked, and go on doing so.
-// Nothing is searched for, and no name compared.
+// What a Get has found is found again by the number of its cell, as long as Renumbered says
+// what it said before that Get was asked: nothing is hashed and searched for, and no name
+// compared.
+
+// At is what is in a cell that Get has found.
+func (w *Write) At(number uint32) Found {
+	c, _ := w.s.read(number)
+	return w.found(number, c)
+}
+
+// Replace is Put for a key that Get has found in a cell.
+func (w *Write) Replace(number uint32, key Key, obj any, mark uint32, values [][]string) (old Found) {
+	c, _ := w.s.read(number)
+	return w.replace(number, c, key, obj, mark, values)
+}
+
+// PutAt is Replace with just one value in each index.
 func (w *Write) PutAt(number uint32, key Key, obj any, mark uint32, values []string) {
-	had, _ := w.s.read(number)
-	typ, value := w.types.store(obj)
-	name, length := storeName(key, had.head.space())
-	w.set(number, cell{value, name, had.head.with(typ, length) | textBitOf(key), had.tail.with(mark)})
+	c, _ := w.s.read(number)
+	w.setAnother(number, c, key, obj, mark)
 	for at := range values {
 		w.reindex(at, number, values[at:at+1])
 	}
+}
+
+func (w *Write) replace(number uint32, c cell, key Key, obj any, mark uint32, values [][]string) (old Found) {
+	old = w.found(number, c)
+	w.setAnother(number, c, key, obj, mark)
+	for at := range w.s.indexes {
+		w.reindex(at, number, values[at])
+	}
+	return old
+}
+
+// setAnother writes another object to a cell. The name too is replaced: it may be part of the
+// object, and would keep the old one's.
+func (w *Write) setAnother(number uint32, had cell, key Key, obj any, mark uint32) {
+	typ, value := w.types.store(obj)
+	name, length := storeName(key, had.head.space())
+	w.set(number, cell{value, name, had.head.with(typ, length) | textBitOf(key), had.tail.with(mark)})
 }
 
 // with is the head of another object under the same key, whose name is from somewhere else: it

@@ -72,10 +72,14 @@ func (t *Table) Begin(changes int) *Write {
 		w.s = w.s.clone()
 		t.mu.Lock()
 	}
-	t.latest.Store(nil)
 	t.changes.Add(1)
-	t.state.Store(w.s)
-	t.frozen.Store(false)
+	// Each store is for all processors to see, and takes as long as a lock: so there is none of
+	// what is there already. Nobody has a snapshot of what is not frozen.
+	if t.frozen.Load() {
+		t.latest.Store(nil)
+		t.state.Store(w.s)
+		t.frozen.Store(false)
+	}
 	return w
 }
 
@@ -179,25 +183,37 @@ func (w *Write) Put(key Key, obj any, mark uint32, values [][]string) (old Found
 
 func (w *Write) put(key Key, hash uint64, obj any, mark uint32, values [][]string) (old Found, existed bool) {
 	number, c, existed := w.find(key, hash)
-	space := c.head.space()
 	if existed {
-		old = w.found(number, c)
-	} else {
-		if c.head.isAlike() {
-			w.makeAlike(hash)
-		}
-		number = w.add(key, hash)
-		old.Number = number
-		space = w.spaceOf(key)
+		return w.replace(number, c, key, obj, mark, values), true
 	}
+	return Found{Number: w.putNew(key, hash, c.head&alikeBit, obj, mark, values)}, false
+}
+
+// Add is Put for a key under which there is nothing. It is false, and has done nothing, where
+// there is something.
+func (w *Write) Add(key Key, obj any, mark uint32, values [][]string) bool {
+	hash := w.hashOnce(key)
+	_, c, exists := w.find(key, hash)
+	if exists {
+		return false
+	}
+	w.putNew(key, hash, c.head&alikeBit, obj, mark, values)
+	return true
+}
+
+// putNew puts an object under a key under which there is nothing, and says in which cell.
+func (w *Write) putNew(key Key, hash uint64, alike head, obj any, mark uint32, values [][]string) (number uint32) {
+	if alike != 0 {
+		w.makeAlike(hash)
+	}
+	number, space := w.add(key, hash), w.spaceOf(key)
 	typ, value := w.types.store(obj)
-	// The name too is replaced: it may be part of the object, and would keep the old one's.
 	name, length := storeName(key, space)
-	w.set(number, cell{value, name, newHead(typ, length, space, hash) | textBitOf(key) | c.head&alikeBit, newTail(mark, hash)})
+	w.set(number, cell{value, name, newHead(typ, length, space, hash) | textBitOf(key) | alike, newTail(mark, hash)})
 	for at := range w.s.indexes {
 		w.reindex(at, number, values[at])
 	}
-	return old, existed
+	return number
 }
 
 // Remove takes out what is under a key, and returns it.
