@@ -156,7 +156,8 @@ func (d *directWrite) put(w storeWrite, a *directArrival, all *stagedBefore, at 
 		return nil
 	}
 	old, existed, taken := w.take(&a.staged)
-	o := outcome{old: old.Object, existed: existed, was: was}
+	o := &a.outcome
+	o.old, o.existed, o.was = old.Object, existed, was
 	switch {
 	case !taken:
 		o.err = a.err
@@ -167,7 +168,7 @@ func (d *directWrite) put(w storeWrite, a *directArrival, all *stagedBefore, at 
 	default:
 		o.obj = a.obj
 	}
-	a.outcome, a.written = o, true
+	a.written = true
 	return nil
 }
 
@@ -229,12 +230,12 @@ func (d *directWrite) tellOf(n int) {
 		if d.detector != nil || c.Type != Deleted && recreated(a.outcome.was, a.received) {
 			c.key = a.key.String() // seldom, for it is a piece of memory
 		}
-		d.note(a.key, c, a.outcome, false)
-		d.watch(c, a.outcome)
+		d.note(a.key, &c, &a.outcome, false)
+		d.watch(&c, &a.outcome)
 	}
 	d.publish(d.store.storage.writes)
 	for i := range n {
-		d.reportOutcome(d.arrivals[i].outcome)
+		d.reportOutcome(&d.arrivals[i].outcome)
 	}
 	d.reportMutations()
 }

@@ -156,14 +156,15 @@ func (inf *sharedIndexInformer) apply(b batch) error {
 		return errDropped
 	}
 	write := inf.store.storage.writes
-	for i, o := range inf.outcomes {
-		inf.note(table.KeyOf(b.changes[i].key), b.changes[i], o, b.initial)
-		inf.watch(b.changes[i], o)
+	for i := range inf.outcomes {
+		c, o := &b.changes[i], &inf.outcomes[i]
+		inf.note(table.KeyOf(c.key), c, o, b.initial)
+		inf.watch(c, o)
 	}
 	inf.publish(write)
 	// Last, for the error handler is the user's, and may take its time.
-	for _, o := range inf.outcomes {
-		inf.reportOutcome(o)
+	for i := range inf.outcomes {
+		inf.reportOutcome(&inf.outcomes[i])
 	}
 	inf.reportMutations()
 	clear(inf.outcomes)
@@ -173,7 +174,7 @@ func (inf *sharedIndexInformer) apply(b batch) error {
 }
 
 // reportOutcome reports what was held back, and a final state that could not be used.
-func (inf *sharedIndexInformer) reportOutcome(o outcome) {
+func (inf *sharedIndexInformer) reportOutcome(o *outcome) {
 	switch {
 	case o.err != nil:
 		inf.reflector.quarantined(inf.ctx, o.err, true)
@@ -183,19 +184,22 @@ func (inf *sharedIndexInformer) reportOutcome(o outcome) {
 }
 
 // note prepares to publish a change.
-func (inf *sharedIndexInformer) note(key table.Key, c change, o outcome, initial bool) {
+func (inf *sharedIndexInformer) note(key table.Key, c *change, o *outcome, initial bool) {
 	if o.err != nil {
 		return
 	}
-	if n, some := notificationOf(c, o, initial, inf.options.MergeRecreated); some {
-		n.key = key
-		inf.notifications = append(inf.notifications, n)
+	last := len(inf.notifications)
+	inf.notifications = append(inf.notifications, notification{})
+	n := &inf.notifications[last]
+	if n.key = key; !n.say(c, o, initial, inf.options.MergeRecreated) {
+		*n = notification{}
+		inf.notifications = inf.notifications[:last]
 	}
 }
 
 // watch has the detector of changed objects copy what the store holds now, before a
 // handler is told of it. What it finds is kept until after the publication.
-func (inf *sharedIndexInformer) watch(c change, o outcome) {
+func (inf *sharedIndexInformer) watch(c *change, o *outcome) {
 	switch {
 	case inf.detector == nil || o.err != nil:
 	case c.Type == Deleted || o.unwanted:

@@ -36,14 +36,14 @@ const (
 	endOfList
 )
 
-// notificationOf is what a handler is to be told of a change that was applied; ok is
-// false for nothing.
-func notificationOf(c change, o outcome, initial, mergeRecreated bool) (n notification, ok bool) {
-	n = notification{key: table.KeyOf(c.key), initial: initial}
+// say makes n, which is empty, what a handler is to be told of a change that was applied, but
+// for the key. It is false, and nothing, if there is nothing to be told.
+func (n *notification) say(c *change, o *outcome, initial, mergeRecreated bool) bool {
+	n.initial = initial
 	switch {
 	case c.Type == Deleted || o.unwanted:
 		if !o.existed {
-			return n, false
+			return false
 		}
 		n.kind, n.old = tellDelete, lastState(c, o)
 	case !o.existed:
@@ -53,7 +53,7 @@ func notificationOf(c change, o outcome, initial, mergeRecreated bool) (n notifi
 	default:
 		n.kind, n.old, n.obj = tellUpdate, o.old, o.obj
 	}
-	return n, true
+	return true
 }
 
 // then is what a handler that has not been told n is to be told once later has

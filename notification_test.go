@@ -129,12 +129,9 @@ func TestWhatWasAppliedSaysWhatIsTold(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			n, some := notificationOf(c.change, c.o, false, c.merge)
-			assert.Equal(t, c.want.kind != told, some)
-			if some {
-				c.want.key = table.KeyOf("a/1")
-				assert.Equal(t, c.want, n)
-			}
+			var n notification
+			assert.Equal(t, c.want.kind != told, n.say(&c.change, &c.o, false, c.merge))
+			assert.Equal(t, c.want, n)
 		})
 	}
 }

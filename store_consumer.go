@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // storeConsumer applies batches to a store and tells a handler.
@@ -161,8 +163,8 @@ func (s *storeConsumer) tell(ctx context.Context, c change, o outcome, initial b
 	if s.handler == nil {
 		return
 	}
-	n, some := notificationOf(c, o, initial, s.mergeRecreated)
-	if !some {
+	n := notification{key: table.KeyOf(c.key)}
+	if !n.say(&c, &o, initial, s.mergeRecreated) {
 		return
 	}
 	keyed, _ := s.handler.(keyedHandler)
@@ -189,7 +191,7 @@ func survivedPanic(ctx context.Context, f func()) bool {
 }
 
 // lastState is what OnDelete is told: the final state if the source sent it.
-func lastState(c change, o outcome) any {
+func lastState(c *change, o *outcome) any {
 	if c.Type == Deleted {
 		return o.obj
 	}
