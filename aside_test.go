@@ -339,3 +339,29 @@ func TestG10AnObjectWithManyValuesIsManyChanges(t *testing.T) {
 	_, taken := weights()
 	require.Equal(t, 5_001, taken)
 }
+
+// A store without indexes has a short way for what is ordinary. Fails if an object goes that way
+// while there is something aside: then a receipt of an earlier state is taken for that of the
+// later one, or what is held back stays so after a state that could be taken.
+func TestWhatIsAsideGoesWithTheNextStateAlsoOfAStoreWithoutIndexes(t *testing.T) {
+	c := NewStore(MetaNamespaceKeyFunc).(*cache)
+	transformed := changeOf(Added, podAt("a", "1", "3"))
+	transformed.Object = podAt("a", "1", "")
+	refused := &ObjectError{Key: "a/2", ResourceVersion: "4", Stage: StageTransform, Err: errBoom}
+	outcomes := c.applyBatch(bg, batch{changes: []change{transformed}}, true, nil)
+	require.Len(t, outcomes, 1)
+	c.storage.asideMu.Lock()
+	c.storage.held.add(refused)
+	c.storage.unlockAside()
+	received, _ := c.Received("a/1")
+	require.Equal(t, Received{"1", "3"}, received, "what the transform left does not say that")
+	_, held := c.heldVersion("a/2")
+	require.True(t, held)
+
+	require.NoError(t, c.Update(podAt("a", "1", "5")))
+	require.NoError(t, c.Update(podAt("a", "2", "6")))
+	received, _ = c.Received("a/1")
+	require.Equal(t, Received{"1", "5"}, received)
+	_, held = c.heldVersion("a/2")
+	require.False(t, held)
+}

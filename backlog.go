@@ -38,11 +38,13 @@ type backlog struct {
 }
 
 const (
-	// absorbed is how many entries an add may absorb, for which the informer waits: some 0.1 ms,
-	// for as a rule none of them is in the processor's cache.
+	// absorbed is how many entries an add to a large backlog absorbs, besides twice as many as
+	// have come. The informer waits for that, some 0.1 ms: as a rule none of them is in the
+	// processor's cache.
 	absorbed = 256
-	// ordinary is up to how many may wait for all of them to be absorbed at once: more than an
-	// Ordered backlog of a store of 1,000 objects has when it begins to merge.
+	// ordinary is how many entries an add absorbs where no more than that wait, which is more
+	// than an Ordered backlog of a store of 1,000 objects has when it begins to merge; and where
+	// changes are always merged, and a large backlog is a snapshot that was told late.
 	ordinary = 2048
 )
 
@@ -71,10 +73,10 @@ func (b *backlog) grown(records, live int) {
 	}
 	switch {
 	case !b.merging:
-	case b.len() <= ordinary:
-		b.absorb(ordinary)
+	case b.delivery == Coalesced || b.len() <= ordinary:
+		b.absorb(ordinary + records)
 	default:
-		b.absorb(absorbed + records - 1)
+		b.absorb(absorbed + 2*records)
 	}
 }
 

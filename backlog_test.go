@@ -27,7 +27,7 @@ func TestAnOrderedBacklogMergesFromItsLimitOn(t *testing.T) {
 		require.True(t, b.merging, "%d live", live)
 		merged := limit + 1
 		if merged > ordinary {
-			merged = absorbed
+			merged = absorbed + 2
 		}
 		require.Equal(t, limit+1-merged+7, b.len(), "an add merges so many and no more")
 		updates(&b, limit/absorbed, 7, live)

@@ -28,8 +28,6 @@ type directWrite struct {
 	// the memory that has to be read of each is waited for together.
 	keys  []table.Key
 	there []table.Found
-	// renumbered is what the table said of its numbers before it was looked at.
-	renumbered uint64
 	// alone is how many events in a row have come alone.
 	alone int
 	// version is the last one that an event brought, and advance moves the store's there.
@@ -99,7 +97,6 @@ func (d *directWrite) takeEvents(ctx context.Context, events []event, refused []
 
 // prepare does what needs user code, for as many events as are for it.
 func (d *directWrite) prepare(ctx context.Context, events []event, holds bool) int {
-	d.renumbered = d.store.storage.table.Renumbered()
 	if len(events) > 1 {
 		d.warmEvents(events)
 	}
@@ -195,11 +192,13 @@ func (d *directWrite) before(w storeWrite, a *directArrival, all *stagedBefore, 
 
 // find finds what is under the key of an event: most often, where it was seen.
 func (d *directWrite) find(w storeWrite, a *directArrival) (found table.Found, exists bool) {
-	if !a.seen.exists || w.table.Renumbered() != d.renumbered {
-		return w.table.Find(a.key)
+	if a.seen.exists {
+		if found, exists = w.table.FindAt(a.seen.Number, a.key); exists {
+			a.staged.found, a.staged.cell = true, found.Number
+			return found, true
+		}
 	}
-	a.staged.found, a.staged.cell = true, a.seen.Number
-	return w.table.At(a.seen.Number), true
+	return w.table.Find(a.key)
 }
 
 // warmEvents looks in advance at what is there of what has come: for what the objects say is

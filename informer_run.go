@@ -3,8 +3,6 @@ package cache
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
@@ -231,16 +229,6 @@ func (inf *sharedIndexInformer) publish(write uint64) {
 // once, however much it is. write is 0 for what is no write.
 func (inf *sharedIndexInformer) append(all []notification, write uint64) {
 	now, live := inf.now(), inf.store.storage.len()
-	listeners := inf.appendToLog(all, write, now, live)
-	for _, l := range listeners {
-		if awaits := l.awaits.Swap(false); awaits || len(all) > 0 {
-			l.wakeUp()
-		}
-	}
-	inf.mergeBacklogs(listeners, len(all), live)
-}
-
-func (inf *sharedIndexInformer) appendToLog(all []notification, write uint64, now time.Time, live int) []*listener {
 	log := inf.log
 	log.mu.Lock()
 	defer log.mu.Unlock()
@@ -251,7 +239,7 @@ func (inf *sharedIndexInformer) appendToLog(all []notification, write uint64, no
 		log.ended = true
 	}
 	if len(listeners) == 0 {
-		return nil
+		return
 	}
 	log.tidyLocked(listeners) // of what is left, those who are awake have read all as a rule
 	log.appendLocked(all, now)
@@ -259,30 +247,29 @@ func (inf *sharedIndexInformer) appendToLog(all []notification, write uint64, no
 		l.skip(write)
 	}
 	log.endLocked()
-	if len(all) == 0 {
-		return listeners
-	}
-	for _, l := range listeners {
-		if l.options.Delivery == Coalesced { // before it is woken, so that what has come together is merged
-			l.grown(len(all), live)
-		}
-	}
-	return listeners
+	inf.spread(listeners, len(all), live)
 }
 
-// mergeBacklogs merges some of what waits for those handlers that are far behind, after so
-// many records more: when the others have been woken, for it may take a tenth of a millisecond.
-func (inf *sharedIndexInformer) mergeBacklogs(listeners []*listener, records, live int) {
-	if records == 0 || !slices.ContainsFunc(listeners, (*listener).mayMerge) {
-		return
-	}
-	inf.log.mu.Lock()
-	defer inf.log.mu.Unlock()
+// spread wakes the listeners, after so many records more, and merges some of what waits for
+// those that are far behind. The caller holds the log's mu, which nobody needs who takes from
+// it what is new.
+func (inf *sharedIndexInformer) spread(listeners []*listener, records, live int) {
 	merged := false
 	for _, l := range listeners {
-		if l.options.Delivery == Coalesced {
-			merged = true
-		} else {
+		// Before it is woken, so that of what has come together it is told as of one.
+		if records > 0 && l.options.Delivery == Coalesced {
+			merged = l.grown(records, live) || merged
+		}
+		if awaits := l.awaits.Swap(false); awaits || records > 0 {
+			l.wakeUp()
+		}
+	}
+	if records == 0 {
+		return
+	}
+	for _, l := range listeners {
+		// When the others have been woken, for it may take a tenth of a millisecond.
+		if l.options.Delivery != Coalesced {
 			merged = l.grown(records, live) || merged
 		}
 	}

@@ -67,9 +67,9 @@ var readerMutants = []Mutant{
 		Fault:   "Who asks for one object gets another one.",
 	},
 	{
-		Name: "writes-to-a-cell-that-has-become-another-ones", Guards: []string{"G10"}, File: "informer_direct.go",
-		From:  "if !a.seen.exists || w.table.Renumbered() != d.renumbered {\n",
-		To:    "if !a.seen.exists {\n",
+		Name: "writes-to-a-cell-that-has-become-another-ones", Guards: []string{"G10"}, File: "internal/table/put_at.go",
+		From:  "if !exists || !w.s.isKey(c, key) {\n",
+		To:    "if !exists {\n",
 		Test:  "TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects",
 		Fault: "An object that is deleted and made anew in one burst is stored under the name of another one.",
 	},

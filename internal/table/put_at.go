@@ -1,22 +1,25 @@
 package table
 
-// What a Get has found is found again by the number of its cell, as long as Renumbered says
-// what it said before that Get was asked: nothing is hashed and searched for, and no name
-// compared.
+// What a Get has found is most often still in the same cell when it is written: then nothing
+// need be hashed and searched for.
 
-// At is what is in a cell that Get has found.
-func (w *Write) At(number uint32) Found {
-	c, _ := w.s.read(number)
-	return w.found(number, c)
+// FindAt is Find where the key is that of the cell with a number. There may be no such cell.
+func (w *Write) FindAt(number uint32, key Key) (Found, bool) {
+	c, exists := w.s.read(number)
+	if !exists || !w.s.isKey(c, key) {
+		return Found{}, false
+	}
+	return w.found(number, c), true
 }
 
-// Replace is Put for a key that Get has found in a cell.
+// Replace is Put for a key that FindAt has found.
 func (w *Write) Replace(number uint32, key Key, obj any, mark uint32, values [][]string) (old Found) {
 	c, _ := w.s.read(number)
 	return w.replace(number, c, key, obj, mark, values)
 }
 
-// PutAt is Replace with just one value in each index.
+// PutAt is Replace, with just one value in each index, for a key that Get has found: Renumbered
+// must say what it said before that, and go on doing so. No name is compared.
 func (w *Write) PutAt(number uint32, key Key, obj any, mark uint32, values []string) {
 	c, _ := w.s.read(number)
 	w.setAnother(number, c, key, obj, mark)
