@@ -358,6 +358,9 @@ func TestB16ASingleObjectDoesNotMoveTheVersion(t *testing.T) {
 	require.NoError(t, s.Update(podAt("a", "1", "8")))
 	require.NoError(t, s.Delete(podAt("a", "1", "9")))
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
+	plain := NewStore(MetaNamespaceKeyFunc) // which has a shorter way for an object
+	require.NoError(t, plain.Update(podAt("a", "1", "8")))
+	assert.Empty(t, plain.LastStoreSyncResourceVersion())
 
 	require.NoError(t, s.Replace([]any{podAt("a", "1", "7")}, "10"))
 	assert.Equal(t, "10", s.LastStoreSyncResourceVersion())

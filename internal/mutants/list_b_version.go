@@ -34,7 +34,7 @@ var versionFaults = []Mutant{
 		Guards: []string{"B16", "G11"},
 		File:   "keyed_store.go",
 		From:   "	k.storage.write(one)\n	return one.failure()\n",
-		To:     "	k.storage.write(one)\n	k.Bookmark(received.ResourceVersion)\n	return one.failure()\n",
+		To:     "	k.storage.write(one)\n	k.Bookmark(m.received.ResourceVersion)\n	return one.failure()\n",
 		Test:   "TestB16ASingleObjectDoesNotMoveTheVersion",
 		Fault:  "The store claims a version of which it has one object, and not those that came before it.",
 	},
