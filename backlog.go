@@ -39,8 +39,7 @@ type backlog struct {
 
 const (
 	// absorbed is how many entries an add to a large backlog absorbs, besides twice as many as
-	// have come. The informer waits for that, some 0.1 ms: as a rule none of them is in the
-	// processor's cache.
+	// have come. The informer waits for that: as a rule none of them is in the processor's cache.
 	absorbed = 256
 	// ordinary is how many entries an add absorbs where no more than that wait, which is more
 	// than an Ordered backlog of a store of 1,000 objects has when it begins to merge; and where

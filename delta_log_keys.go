@@ -40,7 +40,8 @@ const (
 	keptPlaces = 4 * keptCapacity
 )
 
-// keySeed makes it impossible to choose names whose keys all meet in one place.
+// keySeed makes it impossible to choose names whose keys all meet in one place. It is that of
+// all hashes which this package takes of names and versions.
 var keySeed = maphash.MakeSeed()
 
 func hashOf(key string) uint32 { return uint32(maphash.String(keySeed, key)) }

@@ -179,7 +179,7 @@ func (e *eventLog) apart(obj any) (typ uint16, word unsafe.Pointer) {
 func (e *eventLog) spaceOf(space string) int {
 	const places = 4
 	b := e.last
-	spaces, at := *b.spaces.Load(), mixed(0, space)>>16
+	spaces, at := *b.spaces.Load(), uint64(hashOf(space))
 	for i := range uint64(places) {
 		number := &e.spaces[(at+i)%uint64(len(e.spaces))]
 		switch {

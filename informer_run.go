@@ -268,7 +268,7 @@ func (inf *sharedIndexInformer) spread(listeners []*listener, records, live int)
 		return
 	}
 	for _, l := range listeners {
-		// When the others have been woken, for it may take a tenth of a millisecond.
+		// When the others have been woken, for it takes its time.
 		if l.options.Delivery != Coalesced {
 			merged = l.grown(records, live) || merged
 		}

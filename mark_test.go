@@ -13,21 +13,19 @@ import (
 // one could stand for the other.
 func TestAMarkTellsStatesApart(t *testing.T) {
 	m := newThreadSafeMap(nil)
-	seen := map[uint32]Received{}
-	note := func(received Received) {
-		mark := m.mark(received)
-		other, twice := seen[mark]
-		assert.False(t, twice && other != received, "%v and %v", received, other)
-		seen[mark] = received
+	differ := func(one, other Received) {
+		assert.NotEqual(t, m.mark(one), m.mark(other), "%v and %v", one, other)
 	}
 	for length := range 40 {
 		text := strings.Repeat("0", length)
-		note(Received{"", text})
-		note(Received{types.UID(text), ""})
+		differ(Received{types.UID(text), text}, Received{types.UID(text), text + "0"})
+		differ(Received{types.UID(text), text}, Received{types.UID(text + "0"), text})
 		for at := range length {
 			changed := text[:at] + "1" + text[at+1:]
-			note(Received{types.UID(changed), text})
-			note(Received{types.UID(text), changed})
+			differ(Received{types.UID(text), text}, Received{types.UID(changed), text})
+			differ(Received{types.UID(text), text}, Received{types.UID(text), changed})
+			differ(Received{types.UID(text), changed}, Received{types.UID(changed), text})
+			differ(Received{types.UID(text), text}, Received{types.UID(changed), changed})
 		}
 	}
 }

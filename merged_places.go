@@ -8,8 +8,7 @@ import "github.com/watchmirror/cache/internal/table"
 // where it grows to some 100,000. The zero value is ready.
 type mergedPlaces struct {
 	byHash map[uint64]int
-	// others are those of keys whose hash is that of an earlier one. The hash has no secret:
-	// who chooses names that meet gets a map of keys.
+	// others are those of keys whose hash is that of an earlier one.
 	others map[table.Key]int
 	// most is how many there have been: a map keeps the memory of its best days.
 	most int
@@ -55,5 +54,5 @@ func (p *mergedPlaces) remove(key table.Key, sequence int) {
 
 func placeHash(key table.Key) uint64 {
 	space, name, _ := key.Parts()
-	return mixed(mixed(0, space), name)
+	return hashOfBoth(space, name)
 }

@@ -16,8 +16,8 @@ type staged struct {
 	received Received
 	// odd is true if the object does not say itself what was received.
 	odd bool
-	// cell is the number of what is there already, if it was found under the lock that the
-	// write is made under.
+	// found is true if there is something under the key already, in the cell with that number,
+	// which was looked at under the lock that the write is made under.
 	found bool
 	cell  uint32
 	// values are those of each index, by position.
@@ -266,7 +266,8 @@ func (m *threadSafeMap) write(one *oneStaged) {
 
 // putPlain does the plainest of all writes, that of an object which says itself what was
 // received, into a store without indexes: no user code need be called for it, and so nothing
-// be staged. It does nothing, and says so, where there is more to do.
+// be staged. It does nothing, and says so, where there is more to do. What begin and commit
+// see to besides is for indexes, or for what removes something.
 func (m *threadSafeMap) putPlain(key table.Key, obj any, received *Received) bool {
 	if !m.indexers.Load().isEmpty() {
 		return false

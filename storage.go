@@ -1,8 +1,8 @@
 package cache
 
 import (
-	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -104,32 +104,12 @@ func (m *threadSafeMap) label() table.Label {
 func (m *threadSafeMap) len() int { return m.table.Len() }
 
 // mark is what the table keeps of what was received of an object: too few bits to tell what
-// it was, and enough to tell whether it was something else. It has no secret: it is about who
-// changes an object where it stands, and not about somebody who means harm.
+// it was, and enough to tell whether it was something else.
 func (m *threadSafeMap) mark(received Received) uint32 {
-	return uint32(mixed(mixed(0, string(received.UID)), received.ResourceVersion) >> 16)
+	return uint32(hashOfBoth(string(received.UID), received.ResourceVersion))
 }
 
-// mixed mixes a text into a number, sixteen bytes at a time: for some of them, as a UID or a
-// version has, that takes a third of the time of a call of maphash.
-func mixed(into uint64, text string) uint64 {
-	into ^= uint64(len(text)) * 0x9e3779b97f4a7c15
-	for ; len(text) > 16; text = text[16:] {
-		into = mixedWords(into, wordOf(text), wordOf(text[8:]))
-	}
-	if len(text) >= 8 { // the two words have bytes in common if it is shorter than both
-		return mixedWords(into, wordOf(text), wordOf(text[len(text)-8:]))
-	}
-	rest := uint64(0)
-	for i := range len(text) {
-		rest = rest<<8 | uint64(text[i])
-	}
-	return mixedWords(into, rest, 0)
-}
-
-func wordOf(text string) uint64 { return binary.LittleEndian.Uint64([]byte(text[:8])) }
-
-func mixedWords(into, one, other uint64) uint64 {
-	high, low := bits.Mul64(into^one^0xbf58476d1ce4e5b9, other^0x94d049bb133111eb)
-	return high ^ low
+// hashOfBoth is a hash of two texts, of which one does not stand for the other.
+func hashOfBoth(one, other string) uint64 {
+	return bits.RotateLeft64(maphash.String(keySeed, one), 17) ^ maphash.String(keySeed, other)
 }

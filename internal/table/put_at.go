@@ -31,9 +31,7 @@ func (w *Write) PutAt(number uint32, key Key, obj any, mark uint32, values []str
 func (w *Write) replace(number uint32, c cell, key Key, obj any, mark uint32, values [][]string) (old Found) {
 	old = w.found(number, c)
 	w.setAnother(number, c, key, obj, mark)
-	for at := range w.s.indexes {
-		w.reindex(at, number, values[at])
-	}
+	w.reindexAll(number, values)
 	return old
 }
 

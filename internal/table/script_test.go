@@ -208,15 +208,30 @@ func (r *scriptRun) put(w *Write, n int, kind byte) {
 	obj := r.object(kind)
 	old, existed := w.Find(KeyOf(key))
 	r.wasThere(key, old, existed)
-	if ones, all := onesOf(values); existed && all {
+	ones, all := onesOf(values)
+	there, found := w.FindAt(old.Number, KeyOf(key)) // number 0 is another's, or nobody's, if it is new
+	if found != existed || found && !same(there.Object, old.Object) {
+		r.Fatalf("%.50q is found, or not, in another place than its own", key)
+	}
+	switch {
+	case existed && all:
 		w.PutAt(old.Number, KeyOf(key), obj, mark, ones)
-	} else {
+	case existed && kind%2 == 0:
+		r.wasThere(key, w.Replace(old.Number, KeyOf(key), obj, mark, values), true)
+	case kind%2 == 0:
+		if !w.Add(KeyOf(key), obj, mark, values) {
+			r.Fatalf("%.50q was not added", key)
+		}
+	default:
 		old, existed = w.Put(KeyOf(key), obj, mark, values)
 		r.wasThere(key, old, existed)
 	}
 	r.model.put(key, obj, mark, values)
-	found, exists := w.Find(KeyOf(key))
-	if !exists || !same(found.Object, obj) || found.Mark != mark {
+	if w.Add(KeyOf(key), obj, mark+1, values) {
+		r.Fatalf("%.50q was added twice", key)
+	}
+	put, exists := w.Find(KeyOf(key))
+	if !exists || !same(put.Object, obj) || put.Mark != mark {
 		r.Fatalf("the write does not find what it has put under %.50q", key)
 	}
 }

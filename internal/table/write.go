@@ -210,10 +210,14 @@ func (w *Write) putNew(key Key, hash uint64, alike head, obj any, mark uint32, v
 	typ, value := w.types.store(obj)
 	name, length := storeName(key, space)
 	w.set(number, cell{value, name, newHead(typ, length, space, hash) | textBitOf(key) | alike, newTail(mark, hash)})
+	w.reindexAll(number, values)
+	return number
+}
+
+func (w *Write) reindexAll(number uint32, values [][]string) {
 	for at := range w.s.indexes {
 		w.reindex(at, number, values[at])
 	}
-	return number
 }
 
 // Remove takes out what is under a key, and returns it.
