@@ -265,7 +265,7 @@ func (m *queueModel) event(op int) {
 	}
 	if have, there := m.source[key]; there && b&16 != 0 && m.consumer.records && !m.queue.holdsBefore(key, Received{ResourceVersion: itoa(have - 1)}) {
 		var regression *RegressionError
-		require.ErrorAs(m.t, m.queue.takeEvent(event{Updated, podAt("a", obj.Name, itoa(have-1)), itoa(have - 1)}), &regression)
+		require.ErrorAs(m.t, m.queue.takeEvent(event{kind: Updated, obj: podAt("a", obj.Name, itoa(have-1)), version: itoa(have - 1)}), &regression)
 	}
 }
 

@@ -23,7 +23,7 @@ const fewValues = 16
 // takes says whether an event is ordinary. A deletion's final state is transformed only if
 // there is something to delete, which only the queue knows beforehand, and one that could
 // not be decoded is made a tombstone there.
-func (d *directWrite) takes(e event) bool {
+func (d *directWrite) takes(e *event) bool {
 	if e.kind != Deleted {
 		return true
 	}
@@ -33,16 +33,22 @@ func (d *directWrite) takes(e event) bool {
 	return d.queue.transformer == nil && !isUndecoded(e.obj)
 }
 
-func (d *directWrite) arrive(a *directArrival, e event, at int) {
-	var m metadata
-	key, err := d.store.look(e.obj, &m)
+// arrive prepares an event, one of several if at is its place among those that were read.
+func (d *directWrite) arrive(a *directArrival, e *event, at int) {
+	says := e.says
+	if says == nil {
+		says = &d.unread
+		*says = metadata{}
+		says.read(e.obj)
+	}
+	key, err := d.store.keyFrom(e.obj, says)
 	if err != nil {
 		a.refused = rejection(e.obj, err)
 		return
 	}
-	a.key, a.kind, a.received = key, e.kind, m.received
-	if there := d.there[at]; there.Object != nil && d.keys[at] == key {
-		a.seen = d.store.storage.sightOf(key, there)
+	a.key, a.kind, a.received = key, e.kind, says.received
+	if there := &d.there[at]; there.Object != nil && d.keys[at] == key {
+		a.seen = d.store.storage.sightOf(key, there, &d.said[at])
 	} else {
 		a.seen = d.store.storage.sight(key)
 	}
@@ -60,7 +66,7 @@ func (d *directWrite) arrive(a *directArrival, e event, at int) {
 
 // transform prepares what the transform makes of an event's object, if anything is to be
 // stored: as the queue does, which holds back what cannot be transformed.
-func (d *directWrite) transform(a *directArrival, e event) {
+func (d *directWrite) transform(a *directArrival, e *event) {
 	x := arriving{change: change{Delta: Delta{e.kind, e.obj}, key: a.key.String(), received: a.received}}
 	d.queue.transform(&x)
 	switch {

@@ -3,8 +3,6 @@ package cache
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -24,10 +22,13 @@ type directWrite struct {
 	// The slices have room for one event, or for as many as there may be: see makeRoom.
 	arrivals []directArrival
 	staged   []*staged
-	// keys and there are what is looked at in advance, and what was found under them, so that
-	// the memory that has to be read of each is waited for together.
+	// keys are looked at in advance; there is what was found under them, and said what that says
+	// of itself: so the memory that has to be read of each is waited for together.
 	keys  []table.Key
 	there []table.Found
+	said  []metadata
+	// unread is for what an event says of itself that nobody has asked.
+	unread metadata
 	// alone is how many events in a row have come alone.
 	alone int
 	// version is the last one that an event brought, and advance moves the store's there.
@@ -61,7 +62,7 @@ func (d *directWrite) makeRoom(events int) {
 		return
 	}
 	d.arrivals, d.staged = make([]directArrival, places), make([]*staged, places)
-	d.keys, d.there = make([]table.Key, places), make([]table.Found, places)
+	d.keys, d.there, d.said = make([]table.Key, places), make([]table.Found, places), make([]metadata, places)
 	for i := range d.arrivals {
 		d.staged[i] = &d.arrivals[i].staged
 	}
@@ -83,7 +84,7 @@ func (d *directWrite) takeEvents(ctx context.Context, events []event, refused []
 	}
 	d.makeRoom(len(events))
 	n := d.prepare(ctx, events, holds)
-	defer d.clear(n)
+	defer d.clear(len(events))
 	if err := ctx.Err(); n == 0 || err != nil {
 		return 0, refused, err
 	}
@@ -98,14 +99,14 @@ func (d *directWrite) takeEvents(ctx context.Context, events []event, refused []
 // prepare does what needs user code, for as many events as are for it.
 func (d *directWrite) prepare(ctx context.Context, events []event, holds bool) int {
 	if len(events) > 1 {
-		d.warmEvents(events)
+		d.lookAhead(events)
 	}
 	for i := range events {
-		if ctx.Err() != nil || !d.takes(events[i]) {
+		if ctx.Err() != nil || !d.takes(&events[i]) {
 			return i
 		}
 		a := &d.arrivals[i]
-		d.arrive(a, events[i], i)
+		d.arrive(a, &events[i], i)
 		if holds && a.refused == nil || holds && a.byQueue {
 			a.heldVersion, a.isHeld = d.queue.heldVersionOf(a.key.String())
 		}
@@ -201,21 +202,18 @@ func (d *directWrite) find(w storeWrite, a *directArrival) (found table.Found, e
 	return w.table.Find(a.key)
 }
 
-// warmEvents looks in advance at what is there of what has come: for what the objects say is
-// in the cache already, see warmObjects. What an object does then that is none comes out
-// later, where it is answered.
-func (d *directWrite) warmEvents(events []event) {
+// lookAhead looks in advance at what is there of what has come, where that says its key.
+func (d *directWrite) lookAhead(events []event) {
 	if !d.store.named {
 		return
 	}
-	defer func() { _ = recover() }()
 	for i := range events {
-		if object, ok := events[i].obj.(metav1.Object); ok {
-			d.keys[i] = table.Named(object.GetNamespace(), object.GetName())
+		if says := events[i].says; says != nil {
+			d.keys[i] = says.named()
 		}
 	}
 	d.store.storage.table.GetAll(d.keys[:len(events)], d.there[:len(events)])
-	warmObjects(len(events), func(i int) any { return d.there[i].Object })
+	readTogether(d.said[:len(events)], func(i int) any { return d.there[i].Object })
 }
 
 // tellOf publishes what was written, and then reports what could not be.
@@ -251,8 +249,9 @@ func (d *directWrite) refusals(n int, refused []refusedEvent) []refusedEvent {
 
 // clear forgets everything but the slices for index values.
 func (d *directWrite) clear(n int) {
-	clear(d.keys)
-	clear(d.there)
+	clear(d.keys[:n])
+	clear(d.there[:n])
+	clear(d.said[:n])
 	for i := range n {
 		d.arrivals[i].clear()
 	}

@@ -84,11 +84,11 @@ func (l *relist) some(ctx context.Context, items, others []any) ([]any, error) {
 // isSame says whether an item that was looked at is what the store has, and was last
 // received: of a key of which anything is held back, that was something else.
 func (l *relist) isSame(i int, anyHeld bool) bool {
-	key, received, found := l.looked.keys[i], l.looked.received[i], l.looked.there[i]
+	key, received, found := l.looked.keys[i], l.looked.says[i].received, l.looked.there[i]
 	if found.Object == nil || found.Mark != l.looked.marks[i] || !received.identifies() || l.passed.has(found.Number) {
 		return false
 	}
-	seen := l.store.storage.sightOf(key, found)
+	seen := l.store.storage.sightOf(key, &l.looked.there[i], &l.looked.said[i])
 	return seen.known && seen.received == received && !(anyHeld && l.queue.isHeld(key.String()))
 }
 

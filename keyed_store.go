@@ -121,7 +121,13 @@ func (k *keyedStore) Delete(obj any) error {
 // Where the key is what the object is called, it is made of the object's own strings, as
 // they are now, so that no text need be kept.
 func (k *keyedStore) look(obj any, m *metadata) (table.Key, error) {
-	if readable := m.read(obj); k.named && readable && m.name != "" {
+	m.read(obj)
+	return k.keyFrom(obj, m)
+}
+
+// keyFrom is look for an object that has said m of itself already.
+func (k *keyedStore) keyFrom(obj any, m *metadata) (table.Key, error) {
+	if k.named && m.name != "" {
 		return m.named(), nil
 	}
 	text, err := keyOf(k.keyFunc, obj)

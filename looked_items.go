@@ -9,31 +9,33 @@ import (
 // lookedItems are some items of a list, as many as are looked at together: all memory that has
 // to be read of each is far away, and so is waited for at once.
 type lookedItems struct {
-	keys     [directly]table.Key
-	received [directly]Received
-	marks    [directly]uint32
+	keys  [directly]table.Key
+	says  [directly]metadata
+	marks [directly]uint32
 	// errs say why there is no key, there what there is under the key: no object if nothing.
 	errs  [directly]error
 	there [directly]table.Found
+	// said is what those of there say of themselves that may be the same.
+	said [directly]metadata
 }
 
 // look looks at items, and at what there is of them. It calls user code for each, and fails
 // where ctx ends in between.
 func (l *lookedItems) look(ctx context.Context, store *keyedStore, items []any) error {
+	clear(l.says[:])
+	clear(l.said[:])
 	if ctx.Err() == nil {
-		warmObjects(len(items), func(i int) any { return items[i] })
+		readTogether(l.says[:len(items)], func(i int) any { return items[i] })
 	}
 	for i, obj := range items {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var m metadata
-		l.keys[i], l.errs[i] = store.look(obj, &m)
-		l.received[i] = m.received
-		l.marks[i] = store.storage.mark(l.received[i])
+		l.keys[i], l.errs[i] = store.keyFrom(obj, &l.says[i])
+		l.marks[i] = store.storage.mark(l.says[i].received)
 	}
 	store.storage.table.GetAll(l.keys[:len(items)], l.there[:len(items)])
-	warmObjects(len(items), func(i int) any {
+	readTogether(l.said[:len(items)], func(i int) any {
 		if l.there[i].Mark != l.marks[i] {
 			return nil
 		}
@@ -75,12 +77,12 @@ func (r *storeReplacement) takeItems(ctx context.Context, items []any) ([]refusa
 
 // take prepares one item, unless it is unchanged. ok is false if it cannot be taken.
 func (r *storeReplacement) take(obj any, looked *lookedItems, i int) (failed untaken, ok bool) {
-	key, received, mark, found := looked.keys[i], looked.received[i], looked.marks[i], looked.there[i]
+	key, received, mark, found := looked.keys[i], looked.says[i].received, looked.marks[i], looked.there[i]
 	known := found.Object != nil
 	if known {
 		r.listed.addNumber(found.Number)
 	}
-	if r.unchanged(key, received, mark, found) {
+	if r.unchanged(looked, i) {
 		r.listed.add(key)
 		r.taken(key)
 		return untaken{}, true
@@ -110,7 +112,8 @@ func (r *storeReplacement) take(obj any, looked *lookedItems, i int) (failed unt
 // unchanged compares with the newest state of the key: one of this list, if it came more
 // than once, or the stored one. A mark that is another one settles it; one that is the same
 // does not.
-func (r *storeReplacement) unchanged(key table.Key, received Received, mark uint32, found table.Found) bool {
+func (r *storeReplacement) unchanged(looked *lookedItems, i int) bool {
+	key, received, mark, found := looked.keys[i], looked.says[i].received, looked.marks[i], looked.there[i]
 	if !received.identifies() {
 		return false
 	}
@@ -121,7 +124,7 @@ func (r *storeReplacement) unchanged(key table.Key, received Received, mark uint
 	if !known || found.Mark != mark {
 		return false
 	}
-	seen := r.store.storage.sightOf(key, found)
+	seen := r.store.storage.sightOf(key, &looked.there[i], &looked.said[i])
 	return seen.known && seen.received == received
 }
 

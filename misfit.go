@@ -19,13 +19,19 @@ import (
 // bookmark, whose object carries nothing but a version and need not be of the
 // expected type. Key is the object's name, "" if it has none.
 func (r *Reflector) misfit(obj runtime.Object, typed bool) *ObjectError {
-	_, bad := r.examine(obj, typed)
+	_, bad := r.examine(obj, typed, nil)
 	return bad
 }
 
-// examine is misfit that also says what was received.
-func (r *Reflector) examine(obj runtime.Object, typed bool) (Received, *ObjectError) {
-	received, err := metadataOf(obj)
+// examine is misfit that also says what was received. says is what the object says of itself,
+// nil if it has not been asked.
+func (r *Reflector) examine(obj runtime.Object, typed bool, says *metadata) (received Received, bad *ObjectError) {
+	var err error
+	if typed && says != nil && says.readable {
+		received = says.received
+	} else {
+		received, err = metadataOf(obj)
+	}
 	// First, for it is of no type that anybody expects, and may have no metadata.
 	if cause := decodeError(obj); cause != nil {
 		return received, &ObjectError{Key: readableName(obj), ResourceVersion: received.ResourceVersion, Stage: StageDecode, Err: cause}
@@ -74,14 +80,19 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 	return nil
 }
 
-// isTable is true for a Table, typed or not.
+// isTable is true for a Table, typed or not. Each object is asked, and to take its version
+// apart takes as long as the rest of what it is asked: that is left to those of the kind.
 func isTable(obj runtime.Object) bool {
+	const table = "Table"
 	kind := obj.GetObjectKind()
 	if isNilPointer(kind) {
 		return false
 	}
+	if own, ok := kind.(*metav1.TypeMeta); ok && own.Kind != table {
+		return false
+	}
 	gvk := kind.GroupVersionKind()
-	if gvk.Kind != "Table" {
+	if gvk.Kind != table {
 		return false
 	}
 	return gvk.GroupVersion() == metav1.SchemeGroupVersion || gvk.GroupVersion() == metav1beta1.SchemeGroupVersion

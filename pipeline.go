@@ -10,6 +10,8 @@ import "context"
 type event struct {
 	kind DeltaType // Added, Updated or Deleted
 	obj  any
+	// says is what obj says of itself; nil if nobody has read it yet. It is the caller's.
+	says *metadata
 	// version becomes the store's version together with the event; empty leaves
 	// the version where it is.
 	version string

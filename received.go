@@ -1,13 +1,8 @@
 package cache
 
 import (
-	"runtime"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // Received is what the source said of an object when it was received, before any
@@ -37,47 +32,6 @@ func receivedOf(obj any) Received {
 	return m.received
 }
 
-// metadata is what this package wants to know of an object, read at once: that is done
-// once or twice for each event.
-type metadata struct {
-	namespace, name string
-	received        Received
-}
-
-// readMetadata is false if the object has no metadata that could be read.
-func readMetadata(obj any) (m metadata, ok bool) {
-	ok = m.read(obj)
-	return m, ok
-}
-
-// read is readMetadata into what is there, and is empty: for who reads one object after the
-// other, to copy it takes as long as to read it.
-func (m *metadata) read(obj any) (ok bool) {
-	defer func() {
-		if value := recover(); value != nil {
-			*m, ok = metadata{}, false
-		}
-	}()
-	accessor, err := meta.Accessor(obj)
-	if err != nil || isNilPointer(accessor) {
-		return false
-	}
-	m.namespace, m.name = accessor.GetNamespace(), accessor.GetName()
-	m.received = Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}
-	if m.namespace != "" && m.name != "" && m.received.UID != "" && m.received.ResourceVersion != "" {
-		// As a rule none of them is in the processor's cache: they are read together, since to
-		// wait for one after the other takes longer.
-		runtime.KeepAlive(m.namespace[0] ^ m.name[0] ^ m.received.UID[0] ^ m.received.ResourceVersion[0])
-	}
-	return true
-}
-
-// named is the key namespace/name.
-func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
-
-// text is the key namespace/name as text.
-func (m *metadata) text() string { return ObjectName{m.namespace, m.name}.String() }
-
 // unchanged is true only if both sides say the same and neither leaves out the
 // UID or the version: two objects without versions are not known to be equal.
 func (r Received) unchanged(since Received) bool {
@@ -94,8 +48,11 @@ func (r Received) olderThan(other Received) bool {
 
 // versionBefore is true if both versions are well-formed and a is lower than b.
 // Versions that cannot be compared are in no order, so neither is a regression.
+//
+// Of two well-formed ones the lower is the shorter one, or sorts first: most often that settles
+// it, and nothing need be asked of their digits.
 func versionBefore(a, b string) bool {
-	if a == "" || b == "" || a == b {
+	if a == "" || len(a) > len(b) || len(a) == len(b) && a >= b {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)

@@ -30,8 +30,10 @@ type run struct {
 	stream *openWatch
 	// stepBack is to be reported before the state is taken that is coming.
 	stepBack *RegressionError
-	// burst, events and refused are what handleSome needs, used again each time.
+	// burst, what its objects say of themselves, events and refused are what handleSome needs,
+	// used again each time.
 	burst   []watch.Event
+	said    []metadata
 	events  []event
 	refused []refusedEvent
 	// result is what ListAndWatch returns.

@@ -27,17 +27,16 @@ func (m *threadSafeMap) sight(key table.Key) sighting {
 	if !exists {
 		return sighting{}
 	}
-	return m.sightOf(key, found)
+	says, _ := readMetadata(found.Object)
+	return m.sightOf(key, &found, &says)
 }
 
-// sightOf is sight where the table has been asked already. What the object says of itself
-// counts if it is what it said when it was received, whatever has become of it since; but
-// where there are receipts it may be that of this very state that counts.
-func (m *threadSafeMap) sightOf(key table.Key, found table.Found) sighting {
-	if !m.receipted.Load() {
-		if received := receivedOf(found.Object); m.mark(received) == found.Mark {
-			return sighting{found, true, received, true}
-		}
+// sightOf is sight where the table has been asked already, and the object, which says so of
+// itself. That counts if it is what it said when it was received, whatever has become of it
+// since; but where there are receipts it may be that of this very state that counts.
+func (m *threadSafeMap) sightOf(key table.Key, found *table.Found, says *metadata) sighting {
+	if !m.receipted.Load() && m.mark(says.received) == found.Mark {
+		return sighting{*found, true, says.received, true}
 	}
 	return m.sightAside(key)
 }

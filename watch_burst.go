@@ -2,6 +2,7 @@ package cache
 
 import (
 	"runtime"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -50,20 +51,20 @@ func (m *run) handleSome(w *openWatch, e watch.Event, busy bool) error {
 		}
 		m.burst = append(m.burst, following)
 	}
-	if len(m.burst) > 1 {
-		warmObjects(len(m.burst), func(i int) any { return m.burst[i].Object })
-	}
+	m.said = slices.Grow(m.said, len(m.burst))[:len(m.burst)]
+	readTogether(m.said, func(i int) any { return m.burst[i].Object })
 	return m.handleBurst(w, taker)
 }
 
 // handleBurst applies the events that were collected: those that are ordinary together.
 func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
 	from := m.progress.version
-	for _, e := range m.burst {
+	for i := range m.burst {
+		e, says := m.burst[i], &m.said[i]
 		if e.Type == watch.Error {
 			return m.lastly(w, taker, func() error { return eventError(e.Object) })
 		}
-		version, bad := m.meet(w, e)
+		version, bad := m.meet(w, e, says)
 		if bad != nil || e.Type == watch.Bookmark || !isKnown(e.Type) {
 			err := m.lastly(w, taker, func() error { return m.handleMet(w, e, version, bad) })
 			if err != nil || m.ctx.Err() != nil {
@@ -76,7 +77,7 @@ func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
 		if to != "" {
 			from = to
 		}
-		m.events = append(m.events, event{kind: deltaTypeOf(e.Type), obj: e.Object, version: to})
+		m.events = append(m.events, event{kind: deltaTypeOf(e.Type), obj: e.Object, says: says, version: to})
 	}
 	return m.deliverSome(w, taker)
 }
@@ -113,7 +114,8 @@ func (m *run) lastly(w *openWatch, taker eventsTaker, then func() error) error {
 
 func (m *run) forgetBurst() {
 	clear(m.burst)
-	m.burst = m.burst[:0]
+	clear(m.said)
+	m.burst, m.said = m.burst[:0], m.said[:0]
 	m.forgetEvents()
 }
 

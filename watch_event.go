@@ -14,20 +14,20 @@ func (m *run) handle(w *openWatch, e watch.Event) error {
 	if e.Type == watch.Error {
 		return eventError(e.Object)
 	}
-	version, bad := m.meet(w, e)
+	version, bad := m.meet(w, e, nil)
 	return m.handleMet(w, e, version, bad)
 }
 
 // meet notes that an event has come, and says of which version its object is, and what is
-// wrong with it.
-func (m *run) meet(w *openWatch, e watch.Event) (version string, bad *ObjectError) {
+// wrong with it. says is what that says of itself, nil if it has not been asked.
+func (m *run) meet(w *openWatch, e watch.Event, says *metadata) (version string, bad *ObjectError) {
 	if w.events++; w.events == 1 {
 		m.succeeded(PhaseWatching)
 	}
 	if e.Type != watch.Added {
 		w.synthetic = false
 	}
-	received, bad := m.examine(e.Object, e.Type != watch.Bookmark)
+	received, bad := m.examine(e.Object, e.Type != watch.Bookmark, says)
 	return received.ResourceVersion, bad
 }
 
