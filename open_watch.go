@@ -27,6 +27,8 @@ type openWatch struct {
 	// the first that is not Added.
 	synthetic bool
 	events    int
+	// inflow receives what comes, while that is much; nil otherwise.
+	inflow *inflow
 	// moved is true once the watch has moved the version.
 	moved bool
 }
@@ -88,6 +90,10 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 
 // close ends a watch and waits for the source to have heard it.
 func (m *run) close(w *openWatch) {
+	if w.inflow != nil {
+		w.inflow.end()
+		w.inflow = nil
+	}
 	w.deadline.Stop()
 	w.cancel()
 	if w.watch == nil {

@@ -144,6 +144,7 @@ const (
 	endEvent              // the watch has sent something
 	endClosed             // the watch has closed
 	endBatch              // a list has brought some items
+	endFlood              // the watch has sent several events
 	endResync             // a resync has failed
 )
 
@@ -153,6 +154,7 @@ type waiting struct {
 	timer   <-chan time.Time
 	events  <-chan watch.Event
 	batches <-chan itemBatch
+	flood   <-chan []watch.Event
 }
 
 // woken is how a wait ended, with what came of it.
@@ -160,7 +162,9 @@ type woken struct {
 	end   end
 	event watch.Event // of endEvent
 	batch itemBatch   // of endBatch
-	err   error       // of endResync
+	// flood is that of endFlood; nil if there is no more.
+	flood []watch.Event
+	err   error // of endResync
 }
 
 // next waits for the first of w, the context and a failed resync. A run waits
@@ -187,6 +191,8 @@ func (m *run) next(w waiting) woken {
 			return woken{end: endEvent, event: event}
 		case batch := <-w.batches:
 			return woken{end: endBatch, batch: batch}
+		case flood := <-w.flood:
+			return woken{end: endFlood, flood: flood}
 		case <-m.resyncDue():
 			if err := m.resyncNow(); err != nil {
 				return woken{end: endResync, err: err}

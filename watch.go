@@ -75,22 +75,33 @@ func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
 
 func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 	for {
-		woke := m.next(waiting{events: w.results, timer: w.deadline.C()})
-		switch woke.end {
+		events, flood := w.received()
+		switch woke := m.next(waiting{events: events, flood: flood, timer: w.deadline.C()}); woke.end {
 		case endEvent:
-			if err := m.handleSeveral(w, woke.event); err != nil {
-				return false, err
-			}
+			err = m.handleSeveral(w, woke.event)
+		case endFlood:
+			err = m.handleFlood(w, woke.flood)
 		case endClosed:
 			return false, nil
 		case endTimer:
-			return false, ErrWatchOverdue
+			return false, m.lastOf(w, ErrWatchOverdue)
 		case endResync:
-			return false, woke.err
+			return false, m.lastOf(w, woke.err)
 		default:
 			return true, nil
 		}
+		if err != nil {
+			return false, err
+		}
 	}
+}
+
+// lastOf applies what has been received of a watch, and returns why it is to end.
+func (m *run) lastOf(w *openWatch, why error) error {
+	if err := m.drain(w); err != nil {
+		return err
+	}
+	return why
 }
 
 // watchClosed answers the end of a watch without an error. Every watch ends so

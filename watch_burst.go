@@ -21,7 +21,7 @@ const burstLen = 8
 func (m *run) handleSeveral(w *openWatch, e watch.Event) error {
 	err := m.handleSome(w, e, false)
 	for range burstLen {
-		if err != nil || m.ctx.Err() != nil {
+		if err != nil || m.ctx.Err() != nil || w.inflow != nil {
 			return err
 		}
 		following, there := w.nextThere(true)
@@ -40,7 +40,6 @@ func (m *run) handleSome(w *openWatch, e watch.Event, busy bool) error {
 	if !ours {
 		return m.handle(w, e)
 	}
-	defer m.forgetBurst()
 	m.burst = append(m.burst, e)
 	// What comes after an error is not of this watch: some sources, made for tests, have one
 	// channel for all.
@@ -51,13 +50,20 @@ func (m *run) handleSome(w *openWatch, e watch.Event, busy bool) error {
 		}
 		m.burst = append(m.burst, following)
 	}
-	m.said = slices.Grow(m.said, len(m.burst))[:len(m.burst)]
-	readTogether(m.said, func(i int) any { return m.burst[i].Object })
-	return m.handleBurst(w, taker)
+	full := busy && len(m.burst) == directly
+	err := m.handleBurst(w, taker)
+	if full && err == nil {
+		w.inflow = newInflow(w.results)
+	}
+	return err
 }
 
-// handleBurst applies the events that were collected: those that are ordinary together.
+// handleBurst applies the events that were collected, and forgets them: those that are
+// ordinary together.
 func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
+	defer m.forgetBurst()
+	m.said = slices.Grow(m.said, len(m.burst))[:len(m.burst)]
+	readTogether(m.said, func(i int) any { return m.burst[i].Object })
 	from := m.progress.version
 	for i := range m.burst {
 		e, says := m.burst[i], &m.said[i]
