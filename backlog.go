@@ -64,12 +64,26 @@ func (b *backlog) hasNext() bool {
 	return b.merged.len-b.holes > 0 || b.again.len-b.againHoles > 0 || b.plain.len() > 0
 }
 
-// grown looks after what has come, so many records. live is how many keys the store has.
-// The caller holds the log's mu.
-func (b *backlog) grown(records, live int) {
-	if b.delivery == Coalesced || b.delivery == Ordered && b.len() > mergeLimit(live) {
-		b.merging = true
+// begins begins to merge, if that is due, and says so. live is how many keys the store has,
+// and ahead how many changes wait that have been taken out.
+func (b *backlog) begins(live, ahead int) bool {
+	if b.merging || b.delivery == OrderedUnbounded || b.delivery == Ordered && ahead+b.len() <= mergeLimit(live) {
+		return false
 	}
+	b.merging = true
+	return true
+}
+
+// putBack puts what had been taken out before all that waits, of which nothing is merged yet.
+func (b *backlog) putBack(taken []notification) {
+	for i := range taken {
+		b.again.push(taken[i])
+	}
+	clear(taken)
+}
+
+// grown looks after what has come, so many records. The caller holds the log's mu.
+func (b *backlog) grown(records int) {
 	switch {
 	case !b.merging:
 	case b.delivery == Coalesced || b.len() <= ordinary:
@@ -142,6 +156,20 @@ func (b *backlog) take() (n notification, ok bool) {
 		b.caughtUp()
 	}
 	return n, n.kind != told
+}
+
+// takeSome takes out the oldest entries, and says how many: of those that wait in the log as
+// they came as many as there is room for and are in one of its blocks, if each is told with one
+// call. Any other comes alone.
+func (b *backlog) takeSome(room []notification) (taken int) {
+	if b.delivery == Coalesced || b.merging || b.merged.len > 0 || b.again.len > 0 || b.plain.snapshot != nil {
+		var ok bool
+		if room[0], ok = b.take(); ok {
+			taken = 1
+		}
+		return taken
+	}
+	return b.plain.readSome(room)
 }
 
 // takeMerged takes out the oldest of what was merged once, if anything is left of that.

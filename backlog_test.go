@@ -113,7 +113,8 @@ func (b *backlog) add(n notification, live int) {
 	log := b.plain.log
 	log.appendLocked([]notification{n}, n.since)
 	log.endLocked()
-	b.grown(1, live)
+	b.begins(live, 0)
+	b.grown(1)
 }
 
 func TestTheAgeOfABacklogIsThatOfItsOldestChange(t *testing.T) {

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,12 +40,16 @@ type eventLog struct {
 	// used is how many places of last are taken.
 	used  int
 	words table.Words
-	// spaces are numbers of those in last, by their hash.
-	spaces [128]uint16
+	// spaces are numbers of those in last, by their hash: a quarter of what a block may have,
+	// for few informers see more namespaces than that.
+	spaces [256]uint16
 	// write is the last one whose changes are in the log. ended says that the end of the
 	// first list is, too, or would be if anybody had listened.
 	write uint64
 	ended bool
+	// busy is true while much comes: then a large block is used again, for one that begins
+	// small would be grown again and again.
+	busy bool
 }
 
 // logBlock is some records. Who reads them knows from the log's end which there are.
@@ -111,12 +114,15 @@ func (h logHead) name() int              { return int(h >> 14 & longName) }
 func (h logHead) space() int             { return int(h >> 22) }
 
 func newEventLog() *eventLog {
-	return &eventLog{words: table.NewWords(), last: newLogBlock(0, fewestRecords)}
+	return &eventLog{words: table.NewWords(), last: newLogBlock(0, fewestRecords, 0)}
 }
 
-func newLogBlock(from uint64, records int) *logBlock {
+// newLogBlock is one with room for so many records, of so many spaces; room for more of those
+// is made when they come.
+func newLogBlock(from uint64, records, spaces int) *logBlock {
 	b := &logBlock{from: from, words: make([][3]unsafe.Pointer, records), heads: make([]logHead, records)}
-	b.spaces.Store(new([]string))
+	room := make([]string, spaces)
+	b.spaces.Store(&room)
 	return b
 }
 
@@ -125,7 +131,7 @@ func newLogBlock(from uint64, records int) *logBlock {
 func (e *eventLog) appendLocked(all []notification, now time.Time) {
 	for i := range all {
 		if e.used == len(e.last.heads) {
-			grown := newLogBlock(e.last.from+uint64(e.used), min(mostRecords, 4*e.used))
+			grown := newLogBlock(e.last.from+uint64(e.used), min(mostRecords, 4*e.used), e.last.taken)
 			e.last.next.Store(grown)
 			e.last, e.used = grown, 0
 			clear(e.spaces[:])
@@ -177,7 +183,7 @@ func (e *eventLog) apart(obj any) (typ uint16, word unsafe.Pointer) {
 // spaceOf is the number of a space in the last block, from 1 on. To have one twice does no
 // harm but to the memory: so it is looked for in a few places only.
 func (e *eventLog) spaceOf(space string) int {
-	const places = 4
+	const places = 8
 	b := e.last
 	spaces, at := *b.spaces.Load(), uint64(hashOf(space))
 	for i := range uint64(places) {
@@ -226,8 +232,8 @@ func (e *eventLog) tidyLocked(listeners []*listener) {
 		}
 	}
 	end := e.end.Load()
-	if len(e.last.heads) > keptRecords {
-		e.last, e.used = newLogBlock(end, fewestRecords), 0
+	if len(e.last.heads) > keptRecords && !e.busy {
+		e.last, e.used = newLogBlock(end, fewestRecords, 0), 0
 		clear(e.spaces[:])
 		for _, l := range listeners {
 			l.moveTo(e.last)
@@ -243,79 +249,4 @@ func (e *eventLog) tidyLocked(listeners []*listener) {
 		clear(e.spaces[:])
 		e.last.taken = 0
 	}
-}
-
-// logCursor is how far one listener has read the log. The zero value has nothing to read.
-// Its owner guards it.
-type logCursor struct {
-	log   *eventLog
-	block *logBlock
-	// next is the number of the record to read next, ends how many ends of a list were
-	// before it.
-	next, ends uint64
-}
-
-// len is how many records are to be read.
-func (c *logCursor) len() int {
-	if c.log == nil {
-		return 0
-	}
-	return int(c.log.end.Load() - c.next)
-}
-
-// endsAhead is how many of them are ends of a list.
-func (c *logCursor) endsAhead() int {
-	if c.log == nil {
-		return 0
-	}
-	return int(c.log.ends.Load() - c.ends)
-}
-
-// read is the next record, of which there must be one.
-func (c *logCursor) read() (n notification) {
-	for following := c.block.next.Load(); following != nil && c.next >= following.from; following = c.block.next.Load() {
-		c.block = following
-	}
-	at := c.next - c.block.from
-	words, head := &c.block.words[at], c.block.heads[at]
-	c.next++
-	if n.kind = head.kind(); n.kind == endOfList {
-		c.ends++
-		return n
-	}
-	n.initial = head.initial()
-	if typ := head.oldType(); typ != noObject {
-		n.old = c.log.words.Together(typ, words[0])
-	}
-	if typ := head.objType(); typ != noObject {
-		n.obj = c.log.words.Together(typ, words[1])
-	}
-	name := ""
-	if head.name() == longName {
-		name = *(*string)(words[2])
-	} else {
-		name = unsafe.String((*byte)(words[2]), head.name())
-	}
-	if space := head.space(); space == 0 {
-		n.key = table.KeyFrom("", name, false)
-	} else {
-		n.key = table.KeyFrom((*c.block.spaces.Load())[space-1], name, true)
-	}
-	return n
-}
-
-// since is since when the record has waited that was read last: its block is still the
-// cursor's. The caller holds the log's mu, and has held it since before that was read.
-func (c *logCursor) since() time.Time { return c.block.sinceAt(int(c.next - 1 - c.block.from)) }
-
-// sinceAt is since when what is at a place has waited. The caller holds the log's mu.
-func (b *logBlock) sinceAt(place int) time.Time {
-	after, exact := slices.BinarySearchFunc(b.marks, place, func(m logMark, place int) int { return m.from - place })
-	switch {
-	case exact:
-		return b.marks[after].since
-	case after == 0:
-		return time.Time{}
-	}
-	return b.marks[after-1].since
 }

@@ -68,6 +68,9 @@ func (d *directWrite) makeRoom(events int) {
 	}
 }
 
+// isBusy says whether events come together, or did not long ago.
+func (d *directWrite) isBusy() bool { return len(d.arrivals) > 1 }
+
 // takeEvents takes some events from the front, in one write, and says of how many the
 // versions count, and which of them were refused. It takes none if ctx has ended, or if
 // the first one is not for it; the error is that of the one after those.

@@ -241,6 +241,7 @@ func (inf *sharedIndexInformer) append(all []notification, write uint64) {
 	if len(listeners) == 0 {
 		return
 	}
+	log.busy = inf.direct.isBusy()
 	log.tidyLocked(listeners) // of what is left, those who are awake have read all as a rule
 	log.appendLocked(all, now)
 	for _, l := range listeners {

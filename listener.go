@@ -47,6 +47,7 @@ type listener struct {
 
 	mu      sync.Mutex
 	backlog backlog
+	ahead   takenAhead
 	// goroutine is the one that calls the handler.
 	goroutine uint64
 
@@ -82,7 +83,10 @@ func (l *listener) grown(records, live int) (merged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.gone.Load() {
-		l.backlog.grown(records, live)
+		if l.backlog.begins(live, l.ahead.waiting()) {
+			l.backlog.putBack(l.ahead.takeBack())
+		}
+		l.backlog.grown(records)
 		l.noteLocked()
 	}
 	return l.backlog.merging
@@ -101,7 +105,11 @@ func (l *listener) mayMerge() bool {
 
 // noteLocked notes what is to be known without mu.
 func (l *listener) noteLocked() {
-	l.read.Store(l.backlog.plain.next)
+	read := l.backlog.plain.next
+	if l.ahead.block != nil {
+		read = l.ahead.from
+	}
+	l.read.Store(read)
 	note(&l.merging, l.backlog.merging)
 	note(&l.snapshot, l.backlog.plain.snapshot != nil)
 }
@@ -162,13 +170,13 @@ func (l *listener) run(ctx context.Context) {
 
 // next waits until there is something to take out, and takes it; it resyncs when that is
 // due. ok is false once the handler is not to be called any more.
-func (l *listener) next(ctx context.Context, due clock.Timer) (n notification, ok bool) {
+func (l *listener) next(ctx context.Context, due clock.Timer) (n *notification, ok bool) {
 	for {
 		var dueNow <-chan time.Time
 		// What is there already must not hide the end, nor a handler that always has
 		// something to do its resync.
 		if ctx.Err() != nil || l.gone.Load() {
-			return n, false
+			return nil, false
 		}
 		if due != nil {
 			dueNow = due.C()
@@ -190,24 +198,15 @@ func (l *listener) next(ctx context.Context, due clock.Timer) (n notification, o
 		}
 		select {
 		case <-ctx.Done():
-			return n, false
+			return nil, false
 		case <-l.removed:
-			return n, false
+			return nil, false
 		case <-dueNow:
 			l.beginResync(due)
 		case <-l.wake:
 		}
 		l.asleep.Store(false)
 	}
-}
-
-func (l *listener) take() (n notification, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n, ok = l.backlog.take(); ok {
-		l.noteLocked()
-	}
-	return n, ok
 }
 
 // hasNext says whether there is something to take out, or a resync that can be begun.
@@ -218,7 +217,7 @@ func (l *listener) hasNext() bool {
 }
 
 // tell tells the handler of one thing.
-func (l *listener) tell(ctx context.Context, n notification) {
+func (l *listener) tell(ctx context.Context, n *notification) {
 	if n.kind == endOfList {
 		l.synced.succeed()
 		return
@@ -227,7 +226,7 @@ func (l *listener) tell(ctx context.Context, n notification) {
 		if i > 0 && (ctx.Err() != nil || l.gone.Load()) {
 			return
 		}
-		l.call(ctx, kind, &n)
+		l.call(ctx, kind, n)
 	}
 }
 
@@ -291,6 +290,7 @@ func (l *listener) end(ctx context.Context, returned, panicked bool) {
 		l.informer.tidy()
 	}
 	l.remove(ErrInformerStopped)
+	l.ahead.forget()
 	if exited && !panicked {
 		l.informer.reflector.tell(ctx, fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
 	}
@@ -305,6 +305,8 @@ func (l *listener) remove(why error) {
 		close(l.removed)
 	}
 	l.backlog.drop()
+	l.ahead.block = nil // so that nothing is asked of the log
+	clear(l.ahead.takeBack())
 	l.synced.fail(why)
 }
 
@@ -324,10 +326,10 @@ func (l *listener) status(now time.Time) HandlerStatus {
 	defer l.mu.Unlock()
 	status := HandlerStatus{
 		Name: l.options.Name, Delivery: l.options.Delivery,
-		Merging: l.backlog.merging || l.options.Delivery == Coalesced, Backlog: l.backlog.len(),
+		Merging: l.backlog.merging || l.options.Delivery == Coalesced, Backlog: l.waitingLocked(),
 		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(),
 	}
-	if since, waits := l.backlog.oldest(); waits {
+	if since, waits := l.oldestLocked(); waits {
 		status.OldestAge = max(0, now.Sub(since)) // now was read before the lock was taken
 	}
 	return status

@@ -234,7 +234,7 @@ func (m *listenersModel) join(choice byte) {
 func (m *listenersModel) check() {
 	for _, h := range m.handlers {
 		h.listener.mu.Lock()
-		waits := h.listener.backlog.hasNext() || h.listener.skips > 0
+		waits := h.listener.backlog.hasNext() || h.listener.ahead.waiting() > 0 || h.listener.skips > 0
 		h.listener.mu.Unlock()
 		if h.stage == joined && !waits {
 			m.equals(h)

@@ -67,10 +67,10 @@ func (l *listener) beginResync(due clock.Timer) {
 
 // tryResync tells again what the store holds, if that is due: unless the last resync, or
 // the initial list, is not over yet. It tries again later while a write is not published,
-// for to repeat a state that the handler is yet to be told would be to tell it out of turn,
-// and while the handler is far behind.
+// or what was taken out ahead is not told, for to repeat a state that the handler is yet to be
+// told would be to tell it out of turn, and while the handler is far behind.
 func (l *listener) tryResync() {
-	if !l.due {
+	if !l.due || l.ahead.waiting() > 0 {
 		return
 	}
 	now, log := l.informer.now(), l.informer.log

@@ -50,6 +50,15 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A list whose connection freezes halfway is waited for for ever.",
 	},
 	{
+		Name:   "keeps-what-follows-on-what-a-handler-is-about-to-be-told",
+		Guards: []string{"B18"},
+		File:   "listener.go",
+		From:   "			l.backlog.putBack(l.ahead.takeBack())\n",
+		To:     "",
+		Test:   "TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo",
+		Fault:  "A handler that hangs keeps every change that the source sends, though they are merged.",
+	},
+	{
 		Name:   "keeps-alive-what-has-been-processed",
 		Guards: []string{"B18"},
 		File:   "delta_log.go",

@@ -39,6 +39,13 @@ var orderMutants = []Mutant{
 		Fault: "A handler that joins never hears of the first write after that.",
 	},
 	{
+		Name: "resyncs-ahead-of-what-was-taken-out-to-be-told", Guards: []string{"G2"}, File: "listener_snapshot.go",
+		From:  "if !l.due || l.ahead.waiting() > 0 {",
+		To:    "if !l.due {",
+		Test:  "TestListenersEqualTheStore",
+		Fault: "A resync repeats a new state to a handler that is then told of the changes which led to it.",
+	},
+	{
 		Name: "resyncs-ahead-of-a-write-that-is-still-to-be-told", Guards: []string{"G3"}, File: "listener_snapshot.go",
 		From:  "\tif s.Writes > log.write {\n\t\tl.awaits.Store(true)\n\t\treturn\n\t}\n",
 		To:    "",

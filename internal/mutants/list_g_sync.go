@@ -93,8 +93,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "never-begins-to-merge", Guards: []string{"G8"}, File: "backlog.go",
-		From:  "b.delivery == Coalesced || b.delivery == Ordered && b.len() > mergeLimit(live)",
-		To:    "b.delivery == Coalesced",
+		From:  "b.delivery == Ordered && ahead+b.len() <= mergeLimit(live)",
+		To:    "b.delivery == Ordered",
 		Test:  "TestG8AHandlerThatHangsIsToldAtMostTwiceOfEachKey",
 		Fault: "A handler that hangs costs memory without bound.",
 	},

@@ -1,0 +1,111 @@
+package cache
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// B18, G8: a handler that hangs at the first of several changes, which were taken out of the log
+// together, is told the others merged with what follows, as if they had not been, and nothing
+// of that is kept. Fails if the log is, from what was taken out on, or if each of that is told.
+func TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo(t *testing.T) {
+	if raceDetected() {
+		t.Skip("the race detector's own memory would be measured")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const objects, updates = 5, 50_000
+		source := newBulk(objects)
+		r := newBulkRig(t, source)
+		slow, goOn := stalled(t)
+		r.handle(slow)
+		r.run()
+		sleep(10 * time.Second)
+		before := heap()
+		for i := range updates {
+			source.events <- watch.Event{Type: watch.Modified, Object: kibiObject(itoa(i%objects), objects+i+1)}
+		}
+		synctest.Wait()
+		assert.LessOrEqual(t, heap()-before, int64(4<<20))
+		status := r.handlerStatus(0)
+		assert.True(t, status.Merging)
+		assert.Equal(t, objects, status.Backlog)
+		assert.Equal(t, 10*time.Second, status.OldestAge)
+		goOn()
+		synctest.Wait()
+		slow.equals(r.inf.Shared().GetStore())
+		want := []string{"add a/0@1"}
+		for i := 1; i < objects; i++ {
+			want = append(want, "add a/"+itoa(i)+"@"+itoa(updates+i+1))
+		}
+		assert.Equal(t, append(want, "update a/0@"+itoa(updates+1)), slow.take())
+		assert.Zero(t, r.handlerStatus(0).Backlog)
+		r.cancel()
+		<-r.done
+	})
+}
+
+// Of what was taken out together, that is said to wait which the handler has not been told,
+// and since when: each time it is being told one.
+func TestTheStatusCountsWhatWasTakenOutAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = aheadLen + 3
+		source := newBulk(objects)
+		r := newBulkRig(t, source)
+		told := newReplica(t)
+		step := make(chan struct{})
+		told.before = func(string) { <-step }
+		r.handle(told)
+		r.run()
+		for n := range objects {
+			sleep(time.Second)
+			status := r.handlerStatus(0)
+			assert.Equal(t, objects-1-n, status.Backlog)
+			age := time.Duration(n+1) * time.Second
+			if n == objects-1 {
+				age = 0
+			}
+			assert.Equal(t, age, status.OldestAge, n)
+			step <- struct{}{}
+		}
+		synctest.Wait()
+		assert.Zero(t, r.handlerStatus(0).Backlog)
+		close(step)
+		r.cancel()
+		<-r.done
+	})
+}
+
+// A handler that is removed while it hangs is told nothing more of what was taken out for it,
+// and its registration, which who added it may keep, keeps nothing of that.
+func TestAHandlerThatIsRemovedIsNotToldWhatWasTakenOutAhead(t *testing.T) {
+	if raceDetected() {
+		t.Skip("the race detector's own memory would be measured")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		source := newBulk(3)
+		r := newBulkRig(t, source)
+		slow, goOn := stalled(t)
+		handle := r.handle(slow)
+		r.handle(ResourceEventHandlerFuncs{}) // for whom the log goes on
+		r.run()
+		synctest.Wait()
+		require.NoError(t, r.inf.RemoveHandler(handle))
+		before := heap()
+		for i := range 10_000 {
+			source.events <- watch.Event{Type: watch.Modified, Object: kibiObject("0", i+4)}
+		}
+		synctest.Wait()
+		assert.LessOrEqual(t, heap()-before, int64(2<<20))
+		goOn()
+		synctest.Wait()
+		assert.Equal(t, []string{"add a/0@1"}, slow.take())
+		assert.Zero(t, handle.(*listener).ahead.all)
+		r.cancel()
+		<-r.done
+	})
+}
