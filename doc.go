@@ -265,7 +265,7 @@
 //
 // Nothing runs before Run. While it runs, a reflector uses the goroutine that
 // called it, one more for as long as a call into the source lasts, and, where it feeds one
-// of our informers, one for as long as a watch sends faster than that applies. An informer
+// of our informers, one while a watch sends faster than that applies. An informer
 // applies what comes on that same goroutine, and has one more for each handler (and one
 // if it detects mutations). A controller has one for its consumer besides the
 // reflector's; one of several namespaces has two for each, and one that notices when all

@@ -47,7 +47,7 @@ type eventLog struct {
 	// first list is, too, or would be if anybody had listened.
 	write uint64
 	ended bool
-	// busy is true while much comes: then a large block is used again, for one that begins
+	// busy is true in a flood: then a large block is used again, for one that begins
 	// small would be grown again and again.
 	busy bool
 }
@@ -77,7 +77,7 @@ const (
 	// A block has some 450 bytes at first, for most informers are quiet, and up to 28 kB.
 	fewestRecords = 16
 	mostRecords   = 1008
-	// keptRecords is how many an idle informer keeps memory for, some 7 kB.
+	// keptRecords is how many an informer keeps memory for that is not busy, some 7 kB.
 	keptRecords = 256
 	// markEvery is how exact the age of what waits is.
 	markEvery = 50 * time.Millisecond

@@ -45,8 +45,8 @@ func newDirectWrite(inf *sharedIndexInformer) *directWrite {
 	return d
 }
 
-// quietFor is after how many events that came alone the room for many, some 14 kB, is given
-// back: most informers of a program have little to do.
+// quietFor is after how many events that came alone the room for many, some 20 kB, is given
+// back: most informers of a program have little to do. After a flood it is at once.
 const quietFor = 256
 
 // makeRoom makes room for so many events.
@@ -68,8 +68,10 @@ func (d *directWrite) makeRoom(events int) {
 	}
 }
 
-// isBusy says whether events come together, or did not long ago.
-func (d *directWrite) isBusy() bool { return len(d.arrivals) > 1 }
+// giveBack gives the room back.
+func (d *directWrite) giveBack() {
+	d.arrivals, d.staged, d.keys, d.there, d.said = nil, nil, nil, nil, nil
+}
 
 // takeEvents takes some events from the front, in one write, and says of how many the
 // versions count, and which of them were refused. It takes none if ctx has ended, or if

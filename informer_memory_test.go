@@ -82,14 +82,8 @@ func stalledUnderUpdates(t *testing.T, delivery Delivery, limit int64) {
 	assert.Equal(t, updates+1, versionOf(last))
 	assert.LessOrEqual(t, calls, 2)
 	after := heap() - before
-	assert.LessOrEqual(t, after, int64(128<<10), "it gives back what it took")
-	for i := range quietFor + loneBatches {
-		source.events <- watch.Event{Type: watch.Modified, Object: kibiObject("0", updates+i+2)}
-		synctest.Wait()
-	}
-	quiet := heap() - before
-	assert.LessOrEqual(t, quiet, int64(32<<10), "what many events at a time are applied with goes when they come alone")
-	t.Logf("%s: at most %d KiB while it hung, %d KiB after it, %d KiB when all was quiet", delivery, most>>10, after>>10, quiet>>10)
+	assert.LessOrEqual(t, after, int64(64<<10), "it gives back what it took")
+	t.Logf("%s: at most %d KiB while it hung, %d KiB after it", delivery, most>>10, after>>10)
 	r.cancel()
 	<-r.done
 }

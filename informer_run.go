@@ -241,7 +241,6 @@ func (inf *sharedIndexInformer) append(all []notification, write uint64) {
 	if len(listeners) == 0 {
 		return
 	}
-	log.busy = inf.direct.isBusy()
 	log.tidyLocked(listeners) // of what is left, those who are awake have read all as a rule
 	log.appendLocked(all, now)
 	for _, l := range listeners {
@@ -284,6 +283,15 @@ func (inf *sharedIndexInformer) tidy() {
 	inf.log.mu.Lock()
 	defer inf.log.mu.Unlock()
 	inf.log.tidyLocked(inf.currentListeners())
+}
+
+// setBusy says whether the log is to keep room for much that comes.
+func (inf *sharedIndexInformer) setBusy(busy bool) {
+	inf.log.mu.Lock()
+	defer inf.log.mu.Unlock()
+	if inf.log.busy = busy; !busy {
+		inf.log.tidyLocked(inf.currentListeners())
+	}
 }
 
 // tellSynced tells of the end of the first list, once.

@@ -33,6 +33,14 @@ func (s informerStore) takeEvents(events []event, refused []refusedEvent) (int, 
 	return 1, refused, nil
 }
 
+// flood has room kept for much while much comes. See eventsTaker.
+func (s informerStore) flood(comes bool) {
+	if !comes {
+		s.informer.direct.giveBack()
+	}
+	s.informer.setBusy(comes)
+}
+
 // takeEvent takes an event by way of the queue. See eventTaker.
 func (s informerStore) takeEvent(e event) error {
 	defer s.informer.applyPending()

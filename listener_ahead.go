@@ -20,7 +20,8 @@ type takenAhead struct {
 	// from there up to end are for who comes first.
 	place aheadPlace
 	// block is where the records are of what was taken out, from a number on, if there were
-	// several; nil once nothing of them waits. The listener's mu guards both.
+	// several; nil once they have gone back, or others were taken out. The listener's mu guards
+	// both.
 	block *logBlock
 	from  uint64
 }

@@ -49,6 +49,21 @@ func TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo(t *testing.T) {
 	})
 }
 
+// A handler that joins between a write and its publication stands behind that before it is
+// there for others to read. Fails if what it has to read is counted from there, and is then
+// less than nothing.
+func TestWhoSkipsAWriteThatIsBeingPublishedHasNothingToTakeOut(t *testing.T) {
+	log := newEventLog()
+	log.appendLocked(make([]notification, 3), time.Time{})
+	b := backlog{plain: plainQueue{logCursor: log.cursorLocked()}}
+	require.Zero(t, b.takeSome(make([]notification, aheadLen)))
+	log.endLocked()
+	require.Zero(t, b.takeSome(make([]notification, aheadLen)))
+	log.appendLocked([]notification{{kind: tellAdd}}, time.Time{})
+	log.endLocked()
+	require.Equal(t, 1, b.takeSome(make([]notification, aheadLen)))
+}
+
 // Of what was taken out together, that is said to wait which the handler has not been told,
 // and since when: each time it is being told one.
 func TestTheStatusCountsWhatWasTakenOutAhead(t *testing.T) {

@@ -30,7 +30,7 @@ func (r *Reflector) examine(obj runtime.Object, typed bool, says *metadata) (rec
 	if typed && says != nil && says.readable {
 		received = says.received
 	} else {
-		received, err = metadataOf(obj)
+		received, err = metadataOf(obj, !typed)
 	}
 	// First, for it is of no type that anybody expects, and may have no metadata.
 	if cause := decodeError(obj); cause != nil {
@@ -49,8 +49,9 @@ func (r *Reflector) examine(obj runtime.Object, typed bool, says *metadata) (rec
 }
 
 // metadataOf reads what a reflector needs of an object's metadata, or says why it
-// cannot. An object can have the methods and nothing behind them.
-func metadataOf(obj runtime.Object) (received Received, err error) {
+// cannot. An object can have the methods and nothing behind them. Of a bookmark's object the
+// annotations are needed besides; those of an unstructured one are copied to be looked at.
+func metadataOf(obj runtime.Object, bookmark bool) (received Received, err error) {
 	if isNilPointer(obj) {
 		return Received{}, ErrNilObject
 	}
@@ -59,7 +60,9 @@ func metadataOf(obj runtime.Object) (received Received, err error) {
 	if err != nil {
 		return Received{}, err
 	}
-	accessor.GetAnnotations()
+	if bookmark {
+		accessor.GetAnnotations()
+	}
 	return Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}, nil
 }
 

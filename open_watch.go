@@ -92,7 +92,7 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 func (m *run) close(w *openWatch) {
 	if w.inflow != nil {
 		w.inflow.end()
-		w.inflow = nil
+		m.floodIsOver(w)
 	}
 	w.deadline.Stop()
 	w.cancel()

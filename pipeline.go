@@ -36,6 +36,9 @@ type eventsTaker interface {
 	// taken, and nothing of that one was. Readers see of an object and its version both or
 	// neither.
 	takeEvents(events []event, refused []refusedEvent) (taken int, all []refusedEvent, err error)
+	// flood says that more comes than can be taken from now on, or does no more: then what
+	// many events are taken with is given back.
+	flood(comes bool)
 }
 
 // refusedEvent is one of several events that could not be taken, and why.

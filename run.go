@@ -145,6 +145,7 @@ const (
 	endClosed             // the watch has closed
 	endBatch              // a list has brought some items
 	endFlood              // the watch has sent several events
+	endQuiet              // for some time it has sent nothing
 	endResync             // a resync has failed
 )
 
@@ -155,6 +156,7 @@ type waiting struct {
 	events  <-chan watch.Event
 	batches <-chan itemBatch
 	flood   <-chan []watch.Event
+	quiet   <-chan time.Time
 }
 
 // woken is how a wait ended, with what came of it.
@@ -193,6 +195,8 @@ func (m *run) next(w waiting) woken {
 			return woken{end: endBatch, batch: batch}
 		case flood := <-w.flood:
 			return woken{end: endFlood, flood: flood}
+		case <-w.quiet:
+			return woken{end: endQuiet}
 		case <-m.resyncDue():
 			if err := m.resyncNow(); err != nil {
 				return woken{end: endResync, err: err}

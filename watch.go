@@ -75,12 +75,13 @@ func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
 
 func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 	for {
-		events, flood := w.received()
-		switch woke := m.next(waiting{events: events, flood: flood, timer: w.deadline.C()}); woke.end {
+		switch woke := m.next(w.waits()); woke.end {
 		case endEvent:
 			err = m.handleSeveral(w, woke.event)
 		case endFlood:
 			err = m.handleFlood(w, woke.flood)
+		case endQuiet:
+			err = m.drain(w)
 		case endClosed:
 			return false, nil
 		case endTimer:
@@ -96,7 +97,8 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 	}
 }
 
-// lastOf applies what has been received of a watch, and returns why it is to end.
+// lastOf applies what has been received of a watch, and returns why it is to end. If there is
+// an error in that, the watch had ended before.
 func (m *run) lastOf(w *openWatch, why error) error {
 	if err := m.drain(w); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (m *run) handleSome(w *openWatch, e watch.Event, busy bool) error {
 	full := busy && len(m.burst) == directly
 	err := m.handleBurst(w, taker)
 	if full && err == nil {
-		w.inflow = newInflow(w.results)
+		m.beginFlood(w, taker)
 	}
 	return err
 }

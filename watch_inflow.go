@@ -1,6 +1,11 @@
 package cache
 
-import "k8s.io/apimachinery/pkg/watch"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
+)
 
 // inflow receives what a watch sends while the run applies what came before, for as long as
 // that comes faster than it can be applied:
@@ -14,28 +19,35 @@ import "k8s.io/apimachinery/pkg/watch"
 //
 // It is the run's, which ends it, and waits for that, before it ends the watch.
 type inflow struct {
-	// batches are what came, in its order. It is closed once nothing more will be received:
+	// batches are what came, in its order. They are closed once nothing more will be received:
 	// the watch has closed, or has sent an error.
 	batches chan []watch.Event
 	// stop ends it, done is closed when it has ended; rest is then what was not handed over.
 	stop, done chan struct{}
 	rest       []watch.Event
-	// lone is how many batches in a row had one event. It is the run's own.
-	lone int
+	// lone is how many batches in a row had one event, and quiet fires when none has come for
+	// some time. They are the run's own.
+	lone  int
+	quiet clock.Timer
 }
 
 const (
 	// inflowLen is up to how many events are received ahead, some 8 kB; as many are being
 	// applied. With half as many more time goes into waking one another.
 	inflowLen = 8 * directly
-	// loneBatches is after how many batches of one event a flood is over.
+	// A flood is over after so many batches of one event, or so long without any.
 	loneBatches = 8
+	floodQuiet  = time.Second
 )
 
-func newInflow(results <-chan watch.Event) *inflow {
-	f := &inflow{batches: make(chan []watch.Event), stop: make(chan struct{}), done: make(chan struct{})}
-	go f.receive(results)
-	return f
+// beginFlood has the rest of a watch received ahead, from now on.
+func (m *run) beginFlood(w *openWatch, taker eventsTaker) {
+	w.inflow = &inflow{
+		batches: make(chan []watch.Event), quiet: m.clock.NewTimer(floodQuiet),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	taker.flood(true)
+	go w.inflow.receive(w.results)
 }
 
 // receive has two rooms: while one is handed over, and applied, it fills the other. Who takes
@@ -80,12 +92,13 @@ func (f *inflow) end() (rest []watch.Event) {
 	return f.rest
 }
 
-// received is where the events come from: the watch itself, or its inflow.
-func (w *openWatch) received() (events <-chan watch.Event, flood <-chan []watch.Event) {
+// waits is what an open watch waits for: the source, or its inflow.
+func (w *openWatch) waits() waiting {
+	waits := waiting{events: w.results, timer: w.deadline.C()}
 	if w.inflow != nil {
-		return nil, w.inflow.batches
+		waits.events, waits.flood, waits.quiet = nil, w.inflow.batches, w.inflow.quiet.C()
 	}
-	return w.results, nil
+	return waits
 }
 
 // handleFlood applies a batch of the watch's inflow, and ends that when the flood is over: when
@@ -95,10 +108,14 @@ func (m *run) handleFlood(w *openWatch, batch []watch.Event) error {
 		w.inflow.lone = 0
 	}
 	over := len(batch) == 0 || w.inflow.lone == loneBatches
-	if err := m.handleReceived(w, batch); err != nil || !over {
+	if err := m.handleReceived(w, batch); err != nil {
 		return err
 	}
-	return m.drain(w)
+	if over {
+		return m.drain(w)
+	}
+	w.inflow.quiet.Reset(floodQuiet)
+	return nil
 }
 
 // drain ends the watch's inflow, if it has one, and applies what that has received.
@@ -106,9 +123,17 @@ func (m *run) drain(w *openWatch) error {
 	if w.inflow == nil {
 		return nil
 	}
-	rest := w.inflow.end()
+	err := m.handleReceived(w, w.inflow.end())
+	m.floodIsOver(w)
+	return err
+}
+
+// floodIsOver gives back what a flood is applied with. The inflow has ended.
+func (m *run) floodIsOver(w *openWatch) {
+	w.inflow.quiet.Stop()
 	w.inflow = nil
-	return m.handleReceived(w, rest)
+	m.burst, m.said, m.events, m.refused = nil, nil, nil, nil
+	m.store.(eventsTaker).flood(false)
 }
 
 // handleReceived applies events, and forgets them.

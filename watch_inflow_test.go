@@ -114,6 +114,23 @@ func TestNobodyReceivesAheadOnceAFloodIsOver(t *testing.T) {
 	})
 }
 
+// The same for a source that falls silent, for which nothing counts events.
+func TestNobodyReceivesAheadOfASilentSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 1000
+		f := newFlood(t, 0)
+		close(f.gate)
+		f.begin(events)
+		during := goroutines()
+		sleep(floodQuiet)
+		assert.Equal(t, during-1, goroutines())
+		assert.False(t, f.inf.shared.log.busy)
+		f.has(events)
+		f.cancel()
+		<-f.done
+	})
+}
+
 // What was received ahead is applied when the watch ends, as what is in its channel would be.
 // Fails if a part of it is dropped, or more is taken out of the channel than the watch's own.
 func TestAWatchThatEndsInAFloodLosesNothing(t *testing.T) {
@@ -121,13 +138,13 @@ func TestAWatchThatEndsInAFloodLosesNothing(t *testing.T) {
 	var gone *apierrors.StatusError
 	require.ErrorAs(t, cachetest.ErrExpired(), &gone)
 	for name, end := range map[string]func(*flood){
-		"closed": func(f *flood) {
+		"closes": func(f *flood) {
 			f.send(f.before+1, events)
 			ended := f.source.events
 			f.source.events = make(chan watch.Event)
 			close(ended)
 		},
-		"expired": func(f *flood) {
+		"expires": func(f *flood) {
 			f.send(f.before+1, held)
 			f.source.events <- watch.Event{Type: watch.Error, Object: &gone.ErrStatus}
 			f.source.version = held
@@ -136,7 +153,7 @@ func TestAWatchThatEndsInAFloodLosesNothing(t *testing.T) {
 			}
 			f.send(held+1, events)
 		},
-		"overdue": func(f *flood) { f.send(f.before+1, events) },
+		"is overdue": func(f *flood) { f.send(f.before+1, events) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -145,7 +162,9 @@ func TestAWatchThatEndsInAFloodLosesNothing(t *testing.T) {
 				go end(f)
 				f.run()
 				synctest.Wait()
-				sleep(time.Hour) // no watch is to last for so long
+				if name == "is overdue" {
+					sleep(time.Hour) // no watch is to last for so long
+				}
 				close(f.gate)
 				sleep(time.Hour)
 				f.has(events)

@@ -24,9 +24,9 @@ var lifetimeFaults = []Mutant{
 	{
 		Name:   "waits-for-an-open-watch-as-long-as-it-stays-open",
 		Guards: []string{"B19"},
-		File:   "watch.go",
-		From:   "m.next(waiting{events: events, flood: flood, timer: w.deadline.C()})",
-		To:     "m.next(waiting{events: events, flood: flood})",
+		File:   "watch_inflow.go",
+		From:   "waiting{events: w.results, timer: w.deadline.C()}",
+		To:     "waiting{events: w.results}",
 		Test:   "TestB19AHalfOpenWatchIsEndedAndResumed",
 		Fault:  "After a firewall has dropped the connection the cache stays as it is for ever.",
 	},
