@@ -18,9 +18,14 @@ var orderMutants = []Mutant{
 	},
 	{
 		Name: "compares-versions-as-strings", Guards: []string{"G2"}, File: "received.go",
-		From: "order, err := resourceversion.CompareResourceVersion(a, b)",
-		To: `_, err := resourceversion.CompareResourceVersion(a, b)
-	order := map[bool]int{true: -1}[a < b]`,
+		From: `	if a == "" || len(a) > len(b) || len(a) == len(b) && a >= b {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+`,
+		To: `	_, err := resourceversion.CompareResourceVersion(a, b)
+	order := map[bool]int{true: -1}[a < b]
+`,
 		Test:  "TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder",
 		Fault: "Version 10 is taken for older than version 9.",
 	},
