@@ -6,6 +6,8 @@ import "github.com/watchmirror/cache/internal/table"
 type directArrival struct {
 	arrival
 	received Received
+	// follows is true if it is known not to be older than what was seen.
+	follows bool
 	// heldVersion is that of the state which the queue holds back, if isHeld.
 	heldVersion string
 	isHeld      bool
@@ -35,23 +37,18 @@ func (d *directWrite) takes(e *event) bool {
 
 // arrive prepares an event, one of several if at is its place among those that were read.
 func (d *directWrite) arrive(a *directArrival, e *event, at int) {
-	says := e.says
-	if says == nil {
-		says = &d.unread
-		*says = metadata{}
-		says.read(e.obj)
-	}
-	key, err := d.store.keyFrom(e.obj, says)
-	if err != nil {
-		a.refused = rejection(e.obj, err)
-		return
-	}
-	a.key, a.kind, a.received = key, e.kind, says.received
-	if there := &d.there[at]; there.Object != nil && d.keys[at] == key {
-		a.seen = d.store.storage.sightOf(key, there, &d.said[at])
+	if d.ahead.has(e) {
+		a.key = d.ahead.keys[at]
+		a.follows = d.ahead.sight(d.store.storage, at, &a.seen)
 	} else {
-		a.seen = d.store.storage.sight(key)
+		var err error
+		if a.key, err = d.store.keyFrom(e.obj, e.says); err != nil {
+			a.refused = rejection(e.obj, err)
+			return
+		}
+		a.seen = d.store.storage.sight(a.key)
 	}
+	a.kind, a.received = e.kind, e.says.received
 	if e.kind == Deleted {
 		a.final = e.obj
 		return

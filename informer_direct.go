@@ -22,15 +22,14 @@ type directWrite struct {
 	// The slices have room for one event, or for as many as there may be: see makeRoom.
 	arrivals []directArrival
 	staged   []*staged
-	// keys are looked at in advance; there is what was found under them, and said what that says
-	// of itself: so the memory that has to be read of each is waited for together.
-	keys  []table.Key
-	there []table.Found
-	said  []metadata
-	// unread is for what an event says of itself that nobody has asked.
-	unread metadata
+	// ahead is what was there of them when they were looked at.
+	ahead directAhead
 	// alone is how many events in a row have come alone.
 	alone int
+	// stands is true if what was seen is what there is but for what the write itself changes,
+	// which cells notes: a bit for each, of which some may have the same.
+	stands bool
+	cells  [2]uint64
 	// version is the last one that an event brought, and advance moves the store's there.
 	version string
 	advance func()
@@ -38,6 +37,7 @@ type directWrite struct {
 
 func newDirectWrite(inf *sharedIndexInformer) *directWrite {
 	d := &directWrite{sharedIndexInformer: inf}
+	inf.store.storage.highest.kept = true
 	d.advance = func() {
 		inf.store.scope.advance(d.version)
 		inf.store.storage.writes++
@@ -62,7 +62,7 @@ func (d *directWrite) makeRoom(events int) {
 		return
 	}
 	d.arrivals, d.staged = make([]directArrival, places), make([]*staged, places)
-	d.keys, d.there, d.said = make([]table.Key, places), make([]table.Found, places), make([]metadata, places)
+	d.ahead = newDirectAhead(places)
 	for i := range d.arrivals {
 		d.staged[i] = &d.arrivals[i].staged
 	}
@@ -70,7 +70,7 @@ func (d *directWrite) makeRoom(events int) {
 
 // giveBack gives the room back.
 func (d *directWrite) giveBack() {
-	d.arrivals, d.staged, d.keys, d.there, d.said = nil, nil, nil, nil, nil
+	d.arrivals, d.staged, d.ahead = nil, nil, directAhead{}
 }
 
 // takeEvents takes some events from the front, in one write, and says of how many the
@@ -103,9 +103,7 @@ func (d *directWrite) takeEvents(ctx context.Context, events []event, refused []
 
 // prepare does what needs user code, for as many events as are for it.
 func (d *directWrite) prepare(ctx context.Context, events []event, holds bool) int {
-	if len(events) > 1 {
-		d.lookAhead(events)
-	}
+	d.ahead.look(&d.store.keyedStore, events)
 	for i := range events {
 		if ctx.Err() != nil || !d.takes(&events[i]) {
 			return i
@@ -125,8 +123,9 @@ func (d *directWrite) write(events []event) (written int, err error) {
 	d.version = ""
 	w := d.store.storage.begin(0, d.staged[:len(events)]...)
 	if len(events) > 1 {
-		w.table.Warm(d.there[:len(events)])
+		w.table.Warm(d.ahead.there[:len(events)])
 	}
+	d.stands, d.cells = !w.aside && w.table.Follows(d.ahead.changes), [2]uint64{}
 	before := stagedBefore{staged: d.staged[:len(events)]}
 	for i := range events {
 		a := &d.arrivals[i]
@@ -179,9 +178,17 @@ func (d *directWrite) put(w storeWrite, a *directArrival, all *stagedBefore, at 
 // is there of a key that is held back is not what was last received of it: that may be
 // older, if the source has gone back since.
 func (d *directWrite) before(w storeWrite, a *directArrival, all *stagedBefore, at int) (was Received, existed bool, err error) {
+	first := a.seen.exists && d.isFirst(a.seen.Number)
+	if first && a.follows && d.stands {
+		a.staged.found, a.staged.cell = true, a.seen.Number
+		return a.seen.received, true, nil
+	}
 	found, existed := d.find(w, a)
 	if !existed {
 		return was, false, nil
+	}
+	if a.follows && a.seen.of(found) {
+		return a.seen.received, true, nil
 	}
 	was, known := w.before(found, &a.seen, all, at)
 	if !known {
@@ -207,18 +214,15 @@ func (d *directWrite) find(w storeWrite, a *directArrival) (found table.Found, e
 	return w.table.Find(a.key)
 }
 
-// lookAhead looks in advance at what is there of what has come, where that says its key.
-func (d *directWrite) lookAhead(events []event) {
-	if !d.store.named {
-		return
+// isFirst says whether the write under way has certainly not changed a cell yet, and notes that
+// it does.
+func (d *directWrite) isFirst(number uint32) bool {
+	word, bit := &d.cells[number>>6&1], uint64(1)<<(number&63)
+	if *word&bit != 0 {
+		return false
 	}
-	for i := range events {
-		if says := events[i].says; says != nil {
-			d.keys[i] = says.named()
-		}
-	}
-	d.store.storage.table.GetAll(d.keys[:len(events)], d.there[:len(events)])
-	readTogether(d.said[:len(events)], func(i int) any { return d.there[i].Object })
+	*word |= bit
+	return true
 }
 
 // tellOf publishes what was written, and then reports what could not be.
@@ -254,9 +258,7 @@ func (d *directWrite) refusals(n int, refused []refusedEvent) []refusedEvent {
 
 // clear forgets everything but the slices for index values.
 func (d *directWrite) clear(n int) {
-	clear(d.keys[:n])
-	clear(d.there[:n])
-	clear(d.said[:n])
+	d.ahead.clear(n)
 	for i := range n {
 		d.arrivals[i].clear()
 	}

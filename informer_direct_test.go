@@ -47,7 +47,7 @@ func TestAnEventCostsATypedInformerNoAllocation(t *testing.T) {
 					obj := smallObject(i, objects+round*objects+i)
 					events = append(events, event{kind: Updated, obj: obj, version: obj.ResourceVersion})
 				}
-				batches = append(batches, events)
+				batches = append(batches, met(events...))
 			}
 			told := 0
 			per := testing.AllocsPerRun(rounds, func() {
@@ -87,7 +87,7 @@ func TestSeveralEventsOfOneObjectInOneBatchAreToldOneByOne(t *testing.T) {
 	other := withUID(podAt("a", "1", "6"), "another")
 	events := []event{at(Added, "2"), at(Updated, "3"), at(Deleted, "4"), at(Added, "5"),
 		{kind: Updated, obj: other, version: "6"}, {kind: Updated, obj: withUID(podAt("a", "1", "5"), "another"), version: "7"}, at(Updated, "8")}
-	n, refused, err := feed.takeEvents(events, nil)
+	n, refused, err := feed.takeEvents(met(events...), nil)
 	var regression *RegressionError
 	require.ErrorAs(t, err, &regression)
 	require.Equal(t, 5, n, "what goes back in time ends the batch before it")
@@ -114,7 +114,7 @@ func TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects(t *testing.T) {
 		{of(Added, "a", "2"), of(Added, "b", "3")},
 		{of(Deleted, "a", "4"), of(Added, "c", "5"), of(Added, "a", "6"), of(Updated, "b", "7")},
 	} {
-		n, refused, err := feed.takeEvents(events, nil)
+		n, refused, err := feed.takeEvents(met(events...), nil)
 		require.NoError(t, err)
 		require.Empty(t, refused)
 		require.Equal(t, len(events), n)
@@ -137,13 +137,13 @@ func TestG2AnEventIsComparedWithWhatCameBeforeItInItsBatch(t *testing.T) {
 			inf.ctx = bg
 			feed := informerStore{inf.queue, inf}
 			require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-			_, _, err := feed.takeEvents([]event{at("10")}, nil)
+			_, _, err := feed.takeEvents(met(at("10")), nil)
 			require.NoError(t, err)
 			inf.queue.passed("11", []directArrival{{byQueue: true, refused: &ObjectError{
 				Key: "a/1", ResourceVersion: "11", Stage: StageTransform, Err: errBoom,
 			}}}, true)
 			for _, events := range batches {
-				_, _, err = feed.takeEvents(events, nil)
+				_, _, err = feed.takeEvents(met(events...), nil)
 			}
 			require.ErrorAs(t, err, new(*RegressionError))
 			require.Equal(t, map[string]string{"a/1": "13"}, contents(inf.store))
@@ -168,7 +168,7 @@ func TestATransformSeesTheEventsBeforeItsOwn(t *testing.T) {
 		events = append(events, event{kind: Updated, obj: podAt("a", version, version), version: version})
 	}
 	for len(events) > 0 {
-		n, _, err := feed.takeEvents(events, nil)
+		n, _, err := feed.takeEvents(met(events...), nil)
 		require.NoError(t, err)
 		events = events[n:]
 	}
@@ -188,7 +188,7 @@ func TestG8RoomForManyIndexValuesIsNotKept(t *testing.T) {
 	inf.ctx = bg
 	feed := informerStore{inf.queue, inf}
 	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	_, _, err := feed.takeEvents([]event{{kind: Added, obj: podAt("a", "1", "2"), version: "2"}}, nil)
+	_, _, err := feed.takeEvents(met(event{kind: Added, obj: podAt("a", "1", "2"), version: "2"}), nil)
 	require.NoError(t, err)
 	for _, a := range inf.direct.arrivals {
 		for _, values := range a.values[:cap(a.values)] {
@@ -206,7 +206,7 @@ func TestNothingIsClearedUnderAHandlerThatIsBeingRemoved(t *testing.T) {
 	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
 	handle, err := inf.AddEventHandler(&recorder{})
 	require.NoError(t, err)
-	_, _, err = feed.takeEvents([]event{{kind: Added, obj: podAt("a", "1", "2"), version: "2"}}, nil)
+	_, _, err = feed.takeEvents(met(event{kind: Added, obj: podAt("a", "1", "2"), version: "2"}), nil)
 	require.NoError(t, err)
 	l := handle.(*listener)
 	l.mu.Lock() // as it does while it reads

@@ -140,7 +140,7 @@ func (m *listenersModel) write(op byte, choice int) {
 }
 
 func (m *listenersModel) take(e event) {
-	taken, refused, err := m.feed.takeEvents([]event{e}, nil)
+	taken, refused, err := m.feed.takeEvents(met(e), nil)
 	require.NoError(m, err)
 	require.Empty(m, refused)
 	require.Equal(m, 1, taken)

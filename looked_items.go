@@ -101,6 +101,7 @@ func (r *storeReplacement) take(obj any, looked *lookedItems, i int) (failed unt
 		return failed, false
 	}
 	key = s.key // an ordinary one is gone once the list has it
+	r.highest.raise(received.ResourceVersion)
 	r.staged.last(found.Number, known, mark)
 	if r.visible || r.listed.set != nil {
 		r.listed.add(key)

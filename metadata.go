@@ -4,6 +4,8 @@ import (
 	"runtime"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -39,35 +41,40 @@ func (m *metadata) find(obj any) {
 			*m = metadata{}
 		}
 	}()
+	if accessor := accessorOf(obj); accessor != nil {
+		m.received.UID = accessor.GetUID()
+		m.readRest(accessor)
+	}
+}
+
+// accessorOf is nil if the object has no metadata that could be read.
+func accessorOf(obj any) metav1.Object {
 	accessor, err := meta.Accessor(obj)
 	if err != nil || isNilPointer(accessor) {
-		return
+		return nil
 	}
+	return accessor
+}
+
+// readRest reads all but the UID.
+func (m *metadata) readRest(accessor metav1.Object) {
+	m.received.ResourceVersion = accessor.GetResourceVersion()
 	m.namespace, m.name = accessor.GetNamespace(), accessor.GetName()
-	m.received = Received{UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion()}
 	m.readable = true
 }
 
-// touch reads a byte of each text, and returns what nobody needs.
-func (m *metadata) touch() (sum byte) {
-	sum = m.received.touch()
-	if m.name != "" {
-		sum ^= m.name[0]
-	}
-	if m.namespace != "" {
-		sum ^= m.namespace[0]
-	}
-	return sum
+// touch touches each text.
+func (m *metadata) touch() byte {
+	return touched(string(m.received.UID)) ^ touched(m.received.ResourceVersion) ^ touched(m.name) ^ touched(m.namespace)
 }
 
-func (r *Received) touch() (sum byte) {
-	if r.UID != "" {
-		sum = r.UID[0]
+// touched reads the first byte of a text and the last one, for half of all UIDs are in two of
+// the pieces that memory is read in. Nobody needs what it returns.
+func touched(text string) byte {
+	if text == "" {
+		return 0
 	}
-	if r.ResourceVersion != "" {
-		sum ^= r.ResourceVersion[0]
-	}
-	return sum
+	return text[0] ^ text[len(text)-1]
 }
 
 // named is the key namespace/name.
@@ -76,20 +83,61 @@ func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
 // text is the key namespace/name as text.
 func (m *metadata) text() string { return ObjectName{m.namespace, m.name}.String() }
 
-// readTogether reads what some objects say of themselves, so that nobody waits for each of them
-// later: what has just been decoded is not in the processor's cache any more, and what has been
-// stored for long is not there yet. Such a read takes a tenth of a microsecond and more, and
-// the processor waits for many at once, but only if they are within some hundred instructions:
-// so the texts are looked up first, and then read one after the other.
+// readTogether reads what some objects say of themselves, as many as directly at most, so that
+// nobody waits for each of them later: what has just been decoded is not in the processor's
+// cache any more, and what has been stored for long is not there yet. Such a read takes a tenth
+// of a microsecond and more, and the processor waits for many at once, but only if they are
+// within some hundred instructions: so one thing is read of all before the next one is.
 //
 // An object's methods may panic: it says nothing then.
 func readTogether(say []metadata, object func(int) any) {
-	for i := range say {
-		say[i].find(object(i))
-	}
+	var accessors [directly]metav1.Object
+	forEach(len(say), func(i int) {
+		if accessors[i] = accessorOf(object(i)); accessors[i] != nil {
+			say[i].received.UID = accessors[i].GetUID()
+		}
+	}, func(i int) { accessors[i], say[i] = nil, metadata{} })
+	forEach(len(say), func(i int) {
+		if accessors[i] != nil {
+			say[i].readRest(accessors[i])
+		}
+	}, func(i int) { say[i] = metadata{} })
 	sum := byte(0)
 	for i := range say {
 		sum ^= say[i].touch()
 	}
 	runtime.KeepAlive(sum) // so that nobody finds out that it is for nothing
+}
+
+// readUIDs is readTogether for nothing but UIDs.
+func readUIDs(uids []types.UID, object func(int) any) {
+	forEach(len(uids), func(i int) {
+		if accessor := accessorOf(object(i)); accessor != nil {
+			uids[i] = accessor.GetUID()
+		}
+	}, func(int) {})
+	sum := byte(0)
+	for i := range uids {
+		sum ^= touched(string(uids[i]))
+	}
+	runtime.KeepAlive(sum)
+}
+
+// forEach calls read for each number below n, and failed too where that panics.
+func forEach(n int, read, failed func(int)) {
+	for at := 0; at < n; at++ {
+		if at = untilPanic(at, n, read); at < n {
+			failed(at)
+		}
+	}
+}
+
+// untilPanic calls read for each number from a first one on, and returns that where it panicked,
+// or n.
+func untilPanic(first, n int, read func(int)) (at int) {
+	defer func() { _ = recover() }()
+	for at = first; at < n; at++ {
+		read(at)
+	}
+	return at
 }

@@ -10,7 +10,7 @@ import "context"
 type event struct {
 	kind DeltaType // Added, Updated or Deleted
 	obj  any
-	// says is what obj says of itself; nil if nobody has read it yet. It is the caller's.
+	// says is what obj says of itself, for takeEvents, and nil for takeEvent. It is the caller's.
 	says *metadata
 	// version becomes the store's version together with the event; empty leaves
 	// the version where it is.

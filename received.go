@@ -52,7 +52,7 @@ func (r Received) olderThan(other Received) bool {
 // Of two well-formed ones the lower is the shorter one, or sorts first: most often that settles
 // it, and nothing need be asked of their digits.
 func versionBefore(a, b string) bool {
-	if a == "" || len(a) > len(b) || len(a) == len(b) && a >= b {
+	if a == "" || !sortsBefore(a, b) {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)

@@ -169,6 +169,7 @@ func (w storeWrite) add(s *staged) bool {
 // wrote notes besides what was written: for the indexes that are being added, and of an object
 // that does not say itself what was received.
 func (w storeWrite) wrote(s *staged) {
+	w.m.highest.raise(s.received.ResourceVersion)
 	for _, staging := range s.built {
 		staging.build.written[s.key] = staging.result
 	}
@@ -278,6 +279,7 @@ func (m *threadSafeMap) putPlain(key table.Key, obj any, received *Received) boo
 	if m.odd.Load() || !m.indexers.Load().isEmpty() {
 		return false
 	}
+	m.highest.raise(received.ResourceVersion)
 	w := m.table.Begin(1)
 	w.Put(key, obj, mark, nil)
 	w.Commit(nil)

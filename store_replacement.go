@@ -30,6 +30,8 @@ type storeReplacement struct {
 
 	// lists are the values of one object, as a table takes them.
 	lists [][]string
+	// highest is that of what is staged.
+	highest highestVersion
 }
 
 // refusal is an object that could not be taken, and why.
@@ -65,6 +67,7 @@ func (k *keyedStore) newReplacement(visible bool) *storeReplacement {
 	return &storeReplacement{
 		store: k, visible: visible,
 		staged: newStagedList(k.storage, !visible), listed: newListedKeys(k.storage.table), withheld: sets.Set[string]{},
+		highest: highestVersion{kept: k.storage.highest.kept},
 	}
 }
 
@@ -247,6 +250,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 func (r *storeReplacement) publish(version string) error {
 	r.over = true
 	w := r.staged.begin()
+	r.store.storage.highest.raise(r.highest.version)
 	var rejected []*ObjectError
 	for e, values := range r.staged.each() {
 		if e.other != nil {

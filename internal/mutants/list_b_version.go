@@ -30,6 +30,15 @@ var versionFaults = []Mutant{
 		Fault:  "An informer's handlers and readers see an object go back in time, and nobody is told of that.",
 	},
 	{
+		Name:   "knows-no-version-of-what-a-program-has-put-there-itself",
+		Guards: []string{"B15", "G2"},
+		File:   "staged.go",
+		From:   "	m.highest.raise(received.ResourceVersion)\n",
+		To:     "",
+		Test:   "TestB15AnEventFromBeforeIsNoticedByWhateverWayTheStoreGotWhatItHas",
+		Fault:  "An event that is older than its object is taken for one that is newer than all.",
+	},
+	{
 		Name:   "moves-the-version-with-any-object-that-is-stored",
 		Guards: []string{"B16", "G11"},
 		File:   "keyed_store.go",

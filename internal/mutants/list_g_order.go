@@ -18,7 +18,7 @@ var orderMutants = []Mutant{
 	},
 	{
 		Name: "compares-versions-as-strings", Guards: []string{"G2"}, File: "received.go",
-		From: `	if a == "" || len(a) > len(b) || len(a) == len(b) && a >= b {
+		From: `	if a == "" || !sortsBefore(a, b) {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)

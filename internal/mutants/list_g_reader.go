@@ -52,6 +52,13 @@ var readerMutants = []Mutant{
 		Fault: "While a list of 100,000 objects is applied every request that needs the cache stands still.",
 	},
 	{
+		Name: "writes-where-an-object-was-before-user-code-was-called", Guards: []string{"G10"}, File: "informer_direct.go",
+		From:  "!w.aside && w.table.Follows(d.ahead.changes)",
+		To:    "!w.aside",
+		Test:  "TestG10AnEventIsWrittenToNoPlaceThatAnIndexFunctionHasGivenToAnother",
+		Fault: "An object is found under the key of another one.",
+	},
+	{
 		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "keyed_store.go",
 		From:  "\t\ts.index(k.storage.indexers.Load())\n",
 		To:    "\t\tk.storage.mu.Lock()\n\t\tdefer k.storage.mu.Unlock()\n\t\ts.index(k.storage.indexers.Load())\n",

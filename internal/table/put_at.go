@@ -3,6 +3,18 @@ package table
 // What a Get has found is most often still in the same cell when it is written: then nothing
 // need be hashed and searched for.
 
+// Changes changes whenever anything is written, before a reader sees it.
+func (t *Table) Changes() uint64 { return t.changes.Load() }
+
+// Follows says whether nothing had been written between the moment when Changes said that and
+// the beginning of the write: what was found in between is what is there.
+func (w *Write) Follows(changes uint64) bool {
+	if !w.aside {
+		changes++ // with which the write itself began
+	}
+	return w.changes.Load() == changes
+}
+
 // FindAt is Find where the key is that of the cell with a number. There may be no such cell.
 func (w *Write) FindAt(number uint32, key Key) (Found, bool) {
 	c, exists := w.s.read(number)
