@@ -82,7 +82,7 @@ func TestB4StopDuringAStreamingListsBackoffTakesNoTime(t *testing.T) {
 
 // B17: a thousand runs leave no goroutine behind. Fails if a call into the source,
 // or a consumer, outlives its run: one that ends with the source would not keep the
-// bubble from ending. The slack is for what the process does outside of the bubble.
+// bubble from ending.
 func TestB17NoGoroutineOutlivesRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
@@ -94,7 +94,7 @@ func TestB17NoGoroutineOutlivesRun(t *testing.T) {
 			r.cancel()
 			<-r.done
 		}
-		assert.Less(t, goroutines(), before+100)
+		assert.Equal(t, before, goroutines())
 		assert.Zero(t, source.ActiveWatches())
 		source.Close()
 	})
