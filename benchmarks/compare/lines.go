@@ -29,6 +29,7 @@ type scale struct {
 	operations int // on a store, of those that take less than a microsecond
 	waits      int // single events, bursts and writes that are timed
 	reads      int // of a whole store
+	replaces   int // of a whole store as well
 	sizes      []int
 	passes     int
 }
@@ -37,13 +38,13 @@ var (
 	// fullScale is that of the goals.
 	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5,
 		idlePasses: 5, latePasses: 9, behindPasses: 5,
-		objects: 100_000, updates: 1_000_000, operations: 1_000_000, waits: 2000, reads: 50, sizes: []int{100_000, 1_000_000}, passes: 5}
+		objects: 100_000, updates: 1_000_000, operations: 1_000_000, waits: 2000, reads: 50, replaces: 5, sizes: []int{100_000, 1_000_000}, passes: 5}
 	// shortScale takes some minutes on two cores. A sync cannot be made
 	// smaller at will: what is on its way between source and store, some MiB, must
 	// remain small beside what has been stored.
 	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 1,
 		theirUpdates: 50_000, idlePasses: 2, latePasses: 1, behindPasses: 1,
-		objects: 40_000, updates: 200_000, operations: 200_000, waits: 200, reads: 10, sizes: []int{100_000}, passes: 1}
+		objects: 40_000, updates: 200_000, operations: 200_000, waits: 200, reads: 200, replaces: 1, sizes: []int{100_000}, passes: 1}
 )
 
 // The goals. Memory: of a first list, at most a tenth more than what it leaves. CPU and

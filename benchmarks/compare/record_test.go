@@ -47,6 +47,33 @@ func TestTheShortFormIsJudgedByGoalAndRecord(t *testing.T) {
 	}
 }
 
+// Only the gate looks again. Fails if it takes the first figure, or goes on until one passes.
+func TestTheShortFormFailsWhatFailsTwice(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		short  bool
+		passes [][]client.Result
+		passed int
+		failed bool
+	}{
+		{"what passes is measured once", true, [][]client.Result{called(0)}, 1, false},
+		{"what failed once passes", true, [][]client.Result{called(1), called(0)}, 2, false},
+		{"what failed twice fails", true, [][]client.Result{called(1), called(2), called(0)}, 2, true},
+		{"the full form looks once", false, [][]client.Result{called(1), called(0)}, 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, passed := report{short: c.short}, 0
+			require.NoError(t, r.take(io.Discard, func() (measured, error) {
+				passed++
+				return measured{line: line{name: "B8", figures: []figure{calls(0)}}, ours: c.passes[passed-1]}, nil
+			}))
+			require.Equal(t, c.passed, passed)
+			require.Equal(t, c.failed, r.failed)
+			require.Len(t, r.rows, 1)
+		})
+	}
+}
+
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recorded.json")
 	empty, err := readRecord(path)

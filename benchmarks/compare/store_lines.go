@@ -58,9 +58,9 @@ func (s scale) storeLines() []line {
 	writer := s.storeLine("D5 Update beside a List", client.StoreWriter, sides.SharedInformer, s.waits,
 		delay("p99", p99Delay, less(goalWriter)), delay("p50", medianDelay, goal{}))
 	writer.task.Busy, writer.task.Indexes, writer.floor = true, 1, false
-	replace := s.storeLine("D6 Replace, 3 indexes", client.StoreReplace, sides.SharedInformer, max(1, s.reads/10),
+	replace := s.storeLine("D6 Replace, 3 indexes", client.StoreReplace, sides.SharedInformer, s.replaces,
 		microseconds("call", less(goalReplace)), s.replaceBytes())
-	stalled := s.storeLine("D6 Get beside a Replace", client.StoreReplace, sides.SharedInformer, max(1, s.reads/10),
+	stalled := s.storeLine("D6 Get beside a Replace", client.StoreReplace, sides.SharedInformer, s.replaces,
 		delay("longest", longestDelay, upTo(goalStallUS)))
 	stalled.task.Busy, stalled.floor = true, false
 	all = append(all, writer, replace, stalled)
