@@ -12,9 +12,8 @@ import (
 // are called, which may change that. Fails if the event is written to the cell in which its
 // object was then, which is another one's by now.
 func TestG10AnEventIsWrittenToNoPlaceThatAnIndexFunctionHasGivenToAnother(t *testing.T) {
-	var inf *sharedIndexInformer
 	meddle := func() {}
-	inf = newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{Indexers: Indexers{
+	inf := newFedInformer(t, SharedIndexInformerOptions{Indexers: Indexers{
 		"meddler": func(any) ([]string, error) {
 			now := meddle
 			meddle = func() {}
@@ -22,29 +21,18 @@ func TestG10AnEventIsWrittenToNoPlaceThatAnIndexFunctionHasGivenToAnother(t *tes
 			return nil, nil
 		},
 	}})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	_, _, err := feed.takeEvents(met(eventOf(Added, "a", "2"), eventOf(Added, "b", "3")), nil)
-	require.NoError(t, err)
+	inf.takeAll(eventOf(Added, "a", "2"), eventOf(Added, "b", "3"))
 	meddle = func() {
 		require.NoError(t, inf.store.Delete(podAt("a", "1", "2")))
 		require.NoError(t, inf.store.Add(podAt("c", "1", "4")))
 	}
-	n, refused, err := feed.takeEvents(met(eventOf(Updated, "a", "5"), eventOf(Updated, "b", "6")), nil)
-	require.NoError(t, err)
-	require.Empty(t, refused)
-	require.Equal(t, 2, n)
+	inf.takeAll(eventOf(Updated, "a", "5"), eventOf(Updated, "b", "6"))
 	require.Equal(t, map[string]string{"a/1": "5", "b/1": "6", "c/1": "4"}, contents(inf.store))
 }
 
-func eventOf(kind DeltaType, key, version string) event {
-	return event{kind: kind, obj: podAt(key, "1", version), version: version}
-}
-
-// B15: an event is compared with what its object's state says of itself, unless its version is
-// above all that the store has received; by whatever way that came. Fails if one of the ways
-// does not count: then the store goes back, and nobody hears of it.
+// B15: an event is compared with what its object's state says of itself, unless the store has
+// received nothing above its version, by whatever way. Fails if one of the ways does not count:
+// then the store goes back, and nobody hears of it.
 func TestB15AnEventFromBeforeIsNoticedByWhateverWayTheStoreGotWhatItHas(t *testing.T) {
 	newest := podAt("a", "1", "50")
 	for name, put := range map[string]func(*sharedIndexInformer, informerStore) error{
@@ -150,50 +138,28 @@ func TestAnObjectThatPanicsKeepsNoOtherFromBeingReadWithIt(t *testing.T) {
 // What a reader has made of an object's UID says nothing of what was received: an event of it is
 // an update. Fails if it is told as the end of one object and the beginning of another.
 func TestAnEventIsAnUpdateAlsoWhereAReaderHasChangedTheUID(t *testing.T) {
-	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	told := &recorder{}
-	_, err := inf.AddEventHandler(told)
-	require.NoError(t, err)
+	inf := newFedInformer(t, SharedIndexInformerOptions{})
 	for _, e := range []event{eventOf(Added, "a", "2"), eventOf(Updated, "a", "3")} {
 		if stored, exists, _ := inf.store.GetByKey("a/1"); exists {
 			stored.(*object).UID = "changed"
 		}
-		_, _, err := feed.takeEvents(met(e), nil)
-		require.NoError(t, err)
+		inf.takeAll(e)
 	}
-	l := inf.currentListeners()[0]
-	for n, ok := l.take(); ok; n, ok = l.take() {
-		l.tell(bg, n)
-	}
-	require.Equal(t, []string{"add a/1@2", "update a/1@3"}, told.take())
+	require.Equal(t, []string{"add a/1@2", "update a/1@3"}, inf.calls())
 }
 
 // What was received of an object whose transform takes away its UID is in a receipt: that of
 // the next one under its name is compared with it. Fails if it is compared with what is stored,
 // of which it could be a later state: then a new object is told as an update of the old one.
 func TestAnObjectThatWasMadeAnewIsToldSoAlsoWhereATransformStripsTheUID(t *testing.T) {
-	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{Transform: func(obj any) (any, error) {
+	inf := newFedInformer(t, SharedIndexInformerOptions{Transform: func(obj any) (any, error) {
 		stripped := obj.(*object).DeepCopy()
 		stripped.UID = ""
 		return stripped, nil
 	}})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	told := &recorder{}
-	_, err := inf.AddEventHandler(told)
-	require.NoError(t, err)
-	another := event{kind: Updated, obj: withUID(podAt("a", "1", "4"), "another"), version: "4"}
-	for _, e := range []event{eventOf(Added, "a", "2"), eventOf(Updated, "a", "3"), another} {
-		_, _, err := feed.takeEvents(met(e), nil)
-		require.NoError(t, err)
+	another := withUID(podAt("a", "1", "4"), "another")
+	for _, e := range []event{eventOf(Added, "a", "2"), eventOf(Updated, "a", "3"), eventWith(Updated, another)} {
+		inf.takeAll(e)
 	}
-	l := inf.currentListeners()[0]
-	for n, ok := l.take(); ok; n, ok = l.take() {
-		l.tell(bg, n)
-	}
-	require.Equal(t, []string{"add a/1@2", "update a/1@3", "tombstone a/1", "add a/1@4"}, told.take())
+	require.Equal(t, []string{"add a/1@2", "update a/1@3", "tombstone a/1", "add a/1@4"}, inf.calls())
 }

@@ -57,10 +57,7 @@ func TestAnEventCostsATypedInformerNoAllocation(t *testing.T) {
 				require.NoError(t, err)
 				batches = batches[1:]
 				for _, l := range listeners {
-					for n, ok := l.take(); ok; n, ok = l.take() {
-						l.tell(inf.ctx, n)
-						told++
-					}
+					told += tellAll(l)
 				}
 				inf.tidy()
 			})
@@ -74,51 +71,23 @@ func TestAnEventCostsATypedInformerNoAllocation(t *testing.T) {
 // is what they do one after the other. Fails if an event is compared with, or applied to,
 // what was there before the batch.
 func TestSeveralEventsOfOneObjectInOneBatchAreToldOneByOne(t *testing.T) {
-	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	told := &recorder{}
-	_, err := inf.AddEventHandler(told)
-	require.NoError(t, err)
-	at := func(kind DeltaType, version string) event {
-		return event{kind: kind, obj: podAt("a", "1", version), version: version}
-	}
-	other := withUID(podAt("a", "1", "6"), "another")
-	events := []event{at(Added, "2"), at(Updated, "3"), at(Deleted, "4"), at(Added, "5"),
-		{kind: Updated, obj: other, version: "6"}, {kind: Updated, obj: withUID(podAt("a", "1", "5"), "another"), version: "7"}, at(Updated, "8")}
-	n, refused, err := feed.takeEvents(met(events...), nil)
+	inf := newFedInformer(t, SharedIndexInformerOptions{})
+	n, err := inf.take(eventOf(Added, "a", "2"), eventOf(Updated, "a", "3"), eventOf(Deleted, "a", "4"), eventOf(Added, "a", "5"),
+		eventWith(Updated, withUID(podAt("a", "1", "6"), "another")),
+		event{kind: Updated, obj: withUID(podAt("a", "1", "5"), "another"), version: "7"}, eventOf(Updated, "a", "8"))
 	var regression *RegressionError
 	require.ErrorAs(t, err, &regression)
 	require.Equal(t, 5, n, "what goes back in time ends the batch before it")
-	require.Empty(t, refused)
 	require.Equal(t, "6", inf.LastSyncResourceVersion())
-	l := inf.currentListeners()[0]
-	for n, ok := l.take(); ok; n, ok = l.take() {
-		l.tell(bg, n)
-	}
-	require.Equal(t, []string{"add a/1@2", "update a/1@3", "delete a/1", "add a/1@5", "tombstone a/1", "add a/1@6"}, told.take())
+	require.Equal(t, []string{"add a/1@2", "update a/1@3", "delete a/1", "add a/1@5", "tombstone a/1", "add a/1@6"}, inf.calls())
 }
 
 // An event is written to the cell in which its object was seen when the batch was prepared, if
 // that is still its own. Fails if it is written there after another object has taken the place.
 func TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects(t *testing.T) {
-	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	of := func(kind DeltaType, key, version string) event {
-		return event{kind: kind, obj: podAt(key, "1", version), version: version}
-	}
-	for _, events := range [][]event{
-		{of(Added, "a", "2"), of(Added, "b", "3")},
-		{of(Deleted, "a", "4"), of(Added, "c", "5"), of(Added, "a", "6"), of(Updated, "b", "7")},
-	} {
-		n, refused, err := feed.takeEvents(met(events...), nil)
-		require.NoError(t, err)
-		require.Empty(t, refused)
-		require.Equal(t, len(events), n)
-	}
+	inf := newFedInformer(t, SharedIndexInformerOptions{})
+	inf.takeAll(eventOf(Added, "a", "2"), eventOf(Added, "b", "3"))
+	inf.takeAll(eventOf(Deleted, "a", "4"), eventOf(Added, "c", "5"), eventOf(Added, "a", "6"), eventOf(Updated, "b", "7"))
 	require.Equal(t, map[string]string{"a/1": "6", "b/1": "7", "c/1": "5"}, contents(inf.store))
 }
 
@@ -126,24 +95,19 @@ func TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects(t *testing.T) {
 // stored only until another state of the object has come. Fails if it does for the whole
 // batch: then the store goes back, and nobody hears of it.
 func TestG2AnEventIsComparedWithWhatCameBeforeItInItsBatch(t *testing.T) {
-	at := func(version string) event {
-		return event{kind: Updated, obj: podAt("a", "1", version), version: version}
-	}
+	older, newer := eventOf(Updated, "a", "11"), eventOf(Updated, "a", "13")
 	for name, batches := range map[string][][]event{
-		"one by one": {{at("13")}, {at("11")}}, "together": {{at("13"), at("11")}},
+		"one by one": {{newer}, {older}}, "together": {{newer, older}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
-			inf.ctx = bg
-			feed := informerStore{inf.queue, inf}
-			require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-			_, _, err := feed.takeEvents(met(at("10")), nil)
-			require.NoError(t, err)
+			inf := newFedInformer(t, SharedIndexInformerOptions{})
+			inf.takeAll(eventOf(Updated, "a", "10"))
 			inf.queue.passed("11", []directArrival{{byQueue: true, refused: &ObjectError{
 				Key: "a/1", ResourceVersion: "11", Stage: StageTransform, Err: errBoom,
 			}}}, true)
+			var err error
 			for _, events := range batches {
-				_, _, err = feed.takeEvents(met(events...), nil)
+				_, err = inf.take(events...)
 			}
 			require.ErrorAs(t, err, new(*RegressionError))
 			require.Equal(t, map[string]string{"a/1": "13"}, contents(inf.store))
@@ -155,20 +119,13 @@ func TestG2AnEventIsComparedWithWhatCameBeforeItInItsBatch(t *testing.T) {
 // batch first.
 func TestATransformSeesTheEventsBeforeItsOwn(t *testing.T) {
 	var seen []string
-	var inf *sharedIndexInformer
-	inf = newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{Transform: func(obj any) (any, error) {
+	var inf *fedInformer
+	inf = newFedInformer(t, SharedIndexInformerOptions{Transform: func(obj any) (any, error) {
 		seen = append(seen, inf.LastSyncResourceVersion())
 		return obj, nil
 	}})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	var events []event
-	for _, version := range []string{"2", "3", "4"} {
-		events = append(events, event{kind: Updated, obj: podAt("a", version, version), version: version})
-	}
-	for len(events) > 0 {
-		n, _, err := feed.takeEvents(met(events...), nil)
+	for events := []event{eventOf(Updated, "a", "2"), eventOf(Updated, "b", "3"), eventOf(Updated, "c", "4")}; len(events) > 0; {
+		n, err := inf.take(events...)
 		require.NoError(t, err)
 		events = events[n:]
 	}
@@ -182,14 +139,10 @@ func TestG8RoomForManyIndexValuesIsNotKept(t *testing.T) {
 	for i := range many {
 		many[i] = itoa(i)
 	}
-	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{
+	inf := newFedInformer(t, SharedIndexInformerOptions{
 		Indexers: Indexers{"many": func(any) ([]string, error) { return many, nil }},
 	})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	_, _, err := feed.takeEvents(met(event{kind: Added, obj: podAt("a", "1", "2"), version: "2"}), nil)
-	require.NoError(t, err)
+	inf.takeAll(eventOf(Added, "a", "2"))
 	for _, a := range inf.direct.arrivals {
 		for _, values := range a.values[:cap(a.values)] {
 			require.LessOrEqual(t, cap(values), fewValues)
@@ -200,15 +153,9 @@ func TestG8RoomForManyIndexValuesIsNotKept(t *testing.T) {
 // A handler that is removed while it is told of something reads nothing afterwards, and until
 // then nothing is cleared that it may read. Fails if it is off the list a moment before.
 func TestNothingIsClearedUnderAHandlerThatIsBeingRemoved(t *testing.T) {
-	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
-	inf.ctx = bg
-	feed := informerStore{inf.queue, inf}
-	require.NoError(t, feed.BeginReplace(ReplaceOptions{}).Commit(bg, "1"))
-	handle, err := inf.AddEventHandler(&recorder{})
-	require.NoError(t, err)
-	_, _, err = feed.takeEvents(met(event{kind: Added, obj: podAt("a", "1", "2"), version: "2"}), nil)
-	require.NoError(t, err)
-	l := handle.(*listener)
+	inf := newFedInformer(t, SharedIndexInformerOptions{})
+	inf.takeAll(eventOf(Added, "a", "2"))
+	l := inf.currentListeners()[0]
 	l.mu.Lock() // as it does while it reads
 	removed := make(chan error)
 	go func() { removed <- inf.RemoveEventHandler(l) }()

@@ -267,10 +267,7 @@ func TestAFirstListCostsATypedInformerNoAllocationPerObject(t *testing.T) {
 		rejected, err := list.Part(bg, part)
 		require.NoError(t, err)
 		require.Empty(t, rejected)
-		for n, ok := l.take(); ok; n, ok = l.take() {
-			l.tell(bg, n)
-			told++
-		}
+		told += tellAll(l)
 		inf.tidy()
 	}
 	require.NoError(t, list.Commit(bg, itoa(objects)))

@@ -187,9 +187,7 @@ func (r *relisting) same(meddled bool) {
 	var calls [2][]string
 	for i, l := range []*listedInformer{r.short, r.long} {
 		if meddled {
-			for n, ok := l.currentListeners()[0].take(); ok; n, ok = l.currentListeners()[0].take() {
-				l.currentListeners()[0].tell(bg, n)
-			}
+			tellAll(l.currentListeners()[0])
 			calls[i] = l.told.take()
 		} else {
 			calls[i] = l.calls(r.T)

@@ -89,9 +89,9 @@ func sameObject(a, b any) bool {
 //
 // Where that cannot be told any more, it was no later than the applied version, which the
 // source had reached by then: so that version stands in for the one that is not known, and
-// an event which is older than that does not go unnoticed. (Of one that is above all that the
-// store has received it is known that it is not older: see directAhead.) The UID is empty:
-// nobody is told that the object was made anew.
+// an event which is older than that does not go unnoticed. (Of one above which the store has
+// received nothing it is known that it is not older: see directAhead.) The UID is empty: nobody
+// is told that the object was made anew.
 func (k *keyedStore) lastReceived(key table.Key) (received Received, exists bool) {
 	seen := k.storage.sight(key)
 	if seen.exists && !seen.known {

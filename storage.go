@@ -31,6 +31,7 @@ type threadSafeMap struct {
 	writing sync.Mutex
 	also    func()
 	moves   func()
+	// highest is of what was written: who holds writing reads and raises it.
 	highest highestVersion
 	// relisted, if not nil, are cells that a list has brought unchanged. Who holds writing
 	// reads and changes them, and sees to it that they have keys before a number can become
