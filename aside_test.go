@@ -151,7 +151,7 @@ func TestNoMethodOfAStoredObjectRunsUnderALock(t *testing.T) {
 			free := locksOf(t, s.storage)
 			at := func(version string) *nosy { return &nosy{podAt("a", "1", version), free} }
 			changed := func(kind DeltaType, obj *nosy) change {
-				return change{Delta: Delta{kind, obj}, key: "a/1", received: receivedOf(obj)}
+				return change{Delta: Delta{kind, obj}, key: table.KeyOf("a/1"), received: receivedOf(obj)}
 			}
 			require.NoError(t, s.Add(at("1")))
 			require.NoError(t, s.Replace([]any{at("2")}, "2"))

@@ -1,5 +1,7 @@
 package cache
 
+import "github.com/watchmirror/cache/internal/table"
+
 // DeltaType says what kind of change a Delta is.
 type DeltaType string
 
@@ -66,11 +68,12 @@ type BookmarkInfo struct {
 	ResourceVersion string
 }
 
-// change is a Delta with what the library keeps beside it: the key, computed
-// once, and what the source said of the object before any transform saw it.
+// change is a Delta with what the library keeps beside it: the key, computed once, of which
+// no text is made before somebody wants it; and what the source said of the object before any
+// transform saw it.
 type change struct {
 	Delta
-	key      string
+	key      table.Key
 	received Received
 }
 

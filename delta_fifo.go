@@ -237,7 +237,7 @@ func (f *DeltaFIFO) takeEvent(e event) error {
 	// the source has gone back since.
 	key, received := a.key, a.received
 	if have := f.newestReceived(key); !have.deleted && received.olderThan(have.Received) && !f.holdsBefore(key, received) {
-		return &RegressionError{What: "event", Key: key, Have: have.ResourceVersion, Got: received.ResourceVersion}
+		return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
 	}
 	return f.take(&a, e.version)
 }
@@ -274,7 +274,7 @@ func (f *DeltaFIFO) take(a *arriving, version string) error {
 	// comes in between.
 	f.populated = f.populated || !f.listing
 	if !f.populated {
-		f.shown.Insert(a.key)
+		f.shown.Insert(a.key.String())
 	}
 	f.takeLocked(a)
 	f.log.tell(version, !f.populated)
@@ -296,7 +296,7 @@ func finalStateOf(obj any) any {
 func (f *DeltaFIFO) transform(a *arriving) {
 	out, keep, err := transformedUnder(a.key, f.keyFunc, f.transformer, a.Object)
 	if err != nil {
-		a.failure = &ObjectError{Key: a.key, ResourceVersion: a.received.ResourceVersion, Stage: StageTransform, Err: err}
+		a.failure = &ObjectError{Key: a.key.String(), ResourceVersion: a.received.ResourceVersion, Stage: StageTransform, Err: err}
 	}
 	a.Object, a.unwanted = out, !keep && err == nil
 }
@@ -304,6 +304,7 @@ func (f *DeltaFIFO) transform(a *arriving) {
 // arriveDeleted is transform for a deletion. The final state of what nobody has is not
 // looked at. In the place of one that could not be decoded the last known will stand.
 func (f *DeltaFIFO) arriveDeleted(a *arriving) {
+	a.keepText()
 	switch {
 	case isUndecoded(a.Object):
 		a.Object = nil
@@ -319,7 +320,7 @@ func (f *DeltaFIFO) takeLocked(a *arriving) {
 		f.held.add(a.failure)
 		return
 	}
-	f.held.release(a.key)
+	f.releaseLocked(a.key)
 	if a.unwanted {
 		a.Type = Deleted
 	}
@@ -334,7 +335,7 @@ func (f *DeltaFIFO) addLocked(c *change) {
 			return
 		}
 		if c.Object == nil {
-			c.Object = DeletedFinalStateUnknown{Key: c.key, Obj: f.standingLocked(c.key).obj}
+			c.Object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: f.standingLocked(c.key).obj}
 		}
 	}
 	f.log.add(c, !f.populated)

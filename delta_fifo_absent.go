@@ -1,6 +1,10 @@
 package cache
 
-import "k8s.io/apimachinery/pkg/util/sets"
+import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // What a list lacks: it is looked for in the queue, in what is handed out, and with
 // the consumer.
@@ -15,21 +19,22 @@ func (r *queueReplacement) deletionsLocked() (deletions []change, unread []error
 	if !r.absentKnown {
 		keys = f.keysLocked()
 	}
-	for _, key := range keys {
-		if r.listed.Has(key) || met.Has(key) {
+	for _, text := range keys {
+		if r.listed.Has(text) || met.Has(text) {
 			continue
 		}
-		met.Insert(key)
+		met.Insert(text)
+		key := table.KeyOf(text)
 		newest := f.newestReceivedLocked(key)
 		if newest.deleted {
 			continue
 		}
 		last := f.standingLocked(key)
 		if last.err != nil {
-			unread = append(unread, unreadKnown(key, newest.Received, last.err))
+			unread = append(unread, unreadKnown(text, newest.Received, last.err))
 		}
 		deletions = append(deletions, change{
-			Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: key, Obj: last.obj}}, key: key, received: newest.Received,
+			Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: text, Obj: last.obj}}, key: key, received: newest.Received,
 		})
 	}
 	return deletions, unread

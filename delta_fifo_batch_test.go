@@ -95,7 +95,7 @@ func TestOurControllerGetsAllThatIsPending(t *testing.T) {
 	assert.Equal(t, []string{"Added a/1@1", "Updated a/1@2", "Deleted a/1@3", "Added a/2@4"}, wordsOf(b))
 	assert.Equal(t, "5", b.version)
 	assert.Equal(t, Received{UID: "2", ResourceVersion: "4"}, b.changes[3].received)
-	assert.Equal(t, "a/2", b.changes[3].key)
+	assert.Equal(t, "a/2", b.changes[3].key.String())
 }
 
 func TestPopBatchWithoutABatchFunctionIsPop(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A thousand changes in and out cost their keys, and a slice for all of them or, popped,
-// a slice and what holds it for each. Fails if a batch makes a map, if a closure of Pop's
-// is kept, or if a queue of this depth gives its memory back each time.
+// A thousand changes in and out cost a slice for all of them or, popped, a slice and what
+// holds it for each. Fails if the text of a key is made for nobody, if a batch makes a map, if a
+// closure of Pop's is kept, or if a queue of this depth gives its memory back each time.
 func TestWhatAQueueAllocatesForAThousandChanges(t *testing.T) {
 	objects := make([]any, 1000)
 	for i := range objects {
@@ -31,12 +31,12 @@ func TestWhatAQueueAllocatesForAThousandChanges(t *testing.T) {
 		take func()
 		most float64
 	}{
-		"PopBatch": {func() { _ = f.PopBatch(batch, nil) }, 1005},
+		"PopBatch": {func() { _ = f.PopBatch(batch, nil) }, 5},
 		"Pop": {func() {
 			for range objects {
 				_, _ = f.Pop(single)
 			}
-		}, 3005},
+		}, 2005},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.LessOrEqual(t, testing.AllocsPerRun(20, func() {

@@ -35,7 +35,7 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	var deltas any = taken
 	// Without this level the trace would say nothing, whatever it finds.
 	if behind > slowPopDepth && klog.V(2).Enabled() {
-		process = traced(process, out.key, behind)
+		process = traced(process, out.key.String(), behind)
 	}
 	err := f.handOutKey(out, deltas, process)
 	return deltas, err

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // queueReplacement is a list on its way into a queue.
@@ -121,6 +123,7 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 			refused = append(refused, refusal{obj, rejection(obj, err)})
 			continue
 		}
+		a.keepText()
 		taken = append(taken, a)
 	}
 	since := r.newestReceivedOf(taken)
@@ -129,30 +132,30 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		before := since[i]
-		if at, twice := r.fresh[a.key]; twice {
+		before, key := since[i], a.key.String()
+		if at, twice := r.fresh[key]; twice {
 			before = lastReceived{Received: r.changes[at].received}
 		}
 		if !before.deleted && a.received.unchanged(before.Received) {
-			r.list(a.key)
+			r.list(key)
 			continue
 		}
 		f.transform(&a)
 		switch {
 		case a.failure != nil:
-			r.withhold(a.key)
+			r.withhold(key)
 			refused = append(refused, refusal{items[i], a.failure})
 			failures = append(failures, a.failure)
 		case a.unwanted:
-			r.unlist(a.key)
+			r.unlist(key)
 			if r.visible {
 				// Not left to the commit: what is visible is gone at once.
-				r.prepare(change{Delta: Delta{Type: Deleted}, key: a.key, received: a.received})
-				delete(r.fresh, a.key)
+				r.prepare(key, change{Delta: Delta{Type: Deleted}, key: a.key, received: a.received})
+				delete(r.fresh, key)
 			}
 		default:
-			r.list(a.key)
-			r.prepare(a.change)
+			r.list(key)
+			r.prepare(key, a.change)
 		}
 	}
 	r.hold(failures)
@@ -170,16 +173,21 @@ func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived 
 	anyHeld := slices.ContainsFunc(f.holders, holder.mayHold)
 	for i, a := range arriving {
 		_, pending := f.newestLocked(a.key)
-		if pending || f.populated || f.shown.Has(a.key) || r.listed.Has(a.key) {
+		if pending || f.populated || r.hasCome(a.key.String()) {
 			since[i] = f.newestReceivedLocked(a.key)
 		}
-		if anyHeld && a.received.unchanged(since[i].Received) && f.heldBackLocked(a.key) {
+		if anyHeld && a.received.unchanged(since[i].Received) && f.heldBackLocked(a.key.String()) {
 			// The consumer has this state, perhaps with a Sync of it queued, and holds back
 			// a newer one, which the source has undone: it is to hear of that.
 			since[i] = lastReceived{}
 		}
 	}
 	return since
+}
+
+// hasCome says whether something of a key has come before the end of the first list.
+func (r *queueReplacement) hasCome(key string) bool {
+	return r.queue.shown.Has(key) || r.listed.Has(key)
 }
 
 func (r *queueReplacement) hold(failures []*ObjectError) {
@@ -230,12 +238,12 @@ func (r *queueReplacement) unlist(key string) {
 }
 
 // prepare keeps a change until it is queued.
-func (r *queueReplacement) prepare(c change) {
-	earlier, twice := r.fresh[c.key]
+func (r *queueReplacement) prepare(key string, c change) {
+	earlier, twice := r.fresh[key]
 	if !twice {
 		earlier = none
 	}
-	r.fresh[c.key] = len(r.changes)
+	r.fresh[key] = len(r.changes)
 	r.changes, r.before = append(r.changes, c), append(r.before, earlier)
 }
 
@@ -249,7 +257,7 @@ func (r *queueReplacement) takeGone(gone []any) (deletions []arriving, unreadabl
 			unreadable = append(unreadable, refusal{obj, rejection(obj, err)})
 			continue
 		}
-		r.unlist(a.key)
+		r.unlist(a.key.String())
 		if !r.visible {
 			continue
 		}
@@ -286,11 +294,11 @@ func (r *queueReplacement) queueLocked() {
 	f := r.queue
 	for i := range r.changes {
 		c := &r.changes[i]
-		if c.key == "" {
+		if c.key == (table.Key{}) {
 			continue
 		}
-		if !r.withheld.Has(c.key) {
-			f.held.release(c.key)
+		if f.held.holdsAny() && !r.withheld.Has(c.key.String()) {
+			f.held.release(c.key.String())
 		}
 		f.addLocked(c)
 	}

@@ -1,6 +1,10 @@
 package cache
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // This file says how things will stand once everything in the queue has been
 // processed: what is queued counts before what is handed out, and that before
@@ -17,14 +21,14 @@ type standing struct {
 	err error
 }
 
-func (f *DeltaFIFO) standingLocked(key string) standing {
+func (f *DeltaFIFO) standingLocked(key table.Key) standing {
 	if newest, ok := f.newestLocked(key); ok {
 		return standing{obj: finalStateOf(newest.Object), present: newest.Type != Deleted}
 	}
 	if f.known == nil {
 		return standing{}
 	}
-	obj, exists, err := f.known.GetByKey(key)
+	obj, exists, err := f.known.GetByKey(key.String())
 	if err != nil || !exists {
 		return standing{present: err != nil, err: err}
 	}
@@ -32,7 +36,7 @@ func (f *DeltaFIFO) standingLocked(key string) standing {
 }
 
 // newestLocked returns the newest change of a key that is queued or handed out.
-func (f *DeltaFIFO) newestLocked(key string) (change, bool) {
+func (f *DeltaFIFO) newestLocked(key table.Key) (change, bool) {
 	if newest := f.log.newest(key); newest != nil {
 		return newest.change, true
 	}
@@ -46,24 +50,24 @@ type lastReceived struct {
 	deleted bool
 }
 
-func (f *DeltaFIFO) newestReceived(key string) lastReceived {
+func (f *DeltaFIFO) newestReceived(key table.Key) lastReceived {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.newestReceivedLocked(key)
 }
 
-func (f *DeltaFIFO) newestReceivedLocked(key string) lastReceived {
+func (f *DeltaFIFO) newestReceivedLocked(key table.Key) lastReceived {
 	if newest, ok := f.newestLocked(key); ok {
 		return lastReceived{newest.received, newest.Type == Deleted}
 	}
 	if known, ok := f.known.(ReceivedGetter); ok {
-		received, _ := known.Received(key)
+		received, _ := known.Received(key.String())
 		return lastReceived{Received: received}
 	}
 	return lastReceived{}
 }
 
-func (f *DeltaFIFO) mayDelete(key string) bool {
+func (f *DeltaFIFO) mayDelete(key table.Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mayDeleteLocked(key)
@@ -72,7 +76,7 @@ func (f *DeltaFIFO) mayDelete(key string) bool {
 // mayDeleteLocked says whether a deletion of the key means anything: it is
 // present, or its deletion waits and the two can become one, or the consumer
 // holds back a state of it, which is to be forgotten.
-func (f *DeltaFIFO) mayDeleteLocked(key string) bool {
+func (f *DeltaFIFO) mayDeleteLocked(key table.Key) bool {
 	newest := f.log.newest(key)
 	if newest != nil && newest.stage == pending {
 		return true
@@ -80,19 +84,20 @@ func (f *DeltaFIFO) mayDeleteLocked(key string) bool {
 	if f.standingLocked(key).present {
 		return true
 	}
-	return newest == nil && f.heldBackLocked(key)
+	return newest == nil && f.heldBackLocked(key.String())
 }
 
 // holdsBefore says whether a state of the key is held back, here or by a consumer, that
 // received does not come before.
-func (f *DeltaFIFO) holdsBefore(key string, received Received) bool {
+func (f *DeltaFIFO) holdsBefore(key table.Key, received Received) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if version, held := f.held.version(key); held && received.since(version) {
+	text := key.String()
+	if version, held := f.held.version(text); held && received.since(version) {
 		return true
 	}
 	return slices.ContainsFunc(f.holders, func(h holder) bool {
-		version, held := h.heldVersion(key)
+		version, held := h.heldVersion(text)
 		return held && received.since(version)
 	})
 }
@@ -103,4 +108,11 @@ func (f *DeltaFIFO) heldBackLocked(key string) bool {
 		_, held := h.heldVersion(key)
 		return held
 	})
+}
+
+// releaseLocked forgets that a state of the key is held back here.
+func (f *DeltaFIFO) releaseLocked(key table.Key) {
+	if f.held.holdsAny() {
+		f.held.release(key.String())
+	}
 }

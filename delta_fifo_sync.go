@@ -1,6 +1,10 @@
 package cache
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // onlyRepeats says whether a delta that came out of a queue tells again what its consumer
 // has, and nothing of what the source has. A queue that hands out listed objects as Sync
@@ -31,17 +35,18 @@ func (f *DeltaFIFO) Resync() error {
 func (f *DeltaFIFO) resync() (vanished []string, unread []error) {
 	f.mu.Lock()
 	defer f.unlock()
-	for _, key := range f.known.ListKeys() {
+	for _, text := range f.known.ListKeys() {
+		key := table.KeyOf(text)
 		if _, busy := f.newestLocked(key); busy {
 			continue
 		}
-		obj, exists, err := f.known.GetByKey(key)
+		obj, exists, err := f.known.GetByKey(text)
 		if err == nil && !exists {
-			vanished = append(vanished, key)
+			vanished = append(vanished, text)
 			continue
 		}
 		if err != nil {
-			unread = append(unread, unreadKnown(key, f.newestReceivedLocked(key).Received, err))
+			unread = append(unread, unreadKnown(text, f.newestReceivedLocked(key).Received, err))
 			continue
 		}
 		received := f.newestReceivedLocked(key).Received

@@ -1,5 +1,7 @@
 package cache
 
+import "github.com/watchmirror/cache/internal/table"
+
 // This file hands out what a deltaLog has pending: one key, or a batch.
 
 // handout is what the consumer was given.
@@ -9,8 +11,8 @@ type handout struct {
 	// one key's alone, its records.
 	last    int
 	changes int
-	// key is empty for a batch.
-	key string
+	// key is none for a batch.
+	key table.Key
 	// version is the newest one among the records, and the gaps between them,
 	// of a batch.
 	version string
@@ -22,7 +24,7 @@ type handout struct {
 // a change pending.
 func (l *deltaLog) takeKey() (out handout, deltas Deltas) {
 	at := l.passed
-	for l.at(at).stage != pending || l.at(at).key == "" {
+	for l.at(at).stage != pending || !l.at(at).hasKey() {
 		at++
 	}
 	first := l.at(at)
@@ -62,7 +64,7 @@ func (l *deltaLog) takeBatch(onePerKey bool) (out handout) {
 				break
 			}
 			l.pending--
-			if r.key != "" {
+			if r.hasKey() {
 				out.changes++
 				if !r.more {
 					l.keys--
@@ -91,7 +93,7 @@ func (l *deltaLog) deltasOf(out handout) []Delta {
 	deltas := make([]Delta, 0, out.changes+1)
 	records := l.batchOf(out)
 	for i := range records {
-		if r := &records[i]; r.stage == handedOut && r.key != "" {
+		if r := &records[i]; r.stage == handedOut && r.hasKey() {
 			deltas = append(deltas, r.Delta)
 		}
 	}
@@ -106,7 +108,7 @@ func (l *deltaLog) changesOf(out handout) []change {
 	changes := make([]change, 0, out.changes)
 	records := l.batchOf(out)
 	for i := range records {
-		if r := &records[i]; r.stage == handedOut && r.key != "" {
+		if r := &records[i]; r.stage == handedOut && r.hasKey() {
 			changes = append(changes, r.change)
 		}
 	}

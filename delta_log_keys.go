@@ -3,6 +3,8 @@ package cache
 import (
 	"hash/maphash"
 	"math/bits"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // keyTable finds the newest record of each key of a deltaLog. It is a hash table with
@@ -44,7 +46,11 @@ const (
 // all hashes which this package takes of names and versions.
 var keySeed = maphash.MakeSeed()
 
-func hashOf(key string) uint32 { return uint32(maphash.String(keySeed, key)) }
+// hashOf is of both parts of a key: to put its text together, and then to hash that, takes longer.
+func hashOf(key table.Key) uint32 {
+	space, name, _ := key.Parts()
+	return uint32(maphash.String(keySeed, name) ^ bits.RotateLeft64(maphash.String(keySeed, space), 32))
+}
 
 // placesFor is how many slots so many keys are given: with the power of two that this
 // is, a quarter to half of them are used.
@@ -65,7 +71,7 @@ func (t *keyTable) set(place int, hash uint32, at int) {
 // seek returns the newest record of a key that is pending or handed out, or none, and
 // the place in the table that the next record of the key is to have. Without slots
 // there is no such place.
-func (l *deltaLog) seek(key string, hash uint32) (place, last int) {
+func (l *deltaLog) seek(key table.Key, hash uint32) (place, last int) {
 	t := &l.table
 	if len(t.slots) == 0 {
 		return none, none

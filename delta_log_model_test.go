@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // requireIndexed compares what the log finds by key with what its records say, one by
@@ -19,18 +21,19 @@ func requireIndexed(t *testing.T, l *deltaLog, keys ...string) {
 		if r.stage == pending {
 			records++
 		}
-		if r.key == "" || r.stage == processed {
+		if !r.hasKey() || r.stage == processed {
 			continue
 		}
-		newest[r.key] = at
-		if r.stage == pending && !waiting[r.key] {
-			waiting[r.key], first = true, append(first, r.key)
+		key := r.key.String()
+		newest[key] = at
+		if r.stage == pending && !waiting[key] {
+			waiting[key], first = true, append(first, key)
 		}
-		keys = append(keys, r.key)
+		keys = append(keys, key)
 	}
 	for _, key := range keys {
 		at, known := newest[key]
-		r := l.newest(key)
+		r := l.newest(table.KeyOf(key))
 		require.Equal(t, known, r != nil, key)
 		require.True(t, r == nil || r == l.at(at), key)
 	}
@@ -74,13 +77,13 @@ func (m *deltaLogModel) take(t *testing.T, way int) {
 		for _, d := range deltas {
 			got = append(got, d.Object.(string))
 		}
-		require.Equal(t, m.pending[0], m.out.key)
+		require.Equal(t, m.pending[0], m.out.key.String())
 	} else {
 		m.out = m.log.takeBatch(way == 1)
 		deltas := m.log.deltasOf(m.out)
 		for i, c := range m.log.changesOf(m.out) {
 			require.Equal(t, c.Delta, deltas[i])
-			got = append(got, c.key)
+			got = append(got, c.key.String())
 		}
 	}
 	require.Equal(t, want, got)
@@ -111,7 +114,7 @@ func TestALogEqualsAListWhateverWayThingsAreTaken(t *testing.T) {
 		put := func() {
 			for range 1 + random.IntN(min(many, 60)) {
 				key := itoa(random.IntN(many))
-				m.log.add(&change{Delta: Delta{Updated, key}, key: key}, false)
+				m.log.add(&change{Delta: Delta{Updated, key}, key: table.KeyOf(key)}, false)
 				m.pending = append(m.pending, key)
 			}
 		}
@@ -136,8 +139,9 @@ func TestKeysWithOneHashAreTwoKeys(t *testing.T) {
 	met := map[uint32]string{}
 	for i := 0; ; i++ {
 		key := itoa(i)
-		other, twice := met[hashOf(key)]
-		met[hashOf(key)] = key
+		hash := hashOf(table.KeyOf(key))
+		other, twice := met[hash]
+		met[hash] = key
 		if !twice {
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 func TestDeltasKnowTheirOldestAndTheirNewest(t *testing.T) {
@@ -16,10 +18,10 @@ func TestDeltasKnowTheirOldestAndTheirNewest(t *testing.T) {
 }
 
 func TestTwoDeletionsBecomeTheOneThatSaysMore(t *testing.T) {
-	seen := change{Delta: Delta{Deleted, podAt("a", "1", "2")}, key: "a/1"}
-	noticed := change{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1"}}, key: "a/1"}
-	noticedAgain := change{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1", Obj: 1}}, key: "a/1"}
-	added := change{Delta: Delta{Added, podAt("a", "1", "1")}, key: "a/1"}
+	seen := change{Delta: Delta{Deleted, podAt("a", "1", "2")}, key: table.KeyOf("a/1")}
+	noticed := change{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1"}}, key: table.KeyOf("a/1")}
+	noticedAgain := change{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1", Obj: 1}}, key: table.KeyOf("a/1")}
+	added := change{Delta: Delta{Added, podAt("a", "1", "1")}, key: table.KeyOf("a/1")}
 	for name, tc := range map[string]struct {
 		earlier, later, want change
 		ok                   bool

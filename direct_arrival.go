@@ -1,7 +1,5 @@
 package cache
 
-import "github.com/watchmirror/cache/internal/table"
-
 // directArrival is one event, prepared, and what became of it.
 type directArrival struct {
 	arrival
@@ -64,7 +62,7 @@ func (d *directWrite) arrive(a *directArrival, e *event, at int) {
 // transform prepares what the transform makes of an event's object, if anything is to be
 // stored: as the queue does, which holds back what cannot be transformed.
 func (d *directWrite) transform(a *directArrival, e *event) {
-	x := arriving{change: change{Delta: Delta{e.kind, e.obj}, key: a.key.String(), received: a.received}}
+	x := arriving{change: change{Delta: Delta{e.kind, e.obj}, key: a.key, received: a.received}}
 	d.queue.transform(&x)
 	switch {
 	case x.failure != nil:
@@ -74,7 +72,7 @@ func (d *directWrite) transform(a *directArrival, e *event) {
 	case d.ctx.Err() != nil:
 		// Nothing will be applied, and nothing more be called.
 	default:
-		d.store.prepare(&a.staged, table.KeyOf(x.key), x.Object, a.received, nil)
+		d.store.prepare(&a.staged, x.key, x.Object, a.received, nil)
 	}
 }
 

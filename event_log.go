@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -185,7 +186,7 @@ func (e *eventLog) apart(obj any) (typ uint16, word unsafe.Pointer) {
 func (e *eventLog) spaceOf(space string) int {
 	const places = 8
 	b := e.last
-	spaces, at := *b.spaces.Load(), uint64(hashOf(space))
+	spaces, at := *b.spaces.Load(), maphash.String(keySeed, space)
 	for i := range uint64(places) {
 		number := &e.spaces[(at+i)%uint64(len(e.spaces))]
 		switch {

@@ -232,11 +232,8 @@ func (d *directWrite) tellOf(n int) {
 		if !a.written {
 			continue
 		}
-		c := change{Delta: Delta{Type: a.kind, Object: a.outcome.obj}, received: a.received}
-		if d.detector != nil || c.Type != Deleted && recreated(a.outcome.was, a.received) {
-			c.key = a.key.String() // seldom, for it is a piece of memory
-		}
-		d.note(a.key, &c, &a.outcome, false)
+		c := change{Delta{Type: a.kind, Object: a.outcome.obj}, a.key, a.received}
+		d.note(&c, &a.outcome, false)
 		d.watch(&c, &a.outcome)
 	}
 	d.publish(d.store.storage.writes)

@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // Run implements SharedInformer.
@@ -156,7 +154,7 @@ func (inf *sharedIndexInformer) apply(b batch) error {
 	write := inf.store.storage.writes
 	for i := range inf.outcomes {
 		c, o := &b.changes[i], &inf.outcomes[i]
-		inf.note(table.KeyOf(c.key), c, o, b.initial)
+		inf.note(c, o, b.initial)
 		inf.watch(c, o)
 	}
 	inf.publish(write)
@@ -182,14 +180,14 @@ func (inf *sharedIndexInformer) reportOutcome(o *outcome) {
 }
 
 // note prepares to publish a change.
-func (inf *sharedIndexInformer) note(key table.Key, c *change, o *outcome, initial bool) {
+func (inf *sharedIndexInformer) note(c *change, o *outcome, initial bool) {
 	if o.err != nil {
 		return
 	}
 	last := len(inf.notifications)
 	inf.notifications = append(inf.notifications, notification{})
 	n := &inf.notifications[last]
-	if n.key = key; !n.say(c, o, initial, inf.options.MergeRecreated) {
+	if n.key = c.key; !n.say(c, o, initial, inf.options.MergeRecreated) {
 		*n = notification{}
 		inf.notifications = inf.notifications[:last]
 	}
@@ -201,9 +199,9 @@ func (inf *sharedIndexInformer) watch(c *change, o *outcome) {
 	switch {
 	case inf.detector == nil || o.err != nil:
 	case c.Type == Deleted || o.unwanted:
-		inf.detector.gone(c.key, inf.keepMutation)
+		inf.detector.gone(c.key.String(), inf.keepMutation)
 	default:
-		inf.detector.stored(c.key, o.obj, inf.keepMutation)
+		inf.detector.stored(c.key.String(), o.obj, inf.keepMutation)
 	}
 }
 

@@ -169,7 +169,7 @@ func (k *keyedStore) prepare(s *staged, key table.Key, obj any, received Receive
 }
 
 func (k *keyedStore) transform(s *staged, transform TransformFunc) {
-	out, keep, err := transformedUnder(s.key.String(), k.keyFunc, transform, s.obj)
+	out, keep, err := transformedUnder(s.key, k.keyFunc, transform, s.obj)
 	s.obj, s.present = out, keep || err != nil
 	if err != nil {
 		s.fail(StageTransform, err)

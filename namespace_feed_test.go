@@ -23,7 +23,7 @@ func TestAQueueOverAViewKnowsItsNamespaceAlone(t *testing.T) {
 	var told []string
 	b := pendingBatch(t, queue)
 	for _, c := range b.changes {
-		told = append(told, string(c.Type)+" "+c.key)
+		told = append(told, string(c.Type)+" "+c.key.String())
 	}
 	assert.ElementsMatch(t, []string{"Sync a/1", "Replaced a/2", "Deleted a/1"}, told)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // namespacesModel is a store with views beside the same as plain maps. One of the
@@ -150,7 +152,7 @@ func (n *namespaceModel) batch() {
 		} else {
 			n.put(o, good)
 		}
-		b.changes = append(b.changes, change{Delta: Delta{kind, o}, key: nameOf(o), received: receivedOf(o)})
+		b.changes = append(b.changes, change{Delta: Delta{kind, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)})
 	}
 	n.version = n.next()
 	b.version = n.version
@@ -168,8 +170,8 @@ func (n *namespaceModel) intrude() {
 		require.ErrorIs(n, n.view.Delete(o), ErrOtherNamespace)
 		require.ErrorIs(n, n.view.takeEvent(event{kind: Deleted, obj: o}), ErrOtherNamespace)
 		n.view.applyBatch(context.Background(), batch{changes: []change{
-			{Delta: Delta{Updated, o}, key: nameOf(o), received: receivedOf(o)},
-			{Delta: Delta{Deleted, o}, key: nameOf(o), received: receivedOf(o)},
+			{Delta: Delta{Updated, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
+			{Delta: Delta{Deleted, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
 		}}, false, nil)
 		if n.replacement != nil {
 			rejected, err := n.replacement.Part(bg, ReplacementPart{Items: []any{o}, Keep: []any{o}, Gone: []any{o}})

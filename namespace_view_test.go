@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // viewsOf returns a store and its views of the namespaces a and b.
@@ -88,7 +90,7 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 	const fault = `key "pods/a/1" does not begin with "a/", although the object is of that namespace: the key function`
 	mine, other := podAt("a", "1", "1"), podAt("b", "1", "1")
 	ofBatch := func(kind DeltaType, obj any, key string) error {
-		return view.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{kind, obj}, key: key}}}, false, nil)[0].err
+		return view.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{kind, obj}, key: table.KeyOf(key)}}}, false, nil)[0].err
 	}
 	for way, err := range map[string]error{
 		"Add": view.Add(mine), "event": view.takeEvent(event{kind: Added, obj: mine}), "Replace": view.Replace([]any{mine}, "1"),
@@ -112,7 +114,7 @@ func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
 	whole, a, b := viewsOf()
 	require.NoError(t, b.Add(podAt("b", "1", "1")))
 	changeOf := func(kind DeltaType, obj *object) change {
-		return change{Delta: Delta{kind, obj}, key: nameOf(obj), received: receivedOf(obj)}
+		return change{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
 	}
 	outcomes := a.applyBatch(context.Background(), batch{version: "5", changes: []change{
 		changeOf(Added, podAt("a", "1", "2")),

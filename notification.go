@@ -49,7 +49,7 @@ func (n *notification) say(c *change, o *outcome, initial, mergeRecreated bool) 
 	case !o.existed:
 		n.kind, n.obj = tellAdd, o.obj
 	case !mergeRecreated && recreated(o.was, c.received):
-		n.kind, n.old, n.obj = tellRecreated, DeletedFinalStateUnknown{Key: c.key, Obj: o.old}, o.obj
+		n.kind, n.old, n.obj = tellRecreated, DeletedFinalStateUnknown{Key: c.key.String(), Obj: o.old}, o.obj
 	default:
 		n.kind, n.old, n.obj = tellUpdate, o.old, o.obj
 	}

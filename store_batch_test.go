@@ -6,13 +6,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 var bg = context.Background()
 
 // changeOf is what a queue makes of a received object.
 func changeOf(kind DeltaType, obj *object) change {
-	return change{Delta: Delta{kind, obj}, key: nameOf(obj), received: receivedOf(obj)}
+	return change{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
 }
 
 func TestChangesOfOneKeyInABatchSeeEachOther(t *testing.T) {
@@ -48,7 +50,7 @@ func TestABatchDeletesByKeyWhateverTheObject(t *testing.T) {
 	held := podAt("a", "1", "1")
 	require.NoError(t, s.Add(held))
 	tombstone := DeletedFinalStateUnknown{Key: "a/1", Obj: held}
-	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Deleted, tombstone}, key: "a/1"}}}, false, nil)
+	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Deleted, tombstone}, key: table.KeyOf("a/1")}}}, false, nil)
 	forgetWas(out)
 	assert.Equal(t, outcome{old: held, existed: true, obj: tombstone}, out[0])
 	assert.Empty(t, s.List())
@@ -92,7 +94,7 @@ func TestASyncOfTheStoredObjectChangesNothing(t *testing.T) {
 	held := tagged(podAt("a", "1", "1"), "x")
 	require.NoError(t, s.Add(held))
 	held.Annotations["tags"] = "changed by a reader"
-	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, held}, key: "a/1"}}}, false, nil)
+	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, held}, key: table.KeyOf("a/1")}}}, false, nil)
 	forgetWas(out)
 	assert.Equal(t, outcome{old: held, existed: true, obj: held}, out[0])
 	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "x"))
@@ -113,8 +115,8 @@ func TestASyncOfWhatWasSupersededInTheSameBatchIsNotWritten(t *testing.T) {
 	old, newer := podAt("a", "1", "1"), podAt("a", "1", "2")
 	require.NoError(t, s.Add(old))
 	out := s.applyBatch(context.Background(), batch{changes: []change{
-		changeOf(Updated, newer), {Delta: Delta{Sync, old}, key: "a/1"},
-		changeOf(Deleted, podAt("a", "1", "3")), {Delta: Delta{Sync, old}, key: "a/1"},
+		changeOf(Updated, newer), {Delta: Delta{Sync, old}, key: table.KeyOf("a/1")},
+		changeOf(Deleted, podAt("a", "1", "3")), {Delta: Delta{Sync, old}, key: table.KeyOf("a/1")},
 	}}, false, nil)
 	forgetWas(out)
 	assert.Equal(t, outcome{old: newer, existed: true, obj: newer}, out[1])

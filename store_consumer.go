@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // storeConsumer applies batches to a store and tells a handler.
@@ -116,19 +114,23 @@ func (s *storeConsumer) clearOutcomes() {
 func (s *storeConsumer) hold(c change, refused *ObjectError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if refused == nil && !s.held.holdsAny() {
+		return
+	}
+	key := c.key.String()
 	switch {
 	case refused != nil && heldIn(s.store, refused):
-	case refused != nil && onlyRepeats(s.queue, c.Delta) && s.held.holds(c.key):
+	case refused != nil && onlyRepeats(s.queue, c.Delta) && s.held.holds(key):
 		// What a resync repeats is not the newest, if another state is held back already.
 	case refused != nil:
 		s.held.add(refused)
 	case c.Type == Deleted, c.Type == Replaced:
 		// What a list says is what the source has, also if that is older.
-		s.held.release(c.key)
+		s.held.release(key)
 	case onlyRepeats(s.queue, c.Delta):
-		s.held.releaseRepeated(c.key, c.lastReceived())
+		s.held.releaseRepeated(key, c.lastReceived())
 	default:
-		s.held.releaseFor(c.key, c.lastReceived())
+		s.held.releaseFor(key, c.lastReceived())
 	}
 }
 
@@ -163,7 +165,7 @@ func (s *storeConsumer) tell(ctx context.Context, c change, o outcome, initial b
 	if s.handler == nil {
 		return
 	}
-	n := notification{key: table.KeyOf(c.key)}
+	n := notification{key: c.key}
 	if !n.say(&c, &o, initial, s.mergeRecreated) {
 		return
 	}
@@ -173,7 +175,7 @@ func (s *storeConsumer) tell(ctx context.Context, c change, o outcome, initial b
 			return // the second call of a re-creation
 		}
 		if survivedPanic(ctx, func() { n.call(kind, s.handler, keyed) }) {
-			s.reflector.tell(ctx, &ProcessError{Keys: []string{c.key}, Changes: 1, Err: ErrHandlerPanicked})
+			s.reflector.tell(ctx, &ProcessError{Keys: []string{c.key.String()}, Changes: 1, Err: ErrHandlerPanicked})
 		}
 	}
 }
@@ -195,7 +197,7 @@ func lastState(c *change, o *outcome) any {
 	if c.Type == Deleted {
 		return o.obj
 	}
-	return DeletedFinalStateUnknown{Key: c.key, Obj: o.old}
+	return DeletedFinalStateUnknown{Key: c.key.String(), Obj: o.old}
 }
 
 // recreated is true if two states are of two objects of one name. What was
@@ -212,7 +214,7 @@ func applyOneByOne(ctx context.Context, store Store, b batch, outcomes []outcome
 			return outcomes
 		}
 		o := outcome{obj: c.Object}
-		o.old, o.existed, _ = store.GetByKey(c.key)
+		o.old, o.existed, _ = store.GetByKey(c.key.String())
 		o.was = receivedOf(o.old)
 		var err error
 		op := "Update"
@@ -227,8 +229,8 @@ func applyOneByOne(ctx context.Context, store Store, b batch, outcomes []outcome
 		}
 		if err != nil {
 			o.err = &ObjectError{
-				Key: c.key, ResourceVersion: c.lastReceived().ResourceVersion, Stage: StageProcess,
-				Err: &StoreError{Op: op, Name: c.key, Err: withoutObject(err)},
+				Key: c.key.String(), ResourceVersion: c.lastReceived().ResourceVersion, Stage: StageProcess,
+				Err: &StoreError{Op: op, Name: c.key.String(), Err: withoutObject(err)},
 			}
 		}
 		outcomes = append(outcomes, o)

@@ -431,12 +431,12 @@ func (m *storeModel) batch() {
 	}
 	out := m.store.applyBatch(context.Background(), b, false, nil)
 	for i, c := range b.changes {
-		before, existed := m.held[c.key]
+		before, existed := m.held[c.key.String()]
 		if out[i].existed != existed || existed && out[i].old != any(before.obj) {
 			m.Fatalf("outcome %d: %v, had %v", i, out[i], before)
 		}
 		if kinds[i] == Deleted {
-			m.remove(c.key)
+			m.remove(c.key.String())
 			continue
 		}
 		var err error

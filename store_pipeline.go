@@ -3,8 +3,6 @@ package cache
 import (
 	"context"
 	"reflect"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // The ways into a store that only our own reflector and controller use: an event
@@ -112,12 +110,12 @@ func (s valueSlab) of(object int) [][]string {
 
 // arrive prepares a change. values is room for those of its indexes.
 func (k *keyedStore) arrive(change change, transform TransformFunc, values [][]string) arrival {
-	a := arrival{kind: change.Type, staged: staged{key: table.KeyOf(change.key)}}
-	if k.scope.lacks(change.key) {
+	a := arrival{kind: change.Type, staged: staged{key: change.key}}
+	if !k.scope.hasKey(change.key) {
 		a.elsewhere = true
 		a.err = &ObjectError{
-			Key: change.key, ResourceVersion: change.received.ResourceVersion, Stage: StageKey,
-			Err: k.scope.refusal(change.key, change.Object),
+			Key: change.key.String(), ResourceVersion: change.received.ResourceVersion, Stage: StageKey,
+			Err: k.scope.refusal(change.key.String(), change.Object),
 		}
 		return a
 	}
@@ -126,7 +124,7 @@ func (k *keyedStore) arrive(change change, transform TransformFunc, values [][]s
 		var err error
 		if a.final, _, err = transformedUnder(change.key, k.keyFunc, transform, change.Object); err != nil {
 			a.finalErr = &ObjectError{
-				Key: change.key, ResourceVersion: change.received.ResourceVersion, Stage: StageTransform, Err: err,
+				Key: change.key.String(), ResourceVersion: change.received.ResourceVersion, Stage: StageTransform, Err: err,
 			}
 		}
 		return a

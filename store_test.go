@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // podAt is an object at a version; its UID is its name unless changed.
@@ -186,7 +188,7 @@ func TestAStoreTakesWhatTheKeyFunctionTakes(t *testing.T) {
 	require.NoError(t, s.Add([]int{3}))
 	assert.ElementsMatch(t, []string{"1", "two", "[3]"}, s.ListKeys())
 	// A value that cannot be compared, sent again by a resync, must not panic.
-	outcomes := s.(*cache).applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, []int{3}}, key: "[3]"}}}, false, nil)
+	outcomes := s.(*cache).applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, []int{3}}, key: table.KeyOf("[3]")}}}, false, nil)
 	assert.True(t, outcomes[0].existed)
 }
 

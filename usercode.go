@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // This file calls the functions that users bring for single objects. Data must
@@ -36,7 +38,7 @@ func transformed(transform TransformFunc, obj any) (out any, keep bool, err erro
 // still have that key: it would be found under one key and be deleted under
 // another. A nil transform and a tombstone leave the object as it is: what a
 // tombstone holds has been transformed before.
-func transformedUnder(key string, keyFunc KeyFunc, transform TransformFunc, obj any) (out any, keep bool, err error) {
+func transformedUnder(key table.Key, keyFunc KeyFunc, transform TransformFunc, obj any) (out any, keep bool, err error) {
 	if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone || transform == nil {
 		return obj, true, nil
 	}
@@ -48,8 +50,8 @@ func transformedUnder(key string, keyFunc KeyFunc, transform TransformFunc, obj 
 	if err != nil {
 		return nil, false, fmt.Errorf("the result has no key: %w", err)
 	}
-	if is != key {
-		return nil, false, fmt.Errorf("changed the key from %q to %q", key, is)
+	if !key.Is(is) {
+		return nil, false, fmt.Errorf("changed the key from %q to %q", key.String(), is)
 	}
 	return out, true, nil
 }

@@ -12,7 +12,7 @@ const (
 	goalFirstListMallocs = 1.2
 	goalFirstListCPU     = 2.5
 	goalQueueNanoseconds = 110
-	goalQueueMallocs     = 1 // the key's
+	goalQueueMallocs     = 1 // which is for the key
 	goalPopTimes         = 3
 	goalSingleOfFloor    = 1.6
 	goalBurstMedian      = 5

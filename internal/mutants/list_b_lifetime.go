@@ -62,7 +62,7 @@ var lifetimeFaults = []Mutant{
 		Name:   "keeps-alive-what-has-been-processed",
 		Guards: []string{"B18"},
 		File:   "delta_log.go",
-		From:   "		r.Object, r.received = nil, Received{}\n",
+		From:   "		r.change = change{}\n",
 		To:     "		r.received = Received{}\n",
 		Test:   "TestAProcessedObjectIsLetGoOfAtOnce",
 		Fault:  "Behind one change that waits, every state that has been processed since stays in memory.",

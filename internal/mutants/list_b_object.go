@@ -66,7 +66,7 @@ var objectFaults = []Mutant{
 		Name:   "lets-a-transform-change-the-key",
 		Guards: []string{"B7"},
 		File:   "usercode.go",
-		From:   "	if is != key {\n",
+		From:   "	if !key.Is(is) {\n",
 		To:     "	if is == \"\" {\n",
 		Test:   "TestB7ATransformHasOneOutcomeOnEveryPath",
 		Fault:  "An object that was renamed on its way in is never found again when it is to be deleted.",
