@@ -320,8 +320,9 @@ func (f *DeltaFIFO) takeLocked(a *arriving) {
 		f.held.add(a.failure)
 		return
 	}
-	f.releaseLocked(a.key)
+	f.releaseLocked(&a.change)
 	if a.unwanted {
+		a.keepText()
 		a.Type = Deleted
 	}
 	f.addLocked(&a.change)

@@ -297,8 +297,8 @@ func (r *queueReplacement) queueLocked() {
 		if c.key == (table.Key{}) {
 			continue
 		}
-		if f.held.holdsAny() && !r.withheld.Has(c.key.String()) {
-			f.held.release(c.key.String())
+		if !r.withheld.Has(c.key.String()) { // which has been made: see takeItems
+			f.releaseLocked(c)
 		}
 		f.addLocked(c)
 	}

@@ -110,9 +110,10 @@ func (f *DeltaFIFO) heldBackLocked(key string) bool {
 	})
 }
 
-// releaseLocked forgets that a state of the key is held back here.
-func (f *DeltaFIFO) releaseLocked(key table.Key) {
+// releaseLocked forgets that a state of a change's key is held back here. The caller holds mu.
+func (f *DeltaFIFO) releaseLocked(c *change) {
 	if f.held.holdsAny() {
-		f.held.release(key.String())
+		c.keepText()
+		f.held.release(c.key.String())
 	}
 }

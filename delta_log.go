@@ -46,7 +46,7 @@ type deltaLog struct {
 }
 
 // record is one entry of the log: a change, a version, or both. One without a
-// key is a version that was told alone.
+// key is a version that was told alone, or what Pop has done with.
 type record struct {
 	change
 	version string
@@ -65,7 +65,7 @@ type record struct {
 	partEnd bool
 }
 
-// hasKey is false for a version that was told alone.
+// hasKey says whether there is a change.
 func (r *record) hasKey() bool { return r.key != table.Key{} }
 
 // recordStage is how far a record has come.

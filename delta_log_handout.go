@@ -11,7 +11,7 @@ type handout struct {
 	// one key's alone, its records.
 	last    int
 	changes int
-	// key is none for a batch.
+	// key is empty for a batch.
 	key table.Key
 	// version is the newest one among the records, and the gaps between them,
 	// of a batch.

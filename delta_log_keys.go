@@ -46,11 +46,7 @@ const (
 // all hashes which this package takes of names and versions.
 var keySeed = maphash.MakeSeed()
 
-// hashOf is of both parts of a key: to put its text together, and then to hash that, takes longer.
-func hashOf(key table.Key) uint32 {
-	space, name, _ := key.Parts()
-	return uint32(maphash.String(keySeed, name) ^ bits.RotateLeft64(maphash.String(keySeed, space), 32))
-}
+func hashOf(key table.Key) uint32 { return uint32(hashOfKey(key)) }
 
 // placesFor is how many slots so many keys are given: with the power of two that this
 // is, a quarter to half of them are used.

@@ -18,7 +18,7 @@ func (p *mergedPlaces) len() int { return len(p.byHash) + len(p.others) }
 
 // find is the sequence number of a key's entry. keyAt is the key of the entry with one.
 func (p *mergedPlaces) find(key table.Key, keyAt func(sequence int) table.Key) (sequence int, there bool) {
-	if sequence, there = p.byHash[placeHash(key)]; there && keyAt(sequence) == key {
+	if sequence, there = p.byHash[hashOfKey(key)]; there && keyAt(sequence) == key {
 		return sequence, true
 	}
 	sequence, there = p.others[key]
@@ -27,7 +27,7 @@ func (p *mergedPlaces) find(key table.Key, keyAt func(sequence int) table.Key) (
 
 // put adds a key that is not there.
 func (p *mergedPlaces) put(key table.Key, sequence int) {
-	hash := placeHash(key)
+	hash := hashOfKey(key)
 	if _, taken := p.byHash[hash]; taken {
 		if p.others == nil {
 			p.others = map[table.Key]int{}
@@ -44,7 +44,7 @@ func (p *mergedPlaces) put(key table.Key, sequence int) {
 
 // remove takes out a key that is there, whose entry has that number.
 func (p *mergedPlaces) remove(key table.Key, sequence int) {
-	hash := placeHash(key)
+	hash := hashOfKey(key)
 	if there, taken := p.byHash[hash]; taken && there == sequence {
 		delete(p.byHash, hash)
 		return
@@ -52,7 +52,8 @@ func (p *mergedPlaces) remove(key table.Key, sequence int) {
 	delete(p.others, key)
 }
 
-func placeHash(key table.Key) uint64 {
+// hashOfKey is of both parts of a key: to put its text together, and to hash that, takes longer.
+func hashOfKey(key table.Key) uint64 {
 	space, name, _ := key.Parts()
 	return hashOfBoth(space, name)
 }

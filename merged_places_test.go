@@ -12,7 +12,7 @@ import (
 // if one's end is taken for the other's.
 func TestKeysWithOneHashAreMergedEachForItself(t *testing.T) {
 	one, other := table.KeyOf("x"), table.KeyOf("/x")
-	require.Equal(t, placeHash(one), placeHash(other), "else this test is of nothing")
+	require.Equal(t, hashOfKey(one), hashOfKey(other), "else this test is of nothing")
 	for _, keys := range [][2]table.Key{{one, other}, {other, one}} {
 		b := backlog{delivery: Coalesced}
 		add := func(key table.Key, kind notificationKind, old, obj any) {

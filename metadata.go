@@ -80,9 +80,6 @@ func touched(text string) byte {
 // named is the key namespace/name.
 func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
 
-// text is the key namespace/name as text.
-func (m *metadata) text() string { return ObjectName{m.namespace, m.name}.String() }
-
 // readTogether reads what some objects say of themselves, as many as directly at most, so that
 // nobody waits for each of them later: what has just been decoded is not in the processor's
 // cache any more, and what has been stored for long is not there yet. Such a read takes a tenth

@@ -12,7 +12,7 @@ const (
 	goalFirstListMallocs = 1.2
 	goalFirstListCPU     = 2.5
 	goalQueueNanoseconds = 110
-	goalQueueMallocs     = 1 // which is for the key
+	goalQueueMallocs     = 1 // for the text of a key
 	goalPopTimes         = 3
 	goalSingleOfFloor    = 1.6
 	goalBurstMedian      = 5

@@ -32,7 +32,7 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "keeps-an-object-that-a-transform-no-longer-wants", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:  "\tif a.unwanted {\n\t\ta.Type = Deleted\n\t}\n",
+		From:  "\tif a.unwanted {\n\t\ta.keepText()\n\t\ta.Type = Deleted\n\t}\n",
 		To:    "\tif a.unwanted {\n\t\treturn\n\t}\n",
 		Test:  "TestG14ATransformThatSaysNilDeletesWhatWasThere",
 		Fault: "An object that no longer passes the filter stays in the cache in its last state that did.",
