@@ -331,7 +331,7 @@ func TestG10AnObjectWithManyValuesIsManyChanges(t *testing.T) {
 		defer m.writing.Unlock()
 		return m.weightOf([]*staged{one}), m.weightOf([]*staged{other})
 	}
-	one.index(m.indexers.Load())
+	one.index(m.indexers.Load(), nil)
 	weight, ordinary := weights()
 	require.Equal(t, 5_000, weight)
 	require.Equal(t, 1, ordinary)

@@ -3,6 +3,8 @@ package cache
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // describe names an object for a message: its type and, where it can be read,
@@ -28,10 +30,9 @@ func describe(obj any) string {
 
 // isNilPointer is true for nil and for a nil pointer in an interface, on which
 // the metadata accessors would panic.
-func isNilPointer(obj any) bool {
-	if obj == nil {
-		return true
-	}
-	v := reflect.ValueOf(obj)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
+//
+// Each event asks several times, nearly always of what is there.
+func isNilPointer(obj any) bool { return !table.HasWord(obj) && isNilWord(obj) }
+
+// isNilWord is isNilPointer for what may be one, as a nil map may.
+func isNilWord(obj any) bool { return obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer }

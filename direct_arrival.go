@@ -35,6 +35,7 @@ func (d *directWrite) takes(e *event) bool {
 
 // arrive prepares an event, one of several if at is its place among those that were read.
 func (d *directWrite) arrive(a *directArrival, e *event, at int) {
+	a.values = d.values[at]
 	if d.ahead.has(e) {
 		a.key = d.ahead.keys[at]
 		a.follows = d.ahead.sight(d.store.storage, at, &a.seen)
@@ -56,7 +57,7 @@ func (d *directWrite) arrive(a *directArrival, e *event, at int) {
 		return
 	}
 	a.obj, a.present, a.staged.received = e.obj, true, a.received
-	a.index(d.store.storage.indexers.Load())
+	a.index(d.store.storage.indexers.Load(), e.says)
 }
 
 // transform prepares what the transform makes of an event's object, if anything is to be
@@ -77,11 +78,8 @@ func (d *directWrite) transform(a *directArrival, e *event) {
 }
 
 // supersede notes in what follows that this is what was last received under its key: not what
-// was held back when the batch began.
+// was held back when the batch began, which it is for.
 func (a *directArrival) supersede(following []directArrival) {
-	if !a.isHeld {
-		return
-	}
 	for i := range following {
 		if later := &following[i]; later.isHeld && later.key == a.key {
 			later.isHeld, later.heldVersion = a.byQueue, a.received.ResourceVersion
@@ -89,9 +87,9 @@ func (a *directArrival) supersede(following []directArrival) {
 	}
 }
 
-// clear forgets everything but the slices for index values.
-func (a *directArrival) clear() {
-	values := a.values[:cap(a.values)]
+// emptied is the slices for index values, without those.
+func emptied(values [][]string) [][]string {
+	values = values[:cap(values)]
 	for at := range values {
 		if cap(values[at]) > fewValues {
 			values[at] = nil
@@ -99,6 +97,5 @@ func (a *directArrival) clear() {
 		clear(values[at][:cap(values[at])])
 		values[at] = values[at][:0]
 	}
-	*a = directArrival{}
-	a.values = values[:0]
+	return values[:0]
 }

@@ -23,8 +23,9 @@ func (h *highestVersion) raise(version string) {
 // highestVersion is that of all there is, and of all that anybody has seen there before.
 func (m *threadSafeMap) highestVersion() string {
 	m.writing.Lock()
-	defer m.writing.Unlock()
-	return m.highest.version
+	version := m.highest.version
+	m.writing.Unlock()
+	return version
 }
 
 // sortsBefore orders all texts, the shorter first, and well-formed versions as their numbers

@@ -124,8 +124,9 @@ func namespaceOf(object metav1.Object, into []string) (values []string, err erro
 }
 
 // valuesFrom appends to values, which are those for the first len(values)
-// functions, those for the rest. Slices that values has room for are used again.
-func (s *indexerSet) valuesFrom(values [][]string, obj any) ([][]string, error) {
+// functions, those for the rest. Slices that values has room for are used again. says is what
+// obj says of itself, nil if it has not been asked.
+func (s *indexerSet) valuesFrom(values [][]string, obj any, says *metadata) ([][]string, error) {
 	if values == nil {
 		values = make([][]string, 0, len(s.functions))
 	}
@@ -133,6 +134,10 @@ func (s *indexerSet) valuesFrom(values [][]string, obj any) ([][]string, error) 
 		var into []string
 		if i < cap(values) {
 			into = values[:i+1][i]
+		}
+		if s.byNamespace[i] && says != nil && says.readable {
+			values = append(values, append(into[:0], says.namespace))
+			continue
 		}
 		more, err := s.distinctValues(i, obj, into)
 		if err != nil {
@@ -164,7 +169,7 @@ func newIndexBuild(indexers Indexers) *indexBuild {
 }
 
 func (b *indexBuild) compute(obj any) built {
-	values, err := b.set.valuesFrom(nil, obj)
+	values, err := b.set.valuesFrom(nil, obj, nil)
 	return built{values: values, err: err}
 }
 

@@ -22,6 +22,8 @@ type directWrite struct {
 	// The slices have room for one event, or for as many as there may be: see makeRoom.
 	arrivals []directArrival
 	staged   []*staged
+	// values are the slices for the index values of each, from one batch to the next.
+	values [][][]string
 	// ahead is what was there of them when they were looked at.
 	ahead directAhead
 	// alone is how many events in a row have come alone.
@@ -61,7 +63,7 @@ func (d *directWrite) makeRoom(events int) {
 	if places == len(d.arrivals) || places < len(d.arrivals) && d.alone < quietFor {
 		return
 	}
-	d.arrivals, d.staged = make([]directArrival, places), make([]*staged, places)
+	d.arrivals, d.staged, d.values = make([]directArrival, places), make([]*staged, places), make([][][]string, places)
 	d.ahead = newDirectAhead(places)
 	for i := range d.arrivals {
 		d.staged[i] = &d.arrivals[i].staged
@@ -70,7 +72,7 @@ func (d *directWrite) makeRoom(events int) {
 
 // giveBack gives the room back.
 func (d *directWrite) giveBack() {
-	d.arrivals, d.staged, d.ahead = nil, nil, directAhead{}
+	d.arrivals, d.staged, d.values, d.ahead = nil, nil, nil, directAhead{}
 }
 
 // takeEvents takes some events from the front, in one write, and says of how many the
@@ -149,7 +151,9 @@ func (d *directWrite) put(w storeWrite, a *directArrival, all *stagedBefore, at 
 	if err != nil {
 		return err
 	}
-	a.supersede(d.arrivals[at+1 : len(all.staged)])
+	if a.isHeld {
+		a.supersede(d.arrivals[at+1 : len(all.staged)])
+	}
 	if a.refused != nil {
 		return nil
 	}
@@ -227,12 +231,13 @@ func (d *directWrite) isFirst(number uint32) bool {
 
 // tellOf publishes what was written, and then reports what could not be.
 func (d *directWrite) tellOf(n int) {
+	var c change
 	for i := range n {
 		a := &d.arrivals[i]
 		if !a.written {
 			continue
 		}
-		c := change{Delta{Type: a.kind, Object: a.outcome.obj}, a.key, a.received}
+		c.Type, c.Object, c.key, c.received = a.kind, a.outcome.obj, a.key, a.received
 		d.note(&c, &a.outcome, false)
 		d.watch(&c, &a.outcome)
 	}
@@ -257,8 +262,11 @@ func (d *directWrite) refusals(n int, refused []refusedEvent) []refusedEvent {
 func (d *directWrite) clear(n int) {
 	d.ahead.clear(n)
 	for i := range n {
-		d.arrivals[i].clear()
+		if values := d.arrivals[i].values; values != nil {
+			d.values[i] = emptied(values)
+		}
 	}
+	clear(d.arrivals[:n])
 }
 
 // isQuiet says whether nothing is in the queue, and a first list has been there: who knows
@@ -266,8 +274,9 @@ func (d *directWrite) clear(n int) {
 // anything itself.
 func (f *DeltaFIFO) isQuiet() (quiet, holds bool) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.isSynced && f.log.pending == 0 && !f.turn, f.held.holdsAny()
+	quiet, holds = f.isSynced && f.log.pending == 0 && !f.turn, f.held.holdsAny()
+	f.mu.Unlock()
+	return quiet, holds
 }
 
 func (f *DeltaFIFO) heldVersionOf(key string) (version string, held bool) {

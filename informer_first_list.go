@@ -76,7 +76,7 @@ func (l *firstList) prepare(ctx context.Context, items []any) int {
 			return i
 		}
 		s.received = m.received
-		if s.index(indexers); s.err != nil {
+		if s.index(indexers, &m); s.err != nil {
 			return i
 		}
 		l.keys[i] = s.key

@@ -105,8 +105,9 @@ func (inf *sharedIndexInformer) enlist(l *listener) (running bool, err error) {
 
 func (inf *sharedIndexInformer) currentListeners() []*listener {
 	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	return inf.listeners
+	listeners := inf.listeners
+	inf.mu.Unlock()
+	return listeners
 }
 
 // RemoveEventHandler implements SharedInformer.

@@ -30,10 +30,10 @@ func newInformerMeters(options SharedIndexInformerOptions) informerMeters {
 }
 
 // on is false once the name has been released.
-func (m informerMeters) on() bool { return m.queued != nil && m.id.Reserved() }
+func (m *informerMeters) on() bool { return m.queued != nil && m.id.Reserved() }
 
 // begin notes that so many changes are about to be applied.
-func (m informerMeters) begin(clock clock.Clock, changes int) (began time.Time) {
+func (m *informerMeters) begin(clock clock.Clock, changes int) (began time.Time) {
 	if !m.on() {
 		return time.Time{}
 	}
@@ -43,7 +43,7 @@ func (m informerMeters) begin(clock clock.Clock, changes int) (began time.Time) 
 
 // applied notes that they have been, and the version that holds then, if it moved. A
 // version that is no number is left out.
-func (m informerMeters) applied(clock clock.Clock, began time.Time, version string) {
+func (m *informerMeters) applied(clock clock.Clock, began time.Time, version string) {
 	if !m.on() || began.IsZero() {
 		return
 	}

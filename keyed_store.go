@@ -95,7 +95,7 @@ func (k *keyedStore) Update(obj any) error {
 	defer k.storage.put(one)
 	if k.transformer == nil {
 		one.key, one.obj, one.present, one.received = key, obj, true, m.received // as looked at
-		one.index(k.storage.indexers.Load())
+		one.index(k.storage.indexers.Load(), &m)
 	} else {
 		k.prepare(&one.staged, key, obj, m.received, k.transformer)
 	}
@@ -164,7 +164,7 @@ func (k *keyedStore) prepare(s *staged, key table.Key, obj any, received Receive
 		if m.named() == key {
 			s.key = m.named()
 		}
-		s.index(k.storage.indexers.Load())
+		s.index(k.storage.indexers.Load(), &m)
 	}
 }
 

@@ -92,7 +92,7 @@ func (r *storeReplacement) take(obj any, looked *lookedItems, i int) (failed unt
 		r.store.prepare(s, key, obj, received, transform)
 	} else {
 		s.key, s.obj, s.present, s.received = key, obj, true, received // as looked at
-		s.index(r.store.storage.indexers.Load())
+		s.index(r.store.storage.indexers.Load(), &looked.says[i])
 	}
 	if s.err != nil {
 		failed = untaken{s.err, s.kept}

@@ -88,6 +88,10 @@ func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
 //
 // An object's methods may panic: it says nothing then.
 func readTogether(say []metadata, object func(int) any) {
+	if len(say) == 1 { // alone, as most events come: there is nothing else to wait for
+		say[0].read(object(0))
+		return
+	}
 	var accessors [directly]metav1.Object
 	forEach(len(say), func(i int) {
 		if accessors[i] = accessorOf(object(i)); accessors[i] != nil {
@@ -108,6 +112,10 @@ func readTogether(say []metadata, object func(int) any) {
 
 // readUIDs is readTogether for nothing but UIDs.
 func readUIDs(uids []types.UID, object func(int) any) {
+	if len(uids) == 1 {
+		uids[0] = uidOf(object(0))
+		return
+	}
 	forEach(len(uids), func(i int) {
 		if accessor := accessorOf(object(i)); accessor != nil {
 			uids[i] = accessor.GetUID()
@@ -118,6 +126,15 @@ func readUIDs(uids []types.UID, object func(int) any) {
 		sum ^= touched(string(uids[i]))
 	}
 	runtime.KeepAlive(sum)
+}
+
+// uidOf is empty for an object that says none.
+func uidOf(obj any) (uid types.UID) {
+	defer func() { _ = recover() }()
+	if accessor := accessorOf(obj); accessor != nil {
+		uid = accessor.GetUID()
+	}
+	return uid
 }
 
 // forEach calls read for each number below n, and failed too where that panics.

@@ -50,12 +50,13 @@ func (s *staged) failure() error {
 	return s.err
 }
 
-// index computes what is missing of the values for the indexers of set.
-func (s *staged) index(set *indexerSet) {
+// index computes what is missing of the values for the indexers of set. says is what the
+// object says of itself, nil if it has not been asked.
+func (s *staged) index(set *indexerSet, says *metadata) {
 	if !s.present || s.err != nil || s.set == set {
 		return
 	}
-	values, err := set.valuesFrom(s.values, s.obj)
+	values, err := set.valuesFrom(s.values, s.obj, says)
 	if err != nil {
 		s.fail(StageIndex, err)
 		return
@@ -97,7 +98,9 @@ func (m *threadSafeMap) begin(more int, all ...*staged) storeWrite {
 	for {
 		set := m.indexers.Load()
 		for _, s := range all {
-			s.index(set)
+			if s.set != set {
+				s.index(set, nil)
+			}
 		}
 		m.writing.Lock()
 		if m.indexers.Load() == set {
@@ -173,11 +176,6 @@ func (w storeWrite) wrote(s *staged) {
 	for _, staging := range s.built {
 		staging.build.written[s.key] = staging.result
 	}
-	w.remember(s)
-}
-
-// remember keeps what was received of an object that does not say so itself.
-func (w storeWrite) remember(s *staged) {
 	if !s.odd {
 		w.forget(s.key)
 		return
@@ -186,9 +184,17 @@ func (w storeWrite) remember(s *staged) {
 	w.m.receipted.Store(true)
 }
 
+// forget forgets what was received under a key, if that is kept.
 func (w storeWrite) forget(key table.Key) {
-	if w.aside && len(w.m.receipts.all) > 0 {
-		delete(w.m.receipts.all, key.String())
+	if w.aside {
+		w.m.forget(key)
+	}
+}
+
+// forget is called with asideMu, as a rule for nothing.
+func (m *threadSafeMap) forget(key table.Key) {
+	if len(m.receipts.all) > 0 {
+		delete(m.receipts.all, key.String())
 	}
 }
 
@@ -207,9 +213,17 @@ func (w storeWrite) take(s *staged) (old table.Found, existed, ok bool) {
 
 func (w storeWrite) hold(s *staged) { w.m.held.addKept(s.err, s.kept) }
 
+// release ends that a key is held back, if it is.
 func (w storeWrite) release(key table.Key) {
-	if w.aside && w.m.held.holdsAny() {
-		w.m.held.forget(key.String())
+	if w.aside {
+		w.m.release(key)
+	}
+}
+
+// release is called with asideMu, as a rule for nothing.
+func (m *threadSafeMap) release(key table.Key) {
+	if m.held.holdsAny() {
+		m.held.forget(key.String())
 	}
 }
 

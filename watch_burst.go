@@ -63,6 +63,7 @@ func (m *run) handleSome(w *openWatch, e watch.Event, busy bool) error {
 func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
 	defer m.forgetBurst()
 	m.said = slices.Grow(m.said, len(m.burst))[:len(m.burst)]
+	m.events = slices.Grow(m.events, len(m.burst))
 	readTogether(m.said, func(i int) any { return m.burst[i].Object })
 	from := m.progress.version
 	for i := range m.burst {
@@ -71,7 +72,8 @@ func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
 			return m.lastly(w, taker, func() error { return eventError(e.Object) })
 		}
 		version, bad := m.meet(w, e, says)
-		if bad != nil || e.Type == watch.Bookmark || !isKnown(e.Type) {
+		kind, ordinary := deltaTypeOf(e.Type)
+		if bad != nil || !ordinary {
 			err := m.lastly(w, taker, func() error { return m.handleMet(w, e, version, bad) })
 			if err != nil || m.ctx.Err() != nil {
 				return err
@@ -83,9 +85,17 @@ func (m *run) handleBurst(w *openWatch, taker eventsTaker) error {
 		if to != "" {
 			from = to
 		}
-		m.events = append(m.events, event{kind: deltaTypeOf(e.Type), obj: e.Object, says: says, version: to})
+		m.collect(kind, e.Object, says, to)
 	}
 	return m.deliverSome(w, taker)
+}
+
+// collect collects an ordinary event, for which there is room.
+func (m *run) collect(kind DeltaType, obj any, says *metadata, version string) {
+	at := len(m.events)
+	m.events = m.events[:at+1]
+	e := &m.events[at] // append would put it together elsewhere first
+	e.kind, e.obj, e.says, e.version = kind, obj, says, version
 }
 
 // nextThere is the next event, if it is there; a channel that is closed is met again by who

@@ -131,7 +131,8 @@ func (w *openWatch) advance(version, from string) string {
 // ends the watch.
 func (m *run) applyEvent(w *openWatch, e watch.Event, version string) error {
 	to := m.advance(w, version)
-	err := m.deliver(event{kind: deltaTypeOf(e.Type), obj: e.Object, version: to})
+	kind, _ := deltaTypeOf(e.Type)
+	err := m.deliver(event{kind: kind, obj: e.Object, version: to})
 	object, bad := asObjectError(err)
 	switch {
 	case bad:
@@ -208,12 +209,15 @@ func (m *run) accept(w *openWatch, version string) {
 	m.setAccepted(version)
 }
 
-func deltaTypeOf(t watch.EventType) DeltaType {
+// deltaTypeOf is what an event does to an object, if it does anything to one.
+func deltaTypeOf(t watch.EventType) (kind DeltaType, does bool) {
 	switch t {
+	case watch.Added:
+		return Added, true
 	case watch.Modified:
-		return Updated
+		return Updated, true
 	case watch.Deleted:
-		return Deleted
+		return Deleted, true
 	}
-	return Added
+	return "", false
 }

@@ -60,8 +60,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "keyed_store.go",
-		From:  "\t\ts.index(k.storage.indexers.Load())\n",
-		To:    "\t\tk.storage.mu.Lock()\n\t\tdefer k.storage.mu.Unlock()\n\t\ts.index(k.storage.indexers.Load())\n",
+		From:  "\t\ts.index(k.storage.indexers.Load(), &m)\n",
+		To:    "\t\tk.storage.mu.Lock()\n\t\tdefer k.storage.mu.Unlock()\n\t\ts.index(k.storage.indexers.Load(), &m)\n",
 		Test:  "TestG10ReadersGoOnWhileAUsersFunctionTakesItsTime",
 		Fault: "All readers wait while an index function works on one object.",
 	},

@@ -18,6 +18,9 @@ func together(typ, value unsafe.Pointer) (obj any) {
 	return obj
 }
 
+// HasWord is false for nil, and for a nil pointer, map, function or channel.
+func HasWord(obj any) bool { return apart(obj).value != nil }
+
 // typeID is the number of a type in a table.
 type typeID uint8
 

@@ -259,8 +259,9 @@ func (s *state) key(c *cell) Key {
 // Len is how many objects there are.
 func (t *Table) Len() int {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.state.Load().len
+	n := t.state.Load().len
+	t.mu.Unlock()
+	return n
 }
 
 // Cells is for how many objects there is memory.
