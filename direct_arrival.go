@@ -77,8 +77,8 @@ func (d *directWrite) transform(a *directArrival, e *event) {
 	}
 }
 
-// supersede notes in what follows that this is what was last received under its key: not what
-// was held back when the batch began, which it is for.
+// supersede notes in what follows that this is what was last received under its key, of which
+// something was held back when the batch began: that no longer counts.
 func (a *directArrival) supersede(following []directArrival) {
 	for i := range following {
 		if later := &following[i]; later.isHeld && later.key == a.key {
