@@ -34,5 +34,5 @@ func describe(obj any) string {
 // Each event asks several times, nearly always of what is there.
 func isNilPointer(obj any) bool { return !table.HasWord(obj) && isNilWord(obj) }
 
-// isNilWord is isNilPointer for what has no word: that may be a nil map as well.
+// isNilWord is isNilPointer for a value without a data word. Nil maps have none either.
 func isNilWord(obj any) bool { return obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer }

@@ -117,8 +117,8 @@ func (s *secretive) GetResourceVersion() string {
 	return s.object.GetResourceVersion()
 }
 
-// Of objects that are read together one that panics says nothing. Fails if those after it say
-// nothing either, or if something that it has said is kept.
+// Of objects that are read together one that panics says nothing, as it does alone. Fails if
+// those after it say nothing either, or if something that it has said is kept.
 func TestAnObjectThatPanicsKeepsNoOtherFromBeingReadWithIt(t *testing.T) {
 	objects := []any{
 		podAt("a", "1", "1"), &secretive{object: *podAt("a", "2", "2"), uid: true},
@@ -133,6 +133,13 @@ func TestAnObjectThatPanicsKeepsNoOtherFromBeingReadWithIt(t *testing.T) {
 		{namespace: "a", name: "5", received: Received{"5", "5"}, readable: true},
 	}, said)
 	assert.Equal(t, []types.UID{"1", "", "3", "", "5"}, uids)
+	for i, obj := range objects {
+		alone, uid := make([]metadata, 1), make([]types.UID, 1)
+		readTogether(alone, func(int) any { return obj })
+		readUIDs(uid, func(int) any { return obj })
+		assert.Equal(t, said[i], alone[0], "%d, alone", i)
+		assert.Equal(t, uids[i], uid[0], "%d, alone", i)
+	}
 }
 
 // What a reader has made of an object's UID says nothing of what was received: an event of it is

@@ -258,7 +258,7 @@ func (d *directWrite) refusals(n int, refused []refusedEvent) []refusedEvent {
 	return refused
 }
 
-// clear forgets everything but the slices for index values.
+// clear forgets everything, and keeps the slices for index values, emptied.
 func (d *directWrite) clear(n int) {
 	d.ahead.clear(n)
 	for i := range n {

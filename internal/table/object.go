@@ -18,7 +18,8 @@ func together(typ, value unsafe.Pointer) (obj any) {
 	return obj
 }
 
-// HasWord is false for nil, and for a nil pointer, map, function or channel.
+// HasWord is false for nil and for what is nothing but one nil pointer: of Go's pointers, maps,
+// functions and channels the nil ones.
 func HasWord(obj any) bool { return apart(obj).value != nil }
 
 // typeID is the number of a type in a table.
