@@ -39,27 +39,39 @@
 // asked for what: the way to test that a client does not hammer its server.
 //
 //	synctest.Test(t, func(t *testing.T) {
-//		src := cachetest.NewSource(cachetest.Options{})
-//		defer src.Close()
-//		src.FailLists(3, cachetest.ErrConnectionRefused())
-//		// start the client under test
-//		time.Sleep(time.Minute) // takes no time
-//		synctest.Wait()
-//		for _, request := range src.Requests() {
-//			t.Log(request.Time, request.Verb, request.Err)
+//		src := cachetest.NewTestSource(t, cachetest.Options{})
+//		src.FailRequests(3, cachetest.ErrConnectionRefused())
+//		pods := cache.NewInformerFor(src, cache.InformerConfig[*unstructured.Unstructured]{})
+//		go pods.Run(t.Context())
+//		if err := pods.WaitSynced(t.Context()); err != nil {
+//			t.Fatal(err)
+//		}
+//		requests := src.Requests()
+//		if len(requests) < 4 {
+//			t.Fatalf("%d requests, want 3 that fail and one more", len(requests))
+//		}
+//		for i, request := range requests[:3] {
+//			pause := requests[i+1].Time.Sub(request.Answered)
+//			if request.Err == nil || pause < 50*time.Millisecond {
+//				t.Errorf("request %d: %s answered %v, next after %v", i, request.Verb, request.Err, pause)
+//			}
+//		}
+//		if err := requests[3].Err; err != nil {
+//			t.Errorf("request 3: %v", err)
 //		}
 //	})
 //
 // Make the client, and call its methods, inside of the bubble. Close what was
 // opened before the bubble's function returns, or the test fails with what is
-// left: that is a leak found.
+// left: that is a leak found. [NewTestSource] closes the source with its test,
+// and fails the test if a scripted fault never fired.
 //
 // # Faults
 //
 // The methods in faults.go are a script that may be written before a run and
 // changed during it:
 //
-//   - requests that fail, hang, or are late: [Source.FailLists],
+//   - requests that fail, hang, or are late: [Source.FailRequests], [Source.FailLists],
 //     [Source.FailWatches], [Source.HangLists], [Source.DelayWatches], ...; a hook
 //     for everything else: [Source.OnList], [Source.OnWatch];
 //   - watches that end, break or go silent: [Source.CloseNextWatches],

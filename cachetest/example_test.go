@@ -66,6 +66,26 @@ func ExampleSource_FailLists() {
 	// <nil>
 }
 
+// FailRequests hits whichever request comes next: a reflector may begin with a
+// streaming list, which is a watch.
+func ExampleSource_FailRequests() {
+	src := cachetest.NewSource(cachetest.Options{})
+	defer src.Close()
+	src.FailRequests(2, cachetest.ErrConnectionRefused())
+
+	_, err := src.Watch(metav1.ListOptions{})
+	fmt.Println(err)
+	_, err = src.List(metav1.ListOptions{})
+	fmt.Println(err)
+	_, err = src.List(metav1.ListOptions{})
+	fmt.Println(err)
+
+	// Output:
+	// Get "http://cachetest.invalid/": dial tcp: connect: connection refused
+	// Get "http://cachetest.invalid/": dial tcp: connect: connection refused
+	// <nil>
+}
+
 func ExampleNewHandler() {
 	src := cachetest.NewSource(cachetest.Options{})
 	defer src.Close()

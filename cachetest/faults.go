@@ -17,60 +17,72 @@ import (
 // A request meets its faults in this order: hang, delay, hook, failure, each as
 // the script is when the request gets there. What it does not reach, because its
 // context ended, is left for the next request.
+//
+// A source made by NewTestSource fails its test for each call of these methods
+// that was to concern later requests and concerned none.
 
-// FailLists makes the next n lists fail with err; nil means ErrInternal.
+// FailRequests makes the next n requests fail with err, whichever they are: a
+// list, a streaming list or a watch. Nil means ErrInternal. A request that
+// FailLists or FailWatches makes fail is not one of them.
+func (s *Source) FailRequests(n int, err error) {
+	s.plan("FailRequests", n != 0, func(f *faults, p *plan) { f.errors.add(n, scriptedError(err), p) })
+}
+
+// FailLists makes the next n lists fail with err; nil means ErrInternal. A client
+// that streams its first list, as reflectors do from a source that can stream,
+// may never send one: see FailRequests.
 func (s *Source) FailLists(n int, err error) {
-	s.script(func(f *faults) { f.list.errors.add(n, scriptedError(err)) })
+	s.plan("FailLists", n != 0, func(f *faults, p *plan) { f.list.errors.add(n, scriptedError(err), p) })
 }
 
 // FailWatches makes the next n calls of Watch fail with err; nil means
 // ErrInternal.
 func (s *Source) FailWatches(n int, err error) {
-	s.script(func(f *faults) { f.watch.errors.add(n, scriptedError(err)) })
+	s.plan("FailWatches", n != 0, func(f *faults, p *plan) { f.watch.errors.add(n, scriptedError(err), p) })
 }
 
 // OnList has every list call hook first, outside of all locks, so that it may
 // change the source. An error from it is the list's answer. Nil removes it.
 func (s *Source) OnList(hook func(metav1.ListOptions) error) {
-	s.script(func(f *faults) { f.list.hook = hook })
+	s.plan("OnList", hook != nil, func(f *faults, p *plan) { f.list.hook = setting[requestHook]{hook, p} })
 }
 
 // OnWatch has every Watch call hook first, outside of all locks, so that it may
 // change the source: what it does happened between the list and the watch. An
 // error from it is what Watch returns. Nil removes it.
 func (s *Source) OnWatch(hook func(metav1.ListOptions) error) {
-	s.script(func(f *faults) { f.watch.hook = hook })
+	s.plan("OnWatch", hook != nil, func(f *faults, p *plan) { f.watch.hook = setting[requestHook]{hook, p} })
 }
 
 // MangleList passes every answer of List through mangle, outside of all locks;
 // it may change the list it gets or return another object, also nil. Nil removes
 // it.
 func (s *Source) MangleList(mangle func(runtime.Object) runtime.Object) {
-	s.script(func(f *faults) { f.mangleList = mangle })
+	s.plan("MangleList", mangle != nil, func(f *faults, p *plan) { f.mangleList = setting[listChange]{mangle, p} })
 }
 
 // HangLists makes the next n lists wait until their context ends or
 // ReleaseHanging, then go on.
 func (s *Source) HangLists(n int) {
-	s.script(func(f *faults) { f.list.hangs.add(n, hang{}) })
+	s.plan("HangLists", n != 0, func(f *faults, p *plan) { f.list.hangs.add(n, hang{}, p) })
 }
 
 // HangWatches makes the next n calls of Watch wait until their context ends or
 // ReleaseHanging, then go on.
 func (s *Source) HangWatches(n int) {
-	s.script(func(f *faults) { f.watch.hangs.add(n, hang{}) })
+	s.plan("HangWatches", n != 0, func(f *faults, p *plan) { f.watch.hangs.add(n, hang{}, p) })
 }
 
 // HangListsIgnoringContext makes the next n lists wait for ReleaseHanging,
 // whatever becomes of their context.
 func (s *Source) HangListsIgnoringContext(n int) {
-	s.script(func(f *faults) { f.list.hangs.add(n, hang{ignoresContext: true}) })
+	s.plan("HangListsIgnoringContext", n != 0, func(f *faults, p *plan) { f.list.hangs.add(n, hang{ignoresContext: true}, p) })
 }
 
 // HangWatchesIgnoringContext makes the next n calls of Watch wait for
 // ReleaseHanging, whatever becomes of their context.
 func (s *Source) HangWatchesIgnoringContext(n int) {
-	s.script(func(f *faults) { f.watch.hangs.add(n, hang{ignoresContext: true}) })
+	s.plan("HangWatchesIgnoringContext", n != 0, func(f *faults, p *plan) { f.watch.hangs.add(n, hang{ignoresContext: true}, p) })
 }
 
 // ReleaseHanging lets every request go on that hangs or is delayed now, to what
@@ -81,12 +93,12 @@ func (s *Source) ReleaseHanging() {
 
 // DelayLists makes every list from now on take d; zero ends that.
 func (s *Source) DelayLists(d time.Duration) {
-	s.script(func(f *faults) { f.list.delay = d })
+	s.plan("DelayLists", d > 0, func(f *faults, p *plan) { f.list.delay = setting[time.Duration]{d, p} })
 }
 
 // DelayWatches makes every call of Watch from now on take d; zero ends that.
 func (s *Source) DelayWatches(d time.Duration) {
-	s.script(func(f *faults) { f.watch.delay = d })
+	s.plan("DelayWatches", d > 0, func(f *faults, p *plan) { f.watch.delay = setting[time.Duration]{d, p} })
 }
 
 // DelayEvents makes every watch pause for d before each event, so that n events
@@ -103,7 +115,7 @@ func (s *Source) DelayEvents(d time.Duration) {
 // delivered events events, counting synthetic ones and bookmarks; zero ends it at
 // once. With a streaming list it cuts the list in the middle.
 func (s *Source) CloseNextWatches(n, events int) {
-	s.script(func(f *faults) { f.streamEnds.add(n, streamEnd{after: events}) })
+	s.plan("CloseNextWatches", n != 0, func(f *faults, p *plan) { f.streamEnds.add(n, streamEnd{after: events, plan: p}, nil) })
 }
 
 // BreakNextWatches makes the next n watches that open deliver an error event
@@ -111,7 +123,9 @@ func (s *Source) CloseNextWatches(n, events int) {
 // synthetic ones and bookmarks. Nil means ErrInternal. It shares its queue with
 // CloseNextWatches.
 func (s *Source) BreakNextWatches(n, events int, err error) {
-	s.script(func(f *faults) { f.streamEnds.add(n, streamEnd{after: events, err: scriptedError(err)}) })
+	s.plan("BreakNextWatches", n != 0, func(f *faults, p *plan) {
+		f.streamEnds.add(n, streamEnd{after: events, err: scriptedError(err), plan: p}, nil)
+	})
 }
 
 // CloseWatches ends all open watches cleanly, each after the events that came
@@ -179,7 +193,7 @@ func (s *Source) DuplicateBookmarks(on bool) {
 // would follow it. Events still come. Heal has the bookmark sent late, with the
 // version of what was sent by then.
 func (s *Source) WithholdInitialEventsEnd(n int) {
-	s.script(func(f *faults) { f.withheld.add(n, struct{}{}) })
+	s.plan("WithholdInitialEventsEnd", n != 0, func(f *faults, p *plan) { f.withheld.add(n, struct{}{}, p) })
 }
 
 // ServeOldLists makes the next n lists (not counting further pages) answer the
@@ -192,7 +206,7 @@ func (s *Source) ServeOldLists(n int, version uint64) error {
 	if version < s.history.compacted || version > s.history.version {
 		return fmt.Errorf("serve version %d: only %d to %d are kept", version, s.history.compacted, s.history.version)
 	}
-	s.faults.oldLists.add(n, s.history.snapshotAt(version))
+	s.faults.oldLists.add(n, s.history.snapshotAt(version), s.planLocked("ServeOldLists", n != 0))
 	return nil
 }
 

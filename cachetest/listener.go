@@ -124,7 +124,7 @@ func (l *Listener) CutConnections() {
 func (l *Listener) CutNext(n, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.quotas.add(n, max(bytes, 0))
+	l.quotas.add(n, max(bytes, 0), nil)
 }
 
 // RefuseConnections makes the listener refuse new connections, or take them

@@ -50,9 +50,12 @@ const maxRequests = 1 << 16
 type requests struct {
 	log            []*Request
 	lists, watches int
+	// all counts what came since the source was made, whatever was reset.
+	all requestCount
 }
 
 func (r *requests) addLocked(req *Request) {
+	r.all.add(req.Verb)
 	switch req.Verb {
 	case VerbList:
 		r.lists++
@@ -83,7 +86,7 @@ func (s *Source) Requests() []Request {
 func (s *Source) ResetRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = requests{}
+	s.requests = requests{all: s.requests.all}
 }
 
 // ListCalls returns how often List was called; every page counts.

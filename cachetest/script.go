@@ -15,13 +15,14 @@ const Forever = -1
 // source's lock.
 type faults struct {
 	list, watch requestFaults
+	errors      script[error] // of requests of either verb, after those of their own
 
 	oldLists   script[*snapshot]
 	streamEnds script[streamEnd]
 	withheld   script[struct{}]
 
 	eventDelay time.Duration
-	mangleList func(runtime.Object) runtime.Object
+	mangleList setting[listChange]
 
 	doubleBookmarks bool
 	silent          bool
@@ -34,9 +35,26 @@ type faults struct {
 // requestFaults is what awaits the requests of one verb, in this order.
 type requestFaults struct {
 	hangs  script[hang]
-	delay  time.Duration
-	hook   func(metav1.ListOptions) error
+	delay  setting[time.Duration]
+	hook   setting[requestHook]
 	errors script[error]
+}
+
+type (
+	requestHook = func(metav1.ListOptions) error
+	listChange  = func(runtime.Object) runtime.Object
+)
+
+// setting is a fault that holds until it is replaced.
+type setting[T any] struct {
+	value T
+	plan  *plan
+}
+
+// take is for a request that is about to meet the fault.
+func (s setting[T]) take() T {
+	s.plan.fire()
+	return s.value
 }
 
 // hang is a request that is not answered.
@@ -47,6 +65,7 @@ type hang struct{ ignoresContext bool }
 type streamEnd struct {
 	after int
 	err   error
+	plan  *plan
 }
 
 // script says for how many requests a fault holds, one entry after the other.
@@ -55,11 +74,14 @@ type script[T any] struct{ entries []entry[T] }
 type entry[T any] struct {
 	left  int // below zero: for ever
 	value T
+	plan  *plan
 }
 
-func (s *script[T]) add(n int, value T) {
+// add puts an entry behind the others. Its plan, which may be nil, fires as soon as the
+// entry is first used.
+func (s *script[T]) add(n int, value T, p *plan) {
 	if n != 0 {
-		s.entries = append(s.entries, entry[T]{left: n, value: value})
+		s.entries = append(s.entries, entry[T]{left: n, value: value, plan: p})
 	}
 }
 
@@ -71,6 +93,7 @@ func (s *script[T]) take() (T, bool) {
 	}
 	first := &s.entries[0]
 	value := first.value
+	first.plan.fire()
 	if first.left > 0 {
 		first.left--
 		if first.left == 0 {
@@ -101,11 +124,13 @@ func (f *faults) holdLocked() chan struct{} {
 
 // admitList takes a list through the script. It returns what is to be done to
 // the answer.
-func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (func(runtime.Object) runtime.Object, error) {
-	err := s.admit(ctx, opts, &s.faults.list)
+func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (listChange, error) {
+	if err := s.admit(ctx, opts, &s.faults.list); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.faults.mangleList, err
+	return s.faults.mangleList.take(), nil
 }
 
 // admitWatch takes the opening of a watch through the script.
@@ -123,7 +148,7 @@ func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestF
 		return err
 	}
 	s.mu.Lock()
-	hook := f.hook
+	hook := f.hook.take()
 	s.mu.Unlock()
 	if hook != nil {
 		if err := hook(*opts.DeepCopy()); err != nil {
@@ -132,6 +157,9 @@ func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestF
 	}
 	s.mu.Lock()
 	failure, fails := f.errors.take()
+	if !fails {
+		failure, fails = s.faults.errors.take()
+	}
 	s.mu.Unlock()
 	if fails {
 		return failure
@@ -169,7 +197,7 @@ func (s *Source) delay(ctx context.Context, f *requestFaults) error {
 		s.mu.Unlock()
 		return ErrClosed
 	}
-	d := f.delay
+	d := f.delay.take()
 	if d <= 0 {
 		s.mu.Unlock()
 		return nil

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,6 +38,9 @@ type Source struct {
 	faults   faults
 	requests requests
 	closed   bool
+	plans    []*plan // of a test's source: each fault that waits, or waited, for a request
+
+	test testing.TB // nil if the source belongs to none
 }
 
 // NewSource returns an empty source. It starts no goroutine.
@@ -163,7 +167,8 @@ func (s *Source) Rollback(version uint64) error {
 
 // Close ends all watches and hanging requests, waits until the goroutines of the
 // watches are gone, and answers every later list and watch with ErrClosed. The
-// content stays readable and writable. Closing twice is allowed.
+// content stays readable and writable. Closing twice is allowed. A source made by
+// NewTestSource then reports the faults that never fired.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -177,6 +182,7 @@ func (s *Source) Close() {
 	for _, w := range open {
 		<-w.gone
 	}
+	s.reportUnfired()
 }
 
 func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }

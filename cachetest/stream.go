@@ -130,6 +130,7 @@ func (w *stream) next() step {
 	case s.faults.silent:
 		return step{}
 	case w.end != nil && w.request.Events >= w.end.after:
+		w.end.plan.fire()
 		return w.endWith(w.end.err)
 	case w.initial != nil && w.sent < len(w.initial.objects):
 		obj := w.initial.objects[w.sent]

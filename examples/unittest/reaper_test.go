@@ -158,8 +158,7 @@ func TestARemovalThatFailsIsTriedAgain(t *testing.T) {
 
 // outage makes the source answer nothing, until Heal.
 func (r *rig) outage() {
-	r.FailLists(cachetest.Forever, cachetest.ErrConnectionRefused())
-	r.FailWatches(cachetest.Forever, cachetest.ErrConnectionRefused())
+	r.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 	r.CloseWatches()
 }
 
