@@ -40,7 +40,9 @@ func advice(err error, s stage, given settings) string {
 	case cause == cache.CauseForbidden:
 		return fmt.Sprintf("this login may not %v them (403); -namespace asks for one namespace only", s)
 	case cause == cache.CauseNotFound:
-		return "it does not have them (404); either the -resource is none of its own, or the address is not that of an API"
+		return adviceOn404(given)
+	case apierrors.IsMethodNotSupported(err):
+		return fmt.Sprintf("the server does not let %s be %ved (405), so they cannot be mirrored", given.resource.Resource, s)
 	case cause == cache.CauseTooManyRequests:
 		return "it takes no more requests for now (429); try again later"
 	case errors.Is(err, kubeapi.ErrAuthorize):
@@ -61,6 +63,44 @@ func advice(err error, s stage, given settings) string {
 		return "it speaks https, not http; begin the -server with https://"
 	}
 	return "it does not answer as it should"
+}
+
+// groupOf is where well-known resources are that people ask for by their name alone.
+var groupOf = map[string]string{
+	"cronjobs":            "batch/v1",
+	"daemonsets":          "apps/v1",
+	"deployments":         "apps/v1",
+	"endpointslices":      "discovery.k8s.io/v1",
+	"ingresses":           "networking.k8s.io/v1",
+	"jobs":                "batch/v1",
+	"leases":              "coordination.k8s.io/v1",
+	"networkpolicies":     "networking.k8s.io/v1",
+	"replicasets":         "apps/v1",
+	"rolebindings":        "rbac.authorization.k8s.io/v1",
+	"roles":               "rbac.authorization.k8s.io/v1",
+	"statefulsets":        "apps/v1",
+	"storageclasses":      "storage.k8s.io/v1",
+	"clusterroles":        "rbac.authorization.k8s.io/v1",
+	"clusterrolebindings": "rbac.authorization.k8s.io/v1",
+}
+
+// adviceOn404 says how the resource may have been meant.
+func adviceOn404(given settings) string {
+	resource, version := given.resource.Resource, given.resource.GroupVersion().String()
+	what := fmt.Sprintf("it has no %s in %s (404)", resource, version)
+	if group := groupOf[resource]; group != "" && group != version {
+		return fmt.Sprintf("%s; try -resource %s/%s", what, group, resource)
+	}
+	const otherwise = "; or the -server is not the address of an API"
+	if given.resource.Group == "" {
+		what += "; name a resource of an API group as group/version/resource, such as apps/v1/deployments"
+	} else {
+		what += "; the group, the version and the plural name must be its own, as in apps/v1/deployments"
+	}
+	if given.namespace != "" {
+		what += "; or they belong to no namespace: leave out -namespace"
+	}
+	return what + otherwise
 }
 
 func notAnAPI(err error) bool {

@@ -14,7 +14,7 @@ import (
 
 // comparison is what became of comparing the mirror with a list of its source.
 type comparison struct {
-	listed, mirrored int
+	listed int
 	// equal is how many objects have the same version and content.
 	equal int
 	// moved are the keys in which the mirror is ahead of the list, differ those in
@@ -26,7 +26,7 @@ type comparison struct {
 // mirror's. deleted says whether a key is known to have been deleted later.
 func compare(list []*unstructured.Unstructured, version string, m *mirror, deleted func(version, key string) bool) comparison {
 	mirrored := maps.Collect(m.informer.All())
-	c := comparison{listed: len(list), mirrored: len(mirrored)}
+	c := comparison{listed: len(list)}
 	for _, object := range list {
 		key := keyOf(object)
 		have, there := mirrored[key]
@@ -151,7 +151,7 @@ func checkIndexes(show *display, objects []*unstructured.Unstructured, m *mirror
 	return differ
 }
 
-// equalLine ends a show that went well.
+// equalLine ends a show that went well, with how many objects the mirror has.
 func equalLine(show *display, objects int, version, more string) {
 	show.text("", show.paint(green, "✓")+" "+
 		show.paint(bold, fmt.Sprintf("mirror equals the source: %d objects, version %s", objects, version)+more))

@@ -237,6 +237,6 @@ func (d *demo) check(version string) error {
 	if err := errorOf(differ); err != nil {
 		return err
 	}
-	equalLine(d.show, c.equal, version, "")
+	equalLine(d.show, d.mirror.size(), version, "")
 	return nil
 }

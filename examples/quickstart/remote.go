@@ -104,6 +104,9 @@ func (r *remote) play(ctx context.Context, lasts time.Duration) error {
 		return err
 	}
 	r.show.tell(green, "✓", "synced: %d %s, all of the first list, are in the index", r.mirror.size(), r.what)
+	if r.mirror.size() == 0 {
+		r.show.tell(yellow, "!", "nothing to mirror so far: %s", nothingFound(r.narrator.trial.given))
+	}
 	r.mirror.table(r.show, r.what)
 	r.show.section("changes, as the handler is told of them")
 	// The time of the show begins here, also for a watch that is slow to open.
@@ -119,6 +122,24 @@ func (r *remote) play(ctx context.Context, lasts time.Duration) error {
 	r.watchUntil(ctx, end)
 	r.mirror.table(r.show, r.what)
 	return r.check(context.WithoutCancel(ctx))
+}
+
+// nothingFound says what matches nothing. A server does not know a namespace or a label
+// that does not exist from one that no object has.
+func nothingFound(given settings) string {
+	what := given.resource.Resource
+	if given.namespace == "" && given.selector == "" {
+		return "the server has no " + what
+	}
+	found, hint := "no "+what, ""
+	if given.namespace != "" {
+		found += " in namespace " + given.namespace
+		hint = "; one that does not exist looks the same"
+	}
+	if given.selector != "" {
+		found += " with " + given.selector
+	}
+	return found + hint
 }
 
 // watchUntil lets the changes go by, with a table now and then if there were any.
@@ -205,6 +226,6 @@ func (r *remote) verdict(c comparison, version string) error {
 	if err := errorOf(checkIndexes(r.show, r.mirror.objects(), r.mirror)); err != nil {
 		return err
 	}
-	equalLine(r.show, c.equal, version, ahead)
+	equalLine(r.show, r.mirror.size(), version, ahead)
 	return nil
 }

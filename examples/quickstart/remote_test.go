@@ -233,7 +233,7 @@ func TestTheFinalCheckKnowsChangesThatCameAfterItsList(t *testing.T) {
 		})
 		printed, _, err := e.mirrored(t.Context(), nil)
 		require.NoError(t, err, printed)
-		require.Contains(t, printed, "mirror equals the source: 0 objects, version 2 (3 newer than it)")
+		require.Contains(t, printed, "mirror equals the source: 2 objects, version 2 (3 newer than it)")
 		require.Equal(t, 2, e.source.ListCalls())
 	})
 }

@@ -28,7 +28,7 @@ func TestAWatchThatIsRefusedEndsTheShowAtOnce(t *testing.T) {
 		"forbidden":    {forbidden, "this login may not watch them (403)"},
 		"unauthorized": {apierrors.NewUnauthorized("who are you"), "it wants a login (401)"},
 		"not found":    {apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, ""), "404"},
-		"not allowed":  {apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "pods"}, "watch"), "does not answer as it should"},
+		"not allowed":  {apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "pods"}, "watch"), "does not let pods be watched (405)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
