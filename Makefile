@@ -30,6 +30,10 @@ simulation: ## random scripts against a model, in virtual time (SEEDS=100000 FRO
 mutants: ## small faults, each of which a named test must find
 	go run ./internal/mutants/cmd
 
+.PHONY: route
+route: ## functions and statements that an event enters, beside the recorded numbers
+	go run ./internal/route
+
 .PHONY: soak
 soak: ## a day of churn in virtual time: heap, goroutines and buffers stay flat
 	go test -count=1 -v -run TestADayOfChurn ./internal/simulation -soak 24h

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+// measured is the program that takes the routes, below the module's root.
+const measured = "internal/route/measured"
+
+// recordedFile is beside this source, below the module's root.
+const recordedFile = "internal/route/recorded.txt"
+
+func main() {
+	record := flag.Bool("record", false, "write the numbers to recorded.txt")
+	entered := flag.String("entered", "", "list the functions that one `route` enters")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *record, *entered); err != nil {
+		fmt.Fprintln(os.Stderr, "route:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, record bool, entered string) error {
+	module, err := findModule(ctx)
+	if err != nil {
+		return err
+	}
+	routes, err := measure(ctx, module)
+	if err != nil {
+		return err
+	}
+	if entered != "" {
+		for _, r := range routes {
+			if r.name == entered {
+				fmt.Print(r.listing())
+				return nil
+			}
+		}
+		return fmt.Errorf("no route %q", entered)
+	}
+	file := filepath.Join(module.root, recordedFile)
+	if record {
+		return os.WriteFile(file, []byte(format(routes)), 0o644)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	recorded, err := parse(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", recordedFile, err)
+	}
+	table, failures := judge(routes, recorded)
+	fmt.Print(table)
+	return errors.Join(failures...)
+}
+
+// module is what is counted: the root package and those of the module that it runs on.
+type module struct {
+	root, path string
+	packages   []string
+}
+
+func findModule(ctx context.Context) (module, error) {
+	output, err := command(ctx, "", "go", "list", "-m", "-f", "{{.Dir}} {{.Path}}")
+	if err != nil {
+		return module{}, err
+	}
+	root, path, _ := strings.Cut(strings.TrimSpace(output), " ")
+	output, err = command(ctx, root, "go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}", path)
+	if err != nil {
+		return module{}, err
+	}
+	return module{root: root, path: path, packages: strings.Fields(output)}, nil
+}
+
+// measure builds the measured program, runs it and reads what it has counted.
+func measure(ctx context.Context, m module) ([]route, error) {
+	scratch, err := os.MkdirTemp("", "route")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	program, counters := filepath.Join(scratch, "measured"), filepath.Join(scratch, "counters")
+	// The program itself must have counters for any package to have them.
+	counted := strings.Join(append(m.packages, m.path+"/"+measured), ",")
+	if _, err := command(ctx, m.root, "go", "build", "-cover", "-covermode=atomic", "-coverpkg="+counted,
+		"-o", program, "./"+measured); err != nil {
+		return nil, err
+	}
+	// GOCOVERDIR is where it writes at its end, which is not looked at.
+	if _, err := command(ctx, m.root, "env", "GOCOVERDIR="+scratch, program, counters); err != nil {
+		return nil, err
+	}
+	covdata, err := command(ctx, m.root, "go", "tool", "-n", "covdata")
+	if err != nil {
+		return nil, err
+	}
+	return readRoutes(ctx, m, strings.TrimSpace(covdata), counters)
+}
+
+// command returns what a command prints, which is part of the error if it fails.
+func command(ctx context.Context, directory, name string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = directory
+	output, err := c.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, output)
+	}
+	return string(output), nil
+}
