@@ -23,6 +23,9 @@ var smallKinds = []struct {
 	{"floor", sides.Floor, sides.SharedInformer},
 }
 
+// controllers are both sides' without a queue of the program's.
+var controllers = map[string]sides.Side{"client-go": sides.ClientGo, "ours": sides.Ours}
+
 // everySmallKind does a work with all of them, in this process.
 func everySmallKind(t *testing.T, task Task, check func(t *testing.T, task Task, result Result)) {
 	for _, kind := range smallKinds {
@@ -82,6 +85,53 @@ func TestEventsAreTimedToTheirHandlers(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestEventsAreSentAtTheirPace(t *testing.T) {
+	everySmallKind(t, Task{Work: Paced, Items: 500, Count: 20, Handlers: 2}, func(t *testing.T, task Task, result Result) {
+		require.Equal(t, 20, result.Items)
+		require.GreaterOrEqual(t, result.Seconds, (20*paceEvery).Seconds()*0.9)
+		require.Positive(t, result.CPU)
+		require.Less(t, result.CPU, result.Seconds, "it sleeps in between")
+	})
+}
+
+func TestAControllerIsMeasuredLikeAnInformer(t *testing.T) {
+	for name, side := range controllers {
+		t.Run(name, func(t *testing.T) {
+			task := Task{Work: Updates, Side: side, Form: sides.StoreAndHandler, Items: 500, Count: 4000, Handlers: 1}
+			result, err := task.run(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, 4000, result.Items)
+			require.Positive(t, result.Calls)
+			task.Work, task.Count, task.Burst = Delays, 20, 1
+			result, err = task.run(t.Context(), "")
+			require.NoError(t, err)
+			require.Positive(t, result.Median)
+			task.Handlers = 2
+			_, err = task.run(t.Context(), "")
+			require.ErrorContains(t, err, "one handler")
+		})
+	}
+}
+
+func TestAQueueIsFilledWithWhatIsKnown(t *testing.T) {
+	for _, work := range []Work{QueueReplace, QueueResync} {
+		for name, side := range controllers {
+			t.Run(fmt.Sprint(work, " ", name), func(t *testing.T) {
+				task := Task{Work: work, Side: side, Items: 5000, Count: 2}
+				result, err := task.run(t.Context(), "")
+				require.NoError(t, err)
+				require.Equal(t, 10_000, result.Items)
+				require.Positive(t, result.Seconds)
+				require.Positive(t, result.Bytes)
+				require.Greater(t, result.Heap, int64(5000*16), "a pointer for each")
+				require.Less(t, result.Heap, int64(5000*800), "but no object")
+			})
+		}
+	}
+	_, err := Task{Work: QueueReplace, Side: sides.Floor, Items: 10, Count: 1}.run(t.Context(), "")
+	require.ErrorContains(t, err, "no queue beside a store")
 }
 
 func TestPendingEventsTakeHeapAndTheirObjectsDoNotCount(t *testing.T) {

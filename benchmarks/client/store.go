@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"time"
 
 	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
@@ -95,10 +96,21 @@ func (t Task) storeGet(ctx context.Context) (Result, error) {
 		states := later(objects, 1)
 		others.run(func(n int) error { return store.Update(states[n*stride%t.Items]) })
 	}
+	var delays []time.Duration
+	if t.Busy {
+		delays = make([]time.Duration, 0, t.Count)
+	}
 	result, err := t.timed(t.Count, func() error {
 		for n := range t.Count {
-			if key := keys[n%len(keys)]; !store.Get(key) {
+			key, began := keys[n%len(keys)], time.Time{}
+			if t.Busy {
+				began = time.Now()
+			}
+			if !store.Get(key) {
 				return fmt.Errorf("no object under %s", key)
+			}
+			if t.Busy {
+				delays = append(delays, time.Since(began))
 			}
 		}
 		return nil
@@ -106,6 +118,7 @@ func (t Task) storeGet(ctx context.Context) (Result, error) {
 	if _, failed := others.end(); failed != nil {
 		return Result{}, failed
 	}
+	result.setDelays(delays)
 	return result, err
 }
 

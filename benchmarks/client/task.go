@@ -53,10 +53,16 @@ const (
 	Updates Work = "updates"
 	// Delays times changes from the source to the handlers.
 	Delays Work = "delays"
+	// Paced sends changes one at a time, so many a second that everything sleeps in between.
+	Paced Work = "paced"
 	// Pending has handlers hang while changes wait for them: Heap.
 	Pending Work = "pending"
 	// Queued puts objects into a queue, as many as there are, and takes them out.
 	Queued Work = "queue"
+	// QueueReplace and QueueResync fill a queue with everything that is known, Count times:
+	// Heap is what it has once it is filled.
+	QueueReplace Work = "queue: replace"
+	QueueResync  Work = "queue: resync"
 
 	// StoreUpdate stores later states of objects.
 	StoreUpdate Work = "update"
@@ -81,7 +87,8 @@ const (
 var withoutServer = map[Work]func(Task, context.Context) (Result, error){
 	Idle: Task.idle, Stalled: Task.stalled, Relist: Task.relist, Late: Task.late, Behind: Task.behind,
 	FirstList: Task.firstList, ChangedList: Task.changedList, Updates: Task.updates, Delays: Task.delays,
-	Pending: Task.pending, Queued: Task.queued,
+	Paced: Task.paced, Pending: Task.pending,
+	Queued: Task.queued, QueueReplace: Task.known, QueueResync: Task.known,
 	StoreUpdate: Task.storeUpdate, StoreGet: Task.storeGet, StoreByIndex: Task.storeByIndex,
 	StoreList: Task.storeRead, StoreIterate: Task.storeRead, StoreKeys: Task.storeRead,
 	StoreReplace: Task.storeReplace, StoreWriter: Task.storeWriter, StoreSize: Task.storeSize,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/watchmirror/cache/benchmarks/local"
 	"github.com/watchmirror/cache/benchmarks/sides"
@@ -55,6 +56,42 @@ func (t Task) updates(ctx context.Context) (Result, error) {
 		result.Calls += counter.calls.Load()
 	}
 	return result, err
+}
+
+// paceEvery is between two changes that come one at a time: 500 a second.
+const paceEvery = 2 * time.Millisecond
+
+// paced sends Count changes one at a time, at a steady pace: each finds everything asleep.
+// What it costs to wake up for each is part of it, and is on every side.
+func (t Task) paced(ctx context.Context) (Result, error) {
+	source := local.NewSmallSource(t.Items)
+	changes := t.changesOf(source)
+	f := newFleet(ctx)
+	defer f.stop()
+	counters, err := f.addCounters(t, source, changes[len(changes)-1])
+	if err != nil {
+		return Result{}, err
+	}
+	return t.timed(t.Count, func() error {
+		ticks := time.NewTicker(paceEvery)
+		defer ticks.Stop()
+		for _, change := range changes {
+			select {
+			case <-ticks.C:
+			case <-f.ctx.Done():
+				return f.ctx.Err()
+			}
+			if err := source.Send(f.ctx, change); err != nil {
+				return err
+			}
+		}
+		for _, counter := range counters {
+			if err := f.wait(counter.last, "the last change"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // counter is a handler that counts.

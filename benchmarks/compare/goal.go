@@ -21,8 +21,6 @@ const (
 	timesLess
 	// timesMore is a number that must be so many times client-go's.
 	timesMore
-	// timesFloor is a number that must not be larger than so many times the floor's.
-	timesFloor
 )
 
 // less is the goal of so many times less, none for 0.
@@ -48,8 +46,6 @@ func (g goal) String() string {
 		return fmt.Sprintf("%.1fx", g.number)
 	case timesMore:
 		return fmt.Sprintf("%.1fx more", g.number)
-	case timesFloor:
-		return fmt.Sprintf("<= %.1fx floor", g.number)
 	}
 	return "-"
 }
@@ -75,7 +71,7 @@ func part(number, most float64) float64 {
 // does not. What is within the slack of it is no distance.
 func (f figure) missing(number float64, s samples) float64 {
 	number = max(0, number-f.slack)
-	theirs, floor := f.counted(s.theirs), f.counted(s.floor)
+	theirs := f.counted(s.theirs)
 	switch f.goal.kind {
 	case atMost:
 		return part(number, f.goal.number) - 1
@@ -86,8 +82,6 @@ func (f figure) missing(number float64, s samples) float64 {
 		return 1 - theirs/number/f.goal.number
 	case timesMore:
 		return 1 - number/theirs/f.goal.number
-	case timesFloor:
-		return part(number, f.goal.number*floor) - 1
 	}
 	return 0
 }
@@ -102,7 +96,7 @@ func (f figure) tolerance() float64 {
 
 // verdict says whether the goal is reached, and whether the run fails if not.
 func (f figure) verdict(s samples) (text string, failed bool) {
-	if f.goal.kind == noGoal || f.goal.kind == timesFloor && s.floor == (sample{}) {
+	if f.goal.kind == noGoal {
 		return "-", false
 	}
 	missing := f.missing(f.counted(s.ours), s)

@@ -19,7 +19,7 @@ const (
 const (
 	goalIdleGoroutines = 3  // the caller of Run included
 	goalIdleKiB        = 36 // heap and stacks
-	goalOrderedMiB     = 4
+	goalOrderedMiB     = 8
 	goalCoalescedMiB   = 1
 	// goalDrainedMiB is "given back": some objects' worth.
 	goalDrainedMiB  = 1

@@ -9,28 +9,29 @@ import (
 
 // The goals of what happens between source and handlers.
 const (
-	goalFirstListMallocs = 1.2
-	goalFirstListCPU     = 2.5
-	goalQueueNanoseconds = 110
-	goalQueueMallocs     = 1 // for the text of a key
-	goalPopTimes         = 3
-	goalSingleOfFloor    = 1.6
-	goalBurstMedian      = 5
-	goalBurstP99         = 12
-	goalPendingBytes     = 32
+	goalFirstListMallocs = 3
+	goalFirstListCPU     = 2
+	goalPacedCPU         = 1
+	goalQueue            = 1.3
+	goalKnownQueue       = 1
+	goalControllerCPU    = 1.3
+	goalControllerSingle = 1
+	goalSingle           = 1 / 0.85
+	goalBurst            = 2.5
+	goalPendingBytes     = 100
 )
 
 // updateGoals are those of updates, by how many handlers there are.
 var updateGoals = []struct {
 	handlers        int
 	cpu, throughput float64
-}{{1, 5, 3}, {5, 8, 5}}
+}{{1, 3.2, 3}, {5, 5, 5}}
 
-// What updates allocate at most, for any number of handlers.
+// What updates allocate at most, for any number of handlers, and what the program's own
+// index function, which the untyped form has, allocates besides.
 const (
-	goalTypedMallocs   = 0.02
-	goalTypedBytes     = 32
-	goalUntypedMallocs = 1.1
+	goalUpdateMallocs    = 2
+	indexFunctionMallocs = 1
 )
 
 var informerForms = []sides.Form{sides.TypedInformer, sides.SharedInformer}
@@ -72,14 +73,14 @@ func (s scale) updateLines() []line {
 		for _, goals := range updateGoals {
 			task := smallTask(client.Updates, form, s.objects, s.updates)
 			task.Handlers = goals.handlers
-			mallocs, bytes := upTo(goalTypedMallocs), upTo(goalTypedBytes)
+			mallocs := upTo(goalUpdateMallocs)
 			if form == sides.SharedInformer {
-				mallocs, bytes = upTo(goalUntypedMallocs), goal{}
+				mallocs = upTo(goalUpdateMallocs + indexFunctionMallocs)
 			}
 			all = append(all, line{
 				name: fmt.Sprintf("B1-B3 updates, %s, %s", counted(goals.handlers, "handler"), form),
-				figures: []figure{netCPU(less(goals.cpu)), throughput(goal{timesMore, goals.throughput}),
-					netMallocs(mallocs), netBytes(bytes), callsPerEvent()},
+				figures: []figure{netCPU("B1 ", less(goals.cpu)), throughput(goal{timesMore, goals.throughput}),
+					netMallocs("B3 ", mallocs), netBytes(goal{}), callsPerEvent()},
 				task:   task,
 				passes: s.passes,
 				floor:  true,
@@ -89,6 +90,67 @@ func (s scale) updateLines() []line {
 	return all
 }
 
+func (s scale) pacedLines() []line {
+	var all []line
+	for _, form := range informerForms {
+		task := smallTask(client.Paced, form, delayObjects, s.waits)
+		task.Handlers = 1
+		all = append(all, line{
+			name:    "B4 500 events/s, one at a time, " + string(form),
+			figures: []figure{cpu("event", less(goalPacedCPU))},
+			task:    task,
+			passes:  s.passes,
+			floor:   true,
+		})
+	}
+	return all
+}
+
+// controllerLines are those of a controller that needs no queue of the program's.
+func (s scale) controllerLines() []line {
+	burst := smallTask(client.Updates, sides.StoreAndHandler, s.objects, s.updates)
+	burst.Handlers = 1
+	// How many there are depends on how large batches get: more than a record bears.
+	allocations := netMallocs("", goal{})
+	allocations.loose = true
+	single := smallTask(client.Delays, sides.StoreAndHandler, delayObjects, s.waits)
+	single.Handlers, single.Burst = 1, 1
+	return []line{
+		{
+			name:    "C3 updates, " + string(sides.StoreAndHandler),
+			figures: []figure{netCPU("", less(goalControllerCPU)), allocations, callsPerEvent()},
+			task:    burst, passes: s.passes, floor: true,
+		},
+		{
+			name: "C3 single events, " + string(sides.StoreAndHandler),
+			figures: []figure{delay("to the handler, p50", medianDelay, less(goalControllerSingle)),
+				delay("to the handler, p99", p99Delay, goal{})},
+			task: single, passes: s.passes, floor: true,
+		},
+	}
+}
+
+// knownQueueLines are those of a DeltaFIFO beside a store of what is known.
+func (s scale) knownQueueLines() []line {
+	var all []line
+	for _, fill := range []struct {
+		name string
+		work client.Work
+	}{{"Replace", client.QueueReplace}, {"Resync", client.QueueResync}} {
+		all = append(all, line{
+			name: fmt.Sprintf("C2 DeltaFIFO, %s of %d known objects", fill.name, knownObjects),
+			figures: []figure{milliseconds("call", knownObjects, less(goalKnownQueue)), goalOf(bytesAllocated("object"), less(goalKnownQueue)),
+				goalOf(heldBytes(knownObjects), less(goalKnownQueue))},
+			task:   smallTask(fill.work, "", knownObjects, s.fills),
+			passes: s.passes,
+		})
+	}
+	return all
+}
+
+// knownObjects are as many at any scale: a goal is said for that.
+const knownObjects = 100_000
+
 // queueDepth is how many changes a queue holds.
 const queueDepth = 1000
 
@@ -97,13 +159,13 @@ func (s scale) queueLines() []line {
 	for _, out := range []sides.Out{sides.InBatches, sides.Singly} {
 		task := smallTask(client.Queued, "", queueDepth, s.operations)
 		task.Out = out
-		figures := []figure{nanoseconds("item", less(goalPopTimes)), mallocs("item", goal{})}
-		name := "C queue, 1,000 deep, Pop"
-		if out == sides.InBatches {
-			figures = []figure{nanoseconds("item", upTo(goalQueueNanoseconds)), mallocs("item", upTo(goalQueueMallocs))}
-			name = "C queue, 1,000 deep, PopBatch"
-		}
-		all = append(all, line{name: name, figures: figures, task: task, passes: s.passes, floor: true})
+		all = append(all, line{
+			name:    "C1 queue, 1,000 deep, " + string(out),
+			figures: []figure{nanoseconds("item", less(goalQueue)), mallocs("item", goal{})},
+			task:    task,
+			passes:  s.passes,
+			floor:   true,
+		})
 	}
 	return all
 }
@@ -125,7 +187,7 @@ func (s scale) delayLines() []line {
 		task.Handlers, task.Burst = 1, 1
 		all = append(all, line{
 			name: "F1 single events, " + string(form),
-			figures: []figure{delay("to the handler, p50", medianDelay, goal{timesFloor, goalSingleOfFloor}),
+			figures: []figure{delay("to the handler, p50", medianDelay, less(goalSingle)),
 				delay("to the handler, p99", p99Delay, goal{})},
 			task:   task,
 			passes: s.passes,
@@ -137,8 +199,8 @@ func (s scale) delayLines() []line {
 		task.Handlers, task.Burst = burstHandlers, burst
 		all = append(all, line{
 			name: fmt.Sprintf("F2 bursts of %d, %d handlers, %s", burst, burstHandlers, form),
-			figures: []figure{delay("to a handler, p50", medianDelay, less(goalBurstMedian)),
-				delay("to a handler, p99", p99Delay, less(goalBurstP99))},
+			figures: []figure{delay("to a handler, p50", medianDelay, less(goalBurst)),
+				delay("to a handler, p99", p99Delay, less(goalBurst))},
 			task:   task,
 			passes: s.passes,
 			floor:  true,

@@ -43,10 +43,34 @@ func microseconds(what string, goal goal) figure {
 		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e6) }}
 }
 
+// milliseconds are of calls that do many items each.
+func milliseconds(what string, items int, goal goal) figure {
+	return figure{name: "ms/" + what, format: "%.1f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return perItem(r, r.Seconds*1e3) * float64(items) }}
+}
+
+// heldBytes is what a queue of so many objects has, without the objects.
+func heldBytes(objects int) figure {
+	return figure{name: "B held/object", format: "%.0f", slack: 1,
+		of: func(r client.Result) float64 { return float64(r.Heap) / float64(objects) }}
+}
+
+// goalOf is the figure with a goal.
+func goalOf(f figure, goal goal) figure {
+	f.goal = goal
+	return f
+}
+
 // delay is one of some single operations'.
 func delay(what string, of func(client.Result) float64, goal goal) figure {
 	return figure{name: "us " + what, format: "%.1f", goal: goal, noisy: true,
 		of: func(r client.Result) float64 { return of(r) * 1e6 }}
+}
+
+// delayOfCall is one of calls that take less than a microsecond.
+func delayOfCall(what string, of func(client.Result) float64, goal goal) figure {
+	return figure{name: "ns/call, " + what, format: "%.0f", goal: goal, noisy: true,
+		of: func(r client.Result) float64 { return of(r) * 1e9 }}
 }
 
 func medianDelay(r client.Result) float64 { return r.Median }
@@ -57,8 +81,8 @@ func longestDelay(r client.Result) float64 { return r.Longest }
 
 // The figures of updates are without what the source alone takes.
 
-func netCPU(goal goal) figure {
-	return figure{name: "B1 net CPU us/event", format: "%.2f", goal: goal, noisy: true,
+func netCPU(number string, goal goal) figure {
+	return figure{name: number + "net CPU us/event", format: "%.2f", goal: goal, noisy: true,
 		of: func(r client.Result) float64 { return perItem(r, (r.CPU-r.Source.CPU)*1e6) }}
 }
 
@@ -74,8 +98,8 @@ const (
 	batchBytes = 24
 )
 
-func netMallocs(goal goal) figure {
-	return figure{name: "B3 allocations/event", format: "%.3f", goal: goal, slack: batchSlack,
+func netMallocs(number string, goal goal) figure {
+	return figure{name: number + "allocations/event", format: "%.3f", goal: goal, slack: batchSlack,
 		of: func(r client.Result) float64 { return perItem(r, beyond(r.Mallocs, r.Source.Mallocs)) }}
 }
 
@@ -98,13 +122,13 @@ func pendingBytes(most float64) figure {
 		of: func(r client.Result) float64 { return perItem(r, float64(r.Heap)) }}
 }
 
-func storeBytes(most float64) figure {
-	return figure{name: "B/object, from a list", format: "%.1f", goal: upTo(most), slack: 1,
+func storeBytes(goal goal) figure {
+	return figure{name: "B/object, from a list", format: "%.1f", goal: goal, slack: 1,
 		of: func(r client.Result) float64 { return perItem(r, float64(r.Heap)) }}
 }
 
-func grownBytes(most float64) figure {
-	return figure{name: "B/object, one by one", format: "%.1f", goal: upTo(most), slack: 1,
+func grownBytes(goal goal) figure {
+	return figure{name: "B/object, one by one", format: "%.1f", goal: goal, slack: 1,
 		of: func(r client.Result) float64 { return perItem(r, float64(r.Grown)) }}
 }
 

@@ -15,7 +15,8 @@ func TestEveryInformerMirrorsSmallObjectsThroughARelist(t *testing.T) {
 	for _, kind := range []struct {
 		side Side
 		form Form
-	}{{ClientGo, SharedInformer}, {Ours, SharedInformer}, {Ours, TypedInformer}, {Floor, SharedInformer}} {
+	}{{ClientGo, SharedInformer}, {Ours, SharedInformer}, {Ours, TypedInformer}, {Floor, SharedInformer},
+		{ClientGo, StoreAndHandler}, {Ours, StoreAndHandler}} {
 		t.Run(string(kind.side)+" "+string(kind.form), func(t *testing.T) {
 			source := local.NewSmallSource(objects)
 			settings := Settings[*local.Small]{Source: source, Example: &local.Small{}, ByNamespace: local.ByNamespace,

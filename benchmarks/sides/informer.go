@@ -19,6 +19,9 @@ type Form string
 const (
 	TypedInformer  Form = "Informer[T]"
 	SharedInformer Form = "SharedIndexInformer"
+	// StoreAndHandler is a controller with a store and one handler, and no queue of the
+	// program's: cache.New, and client-go's NewInformerWithOptions. It is no form of a store.
+	StoreAndHandler Form = "Store and Handler"
 )
 
 // Delivery is how handlers of ours are told of changes. client-go has one way, which is
@@ -72,14 +75,18 @@ type Settings[T Object] struct {
 // NewInformer makes a side's informer.
 func NewInformer[T Object](side Side, form Form, settings Settings[T]) (Informer[T], error) {
 	switch {
+	case side == ClientGo && form == StoreAndHandler:
+		return newTheirController(settings), nil
 	case side == ClientGo:
 		return newTheirInformer(settings), nil
+	case side == Ours && form == StoreAndHandler:
+		return newOurController(settings), nil
 	case side == Ours && form == TypedInformer:
 		return newTypedInformer(settings), nil
 	case side == Ours && form == SharedInformer:
 		return newSharedInformer(settings), nil
 	case side == Ours:
-		return nil, fmt.Errorf("%q is neither %q nor %q", form, TypedInformer, SharedInformer)
+		return nil, fmt.Errorf("%q is none of %q, %q and %q", form, TypedInformer, SharedInformer, StoreAndHandler)
 	case side == Floor:
 		return newBareInformer(settings), nil
 	}

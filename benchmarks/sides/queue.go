@@ -50,6 +50,46 @@ func NewQueue(side Side, out Out) (Queue, error) {
 	return nil, fmt.Errorf("%q has no queue with %q", side, out)
 }
 
+// KnownQueue is a DeltaFIFO beside a store of what is known.
+type KnownQueue interface {
+	// Replace queues a list of everything.
+	Replace(list []any, version string) error
+	// Resync queues everything that is known.
+	Resync() error
+	// Take takes so many objects' changes out, and leaves what is known as it is.
+	Take(changes int) error
+}
+
+// NewKnownQueue makes a side's DeltaFIFO that knows the objects.
+func NewKnownQueue(side Side, objects []any) (KnownQueue, error) {
+	process := func(any, bool) error { return nil }
+	switch side {
+	case Ours:
+		known := ourcache.NewStore(ourcache.MetaNamespaceKeyFunc)
+		queue := ourcache.NewDeltaFIFOWithOptions(ourcache.DeltaFIFOOptions{KnownObjects: known, EmitDeltaTypeReplaced: true})
+		return knownQueue{poppedQueue[ourcache.PopProcessFunc]{queue, process}, queue}, known.Replace(objects, "1")
+	case ClientGo:
+		known := theircache.NewStore(theircache.MetaNamespaceKeyFunc)
+		queue := theircache.NewDeltaFIFOWithOptions(theircache.DeltaFIFOOptions{KnownObjects: known, EmitDeltaTypeReplaced: true})
+		return knownQueue{poppedQueue[theircache.PopProcessFunc]{queue, process}, queue}, known.Replace(objects, "1")
+	}
+	return nil, fmt.Errorf("%q has no queue beside a store", side)
+}
+
+type knownQueue struct {
+	taker interface{ Take(changes int) error }
+	queue interface {
+		Replace(list []any, version string) error
+		Resync() error
+	}
+}
+
+func (q knownQueue) Replace(list []any, version string) error { return q.queue.Replace(list, version) }
+
+func (q knownQueue) Resync() error { return q.queue.Resync() }
+
+func (q knownQueue) Take(changes int) error { return q.taker.Take(changes) }
+
 // poppedQueue is either side's DeltaFIFO.
 type poppedQueue[Process ~func(any, bool) error] struct {
 	queue interface {
