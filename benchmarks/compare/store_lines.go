@@ -100,7 +100,7 @@ func (s scale) readLines() []line {
 		all = append(all, line)
 	}
 	busy := s.storeLine("D2 Get beside a writer", client.StoreGet, sides.SharedInformer, 2*s.operations,
-		delayOfCall("p99", p99Delay, less(goalGetBusy)), nanoseconds("call", goal{}))
+		delayOfCall("p99", p99Delay, less(goalGetBusy)))
 	busy.task.Busy, busy.task.Indexes, busy.floor = true, 1, false
 	all = append(all, busy)
 	for _, index := range []int{2, 0, 1} { // by owner, namespace, tier: few, more, many
