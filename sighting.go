@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -68,21 +67,7 @@ func (m *threadSafeMap) withReceipt(key table.Key) (seen sighting) {
 // of says whether found is what was seen. The mark tells a state from another one that was
 // stored in the same object.
 func (s *sighting) of(found table.Found) bool {
-	return s.exists && s.Mark == found.Mark && sameObject(s.Object, found.Object)
-}
-
-// sameObject says whether two objects are one, and calls nothing of theirs. It is false
-// where that cannot be said.
-func sameObject(a, b any) bool {
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {
-		return false
-	}
-	switch x.Kind() {
-	case reflect.Pointer, reflect.Map:
-		return x.UnsafePointer() == y.UnsafePointer()
-	}
-	return x.Comparable() && y.Comparable() && a == b
+	return s.exists && s.Mark == found.Mark && table.Same(s.Object, found.Object)
 }
 
 // lastReceived is what was last received of what is under a key.

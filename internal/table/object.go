@@ -83,3 +83,7 @@ func (t *types) load(id typeID, value unsafe.Pointer) any {
 	}
 	return together((*t.all.Load())[id], value)
 }
+
+// Same says whether two are one object, and calls nothing of theirs: the same pointer or map, or
+// the same copy of a value, which is how a table keeps what it was given. It is false for nil.
+func Same(a, b any) bool { return a != nil && apart(a) == apart(b) }

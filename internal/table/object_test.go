@@ -128,3 +128,18 @@ func TestThousandsOfTypesAreToldApart(t *testing.T) {
 		require.Equal(t, reflect.TypeOf(obj), reflect.TypeOf(e.Object()))
 	}
 }
+
+// Same is true for what a table gives back of an object, whatever its kind, and for no other value.
+func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
+	for _, obj := range kinds() {
+		types := newTypes()
+		kept := types.load(types.store(obj))
+		require.Equal(t, obj != nil, Same(obj, kept), "%T", obj)
+	}
+	type words struct{ all []string }
+	one, other := any(words{[]string{"a"}}), any(words{[]string{"a"}})
+	require.False(t, Same(one, other), "two values that are equal")
+	require.False(t, Same(new(int), new(int)))
+	require.False(t, Same(map[string]int{}, map[string]int{}))
+	require.False(t, Same((*int)(nil), (*string)(nil)), "of two types")
+}
