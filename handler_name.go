@@ -6,26 +6,62 @@ import (
 	"runtime"
 )
 
-// handlerName is what a handler is called that was given no name: its type, or for the
-// forms that are made of functions the name of the first one there is, of the program's
-// function or of the place where it is written ("main.run.func1").
-func handlerName(handler any) string {
-	value := reflect.ValueOf(handler)
-	for value.Kind() == reflect.Pointer && !value.IsNil() {
-		value = value.Elem()
+// handlerName is the name of a handler that was given none: its type, or of the forms that are
+// made of functions the name of the first function ("main.run.func1"). A filter has the name of
+// its Handler. Nothing but these very types is looked into: a program's own may be anything.
+func handlerName(handler ResourceEventHandler) string {
+	if filter, ok := handler.(FilteringResourceEventHandler); ok && filter.Handler != nil {
+		handler = filter.Handler
 	}
-	if value.Kind() != reflect.Struct {
-		return fmt.Sprintf("%T", handler)
+	switch h := handler.(type) {
+	case ResourceEventHandlerFuncs:
+		return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+	case *ResourceEventHandlerFuncs:
+		if h != nil {
+			return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+		}
+	case ResourceEventHandlerDetailedFuncs:
+		return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+	case *ResourceEventHandlerDetailedFuncs:
+		if h != nil {
+			return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+		}
+	case interface{ typedName() string }:
+		return h.typedName()
 	}
-	for _, field := range []string{"AddFunc", "UpdateFunc", "DeleteFunc"} {
-		function := value.FieldByName(field)
-		if function.IsValid() && function.Kind() == reflect.Func && !function.IsNil() {
-			return runtime.FuncForPC(function.Pointer()).Name()
+	return fmt.Sprintf("%T", handler)
+}
+
+// typedName is handlerName for a typed handler.
+func (h typedHandler[T]) typedName() string {
+	handler := h.handler
+	if filter, ok := handler.(TypedFilteringResourceEventHandler[T]); ok && filter.Handler != nil {
+		handler = filter.Handler
+	}
+	switch h := handler.(type) {
+	case TypedResourceEventHandlerFuncs[T]:
+		return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+	case *TypedResourceEventHandlerFuncs[T]:
+		if h != nil {
+			return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+		}
+	case TypedResourceEventHandlerDetailedFuncs[T]:
+		return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+	case *TypedResourceEventHandlerDetailedFuncs[T]:
+		if h != nil {
+			return functionName(h, h.AddFunc, h.UpdateFunc, h.DeleteFunc)
 		}
 	}
-	// What filters passes on to another handler.
-	if inner := value.FieldByName("Handler"); inner.IsValid() && inner.Kind() == reflect.Interface && inner.CanInterface() && !inner.IsNil() {
-		return handlerName(inner.Interface())
+	return fmt.Sprintf("%T", handler)
+}
+
+// functionName is the name of the first of a handler's functions that is not nil, or the type of
+// a handler that has none.
+func functionName(handler any, functions ...any) string {
+	for _, function := range functions {
+		if value := reflect.ValueOf(function); !value.IsNil() {
+			return runtime.FuncForPC(value.Pointer()).Name()
+		}
 	}
 	return fmt.Sprintf("%T", handler)
 }

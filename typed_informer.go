@@ -64,17 +64,14 @@ type reportingTypedInformer[T Object] struct {
 
 // addTypedHandler adds a handler to an informer, with the one HandlerOptions there may be.
 func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEventHandler[T], options []HandlerOptions) (ResourceEventHandlerRegistration, error) {
-	if isNilPointer(handler) {
-		return informer.AddEventHandler(nil)
-	}
 	if len(options) > 1 {
 		return nil, refusedBy(informer, fmt.Errorf("there are %d HandlerOptions, at most one is used", len(options)), options[0])
 	}
 	var only HandlerOptions
 	for _, only = range options {
 	}
-	if only.Name == "" {
-		only.Name = handlerName(handler)
+	if isNilPointer(handler) {
+		return informer.AddEventHandlerWithOptions(nil, only)
 	}
 	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, only)
 }

@@ -104,6 +104,7 @@ func (i *sharedIndexInformer) AddEventHandlerWithOptions(handler toolscache.Reso
 	handle, err := i.SharedIndexInformer.AddEventHandlerWithOptions(ResourceEventHandler(handler), cache.HandlerOptions{
 		Logger:       options.Logger,
 		ResyncPeriod: resyncOf(options),
+		Name:         handlerName(handler),
 	})
 	if err != nil {
 		return nil, err
