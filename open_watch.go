@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -88,8 +89,13 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 	return w, nil
 }
 
-// close ends a watch and waits for the source to have heard it.
-func (m *run) close(w *openWatch) {
+// close ends a watch and waits for the source to have heard it. A panic of the watch's Stop comes
+// out of it.
+func (m *run) close(w *openWatch) { m.closeAfter(w, false) }
+
+// closeAfter is close that may be called while the run panics. That panic is the one to come out
+// of Run: one of Stop is logged.
+func (m *run) closeAfter(w *openWatch, panicking bool) {
 	if w.inflow != nil {
 		w.inflow.end()
 		m.floodIsOver(w)
@@ -111,16 +117,19 @@ func (m *run) close(w *openWatch) {
 		w.watch.Stop()
 	}()
 	m.awaitSlow("Stop", done)
-	if panicked != nil {
+	switch {
+	case panicked != nil && panicking:
+		klog.FromContext(m.ctx).Error(panicked, "Stop of a watch panicked as well", "reflector", m.name, "type", m.typeDescription)
+	case panicked != nil:
 		panic(panicked)
 	}
 }
 
 // dropStream ends the watch that a streaming list left for the watch state, if
 // that was never reached.
-func (m *run) dropStream() {
+func (m *run) dropStream(panicking bool) {
 	if m.stream != nil {
-		m.close(m.stream)
+		m.closeAfter(m.stream, panicking)
 		m.stream = nil
 	}
 }

@@ -97,7 +97,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		m.resync = r.clock.NewTimer(r.resyncPeriod)
 		defer m.resync.Stop()
 	}
-	defer m.dropStream()
+	panicking := true
+	defer func() { m.dropStream(panicking) }()
 
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.resyncPeriod)
@@ -105,6 +106,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	for s := m.firstState(); s != nil && ctx.Err() == nil; {
 		s = s(m)
 	}
+	panicking = false
 	return m.result
 }
 

@@ -62,8 +62,10 @@ type watchEnd struct {
 // watchUntilEnd applies what a watch sends. The watch is closed when it returns:
 // no connection stays open through a pause.
 func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
-	defer m.close(w)
+	panicking := true
+	defer func() { m.closeAfter(w, panicking) }()
 	end.stopped, end.err = m.applyEvents(w)
+	panicking = false
 	now := m.clock.Now()
 	end.lived, end.began = w.lived(now), w.asked
 	if end.lived >= shortWatch {

@@ -123,9 +123,8 @@ func (m *run) drain(w *openWatch) error {
 	if w.inflow == nil {
 		return nil
 	}
-	err := m.handleReceived(w, w.inflow.end())
-	m.floodIsOver(w)
-	return err
+	defer m.floodIsOver(w) // also if user code panics: the inflow is ended once
+	return m.handleReceived(w, w.inflow.end())
 }
 
 // floodIsOver gives back what a flood is applied with. The inflow has ended.

@@ -148,7 +148,7 @@ func (s *streaming) take() (version string, err error) {
 		if !done {
 			s.progress.shown = newerOf(s.progress.shown, s.newest)
 			s.abort()
-			s.close(s.watch)
+			s.closeAfter(s.watch, err == nil)
 		}
 	}()
 	if version, err = s.untilBookmark(); err != nil {
