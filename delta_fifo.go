@@ -297,6 +297,7 @@ func (f *DeltaFIFO) transform(a *arriving) {
 	out, keep, err := transformedUnder(a.key, f.keyFunc, f.transformer, a.Object)
 	if err != nil {
 		a.failure = &ObjectError{Key: a.key.String(), ResourceVersion: a.received.ResourceVersion, Stage: StageTransform, Err: err}
+		a.failure.object, _ = identityOf(a.Object)
 	}
 	a.Object, a.unwanted = out, !keep && err == nil
 }

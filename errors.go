@@ -181,6 +181,9 @@ type ObjectError struct {
 
 	// repeated marks a failure that has been reported for this very version.
 	repeated bool
+	// object is the object's own name, where Key may be one that a store's key function made; empty
+	// if nobody said.
+	object identity
 }
 
 // Stage says which step an object could not pass.
@@ -208,6 +211,16 @@ func (e *ObjectError) Error() string {
 
 // Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
+
+// naming is the error, or a copy of a store's own, that says which object it is of.
+func (e *ObjectError) naming(obj any) *ObjectError {
+	if e.object != (identity{}) {
+		return e
+	}
+	named := *e
+	named.object, _ = identityOf(obj)
+	return &named
+}
 
 // UnexpectedTypeError is the cause of an ObjectError of StageType, and the error where
 // something typed meets an object of another type.

@@ -23,7 +23,7 @@ type intake struct {
 	// first is the number of the part's first object.
 	first int
 	// met are the objects that this list has brought and the reflector holds back, for
-	// the store does not.
+	// the store does not, by their places.
 	met   map[string]bool
 	items int
 
@@ -89,8 +89,11 @@ func (in *intake) gone(obj runtime.Object) error {
 // forget lets go of an object that this list has brought and that was held back: it
 // brings a later state now.
 func (in *intake) forget(obj runtime.Object) {
-	if len(in.met) > 0 {
-		delete(in.met, nameOf(obj))
+	if len(in.met) == 0 {
+		return
+	}
+	for _, place := range in.placesOf(obj) {
+		delete(in.met, place)
 	}
 }
 
@@ -122,22 +125,26 @@ func (in *intake) forgetSuperseded(part ReplacementPart, rejected []*ObjectError
 	newest := map[string]string{}
 	for _, bad := range rejected {
 		if !heldIn(in.store, bad) {
-			newest[bad.Key] = newerOf(newest[bad.Key], bad.ResourceVersion)
+			place := in.placeOf(bad)
+			newest[place] = newerOf(newest[place], bad.ResourceVersion)
 		}
 	}
 	if len(newest) == 0 {
 		return
 	}
 	for _, obj := range part.Keep {
-		if version, known := newest[nameOf(obj)]; known {
-			newest[nameOf(obj)] = newerOf(version, receivedOf(obj).ResourceVersion)
+		for _, place := range in.placesOf(obj) {
+			if version, known := newest[place]; known {
+				newest[place] = newerOf(version, receivedOf(obj).ResourceVersion)
+			}
 		}
 	}
 	for _, objects := range [][]any{part.Items, part.Gone} {
 		for _, obj := range objects {
-			name := nameOf(obj)
-			if version := newest[name]; version != "" && versionBefore(version, receivedOf(obj).ResourceVersion) {
-				delete(in.met, name)
+			for _, place := range in.placesOf(obj) {
+				if version := newest[place]; version != "" && versionBefore(version, receivedOf(obj).ResourceVersion) {
+					delete(in.met, place)
+				}
 			}
 		}
 	}
@@ -156,7 +163,7 @@ func (in *intake) pass(part ReplacementPart) (rejected []*ObjectError, err error
 // hold reports an object that is held back, unless that is known.
 func (in *intake) hold(bad *ObjectError, inStore bool) {
 	if !inStore {
-		in.met[bad.Key] = true
+		in.met[in.placeOf(bad)] = true
 	}
 	if in.unchecked {
 		in.untold = append(in.untold, untold{bad, inStore})
@@ -190,7 +197,7 @@ func (in *intake) commit(version string) error {
 		}
 	}
 	in.mu.Lock()
-	in.Reflector.report.held.releaseIf(func(key string) bool { return !in.met[key] })
+	in.Reflector.report.held.releaseIf(func(place string) bool { return !in.met[place] })
 	in.mu.Unlock()
 	return nil
 }

@@ -170,10 +170,11 @@ func (k *keyedStore) prepare(s *staged, key table.Key, obj any, received Receive
 
 func (k *keyedStore) transform(s *staged, transform TransformFunc) {
 	out, keep, err := transformedUnder(s.key, k.keyFunc, transform, s.obj)
-	s.obj, s.present = out, keep || err != nil
+	s.present = keep || err != nil
 	if err != nil {
 		s.fail(StageTransform, err)
 	}
+	s.obj = out
 }
 
 // rejection is the ObjectError of an object without a readable key.

@@ -31,11 +31,14 @@ func (q *quarantine) add(e *ObjectError) { q.addKept(e, withoutStack(e.Err)) }
 
 // addKept is add for a cause that has been made fit to be kept, for which the error's own
 // methods are asked: here they are not.
-func (q *quarantine) addKept(e *ObjectError, kept error) {
-	before, known := q.held.all[e.Key]
+func (q *quarantine) addKept(e *ObjectError, kept error) { q.addUnder(e.Key, e, kept) }
+
+// addUnder is addKept for an owner that tells objects apart otherwise than by their keys.
+func (q *quarantine) addUnder(place string, e *ObjectError, kept error) {
+	before, known := q.held.all[place]
 	e.repeated = known && e.ResourceVersion != "" &&
 		before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
-	q.held.put(e.Key, Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept})
+	q.held.put(place, Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept})
 }
 
 // ebb gives back the memory of what was released.

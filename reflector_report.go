@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -19,7 +20,7 @@ type report struct {
 	last     *Failure
 	// absent and forbidden count answers in a row.
 	absent, forbidden int
-	// held are objects that never reached the store.
+	// held are objects that never reached the store, by their places: see placeOf.
 	held quarantine
 }
 
@@ -154,7 +155,7 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held b
 		mine := *object
 		object = &mine
 		r.mu.Lock()
-		r.report.held.add(object)
+		r.report.held.addUnder(r.placeOf(object), object, withoutStack(object.Err))
 		r.mu.Unlock()
 	}
 	if !object.repeated {
@@ -162,11 +163,41 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held b
 	}
 }
 
+// placeOf says as what the reflector holds an object that was refused: by its own name, where that
+// is known, whatever key a store has for it. What it is released by is an object, not a key.
+func (r *Reflector) placeOf(object *ObjectError) string {
+	if object.object == (identity{}) {
+		return object.Key
+	}
+	return r.placeAmong(object.object)
+}
+
+// placeAmong is the name, with the kind where objects of any kind are taken.
+func (r *Reflector) placeAmong(id identity) string {
+	if r.expectedType != nil {
+		return id.name.String()
+	}
+	return fmt.Sprintf("%s\x00%v", id.name, id.kind)
+}
+
+// placesOf are the places in which an object may be held: by its name, if nothing else was said of
+// it, and as placeAmong says.
+func (r *Reflector) placesOf(obj any) []string {
+	places := []string{nameOf(obj)}
+	if id, named := identityOf(obj); named && r.expectedType == nil {
+		places = append(places, r.placeAmong(id))
+	}
+	return places
+}
+
 // released forgets that an object was held back before it reached the store.
-func (r *Reflector) released(key string) {
+func (r *Reflector) released(obj any) {
+	places := r.placesOf(obj)
 	r.mu.Lock()
-	r.report.held.release(key)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	for _, place := range places {
+		r.report.held.release(place)
+	}
 }
 
 // holds says whether anything is held back before it reached the store, so that

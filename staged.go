@@ -39,6 +39,7 @@ type staging struct {
 
 func (s *staged) fail(stage Stage, err error) {
 	s.err = &ObjectError{Key: s.key.String(), ResourceVersion: s.received.ResourceVersion, Stage: stage, Err: err}
+	s.err.object, _ = identityOf(s.obj)
 	s.kept = withoutStack(err)
 }
 

@@ -90,7 +90,7 @@ func (m *run) deleteUndecoded(w *openWatch, obj runtime.Object, bad *ObjectError
 		err = nil
 	} else {
 		if err == nil {
-			m.released(bad.Key)
+			m.released(obj)
 		}
 		m.tell(m.ctx, bad)
 	}

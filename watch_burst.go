@@ -167,10 +167,10 @@ func (m *run) settle(w *openWatch, events []event, refused []refusedEvent) {
 		}
 		switch {
 		case len(refused) > 0 && refused[0].at == i:
-			m.setAside(e.kind == Deleted, refused[0].err, heldIn(m.store, refused[0].err))
+			m.setAside(e.kind == Deleted, e.obj, refused[0].err, heldIn(m.store, refused[0].err))
 			refused, holds = refused[1:], true // until a later one of the same object
 		case holds:
-			m.released(nameOf(e.obj))
+			m.released(e.obj)
 		}
 	}
 	if to != "" {

@@ -70,7 +70,7 @@ func unknownEvent(e watch.Event, bad *ObjectError) *ObjectError {
 
 // skip sets aside what an event brought and lets its version count.
 func (m *run) skip(w *openWatch, e watch.Event, bad *ObjectError) error {
-	m.setAside(e.Type == watch.Deleted, bad, false)
+	m.setAside(e.Type == watch.Deleted, e.Object, bad, false)
 	if version := m.advance(w, bad.ResourceVersion); version != "" {
 		m.moveVersion(w, version)
 	}
@@ -82,7 +82,7 @@ func (m *run) skip(w *openWatch, e watch.Event, bad *ObjectError) error {
 // store has taken the object's end all the same. An end of nobody knows what, which
 // no later event puts right, is held back by its place: the next list forgets it.
 // There are no more of these than objects which the store should not have any more.
-func (m *run) setAside(deleted bool, bad *ObjectError, inStore bool) {
+func (m *run) setAside(deleted bool, obj any, bad *ObjectError, inStore bool) {
 	fits := bad.Stage != StageType && bad.Stage != StageMetadata
 	switch {
 	case bad.Key == "" && deleted && bad.Stage != StageType:
@@ -92,7 +92,7 @@ func (m *run) setAside(deleted bool, bad *ObjectError, inStore bool) {
 	case !deleted || !fits:
 		m.quarantined(m.ctx, bad, inStore)
 	default:
-		m.released(bad.Key)
+		m.released(obj)
 		if !bad.repeated {
 			m.tell(m.ctx, bad)
 		}
@@ -136,11 +136,11 @@ func (m *run) applyEvent(w *openWatch, e watch.Event, version string) error {
 	object, bad := asObjectError(err)
 	switch {
 	case bad:
-		m.setAside(e.Type == watch.Deleted, object, heldIn(m.store, object))
+		m.setAside(e.Type == watch.Deleted, e.Object, object.naming(e.Object), heldIn(m.store, object))
 	case err != nil:
 		return err
 	case m.holds():
-		m.released(nameOf(e.Object))
+		m.released(e.Object)
 	}
 	if to != "" {
 		m.accept(w, to)

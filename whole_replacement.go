@@ -80,11 +80,19 @@ func identityOf(obj any) (identity, bool) {
 	if err != nil || name.Name == "" {
 		return identity{}, false
 	}
-	id := identity{kind: reflect.TypeOf(obj), name: name}
-	if object, ok := obj.(runtime.Object); ok && !object.GetObjectKind().GroupVersionKind().Empty() {
-		id.kind = object.GetObjectKind().GroupVersionKind()
+	return identity{kindOf(obj), name}, true
+}
+
+// kindOf is an object's group/version/kind, or its type if it does not say that.
+func kindOf(obj any) (kind any) {
+	kind = reflect.TypeOf(obj)
+	defer func() { _ = recover() }() // of the object's methods
+	if object, ok := obj.(runtime.Object); ok {
+		if said := object.GetObjectKind().GroupVersionKind(); !said.Empty() {
+			kind = said
+		}
 	}
-	return id, true
+	return kind
 }
 
 // newestOfEach leaves the last of several states of one object, in the place of
