@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // passCheckers is the cure in the errors of a wait that was called wrongly.
@@ -18,9 +19,11 @@ type joinedWait struct {
 	checkers []DoneChecker
 	// done are the checkers' channels, which are asked for once.
 	done []<-chan struct{}
-	// seen marks the checkers that next has returned; failed are their Errs.
+	// seen marks the checkers that next has returned; failed are their Errs. All before first are
+	// seen.
 	seen   []bool
 	failed []error
+	first  int
 	// last is the one that it returned last.
 	last DoneChecker
 	// over is true once one was done in vain, or ctx has ended: nothing is waited for
@@ -48,13 +51,16 @@ func newJoinedWait(ctx context.Context, checkers []DoneChecker) (*joinedWait, er
 // that are done.
 func (w *joinedWait) next() bool {
 	for {
-		for i, done := range w.done {
-			if !w.seen[i] && isClosed(done) {
+		for w.first < len(w.seen) && w.seen[w.first] {
+			w.first++
+		}
+		for i := w.first; i < len(w.done); i++ {
+			if !w.seen[i] && isClosed(w.done[i]) {
 				w.see(i)
 				return true
 			}
 		}
-		if w.over || !slices.Contains(w.seen, false) {
+		if w.over || w.first == len(w.seen) {
 			return false
 		}
 		w.over = !w.await()
@@ -68,13 +74,39 @@ func (w *joinedWait) see(i int) {
 	}
 }
 
+// mostSelected is how many channels reflect.Select takes besides the context's.
+const mostSelected = 1<<16 - 1
+
 // await waits until another checker is done; false if ctx has ended.
 func (w *joinedWait) await() bool {
-	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.ctx.Done())}}
+	var pending []<-chan struct{}
 	for i, done := range w.done {
 		if !w.seen[i] {
-			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(done)})
+			pending = append(pending, done)
 		}
+	}
+	if len(pending) <= mostSelected {
+		return awaitAny(w.ctx, pending)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	var waits sync.WaitGroup
+	for part := range slices.Chunk(pending, mostSelected) {
+		waits.Go(func() {
+			defer cancel()
+			awaitAny(ctx, part)
+		})
+	}
+	waits.Wait()
+	return w.ctx.Err() == nil
+}
+
+// awaitAny waits until one of the channels is closed; false if ctx has ended.
+func awaitAny(ctx context.Context, closed []<-chan struct{}) bool {
+	cases := make([]reflect.SelectCase, 0, 1+len(closed))
+	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())})
+	for _, done := range closed {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(done)})
 	}
 	chosen, _, _ := reflect.Select(cases)
 	return chosen != 0

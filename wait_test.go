@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -309,4 +310,39 @@ func TestAFailedWaitIsFoundByItsCauses(t *testing.T) {
 		require.ErrorIs(t, err, cause)
 	}
 	require.NotErrorIs(t, WaitForDone(ctx, inVainAfter("removed", 0, ErrHandlerRemoved)), mine, "nobody was given up for it")
+}
+
+// Fails if all checkers are waited for in one select, which has room for 65,536 cases.
+func TestAWaitForMoreCheckersThanASelectCanHave(t *testing.T) {
+	const many = 1<<16 + 4000
+	// Most are one checker: it counts as often as it is passed.
+	repeated := func(checker DoneChecker) []DoneChecker { return slices.Repeat([]DoneChecker{checker}, many) }
+	for name, row := range map[string]struct {
+		ctx  time.Duration
+		all  func() []DoneChecker
+		want error
+	}{
+		"all done": {time.Hour, func() []DoneChecker { return repeated(doneAfter("together", time.Second)) }, nil},
+		"in vain in the first part": {time.Hour, func() []DoneChecker {
+			all := repeated(doneAfter("never", -1))
+			all[1] = inVainAfter("removed", time.Second, ErrHandlerRemoved)
+			return all
+		}, ErrHandlerRemoved},
+		"in vain in the last part": {time.Hour, func() []DoneChecker {
+			all := repeated(doneAfter("never", -1))
+			all[many-2] = inVainAfter("removed", time.Second, ErrHandlerRemoved)
+			return all
+		}, ErrHandlerRemoved},
+		"context ended": {time.Second, func() []DoneChecker { return repeated(doneAfter("never", -1)) }, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), row.ctx)
+				defer cancel()
+				begin := time.Now()
+				require.ErrorIs(t, WaitForDone(ctx, row.all()...), row.want)
+				assert.Equal(t, time.Second, time.Since(begin))
+			})
+		})
+	}
 }
