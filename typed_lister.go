@@ -111,15 +111,18 @@ func (l TypedLister[T]) Get(name string) (T, error) {
 	return obj, nil
 }
 
-// Len is how many objects there are.
+// Len is how many objects List returns for all. It takes no longer for more objects, unless the
+// store has had some that are no Ts, or it is a namespace's and there is no index of namespaces.
 func (l TypedLister[T]) Len() int {
-	if s := l.now(); l.namespace == "" || !l.unindexed {
+	s := l.now()
+	if (l.namespace == "" || !l.unindexed) && table.HasOnly[T](s.table) {
 		return l.most(s)
 	}
 	count := 0
-	for range l.Values() {
+	l.objects(s, func(T) bool {
 		count++
-	}
+		return true
+	})
 	return count
 }
 

@@ -44,6 +44,8 @@ type types struct {
 	// last is the type that was asked for last, for most tables have but one.
 	last   unsafe.Pointer
 	lastID typeID
+	// boxes is true once there has been a value that is boxed, of whatever type.
+	boxes atomic.Bool
 }
 
 func newTypes() *types {
@@ -63,6 +65,7 @@ func (t *types) store(obj any) (id typeID, value unsafe.Pointer) {
 	all := *t.all.Load()
 	switch {
 	case w.value == nil, !known && len(all) >= mostTypes:
+		t.boxes.Store(true)
 		return boxed, box(obj)
 	case !known:
 		id = typeID(len(all))

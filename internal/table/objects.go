@@ -52,6 +52,18 @@ func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
 	return list
 }
 
+// HasOnly says whether all objects of a snapshot are certainly Ts: its table has never had others.
+// It is false for an interface type.
+func HasOnly[T any](s *Snapshot) bool {
+	var none T
+	its, types := apart(none).typ, *s.types.all.Load()
+	switch {
+	case s.types.boxes.Load(), its == nil, len(types) > int(firstType)+1:
+		return false
+	}
+	return len(types) == int(firstType) || types[firstType] == its
+}
+
 // AppendObjects appends all objects to a list, in no order.
 func (s *Snapshot) AppendObjects(list []any) []any {
 	s.chunks(func(c *chunk, typ unsafe.Pointer) bool {

@@ -54,3 +54,29 @@ func TestObjectsOfATypeAreFoundAmongOthers(t *testing.T) {
 		})
 	}
 }
+
+// HasOnly may say no where it could say yes, never the other way.
+func TestATableHasOnlyWhatItNeverHadAnythingBeside(t *testing.T) {
+	for _, row := range []struct {
+		objects  []any
+		pointers bool
+		values   bool
+	}{
+		{nil, true, true},
+		{[]any{&value{"a", "b"}}, true, false},
+		{[]any{value{"a", "b"}}, false, true},
+		{[]any{&value{"a", "b"}, value{"a", "b"}}, false, false},
+		{[]any{&value{"a", "b"}, map[string]int(nil)}, false, false},
+	} {
+		table := New(0, func() Label { return Label{} })
+		for i, obj := range row.objects {
+			w := table.Begin(1)
+			w.Put(Named("a", string(rune('a'+i))), obj, 0, nil)
+			w.Commit(nil)
+		}
+		s := table.Snapshot()
+		require.Equal(t, row.pointers, HasOnly[*value](s))
+		require.Equal(t, row.values, HasOnly[value](s))
+		require.False(t, HasOnly[any](s))
+	}
+}
