@@ -108,6 +108,26 @@ const (
 	causeBadFrame  metav1.CauseType = "WatchBadFrame"
 )
 
+// causeClientDecoding is what client-go's clients, typed and dynamic, put into the error
+// event with which a stream ends that they could not read. Its code is 500, but no server
+// has sent it.
+const causeClientDecoding metav1.CauseType = "ClientWatchDecoding"
+
+// connectionTexts are in the texts of what ends a stream of HTTP/2 or TLS before its time.
+// client-go keeps nothing but the text of it.
+var connectionTexts = []string{"stream error", "connection error", "http2: ", "GOAWAY", "unexpected EOF", "tls: ", "read tcp ", "connection reset", "i/o timeout"}
+
+// streamCause is the cause in such an event: a connection that was cut, or a frame that
+// cannot be read. Both are answered by a watch from the last version.
+func streamCause(err error) Cause {
+	for _, text := range connectionTexts {
+		if strings.Contains(err.Error(), text) {
+			return CauseCut
+		}
+	}
+	return CauseUnreadable
+}
+
 // FailureCauser is an optional interface of an error that a source returns: it names its
 // kind, one of the Cause constants or another, where nothing else tells it. The errors of
 // package kubeapi have it.
@@ -126,6 +146,8 @@ func CauseOf(err error) Cause {
 		return CauseExpired
 	case isTooLargeVersionError(err):
 		return CauseVersionTooLarge
+	case apierrors.HasStatusCause(err, causeClientDecoding):
+		return streamCause(err)
 	case apierrors.IsTooManyRequests(err):
 		return CauseTooManyRequests
 	case apierrors.IsInternalError(err):
@@ -142,7 +164,7 @@ func CauseOf(err error) Cause {
 		return CauseUnavailable
 	case utilnet.IsConnectionRefused(err):
 		return CauseRefused
-	case apierrors.HasStatusCause(err, causeStreamCut), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), utilnet.IsProbableEOF(err):
+	case apierrors.HasStatusCause(err, causeStreamCut), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
 		return CauseCut
 	}
 	return connectionCause(err)

@@ -71,6 +71,12 @@ func TestErrorsAreClassified(t *testing.T) {
 	badFrame := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: kubeapi.CauseBadFrame}},
 	}}}
+	// What client-go's clients make of a stream that they cannot read.
+	decoding := func(text string) error {
+		const prefix = "unable to decode an event from the watch stream: "
+		reporter := apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding")
+		return apierrors.FromObject(reporter.AsObject(errors.New(prefix + text)))
+	}
 	rows := map[Cause][]error{
 		CauseExpired: {apierrors.NewResourceExpired(""), gone},
 		CauseVersionTooLarge: {
@@ -90,25 +96,29 @@ func TestErrorsAreClassified(t *testing.T) {
 		CauseUnauthorized:    {apierrors.NewUnauthorized("")},
 		CauseRejected:        {apierrors.NewBadRequest(""), apierrors.NewMethodNotSupported(pods, "list")},
 		CauseRefused:         {cachetest.ErrConnectionRefused()},
-		CauseCut:             {io.EOF, io.ErrUnexpectedEOF, &url.Error{Op: "Get", URL: "u", Err: io.EOF}, cut},
-		CauseShortWatch:      {&VeryShortWatchError{}},
-		CauseOverdueWatch:    {ErrWatchOverdue},
-		CauseNoBookmark:      {ErrNoInitialEventsEnd},
-		CauseRegression:      {&RegressionError{}},
-		CauseObject:          {&ObjectError{Err: errBoom}, KeyError{nil, errBoom}},
-		CauseProcess:         {&ProcessError{Err: &ObjectError{}}},
-		CauseStore:           {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
-		CauseSlowSource:      {&SlowSourceError{}},
-		CauseMisuse:          {ErrAlreadyRan, &UnwatchedTypeError{Type: "x"}},
-		CausePanic:           {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", ErrHandlerExited)},
-		CauseMutated:         {&MutatedObjectError{Key: "a/b"}},
-		CauseUnreachable:     {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
-		CauseUntrusted:       {&tls.CertificateVerificationError{Err: errBoom}},
-		CauseCredentials:     {kubeapi.ErrAuthorize},
-		CauseUnreadable:      {ErrTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame},
-		CauseTooLarge:        {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
-		CauseStalled:         {kubeapi.ErrStalled},
-		CauseOther:           {errBoom, &net.OpError{Op: "read", Err: errBoom}},
+		CauseCut: {io.EOF, io.ErrUnexpectedEOF, &url.Error{Op: "Get", URL: "u", Err: io.EOF}, cut,
+			decoding("stream error: stream ID 3; INTERNAL_ERROR; received from peer"), decoding("http2: client connection lost"),
+			decoding("http2: client connection force closed via ClientConn.Close"), decoding("connection error: PROTOCOL_ERROR"),
+			decoding("read tcp 10.0.0.1:1->10.0.0.2:2: read: no route to host"), decoding("local error: tls: bad record MAC")},
+		CauseShortWatch:   {&VeryShortWatchError{}},
+		CauseOverdueWatch: {ErrWatchOverdue},
+		CauseNoBookmark:   {ErrNoInitialEventsEnd},
+		CauseRegression:   {&RegressionError{}},
+		CauseObject:       {&ObjectError{Err: errBoom}, KeyError{nil, errBoom}},
+		CauseProcess:      {&ProcessError{Err: &ObjectError{}}},
+		CauseStore:        {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
+		CauseSlowSource:   {&SlowSourceError{}},
+		CauseMisuse:       {ErrAlreadyRan, &UnwatchedTypeError{Type: "x"}},
+		CausePanic:        {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", ErrHandlerExited)},
+		CauseMutated:      {&MutatedObjectError{Key: "a/b"}},
+		CauseUnreachable:  {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
+		CauseUntrusted:    {&tls.CertificateVerificationError{Err: errBoom}},
+		CauseCredentials:  {kubeapi.ErrAuthorize},
+		CauseUnreadable: {ErrTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
+			decoding("unable to decode watch event: no kind \"Cod\" is registered"), decoding("invalid character 'x' looking for beginning of value")},
+		CauseTooLarge: {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
+		CauseStalled:  {kubeapi.ErrStalled},
+		CauseOther:    {errBoom, &net.OpError{Op: "read", Err: errBoom}},
 	}
 	for cause, errs := range rows {
 		for _, err := range errs {
