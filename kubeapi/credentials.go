@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,43 +128,60 @@ const keepIdle = 90 * time.Second
 //
 // The client owns its connections; CloseIdleConnections gives them back.
 func ClientWithCA(caFile string) (*http.Client, error) {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
-	if standard, ok := http.DefaultTransport.(*http.Transport); ok { // a program may have replaced it
-		transport = standard.Clone()
-	}
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: healthCheckAfter, PingTimeout: healthCheckTimeout}
-	trust, err := TransportWithCA(caFile, transport)
+	trust, err := TransportWithCA(caFile, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Client{Transport: trust}, nil
 }
 
+// standardTransport is a copy of http.DefaultTransport, or much like it if a program has
+// put something else in its place, with a check of idle HTTP/2 connections.
+func standardTransport() *http.Transport {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	if standard, ok := http.DefaultTransport.(*http.Transport); ok && standard != nil {
+		transport = standard.Clone()
+	}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: healthCheckAfter, PingTimeout: healthCheckTimeout}
+	return transport
+}
+
 // TransportWithCA returns a transport that trusts the certificates in the file, which is
-// PEM, and no others; otherwise it is as base, whose client certificates, proxy and
-// timeouts it keeps. base is copied, and must have a TLSClientConfig without RootCAs or
-// none at all.
+// PEM, and no others; otherwise it is as base, whose client certificates, proxy, timeouts
+// and protocols it keeps. base is copied, and must have a TLSClientConfig without RootCAs or
+// none at all. A nil base is http.DefaultTransport, with a check of idle HTTP/2 connections.
 //
 // Before each request it looks whether the file has changed. New certificates replace the
 // old ones for all connections that are made from then on. Those in use, by open watches
-// for example, go on, and are closed when they are not needed any more. While a changed
+// for example, go on, and are closed when the last answer on them is read or given up. While a changed
 // file cannot be read, or holds no certificate, the old ones stay in use and the logger of
 // the request's context is told why, once. What is no regular file (a pipe) is read once.
 //
 // It may be used concurrently, and its CloseIdleConnections is called by http.Client's.
 func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, error) {
+	if base == nil {
+		base = standardTransport()
+	}
 	if base.TLSClientConfig != nil && base.TLSClientConfig.RootCAs != nil {
 		return nil, fmt.Errorf("CA certificates: of %s and of the transport's TLSClientConfig.RootCAs only one can count", caFile)
 	}
-	transport := base.Clone()
-	if transport.IdleConnTimeout == 0 {
-		transport.IdleConnTimeout = keepIdle
+	template := base.Clone()
+	if template.TLSClientConfig == nil {
+		template.TLSClientConfig = &tls.Config{}
+	}
+	if slices.Contains(template.TLSClientConfig.NextProtos, "h2") {
+		// base speaks HTTP/2, and its copy offers it. By itself a transport does not speak it
+		// if it has a TLSClientConfig or a dialer.
+		template.ForceAttemptHTTP2 = true
+	}
+	if template.IdleConnTimeout == 0 {
+		template.IdleConnTimeout = keepIdle
 	}
 	// They would make connections that know nothing of the CA.
-	transport.DialTLSContext = nil
+	template.DialTLSContext = nil
 	//lint:ignore SA1019 It is obeyed as long as it exists.
-	transport.DialTLS = nil
-	trust, err := newTrust(caFile, transport)
+	template.DialTLS = nil
+	trust, err := newTrust(caFile, template)
 	if err != nil {
 		return nil, fmt.Errorf("CA certificates: %w", err)
 	}
@@ -173,8 +191,9 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 // trust is a transport that trusts what a file says. A tls.Config cannot be told of
 // other CAs once it is in use, so each content of the file has a transport of its own.
 type trust struct {
-	path    string
-	current atomic.Pointer[http.Transport]
+	path     string
+	template *http.Transport // never asked anything
+	current  atomic.Pointer[caTransport]
 
 	// mu belongs to whoever looks at the file. It is only ever tried: a request that
 	// finds another one looking goes on with what is known, so that none waits for a disk
@@ -204,18 +223,9 @@ func newTrust(path string, template *http.Transport) (*trust, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trust{path: path, file: file}
-	t.current.Store(trusting(pool, template))
+	t := &trust{path: path, template: template, file: file}
+	t.current.Store(newCATransport(template, pool))
 	return t, nil
-}
-
-func trusting(pool *x509.CertPool, transport *http.Transport) *http.Transport {
-	// A clone's is its own.
-	if transport.TLSClientConfig == nil {
-		transport.TLSClientConfig = &tls.Config{}
-	}
-	transport.TLSClientConfig.RootCAs = pool
-	return transport
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -223,13 +233,7 @@ func (t *trust) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := t.look(); err != nil {
 		klog.FromContext(request.Context()).Error(err, "CA certificates cannot be read again; those read before stay in use", "file", t.path)
 	}
-	transport := t.current.Load()
-	response, err := transport.RoundTrip(request)
-	if transport != t.current.Load() {
-		// Replaced meanwhile. By this request it has unlearnt to close what is done with.
-		transport.CloseIdleConnections()
-	}
-	return response, err
+	return t.current.Load().RoundTrip(request)
 }
 
 // CloseIdleConnections is what http.Client's calls.
@@ -269,9 +273,7 @@ func (t *trust) lookLocked() error {
 	changed := file.sum != t.file.sum
 	t.file = file
 	if changed {
-		old := t.current.Load()
-		t.current.Store(trusting(pool, old.Clone()))
-		old.CloseIdleConnections()
+		t.current.Swap(newCATransport(t.template, pool)).retire()
 	}
 	return nil
 }

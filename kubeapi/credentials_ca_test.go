@@ -212,44 +212,61 @@ func secure(t *testing.T, listener net.Listener, certificate *tls.Certificate, p
 // A connection that an open watch uses when its CA is replaced is nobody's afterwards; it
 // must not stay open for as long as the program runs.
 func TestConnectionsOfACAThatWasReplacedEnd(t *testing.T) {
-	for protocol, within := range map[string]time.Duration{"http/1.1": 0, "h2": keepIdle} {
-		t.Run(protocol, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				one, two := newAuthority(t, "one"), newAuthority(t, "two")
-				listener := cachetest.NewListener()
-				end := make(chan struct{})
-				secure(t, listener, one.issue("api"), protocol, func(w http.ResponseWriter, r *http.Request) {
-					flush(w, "x")
-					if r.URL.Path == "/watch" {
-						<-end
-					}
-				})
-				path := file(t, one.pem())
-				trust, err := newTrust(path, &http.Transport{
-					DialContext: listener.DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: keepIdle,
-				})
-				require.NoError(t, err)
-				client := &http.Client{Transport: trust}
-				watch := make(chan error, 1)
-				go func() { watch <- get(t.Context(), client, "https://api.test/watch") }()
-				synctest.Wait()
-				require.Equal(t, 1, listener.Connections())
-
-				require.NoError(t, os.WriteFile(path, []byte(one.pem()+two.pem()), 0o600))
-				require.NoError(t, get(t.Context(), client, "https://api.test/list"))
-				require.Equal(t, 2, listener.Connections())
-				client.CloseIdleConnections()
-				synctest.Wait()
-				require.Equal(t, 1, listener.Connections(), "the watch has one still")
-
-				close(end)
-				require.NoError(t, <-watch)
-				time.Sleep(within)
-				synctest.Wait()
-				require.Zero(t, listener.Connections())
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		for _, how := range []string{"the server ends it", "its context ends"} {
+			t.Run(protocol+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { connectionsOfAReplacedCAEnd(t, protocol, how) })
 			})
-		})
+		}
 	}
+}
+
+func connectionsOfAReplacedCAEnd(t *testing.T, protocol, how string) {
+	one, two := newAuthority(t, "one"), newAuthority(t, "two")
+	listener := cachetest.NewListener()
+	end := make(chan struct{})
+	secure(t, listener, one.issue("api"), protocol, func(w http.ResponseWriter, r *http.Request) {
+		flush(w, "x")
+		if r.URL.Path == "/watch" {
+			select {
+			case <-end:
+			case <-r.Context().Done():
+			}
+		}
+	})
+	path := file(t, one.pem())
+	trust, err := TransportWithCA(path, &http.Transport{
+		DialContext: listener.DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: 24 * time.Hour,
+	})
+	require.NoError(t, err)
+	client := &http.Client{Transport: trust}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	watches := make(chan error, 2)
+	for range cap(watches) {
+		go func() { watches <- get(ctx, client, "https://api.test/watch") }()
+		synctest.Wait()
+	}
+	opened := listener.Connections()
+
+	require.NoError(t, os.WriteFile(path, []byte(one.pem()+two.pem()), 0o600))
+	require.NoError(t, get(t.Context(), client, "https://api.test/list"))
+	require.Equal(t, opened+1, listener.Connections())
+	client.CloseIdleConnections()
+	synctest.Wait()
+	require.Equal(t, opened, listener.Connections(), "the watches have theirs still")
+
+	if how == "its context ends" {
+		cancel()
+	} else {
+		close(end)
+	}
+	for range cap(watches) {
+		err := <-watches
+		require.Equal(t, ctx.Err() != nil, err != nil, "%v", err)
+	}
+	synctest.Wait()
+	require.Zero(t, listener.Connections())
 }
 
 // A request that has chosen its transport just before that was replaced makes it keep

@@ -1,0 +1,149 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// caTransport is the transport for one content of a CA file. When that is replaced, it
+// closes its connections as soon as no answer is read from them any more: net/http keeps
+// an HTTP/2 connection that was in use when CloseIdleConnections was called.
+type caTransport struct {
+	*http.Transport
+
+	mu          sync.Mutex
+	connections map[*caConnection]struct{} // that are open
+	requests    int                        // whose answers are not closed yet
+	retired     bool
+}
+
+func newCATransport(template *http.Transport, pool *x509.CertPool) *caTransport {
+	t := &caTransport{Transport: template.Clone(), connections: map[*caConnection]struct{}{}}
+	if t.TLSClientConfig == nil {
+		t.TLSClientConfig = &tls.Config{}
+	}
+	t.TLSClientConfig.RootCAs = pool
+	t.DialContext = t.connecting(dialerOf(template))
+	return t
+}
+
+// dialerOf is how a transport makes its connections.
+func dialerOf(transport *http.Transport) func(context.Context, string, string) (net.Conn, error) {
+	//lint:ignore SA1019 It is obeyed as long as it exists.
+	plain := transport.Dial
+	switch {
+	case transport.DialContext != nil:
+		return transport.DialContext
+	case plain != nil:
+		return func(_ context.Context, network, address string) (net.Conn, error) { return plain(network, address) }
+	}
+	return (&net.Dialer{}).DialContext
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *caTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	t.mu.Lock()
+	t.requests++
+	t.mu.Unlock()
+	answered := false
+	// Also if a function of the caller's panics.
+	defer func() {
+		if !answered {
+			t.closed()
+		}
+	}()
+	response, err := t.Transport.RoundTrip(request)
+	if err != nil {
+		return response, err
+	}
+	answered = true
+	// A connection that was upgraded is the caller's for as long as it lasts.
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		response.Body = &caBody{ReadCloser: response.Body, closed: sync.OnceFunc(t.closed)}
+	}
+	return response, nil
+}
+
+// closed counts an answer that is read no more.
+func (t *caTransport) closed() {
+	t.mu.Lock()
+	t.requests--
+	retired := t.retired
+	t.mu.Unlock()
+	if retired {
+		t.closeUnused()
+	}
+}
+
+// retire lets the requests under way end, and closes what is not in use by them.
+func (t *caTransport) retire() {
+	t.mu.Lock()
+	t.retired = true
+	t.mu.Unlock()
+	t.closeUnused()
+}
+
+func (t *caTransport) closeUnused() {
+	t.CloseIdleConnections()
+	t.mu.Lock()
+	var unused []*caConnection
+	if t.requests == 0 {
+		for connection := range t.connections {
+			unused = append(unused, connection)
+		}
+	}
+	t.mu.Unlock()
+	for _, connection := range unused {
+		_ = connection.Close()
+	}
+}
+
+// connecting makes connections that the transport knows of.
+func (t *caTransport) connecting(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		plain, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		connection := &caConnection{Conn: plain, transport: t}
+		t.mu.Lock()
+		t.connections[connection] = struct{}{}
+		unused := t.retired && t.requests == 0 // its request has been given up
+		t.mu.Unlock()
+		if unused {
+			_ = connection.Close()
+			return nil, net.ErrClosed
+		}
+		return connection, nil
+	}
+}
+
+// caConnection is a connection until it is closed.
+type caConnection struct {
+	net.Conn
+	transport *caTransport
+}
+
+func (c *caConnection) Close() error {
+	c.transport.mu.Lock()
+	delete(c.transport.connections, c)
+	c.transport.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// caBody is the body of an answer until it is closed.
+type caBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b *caBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.closed()
+	return err
+}
