@@ -19,7 +19,7 @@ type answer struct {
 	ctx      context.Context    // of the request: ends with the caller's, or by cancel
 	cancel   context.CancelFunc // ends the request; Read then fails
 	stall    *stall
-	secrets  secrets // of the request
+	sent     *sent // by the request, to be hidden in errors
 
 	unhook    func() bool // detaches closeBody from the request's context
 	closeBody func()      // at most once; returns when the body is closed
@@ -31,9 +31,13 @@ type answer struct {
 func (a *answer) hold(response *http.Response) {
 	a.stall.arrived()
 	a.Response = response
+	a.sent.request(response.Request) // as the transport has made it
 	a.closeBody = sync.OnceFunc(func() { _ = response.Body.Close() })
 	a.unhook = context.AfterFunc(a.ctx, a.closeBody)
 }
+
+// secrets are those of the request, and of those that followed from it.
+func (a *answer) secrets() secrets { return a.sent.secrets() }
 
 // reader reads the body, for as long as something comes.
 func (a *answer) reader() io.Reader { return a.stall.reader(a.Body) }
@@ -71,11 +75,11 @@ func (e encodings) readable(a *answer) (wire.Encoding, error) {
 	encoding := e.encodingOf(declared)
 	if encoding == nil {
 		return nil, fmt.Errorf("%w: content type %q, beginning %q",
-			ErrContentType, a.secrets.line(declared), a.secrets.line(string(a.readAside(previewBytes))))
+			ErrContentType, a.secrets().line(declared), a.secrets().line(string(a.readAside(previewBytes))))
 	}
 	// What the transport has unpacked is not declared any more.
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
-		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, a.secrets.line(packed))
+		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, a.secrets().line(packed))
 	}
 	return encoding, nil
 }

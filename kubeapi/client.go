@@ -103,12 +103,13 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 	if err != nil {
 		return nil, lw.collection.failure(v, err)
 	}
-	sendCtx, cancel := context.WithCancel(ctx)
+	sendCtx, sent := recorded(ctx)
+	sendCtx, cancel := context.WithCancel(sendCtx)
 	var patience time.Duration // a watch may be silent for as long as nothing happens
 	if v == verbList {
 		patience = lw.stallTimeout
 	}
-	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel)}
+	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel), sent: sent}
 	open := false
 	// Also if a function of the caller's panics.
 	defer func() {
@@ -121,7 +122,7 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 		return nil, lw.failed(ctx, a, v, err)
 	}
 	a.hold(response)
-	lw.warnings.note(ctx, response.Header)
+	lw.warnings.note(ctx, response.Header, sent)
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		err = lw.refusal(v, a)
 	} else if a.encoding, err = lw.encodings.readable(a); err != nil {
@@ -154,7 +155,7 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 			return nil, fmt.Errorf("%w: %w", ErrAuthorize, err)
 		}
 	}
-	a.secrets = secretsOf(request)
+	a.sent.request(request)
 	// From here on it is the server's time; what a login takes is not.
 	a.stall.waiting()
 	return lw.client.Do(request)
@@ -174,7 +175,7 @@ func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err erro
 		if outer, ok := err.(*url.Error); ok {
 			err = outer.Err
 		}
-		err = a.secrets.tell(err)
+		err = a.secrets().tell(err)
 	}
 	return lw.collection.failure(v, err)
 }

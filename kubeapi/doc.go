@@ -128,8 +128,12 @@
 // cannot make this package hold more than one item (or as many bytes of several, which do
 // not say what they are before their list does), or go on for ever beside them, or have
 // more of a refusal read than a limit says, or for longer than 10 seconds. What it says
-// becomes one short line in an error, without the credentials and the query that it was
-// sent. Redirects are followed only within scheme,
+// becomes one short line in an error. Where it repeats what it was sent, dots stand for the
+// values of headers and query, whoever put them on the request: Options.Authorize, a
+// transport or a cookie jar of Options.HTTPClient. Values that only say how the request is
+// written, versions and the name of an impersonated user are left, and so are other headers'
+// of fewer than 6 characters if their name does not say that they are credentials.
+// Redirects are followed only within scheme,
 // host and port of Options.BaseURL, so that credentials reach nobody else. How many
 // objects a list may have is not limited unless Limits.Objects says so: they are what the
 // mirror is there to hold.

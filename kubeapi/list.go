@@ -68,7 +68,7 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 	meter := newMeter(answer.reader(), lw.limits.ItemBytes)
 	listing := &listing{
 		ListerWatcher: lw,
-		encoding:      answer.encoding,
+		answer:        answer,
 		meter:         meter,
 		body:          answer.encoding.List(meter, lw.limits.wire()),
 		objects:       lw.upTo(options.Continue),
@@ -85,7 +85,7 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 		return header, own.err
 	}
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		answer.secrets.clean(&refused.ErrStatus)
+		answer.secrets().clean(&refused.ErrStatus)
 		answer.complete(&refused.ErrStatus)
 		return header, lw.collection.failure(verbList, refused)
 	}
@@ -95,10 +95,10 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 // listing is one body of a list on its way to whoever takes its items.
 type listing struct {
 	*ListerWatcher
-	encoding wire.Encoding
-	meter    *meter
-	body     wire.List
-	take     func(metav1.ListMeta, runtime.Object) error
+	answer *answer
+	meter  *meter
+	body   wire.List
+	take   func(metav1.ListMeta, runtime.Object) error
 	// objects counts those of the list so far, earlier pages included.
 	objects int
 	// waiting are items in a list that has not said yet what they are, the first of
@@ -138,9 +138,9 @@ func (l *listing) run(ctx context.Context) error {
 // takeItem decodes an item and passes it on, if it can be said what it is.
 func (l *listing) takeItem(raw []byte) error {
 	header := l.body.Header()
-	item, err := l.target.decode(l.encoding, raw, l.limits.wire(), l.impliedBy(header))
+	item, err := l.target.decode(l.answer.encoding, raw, l.limits.wire(), l.impliedBy(header))
 	if err != nil {
-		item = l.undecoded(l.encoding, raw, fmt.Sprintf("item %d of the list", l.objects), err)
+		item = l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", l.objects), err)
 	}
 	object, ok := item.(*unstructured.Unstructured)
 	if len(l.waiting) == 0 && !(ok && header.Kind == "" && object.GetKind() == "") {

@@ -26,7 +26,7 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
 		if from != to {
-			told := secretsOf(sent[0]).lower().hide(to)
+			told := secretsOf(sent[0].Context()).hide(to)
 			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, wire.Printable(told, maxExplanation))
 		}
 		if next.URL.User != nil {

@@ -189,7 +189,7 @@ func FuzzWarnings(f *testing.F) {
 			if joined {
 				values = []string{strings.Join(values, ", ")}
 			}
-			w.note(t.Context(), http.Header{"Warning": values})
+			w.note(t.Context(), http.Header{"Warning": values}, nil)
 			for _, text := range texts {
 				text, readable := decoded(text)
 				if !readable && joined {
@@ -204,7 +204,7 @@ func FuzzWarnings(f *testing.F) {
 		}
 		require.Equal(t, want, append([]string{}, told...))
 
-		w.note(t.Context(), http.Header{"Warning": {raw, raw}})
+		w.note(t.Context(), http.Header{"Warning": {raw, raw}}, nil)
 		for i, text := range told {
 			require.Equal(t, wire.Printable(text, maxWarningText), text)
 			require.NotContains(t, told[:i], text)

@@ -28,7 +28,7 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 		a.complete(&status)
 		return lw.collection.failure(v, &apierrors.StatusError{ErrStatus: status})
 	}
-	explanation := a.secrets.explanation(a.Header.Get("Content-Type"), body)
+	explanation := a.secrets().explanation(a.Header.Get("Content-Type"), body)
 	wait := retryAfterSeconds(a.Header, time.Now())
 	failure := apierrors.NewGenericServerResponse(a.StatusCode, string(v), lw.resource, "", explanation, int(wait), true)
 	// The helper's own message leaves out the code, and mostly the explanation.
@@ -61,7 +61,7 @@ func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool
 	if encoding == nil {
 		encoding = jsonwire.Encoding
 	}
-	return a.secrets.failedStatus(encoding, body, lw.limits.wire())
+	return a.secrets().failedStatus(encoding, body, lw.limits.wire())
 }
 
 // failedStatus decodes a Status that says what failed, fit to be printed.

@@ -159,8 +159,8 @@ type UndecodedObject struct {
 var _ runtime.Object = (*UndecodedObject)(nil)
 
 // undecoded makes an UndecodedObject of what could not be decoded. place is where it came.
-func (lw *ListerWatcher) undecoded(encoding wire.Encoding, raw []byte, place string, err error) *UndecodedObject {
-	id := encoding.Identify(raw)
+func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err error) *UndecodedObject {
+	id := a.encoding.Identify(raw)
 	switch {
 	case id.Name == "" || id.Namespace != "":
 	case lw.namespace != "":
@@ -174,7 +174,7 @@ func (lw *ListerWatcher) undecoded(encoding wire.Encoding, raw []byte, place str
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: id.ResourceVersion,
 		},
-		Err: fmt.Errorf("%s: %w", place, explained(err)),
+		Err: a.secrets().tell(fmt.Errorf("%s: %w", place, explained(err))),
 	}
 }
 

@@ -53,13 +53,18 @@ func newWarnings(source string, report func(ctx context.Context, text string)) *
 }
 
 // note tells what is new in the headers of an answer, in their order. It may be called
-// concurrently; of two answers with the same text, one call tells it.
-func (w *warnings) note(ctx context.Context, header http.Header) {
+// concurrently; of two answers with the same text, one call tells it. What was sent is
+// hidden in the texts.
+func (w *warnings) note(ctx context.Context, header http.Header, sent *sent) {
 	values := header["Warning"]
 	if len(values) == 0 {
 		return
 	}
-	for _, text := range w.unknown(warningTexts(values)) {
+	texts, secrets := warningTexts(values), sent.secrets()
+	for i, text := range texts {
+		texts[i] = secrets.hide(text)
+	}
+	for _, text := range w.unknown(texts) {
 		w.report(ctx, text)
 	}
 }

@@ -32,17 +32,17 @@ func (h *heard) hear(_ context.Context, text string) { *h = append(*h, text) }
 func TestAWarningIsToldOnceHoweverOftenItComes(t *testing.T) {
 	var told heard
 	w := newWarnings("", told.hear)
-	w.note(t.Context(), http.Header{})
-	w.note(t.Context(), warned(`299 - "v1 is old"`))
-	w.note(t.Context(), warned(`299 - "v1 is old"`, `299 other "v1 is old"`))
-	w.note(t.Context(), warned(`299 - "first", 299 - "v1 is old" , 299 - "second"`, `299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`))
+	w.note(t.Context(), http.Header{}, nil)
+	w.note(t.Context(), warned(`299 - "v1 is old"`), nil)
+	w.note(t.Context(), warned(`299 - "v1 is old"`, `299 other "v1 is old"`), nil)
+	w.note(t.Context(), warned(`299 - "first", 299 - "v1 is old" , 299 - "second"`, `299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`), nil)
 	require.Equal(t, heard{"v1 is old", "first", "second", "third"}, told)
 }
 
 func TestEachSourceIsWarnedForItself(t *testing.T) {
 	var told heard
 	for range 2 {
-		newWarnings("", told.hear).note(t.Context(), warned(`299 - "v1 is old"`))
+		newWarnings("", told.hear).note(t.Context(), warned(`299 - "v1 is old"`), nil)
 	}
 	require.Len(t, told, 2)
 }
@@ -65,7 +65,7 @@ func TestWhatIsNoWarningOfAnAPIServerIsIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var told heard
 			w := newWarnings("", told.hear)
-			w.note(t.Context(), warned(value, `299 - "after it"`))
+			w.note(t.Context(), warned(value, `299 - "after it"`), nil)
 			require.Equal(t, heard{"after it"}, told)
 		})
 	}
@@ -75,10 +75,10 @@ func TestTheTextOfAWarningIsCutAndFitToBePrinted(t *testing.T) {
 	var told heard
 	w := newWarnings("", told.hear)
 	// Marks that turn the direction of writing are no control characters to Unicode.
-	w.note(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`))
+	w.note(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`), nil)
 	long := strings.Repeat("ä", maxWarningText)
-	w.note(t.Context(), warned(warning(t, long+"1")))
-	w.note(t.Context(), warned(warning(t, long+"2"))) // told, it would be the same text again
+	w.note(t.Context(), warned(warning(t, long+"1")), nil)
+	w.note(t.Context(), warned(warning(t, long+"2")), nil) // told, it would be the same text again
 	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, told)
 }
 
@@ -86,13 +86,13 @@ func TestWarningsWithoutEndAreToldToALimit(t *testing.T) {
 	var told heard
 	w := newWarnings("", told.hear)
 	for i := range 10 * maxWarnings {
-		w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)))
+		w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)), nil)
 	}
 	require.Len(t, told, maxWarnings+1)
 	require.Equal(t, fmt.Sprintf("text %d", maxWarnings-1), told[maxWarnings-1])
 	require.Equal(t, "more than 256 different warnings; further ones are not reported", told[maxWarnings])
 	require.Len(t, w.told, maxWarnings)
-	w.note(t.Context(), warned(`299 - "text 0"`))
+	w.note(t.Context(), warned(`299 - "text 0"`), nil)
 	require.Len(t, told, maxWarnings+1)
 }
 
@@ -103,7 +103,7 @@ func TestOfOneAnswerSoManyWarningsAreRead(t *testing.T) {
 	for i := range 2 * maxWarnings {
 		many = append(many, fmt.Sprintf(`299 - "text %d"`, i))
 	}
-	w.note(t.Context(), warned(strings.Join(many, ", ")))
+	w.note(t.Context(), warned(strings.Join(many, ", ")), nil)
 	require.Len(t, told, maxWarnings)
 }
 
@@ -113,9 +113,9 @@ func TestWhoIsWarnedMayCauseWarnings(t *testing.T) {
 	var told heard
 	w = newWarnings("", func(ctx context.Context, text string) {
 		told.hear(ctx, text)
-		w.note(ctx, warned(`299 - "first"`, `299 - "second"`))
+		w.note(ctx, warned(`299 - "first"`, `299 - "second"`), nil)
 	})
-	w.note(t.Context(), warned(`299 - "first"`))
+	w.note(t.Context(), warned(`299 - "first"`), nil)
 	require.Equal(t, heard{"first", "second"}, told)
 }
 
@@ -131,7 +131,7 @@ func TestOfManyAnswersAtOnceOneIsToldOf(t *testing.T) {
 	for range 16 {
 		calls.Go(func() {
 			for i := range 32 {
-				w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)))
+				w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)), nil)
 			}
 		})
 	}
@@ -174,7 +174,7 @@ type keyOf string
 func TestWhoIsWarnedGetsTheContextOfTheCall(t *testing.T) {
 	var got any
 	w := newWarnings("", func(ctx context.Context, _ string) { got = ctx.Value(keyOf("k")) })
-	w.note(context.WithValue(t.Context(), keyOf("k"), "v"), warned(`299 - "text"`))
+	w.note(context.WithValue(t.Context(), keyOf("k"), "v"), warned(`299 - "text"`), nil)
 	require.Equal(t, "v", got)
 }
 
@@ -182,7 +182,7 @@ func TestWithoutAFunctionWarningsAreLoggedWithTheLoggerOfTheContext(t *testing.T
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	w := newWarnings("https://h/apis/apps/v1/deployments", nil)
 	for range 2 {
-		w.note(klog.NewContext(t.Context(), logger), warned(`299 - "v1 is old"`))
+		w.note(klog.NewContext(t.Context(), logger), warned(`299 - "v1 is old"`), nil)
 	}
 	log := logger.GetSink().(ktesting.Underlier).GetBuffer().Data()
 	require.Len(t, log, 1)

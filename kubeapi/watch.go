@@ -119,7 +119,7 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	encoding, limits := w.answer.encoding, w.source.limits.wire()
 	if frame.Type == watch.Error {
-		status, ok := w.answer.secrets.failedStatus(encoding, frame.Object, limits)
+		status, ok := w.answer.secrets().failedStatus(encoding, frame.Object, limits)
 		if !ok {
 			return watch.Event{}, fmt.Errorf("%w: an ERROR frame without a Status that failed", ErrMalformed)
 		}
@@ -133,7 +133,7 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	object, err := into.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
 	if err != nil {
-		object = w.source.undecoded(encoding, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
+		object = w.source.undecoded(w.answer, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)
@@ -162,11 +162,11 @@ func (w *watcher) countInitial(event watch.Event) error {
 // stream, from who answers with HTTP code 200 whatever happens, is passed on.
 func (w *watcher) broken(err error) runtime.Object {
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		w.answer.secrets.clean(&refused.ErrStatus)
+		w.answer.secrets().clean(&refused.ErrStatus)
 		w.answer.complete(&refused.ErrStatus)
 		return &refused.ErrStatus
 	}
-	return w.source.brokenStream(w.answer.secrets.tell(err))
+	return w.source.brokenStream(w.answer.secrets().tell(err))
 }
 
 // brokenStream is the object of the Error event that ends a stream which did not end

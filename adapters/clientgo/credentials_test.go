@@ -7,7 +7,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -21,6 +24,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -194,4 +198,30 @@ func TestCredentialsAreNotSentToWhereAServerRedirects(t *testing.T) {
 		assert.NotContains(t, err.Error(), "s3cret")
 	}
 	assert.Zero(t, elsewhere.count())
+}
+
+// A server may repeat the headers that client-go has put on a request below a source.
+func TestErrorsDoNotTellWhatTheConfigLogsInWith(t *testing.T) {
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		status := apierrors.NewForbidden(pods.GroupResource(), "", fmt.Errorf("%v to user %q", r.Header, r.Header.Get("Impersonate-User")))
+		status.ErrStatus.Kind = "Status"
+		assert.NoError(t, json.NewEncoder(w).Encode(status.ErrStatus))
+	}))
+	for login, config := range map[string]rest.Config{
+		"bearer": {Host: server.URL, BearerToken: "s3cret-t0ken", Impersonate: rest.ImpersonationConfig{UserName: "jane"}},
+		"basic":  {Host: server.URL, Username: "joe", Password: "s3cret-t0ken", Impersonate: rest.ImpersonationConfig{UserName: "jane"}},
+	} {
+		for way, source := range map[string]*kubeapi.ListerWatcher{
+			"config": sourceOf(t, &config),
+			"client": sourceOfClient(t, clientOf(t, config)),
+		} {
+			_, err := source.List(metav1.ListOptions{})
+			require.True(t, apierrors.IsForbidden(err), "%s, %s: %v", login, way, err)
+			assert.NotContains(t, err.Error(), "s3cret-t0ken", "%s, %s", login, way)
+			assert.NotContains(t, err.Error(), base64.StdEncoding.EncodeToString([]byte("joe:s3cret-t0ken")))
+			assert.Contains(t, err.Error(), `to user "jane"`, "whom the refusal is for is no secret")
+		}
+	}
 }
