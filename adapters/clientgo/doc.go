@@ -13,27 +13,17 @@
 //
 // # Informers
 //
-// A generated factory of client-go has its informer of a type made here, if InformerFor is
-// called before anybody has asked the factory for it:
+// InformerFor makes the informer of a generated factory for a type one of this library, if
+// it is called before anybody has asked the factory for it:
 //
-//	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
-//		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, nil)
-//		return clientgo.NewInformer(lw, &corev1.Pod{}, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-//	})
+//	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
+//	_, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
 //
-// From then on factory.Core().V1().Pods(), its Informer and its Lister, are fed by it.
-//
-// BEWARE: of the factory's options only the resync period and WithTransform reach an
-// informer that is made so. WithNamespace, WithTweakListOptions and WithInformerName do
-// not: client-go gives them to its own constructors and to nobody else. A factory of one
-// namespace would, without a word, list the whole cluster here, with whatever rights that
-// needs. So the namespace is to be given to NewListWatchFromClient (metav1.NamespaceAll for
-// all), the selectors of WithTweakListOptions to NewFilteredListWatchFromClient, and the
-// name as Identifier to NewInformerWithOptions.
-//
-// The clientsets for tests have no REST client. For those, make a cache.ListWatch of the
-// clientset's own List and Watch, and give it to cache.ToListWatcherWithWatchListSemantics
-// with the clientset, which says that it cannot stream.
+// From then on factory.Core().V1().Pods(), its Informer and its Lister, are fed by it. Of the
+// factory's options the resync period and WithTransform reach it by themselves. The
+// namespace is that of the client, metav1.NamespaceAll for all, and the function of
+// WithTweakListOptions is given in the options once more; WithInformerName has no effect on it.
+// Fake clientsets work as others do.
 //
 // A manager of controller-runtime has all of its informers made here:
 //

@@ -23,6 +23,11 @@ var (
 	// Cure: NewSource with the rest.Config. In a test, NewSource with a config whose
 	// Transport is the test's: that answers the requests, and no server is needed.
 	ErrUnsupportedClient = errors.New("clientgo: unsupported REST client")
+
+	// ErrInformerExists is what InformerFor returns if the factory has an informer of the
+	// type already, client-go's or one that was made so before.
+	// Cure: call InformerFor right after the factory is made.
+	ErrInformerExists = errors.New("clientgo: the factory has an informer of this type already")
 )
 
 // unset refuses what the config or the client decides, rather than overwrite it: a

@@ -26,13 +26,27 @@ import (
 	"github.com/watchmirror/cache/adapters/clientgo"
 )
 
-// switchFactory has the factory's config maps fed by an informer of this library. The
-// namespace is the factory's own, which nobody else tells the informer.
-func switchFactory(factory informers.SharedInformerFactory, namespace string) {
-	factory.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
-		lw := clientgo.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", namespace, nil)
-		return clientgo.NewInformer(lw, &corev1.ConfigMap{}, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-	})
+// switchFactory makes a factory whose config maps come from an informer of this library.
+func switchFactory(clientset kubernetes.Interface, namespace string, tweak func(*metav1.ListOptions)) (informers.SharedInformerFactory, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 10*time.Minute,
+		informers.WithNamespace(namespace), informers.WithTweakListOptions(tweak))
+	_, err := clientgo.InformerFor(factory, &corev1.ConfigMap{}, clientset.CoreV1().ConfigMaps(namespace),
+		clientgo.FactoryOptions{TweakListOptions: tweak})
+	return factory, err
+}
+
+func TestTheMigrationGuideShowsHowAFactoryIsSwitched(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/migrating.md")
+	require.NoError(t, err)
+	_, shown, found := strings.Cut(string(guide), "<!-- This is the body of switchFactory")
+	require.True(t, found)
+	_, shown, _ = strings.Cut(shown, "```go\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	this, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, body, _ := strings.Cut(string(this), "(informers.SharedInformerFactory, error) {\n")
+	body, _, _ = strings.Cut(body, "\treturn factory, err\n")
+	require.Equal(t, strings.ReplaceAll(body, "\n\t", "\n"), "\t"+shown)
 }
 
 // A generated factory is switched by one call, before anybody asks it for the informer.
@@ -47,8 +61,11 @@ func Example_generatedFactory() {
 		return
 	}
 
-	factory := informers.NewSharedInformerFactory(clientset, 10*time.Minute)
-	switchFactory(factory, metav1.NamespaceAll)
+	factory, err := switchFactory(clientset, metav1.NamespaceAll, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 
 	// From here on nothing is new.
 	lister := factory.Core().V1().ConfigMaps().Lister()

@@ -166,9 +166,8 @@ func TestAGeneratedFactoryDoesNotTakeAStoppedInformerForASyncedOne(t *testing.T)
 	require.ErrorIs(t, synced.AsError(), context.DeadlineExceeded)
 }
 
-// Neither the namespace nor the selectors of a factory reach the function that InformerFor
-// is given: it has to have them itself.
-func TestTheNamespaceOfAFactoryIsForTheFunctionToKnow(t *testing.T) {
+// The namespace of the factory is given twice: that of the collection counts.
+func TestASwitchedFactoryHasTheNamespaceOfTheCollection(t *testing.T) {
 	ctx, stop := context.WithCancel(bounded(t))
 	source := newSource(configMap("prices", "ann"))
 	elsewhere := configMap("desks", "bob")
@@ -176,8 +175,8 @@ func TestTheNamespaceOfAFactoryIsForTheFunctionToKnow(t *testing.T) {
 	require.NoError(t, source.Apply(elsewhere))
 	config := serve(t, source)
 	names := func(namespace string) []string {
-		factory := informers.NewSharedInformerFactoryWithOptions(clientOf(t, config), 0, informers.WithNamespace("shop"))
-		switchFactory(factory, namespace)
+		factory, err := switchFactory(clientOf(t, config), namespace, nil)
+		require.NoError(t, err)
 		lister := factory.Core().V1().ConfigMaps().Lister()
 		factory.StartWithContext(ctx)
 		require.NoError(t, factory.WaitForCacheSyncWithContext(ctx).AsError())
@@ -190,6 +189,6 @@ func TestTheNamespaceOfAFactoryIsForTheFunctionToKnow(t *testing.T) {
 		return names
 	}
 	require.Equal(t, []string{"prices"}, names("shop"))
-	require.ElementsMatch(t, []string{"prices", "desks"}, names(metav1.NamespaceAll), "or it is documented wrongly")
+	require.ElementsMatch(t, []string{"prices", "desks"}, names(metav1.NamespaceAll))
 	stop()
 }

@@ -1,0 +1,93 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/watchmirror/cache"
+)
+
+// Factory is a generated informer factory, client-go's or that of another clientset.
+type Factory[NewInformer any] interface {
+	InformerFor(obj runtime.Object, newFunc NewInformer) toolscache.SharedIndexInformer
+}
+
+// Collection is a generated client of one resource, in one namespace or in all:
+// clientset.CoreV1().Pods(namespace), for example.
+type Collection[List runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (List, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// FactoryOptions are what InformerFor cannot learn from a factory.
+type FactoryOptions struct {
+	// TweakListOptions, if set, changes the options of each list and watch. It is what the
+	// factory was given by WithTweakListOptions, and may be called concurrently.
+	TweakListOptions func(*metav1.ListOptions)
+
+	// Informer are the options of the informer. Its ResyncPeriod must be 0: that is the
+	// factory's, as its transform is.
+	Informer cache.SharedIndexInformerOptions
+}
+
+// InformerFor makes the informer of a factory for the type of example one of this library.
+// From then on all that the factory hands out for the type, informers and listers, is fed
+// by it. The type arguments are inferred:
+//
+//	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
+//	_, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
+//
+// The namespace is that of the collection, and the selectors are those of the options,
+// because a factory keeps its own to itself; resync period and transform are the factory's.
+// Fake clientsets work as others do. The informer has client-go's namespace index.
+//
+// It must be called before anybody has asked the factory for the type: otherwise the
+// informer that the factory has is returned, with ErrInformerExists. It starts nothing and
+// sends nothing. It panics if the factory or the collection is nil, or as NewInformerFunc
+// does.
+func InformerFor[NewInformer ~func(Clientset, time.Duration) toolscache.SharedIndexInformer, Clientset any, List runtime.Object](
+	factory Factory[NewInformer], example runtime.Object, collection Collection[List], options FactoryOptions,
+) (toolscache.SharedIndexInformer, error) {
+	if isNil(factory) || isNil(collection) {
+		panic("clientgo.InformerFor: the factory or the collection is nil")
+	}
+	newInformer := NewInformerFunc(options.Informer)
+	made := false
+	informer := factory.InformerFor(example, func(clientset Clientset, resync time.Duration) toolscache.SharedIndexInformer {
+		made = true
+		// Fake clientsets say that they cannot stream.
+		lw := cache.ToListWatcherWithWatchListSemantics(listWatchOf(collection, options.TweakListOptions), clientset)
+		return newInformer(lw, example, resync, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	})
+	if !made {
+		return informer, fmt.Errorf("%w: %T", ErrInformerExists, example)
+	}
+	return informer, nil
+}
+
+// listWatchOf is a generated client as a source.
+func listWatchOf[List runtime.Object](collection Collection[List], tweak func(*metav1.ListOptions)) *cache.ListWatch {
+	if tweak == nil {
+		tweak = func(*metav1.ListOptions) {}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			tweak(&options)
+			list, err := collection.List(ctx, options)
+			if err != nil {
+				return nil, err // a list beside an error may be a nil pointer
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			tweak(&options)
+			return collection.Watch(ctx, options)
+		},
+	}
+}
