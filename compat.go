@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,6 +42,46 @@ func (r *nameRegistry) giveBack(n *InformerName) {
 	if r.taken[n.name] == n {
 		delete(r.taken, n.name)
 	}
+}
+
+// The providers of instances that are made without one of their own.
+var (
+	defaultReflectorMetrics defaultProvider[MetricsProvider]
+	defaultInformerMetrics  defaultProvider[InformerMetricsProvider]
+)
+
+// defaultProvider is a provider that is set once.
+type defaultProvider[P any] struct{ set atomic.Pointer[P] }
+
+// setOnce sets the provider, unless that has been done.
+func (d *defaultProvider[P]) setOnce(provider P) {
+	if any(provider) != nil {
+		d.set.CompareAndSwap(nil, &provider)
+	}
+}
+
+// or returns own, or, if that is nil, the default one, if there is one.
+func (d *defaultProvider[P]) or(own P) P {
+	if set := d.set.Load(); any(own) == nil && set != nil {
+		return *set
+	}
+	return own
+}
+
+// SetReflectorMetricsProvider sets the MetricsProvider of the reflectors that are made from
+// then on, in the whole process, unless they have one of their own in
+// ReflectorOptions.MetricsProvider, which new code should use. Only the first call has an
+// effect, and one with nil has none. It may be called concurrently.
+func SetReflectorMetricsProvider(metricsProvider MetricsProvider) {
+	defaultReflectorMetrics.setOnce(metricsProvider)
+}
+
+// SetInformerMetricsProvider sets the InformerMetricsProvider of the informers and of the
+// stores of WithStoreMetrics that are made from then on, in the whole process, unless they
+// have one of their own in their options, which new code should use. Only the first call has
+// an effect, and one with nil has none. It may be called concurrently.
+func SetInformerMetricsProvider(metricsProvider InformerMetricsProvider) {
+	defaultInformerMetrics.setOnce(metricsProvider)
 }
 
 // NewInformer is NewInformerWithOptions with a source, an example of what it sends, a

@@ -70,6 +70,11 @@ type InformerConfig[T Object] struct {
 	// by default.
 	DetectMutations MutationDetection
 
+	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions. The
+	// metrics of the reflector are ReflectorOptions.MetricsProvider's.
+	Identifier              InformerNameAndResource
+	InformerMetricsProvider InformerMetricsProvider
+
 	// ReflectorOptions are for the reflector: backoff, page size, list strategy,
 	// watch timeouts, clock, logger, error handler. Name is the one above;
 	// ResyncPeriod and ShouldResync must not be set.
@@ -85,6 +90,7 @@ func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *I
 		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
 		Transform: config.transform(), MergeRecreated: config.MergeRecreated,
 		DetectMutations: config.DetectMutations, ReflectorOptions: config.ReflectorOptions,
+		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider,
 	}
 	setIf(&options.ReflectorOptions.Name, config.Name)
 	shared := newSharedIndexInformer(source, config.example(), options)

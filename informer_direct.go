@@ -99,7 +99,7 @@ func (d *directWrite) takeEvents(ctx context.Context, events []event, refused []
 	n, err := d.write(events[:n])
 	d.queue.passed(d.version, d.arrivals[:n], holds)
 	d.tellOf(n)
-	d.meters.applied(d.clock, began, d.version)
+	d.meters.applied(d.clock, began)
 	return n, d.refusals(n, refused), err
 }
 

@@ -116,7 +116,7 @@ func (l *firstList) write(prepared int) (written int) {
 	}
 	w.commit(l.count)
 	l.publish(l.store.storage.writes)
-	l.meters.applied(l.clock, began, "")
+	l.meters.applied(l.clock, began)
 	return written
 }
 

@@ -1,31 +1,43 @@
 package cache
 
 import (
-	"strconv"
 	"time"
 
 	"k8s.io/utils/clock"
 )
 
-// informerMeters are the instruments of an informer with a reserved name. The zero value
-// measures nothing.
+// informerMeters are the instruments of one run of an informer with a reserved name. The
+// zero value measures nothing. The store shows its version itself.
 type informerMeters struct {
 	id      InformerNameAndResource
 	queued  GaugeMetric
 	latency HistogramMetric
-	version GaugeMetric
 }
 
-func newInformerMeters(options SharedIndexInformerOptions) informerMeters {
-	provider, id := options.InformerMetricsProvider, options.Identifier
+// beginMeters makes the instruments of the run that begins. The caller has deferred
+// releaseMeters, for a provider that panics half way.
+func (inf *sharedIndexInformer) beginMeters() {
+	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
 	if provider == nil || !id.Reserved() {
-		return informerMeters{}
+		return
 	}
-	return informerMeters{
-		id:      id,
-		queued:  provider.NewQueuedItemMetric(id),
-		latency: provider.NewProcessingLatencyMetric(id),
-		version: provider.NewStoreResourceVersionMetric(id),
+	inf.meters.id = id
+	inf.meters.queued = gaugeOf(provider.NewQueuedItemMetric(id))
+	inf.meters.latency = summaryOf(provider.NewProcessingLatencyMetric(id))
+	inf.store.storage.gauge.Store(newVersionGauge(id, provider.NewStoreResourceVersionMetric(id)))
+}
+
+// releaseMeters releases the instruments of the run that is over, also if the name has been
+// released since.
+func (inf *sharedIndexInformer) releaseMeters() {
+	id := inf.meters.id
+	if id.reserved == nil {
+		return // none were made
+	}
+	inf.meters = informerMeters{}
+	inf.store.storage.gauge.Store(nil)
+	if releaser, ok := inf.options.InformerMetricsProvider.(InformerMetricsReleaser); ok {
+		releaser.ReleaseInformerMetrics(id)
 	}
 }
 
@@ -41,15 +53,11 @@ func (m *informerMeters) begin(clock clock.Clock, changes int) (began time.Time)
 	return clock.Now()
 }
 
-// applied notes that they have been, and the version that holds then, if it moved. A
-// version that is no number is left out.
-func (m *informerMeters) applied(clock clock.Clock, began time.Time, version string) {
+// applied notes that they have been.
+func (m *informerMeters) applied(clock clock.Clock, began time.Time) {
 	if !m.on() || began.IsZero() {
 		return
 	}
 	m.latency.Observe(clock.Since(began).Seconds())
 	m.queued.Set(0)
-	if number, err := strconv.ParseFloat(version, 64); err == nil {
-		m.version.Set(number)
-	}
 }

@@ -42,10 +42,12 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	defer inf.leave()
 	defer inf.detector.clear()
 	defer inf.tidy() // a stopped informer may be kept for what is in its store
+	defer inf.releaseMeters()
 	r := running{ctx: ctx, goroutines: &group{}, cancel: cancel}
 	defer r.goroutines.wait()
 	defer inf.stop()
 	defer cancel()
+	inf.beginMeters()
 	inf.start(r)
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
 		inf.reflector.tell(ctx, fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
@@ -165,7 +167,7 @@ func (inf *sharedIndexInformer) apply(b batch) error {
 	inf.reportMutations()
 	clear(inf.outcomes)
 	inf.outcomes = shrunk(inf.outcomes)
-	inf.meters.applied(inf.clock, began, b.version)
+	inf.meters.applied(inf.clock, began)
 	return nil
 }
 

@@ -209,6 +209,7 @@ func (l *listing) wrap(err error) error {
 
 func (l *listing) takePages(options metav1.ListOptions) error {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
+	began := l.meters.listBegins()
 	var chain tokenChain
 	for l.ctx.Err() == nil {
 		asked, items := l.clock.Now(), l.items
@@ -221,6 +222,7 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 			}
 		}
 		if err != nil || token == "" {
+			l.meters.listEnded(began, l.items, err)
 			return err
 		}
 		if err := chain.follow(token, l.items-items); err != nil {

@@ -225,4 +225,5 @@ func (m *threadSafeMap) moveVersion(move func()) {
 		defer m.mu.Unlock()
 		move()
 	})
+	m.showVersion()
 }

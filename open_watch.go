@@ -27,7 +27,9 @@ type openWatch struct {
 	// for a watch from "" or "0", which come in no version order. They end at
 	// the first that is not Added.
 	synthetic bool
-	events    int
+	// opened is true once the source has accepted it in time.
+	opened bool
+	events int
 	// inflow receives what comes, while that is much; nil otherwise.
 	inflow *inflow
 	// moved is true once the watch has moved the version.
@@ -60,13 +62,13 @@ func (m *run) watchOptions(version string) (metav1.ListOptions, time.Duration) {
 func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) (*openWatch, error) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	w := &openWatch{cancel: cancel, asked: m.clock.Now(), deadline: m.clock.NewTimer(timeout + watchGrace)}
-	isOpen := false
 	defer func() {
-		if !isOpen {
+		if !w.opened {
 			m.close(w)
 		}
 	}()
 	m.progress.backoff.note(request{at: w.asked})
+	m.meters.watchBegins()
 	limit := m.clock.NewTimer(patience)
 	defer limit.Stop()
 	answer := askWithin(m, ctx, cancel, sourceCall{op: "Watch", limit: limit.C()}, func(ctx context.Context) (sourceWatch, error) {
@@ -85,7 +87,7 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 	case w.results == nil:
 		return nil, ErrNilWatch
 	}
-	isOpen = true
+	w.opened = true
 	return w, nil
 }
 
@@ -100,6 +102,7 @@ func (m *run) closeAfter(w *openWatch, panicking bool) {
 		w.inflow.end()
 		m.floodIsOver(w)
 	}
+	m.meters.watchEnded(w)
 	w.deadline.Stop()
 	w.cancel()
 	if w.watch == nil {

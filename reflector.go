@@ -61,8 +61,10 @@ type Reflector struct {
 	logger          *klog.Logger
 	random          func() float64
 	onError         WatchErrorHandlerWithContext
-	// progress belongs to the goroutine that runs the reflector.
+	metrics         MetricsProvider
+	// progress and meters belong to the goroutine that runs the reflector.
 	progress progress
+	meters   *reflectorMeters
 
 	mu      sync.Mutex
 	running bool
@@ -153,6 +155,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		logger:          options.Logger,
 		random:          options.Random,
 		onError:         options.ErrorHandler,
+		metrics:         defaultReflectorMetrics.or(options.MetricsProvider),
 		report:          report{phase: PhaseIdle},
 	}
 	if chunks, ok := lw.(interface{ wholeLists() bool }); ok {

@@ -70,6 +70,9 @@ type ReflectorOptions struct {
 	ShouldResync func() bool
 	// ErrorHandler hears of every failure. Default: DefaultWatchErrorHandler.
 	ErrorHandler WatchErrorHandlerWithContext
+	// MetricsProvider makes the instruments of each run. Default: the provider of
+	// SetReflectorMetricsProvider, if that was set before the reflector is made.
+	MetricsProvider MetricsProvider
 	// Random returns numbers in [0, 1), by which pauses are stretched and watch timeouts
 	// drawn. It is for tests that must come out the same again. One reflector does not call
 	// it twice at once; what several share, those of Config.Namespaces or of informers with

@@ -114,6 +114,7 @@ func (r *Reflector) setAccepted(version string) {
 	r.mu.Lock()
 	r.report.accepted = version
 	r.mu.Unlock()
+	r.meters.accepted(version)
 }
 
 // failed counts a failure and tells of it.

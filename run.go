@@ -82,6 +82,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		return fmt.Errorf("reflector %s: %w", r.name, ErrAlreadyRan)
 	}
 	defer r.stop()
+	defer r.releaseMeters()
+	r.beginMeters()
 	if r.logger != nil {
 		ctx = klog.NewContext(ctx, *r.logger)
 	}

@@ -66,6 +66,7 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	}
 	inf := &sharedIndexInformer{options: options, log: newEventLog(), onError: options.ReflectorOptions.ErrorHandler}
 	inf.options.Indexers = nil // the store has them
+	inf.options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
 	if inf.onError == nil {
 		inf.onError = DefaultWatchErrorHandler
 	}
@@ -82,7 +83,6 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.queue, inf}, reflector)
 	inf.clock = inf.reflector.clock
 	inf.synced = newSyncChecker(inf.title())
-	inf.meters = newInformerMeters(options)
 	inf.detector = newMutationDetector(options.DetectMutations, func(err error) { inf.reflector.tell(inf.ctx, err) })
 	return inf
 }

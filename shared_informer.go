@@ -123,7 +123,9 @@ type SharedIndexInformerOptions struct {
 	// Identifier is what metrics call the informer. They are kept if it is reserved
 	// (see InformerName) and there is an InformerMetricsProvider.
 	Identifier InformerNameAndResource
-	// InformerMetricsProvider makes the instruments.
+	// InformerMetricsProvider makes the instruments of the run. Default: the provider of
+	// SetInformerMetricsProvider, if that was set before the informer is made. The metrics
+	// of the reflector are ReflectorOptions.MetricsProvider's.
 	InformerMetricsProvider InformerMetricsProvider
 
 	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc, so

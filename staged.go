@@ -271,6 +271,9 @@ func (w storeWrite) commit(also func()) {
 		w.m.table.Pack()
 	}
 	w.m.writing.Unlock()
+	if also != nil {
+		w.m.showVersion()
+	}
 }
 
 // write does one prepared write.

@@ -59,6 +59,9 @@ type threadSafeMap struct {
 	// version is that of all of it; the owner's, where there are views.
 	version func() string
 
+	// gauge shows the version, if there is one.
+	gauge atomic.Pointer[versionGauge]
+
 	// odd is true if anything is held back, or has a receipt: most often there is
 	// nothing to look for. receipted is true if anything has a receipt, before the table
 	// shows that.

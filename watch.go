@@ -85,6 +85,7 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 		case endQuiet:
 			err = m.drain(w)
 		case endClosed:
+			m.meters.watchClosed(w)
 			return false, nil
 		case endTimer:
 			return false, m.lastOf(w, ErrWatchOverdue)

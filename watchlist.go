@@ -188,6 +188,7 @@ func (s *streaming) untilBookmark() (string, error) {
 			}
 			quiet.Reset(streamQuiet)
 		case endClosed:
+			s.meters.watchClosed(s.watch)
 			return "", fmt.Errorf("closed after %d objects: %w", s.items, ErrNoInitialEventsEnd)
 		case endTimer:
 			return "", fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, s.items, ErrNoInitialEventsEnd)
@@ -201,10 +202,11 @@ func (s *streaming) untilBookmark() (string, error) {
 
 // handleInitial takes one event from before the bookmark.
 func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err error) {
+	if e.Type == watch.Error {
+		return "", false, eventError(e.Object)
+	}
 	s.watch.events++
 	switch e.Type {
-	case watch.Error:
-		return "", false, eventError(e.Object)
 	case watch.Added, watch.Modified:
 		s.newest = newerOf(s.newest, receivedOf(e.Object).ResourceVersion)
 		return "", false, s.add(e.Object)
