@@ -75,7 +75,8 @@
 //	G5   Synced turns true once, after the whole first list has been applied; a
 //	     handler's own, after it has handled that list.
 //	G6   What cannot be applied is reported by key and cause. It never holds
-//	     back other objects and never makes synced lie.
+//	     back other objects and never makes synced lie. A list whose objects are
+//	     all of the wrong Go type or kind is a failed list, not an empty one.
 //	G7   After a relist, keys that are absent go, also if they were only queued
 //	     or just being processed.
 //	G8   What waits for a slow handler of an informer is bounded, and given back

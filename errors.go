@@ -234,6 +234,28 @@ func (e *UnexpectedTypeError) Error() string {
 	return fmt.Sprintf("expected %s, got %s", e.Expected, e.Actual)
 }
 
+// ListTypeError is reported when a list, or the initial events of a streaming list, had
+// objects and none of them was of the expected type or kind: the source answers with
+// something else than it was asked for. The list has failed: nothing of it is applied, what
+// was there before stays, no sync follows, and the reflector lists again after a pause. The
+// objects are not reported one by one, nor quarantined.
+type ListTypeError struct {
+	// Objects is how many there were.
+	Objects int
+	// Key is the first one's, or its place ("item 1 of the list").
+	Key string
+	// Err says why the first one is of another type, mostly by an *UnexpectedTypeError.
+	Err error
+}
+
+// Error names the first object and both types.
+func (e *ListTypeError) Error() string {
+	return fmt.Sprintf("none of %d listed objects is of the expected type: %q: %v", e.Objects, e.Key, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ListTypeError) Unwrap() error { return e.Err }
+
 // RegressionError is reported when a source went back in time. What it sent was
 // not applied; the reflector lists at "" and takes that list whatever its
 // version. Where the source has said before that it does not come up to the

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -27,6 +28,13 @@ type intake struct {
 	met   map[string]bool
 	items int
 
+	// fits is true once one object was of the expected type. Until then the list may turn
+	// out to have failed, and wrong are its objects, which have not been reported.
+	fits  bool
+	wrong []*ObjectError
+	// shown is progress.shown as it was before this list.
+	shown string
+
 	// unchecked is true as long as the list may turn out to be too old to be taken.
 	// What it brings does not show then, and untold are the objects of it that are to
 	// be held back: there is nothing wrong with one that is newer by now.
@@ -41,7 +49,7 @@ type untold struct {
 }
 
 func (m *run) newIntake(streamed bool) *intake {
-	return &intake{run: m, first: 1, met: map[string]bool{}, streamed: streamed}
+	return &intake{run: m, first: 1, met: map[string]bool{}, shown: m.progress.shown, streamed: streamed}
 }
 
 // begin begins the replacement, if that has not been done.
@@ -59,13 +67,24 @@ func (in *intake) begin() {
 // add takes one listed object.
 func (in *intake) add(obj runtime.Object) error {
 	in.items++
-	if bad := in.misfit(obj, true); bad != nil {
+	bad := in.misfit(obj, true)
+	wrong := bad != nil && in.isOfOtherType(obj, bad)
+	if !wrong && !in.fits {
+		in.fits = true
+		in.holdWrong()
+	}
+	if bad != nil {
 		if bad.Key == "" {
 			bad.Key = fmt.Sprintf("item %d of the list", in.items)
 		} else {
 			in.part.Keep = append(in.part.Keep, obj)
 		}
-		in.hold(bad, false)
+		if in.fits {
+			in.hold(bad, false)
+		} else {
+			in.wrong = append(in.wrong, bad)
+			in.met[bad.Key] = true
+		}
 	} else {
 		in.forget(obj)
 		if in.part.Items == nil {
@@ -77,6 +96,24 @@ func (in *intake) add(obj runtime.Object) error {
 		return in.flush()
 	}
 	return nil
+}
+
+// holdWrong holds back the objects of another type of a list that has not failed for them.
+func (in *intake) holdWrong() {
+	wrong := in.wrong
+	in.wrong = nil
+	for _, bad := range wrong {
+		known := in.met[bad.Key]
+		in.hold(bad, false)
+		if !known {
+			delete(in.met, bad.Key) // a stream has deleted it since
+		}
+	}
+}
+
+// failsByType says whether the list has objects, so far, and none of the expected type.
+func (in *intake) failsByType() bool {
+	return !in.fits && slices.ContainsFunc(in.wrong, func(bad *ObjectError) bool { return in.met[bad.Key] })
 }
 
 // gone takes back an object that a stream has deleted since it sent it.
@@ -181,8 +218,14 @@ func (in *intake) checked() {
 	in.untold = nil
 }
 
-// commit ends the list.
+// commit ends the list, unless none of its objects is of the expected type.
 func (in *intake) commit(version string) error {
+	if in.failsByType() {
+		first := in.wrong[0]
+		return &ListTypeError{Objects: in.items, Key: first.Key, Err: first.Err}
+	}
+	in.holdWrong()
+	in.tellStepBack()
 	if err := in.flush(); err != nil {
 		return err
 	}

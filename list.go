@@ -155,7 +155,6 @@ func (l *listing) take(options metav1.ListOptions) error {
 		err = l.takePages(options)
 	}
 	if err == nil {
-		l.tellStepBack()
 		err = l.commit(l.answered)
 		l.steps.Step("Committed")
 	}
@@ -168,9 +167,13 @@ func (l *listing) take(options metav1.ListOptions) error {
 }
 
 // noteShown notes how new a state a list that was given up may have shown. One with
-// a version has said so; without one it is as new as its newest object.
+// a version has said so; without one it is as new as its newest object. One that has
+// nothing but objects of another type has shown nothing.
 func (l *listing) noteShown() {
-	if l.answered == "" {
+	switch {
+	case l.failsByType():
+		l.progress.shown = l.shown
+	case l.answered == "":
 		l.progress.shown = newerOf(l.progress.shown, l.newest)
 	}
 }

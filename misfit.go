@@ -83,6 +83,13 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 	return nil
 }
 
+// isOfOtherType says whether an object is not passed on because it is of another type or kind
+// than expected, be it one that has no metadata.
+func (r *Reflector) isOfOtherType(obj runtime.Object, bad *ObjectError) bool {
+	return bad.Stage == StageType ||
+		bad.Stage == StageMetadata && !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
+}
+
 // isTable is true for a Table, typed or not. Each object is asked, and to take its version
 // apart takes as long as the rest of what it is asked: that is left to those of the kind.
 func isTable(obj runtime.Object) bool {

@@ -84,6 +84,7 @@ const (
 	CauseUntrusted       Cause = "untrusted"         // the server's certificate is not trusted
 	CauseCredentials     Cause = "credentials"       // ours could not be put on the request
 	CauseUnreadable      Cause = "unreadable"        // what answered is no list or watch
+	CauseWrongType       Cause = "wrong-type"        // a list has nothing but objects of another type
 	CauseTooLarge        Cause = "too-large"         // the answer passed a limit
 	CauseStalled         Cause = "stalled"           // nothing came for too long
 	CauseCut             Cause = "cut"               // EOF in the middle
@@ -200,6 +201,8 @@ func ownCause(err error) (Cause, bool) {
 			return CauseObject, true
 		case *StoreError:
 			return CauseStore, true
+		case *ListTypeError:
+			return CauseWrongType, true
 		case *RegressionError:
 			return CauseRegression, true
 		case *VeryShortWatchError:

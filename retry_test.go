@@ -104,6 +104,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		CauseOverdueWatch: {ErrWatchOverdue},
 		CauseNoBookmark:   {ErrNoInitialEventsEnd},
 		CauseRegression:   {&RegressionError{}},
+		CauseWrongType:    {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
 		CauseObject:       {&ObjectError{Err: errBoom}, KeyError{nil, errBoom}},
 		CauseProcess:      {&ProcessError{Err: &ObjectError{}}},
 		CauseStore:        {&StoreError{Err: apierrors.NewInternalError(errBoom)}},

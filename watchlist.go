@@ -146,7 +146,9 @@ func (s *streaming) take() (version string, err error) {
 	done := false
 	defer func() {
 		if !done {
-			s.progress.shown = newerOf(s.progress.shown, s.newest)
+			if !s.failsByType() {
+				s.progress.shown = newerOf(s.progress.shown, s.newest)
+			}
 			s.abort()
 			s.closeAfter(s.watch, err == nil)
 		}
@@ -155,7 +157,6 @@ func (s *streaming) take() (version string, err error) {
 		return "", s.wrap(err)
 	}
 	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
-	s.tellStepBack()
 	if err = s.commit(version); err != nil {
 		return "", s.wrap(err)
 	}

@@ -150,6 +150,9 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 					ReflectorOptions{Strategy: ListStreaming, ErrorHandler: h.handle}))
 				w := <-streams
 				w.Action(row.event.Type, row.event.Object)
+				if name == "wrong type" {
+					w.Add(pod("a", "good")) // else all of it is, so far, and it may have failed
+				}
 				synctest.Wait()
 				switch row.cause {
 				case "":

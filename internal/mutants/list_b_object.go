@@ -1,8 +1,17 @@
 package mutants
 
 // objectFaults: objects that cannot be taken, transforms, and objects that have not
-// changed (B6-B8).
+// changed (B6-B8, B25).
 var objectFaults = []Mutant{
+	{
+		Name:   "takes-a-list-of-nothing-but-wrong-types-for-an-empty-one",
+		Guards: []string{"B25", "G6"},
+		File:   "intake.go",
+		From:   "	if in.failsByType() {\n		first :=",
+		To:     "	if in.failsByType() && in.items == 0 {\n		first :=",
+		Test:   "TestB25AListOfNothingButWrongTypesIsAFailedList",
+		Fault:  "A controller whose source answers with another type deletes everything that it does not find.",
+	},
 	{
 		Name:   "ends-a-part-at-its-first-object-without-a-key",
 		Guards: []string{"B6", "G6"},

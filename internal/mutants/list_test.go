@@ -65,8 +65,8 @@ func TestEveryGuaranteeAndFaultHasMutants(t *testing.T) {
 	for i := 1; i <= 14; i++ {
 		want[fmt.Sprintf("G%d", i)] = 2
 	}
-	for i := 1; i <= 22; i++ {
-		want[fmt.Sprintf("B%d", i)] = 1
+	for number := range firstOf(`(?m)^### (B\d+):`, read(t, "docs", "faults.md")) {
+		want[number] = 1
 	}
 	for number, least := range want {
 		assert.GreaterOrEqual(t, have[number], least, "mutants of %s", number)
