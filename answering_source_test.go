@@ -143,6 +143,15 @@ type watchEvent = watch.Event
 func added(obj runtime.Object) watchEvent   { return watchEvent{Type: watch.Added, Object: obj} }
 func deleted(obj runtime.Object) watchEvent { return watchEvent{Type: watch.Deleted, Object: obj} }
 
+func modified(obj runtime.Object) watchEvent { return watchEvent{Type: watch.Modified, Object: obj} }
+
+// send has the watch that is open send events.
+func (a *answering) send(events ...watchEvent) {
+	for _, event := range events {
+		a.events <- event
+	}
+}
+
 // expire ends the watch that is open with "expired".
 func (a *answering) expire() {
 	var expired apierrors.APIStatus

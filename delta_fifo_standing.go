@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -28,11 +29,21 @@ func (f *DeltaFIFO) standingLocked(key table.Key) standing {
 	if f.known == nil {
 		return standing{}
 	}
-	obj, exists, err := f.known.GetByKey(key.String())
+	obj, exists, err := f.knownLocked(key.String())
 	if err != nil || !exists {
 		return standing{present: err != nil, err: err}
 	}
 	return standing{obj: obj, present: true}
+}
+
+// knownLocked is GetByKey of KnownObjects, which there are, for which it is no error that
+// nothing is there of a key because that is quarantined.
+func (f *DeltaFIFO) knownLocked(key string) (obj any, exists bool, err error) {
+	obj, exists, err = f.known.GetByKey(key)
+	if !exists && errors.Is(err, ErrQuarantined) {
+		err = nil
+	}
+	return obj, exists, err
 }
 
 // newestLocked returns the newest change of a key that is queued or handed out.

@@ -40,7 +40,7 @@ func (f *DeltaFIFO) resync() (vanished []string, unread []error) {
 		if _, busy := f.newestLocked(key); busy {
 			continue
 		}
-		obj, exists, err := f.known.GetByKey(text)
+		obj, exists, err := f.knownLocked(text)
 		if err == nil && !exists {
 			vanished = append(vanished, text)
 			continue

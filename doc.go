@@ -158,7 +158,9 @@
 // was there before stays, also through a relist (but in a store that has no
 // Replacer, which is given the rest); key and cause are reported once a version and
 // listed in the status; it is tried again when it next arrives. Its version counts.
-// It never causes a list. An object whose key cannot be read is reported by its place
+// It never causes a list. Get and GetByKey of a store, and Get of a lister, answer for a key
+// that has no other state with an error, ErrQuarantined, and not with "not found": the
+// source has the object. An object whose key cannot be read is reported by its place
 // or version, and nothing is kept for it.
 //
 // A source that cannot decode an object sends an Undecoded in its place, with as much

@@ -61,6 +61,13 @@ var (
 	// object should be.
 	ErrNilObject = errors.New("object is nil")
 
+	// ErrQuarantined is found, by errors.Is, in every *ObjectError, and so in what Get and
+	// GetByKey of a store, and Get of a lister, return for a key that has no state because
+	// the only one that has come could not be applied. It is no "not found": the source has
+	// the object. The error's cause says what is wrong with it; fix that, or wait for a later
+	// state.
+	ErrQuarantined = errors.New("object is quarantined")
+
 	// ErrOtherNamespace is the cause, in a KeyError or an ObjectError, when a
 	// view of one namespace (InNamespace, Config.Namespaces) is given an object
 	// of another, or of none, as its key has it. A source that sends such ignores
@@ -221,6 +228,9 @@ func (e *ObjectError) naming(obj any) *ObjectError {
 	named.object, _ = identityOf(obj)
 	return &named
 }
+
+// Is is true for ErrQuarantined.
+func (e *ObjectError) Is(target error) bool { return target == ErrQuarantined }
 
 // UnexpectedTypeError is the cause of an ObjectError of StageType, and the error where
 // something typed meets an object of another type.

@@ -34,7 +34,7 @@ func (h *heldAside) undo(q *quarantine) {
 		switch {
 		case !held || now.ResourceVersion != change.since.ResourceVersion || now.Stage != change.since.Stage:
 		case change.known:
-			q.held.put(key, change.before)
+			q.put(key, change.before)
 		default:
 			q.forget(key)
 		}

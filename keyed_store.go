@@ -188,7 +188,7 @@ func rejection(obj any, err error) *ObjectError {
 // Transformer returns the function that WithTransformer set, or nil.
 func (k *keyedStore) Transformer() TransformFunc { return k.transformer }
 
-// Get returns what is under obj's key.
+// Get returns what is under obj's key. See GetByKey.
 func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 	key, err := k.keyOf(obj)
 	switch {
@@ -199,16 +199,22 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 		return nil, false, KeyError{obj, err}
 	}
 	found, exists := k.storage.table.Get(key)
-	return found.Object, exists, nil
+	if !exists && !k.storage.quarantined.isEmpty() {
+		err = k.storage.quarantined.find(key.String())
+	}
+	return found.Object, exists, err
 }
 
-// GetByKey returns what is under key.
+// GetByKey returns what is under key. The error is an *ObjectError, and ErrQuarantined, if that
+// is nothing because the only state that has come could not be applied.
 func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if !k.scope.has(key) {
 		return nil, false, nil
 	}
-	item, exists = k.storage.Get(key)
-	return item, exists, nil
+	if item, exists = k.storage.Get(key); !exists {
+		err = k.storage.quarantined.find(key)
+	}
+	return item, exists, err
 }
 
 // Received returns what was recorded when the object under key was received. Where a reader

@@ -123,7 +123,8 @@ type GenericLister interface {
 	List(selector labels.Selector) (ret []runtime.Object, err error)
 	// Get returns the object under the key, which for objects without a namespace is
 	// the name. If there is none, the error is a NotFound of apimachinery's errors
-	// package.
+	// package; if there is none because the only state that has come is quarantined, it is
+	// the indexer's (see Store.GetByKey), and no NotFound.
 	Get(name string) (runtime.Object, error)
 	// ByNamespace returns a lister of one namespace.
 	ByNamespace(namespace string) GenericNamespaceLister
@@ -134,7 +135,7 @@ type GenericNamespaceLister interface {
 	// List is GenericLister's List for the namespace; for the empty one, for all.
 	List(selector labels.Selector) (ret []runtime.Object, err error)
 	// Get returns the object of that name in the namespace, found under the key
-	// namespace/name, or a NotFound error. As in client-go it finds no object without
+	// namespace/name, with the errors of GenericLister's Get. As in client-go it finds no object without
 	// a namespace: the key of such a one is its name, and GenericLister has it.
 	Get(name string) (runtime.Object, error)
 }

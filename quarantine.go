@@ -22,7 +22,11 @@ type Quarantined struct {
 // quarantine remembers which keys are held back and for which version that was
 // reported, so that it is reported once a version. Its owner guards it with its
 // own lock. The zero value is ready.
-type quarantine struct{ held ebbing[Quarantined] }
+type quarantine struct {
+	held ebbing[Quarantined]
+	// readers, if it is of a store, has the same for those who read that.
+	readers quarantineReaders
+}
 
 // add holds a key back. The error is marked as repeated if the same version of
 // the same key failed at the same stage before; an object without a version
@@ -38,7 +42,12 @@ func (q *quarantine) addUnder(place string, e *ObjectError, kept error) {
 	before, known := q.held.all[place]
 	e.repeated = known && e.ResourceVersion != "" &&
 		before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
-	q.held.put(place, Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept})
+	q.put(place, Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept})
+}
+
+func (q *quarantine) put(place string, held Quarantined) {
+	q.held.put(place, held)
+	q.readers.put(held)
 }
 
 // ebb gives back the memory of what was released.
@@ -107,7 +116,12 @@ func (q *quarantine) release(key string) {
 }
 
 // forget is release for who calls ebb himself.
-func (q *quarantine) forget(key string) { delete(q.held.all, key) }
+func (q *quarantine) forget(key string) {
+	if held, ok := q.held.all[key]; ok {
+		delete(q.held.all, key)
+		q.readers.remove(held.Key)
+	}
+}
 
 // releaseIf forgets the keys for which gone is true.
 func (q *quarantine) releaseIf(gone func(key string) bool) {
@@ -115,13 +129,19 @@ func (q *quarantine) releaseIf(gone func(key string) bool) {
 	q.ebb()
 }
 
-// forgetIf is releaseIf for who calls ebb himself.
+// forgetIf is releaseIf for who calls ebb himself. It is called for the end of a list: what
+// readers are told of keys that are not held any more goes as well, whoever held them.
 func (q *quarantine) forgetIf(gone func(key string) bool) {
 	for key := range q.held.all {
 		if gone(key) {
-			delete(q.held.all, key)
+			q.forget(key)
 		}
 	}
+	held := make(map[string]bool, len(q.held.all))
+	for _, one := range q.held.all {
+		held[one.Key] = true
+	}
+	q.readers.keepOnly(func(key string) bool { return held[key] })
 }
 
 // list returns what is held back, by key.

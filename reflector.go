@@ -169,6 +169,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	r.setDefaults(expectedType)
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
 	r.report.since = r.clock.Now()
+	r.report.held.readers = readersOf(store, byReflector)
 	return r
 }
 

@@ -81,6 +81,7 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
 	reflector.ErrorHandler = inf.report
 	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.queue, inf}, reflector)
+	showQuarantines(inf.store, inf.reflector, inf.queue)
 	inf.clock = inf.reflector.clock
 	inf.synced = newSyncChecker(inf.title())
 	inf.detector = newMutationDetector(options.DetectMutations, func(err error) { inf.reflector.tell(inf.ctx, err) })

@@ -73,7 +73,8 @@ func (s Snapshot) ResourceVersion() string { return s.orEmpty().table.Version }
 // Len is how many objects there are.
 func (s Snapshot) Len() int { return s.orEmpty().table.Len() }
 
-// Get returns the object under key.
+// Get returns the object under key. It does not say whether one is missing because it was
+// quarantined, as GetByKey of a store does.
 func (s Snapshot) Get(key string) (obj any, exists bool) {
 	e, exists := s.orEmpty().table.Get(table.KeyOf(key))
 	if !exists {

@@ -62,6 +62,9 @@ type threadSafeMap struct {
 	// gauge shows the version, if there is one.
 	gauge atomic.Pointer[versionGauge]
 
+	// quarantined is what readers know of what is held back, here and on the way here.
+	quarantined quarantineIndex
+
 	// odd is true if anything is held back, or has a receipt: most often there is
 	// nothing to look for. receipted is true if anything has a receipt, before the table
 	// shows that.
@@ -75,6 +78,7 @@ func newThreadSafeMap(indexers Indexers, opts ...ThreadSafeStoreOption) *threadS
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
 	m := &threadSafeMap{}
+	m.held.readers = quarantineReaders{index: &m.quarantined, by: byStore}
 	m.version = func() string { return m.whole.version }
 	m.moves = func() {
 		m.mu.Lock()

@@ -49,9 +49,16 @@ type Store interface {
 	// Bookmark says that the store now holds everything up to version rv.
 	Bookmark(rv string)
 
-	// Get returns what is under obj's key.
+	// Get returns what is under obj's key, with the errors of GetByKey, and a KeyError if
+	// obj has none.
 	Get(obj any) (item any, exists bool, err error)
-	// GetByKey returns what is under key. err is always nil.
+	// GetByKey returns what is under key. If that is nothing because the only state that has
+	// come is quarantined, the stores of this package return an error that says why, of which
+	// errors.Is finds ErrQuarantined and the cause: the source has the object, so it must not
+	// be taken for deleted. That includes what the reflector, controller or informer that fills
+	// the store could not take (by its namespace and name, where it has no key). To a Process
+	// that fills a store itself, and asks it first, the error must not be a reason not to write.
+	// Otherwise err is nil.
 	GetByKey(key string) (item any, exists bool, err error)
 
 	// Replace makes the list the whole content and resourceVersion the applied

@@ -27,6 +27,7 @@ func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
 		"Update":   func() { _ = s.Update(newer) },
 		"Get":      func() { _, _, _ = s.Get(newer) },
 		"GetByKey": func() { _, _, _ = s.GetByKey("a/5") },
+		"absent":   func() { _, _, _ = s.GetByKey("a/none") },
 		"Lookup":   func() { informer.Lookup("a/5") },
 		"Len":      func() { seen += informer.Len() },
 		"Objects": func() {

@@ -28,10 +28,12 @@ type storeConsumer struct {
 }
 
 func newStoreConsumer(r *Reflector, c Config) *storeConsumer {
-	return &storeConsumer{
+	s := &storeConsumer{
 		reflector: r, queue: c.Queue.(*DeltaFIFO), store: c.Store,
 		handler: c.Handler, mergeRecreated: c.MergeRecreated,
 	}
+	showQuarantines(s.store, r, s.queue)
+	return s
 }
 
 func (s *storeConsumer) appliedVersion() string { return s.store.LastStoreSyncResourceVersion() }

@@ -80,7 +80,8 @@ func (l TypedLister[T]) now() Snapshot {
 func (l TypedLister[T]) isFrozen() bool { return l.frozen.table != nil || l.store == nil }
 
 // Lookup returns the object with that key, namespace/name or name, or in a namespace's
-// lister that name.
+// lister that name. It is false, too, for an object whose only state is quarantined: Get
+// says so.
 func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 	var item any
 	switch {
@@ -101,14 +102,21 @@ func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 	return obj, exists
 }
 
-// Get is Lookup with an error that apierrors.IsNotFound knows. It names the resource as
-// it is guessed from the kind, as "pods" from Pod.
+// Get is Lookup with an error. If there is nothing because the only state that has come is
+// quarantined (also if only since a snapshot was taken), it is an *ObjectError that says why,
+// and ErrQuarantined: the source has the object. Otherwise apierrors.IsNotFound knows it; it
+// names the resource as it is guessed from the kind, as "pods" from Pod.
 func (l TypedLister[T]) Get(name string) (T, error) {
 	obj, exists := l.Lookup(name)
-	if !exists {
-		return obj, apierrors.NewNotFound(l.resource, name)
+	if exists {
+		return obj, nil
 	}
-	return obj, nil
+	if l.store != nil && !l.store.storage.quarantined.isEmpty() {
+		if err := l.store.storage.quarantined.find(table.Named(l.namespace, name).String()); err != nil {
+			return obj, err
+		}
+	}
+	return obj, apierrors.NewNotFound(l.resource, name)
 }
 
 // Len is how many objects List returns for all. It takes no longer for more objects, unless the

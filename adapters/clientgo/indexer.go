@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"errors"
 	"sync/atomic"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -44,7 +45,10 @@ func (s *storeWithIndexes) Get(obj any) (item any, exists bool, err error) {
 func (s *storeWithIndexes) Delete(obj any) error {
 	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		stored, exists, err := s.GetByKey(tombstone.Key)
-		if err != nil || !exists {
+		if !exists {
+			if errors.Is(err, cache.ErrQuarantined) {
+				err = nil // there is nothing to delete
+			}
 			return err
 		}
 		obj = stored

@@ -24,6 +24,13 @@ var objectMutants = []Mutant{
 		Fault: "One bad object floods the log and the error handler.",
 	},
 	{
+		Name: "says-not-found-of-what-is-quarantined", Guards: []string{"G6"}, File: "quarantine_readers.go",
+		From:  "	if x.isEmpty() {\n		return nil\n",
+		To:    "	if !x.isEmpty() {\n		return nil\n",
+		Test:  "TestG6TheStoreOfAMirrorDoesNotSayNotFoundOfWhatIsQuarantined",
+		Fault: "A controller deletes what belongs to an object that exists and could not be decoded.",
+	},
+	{
 		Name: "transforms-in-the-queue-and-again-in-the-store", Guards: []string{"G14"}, File: "store_consumer.go",
 		From:  "applier.applyBatch(ctx, b, s.queue.Transformer() != nil, s.outcomes)",
 		To:    "applier.applyBatch(ctx, b, false, s.outcomes)",

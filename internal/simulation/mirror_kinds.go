@@ -78,7 +78,7 @@ func (m *mirror) reads(indexer cache.Indexer) {
 	}
 	m.get = func(key string) *Object {
 		obj, _, err := indexer.GetByKey(key)
-		if err != nil {
+		if err != nil && !errors.Is(err, cache.ErrQuarantined) {
 			m.world.fail("%s: GetByKey(%q): %v", m.name, key, err)
 		}
 		return asObject(obj)
@@ -220,7 +220,7 @@ func process(store cache.Store, h *handler, deltas cache.Deltas, initial bool) e
 
 func processOne(store cache.Store, h *handler, d cache.Delta, initial bool) error {
 	old, exists, err := store.Get(d.Object)
-	if err != nil {
+	if err != nil && !errors.Is(err, cache.ErrQuarantined) {
 		return err
 	}
 	if d.Type == cache.Deleted {
