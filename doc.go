@@ -158,7 +158,7 @@
 // was there before stays, also through a relist (but in a store that has no
 // Replacer, which is given the rest); key and cause are reported once a version and
 // listed in the status; it is tried again when it next arrives. Its version counts.
-// It never causes a list. Get and GetByKey of a store, and Get of a lister, answer for a key
+// In an event it never causes a list. Get and GetByKey of a store, and Get of a lister, answer for a key
 // that has no other state with an error, ErrQuarantined, and not with "not found": the
 // source has the object. An object whose key cannot be read is reported by its place
 // or version, and nothing is kept for it.
@@ -167,6 +167,12 @@
 // of the metadata as it could read; that says which object is meant. If it says that
 // the object was deleted, the object goes: nobody saw its final state, so a tombstone
 // has the last known one.
+//
+// An item of a list that could not be decoded may have been damaged on its way, and the watch
+// does not bring it again until it is next written. So there is one more list, after a pause
+// of the backoff and within the limits of G13; until then the watch goes on, and no sync
+// waits for it. Each version of an item has that once, and such lists are a minute apart:
+// what cannot be decoded again stays quarantined.
 //
 // # Replacement in parts
 //

@@ -28,6 +28,9 @@ type intake struct {
 	met   map[string]bool
 	items int
 
+	// undecoded are the items that could not be decoded, and of which no later state has come.
+	undecoded undecodedItems
+
 	// fits is true once one object was of the expected type. Until then the list may turn
 	// out to have failed, and wrong are its objects, which have not been reported.
 	fits  bool
@@ -74,6 +77,12 @@ func (in *intake) add(obj runtime.Object) error {
 		in.holdWrong()
 	}
 	if bad != nil {
+		if bad.Stage == StageDecode {
+			if in.undecoded == nil {
+				in.undecoded = undecodedItems{}
+			}
+			in.undecoded[bad.Key] = bad.ResourceVersion
+		}
 		if bad.Key == "" {
 			bad.Key = fmt.Sprintf("item %d of the list", in.items)
 		} else {
@@ -131,6 +140,7 @@ func (in *intake) forget(obj runtime.Object) {
 	}
 	for _, place := range in.placesOf(obj) {
 		delete(in.met, place)
+		delete(in.undecoded, place)
 	}
 }
 

@@ -44,6 +44,7 @@ func (m *run) listState() state {
 		m.progress.paged = true
 	}
 	m.haveState(l.answered)
+	m.refetchLater(l.undecoded, began)
 	klog.FromContext(m.ctx).V(2).Info("Listed", "reflector", m.name, "type", m.typeDescription, "objects", l.items, "version", l.answered)
 	return m.spaced(1, 0, (*run).watchState)
 }

@@ -86,6 +86,10 @@ type progress struct {
 	// be it that it has expired or that it has not come as far: the newest that it has
 	// may be older, and is what it has.
 	unknown bool
+	// undecoded are the items of the last list that could not be decoded, and refetched is when
+	// the last one was made for such items.
+	undecoded undecodedItems
+	refetched time.Time
 	// shown is the version of a list that was begun and never committed. Of a
 	// first list, the parts that came are visible: the next must not be older.
 	shown string

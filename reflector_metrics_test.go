@@ -21,10 +21,6 @@ import (
 // values is what a recordedMetrics recorded of one run.
 type values = map[string][]float64
 
-func pass(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
 
 func TestAFirstListInPagesIsOneListForMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

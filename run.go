@@ -26,6 +26,9 @@ type run struct {
 	// resync before.
 	listed bool
 	resync clock.Timer
+	// refetch, if not nil, fires when refetching are to be listed once more.
+	refetch    clock.Timer
+	refetching undecodedItems
 	// stream is the watch that a streaming list has left open.
 	stream *openWatch
 	// stepBack is to be reported before the state is taken that is coming.
@@ -99,6 +102,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		m.resync = r.clock.NewTimer(r.resyncPeriod)
 		defer m.resync.Stop()
 	}
+	defer m.stopRefetch()
 	panicking := true
 	defer func() { m.dropStream(panicking) }()
 
@@ -151,6 +155,7 @@ const (
 	endFlood              // the watch has sent several events
 	endQuiet              // for some time it has sent nothing
 	endResync             // a resync has failed
+	endRefetch            // undecoded items are to be listed once more
 )
 
 // waiting is what a state waits for; a nil channel never comes.
@@ -161,6 +166,7 @@ type waiting struct {
 	batches <-chan itemBatch
 	flood   <-chan []watch.Event
 	quiet   <-chan time.Time
+	refetch <-chan time.Time
 }
 
 // woken is how a wait ended, with what came of it.
@@ -201,6 +207,8 @@ func (m *run) next(w waiting) woken {
 			return woken{end: endFlood, flood: flood}
 		case <-w.quiet:
 			return woken{end: endQuiet}
+		case <-w.refetch:
+			return woken{end: endRefetch}
 		case <-m.resyncDue():
 			if err := m.resyncNow(); err != nil {
 				return woken{end: endResync, err: err}

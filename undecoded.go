@@ -17,7 +17,8 @@ import (
 //
 // A reflector takes it for news of the object of that name. In a list, or as Added or
 // Modified, the object is quarantined: its previous state stays, the failure is
-// reported once a version, and the version counts. As Deleted, the object is gone: what
+// reported once a version, and the version counts; one of a list is listed once more after
+// a pause, as it may have been damaged on its way. As Deleted, the object is gone: what
 // was known of it last becomes a tombstone, the failure is reported, and nothing stays
 // quarantined. Without a readable name it is reported, and nothing else happens; but
 // of a deletion the place, "watch event at version 7", stays quarantined until the next

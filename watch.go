@@ -42,6 +42,11 @@ func (m *run) watchState() state {
 	switch {
 	case end.stopped:
 		return nil
+	case errors.Is(end.err, errRefetch):
+		if m.round {
+			return nil
+		}
+		return m.firstState()
 	case end.err != nil:
 		return m.watchFailed(end.err, end.began, false)
 	}
@@ -77,7 +82,9 @@ func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
 
 func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 	for {
-		switch woke := m.next(w.waits()); woke.end {
+		waits := w.waits()
+		waits.refetch = m.refetchDue()
+		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.handleSeveral(w, woke.event)
 		case endFlood:
@@ -91,6 +98,8 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 			return false, m.lastOf(w, ErrWatchOverdue)
 		case endResync:
 			return false, m.lastOf(w, woke.err)
+		case endRefetch:
+			err = m.refetchNow(w)
 		default:
 			return true, nil
 		}

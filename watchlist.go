@@ -78,6 +78,7 @@ func (m *run) streamState() state {
 	m.progress.streamTries = 0
 	m.stream = s.watch
 	m.haveState(version)
+	m.refetchLater(s.undecoded, began)
 	return (*run).watchState
 }
 

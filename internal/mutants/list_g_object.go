@@ -31,6 +31,20 @@ var objectMutants = []Mutant{
 		Fault: "A controller deletes what belongs to an object that exists and could not be decoded.",
 	},
 	{
+		Name: "never-lists-again-what-was-damaged-on-its-way", Guards: []string{"G6"}, File: "list.go",
+		From:  "m.refetchLater(l.undecoded, began)",
+		To:    "m.refetchLater(nil, began)",
+		Test:  "TestG6ADamagedItemOfAListIsListedOnceMore",
+		Fault: "One flipped bit in a list, and an object is missing until it is next written.",
+	},
+	{
+		Name: "lists-again-and-again-what-is-never-decoded", Guards: []string{"G6"}, File: "refetch.go",
+		From:  "again && known == version {",
+		To:    "again && known != version {",
+		Test:  "TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined",
+		Fault: "One object that no decoder takes has the whole list made every minute.",
+	},
+	{
 		Name: "transforms-in-the-queue-and-again-in-the-store", Guards: []string{"G14"}, File: "store_consumer.go",
 		From:  "applier.applyBatch(ctx, b, s.queue.Transformer() != nil, s.outcomes)",
 		To:    "applier.applyBatch(ctx, b, false, s.outcomes)",
