@@ -107,7 +107,7 @@ func (in *intake) add(obj runtime.Object) error {
 	return nil
 }
 
-// holdWrong holds back the objects of another type of a list that has not failed for them.
+// holdWrong quarantines the objects of another type of a list that has not failed for them.
 func (in *intake) holdWrong() {
 	wrong := in.wrong
 	in.wrong = nil

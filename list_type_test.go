@@ -329,7 +329,7 @@ func TestB25TheVersionOfAListOfWrongTypesIsForgotten(t *testing.T) {
 	}
 }
 
-// B25: in a streaming list an object that is gone again before its end does not count. Fails
+// B25: in a streaming list an object that is deleted before its end does not count. Fails
 // if one that was deleted fails a stream that has nothing.
 func TestB25AWrongObjectThatAStreamDeletesDoesNotFailIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

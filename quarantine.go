@@ -129,8 +129,8 @@ func (q *quarantine) releaseIf(gone func(key string) bool) {
 	q.ebb()
 }
 
-// forgetIf is releaseIf for who calls ebb himself. It is called for the end of a list: what
-// readers are told of keys that are not held any more goes as well, whoever held them.
+// forgetIf is releaseIf for who calls ebb himself. It also removes from what readers know the
+// keys that a predecessor of this quarantine has left there.
 func (q *quarantine) forgetIf(gone func(key string) bool) {
 	for key := range q.held.all {
 		if gone(key) {

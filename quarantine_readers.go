@@ -16,8 +16,8 @@ type quarantineIndex struct {
 	all sync.Map
 }
 
-// quarantinedKey is a key in the quarantine of one of those through whose hands an object
-// goes: each may hold a state of its own.
+// quarantinedKey is a key in the quarantine of the store, or of the queue or reflector before
+// it: each may have a state of its own.
 type quarantinedKey struct {
 	by  quarantinedBy
 	key string
@@ -63,9 +63,9 @@ func readersOf(store any, by quarantinedBy) quarantineReaders {
 	return quarantineReaders{}
 }
 
-// showQuarantines has the readers of a store know of what reflector and queue hold back that
-// fill it. A Process that fills a store itself may ask that before it writes: it sees of such
-// keys only what the store has refused.
+// showQuarantines has the readers of a store know what is quarantined in the reflector and the
+// queue that fill it. It is not for a Process that fills a store itself: that may ask the store
+// before it writes, and must not be kept from writing.
 func showQuarantines(store any, r *Reflector, queue *DeltaFIFO) {
 	r.report.held.readers, queue.held.readers = readersOf(store, byReflector), readersOf(store, byQueue)
 }
@@ -89,7 +89,7 @@ func (r quarantineReaders) remove(key string) {
 	}
 }
 
-// keepOnly removes the keys that are not to be kept, also those of an owner that is no more.
+// keepOnly removes the keys that are not to be kept, whichever quarantine has put them there.
 func (r quarantineReaders) keepOnly(keep func(key string) bool) {
 	if r.index == nil || r.index.isEmpty() {
 		return

@@ -35,7 +35,7 @@ func TestG10GetOfAQuarantinedKeyTakesNoLockOfAWrite(t *testing.T) {
 	}
 }
 
-// What readers know of a quarantine is what it holds, whatever was added, undone and released:
+// What readers know of a quarantine is what it holds, whatever was added, restored and released:
 // and they know of nothing once it is empty.
 func TestReadersKnowOfAQuarantineWhatItHolds(t *testing.T) {
 	var index quarantineIndex

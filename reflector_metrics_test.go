@@ -21,7 +21,6 @@ import (
 // values is what a recordedMetrics recorded of one run.
 type values = map[string][]float64
 
-
 func TestAFirstListInPagesIsOneListForMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, metrics := meteredSource(t, 5), newRecordedMetrics(t)

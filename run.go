@@ -72,9 +72,10 @@ func (r *Reflector) ListAndWatch(stopCh <-chan struct{}) error {
 
 // ListAndWatchWithContext is one round: it lists, then watches, across watches
 // that end as watches do, until the context ends, a watch fails so that a list
-// would be next, or a resync fails; then it returns nil, and the version is kept
-// for the next round. It returns an error if the list, or the request for a
-// watch, failed; that error is not reported to the error handler as well.
+// would be next, undecoded items are due to be listed once more, or a resync
+// fails; then it returns nil, and the version is kept for the next round. It
+// returns an error if the list, or the request for a watch, failed; that error
+// is not reported to the error handler as well.
 // ErrAlreadyRan if the reflector is running.
 func (r *Reflector) ListAndWatchWithContext(ctx context.Context) error {
 	return r.runStates(ctx, true)

@@ -62,7 +62,7 @@ type threadSafeMap struct {
 	// gauge shows the version, if there is one.
 	gauge atomic.Pointer[versionGauge]
 
-	// quarantined is what readers know of what is held back, here and on the way here.
+	// quarantined is what readers know of quarantined keys, here and on the way here.
 	quarantined quarantineIndex
 
 	// odd is true if anything is held back, or has a receipt: most often there is

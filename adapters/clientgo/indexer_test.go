@@ -1,6 +1,7 @@
 package clientgo_test
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 
@@ -123,4 +124,18 @@ func TestAGenericListerOfOursIsOneOfClientGos(t *testing.T) {
 	require.Equal(t, "web-1", found.(*corev1.Pod).Name)
 	_, err = lister.Get("shop/web-2")
 	require.True(t, apierrors.IsNotFound(err))
+}
+
+// A key whose only state is quarantined is no NotFound to a generated lister, and a tombstone of
+// it deletes nothing, without an error.
+func TestAQuarantinedKeyIsNotNotFoundForClientGo(t *testing.T) {
+	refused := errors.New("refused")
+	ours := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": func(any) ([]string, error) { return nil, refused }})
+	require.Error(t, ours.Add(pod("web-0", "1")))
+	theirs := clientgo.Indexer(ours)
+	_, err := corelisters.NewPodLister(theirs).Pods("shop").Get("web-0")
+	require.ErrorIs(t, err, cache.ErrQuarantined)
+	require.ErrorIs(t, err, refused)
+	require.False(t, apierrors.IsNotFound(err))
+	require.NoError(t, theirs.Delete(toolscache.DeletedFinalStateUnknown{Key: "shop/web-0"}))
 }

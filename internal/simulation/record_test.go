@@ -58,7 +58,10 @@ func TestARecordingHasWhatPassedEachTapInOrder(t *testing.T) {
 			failed = line.Failure
 		case recording.Answer:
 			codes[line.Answer.Code]++
-			require.Contains(t, string(line.Answer.Content), `"kind"`)
+			// The list of what could not be decoded may end a watch that has sent nothing yet.
+			if len(line.Answer.Content) > 0 {
+				require.Contains(t, string(line.Answer.Content), `"kind"`)
+			}
 		}
 	}
 	require.Len(t, script.Steps, steps)
