@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,11 +60,11 @@ const NamespaceIndex string = "namespace"
 // value for objects without a namespace is "".
 func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 	if isNilPointer(obj) {
-		return nil, ErrNilObject
+		return nil, nilWithoutMeta(obj)
 	}
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
-		return nil, fmt.Errorf("%T has no metadata: %w", obj, err)
+		return nil, withoutMeta(err)
 	}
 	return []string{accessor.GetNamespace()}, nil
 }
@@ -77,8 +78,10 @@ func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 		switch {
 		case err != nil:
 			return "", err
-		case len(values) != 1:
-			return "", fmt.Errorf("index function gave %d values %q, a key is exactly one", len(values), values)
+		case len(values) == 0:
+			return "", errors.New("unexpected empty indexKeys")
+		case len(values) > 1:
+			return "", fmt.Errorf("too many keys: %v", values)
 		}
 		return values[0], nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -53,21 +54,27 @@ func (s *indexerSet) with(indexers Indexers, builds []*indexBuild) *indexerSet {
 	return grown
 }
 
-// conflict fails if a name is taken.
+// conflict fails if names are taken. Its text, and that of position, is client-go's, which
+// programs compare.
 func (s *indexerSet) conflict(indexers Indexers) error {
-	for _, name := range slices.Sorted(maps.Keys(indexers)) {
-		if _, taken := s.positions[name]; taken {
-			return fmt.Errorf("index %q exists already: use it, or choose another name", name)
+	taken := sets.Set[string]{}
+	for name := range indexers {
+		if _, exists := s.positions[name]; exists {
+			taken.Insert(name)
 		}
 	}
-	return nil
+	if len(taken) == 0 {
+		return nil
+	}
+	return fmt.Errorf("indexer conflict: %v", taken)
 }
 
 // position returns where the named index is.
 func (s *indexerSet) position(name string) (int, error) {
 	at, ok := s.positions[name]
 	if !ok {
-		return 0, fmt.Errorf("index %q does not exist; there are %q", name, slices.Sorted(slices.Values(s.names)))
+		//lint:ignore ST1005 client-go's text
+		return 0, fmt.Errorf("Index with name %s does not exist", name)
 	}
 	return at, nil
 }

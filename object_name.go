@@ -61,17 +61,38 @@ func MetaObjectToName(obj metav1.Object) ObjectName {
 // everything else, nil pointers included (ErrNilObject).
 func ObjectToName(obj any) (name ObjectName, err error) {
 	if isNilPointer(obj) {
-		return ObjectName{}, ErrNilObject
+		return ObjectName{}, nilWithoutMeta(obj)
 	}
 	// A type may have the methods of metadata and keep it behind a pointer that
 	// is nil.
 	defer caught("reading metadata", &err)
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
-		return ObjectName{}, fmt.Errorf("%T has no metadata: %w", obj, err)
+		return ObjectName{}, withoutMeta(err)
 	}
 	return MetaObjectToName(accessor), nil
 }
+
+// withoutMeta is the error for an object without metadata, which programs compare: its text is
+// client-go's.
+func withoutMeta(err error) error { return fmt.Errorf("object has no meta: %w", err) }
+
+// nilWithoutMeta is ErrNilObject. Of nil itself client-go says that it has no metadata; a nil
+// pointer it does not survive.
+func nilWithoutMeta(obj any) error {
+	if obj != nil {
+		return ErrNilObject
+	}
+	_, err := meta.Accessor(nil)
+	return nilObjectError{withoutMeta(err)}
+}
+
+// nilObjectError is ErrNilObject with another text.
+type nilObjectError struct{ error }
+
+func (nilObjectError) Is(target error) bool { return target == ErrNilObject }
+
+func (e nilObjectError) Unwrap() error { return e.error }
 
 // DeletionHandlingObjectToName is ObjectToName that also reads tombstones, those of
 // client-go included.
@@ -116,7 +137,7 @@ func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 		return "", before, nil
 	}
 	if strings.Contains(after, "/") {
-		return "", "", fmt.Errorf("key %q has more than one slash", key)
+		return "", "", fmt.Errorf("unexpected key format: %q", key)
 	}
 	return before, after, nil
 }

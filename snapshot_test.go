@@ -69,9 +69,9 @@ func TestASnapshotFindsByIndex(t *testing.T) {
 	assert.ElementsMatch(t, []string{"x", "y"}, values)
 }
 
-func TestASnapshotSaysWhichIndexesThereAre(t *testing.T) {
+func TestASnapshotSaysWhichIndexIsMissing(t *testing.T) {
 	snapshot := taggedStore(t).Snapshot()
-	const want = `index "colour" does not exist; there are ["tag"]`
+	const want = "Index with name colour does not exist"
 	_, err := snapshot.ByIndex("colour", "red")
 	require.EqualError(t, err, want)
 	_, err = snapshot.AllByIndex("colour", "red")
@@ -279,7 +279,7 @@ func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
 	_, exists := none.Get("a/1")
 	assert.False(t, exists)
 	assert.Empty(t, none.List())
-	const noIndex = `index "tag" does not exist; there are []`
+	const noIndex = "Index with name tag does not exist"
 	_, err = none.ByIndex(tagIndex, "x")
 	require.EqualError(t, err, noIndex)
 	_, err = none.AllByIndex(tagIndex, "x")

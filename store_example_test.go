@@ -40,5 +40,5 @@ func ExampleNewIndexer() {
 	// Output:
 	// [shop/prices-1 shop/prices-2] <nil>
 	// 1 <nil>
-	// index "colour" does not exist; there are ["app" "namespace"]
+	// Index with name colour does not exist
 }

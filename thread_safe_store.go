@@ -2,7 +2,6 @@ package cache
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -162,7 +161,7 @@ func (m *threadSafeMap) Index(indexName string, obj any) ([]any, error) {
 	}
 	values, err := s.indexers.distinctValues(at, obj, nil)
 	if err != nil {
-		return nil, fmt.Errorf("index %q: %w", indexName, err)
+		return nil, err
 	}
 	return s.havingAny(at, values), nil
 }

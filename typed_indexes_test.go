@@ -39,10 +39,10 @@ func TestATypedIndexerFindsObjectsOfItsType(t *testing.T) {
 func TestATypedIndexerPassesErrorsOn(t *testing.T) {
 	indexer := newTypedIndexer[*object](NewIndexer(MetaNamespaceKeyFunc, TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf})))
 	_, err := indexer.ByTypedIndex("absent", "red")
-	require.ErrorContains(t, err, `"absent" does not exist`)
+	require.ErrorContains(t, err, "Index with name absent does not exist")
 	_, err = indexer.TypedIndex("colour", labelled(pod("b", "9"), "bad"))
 	require.ErrorIs(t, err, errBoom)
-	require.ErrorContains(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"colour": colourOf}), "exists already")
+	require.ErrorContains(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"colour": colourOf}), "indexer conflict: map[colour:{}]")
 }
 
 func TestATypedIndexFunctionFailsForAnotherType(t *testing.T) {

@@ -39,6 +39,7 @@ type side struct {
 	parse         func(key string) (text, namespace, name string, err error)
 	join          func(namespace, name string) string
 	toName        func(obj any) (string, error)
+	tombstoneName func(key string) (string, error)
 	namespaceFunc func(obj any) ([]string, error)
 	singleKey     func(values ...string) (string, error)
 
@@ -48,6 +49,7 @@ type side struct {
 	newIndexerOf     func() (x indexer, clearTheMap func())
 	emptyListWatch   func() source
 	addIndex         func(in any, name string, index func(any) ([]string, error)) error
+	addIndexes       func(in any, indexes map[string]func(any) ([]string, error)) error
 	indexNames       func(of any) []string
 	changeIndexNames func(of any)
 	newQueue         func(known known, o queueOptions) queue
@@ -128,6 +130,10 @@ var oursSide = side{
 		return name.String(), name.Namespace, name.Name, err
 	},
 	join: func(namespace, name string) string { return ours.NewObjectName(namespace, name).String() },
+	tombstoneName: func(key string) (string, error) {
+		name, err := ours.DeletionHandlingObjectToName(ours.DeletedFinalStateUnknown{Key: key})
+		return name.String(), err
+	},
 	toName: func(obj any) (string, error) {
 		name, err := ours.ObjectToName(obj)
 		return name.String(), err
@@ -149,6 +155,13 @@ var oursSide = side{
 		return ours.NewIndexer(ours.MetaNamespaceKeyFunc, indexes), func() { clear(indexes) }
 	},
 	emptyListWatch: func() source { return &ours.ListWatch{} },
+	addIndexes: func(in any, indexes map[string]func(any) ([]string, error)) error {
+		indexers := ours.Indexers{}
+		for name, index := range indexes {
+			indexers[name] = index
+		}
+		return in.(interface{ AddIndexers(ours.Indexers) error }).AddIndexers(indexers)
+	},
 	addIndex: func(in any, name string, index func(any) ([]string, error)) error {
 		return in.(interface{ AddIndexers(ours.Indexers) error }).AddIndexers(ours.Indexers{name: index})
 	},
@@ -185,6 +198,10 @@ var theirsSide = side{
 		return name.String(), name.Namespace, name.Name, err
 	},
 	join: func(namespace, name string) string { return theirs.NewObjectName(namespace, name).String() },
+	tombstoneName: func(key string) (string, error) {
+		name, err := theirs.DeletionHandlingObjectToName(theirs.DeletedFinalStateUnknown{Key: key})
+		return name.String(), err
+	},
 	toName: func(obj any) (string, error) {
 		name, err := theirs.ObjectToName(obj)
 		return name.String(), err
@@ -206,6 +223,13 @@ var theirsSide = side{
 		return theirs.NewIndexer(theirs.MetaNamespaceKeyFunc, indexes), func() { clear(indexes) }
 	},
 	emptyListWatch: func() source { return &theirs.ListWatch{} },
+	addIndexes: func(in any, indexes map[string]func(any) ([]string, error)) error {
+		indexers := theirs.Indexers{}
+		for name, index := range indexes {
+			indexers[name] = index
+		}
+		return in.(interface{ AddIndexers(theirs.Indexers) error }).AddIndexers(indexers)
+	},
 	addIndex: func(in any, name string, index func(any) ([]string, error)) error {
 		return in.(interface{ AddIndexers(theirs.Indexers) error }).AddIndexers(theirs.Indexers{name: index})
 	},

@@ -127,7 +127,7 @@ func lookUp(pods cache.TypedLister[*Pod], out io.Writer) error {
 		}
 	}
 
-	// An index that does not exist is an error, not an empty answer. It names those that do.
+	// An index that does not exist is an error, not an empty answer.
 	if _, err := pods.ByIndex("zone", "eu"); err != nil {
 		fmt.Fprintln(out, "by zone: an error")
 	}
