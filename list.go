@@ -53,6 +53,7 @@ func (m *run) listState() state {
 func (m *run) haveState(version string) {
 	p := &m.progress
 	p.newest, p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested = false, false, false, 0, "", false
+	p.passedOn = ""
 	m.listed = true
 	m.setAccepted(version)
 	m.mu.Lock()

@@ -77,6 +77,9 @@ type progress struct {
 	retry   RetryWithDeadline
 	// version is the last one that the store accepted.
 	version string
+	// passedOn is the last one that the store was given by itself, with an event or a bookmark; ""
+	// after a list.
+	passedOn string
 	// newest is true if the next list must be at "": the last version is
 	// unknown to the source, or the source has gone back in time.
 	newest bool

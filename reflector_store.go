@@ -24,14 +24,16 @@ type ReflectorStore interface {
 }
 
 // ReflectorBookmarkStore is an optional interface of a ReflectorStore that is
-// told of the versions that bookmarks bring, each once.
+// given the versions that bookmarks bring, each once: that of the last list too, if the first
+// event at it is a bookmark.
 type ReflectorBookmarkStore interface {
 	Bookmark(resourceVersion string) error
 }
 
 // ResourceVersionUpdater is an optional interface of a ReflectorStore that is
-// told each time the version moves: with an event, after the event was taken;
-// with a bookmark, unless the store is a ReflectorBookmarkStore.
+// called each time the version moves: with an event, after the event was taken;
+// with a bookmark, unless the store is a ReflectorBookmarkStore. It is called with the version of
+// the last list too, by the first event or bookmark at it.
 type ResourceVersionUpdater interface {
 	UpdateResourceVersion(resourceVersion string)
 }

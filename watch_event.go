@@ -132,7 +132,11 @@ func (w *openWatch) advance(version, from string) string {
 func (m *run) applyEvent(w *openWatch, e watch.Event, version string) error {
 	to := m.advance(w, version)
 	kind, _ := deltaTypeOf(e.Type)
-	err := m.deliver(event{kind: kind, obj: e.Object, version: to})
+	passOn := to
+	if m.isAtList(w, version) {
+		passOn = version
+	}
+	err := m.deliver(event{kind: kind, obj: e.Object, version: passOn})
 	object, bad := asObjectError(err)
 	switch {
 	case bad:
@@ -169,10 +173,19 @@ func (m *run) deliver(e event) error {
 			return err
 		}
 	}
-	if updater, ok := m.store.(ResourceVersionUpdater); ok && e.version != "" {
-		updater.UpdateResourceVersion(e.version)
+	if e.version != "" {
+		m.passOn(e.version)
 	}
 	return err
+}
+
+// isAtList is true for the first event at the very version of the last list, which a store that is
+// not ours knows from its Replace alone. As in client-go it is given that version again.
+func (m *run) isAtList(w *openWatch, version string) bool {
+	if _, ours := m.store.(eventTaker); ours || w.synthetic {
+		return false
+	}
+	return version != "" && version == m.progress.version && m.progress.passedOn == ""
 }
 
 // applyBookmark moves the version alone.
@@ -180,27 +193,36 @@ func (m *run) applyBookmark(w *openWatch, version string) error {
 	if versionBefore(version, m.progress.version) {
 		return &RegressionError{What: "bookmark", Have: m.progress.version, Got: version}
 	}
-	if version == "" || version == m.progress.version {
+	moves := version != m.progress.version
+	if version == "" || !moves && !m.isAtList(w, version) {
 		return nil
 	}
 	if bookmarks, ok := m.store.(ReflectorBookmarkStore); ok {
 		if err := bookmarks.Bookmark(version); err != nil {
 			return &StoreError{Op: "Bookmark", Err: err}
 		}
-		m.accept(w, version)
-		return nil
+		m.progress.passedOn = version
+	} else {
+		m.passOn(version)
 	}
-	m.moveVersion(w, version)
+	if moves {
+		m.accept(w, version)
+	}
 	return nil
 }
 
 // moveVersion tells the store of a version that came without an object of its
 // own.
 func (m *run) moveVersion(w *openWatch, version string) {
+	m.passOn(version)
+	m.accept(w, version)
+}
+
+func (m *run) passOn(version string) {
 	if updater, ok := m.store.(ResourceVersionUpdater); ok {
 		updater.UpdateResourceVersion(version)
 	}
-	m.accept(w, version)
+	m.progress.passedOn = version
 }
 
 func (m *run) accept(w *openWatch, version string) {

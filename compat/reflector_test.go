@@ -159,6 +159,52 @@ func (s *scripted) Watch(metav1.ListOptions) (watch.Interface, error) { return s
 
 func (s *scripted) IsWatchListSemanticsUnSupported() bool { return true }
 
+// bookmarked is a recorder that takes bookmarks.
+type bookmarked struct{ recorder }
+
+func (b *bookmarked) Bookmark(version string) error { b.note("bookmark " + version); return nil }
+
+// A watch may begin with what the list had: a store that was told of the list's version by its
+// Replace alone is told of it.
+func TestAStoreIsToldOfTheListsVersionByAnEventAtIt(t *testing.T) {
+	type noting interface {
+		store
+		take() []string
+	}
+	for name, row := range map[string]struct {
+		into  func() noting
+		event watch.Event
+		want  []string
+	}{
+		"an event":                            {func() noting { return &recorder{} }, watch.Event{Type: watch.Modified, Object: at("x", "5")}, []string{"update ns/x@5", "version 5"}},
+		"a bookmark":                          {func() noting { return &recorder{} }, watch.Event{Type: watch.Bookmark, Object: at("", "5")}, []string{"version 5"}},
+		"an event, where there are bookmarks": {func() noting { return &bookmarked{} }, watch.Event{Type: watch.Deleted, Object: at("x", "5")}, []string{"delete ns/x@5", "version 5"}},
+	} {
+		for _, s := range sides {
+			t.Run(name+"/"+s.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := watch.NewFakeWithChanSize(3, false)
+					into := row.into()
+					r := s.newReflector(&scripted{watch: func() (watch.Interface, error) { return w, nil }}, &object{}, into, 0)
+					ctx, cancel := context.WithCancel(t.Context())
+					var run sync.WaitGroup
+					run.Go(func() { r.RunWithContext(ctx) })
+					synctest.Wait()
+					require.Equal(t, []string{"replace  at 5"}, into.take())
+					w.Action(row.event.Type, row.event.Object)
+					synctest.Wait()
+					require.Equal(t, row.want, into.take())
+					w.Modify(at("x", "6"))
+					synctest.Wait()
+					require.Equal(t, []string{"update ns/x@6", "version 6"}, into.take())
+					cancel()
+					run.Wait()
+				})
+			})
+		}
+	}
+}
+
 // TestOneRoundEndsAndAnswersAsClientGos: ListAndWatch returns an error for a list
 // that failed, nil for a stop and for a watch that failed, and keeps the version
 // for the next round, which lists at it.
