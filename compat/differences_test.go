@@ -15,7 +15,7 @@ import (
 // sides: one that client-go has mended by itself is to be taken off the list, and
 // one that the library has lost is a fault.
 type difference struct {
-	// fault is the number in docs/faults.md, or the heading there.
+	// fault is the number in docs/faults.md, or the heading there, or docs/migrating.md.
 	fault  string
 	name   string
 	see    func(t *testing.T, s side) any
@@ -175,6 +175,32 @@ var differences = []difference{
 		},
 		ours: "error", theirs: "done",
 	},
+	{
+		fault: "migrating.md", name: "a transform that changes an object's key is refused",
+		see: func(t *testing.T, s side) any {
+			x := s.newIndexer(renamed)
+			return []any{ended(func() error { return x.Add(at("x", "1")) }), strings.Join(shown(x.List()), " "), strings.Join(x.ListKeys(), " ")}
+		},
+		ours: []any{"error", "", ""}, theirs: []any{"done", "ns/other@1", "ns/x"},
+	},
+	{
+		fault: "migrating.md", name: "also in a queue",
+		see: func(t *testing.T, s side) any {
+			q := &tape{queue: s.newQueue(nil, queueOptions{transform: renamed})}
+			how := ended(func() error { return q.Add(at("x", "1")) })
+			q.Close()
+			q.take()
+			return []any{how, strings.Join(q.seen, " ")}
+		},
+		ours: []any{"error", "pop failed"}, theirs: []any{"done", "Added ns/other@1"},
+	},
+}
+
+// renamed is a transform that gives an object another name.
+func renamed(obj any) (any, error) {
+	o := obj.(*object).DeepCopy()
+	o.Name = "other"
+	return o, nil
 }
 
 // TestWhatDiffersOnPurposeDiffersAsDocumented compares each difference with what
