@@ -29,7 +29,7 @@ var objectFaults = []Mutant{
 		Name:   "leaves-out-of-a-list-what-cannot-be-decoded",
 		Guards: []string{"B6"},
 		File:   "kubeapi/list.go",
-		From:   "\t\titem = l.undecoded(l.encoding, raw, fmt.Sprintf(\"item %d of the list\", l.objects), err)\n",
+		From:   "\t\titem = l.undecoded(l.answer, raw, fmt.Sprintf(\"item %d of the list\", l.objects), err)\n",
 		To:     "\t\treturn nil\n",
 		Test:   "TestB6BytesThatCannotBeDecodedAreQuarantinedByName",
 		Fault:  "An object that no decoder takes is deleted from the cache, and nobody learns why.",
