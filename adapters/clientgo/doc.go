@@ -16,8 +16,10 @@
 // InformerFor makes the informer of a generated factory for a type one of this library, if
 // it is called before anybody has asked the factory for it:
 //
-//	factory := informers.NewSharedInformerFactoryWithOptions(clientset, resync, informers.WithNamespace("shop"))
-//	_, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods("shop"), clientgo.FactoryOptions{})
+//	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 10*time.Minute,
+//		informers.WithNamespace(namespace), informers.WithTweakListOptions(tweak))
+//	_, err := clientgo.InformerFor(factory, &corev1.Pod{}, clientset.CoreV1().Pods(namespace),
+//		clientgo.FactoryOptions{TweakListOptions: tweak})
 //
 // From then on factory.Core().V1().Pods(), its Informer and its Lister, are fed by it. Of the
 // factory's options the resync period and WithTransform reach it by themselves. The

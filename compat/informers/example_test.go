@@ -167,7 +167,7 @@ func TestTheDocumentationShowsTheseExamples(t *testing.T) {
 	require.NoError(t, err)
 	example, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
-	ofConfigMaps := strings.NewReplacer("corev1.Pod{}", "corev1.ConfigMap{}", `"pods"`, `"configmaps"`)
+	ofConfigMaps := strings.NewReplacer("corev1.Pod{}", "corev1.ConfigMap{}", ".Pods(", ".ConfigMaps(")
 	_, section, found := strings.Cut(string(doc), "# Informers\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "// # ")
