@@ -281,6 +281,16 @@
 // have synced. Each is waited for before Run returns, and a panic in one comes out of
 // Run as a *PanicError with the stack of the place that panicked.
 //
+// # Metrics
+//
+// ReflectorOptions.MetricsProvider makes the instruments of a reflector: lists and watches,
+// how long they took, how much they brought, the last version. The InformerMetricsProvider
+// of an informer's options makes those of an informer that has an Identifier. Each run makes
+// its own when it starts; a provider that is a ReflectorMetricsReleaser or an
+// InformerMetricsReleaser is notified when the run stops. A store alone has WithStoreMetrics.
+// Instruments are called without a lock, most of them on the goroutine of the run, so they
+// must not block.
+//
 // # Words
 //
 //	resource version  what a source calls a state of itself: opaque, but ordered

@@ -84,6 +84,10 @@ var (
 	_ ours.GenericNamespaceLister   = theirs.GenericNamespaceLister(nil)
 	_ theirs.GenericNamespaceLister = ours.GenericNamespaceLister(nil)
 
+	_ ours.CounterMetric     = theirs.CounterMetric(nil)
+	_ theirs.CounterMetric   = ours.CounterMetric(nil)
+	_ ours.SummaryMetric     = theirs.SummaryMetric(nil)
+	_ theirs.SummaryMetric   = ours.SummaryMetric(nil)
 	_ ours.GaugeMetric       = theirs.GaugeMetric(nil)
 	_ theirs.GaugeMetric     = ours.GaugeMetric(nil)
 	_ ours.HistogramMetric   = theirs.HistogramMetric(nil)
@@ -162,9 +166,9 @@ var (
 // Options and containers that only have to exist fit their constructors.
 var (
 	_ = func() (ours.Indexer, ours.Store, ours.ThreadSafeStore) {
-		options := []ours.StoreOption{ours.WithTransformer(nil)}
+		options := []ours.StoreOption{ours.WithTransformer(nil), ours.WithStoreMetrics(ours.InformerNameAndResource{}, nil)}
 		return ours.NewIndexer(ours.MetaNamespaceKeyFunc, ours.Indexers{}, options...),
 			ours.NewStore(ours.MetaNamespaceKeyFunc, options...),
-			ours.NewThreadSafeStore(ours.Indexers{}, ours.Indices{}, []ours.ThreadSafeStoreOption{}...)
+			ours.NewThreadSafeStore(ours.Indexers{}, ours.Indices{}, []ours.ThreadSafeStoreOption{ours.WithThreadSafeStoreMetrics(ours.InformerNameAndResource{}, nil)}...)
 	}
 )
