@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"net/url"
 	"time"
@@ -28,6 +29,7 @@ type ListerWatcher struct {
 	limits       Limits
 	version      schema.GroupVersion
 	count        objectCount
+	doubts       doubts
 	uncompressed bool
 	stallTimeout time.Duration
 	warnings     *warnings
@@ -69,6 +71,7 @@ func New(options Options) (*ListerWatcher, error) {
 		uncompressed: options.DisableCompression,
 		stallTimeout: options.StallTimeout,
 	}
+	lw.doubts.seed = maphash.MakeSeed()
 	lw.warnings = newWarnings(lw.collection.String(), options.OnWarning)
 	if lw.userAgent == "" {
 		lw.userAgent = defaultUserAgent()

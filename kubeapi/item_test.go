@@ -61,12 +61,16 @@ func TestAnErrorOfTheTakerEndsTheListAndComesBackAsItIs(t *testing.T) {
 }
 
 func TestABadItemIsTakenAsWhatCouldBeReadOfItAndSpoilsNoOther(t *testing.T) {
-	bad := map[string]struct{ item, name, text string }{
-		"null":                   {`null`, "", "item 2 of the list"},
-		"a string":               {`"a"`, "", ""},
-		"a number beyond floats": {`{"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"},"a":1e999}`, "bad", "1e999"},
-		"a broken literal":       {`{"spec":{"a":nul},"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"}}`, "bad", ""},
-		"too deep":               {`{"a":` + strings.Repeat(`[`, 1000) + strings.Repeat(`]`, 1000) + `,"metadata":{"name":"bad"}}`, "bad", "1000 in Nesting"},
+	bad := map[string]struct {
+		item, name, text string
+		// damaged is what is no JSON, and on a watch passed on if it comes twice.
+		damaged bool
+	}{
+		"null":                   {`null`, "", "item 2 of the list", false},
+		"a string":               {`"a"`, "", "", false},
+		"a number beyond floats": {`{"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"},"a":1e999}`, "bad", "1e999", false},
+		"a broken literal":       {`{"spec":{"a":nul},"metadata":{"name":"bad","namespace":"n","resourceVersion":"5","uid":"u"}}`, "bad", "", true},
+		"too deep":               {`{"a":` + strings.Repeat(`[`, 1000) + strings.Repeat(`]`, 1000) + `,"metadata":{"name":"bad"}}`, "bad", "1000 in Nesting", false},
 	}
 	for what, test := range bad {
 		t.Run(what, func(t *testing.T) {
@@ -83,8 +87,13 @@ func TestABadItemIsTakenAsWhatCouldBeReadOfItAndSpoilsNoOther(t *testing.T) {
 				require.EqualValues(t, "u", undecoded.UID)
 			}
 
-			events := watched(t, strings.NewReader(frameJSON("ADDED", podJSON("a", 1))+
-				frameJSON("MODIFIED", strings.Replace(test.item, "null", `5`, 1))+frameJSON("ADDED", podJSON("b", 2))))
+			body = frameJSON("ADDED", podJSON("a", 1)) +
+				frameJSON("MODIFIED", strings.Replace(test.item, "null", `5`, 1)) + frameJSON("ADDED", podJSON("b", 2))
+			source := newSource(t, answers(200, body))
+			if test.damaged {
+				require.Equal(t, []watch.EventType{watch.Added, watch.Error}, types(delivered(t, source)), "it is asked for again")
+			}
+			events := delivered(t, source)
 			require.Equal(t, []watch.EventType{watch.Added, watch.Modified, watch.Added}, types(events))
 			require.Equal(t, "undecoded "+test.name, nameOf(t, events[1].Object))
 			require.Equal(t, "b", nameOf(t, events[2].Object))

@@ -134,10 +134,17 @@ func (t target) mismatch(said schema.GroupVersionKind) error {
 	version, kind := said.ToAPIVersionAndKind()
 	what := typeOf(metav1.TypeMeta{APIVersion: version, Kind: kind})
 	if t.is.Empty() {
-		return fmt.Errorf("%w: %s in place of an object", ErrMalformed, what)
+		return &otherTypeError{what + " in place of an object"}
 	}
-	return fmt.Errorf("%w: %s in place of %s", ErrMalformed, what, t.is)
+	return &otherTypeError{what + " in place of " + t.is.String()}
 }
+
+// otherTypeError is an ErrMalformed about an object that is well-formed and of another type.
+type otherTypeError struct{ text string }
+
+func (e *otherTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalformed, e.text) }
+
+func (e *otherTypeError) Unwrap() error { return ErrMalformed }
 
 // UndecodedObject stands for an object that was sent and could not be decoded, in a
 // list or in an event. Its type and metadata are what could be read of them: some of

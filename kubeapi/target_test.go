@@ -37,10 +37,17 @@ func first(t *testing.T, options Options, listBody, object string) (item, event 
 	_, err := newSourceOf(t, answers(200, listBody), options).ListItems(t.Context(), metav1.ListOptions{},
 		func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil })
 	require.NoError(t, err)
-	w, err := newSourceOf(t, answers(200, frameJSON("ADDED", object)), options).WatchWithContext(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	defer w.Stop()
-	return item, (<-w.ResultChan()).Object
+	source := newSourceOf(t, answers(200, frameJSON("ADDED", object)), options)
+	for range 2 { // what may have been damaged on the way is asked for again
+		w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		event = (<-w.ResultChan()).Object
+		w.Stop()
+		if _, failed := event.(*metav1.Status); !failed {
+			break
+		}
+	}
+	return item, event
 }
 
 const (

@@ -40,13 +40,16 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 	if err != nil {
 		return nil, err
 	}
+	body := newFrameReader(answer.Body, answer.closeBody)
 	w := &watcher{
 		source: lw,
 		answer: answer,
-		frames: answer.encoding.Watch(answer.Body, lw.limits.wire()),
+		body:   body,
+		frames: answer.encoding.Watch(body, lw.limits.wire()),
 		events: make(chan watch.Event),
 		done:   make(chan struct{}),
 	}
+	body.begun = w.frames.Begun
 	if lw.limits.Objects > 0 && options.SendInitialEvents != nil && *options.SendInitialEvents {
 		w.initialLeft = lw.limits.Objects + 1
 	}
@@ -62,6 +65,7 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 type watcher struct {
 	source *ListerWatcher
 	answer *answer
+	body   *frameReader
 	frames wire.Watch
 	// initialLeft is how many objects a streaming list may still send and one more, 0
 	// for any number; only the watch's goroutine uses it.
@@ -110,6 +114,7 @@ func (w *watcher) send(event watch.Event) bool {
 
 // next reads one frame. Its error is io.EOF when the stream ended in good order.
 func (w *watcher) next() (watch.Event, error) {
+	w.body.next()
 	frame, err := w.frames.Next()
 	if err = explained(err); errors.Is(err, ErrNotList) {
 		err = fmt.Errorf("%w: a Status that is no failure in place of a watch frame", ErrMalformed)
@@ -125,6 +130,9 @@ func (w *watcher) next() (watch.Event, error) {
 		}
 		return watch.Event{Type: watch.Error, Object: &status}, nil
 	}
+	if !isKnownType(frame.Type) && w.source.doubts.first([]byte(frame.Type)) {
+		return watch.Event{}, fmt.Errorf("%w: a watch frame of type %q, which is none", ErrMalformed, wire.Printable(string(frame.Type), maxExplanation))
+	}
 	into := w.source.target
 	if frame.Type == watch.Bookmark {
 		// It is no object of anybody's, has next to nothing in it, and says in an annotation
@@ -133,10 +141,21 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	object, err := into.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
 	if err != nil {
+		if w.source.doubts.damaged(encoding, frame.Object, err) {
+			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
+		}
 		object = w.source.undecoded(w.answer, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)
+}
+
+func isKnownType(eventType watch.EventType) bool {
+	switch eventType {
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error:
+		return true
+	}
+	return false
 }
 
 // countInitial keeps the limit on the objects of a streaming list.

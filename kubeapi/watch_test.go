@@ -37,13 +37,29 @@ func watched(t *testing.T, body io.Reader) (events []watch.Event) {
 	return events
 }
 
+// delivered is all that a watch delivers until it ends by itself.
+func delivered(t *testing.T, source *ListerWatcher) (events []watch.Event) {
+	t.Helper()
+	w, err := source.Watch(metav1.ListOptions{})
+	require.NoError(t, err)
+	for event := range w.ResultChan() {
+		events = append(events, event)
+	}
+	return events
+}
+
 func TestWatchDeliversEachTypeOfFrame(t *testing.T) {
-	events := watched(t, strings.NewReader(
+	source := newSource(t, answers(200,
 		frameJSON("ADDED", podJSON("a", 1))+
 			frameJSON("MODIFIED", `{"kind":"Pod","apiVersion":"v1","spec":{"n":9007199254740993,"f":1.5}}`)+
 			frameJSON("DELETED", podJSON("a", 3))+
 			frameJSON("BOOKMARK", `{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}`)+
 			frameJSON("NOVEL", podJSON("b", 4))))
+	events := delivered(t, source)
+	require.Equal(t, []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error}, types(events),
+		"the last one may have been damaged on the way, and is asked for again")
+	require.True(t, apierrors.HasStatusCause(apierrors.FromObject(events[4].Object), CauseBadFrame))
+	events = delivered(t, source)
 	require.Equal(t, []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, "NOVEL"}, types(events))
 	require.Equal(t, "a", unstructuredOf(t, events[0]).GetName())
 	require.Equal(t, map[string]any{"n": int64(9007199254740993), "f": 1.5}, unstructuredOf(t, events[1]).Object["spec"])

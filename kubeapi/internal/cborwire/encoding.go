@@ -47,6 +47,10 @@ func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (e
 	return nil
 }
 
+// Intact says whether bytes are a value that says what it means without a Go type, as all
+// objects do.
+func (encoding) Intact(raw []byte) bool { return direct.Unmarshal(raw, new(any)) == nil }
+
 // only is a scheme of one object: whatever bytes say they are, that is what they are
 // decoded into. Whether it is what they say is for the caller to see.
 type only struct{ object runtime.Object }

@@ -29,6 +29,9 @@ func (w *watcher) Next() (wire.Frame, error) {
 	return frame, err
 }
 
+// Begun implements wire.Watch.
+func (w *watcher) Begun() bool { return len(w.window.Unread()) > 0 }
+
 func (w *watcher) next() (wire.Frame, error) {
 	value, err := w.value()
 	if err != nil {

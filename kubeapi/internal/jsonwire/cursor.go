@@ -20,6 +20,7 @@ type cursor struct {
 	unread []byte // window.Unread()
 	at     int    // in unread: everything before was looked at
 	keep   bool   // what was looked at stays in unread
+	strict bool   // of the spans of values
 }
 
 func newCursor(body io.Reader, limits wire.Limits) cursor {
@@ -90,7 +91,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\
 // it stands. It does not go past it.
 func (c *cursor) value() (from, to int, err error) {
 	first := c.unread[c.at]
-	s := span{literal: isLiteral(first)}
+	s := span{literal: isLiteral(first), strict: c.strict}
 	if !s.literal && brackets[first] != opening && brackets[first] != quote {
 		return 0, 0, c.unexpected("a value")
 	}
@@ -100,6 +101,9 @@ func (c *cursor) value() (from, to int, err error) {
 			return 0, 0, err
 		}
 		to, whole = s.end(c.unread, to)
+	}
+	if s.damage != "" {
+		return 0, 0, fmt.Errorf("%w: %s", wire.ErrMalformed, s.damage)
 	}
 	if to-c.at > c.limit {
 		return 0, 0, c.tooLarge()

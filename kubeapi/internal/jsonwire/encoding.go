@@ -1,6 +1,7 @@
 package jsonwire
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -21,7 +22,9 @@ func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
 
 // Watch reads one JSON object after the other.
 func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
-	return &frames{cursor: newCursor(body, limits), limits: limits}
+	f := &frames{cursor: newCursor(body, limits), limits: limits}
+	f.strict = true
+	return f
 }
 
 // Unstructured decodes as apimachinery's util/json does into a map.
@@ -46,6 +49,9 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) erro
 	}
 	return unmarshal(raw, object)
 }
+
+// Intact says whether bytes are JSON.
+func (encoding) Intact(raw []byte) bool { return json.Valid(raw) }
 
 // Identify reads as much of an object as brackets and quotes let it find.
 func (encoding) Identify(raw []byte) wire.Identity { return identify(raw) }

@@ -30,6 +30,9 @@ func (f *frames) Next() (wire.Frame, error) {
 	if err == nil {
 		var frame wire.Frame
 		if frame, err = f.frame(token); err == nil {
+			err = f.checkBehind()
+		}
+		if err == nil {
 			return frame, nil
 		}
 		if err == io.EOF {
@@ -38,6 +41,18 @@ func (f *frames) Next() (wire.Frame, error) {
 	}
 	f.err = err
 	return wire.Frame{}, err
+}
+
+// Begun implements wire.Watch.
+func (f *frames) Begun() bool { return f.keep && f.err == nil }
+
+// checkBehind refuses a frame that a damaged byte has made end too early: a closing bracket
+// is left of it. Nothing is waited for: if it has not arrived yet, it ends the watch later.
+func (f *frames) checkBehind() error {
+	if f.at < len(f.unread) && brackets[f.unread[f.at]] == closing {
+		return f.unexpected("the end of a watch frame")
+	}
+	return nil
 }
 
 // frame reads the frame that begins at the cursor.

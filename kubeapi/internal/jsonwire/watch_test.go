@@ -103,3 +103,53 @@ func TestAnErrorOfTheBodyOfAWatchComesAsItIs(t *testing.T) {
 		}
 	}
 }
+
+// Other servers than the API's indent their JSON, or put an object into a frame as it was stored.
+func TestLineBreaksBetweenTokensAreNoDamage(t *testing.T) {
+	object := "{\n  \"a\": [\n{\"type\":\"x\"}\n,\r\n{\n}, [], [\n[1\n,2],{}]],\n\"b\" : {\n}\n,\"c\":\n{}\n}"
+	body := strings.Repeat("{\n\"type\":\n\"ADDED\"\n,\"object\":"+object+"\n}\n", 3)
+	arriving(t, body, func(t *testing.T, body io.Reader) {
+		events, err := readWatch(body, limits)
+		require.Equal(t, io.EOF, err)
+		require.Equal(t, []event{{watch.Added, object}, {watch.Added, object}, {watch.Added, object}}, events)
+	})
+}
+
+// Each body ends with a frame that is good, and the watch before that one, without an event of
+// what was damaged.
+func TestDamageEndsAWatchAtTheNextFrameAtTheLatest(t *testing.T) {
+	const next = `{"type":"ADDED","object":{"b":"c"}}` + "\n"
+	for name, test := range map[string]struct{ frame, text string }{
+		"a quote too few":             {`{"type":"ADDED","object":{"a":"b}}`, "a line break in a string"},
+		"a quote too many":            {`{"type":"ADDED","object":{"a"":"b"}}`, "a line break in a string"},
+		"a quote too few in a name":   {`{"type":"ADDED","object:{"a":"b"}}`, "in place of a colon"},
+		"an escape too many":          {`{"type":"ADDED","object":{"a":"b\"}}`, "a line break in a string"},
+		"an escape before the break":  {`{"type":"ADDED","object":{"a":"b}}\`, "a line break in a string"},
+		"a bracket too many":          {`{"type":"ADDED","object":{"a":{"b"}}`, "in place of a comma"},
+		"two brackets too many":       {`{"type":"ADDED","object":{"a":{{"b"}}`, "an object or array behind another value"},
+		"three brackets too many":     {`{"type":"ADDED","object":{"a":[[[{"b":"c"}]}}`, "an object or array behind another value"},
+		"a bracket too few":           {`{"type":"ADDED","object":"a":"b"}}`, "in place of a comma"},
+		"a frame that ends too early": {`{"type":"ADDED","object":{"a":1},"b":2}}`, "'}' in place of the end of a watch frame"},
+		"an array that does":          {`{"type":"ADDED","object":[1],"b":2}]`, "']' in place of the end of a watch frame"},
+	} {
+		for how, body := range map[string]io.Reader{
+			"at once":    strings.NewReader(test.frame + "\n" + next),
+			"one by one": io.MultiReader(strings.NewReader(test.frame+"\n"), strings.NewReader(next), failOnRead{t}),
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				events, err := readWatch(body, limits)
+				require.ErrorIs(t, err, wire.ErrMalformed)
+				require.ErrorContains(t, err, test.text)
+				require.Empty(t, events)
+			})
+		}
+	}
+}
+
+// failOnRead is what must not be waited for.
+type failOnRead struct{ t *testing.T }
+
+func (f failOnRead) Read([]byte) (int, error) {
+	f.t.Error("the next frame was read to its end, and more was asked for")
+	return 0, io.EOF
+}

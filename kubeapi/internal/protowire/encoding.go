@@ -24,6 +24,9 @@ func (encoding) Unstructured([]byte, wire.Limits) (map[string]any, error) {
 	return nil, wire.ErrNotSelfDescribing
 }
 
+// Intact is false: the code that decodes a type is all that knows its bytes.
+func (encoding) Intact([]byte) bool { return false }
+
 type unmarshaler interface{ Unmarshal([]byte) error }
 
 // Supports says whether an object can be decoded. It can if it has an Unmarshal method,

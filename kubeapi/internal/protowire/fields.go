@@ -107,6 +107,42 @@ func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	return t, value, rest[length:], nil
 }
 
+// fieldEnd is where the field ends that data begins with, of a message of so many bytes that
+// data may be but the beginning of: 0 if it is too short to say.
+func fieldEnd(data []byte, size int) (int, error) {
+	number, tagSize := varint(data)
+	if tagSize < 0 {
+		return 0, errVarint
+	}
+	if tagSize == 0 {
+		return 0, nil
+	}
+	t, err := tagOf(number)
+	if err != nil {
+		return 0, err
+	}
+	length, lengthSize := uint64(0), 0
+	switch t.wireType {
+	case typeFixed64:
+		length = 8
+	case typeFixed32:
+		length = 4
+	default:
+		switch length, lengthSize = varint(data[tagSize:]); {
+		case lengthSize < 0:
+			return 0, errVarint
+		case lengthSize == 0:
+			return 0, nil
+		case t.wireType == typeVarint:
+			length = 0
+		}
+	}
+	if length > uint64(size) || tagSize+lengthSize+int(length) > size {
+		return 0, errLength
+	}
+	return tagSize + lengthSize + int(length), nil
+}
+
 func nextVarint(data []byte) (uint64, []byte, error) {
 	value, n := varint(data)
 	switch {

@@ -270,7 +270,7 @@ func TestALengthWithNothingBehindItCostsNoMemory(t *testing.T) {
 	limits := wire.Limits{ValueBytes: 16 << 20, Nesting: 1000, TokenBytes: 64 << 10}
 	claim := join(tagBytes(listItems, typeBytes), number(16<<20), []byte("ten bytes."))
 	body := sealed(typeMeta("v1", "CarpList"), tagBytes(envelopeRaw, typeBytes), number(1<<40), claim)
-	frame := join([]byte{1, 0, 0, 0}, []byte("ten bytes."))
+	frame := join([]byte{1, 0, 0, 0}, tagBytes(eventObject, typeBytes), number(15<<20), []byte("ten bytes."))
 	const runs = 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -14,7 +14,8 @@ import (
 // watcher is the body of a watch. See the package documentation for its form.
 type watcher struct {
 	stream
-	err error
+	begun bool // the length of a frame was read, and its bytes were not
+	err   error
 }
 
 func newWatch(body io.Reader, limits wire.Limits) *watcher {
@@ -29,6 +30,9 @@ func (w *watcher) Next() (wire.Frame, error) {
 	w.err = err
 	return frame, err
 }
+
+// Begun implements wire.Watch.
+func (w *watcher) Begun() bool { return w.begun || len(w.window.Unread()) > 0 }
 
 // lengthBytes is the size of what stands before each frame.
 const lengthBytes = 4
@@ -48,11 +52,43 @@ func (w *watcher) next() (wire.Frame, error) {
 	if unframed {
 		return wire.Frame{}, w.unframed()
 	}
-	data, err := w.take(length)
+	w.begun = true
+	data, err := w.frame(length)
+	w.begun = false
 	if err != nil {
 		return wire.Frame{}, err
 	}
 	return frameOf(data)
+}
+
+// frame lends out a frame of so many bytes until release is called. It looks at the heads of
+// its fields as they come, and waits for no byte behind one that cannot be. A length that is
+// too large would otherwise make later frames a part of this one, and keep them for as long
+// as it takes to fill it. What follows the last field then is the length of the next frame,
+// whose first byte is 0 below 16 MiB, and that begins no field.
+func (w *watcher) frame(length int64) ([]byte, error) {
+	if length > int64(w.limit) {
+		return w.take(length)
+	}
+	for at := 0; at < int(length); {
+		unread := w.window.Unread()
+		end, err := fieldEnd(unread[min(at, len(unread)):min(len(unread), int(length))], int(length)-at)
+		if err != nil {
+			return nil, fmt.Errorf("a watch frame: %w", err)
+		}
+		wanted := at + end
+		if end == 0 {
+			wanted = len(unread) + 1
+		}
+		if wanted > int(length) {
+			return nil, fmt.Errorf("a watch frame: %w", errLength)
+		}
+		if err := w.window.Need(wanted); err != nil {
+			return nil, wire.Inside(err)
+		}
+		at += end
+	}
+	return w.take(length)
 }
 
 // unframed is the error for a body that is a single object: a list, from a server that

@@ -145,3 +145,28 @@ func TestAnErrorOfAWatchStays(t *testing.T) {
 		require.Equal(t, io.ErrUnexpectedEOF, err)
 	}
 }
+
+// Fails if a frame is waited for by its length alone.
+func TestALengthThatIsTooLargeEndsAWatchAtTheNextFrame(t *testing.T) {
+	frame := servedFrame(t, watch.Added, &carps(1).Items[0])
+	for place := 1; place < lengthBytes; place++ {
+		damaged := bytes.Clone(frame)
+		damaged[place] |= 4
+		if bytes.Equal(damaged, frame) {
+			continue
+		}
+		got := readWatch(io.MultiReader(bytes.NewReader(join(damaged, frame)), iotest.ErrReader(errors.New("more was asked for"))), roomy)
+		require.ErrorIs(t, got.Err, wire.ErrMalformed)
+		require.Empty(t, got.Frames)
+	}
+}
+
+func TestAFrameMayArriveInAnyPiecesAndBeOfAnyFields(t *testing.T) {
+	event := join(varintField(9, 1<<40), textField(eventType, "ADDED"), tagBytes(10, typeFixed64), make([]byte, 8), tagBytes(11, typeFixed32), make([]byte, 4),
+		textField(12, strings.Repeat("x", 5000)), bytesField(eventObject, textField(extensionRaw, "object")))
+	for name, deliver := range wiretest.Deliveries {
+		got := readWatch(deliver(bytes.NewReader(join(frameBytes(event), frameBytes(event)))), roomy)
+		require.Equal(t, io.EOF, got.Err, name)
+		require.Len(t, got.Frames, 2, name)
+	}
+}

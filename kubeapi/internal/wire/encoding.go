@@ -33,6 +33,11 @@ type Encoding interface {
 	// inside of what is not wanted to nobody.
 	Cut(dst, raw []byte, wanted *Fields, limits Limits) ([]byte, error)
 
+	// Intact says of bytes that could not be decoded whether they are a value of the encoding
+	// all the same, which somebody may have meant. Others were damaged on the way, or are of
+	// a broken encoder. An encoding whose bytes alone do not say it returns false.
+	Intact(raw []byte) bool
+
 	// Identify reads what it can of whose object it is, of bytes that could not be
 	// decoded. It never fails: what cannot be read is empty.
 	Identify(raw []byte) Identity
@@ -53,6 +58,10 @@ type List interface {
 type Watch interface {
 	// Next returns the next frame. io.EOF means that the body ended between two frames.
 	Next() (Frame, error)
+
+	// Begun says whether a part of a frame has been read, and its end has not. It is for
+	// the body's Read, which Next calls.
+	Begun() bool
 }
 
 // Frame is one event of a watch.
