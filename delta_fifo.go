@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // DeltaFIFOOptions configures a DeltaFIFO. The zero value is useful.
@@ -123,6 +125,7 @@ var (
 	_ Replacer               = (*DeltaFIFO)(nil)
 	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
 	_ eventTaker             = (*DeltaFIFO)(nil)
+	_ entryKeeper            = (*DeltaFIFO)(nil)
 	_ quarantiner            = (*DeltaFIFO)(nil)
 )
 
@@ -232,14 +235,37 @@ func (f *DeltaFIFO) takeEvent(e event) error {
 		return rejection(e.obj, err)
 	}
 	// Whether the event goes back in time is looked at first, without holding
-	// the lock until it is taken: one goroutine feeds a queue its events. What is there of
-	// a key that is held back is not what was last received of it: that may be older, if
-	// the source has gone back since.
-	key, received := a.key, a.received
-	if have := f.newestReceived(key); !have.deleted && received.olderThan(have.Received) && !f.holdsBefore(key, received) {
-		return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
+	// the lock until it is taken: one goroutine feeds a queue its events.
+	if regression := f.regression(f.newestReceived(a.key), a.key, a.received); regression != nil {
+		return regression
 	}
 	return f.take(&a, e.version)
+}
+
+// regression is the error of an event that is older than what was last received of its key.
+// What is there of a key that is held back is not that: it may be older, if the source has
+// gone back since.
+func (f *DeltaFIFO) regression(have lastReceived, key table.Key, received Received) *RegressionError {
+	if have.deleted || !received.olderThan(have.Received) || f.holdsBefore(key, received) {
+		return nil
+	}
+	return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
+}
+
+// eventKey implements entryKeeper.
+func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) {
+	c := change{Delta: Delta{Object: obj}}
+	err := f.identify(&c)
+	return c.key, err
+}
+
+// olderThanEntry implements entryKeeper.
+func (f *DeltaFIFO) olderThanEntry(key table.Key, received Received) *RegressionError {
+	have := f.newestReceived(key)
+	if have.UID == "" && received.UID != "" {
+		return nil // perhaps not what was received: see ReceivedGetter of a store
+	}
+	return f.regression(have, key, received)
 }
 
 // UpdateResourceVersion says that resourceVersion holds once everything that was

@@ -123,6 +123,9 @@ var (
 
 // Causes that a program need not tell from others, and so cannot.
 var (
+	// errNoKind is the cause when GetObjectKind of an object returns nil.
+	errNoKind = errors.New("GetObjectKind returned nil")
+
 	// errDropped is what a consumer returns to the queue for what it was handed
 	// after its context had ended: it was not processed, and must not count as
 	// if it had been.

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -68,9 +69,11 @@ func (in *intake) begin() {
 }
 
 // add takes one listed object.
-func (in *intake) add(obj runtime.Object) error {
+func (in *intake) add(obj runtime.Object) error { return in.addExamined(obj, in.misfit(obj, true)) }
+
+// addExamined is add for an object of which it is known what is wrong with it.
+func (in *intake) addExamined(obj runtime.Object, bad *ObjectError) error {
 	in.items++
-	bad := in.misfit(obj, true)
 	wrong := bad != nil && in.isOfOtherType(obj, bad)
 	if !wrong && !in.fits {
 		in.fits = true
@@ -125,11 +128,34 @@ func (in *intake) failsByType() bool {
 	return !in.fits && slices.ContainsFunc(in.wrong, func(bad *ObjectError) bool { return in.met[bad.Key] })
 }
 
-// gone takes back an object that a stream has deleted since it sent it.
+// forgetWrong says whether this list has brought an object of another type under a key, whose
+// deletion has come now: it does not count any more.
+func (in *intake) forgetWrong(key string) bool {
+	if !slices.ContainsFunc(in.wrong, func(bad *ObjectError) bool { return bad.Key == key }) {
+		return false
+	}
+	delete(in.met, key)
+	return true
+}
+
+// gone removes an object that a stream has deleted since it sent it. A deletion that the
+// store refuses is reported, and quarantined where a state from before it may be there: of
+// another namespace there is none, and a final state that cannot be transformed is deleted.
 func (in *intake) gone(obj runtime.Object) error {
+	if err := in.flush(); err != nil {
+		return err
+	}
 	in.forget(obj)
-	in.part.Gone = append(in.part.Gone, obj)
-	return in.flush()
+	rejected, err := in.pass(ReplacementPart{Gone: []any{obj}})
+	for _, bad := range rejected {
+		switch {
+		case bad.Stage != StageTransform && !errors.Is(bad.Err, ErrOtherNamespace):
+			in.hold(placed(bad), false)
+		case !bad.repeated:
+			in.tell(in.ctx, placed(bad))
+		}
+	}
+	return err
 }
 
 // forget lets go of an object that this list has brought and that was held back: it

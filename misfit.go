@@ -84,9 +84,11 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 }
 
 // isOfOtherType says whether an object is not passed on because it is of another type or kind
-// than expected, be it one that has no metadata.
+// than expected, be it one that has no metadata. One that panics when it is asked is not: nobody
+// knows its kind.
 func (r *Reflector) isOfOtherType(obj runtime.Object, bad *ObjectError) bool {
-	return bad.Stage == StageType ||
+	var panicked *PanicError
+	return bad.Stage == StageType && !errors.As(bad.Err, &panicked) ||
 		bad.Stage == StageMetadata && !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
 }
 

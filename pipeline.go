@@ -1,6 +1,10 @@
 package cache
 
-import "context"
+import (
+	"context"
+
+	"github.com/watchmirror/cache/internal/table"
+)
 
 // This file is the seam between our own reflector, queue, store and controller:
 // what they say to each other beyond the compatible interfaces. A foreign store
@@ -55,6 +59,15 @@ type batch struct {
 	version string
 	// initial is true if all changes belong to the first list.
 	initial bool
+}
+
+// entryKeeper is implemented by our stores, for events that come as part of a list.
+type entryKeeper interface {
+	// eventKey is the key of an event's object.
+	eventKey(obj any) (table.Key, error)
+	// olderThanEntry is the error of an event that is older than the entry under its key,
+	// nil if it is not, or if that is not known. What is held back counts, too.
+	olderThanEntry(key table.Key, received Received) *RegressionError
 }
 
 // batchApplier is implemented by our stores: one write for a whole batch.

@@ -185,7 +185,7 @@ func (r *Reflector) placeAmong(id identity) string {
 // it, and as placeAmong says.
 func (r *Reflector) placesOf(obj any) []string {
 	places := []string{nameOf(obj)}
-	if id, named := identityOf(obj); named && r.expectedType == nil {
+	if id, err := identityOf(obj); err == nil && r.expectedType == nil {
 		places = append(places, r.placeAmong(id))
 	}
 	return places

@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"reflect"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // The ways into a store that only our own reflector and controller use: an event
@@ -21,10 +23,9 @@ func (k *keyedStore) takeEvent(e event) error {
 		k.advance(e.version)
 		return rejection(e.obj, err)
 	}
-	// As in a queue, what is held back is what was last received.
-	if have, known := k.lastReceived(key); known && received.olderThan(have) {
-		if version, held := k.heldVersion(key.String()); !held || !received.since(version) {
-			return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
+	if have, known := k.lastReceived(key); known {
+		if regression := k.regression(have, key, received); regression != nil {
+			return regression
 		}
 	}
 	one := k.storage.oneStaged()
@@ -37,6 +38,31 @@ func (k *keyedStore) takeEvent(e event) error {
 	w.take(&one.staged)
 	w.commit(func() { k.scope.advance(e.version) })
 	return one.failure()
+}
+
+// regression is the error of an event that is older than what was received of its key. As
+// in a queue, what is held back is what was last received.
+func (k *keyedStore) regression(have Received, key table.Key, received Received) *RegressionError {
+	if !received.olderThan(have) {
+		return nil
+	}
+	if version, held := k.heldVersion(key.String()); held && received.since(version) {
+		return nil
+	}
+	return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
+}
+
+// eventKey implements entryKeeper.
+func (k *keyedStore) eventKey(obj any) (table.Key, error) { return k.keyOf(obj) }
+
+// olderThanEntry implements entryKeeper. The version that stands in for one that is not
+// known is that of the whole store: a list may have brought the object before.
+func (k *keyedStore) olderThanEntry(key table.Key, received Received) *RegressionError {
+	seen := k.storage.sight(key)
+	if !seen.exists || !seen.known {
+		return nil
+	}
+	return k.regression(seen.received, key, received)
 }
 
 // arrival is one change of a batch, prepared.

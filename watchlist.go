@@ -7,9 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"k8s.io/utils/trace"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // A streaming list (watch-list) is a watch that first sends everything as Added
@@ -42,6 +45,11 @@ type streaming struct {
 	// one among the objects so far: no version is known of the whole before its
 	// end.
 	floor, newest string
+	// position is the version that a watch would have come to by what has been sent:
+	// that of the events since the first one that was not Added, and of bookmarks.
+	position string
+	// entries are the versions that keys have been sent with, last or with their deletion.
+	entries map[table.Key]string
 }
 
 // mayStream says whether the next state is to be streamed. Once that has failed it is
@@ -143,7 +151,10 @@ func (s *streaming) take() (version string, err error) {
 	case s.watch == nil:
 		return "", s.ctx.Err()
 	}
-	s.intake = s.newIntake(true)
+	s.watch.synthetic = true
+	s.intake, s.entries = s.newIntake(true), map[table.Key]string{}
+	// The version comes last: until then a state that may be too old must not show.
+	s.unchecked = s.progress.mayBeTooOld()
 	done := false
 	defer func() {
 		if !done {
@@ -158,6 +169,7 @@ func (s *streaming) take() (version string, err error) {
 		return "", s.wrap(err)
 	}
 	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
+	s.checked()
 	if err = s.commit(version); err != nil {
 		return "", s.wrap(err)
 	}
@@ -202,35 +214,114 @@ func (s *streaming) untilBookmark() (string, error) {
 	}
 }
 
-// handleInitial takes one event from before the bookmark.
+// handleInitial applies one event from before the bookmark that ends the state, by the
+// rules for events of a watch.
 func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err error) {
 	if e.Type == watch.Error {
 		return "", false, eventError(e.Object)
 	}
 	s.watch.events++
-	switch e.Type {
-	case watch.Added, watch.Modified:
-		s.newest = newerOf(s.newest, receivedOf(e.Object).ResourceVersion)
-		return "", false, s.add(e.Object)
-	case watch.Deleted:
-		// The server may tell changes that happen while it streams.
-		bad := s.misfit(e.Object, false)
-		switch {
-		case bad == nil:
-			return "", false, s.gone(e.Object)
-		case bad.Stage == StageDecode && bad.Key != "":
-			return "", false, s.goneUndecoded(e.Object, bad)
-		}
-		// Whatever it was may have come before, and stays.
-		s.hold(placed(bad), false)
-		return "", false, nil
-	case watch.Bookmark:
-		return s.bookmark(e)
+	if e.Type != watch.Added {
+		s.watch.synthetic = false
 	}
-	bad := unknownEvent(e, s.misfit(e.Object, true))
-	bad.Key = fmt.Sprintf("event %d of the stream", s.watch.events)
-	s.tell(s.ctx, bad)
-	return "", false, nil
+	received, bad := s.examine(e.Object, e.Type != watch.Bookmark, nil)
+	version = received.ResourceVersion
+	s.newest = newerOf(s.newest, version)
+	if e.Type == watch.Bookmark {
+		return s.bookmark(e, version, bad)
+	}
+	if to := s.watch.advance(version, s.position); to != "" {
+		s.position = to
+	}
+	switch {
+	case !isKnown(e.Type):
+		err = s.setUnknownAside(e, unknownEvent(e, bad))
+	case e.Type == watch.Deleted:
+		err = s.delete(e, received, bad)
+	default:
+		if bad == nil {
+			err = s.enter(e.Object, received)
+		}
+		if err == nil {
+			err = s.addExamined(e.Object, bad)
+		}
+	}
+	return "", false, err
+}
+
+// enter notes the version of an event's key. It fails if that goes back: from what the
+// stream has sent of the key before, or from what the store has of it, where a state that
+// is older than that is not to be taken.
+func (s *streaming) enter(obj runtime.Object, received Received) error {
+	key, err := s.keyOf(obj)
+	if err != nil {
+		return nil // for the store to refuse
+	}
+	before, sent := s.entries[key]
+	switch keeper, ours := s.store.(entryKeeper); {
+	case versionBefore(received.ResourceVersion, before):
+		return &RegressionError{What: "event", Key: key.String(), Have: before, Got: received.ResourceVersion}
+	case !sent && ours && s.unchecked && !s.progress.unknown:
+		if regression := keeper.olderThanEntry(key, received); regression != nil {
+			return regression
+		}
+	}
+	s.entries[key] = received.ResourceVersion
+	return nil
+}
+
+// keyOf is the store's key of an object, or, where that is not known, its name. Where
+// objects of any kind are expected, that is the name among those of its kind.
+func (s *streaming) keyOf(obj any) (table.Key, error) {
+	if keeper, ours := s.store.(entryKeeper); ours {
+		return keeper.eventKey(obj)
+	}
+	id, err := identityOf(obj)
+	switch {
+	case err != nil:
+		return table.Key{}, err
+	case s.expectedType == nil:
+		return table.KeyOf(fmt.Sprintf("%v %s", id.kind, id.name)), nil
+	}
+	return table.Named(id.name.Parts()), nil
+}
+
+// setUnknownAside quarantines the object of an event that is of no known type. What was
+// there of it before stays.
+func (s *streaming) setUnknownAside(e watch.Event, bad *ObjectError) error {
+	if bad.Key == "" {
+		bad.Key = fmt.Sprintf("event %d of the stream", s.watch.events)
+		s.tell(s.ctx, bad)
+		return nil
+	}
+	s.part.Keep = append(s.part.Keep, e.Object)
+	s.hold(bad, false)
+	return nil
+}
+
+// delete applies a deletion. One that says nothing of the expected object, or not of which
+// it is, is set aside: whatever it was may have come before, and stays.
+func (s *streaming) delete(e watch.Event, received Received, bad *ObjectError) error {
+	readable := bad == nil || bad.Stage == StageDecode && bad.Key != ""
+	if readable {
+		if err := s.enter(e.Object, received); err != nil {
+			if bad != nil {
+				s.tell(s.ctx, bad)
+			}
+			return err
+		}
+	}
+	switch {
+	case bad == nil:
+		return s.gone(e.Object)
+	case readable:
+		return s.goneUndecoded(e.Object, bad)
+	case bad.Key == "" && bad.Stage == StageType:
+		s.tell(s.ctx, placed(bad))
+	case !s.forgetWrong(bad.Key):
+		s.hold(placed(bad), false)
+	}
+	return nil
 }
 
 // newerOf is the newer of two versions, a if they are in no order.
@@ -241,19 +332,27 @@ func newerOf(a, b string) string {
 	return a
 }
 
-// bookmark tells the bookmark that ends the first state from any other. Only its
-// version counts: those of the events are in no order. One that could not be decoded
-// may have been the end, but nobody can tell: if nothing follows, the stream is given
-// up for being quiet.
-func (s *streaming) bookmark(e watch.Event) (version string, done bool, err error) {
-	if bad := s.misfit(e.Object, false); bad != nil {
+// bookmark tells the bookmark that ends the first state from any other. Only the version
+// of that one counts for the state: those of the first events are in no order. One that
+// could not be decoded may have been the end, but nobody can tell: if nothing follows, the
+// stream is given up for being quiet.
+func (s *streaming) bookmark(e watch.Event, at string, bad *ObjectError) (version string, done bool, err error) {
+	if bad != nil {
 		s.tell(s.ctx, placed(bad))
+	}
+	if versionBefore(at, s.position) {
+		return "", false, &RegressionError{What: "bookmark", Have: s.position, Got: at}
+	}
+	if at != "" {
+		s.position = at
+	}
+	if bad != nil {
 		return "", false, nil
 	}
-	about, _ := meta.Accessor(e.Object) // misfit has tried
+	about, _ := meta.Accessor(e.Object) // examine has tried
 	if about.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 		return "", false, nil
 	}
-	version, err = s.stateVersion(s.floor, about.GetResourceVersion())
+	version, err = s.stateVersion(s.floor, at)
 	return version, err == nil, err
 }

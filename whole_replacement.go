@@ -21,21 +21,41 @@ type wholeReplacement struct {
 	streamed bool
 }
 
-func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
+func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+	if w.streamed {
+		part.Items, rejected = identified(part.Items)
+		gone, more := identified(part.Gone)
+		part.Gone, rejected = gone, append(rejected, more...)
+	}
 	w.list = append(w.list, part.Items...)
 	if len(part.Gone) > 0 {
 		w.remove(part.Gone)
 	}
-	return nil, ctx.Err()
+	return rejected, ctx.Err()
+}
+
+// identified takes out the objects of a stream that cannot be told from others of their
+// name, because nobody knows of which kind they are.
+func identified(objects []any) (identified []any, rejected []*ObjectError) {
+	return slices.DeleteFunc(objects, func(obj any) bool {
+		_, err := identityOf(obj)
+		bad := err != nil && !errors.Is(err, ErrEmptyKey)
+		if bad {
+			rejected = append(rejected, &ObjectError{
+				Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: StageType, Err: err,
+			})
+		}
+		return bad
+	}), rejected
 }
 
 func (w *wholeReplacement) remove(gone []any) {
 	absent := map[identity]bool{}
 	var undecoded []identity
 	for _, obj := range gone {
-		id, named := identityOf(obj)
+		id, err := identityOf(obj)
 		switch {
-		case !named:
+		case err != nil:
 		case isUndecoded(obj):
 			undecoded = append(undecoded, id)
 		default:
@@ -43,8 +63,8 @@ func (w *wholeReplacement) remove(gone []any) {
 		}
 	}
 	w.list = slices.DeleteFunc(w.list, func(obj any) bool {
-		id, named := identityOf(obj)
-		return named && (absent[id] || slices.ContainsFunc(undecoded, id.mayBe))
+		id, err := identityOf(obj)
+		return err == nil && (absent[id] || slices.ContainsFunc(undecoded, id.mayBe))
 	})
 }
 
@@ -73,26 +93,32 @@ func (id identity) mayBe(undecoded identity) bool {
 	return id.name == undecoded.name && (!known || !said || id.kind == undecoded.kind)
 }
 
-// identityOf returns an object's identity; false if it has no name, so that it
-// cannot be told from another.
-func identityOf(obj any) (identity, bool) {
+// identityOf returns an object's identity. It fails where the object cannot be told from
+// another: with ErrEmptyKey if it has no name, or if it does not say of which kind it is.
+func identityOf(obj any) (identity, error) {
 	name, err := ObjectToName(obj)
 	if err != nil || name.Name == "" {
-		return identity{}, false
+		return identity{}, ErrEmptyKey
 	}
-	return identity{kindOf(obj), name}, true
-}
-
-// kindOf is an object's group/version/kind, or its type if it does not say that.
-func kindOf(obj any) (kind any) {
-	kind = reflect.TypeOf(obj)
-	defer func() { _ = recover() }() // of the object's methods
+	id := identity{kind: reflect.TypeOf(obj), name: name}
 	if object, ok := obj.(runtime.Object); ok {
-		if said := object.GetObjectKind().GroupVersionKind(); !said.Empty() {
-			kind = said
+		kind, err := kindOf(object)
+		if err != nil && !isUndecoded(obj) {
+			return identity{}, err
+		}
+		if !kind.Empty() {
+			id.kind = kind
 		}
 	}
-	return kind
+	return id, nil
+}
+
+func kindOf(obj runtime.Object) (kind schema.GroupVersionKind, err error) {
+	defer caught("reading the kind", &err)
+	if said := obj.GetObjectKind(); !isNilPointer(said) {
+		return said.GroupVersionKind(), nil
+	}
+	return kind, errNoKind
 }
 
 // newestOfEach leaves the last of several states of one object, in the place of
@@ -101,7 +127,7 @@ func newestOfEach(list []any) []any {
 	place := make(map[identity]int, len(list))
 	kept := list[:0]
 	for _, obj := range list {
-		if id, named := identityOf(obj); named {
+		if id, err := identityOf(obj); err == nil {
 			if at, twice := place[id]; twice {
 				kept[at] = obj
 				continue
