@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,7 @@ func TestAListWhosePagesNeverEndFails(t *testing.T) {
 		"two tokens":                         {circle(0, 2, 0), 5},
 		"a circle of pages with objects":     {circle(10, 7, 3), 10 + 3*7},
 		"a long way into a long circle":      {circle(300, 90, 1), 3 * (300 + 90)},
-		"new tokens, and nothing but tokens": {circle(1<<40, 1, 0), emptyPages},
+		"new tokens, and nothing but tokens": {circle(math.MaxInt, 1, 0), emptyPages},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ type deltaLog struct {
 	// passed how many have been since the log was made, those that no longer
 	// have a place included. See at.
 	head   int
-	passed int
+	passed int64
 	// table finds the newest record of a key, and keys is how many keys have a
 	// pending change.
 	table keyTable
@@ -54,7 +54,7 @@ type record struct {
 	// was pending when this one came; none if there was no such record. It still
 	// is pending if it has not been passed: what is taken of a key is taken from
 	// its first record on.
-	prev int
+	prev int64
 	// stage is how far the record has come.
 	stage recordStage
 	// more is true if a later record has this one as its prev.
@@ -88,10 +88,10 @@ const keptCapacity = 1024
 
 // at returns the record with a sequence number: its place among all records since
 // the log was made. The pointer is good until the next append.
-func (l *deltaLog) at(sequence int) *record { return &l.records[sequence-l.passed+l.head] }
+func (l *deltaLog) at(sequence int64) *record { return &l.records[int(sequence-l.passed)+l.head] }
 
 // end is the sequence number of the next record.
-func (l *deltaLog) end() int { return l.passed + len(l.records) - l.head }
+func (l *deltaLog) end() int64 { return l.passed + int64(len(l.records)-l.head) }
 
 // newest returns the newest record of a key that is pending or handed out, or nil.
 func (l *deltaLog) newest(key table.Key) *record {
@@ -145,7 +145,7 @@ func (l *deltaLog) add(c *change, initial bool) {
 
 // link puts a record behind the last one of its key, if that is pending, and has the
 // table find it. place and last are what seek returned.
-func (l *deltaLog) link(at, place int, hash uint32, last int) {
+func (l *deltaLog) link(at int64, place int, hash uint32, last int64) {
 	if last != none && l.at(last).stage == pending {
 		l.at(last).more = true
 		l.at(at).prev = last
@@ -276,7 +276,7 @@ func (l *deltaLog) pass(alone bool) {
 		}
 	}
 	clear(l.records[l.head:at])
-	l.passed += at - l.head
+	l.passed += int64(at - l.head)
 	l.head = at
 	l.shrink()
 }

@@ -9,7 +9,7 @@ type handout struct {
 	// last is the sequence number of the last record, and changes how many of the
 	// records have a key: all that were not passed up to the last, or, if those are
 	// one key's alone, its records.
-	last    int
+	last    int64
 	changes int
 	// key is empty for a batch.
 	key table.Key
@@ -52,13 +52,13 @@ func (l *deltaLog) takeKey() (out handout, deltas Deltas) {
 // end of the first list if the first record belongs to that; with onePerKey, up
 // to the second change of a key. Something must be pending.
 func (l *deltaLog) takeBatch(onePerKey bool) (out handout) {
-	first := none
+	first := int64(none)
 	records := l.records[l.head:]
 	for i := range records {
 		r := &records[i]
 		if r.stage == pending {
 			if first == none {
-				first, out.initial = l.passed+i, r.initial
+				first, out.initial = l.passed+int64(i), r.initial
 			}
 			if r.initial != out.initial || onePerKey && r.prev >= first {
 				break
@@ -72,7 +72,7 @@ func (l *deltaLog) takeBatch(onePerKey bool) (out handout) {
 			}
 			r.stage = handedOut
 		}
-		out.last = l.passed + i
+		out.last = l.passed + int64(i)
 		if r.version != "" {
 			out.version = r.version
 		}
@@ -83,7 +83,7 @@ func (l *deltaLog) takeBatch(onePerKey bool) (out handout) {
 // batchOf are the records that a batch spans, some of which may have been processed
 // before.
 func (l *deltaLog) batchOf(out handout) []record {
-	return l.records[l.head : l.head+out.last+1-l.passed]
+	return l.records[l.head : l.head+int(out.last+1-l.passed)]
 }
 
 // deltasOf are the changes of a batch without what is only the library's, and its

@@ -23,7 +23,7 @@ type keyTable struct {
 	spare []keySlot
 	// base is the sequence number that a slot's record must have reached, or the slot
 	// is empty: nothing that was ever sought is behind it.
-	base int
+	base int64
 	// used is how many slots are not empty.
 	used int
 }
@@ -31,7 +31,7 @@ type keyTable struct {
 // keySlot is what the table has of one key.
 type keySlot struct {
 	// end is one more than the sequence number of the record: the zero slot is empty.
-	end  int
+	end  int64
 	hash uint32
 }
 
@@ -54,9 +54,9 @@ func placesFor(keys int) int { return max(leastPlaces, 2<<bits.Len(uint(keys))) 
 
 // empty empties the table. All records that it names are before base, and none that
 // comes will be.
-func (t *keyTable) empty(base int) { t.base, t.used = base, 0 }
+func (t *keyTable) empty(base int64) { t.base, t.used = base, 0 }
 
-func (t *keyTable) set(place int, hash uint32, at int) {
+func (t *keyTable) set(place int, hash uint32, at int64) {
 	slot := &t.slots[place]
 	if slot.end <= t.base {
 		t.used++
@@ -67,7 +67,7 @@ func (t *keyTable) set(place int, hash uint32, at int) {
 // seek returns the newest record of a key that is pending or handed out, or none, and
 // the place in the table that the next record of the key is to have. Without slots
 // there is no such place.
-func (l *deltaLog) seek(key table.Key, hash uint32) (place, last int) {
+func (l *deltaLog) seek(key table.Key, hash uint32) (place int, last int64) {
 	t := &l.table
 	if len(t.slots) == 0 {
 		return none, none

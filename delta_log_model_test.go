@@ -14,7 +14,7 @@ import (
 // one. keys are asked for beside those that it has.
 func requireIndexed(t *testing.T, l *deltaLog, keys ...string) {
 	t.Helper()
-	newest, first := map[string]int{}, []string{}
+	newest, first := map[string]int64{}, []string{}
 	waiting, records := map[string]bool{}, 0
 	for at := l.passed; at < l.end(); at++ {
 		r := l.at(at)

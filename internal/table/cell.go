@@ -22,7 +22,33 @@ const NoNumber = ^uint32(0)
 // is in its page.
 type chunk struct {
 	_     [3]uint64
+	cells [cellsInChunk]slot
+}
+
+// slot is the place of a cell in its chunk. Its words may be read while they are written; the types
+// of those of 64 bits see to it that they are aligned, also where pointers have 32.
+type slot struct {
+	value, namep unsafe.Pointer
+	head, tail   atomic.Uint64
+}
+
+// plainChunk is the memory of a chunk, to be copied as a whole: words that are accessed atomically
+// could only be copied one by one.
+type plainChunk struct {
+	_     [3]uint64
 	cells [cellsInChunk]cell
+}
+
+// Neither compiles unless a slot and a cell are the same words.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(slot{})-unsafe.Sizeof(cell{})]
+	_ = [1]struct{}{}[unsafe.Offsetof(slot{}.tail)-unsafe.Offsetof(cell{}.tail)]
+	_ = [1]struct{}{}[unsafe.Sizeof(chunk{})-unsafe.Sizeof(plainChunk{})]
+)
+
+// copyTo copies a chunk that nobody else writes to one that nobody else has.
+func (c *chunk) copyTo(to *chunk) {
+	*(*plainChunk)(unsafe.Pointer(to)) = *(*plainChunk)(unsafe.Pointer(c))
 }
 
 // cell is an object and its key, in 32 bytes. One that is free has no value.
@@ -87,14 +113,16 @@ func (c cell) hash(tag uint64) uint64 {
 
 // read reads a cell that may be written at the same time. What is read is a cell only if
 // nothing was: until that is known, none of its pointers may be followed.
-func (from *cell) read() cell {
+func (from *slot) read() cell {
 	return cell{
 		value: atomic.LoadPointer(&from.value),
 		namep: atomic.LoadPointer(&from.namep),
-		head:  head(atomic.LoadUint64((*uint64)(&from.head))),
-		tail:  tail(atomic.LoadUint64((*uint64)(&from.tail))),
+		head:  head(from.head.Load()),
+		tail:  tail(from.tail.Load()),
 	}
 }
+
+func (from *slot) typ() typeID { return head(from.head.Load()).typ() }
 
 func (c *chunk) write(at uint32, with cell) {
 	to := &c.cells[at%chunkLen]
@@ -102,17 +130,17 @@ func (c *chunk) write(at uint32, with cell) {
 	if atomic.LoadPointer(&to.namep) != with.namep {
 		atomic.StorePointer(&to.namep, with.namep)
 	}
-	if atomic.LoadUint64((*uint64)(&to.head)) != uint64(with.head) {
-		atomic.StoreUint64((*uint64)(&to.head), uint64(with.head))
+	if to.head.Load() != uint64(with.head) {
+		to.head.Store(uint64(with.head))
 	}
-	atomic.StoreUint64((*uint64)(&to.tail), uint64(with.tail))
+	to.tail.Store(uint64(with.tail))
 }
 
 // commonType is the type of all objects of a chunk; noType if they are of several.
 func (c *chunk) commonType() typeID {
 	common := noType
 	for i := range c.cells {
-		id := c.cells[i].head.typ()
+		id := c.cells[i].typ()
 		switch {
 		case id == noType || id == common:
 		case common != noType, id == boxed:

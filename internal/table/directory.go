@@ -3,6 +3,7 @@ package table
 import (
 	"math/bits"
 	"sync/atomic"
+	"unsafe"
 )
 
 // directory finds numbers by hash: those of cells by the hash of their key, those of index
@@ -45,7 +46,7 @@ const (
 
 // segment is some of the numbers. All searches for one go through the same groups.
 type segment struct {
-	groups [groups]group // first, where they are aligned
+	groups [groups]group
 	owner  uint64
 	bits   uint8
 	// taken counts the places that are not empty, removed those of them that hold
@@ -55,8 +56,24 @@ type segment struct {
 
 // group is some numbers and their tags, a byte each, in one cache line.
 type group struct {
-	tags    [2]uint64 // of the second only the first four bytes are used
+	tags    [2]atomic.Uint64 // of the second only the first four bytes are used
 	numbers [groupLen]uint32
+}
+
+// plainGroup is the memory of a group, as plainChunk is that of a chunk.
+type plainGroup struct {
+	tags    [2]uint64
+	numbers [groupLen]uint32
+}
+
+// It does not compile unless they are the same words.
+var _ = [1]struct{}{}[unsafe.Sizeof(group{})-unsafe.Sizeof(plainGroup{})]
+
+// copyOf makes a segment of another owner with the same numbers.
+func (s *segment) copyOf(owner uint64) *segment {
+	c := &segment{owner: owner, bits: s.bits, taken: s.taken, removed: s.removed}
+	*(*[groups]plainGroup)(unsafe.Pointer(&c.groups)) = *(*[groups]plainGroup)(unsafe.Pointer(&s.groups))
+	return c
 }
 
 // A tag is eight bits of the hash, so that seldom anything is compared in vain. Some
@@ -122,7 +139,7 @@ func (d *directory) segment(hash uint64) *segment {
 func newSegment(owner uint64, bits uint8) *segment {
 	s := &segment{owner: owner, bits: bits}
 	for i := range s.groups {
-		s.groups[i].tags[1] = noTags
+		s.groups[i].tags[1].Store(noTags)
 	}
 	return s
 }
@@ -146,7 +163,7 @@ func (s *search) begin(in *segment, hash uint64) {
 // eighth bit, of the others the one after. There is no branch in it: which of the places it
 // is nobody can foretell, and whoever waits for memory should not have guessed wrong.
 func (g *group) having(pattern uint64) uint64 {
-	return equal(atomic.LoadUint64(&g.tags[0]), pattern)>>7 | equal(atomic.LoadUint64(&g.tags[1]), pattern)&0x80808080>>6
+	return equal(g.tags[0].Load(), pattern)>>7 | equal(g.tags[1].Load(), pattern)&0x80808080>>6
 }
 
 // next is the place of the next match, -1 if there is none.
@@ -179,12 +196,12 @@ func (s *segment) number(place int) uint32 {
 func (s *segment) setTag(place int, tag uint64) {
 	group, slot := groupAndSlot(place)
 	tags, shift := &s.groups[group].tags[slot/8], uint(slot%8)*8
-	atomic.StoreUint64(tags, *tags&^(0xff<<shift)|tag<<shift)
+	tags.Store(tags.Load()&^(0xff<<shift) | tag<<shift)
 }
 
 func (s *segment) tag(place int) uint64 {
 	group, slot := groupAndSlot(place)
-	return s.groups[group].tags[slot/8] >> (uint(slot%8) * 8) & 0xff
+	return s.groups[group].tags[slot/8].Load() >> (uint(slot%8) * 8) & 0xff
 }
 
 // put adds a number. There must be a place.
@@ -203,7 +220,8 @@ func (s *segment) put(hash uint64, number uint32) {
 // free is the first place from a group on that holds nothing.
 func (s *segment) free(group int) int {
 	for {
-		for half, tags := range s.groups[group].tags {
+		for half := range s.groups[group].tags {
+			tags := s.groups[group].tags[half].Load()
 			// Of the tags below noTag, the lowest is always right.
 			if free := (tags - noTag*low) &^ tags & high; free != 0 {
 				return placeIn(group, half*8+bits.TrailingZeros64(free)/8)

@@ -23,10 +23,9 @@ func (e *editor) own(hash uint64) *segment {
 	if s.owner == e.owner {
 		return s
 	}
-	copied := *s
-	copied.owner = e.owner
-	e.replace(hash, s.bits, &copied, &copied)
-	return &copied
+	copied := s.copyOf(e.owner)
+	e.replace(hash, s.bits, copied, copied)
+	return copied
 }
 
 // replace puts segments where the one stands that has those bits of a hash: one for those

@@ -96,7 +96,7 @@ func (s *Snapshot) ObjectsHaving(index int, value string) []any {
 	for numbers := range p.runs {
 		for _, number := range numbers {
 			c := s.cell(number)
-			if id := c.head.typ(); id != boxed {
+			if id := c.typ(); id != boxed {
 				list = append(list, together(types[id], c.value))
 			} else {
 				list = append(list, s.types.load(id, c.value))
@@ -117,7 +117,7 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 	for numbers := range p.runs {
 		for _, number := range numbers {
 			c := s.cell(number)
-			if id := c.head.typ(); its != nil && types[id] == its {
+			if id := c.typ(); its != nil && types[id] == its {
 				list = append(list, *(*T)(unsafe.Pointer(&c.value)))
 			} else if is, ok := s.types.load(id, c.value).(T); ok {
 				list = append(list, is)
@@ -130,7 +130,7 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 // each calls f with the objects of a chunk, of whatever types they are.
 func (c *chunk) each(s *Snapshot, f func(any) bool) bool {
 	for at := range c.cells {
-		if value := c.cells[at].value; value != nil && !f(s.types.load(c.cells[at].head.typ(), value)) {
+		if value := c.cells[at].value; value != nil && !f(s.types.load(c.cells[at].typ(), value)) {
 			return false
 		}
 	}

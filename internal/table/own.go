@@ -43,7 +43,7 @@ func (w *Write) ownChunk(number uint32) (p *page, at uint32) {
 	}
 	owned := new(chunk)
 	if c != nil {
-		*owned = *c
+		c.copyTo(owned)
 	}
 	p.chunks[at].Store(owned)
 	p.owners[at] = w.epoch

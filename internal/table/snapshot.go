@@ -17,7 +17,7 @@ type Snapshot struct {
 // Entry is an object of a snapshot. It is good for as long as the snapshot.
 type Entry struct {
 	snapshot *Snapshot
-	cell     *cell
+	cell     *slot
 }
 
 // Len is how many objects there are.
@@ -30,7 +30,7 @@ func (s *Snapshot) Get(key Key) (Entry, bool) {
 	search.begin(s.state.keys.segment(hash), hash)
 	for place := search.next(); place >= 0; place = search.next() {
 		e := s.entry(search.segment.number(place))
-		if e.cell.hasHash(hash) && s.state.hasKey(*e.cell, key) {
+		if c := e.cell.read(); c.hasHash(hash) && s.state.hasKey(c, key) {
 			return e, true
 		}
 	}
@@ -41,19 +41,22 @@ func (s *Snapshot) Get(key Key) (Entry, bool) {
 func (s *Snapshot) entry(number uint32) Entry { return Entry{s, s.cell(number)} }
 
 // cell is that of a number, which must have one.
-func (s *Snapshot) cell(number uint32) *cell {
+func (s *Snapshot) cell(number uint32) *slot {
 	chunk := s.state.pages[number/perPage].Load().chunks[number/chunkLen%pageLen].Load()
 	return &chunk.cells[number%chunkLen]
 }
 
 // Object is the object.
-func (e Entry) Object() any { return e.snapshot.types.load(e.cell.head.typ(), e.cell.value) }
+func (e Entry) Object() any { return e.snapshot.types.load(e.cell.typ(), e.cell.value) }
 
 // Key is its key.
-func (e Entry) Key() Key { return e.snapshot.state.key(e.cell) }
+func (e Entry) Key() Key {
+	c := e.cell.read()
+	return e.snapshot.state.key(&c)
+}
 
 // Mark is its mark.
-func (e Entry) Mark() uint32 { return e.cell.tail.mark() }
+func (e Entry) Mark() uint32 { return tail(e.cell.tail.Load()).mark() }
 
 // chunks calls f with all chunks, and the type of all objects in each, nil if they are of
 // several.

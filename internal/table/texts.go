@@ -34,13 +34,13 @@ func (s *state) appendTexts(list []string, chunks []*chunk) []string {
 	}
 	for _, c := range chunks {
 		for at := range c.cells {
-			e := &c.cells[at]
-			if e.value == nil {
+			if c.cells[at].value == nil {
 				continue
 			}
-			space, isMade := s.madeOf(e)
+			e := c.cells[at].read()
+			space, isMade := s.madeOf(&e)
 			if !isMade {
-				list = append(list, s.text(e))
+				list = append(list, s.text(&e))
 				continue
 			}
 			n := copy(room, withSlash(space))
@@ -76,7 +76,7 @@ func (s *state) madeOf(c *cell) (space string, isMade bool) {
 func touchNames(chunks []*chunk) (touched byte) {
 	for _, c := range chunks {
 		for at := range c.cells {
-			if e := &c.cells[at]; e.namep != nil && !e.head.endsText() {
+			if e := &c.cells[at]; e.namep != nil && !head(e.head.Load()).endsText() {
 				touched |= *(*byte)(e.namep)
 			}
 		}
@@ -88,8 +88,8 @@ func touchNames(chunks []*chunk) (touched byte) {
 func (s *state) textSize(chunks []*chunk) (size int) {
 	for _, c := range chunks {
 		for at := range c.cells {
-			e := &c.cells[at]
-			space, isMade := s.madeOf(e)
+			e := c.cells[at].read()
+			space, isMade := s.madeOf(&e)
 			if !isMade || e.value == nil {
 				continue
 			}

@@ -40,13 +40,13 @@ func (s *state) touch(hashes []uint64) (touched uint64) {
 	var (
 		groups  [atOnce]*group
 		numbers [atOnce]uint32
-		cells   [atOnce]*cell
+		cells   [atOnce]*slot
 	)
 	for i, hash := range hashes {
 		groups[i] = &s.segment(hash).groups[home(hash)]
 	}
 	for _, g := range groups[:len(hashes)] {
-		touched += atomic.LoadUint64(&g.tags[0])
+		touched += g.tags[0].Load()
 	}
 	for i, g := range groups[:len(hashes)] {
 		numbers[i] = NoNumber
@@ -61,7 +61,7 @@ func (s *state) touch(hashes []uint64) (touched uint64) {
 	}
 	for _, c := range cells[:len(hashes)] {
 		if c != nil {
-			touched += atomic.LoadUint64((*uint64)(&c.head))
+			touched += c.head.Load()
 		}
 	}
 	return touched
