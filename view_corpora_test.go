@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -40,7 +41,7 @@ func viewsInput(run []recording.Line, mirror string, script *recording.Script) r
 			all = append(all, recording.Deliveries(source.Lines)...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b recording.Delivery) int { return int(a.At - b.At) })
+	slices.SortStableFunc(all, func(a, b recording.Delivery) int { return cmp.Compare(a.At, b.At) })
 	for _, d := range all {
 		if view := v.views[d.Source]; view != nil {
 			v.take(view, d)
