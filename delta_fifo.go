@@ -369,6 +369,9 @@ func (f *DeltaFIFO) addLocked(c *change) {
 	f.log.add(c, !f.populated)
 }
 
+// itself tells a queue from what embeds one. See embedsQueue.
+func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
+
 // quarantined returns what is held back. See quarantiner.
 func (f *DeltaFIFO) quarantined() []Quarantined {
 	f.mu.Lock()

@@ -61,7 +61,7 @@ func (in *intake) begin() {
 	if in.replacement != nil {
 		return
 	}
-	if replacer, ok := in.store.(Replacer); ok {
+	if replacer, ok := in.store.(Replacer); ok && !embedsQueue(in.store) {
 		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked})
 	} else {
 		in.replacement = &wholeReplacement{store: in.store, streamed: in.streamed}

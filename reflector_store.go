@@ -23,6 +23,22 @@ type ReflectorStore interface {
 	Resync() error
 }
 
+// embedsQueue says whether a store is a program's type that embeds a DeltaFIFO. It has that one's
+// unexported methods too, and may have an Add or a Replace of its own, which are to be called.
+func embedsQueue(store ReflectorStore) bool {
+	promoted, has := store.(interface{ itself() *DeltaFIFO })
+	if _, ours := store.(informerStore); ours || !has {
+		return false
+	}
+	return store != ReflectorStore(promoted.itself())
+}
+
+// ownEventTaker is a store as one of this package, if it is one.
+func ownEventTaker(store ReflectorStore) (taker eventTaker, ours bool) {
+	taker, ours = store.(eventTaker)
+	return taker, ours && !embedsQueue(store)
+}
+
 // ReflectorBookmarkStore is an optional interface of a ReflectorStore that is
 // given the versions that bookmarks bring, each once: that of the last list too, if the first
 // event at it is a bookmark.

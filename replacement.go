@@ -6,7 +6,8 @@ import "context"
 // parts. A reflector uses it for every list, streamed lists included; a store
 // without it gets one Replace with everything.
 //
-// DeltaFIFO and the stores of NewStore and NewIndexer implement it.
+// DeltaFIFO and the stores of NewStore and NewIndexer implement it. A type that embeds a DeltaFIFO
+// is taken for a store without it, so that a Replace of its own is called.
 type Replacer interface {
 	// BeginReplace starts a replacement. It does not block. Of two that are open
 	// at once, the one that commits last decides what is absent.

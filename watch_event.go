@@ -155,7 +155,7 @@ func (m *run) applyEvent(w *openWatch, e watch.Event, version string) error {
 // deliver gives an event to the store: in one call to one of ours, in two to any
 // other.
 func (m *run) deliver(e event) error {
-	if taker, ours := m.store.(eventTaker); ours {
+	if taker, ours := ownEventTaker(m.store); ours {
 		return taker.takeEvent(e)
 	}
 	var err error
@@ -182,7 +182,7 @@ func (m *run) deliver(e event) error {
 // isAtList is true for the first event at the very version of the last list, which a store that is
 // not ours knows from its Replace alone. As in client-go it is given that version again.
 func (m *run) isAtList(w *openWatch, version string) bool {
-	if _, ours := m.store.(eventTaker); ours || w.synthetic {
+	if _, ours := ownEventTaker(m.store); ours || w.synthetic {
 		return false
 	}
 	return version != "" && version == m.progress.version && m.progress.passedOn == ""
