@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,22 +19,24 @@ const (
 	// then closed without an error: such a source is up to date again with each
 	// request, so a long pause costs freshness and spares little.
 	maxProgressPause = 6 * time.Second
-	// limitMinute is the window of the limits below.
+	// limitMinute is the window of the limits below, and how long a run of
+	// failures is young.
 	limitMinute = time.Minute
 )
 
-// defaultBackoff has client-go's figures: 800 ms, doubled up to 30 s, each
-// stretched by up to its own length.
-func defaultBackoff() wait.Backoff {
-	const first, limit = 800 * time.Millisecond, 30 * time.Second
-	return wait.Backoff{
-		Duration: first,
-		Cap:      limit,
-		Steps:    int(math.Ceil(math.Log2(float64(limit)/float64(first)))) + 1,
-		Factor:   2,
-		Jitter:   1,
-	}
-}
+// The default pauses: 0.2, 0.4, 0.8, 1.6, 3.2 s and then every 4 s while a run of
+// failures is young, so that a connection that was cut costs seconds; then doubled
+// up to 30 s. However they are jittered, twenty of them take more than a minute: one
+// request after each stays within the limit of G13.
+const (
+	firstPause = 200 * time.Millisecond
+	// steadyPause is the longest one of the first minute, longestPause of any.
+	steadyPause  = 4 * time.Second
+	longestPause = 30 * time.Second
+	// A pause below steadyPause is shortened by up to half of itself, any other
+	// is stretched by up to a quarter.
+	jitterShorter, jitterLonger = 0.5, 0.25
+)
 
 // limit is how many requests a failing source gets: in the minute from the start
 // of a run of failures, and in any minute after it (G13). A backoff alone cannot
@@ -43,22 +44,23 @@ func defaultBackoff() wait.Backoff {
 type limit struct{ firstMinute, laterMinute int }
 
 var (
-	limitFailing  = limit{10, 3}
-	limitProgress = limit{16, 11}
+	limitFailing  = limit{20, 3}
+	limitProgress = limit{20, 11}
 )
 
 // backoff says how long to pause before a request. One serves all states of a
 // reflector. It belongs to the goroutine that runs the reflector.
 type backoff struct {
-	config wait.Backoff
-	reset  time.Duration
-	// limited turns on the limits. They hold for the default backoff; whoever
-	// configures another has chosen another rate.
-	limited bool
+	// custom is a configured backoff, used as given and without the limits; nil for
+	// the default. current is what is left of it in this run of failures.
+	custom  *wait.Backoff
+	current wait.Backoff
+	reset   time.Duration
 	// random returns a number in [0, 1).
 	random func() float64
 
-	current wait.Backoff
+	// doubled is the next default pause, as far as the first minute allows it.
+	doubled time.Duration
 	// failing is true from the first failure to the first one after a quiet
 	// reset period.
 	failing bool
@@ -83,15 +85,20 @@ type request struct {
 }
 
 func newBackoff(custom *wait.Backoff, reset time.Duration, random func() float64) *backoff {
-	b := &backoff{config: defaultBackoff(), reset: reset, limited: custom == nil, random: random}
-	if custom != nil {
-		b.config = *custom
-	}
+	b := &backoff{custom: custom, reset: reset, random: random}
 	if b.reset == 0 {
 		b.reset = defaultBackoffReset
 	}
-	b.current = b.config
+	b.startOver()
 	return b
+}
+
+// startOver makes the next pause the first one again.
+func (b *backoff) startOver() {
+	b.doubled = firstPause
+	if b.custom != nil {
+		b.current = *b.custom
+	}
 }
 
 // note counts a request that is made now.
@@ -122,7 +129,7 @@ type failure struct {
 // waited.
 func (b *backoff) pause(now time.Time, f failure) time.Duration {
 	b.fails(now, f)
-	pause := b.step()
+	pause := b.step(now)
 	if f.progress {
 		pause = min(pause, maxProgressPause)
 	}
@@ -135,7 +142,8 @@ func (b *backoff) pause(now time.Time, f failure) time.Duration {
 // failed. It is for a failure that is answered at once, too.
 func (b *backoff) fails(now time.Time, f failure) {
 	if !b.failing || now.Sub(b.resumed) >= b.reset {
-		b.failing, b.current, b.runStart = true, b.config, b.clusterStart(f.began)
+		b.failing, b.runStart = true, b.clusterStart(f.began)
+		b.startOver()
 		b.resumed, b.lastHard = now, now
 		return
 	}
@@ -147,9 +155,26 @@ func (b *backoff) fails(now time.Time, f failure) {
 	}
 }
 
-// step returns the next pause of the sequence, jittered. The jitter is ours, and
-// not wait.Backoff's, so that a seed can fix it.
-func (b *backoff) step() time.Duration {
+// step returns the next pause of the sequence, jittered.
+func (b *backoff) step(now time.Time) time.Duration {
+	if b.custom != nil {
+		return b.customStep()
+	}
+	pause := min(b.doubled, longestPause)
+	if now.Before(b.runStart.Add(limitMinute)) {
+		pause = min(pause, steadyPause)
+	}
+	b.doubled = min(2*pause, longestPause)
+	jitter := jitterLonger
+	if pause < steadyPause {
+		jitter = -jitterShorter
+	}
+	return pause + time.Duration(b.random()*jitter*float64(pause))
+}
+
+// customStep is step of a configured backoff. The jitter is ours, and not
+// wait.Backoff's, so that a seed can fix it.
+func (b *backoff) customStep() time.Duration {
 	jitter := b.current.Jitter
 	b.current.Jitter = 0
 	pause := b.current.Step()
@@ -171,7 +196,7 @@ func (b *backoff) space(now time.Time, n int, retryAfter time.Duration) time.Dur
 // stretch returns how long n further requests must wait so that the limit of the
 // run holds; 0 while nothing fails.
 func (b *backoff) stretch(now time.Time, n int) time.Duration {
-	if !b.failing || !b.limited {
+	if !b.failing || b.custom != nil {
 		return 0
 	}
 	allowed := limitProgress

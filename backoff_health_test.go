@@ -40,16 +40,16 @@ func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
 					require.Error(t, requests[refusals].Err)
 					return requests[refusals+1].Time.Sub(requests[refusals].Time)
 				}
-				assert.GreaterOrEqual(t, pauseAfter(8), 30*time.Second)
+				assert.GreaterOrEqual(t, pauseAfter(23), 30*time.Second)
 				lists := source.ListCalls()
 				for range 600 {
 					round(20 * time.Second)
 				}
 				assert.Equal(t, lists+600, source.ListCalls())
-				first := time.Duration((1 + jitter) * float64(800*time.Millisecond))
+				first := 200*time.Millisecond - time.Duration(jitter*float64(100*time.Millisecond))
 				assert.Equal(t, first, pauseAfter(1))
-				assert.Equal(t, 9, h.count(CauseRefused))
-				assert.Len(t, h.all(), 9)
+				assert.Equal(t, 24, h.count(CauseRefused))
+				assert.Len(t, h.all(), 24)
 				source.Close()
 			})
 		})

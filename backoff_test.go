@@ -44,30 +44,30 @@ func TestG13BackoffKeepsTheLimitsWhateverFails(t *testing.T) {
 		next         func(round int) ([]bool, failure)
 		first, later int
 	}{
-		"lists fail": {func(int) ([]bool, failure) { return listOnly, failure{requests: 2} }, 10, 3},
+		"lists fail": {func(int) ([]bool, failure) { return listOnly, failure{requests: 2} }, 20, 3},
 		"watches fail": {func(round int) ([]bool, failure) {
 			if round == 0 {
 				return listAndWatch, failure{requests: 1}
 			}
 			return watchOnly, failure{requests: 1}
-		}, 10, 3},
-		"every list is good and its watch fails": {func(int) ([]bool, failure) { return listAndWatch, failure{requests: 2} }, 10, 3},
-		"three requests a round":                 {func(int) ([]bool, failure) { return []bool{true, true, false}, failure{requests: 2} }, 10, 3},
+		}, 20, 3},
+		"every list is good and its watch fails": {func(int) ([]bool, failure) { return listAndWatch, failure{requests: 2} }, 20, 3},
+		"three requests a round":                 {func(int) ([]bool, failure) { return []bool{true, true, false}, failure{requests: 2} }, 20, 3},
 		"lists and watches alternate": {func(round int) ([]bool, failure) {
 			if round%2 == 0 {
 				return listAndWatch, failure{requests: 1}
 			}
 			return watchOnly, failure{requests: 2}
-		}, 10, 3},
+		}, 20, 3},
 		"watches close after progress": {func(round int) ([]bool, failure) {
 			if round == 0 {
 				return listAndWatch, failure{requests: 1, progress: true}
 			}
 			return watchOnly, failure{requests: 1, progress: true}
-		}, 16, 11},
+		}, 20, 11},
 		"progress and failure alternate": {func(round int) ([]bool, failure) {
 			return watchOnly, failure{requests: 1, progress: round%2 == 0}
-		}, 10, 3},
+		}, 20, 3},
 	}
 	for name, script := range scripts {
 		for _, random := range []float64{0, 0.5, 0.999} {
@@ -97,17 +97,24 @@ func TestG1NoPauseIsLongerThanAMinute(t *testing.T) {
 	}
 }
 
-func TestBackoffDoublesToItsCapAndJitters(t *testing.T) {
+// B26: the default pauses while nothing else stretches them. Fails if one of them, or the
+// jitter, is another.
+func TestB26BackoffIsQuickForAMinuteAndDoublesAfterwards(t *testing.T) {
+	ms := func(all ...int) (pauses []time.Duration) {
+		for _, n := range all {
+			pauses = append(pauses, time.Duration(n)*time.Millisecond)
+		}
+		return pauses
+	}
 	for random, want := range map[float64][]time.Duration{
-		0:   {800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond, 6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second},
-		0.5: {1200 * time.Millisecond, 2400 * time.Millisecond, 4800 * time.Millisecond, 9600 * time.Millisecond, 19200 * time.Millisecond, 38400 * time.Millisecond, 45 * time.Second, 45 * time.Second},
+		0:   ms(200, 400, 800, 1600, 3200, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 8000, 16000, 30000, 30000),
+		0.5: ms(150, 300, 600, 1200, 2400, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 9000, 18000, 33750, 33750),
 	} {
 		b := newBackoff(nil, 0, func() float64 { return random })
-		b.limited = false
 		now := time.Unix(0, 0)
-		for _, expected := range want {
+		for i, expected := range want {
 			pause := b.pause(now, failure{began: now, requests: 1})
-			assert.Equal(t, expected, pause)
+			assert.Equal(t, expected, pause, "pause %d, jitter %v", i, random)
 			now = now.Add(pause)
 		}
 	}
@@ -121,11 +128,11 @@ func TestBackoffStartsOverOnlyAfterTwoQuietMinutes(t *testing.T) {
 		now = now.Add(pause)
 		return pause
 	}
-	assert.Equal(t, 800*time.Millisecond, fail())
+	assert.Equal(t, 200*time.Millisecond, fail())
 	now = now.Add(2*time.Minute - time.Nanosecond)
-	assert.Equal(t, 1600*time.Millisecond, fail(), "not yet quiet for two minutes")
+	assert.Equal(t, 400*time.Millisecond, fail(), "not yet quiet for two minutes")
 	now = now.Add(2 * time.Minute)
-	assert.Equal(t, 800*time.Millisecond, fail(), "quiet for two minutes")
+	assert.Equal(t, 200*time.Millisecond, fail(), "quiet for two minutes")
 }
 
 func TestALongPauseIsNotTakenForHealth(t *testing.T) {
@@ -134,7 +141,7 @@ func TestALongPauseIsNotTakenForHealth(t *testing.T) {
 	pause := b.pause(now, failure{began: now, requests: 1, retryAfter: 4 * time.Minute})
 	assert.Equal(t, 4*time.Minute, pause)
 	now = now.Add(pause)
-	assert.Equal(t, 1600*time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
+	assert.Equal(t, 400*time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
 }
 
 func TestRetryAfterIsHonouredUpToFiveMinutes(t *testing.T) {

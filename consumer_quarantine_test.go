@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -110,7 +111,7 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 			version, token, object string
 			err                    error
 		}{
-			{"10", "more", "10", nil}, {err: errBoom}, {"8", "", "8", nil}, {"12", "", "11", nil},
+			{"10", "more", "10", nil}, {err: apierrors.NewForbidden(pods, "", errBoom)}, {"8", "", "8", nil}, {"12", "", "11", nil},
 		}
 		var asked []string
 		source := &scripted{
@@ -134,7 +135,7 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 		go func() { defer close(done); controller.RunWithContext(ctx) }()
 		sleep(time.Minute)
 		assert.Equal(t, []string{"0", "", "10", ""}, asked)
-		assert.Equal(t, []Cause{CauseOther, CauseRegression}, h.causes())
+		assert.Equal(t, []Cause{CauseForbidden, CauseRegression}, h.causes())
 		assert.Equal(t, []string{"add a/1@10 initial", "update a/1@11"}, told.take())
 		assert.Equal(t, "12", controller.LastSyncResourceVersion())
 		cancel()

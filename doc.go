@@ -96,12 +96,14 @@
 //	G12  Every failure is reported once, with a typed cause, to the error
 //	     handler and the status.
 //	G13  With default options a source whose requests fail, or whose watches
-//	     end within 10 s, gets at most 10 requests in the first minute and 3 a
+//	     end within 10 s, gets at most 20 requests in the first minute and 3 a
 //	     minute after; where each watch moved the version and then closed
-//	     without an error, at most 16 and 11. A request is one call of List or
+//	     without an error, at most 20 and 11. A request is one call of List or
 //	     Watch; the answered pages of one list count once. The first minute
 //	     begins with the first request of a run of failures, however long that
-//	     took to fail; two minutes without a failure end the run.
+//	     took to fail; two minutes without a failure end the run. Within these
+//	     limits the retries of the first minute come after 0.2, 0.4, 0.8, 1.6,
+//	     3.2 s and then every 4 s, jittered; later pauses grow to 30 s.
 //	G14  A transform runs at most once for each object received, and exactly
 //	     once for each object applied.
 //

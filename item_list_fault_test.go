@@ -49,7 +49,7 @@ func listIsCut(t *testing.T, relist, late bool) {
 		return nil
 	})
 	if relist {
-		sleep(2 * time.Second) // the pause before the relist
+		sleep(250 * time.Millisecond) // the pause before the relist, less than the one after it
 	} else {
 		r.run()
 		synctest.Wait()

@@ -48,17 +48,17 @@ func (l lag) of(source *cachetest.Source) {
 // nothing has happened: no handler hears of the older state. Fails if the next request is
 // made at once, or if the pause that has been had already is taken for that second.
 func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
-	const firstPause = 800 * time.Millisecond
+	const firstPause = 200 * time.Millisecond
 	for name, strategy := range strategies {
 		state := "list"
 		if strategy == ListStreaming {
 			state = "stream"
 		}
 		for _, row := range []struct{ lasts, asksFor, given time.Duration }{
-			{1300 * time.Millisecond, 0, time.Second},
-			{1300 * time.Millisecond, time.Second, time.Second},
-			{45500 * time.Millisecond, 45 * time.Second, 45 * time.Second},
-			{1300 * time.Millisecond, time.Hour, maxRetryAfter},
+			{700 * time.Millisecond, 0, time.Second},
+			{700 * time.Millisecond, time.Second, time.Second},
+			{44700 * time.Millisecond, 45 * time.Second, 45 * time.Second},
+			{700 * time.Millisecond, time.Hour, maxRetryAfter},
 		} {
 			for answered, script := range map[string]struct {
 				refuses int

@@ -14,6 +14,10 @@ import (
 // slowList is how long a list may take before its steps are logged.
 const slowList = 10 * time.Second
 
+// pageTries is how often a page may fail before the list is given up: about half a
+// minute of backoff, in which a server may restart. Its token lasts some minutes.
+const pageTries = 10
+
 // listing is one list, in pages or whole.
 type listing struct {
 	*run
@@ -216,6 +220,7 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
 	began := l.meters.listBegins()
 	var chain tokenChain
+	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
 		asked, items := l.clock.Now(), l.items
 		token, answered, err := l.page(options)
@@ -225,11 +230,19 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 			if isExpiredError(err) {
 				return &tokenExpired{asked, err}
 			}
+			if failures++; failures < pageTries && mayFailOnce(CauseOf(err)) {
+				if end := l.pauseForPage(err, asked); end != nil {
+					return end
+				}
+				l.items = items // what came of the page comes again
+				continue
+			}
 		}
 		if err != nil || token == "" {
 			l.meters.listEnded(began, l.items, err)
 			return err
 		}
+		failures = 0
 		if err := chain.follow(token, l.items-items); err != nil {
 			return err
 		}
@@ -238,6 +251,22 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 		options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 	}
 	return l.ctx.Err()
+}
+
+// pauseForPage reports that a page failed and pauses before it is asked for again: the
+// pages before it may have cost the source far more.
+func (l *listing) pauseForPage(err error, asked time.Time) error {
+	if l.ctx.Err() != nil {
+		return l.ctx.Err()
+	}
+	l.failed(l.ctx, l.wrap(err))
+	// The page and the watch after the list are two requests.
+	f := failure{began: asked, requests: 2, retryAfter: retryAfter(err)}
+	if l.pause(f, (*run).listState) == nil {
+		return l.ctx.Err()
+	}
+	l.setPhase(PhaseListing)
+	return nil
 }
 
 // page asks for one page, or the whole list, passes its objects on and returns the

@@ -316,6 +316,16 @@ func answerToList(cause Cause) answer {
 	return listAgain
 }
 
+// mayFailOnce says whether a request that failed so may succeed as it is. The others
+// are definite answers.
+func mayFailOnce(cause Cause) bool {
+	switch cause {
+	case CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized, CauseRejected, CauseTooLarge:
+		return false
+	}
+	return true
+}
+
 // answerToWatch is the table of answers for a watch that failed, be it the
 // request or the stream.
 func answerToWatch(cause Cause) answer {
@@ -330,7 +340,8 @@ func answerToWatch(cause Cause) answer {
 		return listAgain
 	case CauseRegression:
 		return listNewest
-	case CauseRefused, CauseTooManyRequests, CauseShortWatch:
+	case CauseRefused, CauseTooManyRequests, CauseShortWatch, CauseCut:
+		// None of these says anything against the version, however often it comes.
 		return watchAgain
 	case CauseOverdueWatch:
 		return watchAgainAtOnce

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -214,7 +215,7 @@ func TestWhatACutListDidNotTellOfTheNextOneDoes(t *testing.T) {
 // to come, are remembered.
 func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 	for _, byItem := range []bool{false, true} {
-		for name, end := range map[string]error{"cut": errBoom, "expired": cachetest.ErrExpired()} {
+		for name, end := range map[string]error{"forbidden": apierrors.NewForbidden(pods, "", errBoom), "expired": cachetest.ErrExpired()} {
 			t.Run(fmt.Sprintf("%s, item by item %v", name, byItem), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var asked []metav1.ListOptions
@@ -252,7 +253,7 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 					h := &heard{}
 					store := NewStore(MetaNamespaceKeyFunc)
 					stop := runReflector(t, NewReflectorWithOptions(source, nil, store, ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)}))
-					if name == "cut" {
+					if name == "forbidden" {
 						sleep(90 * time.Second)
 					}
 					require.Len(t, asked, 3)

@@ -17,7 +17,7 @@ const (
 	// the version before the state is got anew. The number is a compromise: a
 	// server that cannot continue this watch is left after about half a minute
 	// of backoff, one that restarts is not asked for everything.
-	watchesBeforeList = 5
+	watchesBeforeList = 10
 )
 
 // watchState opens a watch at the last version, or goes on with the one that the

@@ -1,7 +1,7 @@
 package mutants
 
 // pausingFaults: streaming lists and watches that fail, and what is waited for after
-// them (B1-B4).
+// them (B1-B4, B26).
 var pausingFaults = []Mutant{
 	{
 		Name:   "forgets-how-many-streams-have-failed",
@@ -94,5 +94,32 @@ var pausingFaults = []Mutant{
 		To:     "	w.moved = true\n",
 		Test:   "TestB3WatchesThatBringSomethingBeforeTheyBreakNeedNoList",
 		Fault:  "Every fifth watch that a proxy cuts is followed by a list of everything.",
+	},
+	{
+		Name:   "lets-pauses-double-in-the-first-minute",
+		Guards: []string{"B26"},
+		File:   "backoff.go",
+		From:   "		pause = min(pause, steadyPause)\n",
+		To:     "		pause = min(pause, longestPause)\n",
+		Test:   "TestB26ARecoveredServerIsFollowedWithinSeconds",
+		Fault:  "A server was away for 20 s, and the cache is behind for as long again.",
+	},
+	{
+		Name:   "begins-a-list-anew-for-a-page-that-failed",
+		Guards: []string{"B26"},
+		File:   "list.go",
+		From:   "failures < pageTries && mayFailOnce(",
+		To:     "failures < 1 && mayFailOnce(",
+		Test:   "TestB26AFailedPageIsAskedForAgain",
+		Fault:  "Where half of the requests fail, a list of ten pages is never whole.",
+	},
+	{
+		Name:   "takes-a-reset-connection-for-a-bad-version",
+		Guards: []string{"B26"},
+		File:   "retry.go",
+		From:   "CauseTooManyRequests, CauseShortWatch, CauseCut:",
+		To:     "CauseTooManyRequests, CauseShortWatch:",
+		Test:   "TestB26ResetConnectionsNeverCauseAList",
+		Fault:  "A network that drops connections makes each mirror list everything.",
 	},
 }

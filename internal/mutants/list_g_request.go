@@ -4,8 +4,8 @@ package mutants
 var requestMutants = []Mutant{
 	{
 		Name: "lets-a-pause-grow-to-five-minutes", Guards: []string{"G1"}, File: "backoff.go",
-		From:  "const first, limit = 800 * time.Millisecond, 30 * time.Second",
-		To:    "const first, limit = 800 * time.Millisecond, 5 * time.Minute",
+		From:  "longestPause = 30 * time.Second",
+		To:    "longestPause = 5 * time.Minute",
 		Test:  "TestG1NoPauseIsLongerThanAMinute",
 		Fault: "A server is back, and the cache stays stale for minutes.",
 	},

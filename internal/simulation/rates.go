@@ -10,8 +10,8 @@ import (
 const (
 	shortWatch = 10 * time.Second
 
-	firstMinute, laterMinute             = 10, 3
-	firstMinuteMoving, laterMinuteMoving = 16, 11
+	firstMinute, laterMinute             = 20, 3
+	firstMinuteMoving, laterMinuteMoving = 20, 11
 )
 
 func (w *world) checkRates() {

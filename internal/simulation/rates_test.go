@@ -36,15 +36,15 @@ func TestG13FirstMinuteBeginsWithAFailure(t *testing.T) {
 		in, then int // failures from the 11th second on, and in that after the first minute
 		holds    bool
 	}{
-		"a request that hung, 10 and 2":      {hung, 9, 2, true},
-		"a request that hung, 10 and 3":      {hung, 9, 3, true},
-		"a request that hung, 10 and 4":      {hung, 9, 4, false},
-		"a request that hung, 11":            {hung, 10, 1, false},
-		"a stream without an end, 10 and 3":  {silent, 9, 3, true},
-		"a stream without an end, 11":        {silent, 10, 1, false},
-		"a watch that lived, 9 and 2":        {lived, 9, 2, false},
-		"a watch that lived, 9 and 1":        {lived, 9, 1, true},
-		"a watch that lived and 11 after it": {lived, 11, 0, false},
+		"a request that hung, 20 and 2":      {hung, 19, 2, true},
+		"a request that hung, 20 and 3":      {hung, 19, 3, true},
+		"a request that hung, 20 and 4":      {hung, 19, 4, false},
+		"a request that hung, 21":            {hung, 20, 1, false},
+		"a stream without an end, 20 and 3":  {silent, 19, 3, true},
+		"a stream without an end, 21":        {silent, 20, 1, false},
+		"a watch that lived, 19 and 2":       {lived, 19, 2, false},
+		"a watch that lived, 19 and 1":       {lived, 19, 1, true},
+		"a watch that lived and 21 after it": {lived, 21, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

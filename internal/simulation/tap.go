@@ -25,7 +25,9 @@ type tap struct {
 
 	mu       sync.Mutex
 	requests []*asked
-	faults   []*fault
+	// listing is the list of which a further page may be asked for.
+	listing *asked
+	faults  []*fault
 }
 
 // asked is one request of a reflector: a call of List, all pages that were answered of
@@ -46,6 +48,9 @@ type asked struct {
 	endless bool
 	// open: a watch that was opened, or a list that has more pages.
 	open bool
+	// of is the list that a further page belongs to. A page that is answered is part of
+	// that, one that fails is a request of its own.
+	of *asked
 }
 
 // fault is a failure that the reflector was told of, and so must report.
@@ -157,17 +162,21 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	return list, err
 }
 
-// begin notes a request. The next page of a list that was answered is not another one.
+// begin notes a request. The next page of a list is not another one, unless it fails.
 func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 	t.mirror.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.mirror.name, list,
 		options.ResourceVersion, options.ResourceVersionMatch, options.Limit, options.Continue != "", options.SendInitialEvents != nil)
 	t.mirror.world.recorder.asked(t, list, options)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.requests); list && options.Continue != "" && n > 0 && t.requests[n-1].open {
-		return t.requests[n-1]
-	}
 	request := &asked{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
+	if list && options.Continue != "" && t.listing != nil {
+		request.of = t.listing
+		return request
+	}
+	if t.listing = nil; list {
+		t.listing = request
+	}
 	if options.TimeoutSeconds != nil {
 		request.timeout = time.Duration(*options.TimeoutSeconds) * time.Second
 	}
@@ -178,6 +187,9 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 func (t *tap) answered(request *asked, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if request.of != nil {
+		request = request.of
+	}
 	request.answered, request.open = time.Now(), open
 }
 
@@ -187,6 +199,10 @@ func (t *tap) failed(ctx context.Context, request *asked, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	request.answered, request.failed, request.open = time.Now(), true, false
+	if request.of != nil {
+		request.of.open = false
+		t.requests = append(t.requests, request)
+	}
 	number := t.faultLocked(ctx, err)
 	return &numbered{number, err}
 }
