@@ -29,7 +29,6 @@ import (
 
 // B26: how soon a mirror is up to date again after its source was away.
 
-
 // podLabelled is the smallest thing with metadata.
 func podLabelled(name, label string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
