@@ -211,6 +211,11 @@
 // that says nothing and answers a list with an older state is asked once more, after
 // another pause, for the answer may be a replica's that lags.
 //
+// Before its end, a streaming list is held to the same: an event older than what it, or the
+// store, has of the key, and a bookmark older than one before it, end it. The first events
+// have no order among keys. After a stream that broke, no state is taken that is older than
+// any event of it.
+//
 // Versions that are not decimal numbers are in no order, and equal is no regression.
 // An event of another key below the last version is applied and leaves the version
 // where it is.

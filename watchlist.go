@@ -169,6 +169,7 @@ func (s *streaming) take() (version string, err error) {
 		return "", s.wrap(err)
 	}
 	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
+	s.entries = nil // as large as the state, and of no more use
 	s.checked()
 	if err = s.commit(version); err != nil {
 		return "", s.wrap(err)

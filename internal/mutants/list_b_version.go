@@ -74,4 +74,22 @@ var versionFaults = []Mutant{
 		Test:   "TestG1ASourceThatIsRestoredAfterA410IsEqualledByTheFirstList",
 		Fault:  "A source that comes back restored is followed two pauses after that, up to two minutes.",
 	},
+	{
+		Name:   "forgets-the-newest-version-of-a-stream-that-broke",
+		Guards: []string{"B15", "G2"},
+		File:   "watchlist.go",
+		From:   "	s.newest = newerOf(s.newest, version)\n",
+		To:     "	if e.Type == watch.Added {\n		s.newest = newerOf(s.newest, version)\n	}\n",
+		Test:   "TestB15AStreamThatBrokeIsNotFollowedByAnOlderState",
+		Fault:  "After a streaming list that broke a lagging replica brings back what it has deleted.",
+	},
+	{
+		Name:   "lets-a-key-go-back-in-a-stream",
+		Guards: []string{"B15", "G2"},
+		File:   "watchlist.go",
+		From:   "	s.entries[key] = received.ResourceVersion\n",
+		To:     "",
+		Test:   "TestB15InAStreamNoKeyGoesBack",
+		Fault:  "An object that a streaming list has sent is replaced by an older state of it, without a report.",
+	},
 }

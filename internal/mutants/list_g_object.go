@@ -10,6 +10,13 @@ var objectMutants = []Mutant{
 		Fault: "One object that cannot be transformed makes the whole cache be listed again and again.",
 	},
 	{
+		Name: "deletes-in-a-stream-what-an-object-of-another-type-was-called", Guards: []string{"G6"}, File: "watchlist.go",
+		From:  "examine(e.Object, e.Type != watch.Bookmark, nil)",
+		To:    "examine(e.Object, e.Type != watch.Bookmark && e.Type != watch.Deleted, nil)",
+		Test:  "TestG6InAStreamADeletionOfAnotherTypeDeletesNothing",
+		Fault: "The deletion of a ConfigMap deletes the Pod of its name from the cache.",
+	},
+	{
 		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "delta_fifo_replacement.go",
 		From:  "func (r *queueReplacement) withhold(key string) {\n\tr.listed.Insert(key)\n",
 		To:    "func (r *queueReplacement) withhold(key string) {\n",
