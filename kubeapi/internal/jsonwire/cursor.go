@@ -20,7 +20,7 @@ type cursor struct {
 	unread []byte // window.Unread()
 	at     int    // in unread: everything before was looked at
 	keep   bool   // what was looked at stays in unread
-	strict bool   // of the spans of values
+	strict bool   // a value that was damaged is not waited for: see wholeSpan
 }
 
 func newCursor(body io.Reader, limits wire.Limits) cursor {
@@ -91,24 +91,46 @@ func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\
 // it stands. It does not go past it.
 func (c *cursor) value() (from, to int, err error) {
 	first := c.unread[c.at]
-	s := span{literal: isLiteral(first), strict: c.strict}
+	s := span{literal: isLiteral(first)}
 	if !s.literal && brackets[first] != opening && brackets[first] != quote {
 		return 0, 0, c.unexpected("a value")
 	}
-	to, whole := s.end(c.unread, c.at)
-	for !whole {
-		if err := c.fill(); err != nil {
-			return 0, 0, err
-		}
-		to, whole = s.end(c.unread, to)
+	if c.strict {
+		to, err = c.wholeValue(s)
+	} else {
+		to, err = c.anyValue(s)
 	}
-	if s.damage != "" {
-		return 0, 0, fmt.Errorf("%w: %s", wire.ErrMalformed, s.damage)
+	if err != nil {
+		return 0, 0, err
 	}
 	if to-c.at > c.limit {
 		return 0, 0, c.tooLarge()
 	}
 	return c.at, to, nil
+}
+
+// anyValue finds the end of a value, whatever is in it.
+func (c *cursor) anyValue(s span) (int, error) {
+	to, whole := s.end(c.unread, c.at)
+	for !whole {
+		if err := c.fill(); err != nil {
+			return 0, err
+		}
+		to, whole = s.end(c.unread, to)
+	}
+	return to, nil
+}
+
+// wholeValue does so, or says that it has none.
+func (c *cursor) wholeValue(s span) (int, error) {
+	w := wholeSpan{span: s}
+	to, whole, err := w.end(c.unread, c.at)
+	for !whole && err == nil {
+		if err = c.fill(); err == nil {
+			to, whole, err = w.end(c.unread, to)
+		}
+	}
+	return to, err
 }
 
 // field goes to the value of the next field of an object, past its name, and returns the

@@ -23,33 +23,8 @@ type span struct {
 	// what it stands in.
 	literal bool
 
-	// strict is set in a watch, where nothing but the span itself says where a frame ends: one
-	// damaged byte must not make all later frames a part of it. See damage.
-	strict bool
-	// damage is what shows that the value has no end, where end says that it ends.
-	damage string
-
 	depth    int
 	inString bool
-}
-
-// What shows in a strict span that a byte was damaged: a line break within a string, which
-// JSON does not allow, where a quote is too many or too few, for API servers end each frame
-// by one; and an object or array right behind another value, which is the next frame where
-// a bracket is too many or too few.
-const (
-	lineInString  = "a line break in a string"
-	noValueBefore = "an object or array behind another value"
-)
-
-// mayOpen says whether an object or array may begin at an offset, by what stands before it.
-func mayOpen(data []byte, at int) bool {
-	for at--; at >= 0; at-- {
-		if c := data[at]; !isBlank(c) {
-			return c == ':' || c == ',' || c == '['
-		}
-	}
-	return true
 }
 
 // end looks on at data from the offset at. If the value ends there it returns the
@@ -72,10 +47,7 @@ outside:
 		case quote:
 			goto insideString
 		case opening:
-			if depth++; s.strict && depth > 1 && !mayOpen(data, at-1) {
-				s.damage = noValueBefore
-				return at, true
-			}
+			depth++
 		case closing:
 			if depth--; depth <= 0 {
 				return at, true
@@ -88,10 +60,6 @@ outside:
 insideString:
 	for {
 		length := bytes.IndexByte(data[at:], '"')
-		if s.strict && hasLineBreak(data[at:], length) {
-			s.damage = lineInString
-			return at, true
-		}
 		if length < 0 {
 			s.depth, s.inString = depth, true
 			return len(data), false
@@ -105,14 +73,6 @@ insideString:
 		}
 		goto outside
 	}
-}
-
-// hasLineBreak says whether there is one before an offset, or anywhere if that is negative.
-func hasLineBreak(data []byte, before int) bool {
-	if before < 0 {
-		before = len(data)
-	}
-	return bytes.IndexByte(data[:before], '\n') >= 0
 }
 
 // isEscaped says whether the quote at an offset belongs to the string it stands in:

@@ -1,0 +1,67 @@
+package jsonwire
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// wholeSpan finds the end of a value in a watch, where nothing but brackets and quotes says
+// where a frame ends: one byte that was damaged must not make all later frames a part of it.
+//
+// API servers end each frame by a line break. Where a quote is too many or too few, that line
+// break is in a string, which JSON does not allow. Where a bracket is, it is between two
+// values, and the next frame begins an object right behind another value, which JSON does not
+// allow either. Line breaks between tokens may be anywhere: other servers indent. So only what
+// follows a line break is looked at, and a frame without one costs a search for it.
+type wholeSpan struct {
+	span
+	// behindBreak says that nothing but blanks was seen since the last line break.
+	behindBreak bool
+}
+
+var (
+	errLineInString = fmt.Errorf("%w: a line break in a string", wire.ErrMalformed)
+	errNextFrame    = fmt.Errorf("%w: an object or array behind another value", wire.ErrMalformed)
+)
+
+// end is span.end, with an error for a value that cannot end.
+func (s *wholeSpan) end(data []byte, at int) (int, bool, error) {
+	for {
+		if s.behindBreak {
+			if at = skipBlanks(data, at); at == len(data) {
+				return at, false, nil
+			}
+			s.behindBreak = false
+			if brackets[data[at]] == opening && !mayOpen(data, at) {
+				return at, false, errNextFrame
+			}
+		}
+		lineEnd := len(data)
+		if length := bytes.IndexByte(data[at:], '\n'); length >= 0 {
+			lineEnd = at + length
+		}
+		var whole bool
+		at, whole = s.span.end(data[:lineEnd], at)
+		switch {
+		case whole, lineEnd == len(data):
+			return at, whole, nil
+		case s.literal: // it ends where the line does
+			return at, true, nil
+		case s.inString:
+			return at, false, errLineInString
+		}
+		s.behindBreak = true
+	}
+}
+
+// mayOpen says whether an object or array may begin at an offset, by what stands before it.
+func mayOpen(data []byte, at int) bool {
+	for at--; at >= 0; at-- {
+		if c := data[at]; !isBlank(c) {
+			return c == ':' || c == ',' || c == '['
+		}
+	}
+	return true
+}
