@@ -27,7 +27,7 @@ func wirePod(name, version string, isBad bool) string {
 	if isBad {
 		value = "1e999"
 	}
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"a","name":%q,"resourceVersion":%q},"spec":{"x":%s}}`,
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"a","name":%[1]q,"uid":%[1]q,"resourceVersion":%[2]q},"spec":{"x":%[3]s}}`,
 		name, version, value)
 }
 
@@ -80,13 +80,13 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		assert.ErrorIs(t, held.Err, kubeapi.ErrMalformed)
 		r.handler.take()
 
-		sleep(time.Second)
+		sleep(5 * time.Second) // the first watch ends: what cannot be decoded may be damaged
 		assert.Equal(t, map[string]string{"a/1": "1", "a/2": "13"}, r.versions())
 		assert.Equal(t, "13", r.ctlr.LastSyncResourceVersion())
 		assert.Equal(t, []string{"tombstone a/3", "add a/2@13"}, r.handler.take())
 		require.Len(t, r.status().Quarantined, 1)
 		assert.Equal(t, "a/1", r.status().Quarantined[0].Key)
-		assert.Equal(t, []Cause{CauseObject, CauseObject, CauseObject}, r.heard.causes())
+		assert.Equal(t, []Cause{CauseObject, CauseUnreadable, CauseObject, CauseObject}, r.heard.causes())
 		r.stop()
 		server.Close()
 	})

@@ -47,6 +47,10 @@
 // not affected. A reflector of this library reports it, keeps the state it had of that
 // object, and goes on.
 //
+// An event may have been damaged on its way. It ends the watch (CauseBadFrame), and arrives as
+// an *UndecodedObject if another watch brings the same bytes. Where one does, others that are
+// well-formed are not asked for again for an hour.
+//
 // # Fields by name
 //
 // Options.Fields names the fields that are wanted. All others are dropped from an object's

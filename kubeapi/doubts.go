@@ -1,45 +1,56 @@
 package kubeapi
 
 import (
-	"errors"
 	"hash/maphash"
 	"sync"
-
-	"github.com/watchmirror/cache/kubeapi/internal/wire"
+	"time"
 )
 
-// doubts remembers which bytes on a watch were taken for damaged. Such end the watch, and the
-// next one, from the same version, brings them again as they were meant. What comes the same
-// twice is what the server sends: to end the watch for it each time would mean to stay before
-// it for ever.
+// doubts remembers which frames of watches were taken for damaged on the way. Such a frame
+// ends its watch, and the next one, from the same version, brings it again as it was meant.
+// A frame that comes the same twice is what the server sends: to end the watch for it each
+// time would mean to stay before it for ever. It is passed on.
+//
+// A frame that is well-formed and could not be decoded is more often meant than damaged.
+// Servers that send such must not lose a watch for each: one that was meant is followed by
+// meantFor without such doubts, and any by doubtEvery.
 type doubts struct {
 	seed maphash.Seed
 
 	mu   sync.Mutex
 	seen map[uint64]struct{} // hashes of the bytes
+	// next is when well-formed bytes may be doubted again.
+	next time.Time
 }
 
-// mostDoubts is how many are remembered. One that was forgotten ends another watch.
-const mostDoubts = 64
+const (
+	// mostDoubts is how many are remembered. One that was forgotten ends another watch.
+	mostDoubts = 64
 
-// first says whether these bytes come for the first time.
-func (d *doubts) first(raw []byte) bool {
-	hash := maphash.Bytes(d.seed, raw)
+	meantFor   = time.Hour
+	doubtEvery = time.Minute
+)
+
+// doubt says whether the watch is to end for these bytes.
+func (d *doubts) doubt(raw []byte, wellFormed bool) bool {
+	hash, now := maphash.Bytes(d.seed, raw), time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, ok := d.seen[hash]; ok {
+	if _, again := d.seen[hash]; again {
+		if wellFormed {
+			d.next = now.Add(meantFor)
+		}
 		return false
+	}
+	if wellFormed {
+		if now.Before(d.next) {
+			return false
+		}
+		d.next = now.Add(doubtEvery)
 	}
 	if d.seen == nil || len(d.seen) >= mostDoubts {
 		d.seen = map[uint64]struct{}{}
 	}
 	d.seen[hash] = struct{}{}
 	return true
-}
-
-// damaged says whether an object that could not be decoded is to be asked for again. One that
-// is of the encoding's form is not: it says something that its type does not allow, or what is too
-// large or too deep, and would say it again.
-func (d *doubts) damaged(encoding wire.Encoding, raw []byte, err error) bool {
-	return errors.Is(err, ErrMalformed) && !errors.As(err, new(*otherTypeError)) && !encoding.Intact(raw) && d.first(raw)
 }

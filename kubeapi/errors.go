@@ -58,12 +58,14 @@ var (
 // is no internal error, which callers answer by trying again at once.
 const (
 	// CauseStreamCut says that the connection ended or failed in the middle of the
-	// response. All events before are valid; a new watch can go on after them.
+	// response, or fell silent in the middle of a frame. All events before are valid; a
+	// new watch can go on after them.
 	CauseStreamCut metav1.CauseType = "WatchStreamCut"
 
 	// CauseBadFrame says that something arrived which is no watch frame (ErrMalformed)
-	// or is larger than one may be (ErrTooLarge). A new watch from the same version
-	// will probably meet it again.
+	// or is larger than one may be (ErrTooLarge), or an object that cannot be decoded. If it
+	// was damaged on its way, a new watch from the same version brings it as it was meant. An
+	// object that comes the same again is passed on as an *UndecodedObject.
 	CauseBadFrame metav1.CauseType = "WatchBadFrame"
 )
 

@@ -11,6 +11,8 @@ import (
 
 // ErrStalled says that a list was given up because nothing came for longer than
 // allowed, neither headers nor a byte of the body: the connection is taken for half open.
+// A watch is given up where the rest of a frame does not come, 10 s and a second for each
+// 8 KiB of it after it began.
 // No context of the caller's has ended.
 // Cure: none is needed if it is rare; whoever calls lists again. A server that needs longer
 // to begin its answer needs a larger Options.StallTimeout.

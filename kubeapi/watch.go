@@ -27,8 +27,9 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 // Events come in the server's order, each object of the type that Options.ObjectType
 // asks for, except that an Error event carries a *metav1.Status (the package
 // documentation tells the server's from those made here) and that one which could not
-// be decoded is an *UndecodedObject. Types of events this package does not know are
-// passed on.
+// be decoded is an *UndecodedObject. An event that may have been damaged on its way, which
+// cannot be decoded or is of a type this package does not know, ends the watch with
+// CauseBadFrame; it is passed on if another watch brings the same bytes.
 // Nothing is buffered: an event that is not received holds back those behind it,
 // down to the server.
 //
@@ -50,8 +51,11 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 		done:   make(chan struct{}),
 	}
 	body.begun = w.frames.Begun
-	if lw.limits.Objects > 0 && options.SendInitialEvents != nil && *options.SendInitialEvents {
-		w.initialLeft = lw.limits.Objects + 1
+	if options.SendInitialEvents != nil && *options.SendInitialEvents {
+		w.initial = true
+		if lw.limits.Objects > 0 {
+			w.initialLeft = lw.limits.Objects + 1
+		}
 	}
 	go w.run()
 	return w, nil
@@ -67,6 +71,9 @@ type watcher struct {
 	answer *answer
 	body   *frameReader
 	frames wire.Watch
+	// initial says that the first state of a streaming list is being sent; only the watch's
+	// goroutine uses it, and initialLeft.
+	initial bool
 	// initialLeft is how many objects a streaming list may still send and one more, 0
 	// for any number; only the watch's goroutine uses it.
 	initialLeft int
@@ -130,7 +137,7 @@ func (w *watcher) next() (watch.Event, error) {
 		}
 		return watch.Event{Type: watch.Error, Object: &status}, nil
 	}
-	if !isKnownType(frame.Type) && w.source.doubts.first([]byte(frame.Type)) {
+	if !isKnownType(frame.Type) && w.source.doubts.doubt([]byte(frame.Type), false) {
 		return watch.Event{}, fmt.Errorf("%w: a watch frame of type %q, which is none", ErrMalformed, wire.Printable(string(frame.Type), maxExplanation))
 	}
 	into := w.source.target
@@ -141,13 +148,25 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	object, err := into.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
 	if err != nil {
-		if w.source.doubts.damaged(encoding, frame.Object, err) {
+		if w.isDamaged(frame, err) {
 			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
 		}
 		object = w.source.undecoded(w.answer, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)
+}
+
+// isDamaged says whether an object that could not be decoded is to be asked for again, by
+// another watch: if it may have been damaged on its way. What is too large or too deep will be
+// so again. In a streaming list, whose beginning would be asked for again, that is for bytes
+// that can only be damaged.
+func (w *watcher) isDamaged(frame wire.Frame, err error) bool {
+	if !errors.Is(err, ErrMalformed) {
+		return false
+	}
+	wellFormed := errors.As(err, new(*otherTypeError)) || w.answer.encoding.Intact(frame.Object)
+	return !(wellFormed && w.initial) && w.source.doubts.doubt(frame.Object, wellFormed)
 }
 
 func isKnownType(eventType watch.EventType) bool {
@@ -158,18 +177,21 @@ func isKnownType(eventType watch.EventType) bool {
 	return false
 }
 
-// countInitial keeps the limit on the objects of a streaming list.
+// countInitial keeps the limit on the objects of a streaming list, and notices its end.
 func (w *watcher) countInitial(event watch.Event) error {
-	if w.initialLeft == 0 {
+	if !w.initial {
 		return nil
 	}
 	switch event.Type {
 	case watch.Bookmark:
 		about, err := meta.Accessor(event.Object)
 		if err == nil && about.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-			w.initialLeft = 0
+			w.initial = false
 		}
 	default:
+		if w.initialLeft == 0 {
+			return nil // any number is allowed
+		}
 		if w.initialLeft--; w.initialLeft == 0 {
 			return &LimitError{Limit: "Objects", Value: w.source.limits.Objects}
 		}

@@ -1,7 +1,7 @@
 package mutants
 
 // lifetimeFaults: what outlives its run, what is kept, and what is waited for too long
-// (B17-B19).
+// (B17-B19, B24).
 var lifetimeFaults = []Mutant{
 	{
 		Name:   "forgets-a-stream-that-never-became-a-watch",
@@ -48,6 +48,36 @@ var lifetimeFaults = []Mutant{
 		Package: "./kubeapi",
 		Test:    "TestABodyThatStopsEndsTheRequestAfterTheLimit",
 		Fault:   "A list whose connection freezes halfway is waited for for ever.",
+	},
+	{
+		Name:    "waits-for-the-end-of-a-string-beyond-a-line-break",
+		Guards:  []string{"B24"},
+		File:    "kubeapi/internal/jsonwire/damage.go",
+		From:    "		case s.inString:\n			return at, false, errLineInString\n",
+		To:      "",
+		Package: "./kubeapi",
+		Test:    "TestB24ADamagedByteCostsNoEventBehindIt",
+		Fault:   "A quote that is lost on the way makes all later events a part of one string.",
+	},
+	{
+		Name:    "quarantines-what-was-damaged-on-a-watch-at-once",
+		Guards:  []string{"B24"},
+		File:    "kubeapi/doubts.go",
+		From:    "	d.seen[hash] = struct{}{}\n	return true\n",
+		To:      "	d.seen[hash] = struct{}{}\n	return !wellFormed\n",
+		Package: "./kubeapi",
+		Test:    "TestB24ADamagedByteCostsNoEventBehindIt",
+		Fault:   "An object whose timestamp lost a digit on the way is wrong until it changes next.",
+	},
+	{
+		Name:    "lets-a-frame-take-as-long-as-it-likes",
+		Guards:  []string{"B24"},
+		File:    "kubeapi/frame_reader.go",
+		From:    "	r.end.after(frameTime + r.earned - r.waited)\n",
+		To:      "	r.end.after(frameTime + r.earned)\n",
+		Package: "./kubeapi",
+		Test:    "TestB24AFrameThatGrowsByLaterEventsIsGivenUp",
+		Fault:   "A length that grew on the way makes later events a part of one frame, for as long as any come.",
 	},
 	{
 		Name:   "keeps-what-follows-on-what-a-handler-is-about-to-be-told",

@@ -10,7 +10,8 @@
 // strings, at the speed of memory, and keeps its place when the bytes run out, so that
 // each byte is looked at once however small the pieces are in which it comes. A value
 // that is broken inside still has an end; it is refused later, alone. Only a bracket or
-// a quote too many or too few takes what follows with it.
+// a quote too many or too few takes what follows with it. In a list that is the rest of the
+// body, which is an error then. A watch ends at the next line break: see wholeSpan.
 //
 // A frame is cut in the same pass: it stays in the window until it is complete, and
 // where its type and its object stand is noted on the way.

@@ -1,0 +1,41 @@
+package kubeapi
+
+import (
+	"hash/maphash"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBytesThatComeTwiceAreNotDoubted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := doubts{seed: maphash.MakeSeed()}
+		require.True(t, d.doubt([]byte("a"), false))
+		require.True(t, d.doubt([]byte("b"), false), "as often as bytes are broken")
+		require.False(t, d.doubt([]byte("a"), false))
+		require.False(t, d.doubt([]byte("a"), false))
+		for i := range 2 * mostDoubts {
+			require.True(t, d.doubt([]byte(strconv.Itoa(i)), false))
+			require.LessOrEqual(t, len(d.seen), mostDoubts)
+		}
+	})
+}
+
+func TestWellFormedBytesAreDoubtedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := doubts{seed: maphash.MakeSeed()}
+		require.True(t, d.doubt([]byte("damaged"), true))
+		require.False(t, d.doubt([]byte("another"), true), "one a minute")
+		time.Sleep(time.Minute)
+		require.True(t, d.doubt([]byte("another"), true))
+		require.False(t, d.doubt([]byte("another"), true), "it was meant")
+		time.Sleep(time.Hour - 1)
+		require.False(t, d.doubt([]byte("a third"), true))
+		require.True(t, d.doubt([]byte("a third"), false), "broken bytes always")
+		time.Sleep(1)
+		require.True(t, d.doubt([]byte("a fourth"), true))
+	})
+}
