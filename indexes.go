@@ -73,7 +73,6 @@ func (s *indexerSet) conflict(indexers Indexers) error {
 func (s *indexerSet) position(name string) (int, error) {
 	at, ok := s.positions[name]
 	if !ok {
-		//lint:ignore ST1005 client-go's text
 		return 0, fmt.Errorf("Index with name %s does not exist", name)
 	}
 	return at, nil

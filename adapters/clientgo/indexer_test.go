@@ -63,7 +63,7 @@ func TestIndexersAreKeptUntilOneIsAdded(t *testing.T) {
 func TestIndexersThatCannotBeAddedAreRefusedByName(t *testing.T) {
 	theirs := clientgo.Indexer(filled(t, "web-0"))
 	require.ErrorContains(t, theirs.AddIndexers(toolscache.Indexers{"app": nil}), `"app"`)
-	require.ErrorContains(t, theirs.AddIndexers(toolscache.Indexers{toolscache.NamespaceIndex: byApp}), `"namespace"`)
+	require.ErrorContains(t, theirs.AddIndexers(toolscache.Indexers{toolscache.NamespaceIndex: byApp}), "indexer conflict: map[namespace:{}]")
 	require.Len(t, theirs.GetIndexers(), 1)
 	informer, _ := podInformer(podSource(t))
 	require.ErrorContains(t, informer.AddIndexers(toolscache.Indexers{"app": nil}), `"app"`)

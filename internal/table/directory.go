@@ -61,12 +61,9 @@ type group struct {
 }
 
 // plainGroup is the memory of a group, as plainChunk is that of a chunk.
-type plainGroup struct {
-	tags    [2]uint64
-	numbers [groupLen]uint32
-}
+type plainGroup [8]uint64
 
-// It does not compile unless they are the same words.
+// It does not compile unless they are of one size.
 var _ = [1]struct{}{}[unsafe.Sizeof(group{})-unsafe.Sizeof(plainGroup{})]
 
 // copyOf makes a segment of another owner with the same numbers.
