@@ -186,6 +186,14 @@
 // version comes after its objects: it may be older than what has been shown. A store
 // without Replacer gets one Replace.
 //
+// # Streaming lists
+//
+// A source that can is asked for a state as a watch that first sends everything. The
+// bookmark that ends it must come within 10 s of the last event. After a stream that was
+// silent for so long, or that the source rejected, the next state is a list; so it is after
+// two streams in a row that failed otherwise, as those do whose connection drops. Streams
+// are tried again after 10 minutes.
+//
 // # Lists item by item
 //
 // A source that is an ItemLister is not asked for a list in one object: it hands

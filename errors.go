@@ -99,9 +99,9 @@ var (
 	// open. The watch was ended and is opened again from the last version.
 	ErrWatchOverdue = errors.New("watch outlived its timeout; the connection is taken for half open")
 
-	// ErrNoInitialEventsEnd is the cause when a streaming list went quiet, or
-	// ended, before the bookmark that ends it. After two attempts the reflector
-	// lists instead.
+	// ErrNoInitialEventsEnd is the cause when a streaming list was silent for 10 s,
+	// or ended, before the bookmark that ends it. The reflector lists instead: after
+	// a silence at once, but for the usual pause, otherwise after two attempts.
 	ErrNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
 
 	// ErrHandlerRemoved is the Err of a registration's checker when the handler was

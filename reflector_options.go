@@ -24,7 +24,8 @@ const (
 	// ListPaged lists in pages, always.
 	ListPaged
 	// ListStreaming streams, whatever the source says of itself, and lists if
-	// that fails.
+	// that fails: after one stream that was silent for 10 s or was rejected, or two
+	// that failed otherwise. ListAutomatic does the same where it streams.
 	ListStreaming
 )
 

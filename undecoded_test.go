@@ -149,9 +149,11 @@ func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, end := &heard{}, undecoded(podAt("", "", "9"))
 		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-		source := &scripted{watch: func(_ context.Context, n int) (watch.Interface, error) {
+		source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}, nil
+		}, watch: func(_ context.Context, n int) (watch.Interface, error) {
 			if n > 1 {
-				return newProbe(watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("9")}), nil
+				return newProbe(), nil
 			}
 			return newProbe(watch.Event{Type: watch.Bookmark, Object: end}), nil
 		}}

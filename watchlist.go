@@ -25,7 +25,9 @@ const (
 	// streamQuiet is how long a streaming list may send nothing before it is
 	// given up. One that keeps sending is not cut, however long it takes.
 	streamQuiet = 10 * time.Second
-	// streamTries is how many streams in a row may fail before a list is made.
+	// streamTries is how many streams in a row may fail before a list is made. One that
+	// was silent for streamQuiet is enough: another would cost as long again, while one
+	// that was cut or refused may succeed at once.
 	streamTries = 2
 	// streamProbe is how long after that only lists are made. The first state
 	// needed later tries a stream again.
@@ -48,6 +50,8 @@ type streaming struct {
 	// position is the version that a watch would have come to by what has been sent:
 	// that of the events since the first one that was not Added, and of bookmarks.
 	position string
+	// silent is true once it has sent nothing for streamQuiet.
+	silent bool
 	// entries are the versions that keys have been sent with, last or with their deletion.
 	entries map[table.Key]string
 }
@@ -81,7 +85,7 @@ func (m *run) streamState() state {
 	version, err := s.take()
 	steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
-		return m.streamFailed(err, began)
+		return m.streamFailed(err, began, s.silent)
 	}
 	m.progress.streamTries = 0
 	m.stream = s.watch
@@ -91,14 +95,14 @@ func (m *run) streamState() state {
 }
 
 // streamFailed reports what went wrong with a stream and says what comes next.
-// Every kind of failure counts as a try.
-func (m *run) streamFailed(err error, began time.Time) state {
+// Every kind of failure counts as a try; a silence, or a rejection, is enough for a list.
+func (m *run) streamFailed(err error, began time.Time, silent bool) state {
 	if m.ctx.Err() != nil {
 		return nil
 	}
 	cause := CauseOf(err)
 	m.progress.streamTries++
-	if m.progress.streamTries >= streamTries || cause == CauseRejected {
+	if m.progress.streamTries >= streamTries || silent || cause == CauseRejected {
 		m.progress.streamTries = 0
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
@@ -145,6 +149,7 @@ func (s *streaming) take() (version string, err error) {
 	s.watch, err = s.open(options, timeout, streamQuiet)
 	switch {
 	case errors.Is(err, ErrWatchOverdue):
+		s.silent = true
 		return "", s.wrap(fmt.Errorf("not answered for %s: %w", streamQuiet, ErrNoInitialEventsEnd))
 	case err != nil:
 		return "", s.wrap(err)
@@ -206,6 +211,7 @@ func (s *streaming) untilBookmark() (string, error) {
 			s.meters.watchClosed(s.watch)
 			return "", fmt.Errorf("closed after %d objects: %w", s.items, ErrNoInitialEventsEnd)
 		case endTimer:
+			s.silent = true
 			return "", fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, s.items, ErrNoInitialEventsEnd)
 		case endResync:
 			s.failed(s.ctx, woke.err)
