@@ -42,7 +42,7 @@ func (u *unanswered) ListWithContext(_ context.Context, o metav1.ListOptions) (r
 // one list. One that was cut is tried again, once. Fails if a second stream is waited for
 // after a silence, or if a cut counts as one.
 func TestB1ASilentStreamIsFollowedByOnePauseAndOneList(t *testing.T) {
-	events := []watch.Event{added(at("a/1", "3")), added(at("a/2", "2"))}
+	events := []watch.Event{addedEvent(at("a/1", "3")), addedEvent(at("a/2", "2"))}
 	for name, row := range map[string]struct {
 		streams [][]watch.Event
 		silent  bool
@@ -76,8 +76,8 @@ func TestB1ASilentStreamIsFollowedByOnePauseAndOneList(t *testing.T) {
 				if row.silent {
 					source.requests = 1
 				}
-				m := &mirrored{t: t}
-				mirrors["an informer"](m, source, &thing{})
+				m := &streamedMirrored{t: t}
+				streamedMirrors["an informer"](m, source, &thing{})
 				settle(row.synced - time.Nanosecond)
 				assert.False(t, m.status.Status().Synced)
 				settle(time.Nanosecond)
@@ -105,7 +105,7 @@ func TestB1ALostEndOfAStreamCostsTenSecondsAndAShortPause(t *testing.T) {
 					assert.NoError(t, source.Apply(at("a/1", ""), at("a/2", "")))
 					source.WithholdInitialEventsEnd(cachetest.Forever)
 					source.DelayEvents(between)
-					m := &mirrored{t: t, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+					m := &streamedMirrored{t: t, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 					options := m.options()
 					options.Backoff, options.Random = nil, func() float64 { return jitter }
 					r := cache.NewReflectorWithOptions(source, &thing{}, m.store, options)

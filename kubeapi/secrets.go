@@ -226,10 +226,10 @@ func (s secrets) markWhole(p plainText, hidden []bool) {
 	}
 }
 
-// inWord says whether a word goes on at a place in a text.
+// inWord says whether a word goes on at a place in a text. Dots end one: the text is cut there.
 func inWord(text string, at int) bool {
 	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf }
-	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at])
+	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at]) && !strings.HasPrefix(text[at:], dots)
 }
 
 const dots = "…"
