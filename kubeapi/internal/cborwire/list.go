@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -96,6 +97,9 @@ func (l *list) readField() error {
 	name, ok := text(key)
 	if !ok {
 		return errKey
+	}
+	if !utf8.Valid(name) { // which a byte string need not be
+		return fmt.Errorf("%w: a field whose name is no UTF-8: %s", wire.ErrMalformed, wire.Printable(name, wire.MaxForeignText))
 	}
 	field := fieldOf(name)
 	switch field {

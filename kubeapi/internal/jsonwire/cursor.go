@@ -160,6 +160,9 @@ func (c *cursor) field(first bool) (name string, ok bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
+	if err := checkName(c.unread[from:to]); err != nil {
+		return "", false, err
+	}
 	name = knownName(c.unread[from:to])
 	c.advance(to)
 	if err := c.expect(':', "a colon"); err != nil {

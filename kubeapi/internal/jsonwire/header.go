@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -69,6 +70,10 @@ func (h *header) read(name string, raw []byte, limits wire.Limits) error {
 			return &wire.NotListError{Kind: h.Kind}
 		}
 	case "metadata":
+		// The decoder reads bytes that are no UTF-8 as another name, or another token.
+		if !utf8.Valid(raw) {
+			return fmt.Errorf("%w: metadata is no UTF-8", wire.ErrMalformed)
+		}
 		return h.readMetadata(value, limits)
 	}
 	return nil

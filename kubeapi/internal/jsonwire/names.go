@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
 // knownName is the name of a field, given as it stands in the JSON, if the field means
@@ -53,6 +55,19 @@ func knownName(raw []byte) string {
 		return "resourceVersion"
 	}
 	return ""
+}
+
+// checkName refuses a name that is no JSON, or no UTF-8. One damaged byte makes an unknown
+// name of a known one, and what is unknown is stepped over: a full list would be empty.
+func checkName(raw []byte) error {
+	if end, isQuote := plainEnd(raw, 1); isQuote && end == len(raw)-1 {
+		return nil
+	}
+	if _, err := decodeString(raw); err != nil || !utf8.Valid(raw) {
+		return fmt.Errorf("%w: a field whose name is no JSON string: %s", wire.ErrMalformed,
+			wire.Printable(raw, wire.MaxForeignText))
+	}
+	return nil
 }
 
 // character is how a byte is shown in an error's text. Bytes that are not ASCII are parts
