@@ -99,6 +99,8 @@ type listing struct {
 	meter  *meter
 	body   wire.List
 	take   func(metav1.ListMeta, runtime.Object) error
+	// said is what the list has said it is, if that is what was asked for.
+	said metav1.TypeMeta
 	// objects counts those of the list so far, earlier pages included.
 	objects int
 	// waiting are items in a list that has not said yet what they are, the first of
@@ -119,11 +121,18 @@ func (l *listing) run(ctx context.Context) error {
 			return err
 		}
 		raw, err := l.body.Next()
+		if err != nil && err != io.EOF {
+			return explained(err)
+		}
+		// What a list is may come behind its items, and is known at the end.
+		if said := l.body.Header().TypeMeta; said != l.said {
+			if mismatch := l.target.listMismatch(said); mismatch != nil {
+				return mismatch
+			}
+			l.said = said
+		}
 		if err == io.EOF {
 			return l.takeWaiting()
-		}
-		if err != nil {
-			return explained(err)
 		}
 		l.meter.allow(len(raw))
 		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {

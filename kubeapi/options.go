@@ -56,7 +56,9 @@ type Options struct {
 	//     example &corev1.Pod{}. What the type has no field for is dropped.
 	//
 	// If an example of a Go type says what it is (apiVersion and kind), all objects will
-	// say the same, and one that claims to be something else cannot be decoded. If it does
+	// say the same, one that claims to be something else cannot be decoded, and a list that
+	// claims to be of something else is an error. Leave them out for a custom resource whose
+	// listKind is the kind of another type with "List" behind it. If the example does
 	// not, they say nothing of it, as with client-go's typed clients, except that
 	// PartialObjectMetadata says what the server said. Unstructured objects always do.
 	ObjectType runtime.Object

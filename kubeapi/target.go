@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -139,7 +140,26 @@ func (t target) mismatch(said schema.GroupVersionKind) error {
 	return &otherTypeError{what + " in place of " + t.is.String()}
 }
 
-// otherTypeError is an ErrMalformed about an object that is well-formed and of another type.
+// listMismatch says why a list that claims to be of a type has nothing of what is wanted: in
+// API servers' lists of one kind, the items do not say what they are. Custom resources may name
+// their lists as they like; what does not end in "List" is left to its items.
+func (t target) listMismatch(said metav1.TypeMeta) error {
+	group, _ := schema.ParseGroupVersion(said.APIVersion)
+	kind, ends := strings.CutSuffix(said.Kind, "List")
+	switch {
+	case t.is.Kind == "" || said.Kind == "" || said.Kind == "List":
+		return nil
+	case t.metadataOnly() && (t.is.Group == metav1.GroupName || group.Group == metav1.GroupName && kind == "PartialObjectMetadata"):
+		return nil
+	case ends && kind != t.is.Kind:
+	case said.APIVersion == "" || t.is.GroupVersion().Empty() || said.APIVersion == t.is.GroupVersion().String():
+		return nil
+	}
+	return &otherTypeError{typeOf(said) + " in place of a list of " + t.is.String()}
+}
+
+// otherTypeError is an ErrMalformed about an object, or a list, that is well-formed and of
+// another type.
 type otherTypeError struct{ text string }
 
 func (e *otherTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalformed, e.text) }
