@@ -152,7 +152,7 @@ func (l *listing) takeItem(raw []byte) error {
 		item = l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", l.objects), err)
 	}
 	object, ok := item.(*unstructured.Unstructured)
-	if len(l.waiting) == 0 && !(ok && header.Kind == "" && object.GetKind() == "") {
+	if len(l.waiting) == 0 && !(ok && header.Kind == "" && saysNothing(object)) {
 		return l.pass(item)
 	}
 	if l.held += len(raw); l.held > l.limits.ItemBytes {
@@ -168,7 +168,7 @@ func (l *listing) takeItem(raw []byte) error {
 func (l *listing) takeWaiting() error {
 	implied := l.impliedBy(l.body.Header())
 	for _, item := range l.waiting {
-		if object, ok := item.(*unstructured.Unstructured); ok && implied.Kind != "" && object.GetKind() == "" {
+		if object, ok := item.(*unstructured.Unstructured); ok && implied.Kind != "" && saysNothing(object) {
 			object.SetAPIVersion(implied.APIVersion)
 			object.SetKind(implied.Kind)
 		}

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"io"
+	"math"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
@@ -28,11 +29,20 @@ const (
 )
 
 func newMeter(body io.Reader, limit int) *meter {
-	return &meter{body: body, left: 2*int64(limit) + ahead, limit: limit}
+	m := &meter{body: body, left: ahead, limit: limit}
+	m.add(int64(limit))
+	m.add(int64(limit))
+	return m
 }
 
 // allow lets as much more be read as an item had.
-func (m *meter) allow(item int) { m.left += int64(item) + beside }
+func (m *meter) allow(item int) {
+	m.add(int64(item))
+	m.add(beside)
+}
+
+// add stays at the largest number: a limit may be near it.
+func (m *meter) add(bytes int64) { m.left += min(bytes, math.MaxInt64-m.left) }
 
 func (m *meter) Read(p []byte) (int, error) {
 	if m.left <= 0 {

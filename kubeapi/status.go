@@ -43,6 +43,7 @@ func (a *answer) complete(status *metav1.Status) {
 		// A list or a watch is gone for one reason only, and it is the one callers ask for.
 		status.Reason = metav1.StatusReasonExpired
 	}
+	explain(status)
 	wait := retryAfterSeconds(a.Header, time.Now())
 	if wait == 0 || status.Details != nil && status.Details.RetryAfterSeconds != 0 {
 		return
@@ -61,11 +62,45 @@ func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool
 	if encoding == nil {
 		encoding = jsonwire.Encoding
 	}
-	return a.secrets().failedStatus(encoding, body, lw.limits.wire())
+	return a.secrets().readStatus(encoding, body, lw.limits.wire())
 }
 
-// failedStatus decodes a Status that says what failed, fit to be printed.
+// failedStatus decodes a Status that says what failed, fit to be printed, of which nothing
+// else is known.
 func (told secrets) failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+	status, ok := told.readStatus(encoding, raw, limits)
+	if ok {
+		explain(&status)
+	}
+	return status, ok
+}
+
+// explain makes a message, which is all that the text of an error has, for a Status that has
+// none.
+func explain(status *metav1.Status) {
+	if status.Message != "" {
+		return
+	}
+	reason, name := string(status.Reason), http.StatusText(int(status.Code))
+	switch {
+	case name != "":
+		status.Message = fmt.Sprintf("%d %s", status.Code, name)
+	case status.Code != 0:
+		status.Message = fmt.Sprintf("code %d", status.Code)
+	case reason == "":
+		status.Message = "a failure without message, reason and code"
+	}
+	switch {
+	case reason == "" || reason == strings.ReplaceAll(name, " ", ""):
+	case status.Message == "":
+		status.Message = reason
+	default:
+		status.Message += ": " + reason
+	}
+}
+
+// readStatus decodes one as it was sent, without what cannot be printed.
+func (told secrets) readStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	var status metav1.Status
 	if encoding.Into(raw, limits, &status) != nil || !isFailure(&status) {
 		return metav1.Status{}, false

@@ -110,11 +110,19 @@ func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wi
 	if err != nil {
 		return nil, err
 	}
-	if content["apiVersion"] == nil && content["kind"] == nil && implied.Kind != "" {
-		content["apiVersion"], content["kind"] = implied.APIVersion, implied.Kind
-	}
 	// Of whatever kind it says it is: the consumer can see that for itself.
-	return &unstructured.Unstructured{Object: content}, nil
+	object := &unstructured.Unstructured{Object: content}
+	if implied.Kind != "" && saysNothing(object) {
+		object.SetAPIVersion(implied.APIVersion)
+		object.SetKind(implied.Kind)
+	}
+	return object, nil
+}
+
+// saysNothing is true for an object that does not say at all what it is, and is what its list
+// says. One that says half of it stays as it is. So does apimachinery's decoder of lists.
+func saysNothing(object *unstructured.Unstructured) bool {
+	return object.GetKind() == "" && object.GetAPIVersion() == ""
 }
 
 // neverObjects are what servers and proxies send in place of an object. Decoded into
