@@ -16,6 +16,8 @@ type queueReplacement struct {
 	// visible is true for a first list, whose parts are queued as they come.
 	visible bool
 	over    bool
+	// reset is ReplaceOptions.VersionsReset.
+	reset bool
 
 	// changes are those that are not queued yet; one without a key was taken
 	// back. fresh is the place of the newest one of a key.
@@ -45,7 +47,9 @@ type queueReplacement struct {
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.newReplacement(!f.populated && !options.Aside)
+	r := f.newReplacement(!f.populated && !options.Aside)
+	r.reset = options.VersionsReset
+	return r
 }
 
 func (f *DeltaFIFO) newReplacement(visible bool) *queueReplacement {
@@ -133,10 +137,11 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 			return nil, err
 		}
 		before, key := since[i], a.key.String()
-		if at, twice := r.fresh[key]; twice {
+		at, twice := r.fresh[key]
+		if twice {
 			before = lastReceived{Received: r.changes[at].received}
 		}
-		if !before.deleted && a.received.unchanged(before.Received) {
+		if !before.deleted && (twice || !r.reset) && a.received.unchanged(before.Received) {
 			r.list(key)
 			continue
 		}

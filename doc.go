@@ -64,8 +64,9 @@
 //	G1   A source that is quiet is equalled in finite time. After one that
 //	     failed heals, within 60 s, or the Retry-After it named (honoured up to
 //	     5 minutes), plus one list; a second more if the source says that it has
-//	     not come as far as the mirror, and a second pause if it has gone back
-//	     and does not say so (see Going back in time).
+//	     not come as far as the mirror. If it has gone back and does not say so
+//	     (see Going back in time), that has to be noticed first: within two
+//	     minutes more after an outage, or three minutes of silence.
 //	G2   For each key, the states that a reader or handler sees are a
 //	     subsequence of the source's, and never go backwards.
 //	G3   A handler is told of each key in the order Add, Updates, Delete; across
@@ -213,11 +214,22 @@
 // the answer is a list at "", taken whatever its version. A source that says itself that
 // it has not come as far, as one does that was restored from a backup, is listed at ""
 // for that, and so is one that answers a list or stream at the mirror's version with
-// "expired"; if what it has is older, that is reported and taken at once. One that has
-// gone back and stands at the mirror's very version again, with other content, before
-// the mirror asks cannot be told from one that never did: the next list notices. One
-// that says nothing and answers a list with an older state is asked once more, after
-// another pause, for the answer may be a replica's that lags.
+// "expired"; if what it has is older, that is reported and taken at once.
+//
+// API servers that were restored accept a watch from a version that they have not reached,
+// and are silent until they have. So after a watch was refused or cut by more than a clean
+// close, and when the watch of a source that sends bookmarks has been silent for 3 minutes,
+// one list with limit=1 at "" is made beside the open watch; if its version is lower than the
+// mirror's, the source has gone back. Such a check follows a second after the watch is open,
+// 20 s after the last one at the earliest, within G13; it holds nothing up. A check that fails
+// is reported, and made three times at most. A source without decimal versions
+// is not checked; one that answers with more than one object,
+// or without a version, is left alone for an hour. One that has gone back and has come to the
+// mirror's version again, with other content, before it is checked cannot be told from one
+// that never did: the next list notices. One that says nothing and answers a list with an
+// older state is asked once more, after another pause, for the answer may be a replica's that
+// lags. Once a source has gone back its versions are given out again: of the list that follows
+// an object is unchanged only if its content is known to be the same.
 //
 // Before its end, a streaming list is held to the same: an event older than what it, or the
 // store, has of the key, and a bookmark older than one before it, end it. The first events
@@ -288,7 +300,8 @@
 // # Goroutines
 //
 // Nothing runs before Run. While it runs, a reflector uses the goroutine that
-// called it, one more for as long as a call into the source lasts, and, where it feeds one
+// called it, one more for as long as a call into the source lasts (and another while it checks
+// the source's version beside an open watch), and, where it feeds one
 // of our informers, one while a watch sends faster than that applies. An informer
 // applies what comes on that same goroutine, and has one more for each handler (and one
 // if it detects mutations). A controller has one for its consumer besides the

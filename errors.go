@@ -269,7 +269,8 @@ func (e *ListTypeError) Error() string {
 // Unwrap returns the cause.
 func (e *ListTypeError) Unwrap() error { return e.Err }
 
-// RegressionError is reported when a source went back in time. What it sent was
+// RegressionError is reported when a source went back in time, be it that it sent something
+// older or that a check of its version says so. What it sent was
 // not applied; the reflector lists at "" and takes that list whatever its
 // version. Where the source has said before that it does not come up to the
 // version that is held, or has answered a list at it with "expired", a list at "" that

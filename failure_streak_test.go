@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache/cachetest"
@@ -74,6 +75,8 @@ func TestB19AStreamIsAYoungWatchOnceItHasGivenTheFirstState(t *testing.T) {
 				return p, nil
 			}
 			return newProbe(), nil
+		}, list: func(metav1.ListOptions) (apiruntime.Object, error) { // a check of the version
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}}, nil
 		}}
 		stop := runReflector(t, NewReflectorWithOptions(source, nil, NewStore(MetaNamespaceKeyFunc), ReflectorOptions{
 			Strategy: ListStreaming, ErrorHandler: h.handle, MinWatchTimeout: time.Minute, MaxWatchTimeout: time.Minute,

@@ -18,6 +18,8 @@ type relist struct {
 	// brought anything else: what comes of them after that is for the queue to judge, too.
 	same   *relistedCells
 	passed numberSet
+	// reset is ReplaceOptions.VersionsReset.
+	reset bool
 	// over is true if numbers of cells say nothing any more: all goes by way of the queue.
 	over bool
 	// What follows is of some items that are looked at together.
@@ -56,7 +58,7 @@ func (l *relist) some(ctx context.Context, items, others []any) ([]any, error) {
 	}
 	anyHeld := l.queue.anyHeld()
 	for i := range items {
-		if l.others[i] = !l.isSame(i, anyHeld); l.others[i] && l.looked.there[i].Object != nil {
+		if l.others[i] = !l.isSame(items[i], i, anyHeld); l.others[i] && l.looked.there[i].Object != nil {
 			l.passed.add(l.looked.there[i].Number)
 		}
 	}
@@ -83,13 +85,14 @@ func (l *relist) some(ctx context.Context, items, others []any) ([]any, error) {
 
 // isSame says whether an item that was looked at is what the store has, and was last
 // received: of a key of which anything is held back, that was something else.
-func (l *relist) isSame(i int, anyHeld bool) bool {
+func (l *relist) isSame(obj any, i int, anyHeld bool) bool {
 	key, received, found := l.looked.keys[i], l.looked.says[i].received, l.looked.there[i]
 	if found.Object == nil || found.Mark != l.looked.marks[i] || !received.identifies() || l.passed.has(found.Number) {
 		return false
 	}
 	seen := l.store.storage.sightOf(key, &l.looked.there[i], &l.looked.said[i])
-	return seen.known && seen.received == received && !(anyHeld && l.queue.isHeld(key.String()))
+	return seen.known && seen.received == received && !(anyHeld && l.queue.isHeld(key.String())) &&
+		(!l.reset || isSameContent(l.queue.transformer, found.Object, obj))
 }
 
 // takeBack notes that objects are gone again: nothing of them is listed but what comes later.

@@ -66,8 +66,8 @@ func (s informerStore) BeginReplace(options ReplaceOptions) Replacement {
 	r := &informerReplacement{queueReplacement: s.DeltaFIFO.BeginReplace(options).(*queueReplacement), informer: s.informer}
 	if r.visible {
 		r.first = newFirstList(s.informer)
-	} else {
-		r.relist = newRelist(s.informer)
+	} else if r.relist = newRelist(s.informer); r.relist != nil {
+		r.relist.reset = r.reset
 	}
 	return r
 }

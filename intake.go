@@ -62,7 +62,9 @@ func (in *intake) begin() {
 		return
 	}
 	if replacer, ok := in.store.(Replacer); ok && !embedsQueue(in.store) {
-		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked})
+		// Of a source that has gone back, the same version may be another state.
+		reset := in.progress.anyVersion || in.stepBack != nil
+		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked, VersionsReset: reset})
 	} else {
 		in.replacement = &wholeReplacement{store: in.store, streamed: in.streamed}
 	}

@@ -36,6 +36,7 @@ type listing struct {
 // listState makes the store equal to a list and goes on to watch.
 func (m *run) listState() state {
 	m.setPhase(PhaseListing)
+	m.awaitCheck()
 	steps := trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
 	l := &listing{run: m, steps: steps, asked: m.listVersion()}
 	began := m.clock.Now()
@@ -58,6 +59,7 @@ func (m *run) haveState(version string) {
 	p := &m.progress
 	p.newest, p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested = false, false, false, 0, "", false
 	p.passedOn = ""
+	p.checks.wanted, p.checks.failures = false, 0
 	m.listed = true
 	m.setAccepted(version)
 	m.mu.Lock()

@@ -42,8 +42,9 @@ type WatcherWithContext interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcher is a source. A reflector calls it from one goroutine at a time,
-// and prefers the methods of ListerWatcherWithContext where it has them.
+// ListerWatcher is a source. A reflector calls it from one goroutine at a time, also while
+// a watch is open; a List that outlives its context by half a minute may meet another call.
+// It prefers the methods of ListerWatcherWithContext where it has them.
 type ListerWatcher interface {
 	Lister
 	Watcher

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -82,7 +83,7 @@ func (r *storeReplacement) take(obj any, looked *lookedItems, i int) (failed unt
 	if known {
 		r.listed.addNumber(found.Number)
 	}
-	if r.unchanged(looked, i) {
+	if r.unchanged(obj, looked, i) {
 		r.listed.add(key)
 		r.taken(key)
 		return untaken{}, true
@@ -113,7 +114,7 @@ func (r *storeReplacement) take(obj any, looked *lookedItems, i int) (failed unt
 // unchanged compares with the newest state of the key: one of this list, if it came more
 // than once, or the stored one. A mark that is another one settles it; one that is the same
 // does not.
-func (r *storeReplacement) unchanged(looked *lookedItems, i int) bool {
+func (r *storeReplacement) unchanged(obj any, looked *lookedItems, i int) bool {
 	key, received, mark, found := looked.keys[i], looked.says[i].received, looked.marks[i], looked.there[i]
 	if !received.identifies() {
 		return false
@@ -126,7 +127,13 @@ func (r *storeReplacement) unchanged(looked *lookedItems, i int) bool {
 		return false
 	}
 	seen := r.store.storage.sightOf(key, &looked.there[i], &looked.said[i])
-	return seen.known && seen.received == received
+	return seen.known && seen.received == received && (!r.reset || isSameContent(r.store.transformer, found.Object, obj))
+}
+
+// isSameContent compares a stored object with one of the same version, where versions are given
+// out again. What a transform has made of an object says nothing of that.
+func isSameContent(transform TransformFunc, stored, obj any) bool {
+	return transform == nil && reflect.DeepEqual(stored, obj)
 }
 
 // taken notes that the newest state of a key was.

@@ -22,7 +22,16 @@ type openWatch struct {
 	// asked is when the request was made, answered when the source had accepted
 	// it.
 	asked, answered time.Time
-	deadline        clock.Timer
+	// expires is the deadline: by then the source should have ended the watch. timer
+	// fires when the watch must be looked at, then at the latest.
+	expires time.Time
+	timer   clock.Timer
+	// check is the check of the source's version that is under way, or nil.
+	check *versionCheck
+	// ticked is when it was last asked whether the watch is silent, counted how many
+	// events it had brought by then, silent for how many ticks in a row that was so.
+	ticked          time.Time
+	counted, silent int
 	// synthetic is true while the events may be those that a server makes up
 	// for a watch from "" or "0", which come in no version order. They end at
 	// the first that is not Added.
@@ -61,7 +70,8 @@ func (m *run) watchOptions(version string) (metav1.ListOptions, time.Duration) {
 // without an error, if the context ended.
 func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) (*openWatch, error) {
 	ctx, cancel := context.WithCancel(m.ctx)
-	w := &openWatch{cancel: cancel, asked: m.clock.Now(), deadline: m.clock.NewTimer(timeout + watchGrace)}
+	w := &openWatch{cancel: cancel, asked: m.clock.Now(), timer: m.clock.NewTimer(timeout + watchGrace)}
+	w.expires = w.asked.Add(timeout + watchGrace)
 	defer func() {
 		if !w.opened {
 			m.close(w)
@@ -79,6 +89,7 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 		return sourceWatch{opened, opened.ResultChan()}, nil
 	})
 	w.sourceWatch, w.answered = answer.value, m.clock.Now()
+	w.ticked = w.answered
 	switch {
 	case answer.late:
 		return nil, ErrWatchOverdue
@@ -103,7 +114,7 @@ func (m *run) closeAfter(w *openWatch, panicking bool) {
 		m.floodIsOver(w)
 	}
 	m.meters.watchEnded(w)
-	w.deadline.Stop()
+	w.timer.Stop()
 	w.cancel()
 	if w.watch == nil {
 		return

@@ -37,6 +37,8 @@ func tuned(strategy ListStrategy, jitter float64) func(*Config) {
 func newSourceWith(t *testing.T, change func(*cachetest.Options), objects ...apiruntime.Object) *cachetest.Source {
 	t.Helper()
 	options := cachetest.Options{
+		RefuseFutureWatches: true, // as newSource
+
 		GroupVersionKind: podKind,
 		NewObject:        func() apiruntime.Object { return &object{} },
 		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },

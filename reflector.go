@@ -105,6 +105,7 @@ type progress struct {
 	// streamAfter is when streaming may be tried again.
 	streamAfter time.Time
 	streamTries int
+	checks      checks
 	// rested is true from the end of a pause to the next state that is taken, or to the
 	// failure that is answered at once because of it.
 	rested bool

@@ -23,6 +23,10 @@ type ReplaceOptions struct {
 	// has been committed yet. A reflector asks for it where a list has not said its
 	// version, and may be older than what an earlier attempt has shown.
 	Aside bool
+	// VersionsReset says that the source has gone back in time and gives out versions
+	// again: an object of the version last received may be another state, and is
+	// unchanged only if its content is known to be.
+	VersionsReset bool
 }
 
 // Replacement is one list on its way into a store: Part any number of times,

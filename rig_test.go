@@ -41,9 +41,13 @@ func labelled(o *object, value string) *object {
 	return o
 }
 
+// newSource is a source that says so when it is asked for a watch from a version that it has
+// not reached; B23's tests are about those that do not.
 func newSource(t *testing.T, objects ...apiruntime.Object) *cachetest.Source {
 	t.Helper()
 	source := cachetest.NewSource(cachetest.Options{
+		RefuseFutureWatches: true,
+
 		GroupVersionKind: podKind,
 		NewObject:        func() apiruntime.Object { return &object{} },
 		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
@@ -223,6 +227,21 @@ func mapsKeys(m map[string]string) func(func(string) bool) {
 			}
 		}
 	}
+}
+
+// isVersionCheck says whether a list is no list but a check of the source's version.
+func isVersionCheck(o metav1.ListOptions) bool {
+	return o.Limit == 1 && o.ResourceVersion == "" && o.Continue == ""
+}
+
+// listsOf counts the lists of a source that are no checks of its version; further pages count.
+func listsOf(source *cachetest.Source) (n int) {
+	for _, request := range source.Requests() {
+		if request.Verb == cachetest.VerbList && !isVersionCheck(request.Options) {
+			n++
+		}
+	}
+	return n
 }
 
 // requestRate returns how many requests the source got in the first minute, and

@@ -31,6 +31,9 @@ type run struct {
 	refetching undecodedItems
 	// stream is the watch that a streaming list has left open.
 	stream *openWatch
+	// lateCheck is a check of the source's version that has outlived its context and its
+	// watch, or nil.
+	lateCheck *versionCheck
 	// stepBack is to be reported before the state is taken that is coming.
 	stepBack *RegressionError
 	// burst, what its objects say of themselves, events and refused are what handleSome needs,
@@ -103,6 +106,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		m.resync = r.clock.NewTimer(r.resyncPeriod)
 		defer m.resync.Stop()
 	}
+	defer m.leaveCheck()
 	defer m.stopRefetch()
 	panicking := true
 	defer func() { m.dropStream(panicking) }()

@@ -16,6 +16,8 @@ type storeReplacement struct {
 	// visible is true for a first list, whose parts show as they come.
 	visible bool
 	over    bool
+	// reset is ReplaceOptions.VersionsReset.
+	reset bool
 
 	staged stagedList
 	// listed are the keys that stay: taken, unchanged, or present at the source
@@ -60,7 +62,9 @@ var errReplacementOver = errors.New("replacement is over: it was committed or ab
 
 // BeginReplace starts a replacement. See Replacer.
 func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
-	return k.newReplacement(!k.replaced() && !options.Aside)
+	r := k.newReplacement(!k.replaced() && !options.Aside)
+	r.reset = options.VersionsReset
+	return r
 }
 
 func (k *keyedStore) newReplacement(visible bool) *storeReplacement {

@@ -67,7 +67,10 @@ func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					h, lists := &heard{}, 0
-					source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					source := &scripted{list: func(o metav1.ListOptions) (apiruntime.Object, error) {
+						if isVersionCheck(o) {
+							return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}, nil
+						}
 						lists++
 						return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
 					}, watch: func(_ context.Context, n int) (watch.Interface, error) {

@@ -27,6 +27,7 @@ func (m *run) watchState() state {
 	w := m.stream
 	m.stream = nil
 	if w == nil {
+		m.awaitCheck()
 		options, timeout := m.watchOptions(m.progress.version)
 		asked := m.clock.Now()
 		var err error
@@ -67,8 +68,10 @@ type watchEnd struct {
 // watchUntilEnd applies what a watch sends. The watch is closed when it returns:
 // no connection stays open through a pause.
 func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
+	defer m.endCheck(w)
 	panicking := true
 	defer func() { m.closeAfter(w, panicking) }()
+	m.wake(w)
 	end.stopped, end.err = m.applyEvents(w)
 	panicking = false
 	now := m.clock.Now()
@@ -95,7 +98,13 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 			m.meters.watchClosed(w)
 			return false, nil
 		case endTimer:
-			return false, m.lastOf(w, ErrWatchOverdue)
+			if m.look(w) {
+				return false, m.lastOf(w, ErrWatchOverdue)
+			}
+		case endDone:
+			if older := m.takeCheck(w); older != nil {
+				return false, m.lastOf(w, older)
+			}
 		case endResync:
 			return false, m.lastOf(w, woke.err)
 		case endRefetch:
@@ -140,7 +149,11 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) state {
 		return nil
 	}
 	m.progress.retry.After(err)
-	action := answerToWatch(CauseOf(err))
+	cause := CauseOf(err)
+	if cause != CauseShortWatch {
+		m.progress.checks.wanted = true
+	}
+	action := answerToWatch(cause)
 	if m.round && !m.sameRound(err, action) {
 		if refused {
 			m.count(err)

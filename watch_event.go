@@ -190,6 +190,7 @@ func (m *run) isAtList(w *openWatch, version string) bool {
 
 // applyBookmark moves the version alone.
 func (m *run) applyBookmark(w *openWatch, version string) error {
+	m.progress.checks.bookmarks = true
 	if versionBefore(version, m.progress.version) {
 		return &RegressionError{What: "bookmark", Have: m.progress.version, Got: version}
 	}

@@ -94,7 +94,10 @@ func (f *inflow) end() (rest []watch.Event) {
 
 // waits is what an open watch waits for: the source, or its inflow.
 func (w *openWatch) waits() waiting {
-	waits := waiting{events: w.results, timer: w.deadline.C()}
+	waits := waiting{events: w.results, timer: w.timer.C()}
+	if w.check != nil {
+		waits.done = w.check.done
+	}
 	if w.inflow != nil {
 		waits.events, waits.flood, waits.quiet = nil, w.inflow.batches, w.inflow.quiet.C()
 	}

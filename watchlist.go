@@ -79,6 +79,7 @@ func (m *run) streamIsDue() bool {
 // to the watch state.
 func (m *run) streamState() state {
 	m.setPhase(PhaseStreaming)
+	m.awaitCheck()
 	steps := trace.New("Streaming list", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
 	began := m.clock.Now()
 	s := &streaming{run: m, steps: steps}
@@ -182,7 +183,7 @@ func (s *streaming) take() (version string, err error) {
 	s.steps.Step("Committed")
 	done = true
 	// As a watch it is young: what it took to get here does not count.
-	s.watch.deadline.Reset(timeout + watchGrace)
+	s.watch.expires = s.clock.Now().Add(timeout + watchGrace)
 	return version, nil
 }
 

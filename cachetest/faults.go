@@ -171,15 +171,20 @@ func (s *Source) Resume() {
 }
 
 // SendBookmarks sends a bookmark with the present version to all open watches
-// that allow bookmarks, after the events that came before this call.
+// that allow bookmarks, after the events that came before this call. A watch from a
+// version not reached yet gets none.
 func (s *Source) SendBookmarks() {
-	s.sendBookmarks(func() uint64 { return s.history.version })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sendBookmarksLocked(s.history.version, func(w *stream) bool { return w.cursor <= s.history.version })
 }
 
 // SendBookmarksAt is SendBookmarks with a version of the caller's choice, such as
 // one that goes back. The source's own version is not touched.
 func (s *Source) SendBookmarksAt(version uint64) {
-	s.sendBookmarks(func() uint64 { return version })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sendBookmarksLocked(version, func(*stream) bool { return true })
 }
 
 // DuplicateBookmarks makes every bookmark be sent twice, the one that ends a
@@ -248,12 +253,10 @@ func (s *Source) insert(i insertion) {
 	}
 }
 
-func (s *Source) sendBookmarks(version func() uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Source) sendBookmarksLocked(version uint64, to func(*stream) bool) {
 	for w := range s.watches {
-		if w.options.AllowWatchBookmarks {
-			w.insertLocked(insertion{bookmark: true, version: version()})
+		if w.options.AllowWatchBookmarks && to(w) {
+			w.insertLocked(insertion{bookmark: true, version: version})
 		}
 	}
 }

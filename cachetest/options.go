@@ -74,6 +74,12 @@ type Options struct {
 	// from their watch cache. Without it Watch itself returns the error.
 	ExpiredOnStream bool
 
+	// RefuseFutureWatches answers a watch from a version that is not reached yet with
+	// 504 Timeout and the cause ResourceVersionTooLarge. Without it such a watch is
+	// accepted and silent until the source has come past that version, as on an API
+	// server; a list, or a streaming list, of such a version is always answered 504.
+	RefuseFutureWatches bool
+
 	// NoWatchList makes the source one that does not know streaming lists: a
 	// watch with sendInitialEvents is answered 422 Invalid.
 	NoWatchList bool

@@ -149,7 +149,8 @@ func (s *Source) CompactWatches(version uint64) {
 
 // Rollback takes content and version back to what they were at version, as a
 // server does that was restored from a backup, and closes all open watches at
-// once. Continue tokens issued before expire. The versions after it are given
+// once. A watch from a later version is accepted and silent from then on, unless
+// Options.RefuseFutureWatches is set. Continue tokens issued before expire. The versions after it are given
 // out again. A version that is compacted or not reached yet is an error.
 func (s *Source) Rollback(version uint64) error {
 	s.mu.Lock()

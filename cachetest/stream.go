@@ -156,7 +156,8 @@ func (w *stream) next() step {
 		return w.insertionLocked()
 	}
 	if !more {
-		w.cursor = s.history.version
+		// A watch from a version not reached yet stays there.
+		w.cursor = max(w.cursor, s.history.version)
 		return step{}
 	}
 	w.cursor = c.version
@@ -247,7 +248,7 @@ func (w *stream) tick() {
 	s := w.source
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !w.mute && !s.faults.silent {
+	if !w.mute && !s.faults.silent && w.cursor <= s.history.version {
 		w.insertLocked(insertion{bookmark: true, version: s.history.version})
 	}
 }

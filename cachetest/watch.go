@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 )
 
 // Watch is WatchWithContext without a context: the watch lasts until it is
@@ -23,8 +24,10 @@ func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 //     order of namespace and name, which is not the order of versions;
 //   - with sendInitialEvents it does the same and then marks the end by a bookmark
 //     annotated k8s.io/initial-events-end (a streaming list);
-//   - a version not reached yet is 504 Timeout with the cause
-//     ResourceVersionTooLarge, where a server would wait;
+//   - from a version not reached yet it is silent, without bookmarks, until the
+//     source has come past it, and then delivers later changes alone; with
+//     sendInitialEvents, or Options.RefuseFutureWatches, it is 504 Timeout with the
+//     cause ResourceVersionTooLarge, at once (a server waits a few seconds first);
 //   - allowed bookmarks come every Options.BookmarkInterval, once the initial
 //     events are through;
 //   - with a selector, a change that makes an object enter or leave the selection
@@ -84,7 +87,7 @@ func (s *Source) openWatch(ctx context.Context, namespace string, opts metav1.Li
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if from > s.history.version {
+	if from > s.history.version && (s.options.RefuseFutureWatches || ptr.Deref(opts.SendInitialEvents, false)) {
 		return nil, ErrTooLargeResourceVersion(from, s.history.version)
 	}
 	w.startLocked(from)

@@ -42,9 +42,43 @@ func TestWatchFromNowhereBeginsWithWhatThereIsInNoVersionOrder(t *testing.T) {
 	})
 }
 
-func TestWatchFromAVersionNotReachedIsTooLarge(t *testing.T) {
-	src := filled(t, cachetest.Options{})
-	_, err := src.Watch(metav1.ListOptions{ResourceVersion: "5"})
+// What a real API server does (B23): 200, then silence, without bookmarks, and later nothing
+// but what is newer than the version asked for.
+func TestWatchFromAVersionNotReachedIsSilentUntilItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := filled(t, cachetest.Options{})
+		w := open(t, src, metav1.ListOptions{ResourceVersion: "6", AllowWatchBookmarks: true})
+		time.Sleep(150 * time.Second)
+		src.SendBookmarks()
+		apply(t, src, pod("a", "1"), pod("a", "2"))
+		require.Equal(t, "6", src.ResourceVersion())
+		require.Empty(t, ready(t, w))
+		apply(t, src, pod("a", "3"))
+		require.Equal(t, []string{"MODIFIED a/3 @7"}, ready(t, w))
+		src.SendBookmarks()
+		require.Equal(t, []string{"BOOKMARK @7"}, ready(t, w))
+	})
+}
+
+func TestWatchFromALostVersionIsSilentAfterARollback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := filled(t, cachetest.Options{})
+		require.NoError(t, src.Rollback(2))
+		w := open(t, src, metav1.ListOptions{ResourceVersion: "4"})
+		remove(t, src, "a", "1")
+		remove(t, src, "a", "2")
+		require.Empty(t, ready(t, w))
+		apply(t, src, pod("c", "1"))
+		require.Equal(t, []string{"ADDED c/1 @5"}, ready(t, w))
+	})
+}
+
+func TestStreamFromAVersionNotReachedIsTooLarge(t *testing.T) {
+	asked := streaming()
+	asked.ResourceVersion = "5"
+	_, err := filled(t, cachetest.Options{}).Watch(asked)
+	require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
+	_, err = filled(t, cachetest.Options{RefuseFutureWatches: true}).Watch(metav1.ListOptions{ResourceVersion: "5"})
 	require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
 }
 

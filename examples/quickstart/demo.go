@@ -184,8 +184,12 @@ func (d *demo) resumed(version string) {
 
 // requestsSeen is what the server was asked for, by its own account.
 func (d *demo) requestsSeen() string {
-	lists, pages := d.server.lists()
-	return fmt.Sprintf("%s (%s) and %s", number(lists, "list"), number(pages, "page"), number(d.server.watches(), "watch"))
+	lists, pages, checks := d.server.lists()
+	seen := fmt.Sprintf("%s (%s) and %s", number(lists, "list"), number(pages, "page"), number(d.server.watches(), "watch"))
+	if checks > 0 {
+		seen += fmt.Sprintf(", and %s of its version", number(checks, "check"))
+	}
+	return seen
 }
 
 // number is a count with its noun.

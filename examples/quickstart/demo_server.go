@@ -121,17 +121,22 @@ func (s *demoServer) cut() {
 
 func (s *demoServer) heal() { s.network.RefuseConnections(false) }
 
-// lists is how many lists the server has answered, and in how many pages.
-func (s *demoServer) lists() (lists, pages int) {
+// lists is how many lists the server has answered, in how many pages, and how many more lists
+// of one pod, by which the mirror checks after a cut that the server's version has not gone back.
+func (s *demoServer) lists() (lists, pages, checks int) {
 	for _, request := range s.source.Requests() {
-		if request.Verb == cachetest.VerbList {
+		switch {
+		case request.Verb != cachetest.VerbList:
+		case request.Options.Limit == 1:
+			checks++
+		default:
 			pages++
 			if request.Page == 1 {
 				lists++
 			}
 		}
 	}
-	return lists, pages
+	return lists, pages, checks
 }
 
 // watches is how many watches the server was asked for.

@@ -52,7 +52,7 @@ func TestTheDemonstrationListsOnceAndSurvivesTheCut(t *testing.T) {
 		require.Contains(t, printed, `cause "refused"`)
 		require.Contains(t, printed, `the mirror is "paused"`)
 		require.Greater(t, strings.Index(printed, "nothing is lost"), strings.Index(printed, "watching again from version"))
-		require.Contains(t, printed, "seen by the server: 1 list (6 pages) and 2 watches")
+		require.Contains(t, printed, "seen by the server: 1 list (6 pages) and 2 watches, and 1 check of its version")
 		require.Regexp(t, `index namespace +6 values +every value has the same keys`, printed)
 		require.Regexp(t, `(?m)^✓ mirror equals the source: \d+ objects, version \d+$`, printed)
 	})

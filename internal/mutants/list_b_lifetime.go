@@ -25,7 +25,7 @@ var lifetimeFaults = []Mutant{
 		Name:   "waits-for-an-open-watch-as-long-as-it-stays-open",
 		Guards: []string{"B19"},
 		File:   "watch_inflow.go",
-		From:   "waiting{events: w.results, timer: w.deadline.C()}",
+		From:   "waiting{events: w.results, timer: w.timer.C()}",
 		To:     "waiting{events: w.results}",
 		Test:   "TestB19AHalfOpenWatchIsEndedAndResumed",
 		Fault:  "After a firewall has dropped the connection the cache stays as it is for ever.",

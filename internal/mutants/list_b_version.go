@@ -1,6 +1,6 @@
 package mutants
 
-// versionFaults: versions that go back, and that run ahead (B15, B16).
+// versionFaults: versions that go back, and that run ahead (B15, B16, B23).
 var versionFaults = []Mutant{
 	{
 		Name:   "refuses-for-ever-what-a-source-that-went-back-lists",
@@ -91,5 +91,32 @@ var versionFaults = []Mutant{
 		To:     "",
 		Test:   "TestB15InAStreamNoKeyGoesBack",
 		Fault:  "An object that a streaming list has sent is replaced by an older state of it, without a report.",
+	},
+	{
+		Name:   "never-asks-a-server-that-was-away-for-its-version",
+		Guards: []string{"B23"},
+		File:   "watch.go",
+		From:   "	if cause != CauseShortWatch {\n		m.progress.checks.wanted = true\n",
+		To:     "	if cause == CauseRegression {\n		m.progress.checks.wanted = true\n",
+		Test:   "TestB23AServerRestoredFromAnOlderCopyIsMirrored",
+		Fault:  "After a restore from a backup the cache shows for good what the server has lost.",
+	},
+	{
+		Name:   "takes-a-silent-watch-for-a-quiet-one",
+		Guards: []string{"B23"},
+		File:   "version_check.go",
+		From:   "w.silent == silentTicks && m.progress.checks.bookmarks",
+		To:     "w.silent == -silentTicks && m.progress.checks.bookmarks",
+		Test:   "TestB23ASilentWatchIsCheckedAfterThreeMinutes",
+		Fault:  "A restore behind a clean close goes unnoticed, though the bookmarks have stopped.",
+	},
+	{
+		Name:   "goes-by-versions-that-are-given-out-again",
+		Guards: []string{"B23"},
+		File:   "intake.go",
+		From:   "VersionsReset: reset}",
+		To:     "VersionsReset: reset && in.unchecked}",
+		Test:   "TestB23NoObjectIsTakenForUnchangedAfterARestore",
+		Fault:  "An object that was changed again after a restore stays as it was before, under the same version.",
 	},
 }

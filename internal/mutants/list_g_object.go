@@ -67,8 +67,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo_replacement.go",
-		From:  "if !before.deleted && a.received.unchanged(before.Received) {\n\t\t\tr.list(key)\n",
-		To:    "if !before.deleted && a.received.unchanged(before.Received) {\n\t\t\tf.transform(&a)\n\t\t\tr.list(key)\n",
+		From:  "if !before.deleted && (twice || !r.reset) && a.received.unchanged(before.Received) {\n\t\t\tr.list(key)\n",
+		To:    "if !before.deleted && (twice || !r.reset) && a.received.unchanged(before.Received) {\n\t\t\tf.transform(&a)\n\t\t\tr.list(key)\n",
 		Test:  "TestARelistOfUnchangedObjectsTellsNothing",
 		Fault: "Each relist transforms every object again, for nothing.",
 	},

@@ -55,6 +55,10 @@
 // Then the requests are counted (rates.go), reports are matched with failures (reports.go),
 // and everything is stopped at one moment: each Run must return at once, and leave nothing.
 //
+// Some scripts end with a restore (Setup.RestoreLast): the source, well by then, goes back to an
+// older state, refuses one watch of each reflector and accepts the next without a word. Every
+// mirror must follow, though nothing is written any more (B23).
+//
 // A failure begins with what it breaks, "1m2s: G7: ..."; FailureKind reads that. A
 // check may be lenient where the library promises nothing (after a source has gone back in
 // time, for what could not be decoded): the comment says why. A check that was lenient

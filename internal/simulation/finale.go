@@ -16,12 +16,16 @@ func (w *world) finale() {
 	healed := time.Now()
 	w.heal()
 	pause := max(pauseAtMost, time.Until(w.retryAfter))
+	if w.restored && !w.script.Setup.RefuseFutureWatches {
+		pause += restoreAtMost
+	}
 	time.Sleep(pause)
 	w.settle()
 	w.look()
 	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.refusedSince(healed) }) {
 		w.compare("after the pause that G1 allows")
 	}
+	w.restoreLast()
 	told, resyncs := w.told(), w.resyncs()
 	time.Sleep(calm)
 	w.settle()
@@ -32,6 +36,27 @@ func (w *world) finale() {
 	w.checkReports()
 	w.stopAll()
 }
+
+// restoreLast takes a source that is well back to an older state, and checks that this is noticed
+// though nothing is written after it (B23).
+func (w *world) restoreLast() {
+	n := w.script.Setup.RestoreLast
+	if n == 0 {
+		return
+	}
+	restored := time.Now()
+	w.restore(n)
+	time.Sleep(pauseAtMost + restoreAtMost)
+	w.settle()
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.refusedSince(restored) }) {
+		w.compare("after a restore (B23)")
+	}
+}
+
+// restoreAtMost is how much longer it may take to follow a source that has gone back and does
+// not say so, where a run of failures has used up what G13 allows: a watch that is refused, a
+// check beside the next one, and a list, with a pause of a minute before each.
+const restoreAtMost = 3 * time.Minute
 
 // heal ends all faults, and writes anew what could not be taken because of them.
 func (w *world) heal() {

@@ -41,6 +41,7 @@ func (g *generator) setup() Setup {
 		BookmarkInterval: pick(g, 0, 0, 5*time.Second, -1),
 		Begin:            pick(g, 0, 0, 1, 2, 4, 8), Abrupt: g.one(4),
 		IgnoreLimitAtZero: g.one(2), ExpiredOnStream: g.one(2), NoWatchList: g.one(4), WatchListUnsupported: g.one(2),
+		RefuseFutureWatches: g.one(2), RestoreLast: pick(g, 0, 0, 0, 1, 5, 20),
 	}
 	for range 1 + g.random.IntN(3) {
 		s.Mirrors = append(s.Mirrors, g.mirror())

@@ -32,8 +32,9 @@ func (t *tap) checkRates() {
 		if i == 0 {
 			began = r.at
 		}
-		// A list is one with the watch after it, however long it takes.
-		if r.lasted() >= shortWatch && (!r.list || r.failed) {
+		// A list is one with the watch after it, however long it takes, unless a page failed.
+		broken := r.failed || i+1 < len(t.requests) && t.requests[i+1].of == r
+		if r.lasted() >= shortWatch && !r.check && (!r.list || broken) {
 			t.checkStretch(began, from, i+1)
 			// What follows may be because of how this one ended.
 			from, began = i+1, r.at.Add(r.lasted())
@@ -100,6 +101,9 @@ func (t *tap) checkStretch(start time.Time, from, to int) {
 // that had lived broke.
 func (t *tap) runFrom(i int) (began time.Time, first int, ok bool) {
 	r := t.requests[i]
+	if r.check && !r.failed {
+		return time.Time{}, 0, false
+	}
 	if r.lived() {
 		return r.at.Add(r.lasted()), i + 1, r.failed
 	}
@@ -123,6 +127,9 @@ func (t *tap) exceeds(start time.Time, requests []*asked) string {
 	}
 	within := 0
 	for i, r := range requests {
+		if r.at.Before(start) {
+			continue // a check of the version beside the watch before
+		}
 		if r.at.Sub(start) < time.Minute {
 			within++
 			continue

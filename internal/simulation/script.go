@@ -32,10 +32,14 @@ type Setup struct {
 	ExpiredOnStream      bool          `json:"expiredOnStream,omitempty"`
 	NoWatchList          bool          `json:"noWatchList,omitempty"`
 	WatchListUnsupported bool          `json:"watchListUnsupported,omitempty"`
+	RefuseFutureWatches  bool          `json:"refuseFutureWatches,omitempty"`
 
 	// Begin is how many steps are taken before the mirrors run, so that a first list meets
 	// faults and changes too.
 	Begin int `json:"begin,omitempty"`
+	// RestoreLast is by how many versions the source goes back once all is healed; 0 for
+	// not at all. Nothing is written after that, so that only its version shows it.
+	RestoreLast int `json:"restoreLast,omitempty"`
 	// Abrupt has everything stopped after the last step as it is, in whatever it is doing,
 	// without a healing.
 	Abrupt bool `json:"abrupt,omitempty"`

@@ -25,6 +25,8 @@ func (s *shrinker) setup() {
 		func(o *Setup) { o.ExpiredOnStream = false },
 		func(o *Setup) { o.NoWatchList = false },
 		func(o *Setup) { o.WatchListUnsupported = false },
+		func(o *Setup) { o.RefuseFutureWatches = false },
+		func(o *Setup) { o.RestoreLast = 0 },
 	} {
 		s.try(func(script *Script) { plain(&script.Setup) })
 	}

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/kubeapi"
 )
 
 // steps are what a script may do, by name.
@@ -133,7 +135,7 @@ func (w *world) eachHandler(mirror int, do func(*handler)) {
 
 // failures that requests and streams may be answered with.
 var failureKinds = []string{
-	"internal", "expired", "too-many", "too-many-pause", "refused", "unavailable", "not-found", "forbidden", "too-large", "invalid", "eof",
+	"internal", "expired", "too-many", "too-many-pause", "refused", "unavailable", "not-found", "forbidden", "too-large", "invalid", "eof", "cut", "bad-frame",
 }
 
 func (w *world) failure(kind string) error {
@@ -158,10 +160,23 @@ func (w *world) failure(kind string) error {
 		return cachetest.ErrTooLargeResourceVersion(w.source.Version()+100, w.source.Version())
 	case "invalid":
 		return apierrors.NewInvalid(objectKind.GroupKind(), "", nil)
+	case "cut":
+		return brokenStream(kubeapi.CauseStreamCut)
+	case "bad-frame":
+		return brokenStream(kubeapi.CauseBadFrame)
 	case "eof":
 		return fmt.Errorf("reading: %w", syscall.ECONNRESET)
 	}
 	return cachetest.ErrInternal()
+}
+
+// brokenStream is how package kubeapi ends a stream that was cut, or that held what is no
+// frame, after what came before.
+func brokenStream(cause metav1.CauseType) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Message: "the script says so",
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause}}},
+	}}
 }
 
 // join adds a handler while the mirror runs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
 )
 
 // tap stands between a reflector and its source. It changes nothing but marks: each
-// object that passes gets a number (its receipt), and so does each failure. It knows
+// object that passes gets a number (its receipt), and so does each failure. And it refuses the
+// first watch after an outage (see world.outages). It knows
 // therefore what its reflector was sent, when, and how often it asked.
 type tap struct {
 	source cache.ListerWatcherWithContext
@@ -25,6 +28,8 @@ type tap struct {
 
 	mu       sync.Mutex
 	requests []*asked
+	// outages are those of the world's that this reflector has met.
+	outages int64
 	// listing is the list of which a further page may be asked for.
 	listing *asked
 	faults  []*fault
@@ -51,6 +56,8 @@ type asked struct {
 	// of is the list that a further page belongs to. A page that is answered is part of
 	// that, one that fails is a request of its own.
 	of *asked
+	// check: a list beside an open watch, which is a check of the source's version.
+	check bool
 }
 
 // fault is a failure that the reflector was told of, and so must report.
@@ -124,9 +131,16 @@ func itemsOf(list runtime.Object) []*Object {
 func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	request := t.begin(false, options)
 	defer t.mirror.calls.beginSource("Watch")()
+	if t.meetsOutage() {
+		return nil, t.failed(ctx, request, cachetest.ErrConnectionRefused())
+	}
 	source, err := t.source.WatchWithContext(ctx, options)
 	if err != nil {
 		return nil, t.failed(ctx, request, err)
+	}
+	if t.meetsOutage() { // while it hung
+		source.Stop()
+		return nil, t.failed(ctx, request, cachetest.ErrConnectionRefused())
 	}
 	t.answered(request, true)
 	return newTappedWatch(ctx, t, request, source), nil
@@ -162,6 +176,16 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	return list, err
 }
 
+// meetsOutage says whether the source has been away since it was last asked for a watch.
+func (t *tap) meetsOutage() bool {
+	now := t.mirror.world.outages.Load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	met := now > t.outages
+	t.outages = now
+	return met
+}
+
 // begin notes a request. The next page of a list is not another one, unless it fails.
 func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 	t.mirror.note("%s asks: list=%v version=%q match=%q limit=%d continue=%v streaming=%v", t.mirror.name, list,
@@ -170,6 +194,10 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	request := &asked{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
+	if request.check = list && t.watchingLocked(); request.check {
+		t.requests = append(t.requests, request)
+		return request
+	}
 	if list && options.Continue != "" && t.listing != nil {
 		request.of = t.listing
 		return request
@@ -182,6 +210,11 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 	}
 	t.requests = append(t.requests, request)
 	return request
+}
+
+// watchingLocked says whether a watch is open.
+func (t *tap) watchingLocked() bool {
+	return slices.ContainsFunc(t.requests, func(r *asked) bool { return !r.list && r.open })
 }
 
 func (t *tap) answered(request *asked, open bool) {

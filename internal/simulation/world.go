@@ -41,6 +41,9 @@ type world struct {
 	newest       uint64
 	restored     bool
 	everRestored atomic.Bool
+	// outages counts how often the source went back without saying so to watches: each
+	// reflector's next watch is refused once then, as by a server that restarts.
+	outages atomic.Int64
 	// skipped are the versions that were not given out a second time.
 	skipped []skip
 	// retryAfter is until when a pause that the source has named may last.
@@ -117,6 +120,7 @@ func newWorld(ctx context.Context, script Script, r *recorder) *world {
 		StartVersion: 1, HistoryLimit: setup.HistoryLimit, BookmarkInterval: setup.BookmarkInterval,
 		IgnoreLimitAtZero: setup.IgnoreLimitAtZero, ExpiredOnStream: setup.ExpiredOnStream,
 		NoWatchList: setup.NoWatchList, WatchListUnsupported: setup.WatchListUnsupported,
+		RefuseFutureWatches: setup.RefuseFutureWatches,
 	})
 	if setup.HTTP {
 		w.server = cachetest.NewServer(r.answers(garbling(cachetest.NewHandler(cachetest.HandlerOptions{

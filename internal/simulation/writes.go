@@ -85,6 +85,16 @@ func (w *world) nextVersion() uint64 {
 	if w.restored {
 		w.skipped = append(w.skipped, skip{w.source.Version(), w.newest + 1})
 		w.source.AdvanceCompacted(w.newest + 1 - w.source.Version())
+		if !w.script.Setup.RefuseFutureWatches {
+			// Else a watch from the lost past would go on with what is written now.
+			w.source.BreakWatches(w.failure("expired"))
+			// From now on the version that was lost is expired: nobody need have met the outage.
+			for _, m := range w.mirrors {
+				for _, t := range m.taps {
+					t.meetsOutage()
+				}
+			}
+		}
 		w.restored = false
 	}
 	w.newest = max(w.newest, w.source.Version()+1)
@@ -110,7 +120,13 @@ func (w *world) restore(versions int) {
 		}
 	}
 	at := w.truth.latest(to)
+	if !w.script.Setup.RefuseFutureWatches {
+		w.outages.Add(1)
+	}
 	if err := w.source.Rollback(to); err != nil {
+		if !w.script.Setup.RefuseFutureWatches {
+			w.outages.Add(-1)
+		}
 		return // compacted meanwhile
 	}
 	w.restored = true
