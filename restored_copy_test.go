@@ -488,6 +488,8 @@ func TestB23NoObjectIsTakenForUnchangedAfterARestore(t *testing.T) {
 				require.NoError(t, source.Apply(podLabelled("1", "again")))
 				require.Equal(t, "4", source.ResourceVersion())
 				time.Sleep(10 * time.Second)
+				cancel()
+				running.Wait()
 				obj, exists, err := from.GetByKey("a/1")
 				require.NoError(t, err)
 				require.True(t, exists)
@@ -498,8 +500,6 @@ func TestB23NoObjectIsTakenForUnchangedAfterARestore(t *testing.T) {
 				assert.Contains(t, updates, "1 again")
 				assert.Contains(t, updates, "2 ")
 				assert.Equal(t, name == "controller", slices.Contains(updates, "3 "), "an informer knows that its content is the same")
-				cancel()
-				running.Wait()
 			})
 		})
 	}

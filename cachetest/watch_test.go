@@ -48,7 +48,7 @@ func TestWatchFromAVersionNotReachedIsSilentUntilItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		w := open(t, src, metav1.ListOptions{ResourceVersion: "6", AllowWatchBookmarks: true})
-		time.Sleep(150 * time.Second)
+		time.Sleep(3*time.Minute + 30*time.Second) // between two bookmarks
 		src.SendBookmarks()
 		apply(t, src, pod("a", "1"), pod("a", "2"))
 		require.Equal(t, "6", src.ResourceVersion())

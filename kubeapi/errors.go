@@ -43,7 +43,8 @@ var (
 	ErrMalformed = wire.ErrMalformed
 
 	// ErrTooLarge says that an answer passed one of the Limits; the error is a
-	// *LimitError, which names it. Nothing is read any further.
+	// *LimitError, which names it. Nothing is read any further, except that an object which
+	// is nested too deep or takes too much memory is an *UndecodedObject among the others.
 	// Cure: if the objects are meant to be so large, raise the limit.
 	ErrTooLarge error = &wire.Sentinel{Text: "the answer exceeds a limit", Cause: wire.CauseTooLarge}
 
@@ -87,6 +88,7 @@ var limitNames = map[string]string{
 	wire.LimitValue:   "ItemBytes",
 	wire.LimitNesting: "Nesting",
 	wire.LimitToken:   "TokenBytes",
+	wire.LimitMemory:  "DecodedBytes",
 }
 
 // explained says in the words of this package what a decoder has found.

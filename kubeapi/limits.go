@@ -12,12 +12,20 @@ import (
 // of 0 is its default.
 type Limits struct {
 	// ItemBytes bounds one item of a list, one frame of a watch, and all else that is
-	// read as one piece, in bytes as they are sent. What is decoded of them is larger:
-	// ordinary objects six times, and one that is made for it (an array of empty ones)
-	// up to twenty times in JSON and fifty in CBOR. Default: 16 MiB, the limit of
+	// read as one piece, in bytes as they are sent. What is decoded of them is larger,
+	// ordinary objects six times: DecodedBytes bounds that. Default: 16 MiB, the limit of
 	// apimachinery's own stream decoder, and ten times what etcd stores by default
 	// (1.5 MiB a request).
 	ItemBytes int
+
+	// DecodedBytes bounds the memory that an object of a list or a watch may take while it
+	// is decoded, as estimated from its values before: many small ones (an array of empty
+	// objects) take some hundred times the bytes that they are sent in. Charged are 512 bytes
+	// for a value, more where a Go type has large structs, and twice the bytes as sent;
+	// decoders take less, mostly a fraction of it. An object that is above is quarantined. Default:
+	// 192 MiB, which with the buffers that an item is read into is below 256 MiB. It is
+	// enough for 390,000 values without a Go type.
+	DecodedBytes int
 
 	// Nesting bounds how deep objects and arrays lie in one another; the object itself
 	// is the first level. An object that is deeper is quarantined. Default: 1,000. It
@@ -40,10 +48,11 @@ type Limits struct {
 }
 
 const (
-	defaultItemBytes  = 16 << 20
-	defaultNesting    = 1000
-	defaultTokenBytes = 64 << 10
-	defaultErrorBytes = 64 << 10
+	defaultItemBytes    = 16 << 20
+	defaultDecodedBytes = 192 << 20
+	defaultNesting      = 1000
+	defaultTokenBytes   = 64 << 10
+	defaultErrorBytes   = 64 << 10
 
 	mostNesting = 10_000
 )
@@ -56,6 +65,7 @@ func (l Limits) completed() (Limits, error) {
 		fallback int
 	}{
 		{"ItemBytes", &l.ItemBytes, defaultItemBytes},
+		{"DecodedBytes", &l.DecodedBytes, defaultDecodedBytes},
 		{"Nesting", &l.Nesting, defaultNesting},
 		{"TokenBytes", &l.TokenBytes, defaultTokenBytes},
 		{"ErrorBytes", &l.ErrorBytes, defaultErrorBytes},
@@ -75,7 +85,7 @@ func (l Limits) completed() (Limits, error) {
 }
 
 func (l Limits) wire() wire.Limits {
-	return wire.Limits{ValueBytes: l.ItemBytes, Nesting: l.Nesting, TokenBytes: l.TokenBytes}
+	return wire.Limits{ValueBytes: l.ItemBytes, Memory: l.DecodedBytes, Nesting: l.Nesting, TokenBytes: l.TokenBytes}
 }
 
 // LimitError says which of the Limits an answer passed. It is ErrTooLarge to errors.Is.

@@ -237,6 +237,7 @@ func TestOptionsForDecodingAreCheckedByName(t *testing.T) {
 		"Encodings: *unstructured.Unstructured":    {Encodings: []Encoding{Protobuf}},
 		"Encodings: *kubeapi.widget cannot be":     {Encodings: []Encoding{Protobuf}, ObjectType: &widget{}},
 		"Limits: ItemBytes is negative":            {Limits: Limits{ItemBytes: -1}},
+		"Limits: DecodedBytes is negative":         {Limits: Limits{DecodedBytes: -1}},
 		"Limits: Objects is negative":              {Limits: Limits{Objects: -1}},
 		"Limits: above 10000 in Nesting: 10001":    {Limits: Limits{Nesting: 10001}},
 		"StallTimeout: is negative":                {StallTimeout: -1},

@@ -2,6 +2,7 @@ package cborwire
 
 import (
 	"io"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,14 +22,14 @@ func (encoding) List(body io.Reader, limits wire.Limits) wire.List { return newL
 func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch { return newWatch(body, limits) }
 
 func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, error) {
-	if err := checkObject(raw, limits); err != nil {
+	if err := checkObject(raw, wire.Sizes{}, limits); err != nil {
 		return nil, err
 	}
 	return contentOf(raw)
 }
 
 func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err error) {
-	if err := checkObject(raw, limits); err != nil {
+	if err := checkObject(raw, wire.SizesOf(reflect.TypeOf(object).Elem()), limits); err != nil {
 		return err
 	}
 	defer wire.Caught(object, &err)
@@ -74,13 +75,25 @@ func contentOf(raw []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// checkObject looks at what apimachinery does not: that it is one object, and not nested
-// too deep.
-func checkObject(raw []byte, limits wire.Limits) error {
+// checkObject looks at what apimachinery does not: that it is one object, not nested
+// too deep, and that there are not too many values in it.
+func checkObject(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	if h, _ := untagged(raw); h.size == 0 || h.major != majorMap {
 		return errNoMap
 	}
 	s := scanner{levels: min(limits.Nesting, mostLevels)}
-	_, _, err := s.cut(raw)
-	return err
+	if _, _, err := s.cut(raw); err != nil {
+		return err
+	}
+	return limits.CheckMemory(s.memory(sizes), len(raw))
+}
+
+// memory charges for what the scanner has met. Where something does not say how many elements
+// it has, all values are taken for elements.
+func (s *scanner) memory(sizes wire.Sizes) int {
+	elements := s.elements
+	if s.growing {
+		elements = s.heads
+	}
+	return s.heads*wire.PerValue + s.maps*sizes.PerObject() + elements*sizes.PerElement()
 }

@@ -22,6 +22,11 @@ type scanner struct {
 	open   []int64
 	chunks byte // the major type of the string of indefinite length that is open, or 0
 	ended  bool // the end is at
+
+	// What there was on the way: heads, those of maps, and elements of arrays. Where an array
+	// does not say how many it has, growing is set.
+	heads, maps, elements int
+	growing               bool
 }
 
 // restart prepares for another value.
@@ -33,6 +38,7 @@ func (s *scanner) restart() {
 // whether it has found the end.
 func (s *scanner) scan(data []byte) (bool, error) {
 	for !s.ended && s.at < len(data) {
+		s.heads++
 		if first := data[s.at]; s.chunks == 0 && first < majorArray<<5 && first&0x1f < 24 {
 			// A short string or a small number, as most values are.
 			if s.at++; first >= majorBytes<<5 {
@@ -46,6 +52,7 @@ func (s *scanner) scan(data []byte) (bool, error) {
 			return false, err
 		}
 		if h.size == 0 {
+			s.heads--
 			return false, nil
 		}
 		s.at += h.size
@@ -115,6 +122,14 @@ func (s *scanner) enter(h head) (int64, error) {
 		return 0, &wire.LimitError{What: wire.LimitNesting, Limit: s.levels}
 	}
 	elements, err := h.elements()
+	switch {
+	case h.major == majorMap:
+		s.maps++
+	case elements == untilBreak:
+		s.growing = true
+	default:
+		s.elements += int(min(elements, math.MaxInt32))
+	}
 	if err == nil && elements != 0 {
 		s.open = append(s.open, elements)
 	}

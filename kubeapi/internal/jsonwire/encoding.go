@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -32,6 +33,9 @@ func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, er
 	if err := checkObject(raw); err != nil {
 		return nil, err
 	}
+	if err := checkMemory(raw, wire.Sizes{}, limits); err != nil {
+		return nil, err
+	}
 	value, err := parse(raw, limits.Nesting)
 	if err != nil {
 		return nil, err
@@ -46,6 +50,9 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) erro
 	}
 	if nestsDeeper(raw, limits.Nesting) {
 		return &wire.LimitError{What: wire.LimitNesting, Limit: limits.Nesting}
+	}
+	if err := checkMemory(raw, wire.SizesOf(reflect.TypeOf(object).Elem()), limits); err != nil {
+		return err
 	}
 	return unmarshal(raw, object)
 }

@@ -51,6 +51,9 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (err
 	if err := shapeOf(reflect.TypeOf(object)).check(e.raw, 1, limits.Nesting); err != nil {
 		return err
 	}
+	if err := checkMemory(e.raw, reflect.TypeOf(object), limits); err != nil {
+		return err
+	}
 	defer wire.Caught(object, &err)
 	if clean, ok := object.(interface{ Reset() }); ok {
 		clean.Reset()

@@ -92,10 +92,13 @@ type Identity struct {
 // of it would name something else.
 const MaxName = 1024
 
-// Limits are what one response may make a reader hold. All are positive.
+// Limits are what one response may make a reader hold. All are positive, if they do not say otherwise.
 type Limits struct {
 	// ValueBytes is the size of a value: an item, a frame, any other field of a list.
 	ValueBytes int
+	// Memory is what an object may take while it is decoded, in bytes, as it is charged for
+	// before: see CheckMemory. Of the limits it alone may be 0, which is none.
+	Memory int
 	// Nesting is how deep objects and arrays may lie in one another, the object itself
 	// being 1.
 	Nesting int

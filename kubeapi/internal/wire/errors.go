@@ -70,12 +70,16 @@ const (
 	LimitValue   = "value"
 	LimitNesting = "nesting"
 	LimitToken   = "continue token"
+	LimitMemory  = "memory"
 )
 
 // Error names the limit.
 func (e *LimitError) Error() string {
-	if e.What == LimitNesting {
+	switch e.What {
+	case LimitNesting:
 		return fmt.Sprintf("nested deeper than %d levels", e.Limit)
+	case LimitMemory:
+		return fmt.Sprintf("so many values that decoding them may take more than %d bytes of memory", e.Limit)
 	}
 	return fmt.Sprintf("%s larger than %d bytes", e.What, e.Limit)
 }

@@ -1,0 +1,184 @@
+package protowire
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// costs are what the fields of a message are charged for, by their numbers. Two bytes make an
+// empty message, and a Go struct of a kilobyte.
+type costs struct {
+	fields map[int32]cost
+}
+
+// cost is that of a field each time it comes.
+type cost struct {
+	each    int
+	perByte int    // of a field that is no message: numbers may come packed
+	message *costs // what it is, or what the values of a map are
+	entry   bool   // of a map
+	lengths bool   // which its keys and values have
+}
+
+// typeCosts are the costs of a type, and the largest of a byte in it.
+type typeCosts struct {
+	*costs
+	perByte int
+}
+
+var allCosts sync.Map // reflect.Type: typeCosts
+
+// costsOf believes the struct tags by which the code was generated.
+func costsOf(pointer reflect.Type) typeCosts {
+	if known, ok := allCosts.Load(pointer); ok {
+		return known.(typeCosts)
+	}
+	var t typeCosts
+	t.costs = costsByType{}.of(pointer, &t.perByte)
+	allCosts.Store(pointer, t)
+	return t
+}
+
+// costsByType has the costs of each type that has been met on the way.
+type costsByType map[reflect.Type]*costs
+
+func (known costsByType) of(t reflect.Type, perByte *int) *costs {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	if c, ok := known[t]; ok {
+		return c
+	}
+	c := &costs{fields: map[int32]cost{}}
+	known[t] = c
+	for i := range t.NumField() {
+		field := t.Field(i)
+		// Such as "bytes,3,rep,name=properties".
+		parts := strings.Split(field.Tag.Get("protobuf"), ",")
+		if len(parts) < 2 {
+			continue
+		}
+		number, err := strconv.ParseInt(parts[1], 10, 32)
+		if err != nil {
+			continue
+		}
+		cost := costOf(field.Type)
+		inner := field.Type
+		if inner.Kind() == reflect.Map {
+			inner = inner.Elem()
+		}
+		cost.message = known.of(inner, perByte)
+		c.fields[int32(number)] = cost
+		*perByte = max(*perByte, cost.each/2, cost.perByte)
+	}
+	return c
+}
+
+// perField is for what a string, a time or the like takes beside its bytes.
+const perField = 64
+
+func costOf(t reflect.Type) cost {
+	size := func(t reflect.Type) int { return int(t.Size()) }
+	switch t.Kind() {
+	case reflect.Map:
+		// Values are decoded one by one, and copied; large ones lie beside the map.
+		slot := size(t.Key()) + min(size(t.Elem()), 128)
+		return cost{each: perField + 6*slot + 2*size(t.Elem()), entry: true, lengths: hasLength(t.Key()) && hasLength(t.Elem())}
+	case reflect.Pointer:
+		return cost{each: perField + size(t.Elem())}
+	case reflect.Slice:
+		element := t.Elem()
+		c := cost{each: perField + wire.Growing*size(element)}
+		switch element.Kind() {
+		case reflect.Uint8:
+			c.each = perField
+		case reflect.Pointer:
+			c.each += size(element.Elem())
+		case reflect.Struct, reflect.String, reflect.Slice:
+		default:
+			c.perByte = wire.Growing * size(element)
+		}
+		return c
+	}
+	return cost{each: perField}
+}
+
+func hasLength(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Slice, reflect.Struct, reflect.Pointer:
+		return true
+	}
+	return false
+}
+
+// checkMemory charges for the fields of an object, if it is so large that they may be too many.
+//
+// An entry of a map may not have fields that reach out of it: generated code would read what
+// is behind it a second time, and copy it for each entry.
+func checkMemory(message []byte, object reflect.Type, limits wire.Limits) error {
+	costs := costsOf(object)
+	// An entry has at least eight bytes, if it is to reach out of itself to the end.
+	if limits.Spares(len(message), max(costs.perByte, perField/2)+len(message)/8) {
+		return nil
+	}
+	charged := 0
+	if err := costs.charge(message, &charged, limits.Memory); err != nil {
+		return err
+	}
+	return limits.CheckMemory(charged, len(message))
+}
+
+func (c *costs) charge(message []byte, charged *int, limit int) error {
+	for rest := message; len(rest) > 0 && *charged <= limit; {
+		t, value, after, err := nextField(rest)
+		if err != nil {
+			return err
+		}
+		rest = after
+		cost, known := c.fields[t.number]
+		if !known {
+			continue
+		}
+		*charged += cost.each + cost.perByte*len(value)
+		switch {
+		case cost.entry:
+			err = cost.chargeEntry(value, charged, limit)
+		case cost.message != nil:
+			err = cost.message.charge(value, charged, limit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chargeEntry does it for the entry of a map.
+func (c cost) chargeEntry(entry []byte, charged *int, limit int) error {
+	for rest := entry; len(rest) > 0 && *charged <= limit; {
+		t, value, after, err := nextField(rest)
+		if err != nil {
+			return err
+		}
+		rest = after
+		if t.number > entryValue {
+			continue
+		}
+		if err := t.want("an entry of a map"); err != nil && c.lengths {
+			return err
+		}
+		if *charged += perField; t.number == entryValue && c.message != nil {
+			if err := c.message.charge(value, charged, limit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
