@@ -171,7 +171,7 @@ func worstItems(encoding Encoding, size int) map[string]struct {
 		items["finalizers"] = inMetadata(always("\x72\x00"))
 		// The value of each entry claims to reach to the end of all.
 		const entryBytes = 10
-		count := (size - 100) / entryBytes
+		count := (size - 200) / entryBytes
 		items["entries beyond themselves"] = inMetadata(func(i int) string {
 			beyond := max(0, count-1-i) * entryBytes
 			return "\x5a\x08\x0a\x01a\x12" + string([]byte{
