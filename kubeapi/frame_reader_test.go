@@ -110,3 +110,15 @@ func TestAFailureOfAFrameStays(t *testing.T) {
 		require.NotErrorIs(t, err, io.EOF)
 	})
 }
+
+// B24. Fails if a string may have a line break in it.
+func TestB24ALostQuoteIsNoticedAtTheEndOfItsLine(t *testing.T) {
+	damaged := strings.Replace(frameJSON("ADDED", podJSON("a", 1)), `:"a"`, `:"a `, 1)
+	overHTTP(t, pieces(time.Hour, damaged), func(t *testing.T, w watch.Interface) {
+		begun := time.Now()
+		event := <-w.ResultChan()
+		require.Equal(t, watch.Error, event.Type)
+		require.Zero(t, time.Since(begun))
+		require.True(t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), CauseBadFrame))
+	})
+}

@@ -159,7 +159,7 @@
 // decoded is dropped by client-go's reflector before any transform, because its type is
 // not the expected one, and the watch goes on after it: the informer's store keeps the
 // object until the next list, which may be days away, and no handler hears that it is
-// gone.
+// gone. (An event that may have been damaged ends the watch first: see package kubeapi.)
 //
 // The reflectors of this library set such an object aside, report it, and go on; they
 // delete what is deleted, as long as its name can be read.

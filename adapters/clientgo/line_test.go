@@ -173,17 +173,17 @@ func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *tes
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newCluster(cachetest.Options{})
 		defer cluster.close()
-		state := func(spec any) *unstructured.Unstructured {
+		state := func(name string, spec any) *unstructured.Unstructured {
 			return &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web-0"}, "spec": spec,
+				"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": name}, "spec": spec,
 			}}
 		}
-		require.NoError(t, cluster.Apply(state(map[string]any{})))
+		require.NoError(t, cluster.Apply(state("web-0", map[string]any{})))
 		source := sourceOf(t, cluster.config(), func(o *kubeapi.Options) { o.ObjectType = &corev1.Pod{} })
 		informer := clientgocache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, clientgocache.Indexers{})
 		transformed := 0
 		require.NoError(t, informer.SetTransform(func(object any) (any, error) {
-			if _, undecoded := object.(*kubeapi.UndecodedObject); undecoded {
+			if bad, undecoded := object.(*kubeapi.UndecodedObject); undecoded && bad.Name == "web-0" {
 				transformed++
 			}
 			return object, nil
@@ -198,11 +198,14 @@ func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *tes
 		require.Equal(t, []string{"shop/web-0"}, informer.GetStore().ListKeys())
 		require.Equal(t, []string{"shop/web-0"}, store.ListKeys())
 
-		require.NoError(t, cluster.Apply(state("none")))
+		// The first one may have been damaged on its way and is asked for again.
+		require.NoError(t, cluster.Apply(state("web-1", "none")))
+		time.Sleep(20 * time.Second)
+		require.NoError(t, cluster.Apply(state("web-0", "none")))
 		_, err := cluster.Delete("shop", "web-0")
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"shop/web-0"}, informer.GetStore().ListKeys())
+		assert.Contains(t, informer.GetStore().ListKeys(), "shop/web-0")
 		assert.Zero(t, transformed)
 		assert.Empty(t, store.ListKeys(), "the reflectors of this library delete it")
 		cancel()

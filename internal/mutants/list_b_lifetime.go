@@ -56,8 +56,8 @@ var lifetimeFaults = []Mutant{
 		From:    "		case s.inString:\n			return at, false, errLineInString\n",
 		To:      "",
 		Package: "./kubeapi",
-		Test:    "TestB24ADamagedByteCostsNoEventBehindIt",
-		Fault:   "A quote that is lost on the way makes all later events a part of one string.",
+		Test:    "TestB24ALostQuoteIsNoticedAtTheEndOfItsLine",
+		Fault:   "A quote that is lost on the way keeps the last event of a burst back until another one comes.",
 	},
 	{
 		Name:    "quarantines-what-was-damaged-on-a-watch-at-once",
