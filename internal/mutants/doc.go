@@ -4,7 +4,7 @@
 // looking at it. So this package has a list of faults as a tired or hostile colleague
 // might make them: to forget an index on a deletion, to record a version before the
 // write, to count synced early. Each breaks a guarantee (G1 to G14) or brings back a
-// fault that users of other caches know (B1 to B22), and names the one existing test
+// fault that users of other caches know (B1 to B26), and names the one existing test
 // that must fail because of it.
 //
 //	go run ./internal/mutants/cmd
