@@ -155,8 +155,9 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held b
 	if !held {
 		mine := *object
 		object = &mine
+		place, kept := r.placeOf(object), withoutStack(object.Err) // these call the cause's methods
 		r.mu.Lock()
-		r.report.held.addUnder(r.placeOf(object), object, withoutStack(object.Err))
+		r.report.held.addUnder(place, object, kept)
 		r.mu.Unlock()
 	}
 	if !object.repeated {

@@ -174,6 +174,7 @@ func TestStatusSaysWhereAReflectorIs(t *testing.T) {
 		assert.Equal(t, PhaseListing, listing.Phase, "a status stays as it was")
 		source.FailWatches(cachetest.Forever, errBoom)
 		source.FailLists(cachetest.Forever, errBoom)
+		source.DelayLists(0)
 		source.BreakWatches(errBoom)
 		sleep(3 * time.Second)
 		assert.Equal(t, PhasePaused, r.status().Phase)

@@ -320,7 +320,8 @@ func answerToList(cause Cause) answer {
 // are definite answers.
 func mayFailOnce(cause Cause) bool {
 	switch cause {
-	case CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized, CauseRejected, CauseTooLarge:
+	case CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized, CauseRejected, CauseTooLarge,
+		CauseUntrusted, CauseCredentials:
 		return false
 	}
 	return true

@@ -106,9 +106,9 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		m.resync = r.clock.NewTimer(r.resyncPeriod)
 		defer m.resync.Stop()
 	}
-	defer m.leaveCheck()
-	defer m.stopRefetch()
 	panicking := true
+	defer func() { m.leaveCheck(panicking) }()
+	defer m.stopRefetch()
 	defer func() { m.dropStream(panicking) }()
 
 	logger := klog.FromContext(ctx)

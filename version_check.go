@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/klog/v2"
 )
 
 // A server that was restored from an older copy accepts a watch from a version that it has
@@ -154,7 +155,7 @@ func (m *run) tick(w *openWatch, now time.Time) {
 func (m *run) beginCheck(w *openWatch, now time.Time) {
 	m.progress.checks.last = now
 	m.progress.backoff.note(request{at: now})
-	m.leaveCheck() // which is done, or mayCheck would not allow this
+	m.leaveCheck(false) // which is done, or mayCheck would not allow this
 	ctx, cancel := context.WithCancel(m.ctx)
 	c := &versionCheck{began: now, cancel: cancel, done: make(chan struct{}), have: m.progress.version}
 	c.err = errSourceExited // until the call has returned
@@ -214,14 +215,14 @@ func (m *run) checkFailed(c *versionCheck) {
 
 // endCheck ends a check that the watch's end has overtaken. What it has found by then is not
 // lost: a failure is reported, anything else is asked again.
-func (m *run) endCheck(w *openWatch) {
+func (m *run) endCheck(w *openWatch, panicking bool) {
 	c := w.check
 	if c == nil {
 		return
 	}
 	w.check = nil
 	c.cancel()
-	if !c.isDone() {
+	if panicking || !c.isDone() {
 		// The next watch may be as short: it is not kept waiting by this check.
 		m.lateCheck, m.progress.checks.last = c, time.Time{}
 		return
@@ -254,7 +255,7 @@ func (m *run) awaitCheck() {
 	defer timer.Stop()
 	select {
 	case <-c.done:
-		m.leaveCheck()
+		m.leaveCheck(false)
 	case <-m.ctx.Done():
 	case <-timer.C():
 		c.left = true
@@ -262,8 +263,9 @@ func (m *run) awaitCheck() {
 	}
 }
 
-// leaveCheck waits for a check that was ended, at the end of a run however long it takes.
-func (m *run) leaveCheck() {
+// leaveCheck waits for a check that was ended, at the end of a run however long it takes. While
+// the run panics, a panic of the check is logged: the first one is to come out of Run.
+func (m *run) leaveCheck(panicking bool) {
 	c := m.lateCheck
 	if c == nil {
 		return
@@ -274,7 +276,10 @@ func (m *run) leaveCheck() {
 	} else {
 		m.awaitSlow("List", c.done)
 	}
-	if c.panicked != nil {
+	switch {
+	case c.panicked != nil && panicking:
+		klog.FromContext(m.ctx).Error(c.panicked, "Check of the source's version panicked as well", "reflector", m.name, "type", m.typeDescription)
+	case c.panicked != nil:
 		panic(c.panicked)
 	}
 }

@@ -68,8 +68,8 @@ type watchEnd struct {
 // watchUntilEnd applies what a watch sends. The watch is closed when it returns:
 // no connection stays open through a pause.
 func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
-	defer m.endCheck(w)
 	panicking := true
+	defer func() { m.endCheck(w, panicking) }()
 	defer func() { m.closeAfter(w, panicking) }()
 	m.wake(w)
 	end.stopped, end.err = m.applyEvents(w)

@@ -345,6 +345,7 @@ func newerOf(a, b string) string {
 // could not be decoded may have been the end, but nobody can tell: if nothing follows, the
 // stream is given up for being quiet.
 func (s *streaming) bookmark(e watch.Event, at string, bad *ObjectError) (version string, done bool, err error) {
+	s.progress.checks.bookmarks = true
 	if bad != nil {
 		s.tell(s.ctx, placed(bad))
 	}
