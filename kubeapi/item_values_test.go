@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -239,6 +240,36 @@ func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 		}
 	}
 }
+
+// Bytes that are no UTF-8 become three each. Fails if the buffer of a string grows with them.
+func TestNoStringTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
+	for what, part := range map[string]string{"no UTF-8": "\xff", "escapes": `\n`, "escapes of surrogates": `\ud800`, "half of it UTF-8": "ä\xff", "plain": "x"} {
+		for how, options := range map[string]Options{
+			"unstructured": {}, "a field of it": {Fields: []string{"text"}}, "any": {ObjectType: &anything{}},
+		} {
+			t.Run(what+", "+how, func(t *testing.T) {
+				item := `{"metadata":{"name":"worst"},"text":"` + strings.Repeat(part, (15<<20)/len(part)) + `"}`
+				bytes, taken := allocated(t, JSON, item, options)
+				t.Logf("%d MiB", bytes>>20)
+				require.Less(t, bytes, mostAllocated)
+				require.NotEmpty(t, taken)
+				if text, ok := taken.(*unstructured.Unstructured); ok {
+					want := strings.NewReplacer(`\n`, "\n", `\ud800`, "\uFFFD", "\xff", "\uFFFD").Replace(strings.Repeat(part, (15<<20)/len(part)))
+					require.True(t, text.Object["text"] == want)
+				}
+			})
+		}
+	}
+}
+
+// anything has a field of no type.
+type anything struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Text              any `json:"text"`
+}
+
+func (a *anything) DeepCopyObject() runtime.Object { panic("not called") }
 
 const mostAllocated = 256 << 20
 

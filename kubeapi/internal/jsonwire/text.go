@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -41,9 +42,29 @@ func (p *parser) quoted() ([]byte, error) {
 		p.at = end + 1
 		return p.data[start:end], nil
 	}
-	p.unquoted = append(p.unquoted[:0], p.data[start:end]...)
+	p.unquoted = append(p.bufferFor(start), p.data[start:end]...)
 	p.at = end
 	return p.unquote()
+}
+
+// longText is how long a string is for which it matters how its buffer grows.
+const longText = 64 << 10
+
+// bufferFor is the empty buffer for a string that begins at an offset. For a long one it has all
+// that it will need, which is three times as much if bytes become U+FFFD: to grow by a quarter each
+// time would come to five times that.
+func (p *parser) bufferFor(start int) []byte {
+	empty := p.unquoted[:0]
+	if len(p.data)-start < longText {
+		return empty
+	}
+	s := span{inString: true}
+	end, _ := s.end(p.data, start)
+	need := end - start
+	if need > cap(empty) && !utf8.Valid(p.data[start:end]) {
+		need *= utf8.RuneLen(utf8.RuneError)
+	}
+	return slices.Grow(empty, need)
 }
 
 const (
