@@ -165,7 +165,7 @@ func (w *watcher) isDamaged(frame wire.Frame, err error) bool {
 	if !errors.Is(err, ErrMalformed) {
 		return false
 	}
-	wellFormed := errors.As(err, new(*otherTypeError)) || w.answer.encoding.Intact(frame.Object)
+	wellFormed := errors.As(err, new(*otherTypeError)) || w.answer.encoding.Intact(frame.Object, w.source.limits.wire())
 	return !(wellFormed && w.initial) && w.source.doubts.doubt(frame.Object, wellFormed)
 }
 

@@ -50,7 +50,9 @@ func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (e
 
 // Intact says whether bytes are a value that says what it means without a Go type, as all
 // objects do.
-func (encoding) Intact(raw []byte) bool { return direct.Unmarshal(raw, new(any)) == nil }
+func (encoding) Intact(raw []byte, limits wire.Limits) bool {
+	return checkValues(raw, wire.Sizes{}, limits) == nil && direct.Unmarshal(raw, new(any)) == nil
+}
 
 // only is a scheme of one object: whatever bytes say they are, that is what they are
 // decoded into. Whether it is what they say is for the caller to see.
@@ -81,6 +83,11 @@ func checkObject(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	if h, _ := untagged(raw); h.size == 0 || h.major != majorMap {
 		return errNoMap
 	}
+	return checkValues(raw, sizes, limits)
+}
+
+// checkValues does so for a value of any kind.
+func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	s := scanner{levels: min(limits.Nesting, mostLevels)}
 	if _, _, err := s.cut(raw); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) erro
 }
 
 // Intact says whether bytes are JSON.
-func (encoding) Intact(raw []byte) bool { return json.Valid(raw) }
+func (encoding) Intact(raw []byte, _ wire.Limits) bool { return json.Valid(raw) }
 
 // Identify reads as much of an object as brackets and quotes let it find.
 func (encoding) Identify(raw []byte) wire.Identity { return identify(raw) }

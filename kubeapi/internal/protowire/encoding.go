@@ -25,7 +25,7 @@ func (encoding) Unstructured([]byte, wire.Limits) (map[string]any, error) {
 }
 
 // Intact is false: the code that decodes a type is all that knows its bytes.
-func (encoding) Intact([]byte) bool { return false }
+func (encoding) Intact([]byte, wire.Limits) bool { return false }
 
 type unmarshaler interface{ Unmarshal([]byte) error }
 

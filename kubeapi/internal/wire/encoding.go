@@ -35,8 +35,9 @@ type Encoding interface {
 
 	// Intact says of bytes that could not be decoded whether they are a value of the encoding
 	// all the same, which somebody may have meant. Others were damaged on the way, or are of
-	// a broken encoder. An encoding whose bytes alone do not say it returns false.
-	Intact(raw []byte) bool
+	// a broken encoder. An encoding whose bytes alone do not say it returns false, and so does
+	// one that would have to pass the limits to find out.
+	Intact(raw []byte, limits Limits) bool
 
 	// Identify reads what it can of whose object it is, of bytes that could not be
 	// decoded. It never fails: what cannot be read is empty.
