@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"context"
 	"encoding/binary"
 	goruntime "runtime"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // allocatedBy is what a function allocates in all.
@@ -49,4 +52,57 @@ func TestACBOREventThatCannotBeDecodedTakesNoMoreThan256MiB(t *testing.T) {
 			require.Less(t, bytes, mostAllocated)
 		})
 	}
+}
+
+// The kind of such a list is known at its end. Fails if the items wait for it decoded.
+func TestItemsThatWaitForTheKindOfTheirListWaitAsBytes(t *testing.T) {
+	const items, size = 32, 64 << 10
+	item := `{"metadata":{"name":"a"},"a":[0` + strings.Repeat(`,{}`, size/3) + `]}`
+	body := `{"items":[` + item + strings.Repeat(`,`+item, items-1) + `],"metadata":{"resourceVersion":"7"},"kind":"PodList","apiVersion":"v1"}`
+	source := newSource(t, answers(200, body))
+	before, held, count := heapBytes(), int64(0), 0
+	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(list metav1.ListMeta, item runtime.Object) error {
+		if count++; count == 1 {
+			held = heapBytes() - before
+		}
+		require.Equal(t, "7", list.ResourceVersion)
+		require.Equal(t, "Pod", item.(*unstructured.Unstructured).GetKind())
+		require.Equal(t, "v1", item.(*unstructured.Unstructured).GetAPIVersion())
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, items, count)
+	require.Less(t, held, int64(4*items*size), "%d bytes", len(body))
+}
+
+// Fails if an item that waited loses its number in the list, or its place.
+func TestItemsThatWaitForTheKindOfTheirListKeepTheirOrderAndNumbers(t *testing.T) {
+	const body = `{"items":[{"kind":"Node","metadata":{"name":"a"}},{"metadata":{"name":"b"}},{"metadata":{"name":5},"kind":5},5,{"kind":"Node","metadata":{"name":"c"}}],"kind":"PodList","apiVersion":"v1"}`
+	var got []string
+	_, err := newSource(t, answers(200, body)).ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
+		switch item := item.(type) {
+		case *UndecodedObject:
+			got = append(got, strings.SplitN(item.Err.Error(), ":", 2)[0])
+		case *unstructured.Unstructured:
+			got = append(got, item.GetKind()+" "+item.GetName())
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Node a", "Pod b", "Pod ", "item 4 of the list", "Node c"}, got)
+}
+
+// Fails if the waiting items are all passed on after the context has ended.
+func TestItemsThatWaitedAreNotTakenAfterTheContextHasEnded(t *testing.T) {
+	const body = `{"items":[{},{},{}],"kind":"PodList","apiVersion":"v1"}`
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	count := 0
+	_, err := newSource(t, answers(200, body)).ListItems(ctx, metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
+		count++
+		cancel()
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, count)
 }

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -104,9 +105,12 @@ type listing struct {
 	// objects counts those of the list so far, earlier pages included.
 	objects int
 	// waiting are items in a list that has not said yet what they are, the first of
-	// which does not say it itself; held is how many bytes they came in.
-	waiting []runtime.Object
-	held    int
+	// which does not say it itself: the length of each, as a varint, and its bytes. Decoded
+	// they would take many times as much. held is how many bytes they came in, and
+	// firstWaiting the number of the first.
+	waiting      []byte
+	held         int
+	firstWaiting int
 }
 
 // takersError is an error of whoever takes the items: it is returned as it is.
@@ -132,7 +136,7 @@ func (l *listing) run(ctx context.Context) error {
 			l.said = said
 		}
 		if err == io.EOF {
-			return l.takeWaiting()
+			return l.takeWaiting(ctx)
 		}
 		l.meter.allow(len(raw))
 		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {
@@ -146,35 +150,49 @@ func (l *listing) run(ctx context.Context) error {
 
 // takeItem decodes an item and passes it on, if it can be said what it is.
 func (l *listing) takeItem(raw []byte) error {
-	header := l.body.Header()
-	item, err := l.target.decode(l.answer.encoding, raw, l.limits.wire(), l.impliedBy(header))
+	if len(l.waiting) > 0 {
+		return l.wait(raw)
+	}
+	item := l.decode(raw, l.objects)
+	if object, ok := item.(*unstructured.Unstructured); ok && l.body.Header().Kind == "" && saysNothing(object) {
+		l.firstWaiting = l.objects
+		return l.wait(raw)
+	}
+	return l.pass(item)
+}
+
+func (l *listing) decode(raw []byte, number int) runtime.Object {
+	item, err := l.target.decode(l.answer.encoding, raw, l.limits.wire(), l.impliedBy(l.body.Header()))
 	if err != nil {
-		item = l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", l.objects), err)
+		item = l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", number), err)
 	}
-	object, ok := item.(*unstructured.Unstructured)
-	if len(l.waiting) == 0 && !(ok && header.Kind == "" && saysNothing(object)) {
-		return l.pass(item)
-	}
+	return item
+}
+
+// wait keeps an item until the end of the list.
+func (l *listing) wait(raw []byte) error {
 	if l.held += len(raw); l.held > l.limits.ItemBytes {
 		return fmt.Errorf("items that do not say what they are, in a list that has not said it: %w", &LimitError{Limit: "ItemBytes", Value: l.limits.ItemBytes})
 	}
-	l.waiting = append(l.waiting, item)
+	l.waiting = binary.AppendUvarint(l.waiting, uint64(len(raw)))
+	l.waiting = append(l.waiting, raw...)
 	return nil
 }
 
 // takeWaiting passes on the items that had to wait for the list to say what they are.
 // With API servers none does: either the list says it before the items, or the items say
 // it themselves.
-func (l *listing) takeWaiting() error {
-	implied := l.impliedBy(l.body.Header())
-	for _, item := range l.waiting {
-		if object, ok := item.(*unstructured.Unstructured); ok && implied.Kind != "" && saysNothing(object) {
-			object.SetAPIVersion(implied.APIVersion)
-			object.SetKind(implied.Kind)
-		}
-		if err := l.pass(item); err != nil {
+func (l *listing) takeWaiting(ctx context.Context) error {
+	for number, rest := l.firstWaiting, l.waiting; len(rest) > 0; number++ {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
+		length, n := binary.Uvarint(rest)
+		end := n + int(length)
+		if err := l.pass(l.decode(rest[n:end], number)); err != nil {
+			return err
+		}
+		rest = rest[end:]
 	}
 	return nil
 }
