@@ -293,8 +293,9 @@ func (s secrets) line(text string) string { return s.hide(wire.Printable(text, m
 const mostErrorText = 16 << 10
 
 // tell makes an error of the transport, or of a body, fit to be printed. One that is
-// stays as it is, with its causes. Of any other the text is all that is kept: net/http
-// repeats what it could not read, without a bound, and so may the causes.
+// stays as it is, with its causes. Of any other the text is cleaned, and the causes are kept
+// that have no secret: net/http repeats what it could not read, without a bound, and so may
+// the others.
 func (s secrets) tell(err error) error {
 	if errors.Is(err, ErrAuthorize) || errors.Is(err, ErrRedirect) {
 		return err // of this side of the connection
@@ -304,5 +305,5 @@ func (s secrets) tell(err error) error {
 	if fit == text {
 		return err
 	}
-	return errors.New(fit)
+	return &cleanedError{text: fit, causes: s.harmlessIn(err)}
 }

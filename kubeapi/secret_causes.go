@@ -1,0 +1,125 @@
+package kubeapi
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+
+	"github.com/watchmirror/cache/kubeapi/internal/wire"
+)
+
+// cleanedError is an error whose text had a secret, or was too long.
+type cleanedError struct {
+	text   string
+	causes []error // without secrets
+}
+
+func (e *cleanedError) Error() string { return e.text }
+
+// Unwrap returns the causes, for errors.Is and errors.As.
+func (e *cleanedError) Unwrap() []error { return e.causes }
+
+// harmlessIn returns the outermost errors in an error that have no secret.
+func (s secrets) harmlessIn(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if isConstant(err) || s.areAbsentFrom(err) {
+		return []error{err}
+	}
+	var harmless []error
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		harmless = s.harmlessIn(wrapper.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, cause := range wrapper.Unwrap() {
+			harmless = append(harmless, s.harmlessIn(cause)...)
+		}
+	}
+	return harmless
+}
+
+// isConstant says whether the text of an error is known before anything is received.
+func isConstant(err error) bool {
+	switch err.(type) {
+	case *wire.Sentinel, *LimitError:
+		return true
+	}
+	return slices.Contains([]error{
+		io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded, net.ErrClosed, os.ErrDeadlineExceeded,
+	}, err)
+}
+
+// mostInError is how many values of an error are looked at.
+const mostInError = 200
+
+// areAbsentFrom says whether neither the text nor a field of an error, or of those in it, has
+// a secret or is too long to be kept.
+func (s secrets) areAbsentFrom(err error) bool {
+	left := mostInError
+	return s.areAbsentFromText(err.Error()) && s.areAbsentFromValue(reflect.ValueOf(err), &left)
+}
+
+func (s secrets) areAbsentFromText(text string) bool {
+	return len(text) <= mostErrorText && wire.Printable(s.hide(text), maxExplanation) == text
+}
+
+var (
+	errorType = reflect.TypeFor[error]()
+	addrType  = reflect.TypeFor[net.Addr]()
+)
+
+// areAbsentFromValue goes no further than errors and addresses, which do not change: what else
+// an error leads to, such as a connection, may be in use.
+func (s secrets) areAbsentFromValue(v reflect.Value, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return s.areAbsentFromText(v.String())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !s.areAbsentFromValue(v.Field(i), left) {
+				return false
+			}
+		}
+		return true
+	case reflect.Interface:
+		return v.IsNil() || s.areAbsentFromValue(v.Elem(), left)
+	case reflect.Pointer:
+		return v.IsNil() || (v.Type().Implements(errorType) || v.Type().Implements(addrType)) && s.areAbsentFromValue(v.Elem(), left)
+	case reflect.Map, reflect.Func, reflect.Chan:
+		return v.IsNil()
+	case reflect.Slice, reflect.Array:
+		return s.areAbsentFromElements(v, left)
+	case reflect.UnsafePointer:
+		return false
+	}
+	return true // a number
+}
+
+func (s secrets) areAbsentFromElements(v reflect.Value, left *int) bool {
+	if v.Len() > maxExplanation {
+		return false
+	}
+	switch v.Type().Elem().Kind() {
+	case reflect.Uint8:
+		text := make([]byte, v.Len())
+		for i := range text {
+			text[i] = byte(v.Index(i).Uint())
+		}
+		return s.hide(string(text)) == string(text)
+	case reflect.String, reflect.Interface, reflect.Struct, reflect.Pointer:
+		for i := range v.Len() {
+			if !s.areAbsentFromValue(v.Index(i), left) {
+				return false
+			}
+		}
+		return true
+	}
+	return v.Len() == 0
+}
