@@ -17,9 +17,23 @@ func TestBytesThatComeTwiceAreNotDoubted(t *testing.T) {
 		require.True(t, d.doubt([]byte("b"), false), "as often as bytes are broken")
 		require.False(t, d.doubt([]byte("a"), false))
 		require.False(t, d.doubt([]byte("a"), false))
-		for i := range 2 * mostDoubts {
-			require.True(t, d.doubt([]byte(strconv.Itoa(i)), false))
-			require.LessOrEqual(t, len(d.seen), mostDoubts)
+	})
+}
+
+// Fails if more are remembered, or forgotten too soon: a stream that has them all could not be read.
+func TestNoMoreBytesAreDoubtedInAnHourThanAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := doubts{seed: maphash.MakeSeed()}
+		for hour := range 3 {
+			for i := range 3 * mostDoubts {
+				require.Equal(t, i < mostDoubts, d.doubt([]byte(strconv.Itoa(1000*hour+i)), false), "in hour %d: %d", hour, i)
+				require.LessOrEqual(t, len(d.seen), mostDoubts)
+			}
+			require.False(t, d.doubt([]byte(strconv.Itoa(1000*hour)), false), "it was seen")
+			require.False(t, d.doubt([]byte("well-formed"), true))
+			time.Sleep(time.Hour - time.Nanosecond)
+			require.False(t, d.doubt([]byte("another"), false))
+			time.Sleep(time.Nanosecond)
 		}
 	})
 }
