@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchmirror/cache/cachetest"
@@ -141,4 +142,27 @@ func TestAShortSecretBeforeACutIsHidden(t *testing.T) {
 	require.Equal(t, "x-api-key: …", s.hide("x-api-key: k3y"))
 	require.Equal(t, "x-api-key: … more", s.hide("x-api-key: k3y… more"))
 	require.Equal(t, "a k3yboard", s.hide("a k3yboard"))
+}
+
+// A tenant may be called like a part of a reason. Fails if the reasons and causes that programs
+// compare are taken for a repeated secret.
+func TestTheReasonsAndCausesOfAPIServersAreNeverHidden(t *testing.T) {
+	for _, secret := range []string{"expire", "Expired", "FieldValue", "resourceversion", "toolarge"} {
+		source := newSourceOf(t, answers(410, asJSON(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 410, Message: "as " + secret,
+			Reason: metav1.StatusReasonExpired, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
+				{Type: metav1.CauseTypeResourceVersionTooLarge, Message: secret}, {Type: metav1.CauseTypeFieldValueInvalid},
+				{Type: metav1.CauseType("a " + secret)},
+			}},
+		})), Options{Authorize: func(r *http.Request) error {
+			r.Header.Set("X-Token", secret)
+			return nil
+		}})
+		_, err := source.List(metav1.ListOptions{})
+		require.True(t, apierrors.IsResourceExpired(err), "%s: %v", secret, err)
+		require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%s: %v", secret, err)
+		require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid), "%s: %v", secret, err)
+		require.True(t, apierrors.HasStatusCause(err, "a …"), "%s: %v", secret, err)
+		require.NotContains(t, err.Error(), secret)
+	}
 }
