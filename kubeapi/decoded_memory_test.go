@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -105,4 +106,38 @@ func TestItemsThatWaitedAreNotTakenAfterTheContextHasEnded(t *testing.T) {
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, count)
+}
+
+// Fails if what a list says of itself is decoded without the limit that its items have.
+func TestTheMetadataOfAListTakesNoMoreThan256MiB(t *testing.T) {
+	const size = 15 << 20
+	inProtobuf := func(kind, field string, number byte) string {
+		raw := string(number<<3|2) + string(binary.AppendUvarint(nil, uint64(len(field)))) + field
+		about := "\x0a\x02v1\x12" + string(rune(len(kind))) + kind
+		return "k8s\x00\x0a" + string(rune(len(about))) + about + "\x12" + string(binary.AppendUvarint(nil, uint64(len(raw)))) + raw
+	}
+	objects := `[0` + strings.Repeat(`,{}`, size/3) + `]`
+	for name, test := range map[string]struct {
+		encoding Encoding
+		body     string
+		err      error
+	}{
+		"JSON":             {JSON, `{"kind":"PodList","metadata":{"a":` + objects + `},"items":[]}`, ErrTooLarge},
+		"JSON, kind":       {JSON, `{"kind":` + objects + `,"items":[]}`, ErrTooLarge},
+		"CBOR":             {CBOR, "\xa3\x44kind\x47PodList\x48metadata\xa1\x41a" + emptyMaps(size) + "\x45items\x80", ErrTooLarge},
+		"protobuf":         {Protobuf, inProtobuf("PodList", strings.Repeat("\x20\x00", size/2), 1), ErrTooLarge},
+		"protobuf, Status": {Protobuf, inProtobuf("Status", strings.Repeat("\x22\x00", size/2), 5), ErrNotList},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := newSourceOf(t, answers(200, test.body, "Content-Type", string(test.encoding)),
+				Options{ObjectType: &metav1.PartialObjectMetadata{}, Encodings: []Encoding{test.encoding}})
+			var err error
+			bytes := allocatedBy(func() { _, err = source.List(metav1.ListOptions{}) })
+			require.ErrorIs(t, err, test.err)
+			if limit, ok := errors.AsType[*LimitError](err); ok {
+				require.Equal(t, "DecodedBytes", limit.Limit)
+			}
+			require.Less(t, bytes, mostAllocated)
+		})
+	}
 }

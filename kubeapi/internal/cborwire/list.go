@@ -193,7 +193,7 @@ func (l *list) readMetadata(value []byte) error {
 	case h.major != majorMap:
 		return fmt.Errorf("%w: metadata is no object", wire.ErrMalformed)
 	}
-	metadata, err := contentOf(value)
+	metadata, err := Encoding.Unstructured(value, l.limits)
 	if err != nil {
 		return fmt.Errorf("metadata: %w", err)
 	}

@@ -33,14 +33,19 @@ func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, er
 	if err := checkObject(raw); err != nil {
 		return nil, err
 	}
-	if err := checkMemory(raw, wire.Sizes{}, limits); err != nil {
-		return nil, err
-	}
-	value, err := parse(raw, limits.Nesting)
+	value, err := parseWithin(raw, limits)
 	if err != nil {
 		return nil, err
 	}
 	return value.(map[string]any), nil
+}
+
+// parseWithin parses a value that is within the limits.
+func parseWithin(raw []byte, limits wire.Limits) (any, error) {
+	if err := checkMemory(raw, wire.Sizes{}, limits); err != nil {
+		return nil, err
+	}
+	return parse(raw, limits.Nesting)
 }
 
 // Into decodes with apimachinery's util/json, which knows the types' own methods.

@@ -57,7 +57,7 @@ func (h *header) read(name string, raw []byte, limits wire.Limits) error {
 	default:
 		return nil
 	}
-	value, err := parse(raw, limits.Nesting)
+	value, err := parseWithin(raw, limits)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +16,8 @@ import (
 // list is the body of a list. See the package documentation for its form.
 type list struct {
 	stream
-	tokenLimit int
-	header     wire.Header
+	limits wire.Limits
+	header wire.Header
 
 	begun    bool // the magic bytes were read
 	hasRaw   bool // raw has begun
@@ -26,7 +27,7 @@ type list struct {
 }
 
 func newList(body io.Reader, limits wire.Limits) *list {
-	return &list{stream: newStream(body, wire.FirstOfList, limits), tokenLimit: limits.TokenBytes}
+	return &list{stream: newStream(body, wire.FirstOfList, limits), limits: limits}
 }
 
 func (l *list) Header() wire.Header { return l.header }
@@ -167,7 +168,7 @@ func (l *list) readStatus(length int64) error {
 		return err
 	}
 	status := &metav1.Status{}
-	if status.Unmarshal(data) != nil {
+	if checkMemory(data, reflect.TypeOf(status), l.limits) != nil || status.Unmarshal(data) != nil {
 		return l.notList(nil)
 	}
 	status.TypeMeta = l.header.TypeMeta
@@ -219,9 +220,12 @@ func (l *list) readMetadata(t tag) error {
 		if err != nil {
 			return fmt.Errorf("metadata: %w", err)
 		}
-		if t.number == metadataContinue && len(token) > l.tokenLimit {
-			return &wire.LimitError{What: wire.LimitToken, Limit: l.tokenLimit}
+		if t.number == metadataContinue && len(token) > l.limits.TokenBytes {
+			return &wire.LimitError{What: wire.LimitToken, Limit: l.limits.TokenBytes}
 		}
+	}
+	if err := checkMemory(data, reflect.TypeFor[*metav1.ListMeta](), l.limits); err != nil {
+		return fmt.Errorf("metadata: %w", err)
 	}
 	if err := l.header.ListMeta.Unmarshal(data); err != nil {
 		return fmt.Errorf("%w: metadata: %w", wire.ErrMalformed, err)
