@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -13,16 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
-
-// allocatedBy is what a function allocates in all.
-func allocatedBy(call func()) int {
-	var before, after goruntime.MemStats
-	goruntime.GC()
-	goruntime.ReadMemStats(&before)
-	call()
-	goruntime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc)
-}
 
 // emptyMaps is a CBOR array of about so many bytes.
 func emptyMaps(size int) string {

@@ -80,15 +80,14 @@ func always(part string) func(int) string { return func(int) string { return par
 
 func key(i int) string { return strconv.Itoa(10_000_000 + i) }
 
-// worstItems are items of one encoding that take the most memory for their bytes.
-func worstItems(encoding Encoding, size int) map[string]struct {
-	item string
+// worst is an item of a size that takes the most memory for its bytes.
+type worst struct {
+	item func(size int) string
 	into runtime.Object
-} {
-	type worst = struct {
-		item string
-		into runtime.Object
-	}
+}
+
+// worstItems are those of one encoding.
+func worstItems(encoding Encoding) map[string]worst {
 	items := map[string]worst{}
 	switch encoding {
 	case JSON:
@@ -120,26 +119,34 @@ func worstItems(encoding Encoding, size int) map[string]struct {
 			if strings.HasPrefix(of.path, `"metadata"`) {
 				metadata = ""
 			}
-			items[what] = worst{worstItem(size, `{`+metadata+of.path+of.begin, of.end+`}`, of.part), of.into}
+			items[what] = worst{func(size int) string {
+				return worstItem(size, `{`+metadata+of.path+of.begin, of.end+`}`, of.part)
+			}, of.into}
 		}
 	case CBOR:
 		const metadata = "\x48metadata\xa1\x44name\x45worst"
 		array := func(count int) string { return "\x9a" + string(binary.BigEndian.AppendUint32(nil, uint32(count))) }
 		mapping := func(count int) string { return "\xba" + string(binary.BigEndian.AppendUint32(nil, uint32(count))) }
 		repeated := func(into runtime.Object, field, part string) worst {
-			count := (size - 100) / len(part)
-			return worst{"\xa2" + metadata + string(rune(0x40+len(field))) + field + array(count) + strings.Repeat(part, count), into}
+			return worst{func(size int) string {
+				count := (size - 100) / len(part)
+				return "\xa2" + metadata + string(rune(0x40+len(field))) + field + array(count) + strings.Repeat(part, count)
+			}, into}
 		}
 		named := func(into runtime.Object, field, value string) worst {
-			count := (size - 100) / (9 + len(value))
-			var b strings.Builder
-			for i := range count {
-				b.WriteString("\x48" + key(i) + value)
-			}
-			return worst{"\xa2" + metadata + string(rune(0x40+len(field))) + field + mapping(count) + b.String(), into}
+			return worst{func(size int) string {
+				count := (size - 100) / (9 + len(value))
+				var b strings.Builder
+				for i := range count {
+					b.WriteString("\x48" + key(i) + value)
+				}
+				return "\xa2" + metadata + string(rune(0x40+len(field))) + field + mapping(count) + b.String()
+			}, into}
 		}
 		growing := func(into runtime.Object, field, part string) worst {
-			return worst{"\xa2" + metadata + string(rune(0x40+len(field))) + field + "\x9f" + strings.Repeat(part, (size-100)/len(part)) + "\xff", into}
+			return worst{func(size int) string {
+				return "\xa2" + metadata + string(rune(0x40+len(field))) + field + "\x9f" + strings.Repeat(part, (size-100)/len(part)) + "\xff"
+			}, into}
 		}
 		items["empty arrays"] = repeated(nil, "a", "\x80")
 		items["empty maps"] = repeated(nil, "a", "\xa0")
@@ -158,27 +165,34 @@ func worstItems(encoding Encoding, size int) map[string]struct {
 		items["texts"] = named(&wide{}, "texts", "\x40")
 	case Protobuf:
 		of := func(into runtime.Object, part func(int) string) worst {
-			return worst{worstItem(size, "\x0a\x07\x0a\x05worst", "", part), into}
+			return worst{func(size int) string { return worstItem(size, "\x0a\x07\x0a\x05worst", "", part) }, into}
 		}
 		items["structs"] = of(&wide{}, always("\x12\x00"))
 		items["pointers"] = of(&wide{}, always("\x1a\x00"))
 		items["structs by name"] = of(&wide{}, func(i int) string { return "\x22\x0a\x0a\x08" + key(i) })
-		inMetadata := func(part func(int) string) worst {
-			inner := worstItem(size-10, "\x0a\x05worst", "", part)
-			return worst{"\x0a" + string(binary.AppendUvarint(nil, uint64(len(inner)))) + inner, &metav1.PartialObjectMetadata{}}
+		inMetadata := func(part func(size int) func(i int) string) worst {
+			return worst{func(size int) string {
+				inner := worstItem(size-10, "\x0a\x05worst", "", part(size))
+				return "\x0a" + string(binary.AppendUvarint(nil, uint64(len(inner)))) + inner
+			}, &metav1.PartialObjectMetadata{}}
 		}
-		items["managed fields"] = inMetadata(always("\x8a\x01\x00"))
-		items["owners"] = inMetadata(always("\x6a\x00"))
-		items["finalizers"] = inMetadata(always("\x72\x00"))
+		ofAnySize := func(part func(int) string) func(int) func(int) string {
+			return func(int) func(int) string { return part }
+		}
+		items["managed fields"] = inMetadata(ofAnySize(always("\x8a\x01\x00")))
+		items["owners"] = inMetadata(ofAnySize(always("\x6a\x00")))
+		items["finalizers"] = inMetadata(ofAnySize(always("\x72\x00")))
 		// The value of each entry claims to reach to the end of all.
 		const entryBytes = 10
-		count := (size - 200) / entryBytes
-		items["entries beyond themselves"] = inMetadata(func(i int) string {
-			beyond := max(0, count-1-i) * entryBytes
-			return "\x5a\x08\x0a\x01a\x12" + string([]byte{
-				byte(beyond) | 0x80, byte(beyond>>7) | 0x80, byte(beyond>>14) | 0x80, byte(beyond>>21) & 0x7f})
+		items["entries beyond themselves"] = inMetadata(func(size int) func(int) string {
+			count := (size - 200) / entryBytes
+			return func(i int) string {
+				beyond := max(0, count-1-i) * entryBytes
+				return "\x5a\x08\x0a\x01a\x12" + string([]byte{
+					byte(beyond) | 0x80, byte(beyond>>7) | 0x80, byte(beyond>>14) | 0x80, byte(beyond>>21) & 0x7f})
+			}
 		})
-		items["labels"] = inMetadata(func(i int) string { return "\x5a\x0a\x0a\x08" + key(i) })
+		items["labels"] = inMetadata(ofAnySize(func(i int) string { return "\x5a\x0a\x0a\x08" + key(i) }))
 	}
 	return items
 }
@@ -202,29 +216,56 @@ func allocated(t *testing.T, encoding Encoding, item string, options Options) (i
 	source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
 		return response(200, io.NopCloser(strings.NewReader(body)), "Content-Type", string(encoding)), nil
 	}), options)
-	var before, after goruntime.MemStats
-	goruntime.GC()
-	goruntime.ReadMemStats(&before)
 	var taken runtime.Object
-	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-		taken = item
-		return nil
+	var err error
+	bytes := allocatedBy(func() {
+		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
+			taken = item
+			return nil
+		})
 	})
 	require.NoError(t, err)
+	return bytes, taken
+}
+
+// allocatedBy is what a function allocates in all, collected or not.
+func allocatedBy(call func()) int {
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	call()
 	goruntime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc), taken
+	return int(after.TotalAlloc - before.TotalAlloc)
+}
+
+// eighth is how the tests of many kinds of items are scaled down: sizes, limits, and what may be
+// allocated. All of them are proportional.
+const eighth = 8
+
+func scaled(options Options, by int) Options {
+	options.Limits = Limits{ItemBytes: defaultItemBytes / by, DecodedBytes: defaultDecodedBytes / by}
+	return options
+}
+
+// scaleOf is 1 for one kind of item of each encoding.
+func scaleOf(what string) int {
+	switch what {
+	case "empty objects", "empty maps", "structs":
+		return 1
+	}
+	return eighth
 }
 
 // Fails without the limit: the worst items take gigabytes.
 func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 	for _, encoding := range []Encoding{JSON, CBOR, Protobuf} {
-		// At the limit on bytes, and where the limit on memory is just not reached.
-		for _, size := range []int{15 << 20, 1 << 20, 96 << 10, 32 << 10} {
-			for what, worst := range worstItems(encoding, size) {
+		for what, worst := range worstItems(encoding) {
+			by := scaleOf(what)
+			// At the limit on bytes, and where the limit on memory is just not reached.
+			for _, size := range []int{15 << 20, 1 << 20, 96 << 10, 32 << 10} {
 				t.Run(fmt.Sprintf("%s/%s/%d KiB", encoding, what, size>>10), func(t *testing.T) {
-					bytes, taken := allocated(t, encoding, worst.item, Options{ObjectType: worst.into})
-					t.Logf("%d MiB, %d times its bytes", bytes>>20, bytes/size)
-					require.Less(t, bytes, mostAllocated)
+					bytes, taken := allocated(t, encoding, worst.item(size/by), scaled(Options{ObjectType: worst.into}, by))
+					t.Logf("%d MiB, %d times its bytes (measured with 1/%d)", bytes*by>>20, bytes*by/size, by)
+					require.Less(t, bytes, mostAllocated/by)
 					bad, isBad := taken.(*UndecodedObject)
 					switch {
 					case !isBad:
@@ -233,7 +274,7 @@ func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 						require.ErrorIs(t, bad.Err, ErrMalformed)
 					case errors.Is(bad.Err, ErrTooLarge):
 						require.Equal(t, "worst", bad.Name)
-						requireTooMuchMemory(t, bad)
+						requireTooMuchMemory(t, bad, defaultDecodedBytes/by)
 					}
 				})
 			}
@@ -248,14 +289,14 @@ func TestNoStringTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 			"unstructured": {}, "a field of it": {Fields: []string{"text"}}, "any": {ObjectType: &anything{}},
 		} {
 			t.Run(what+", "+how, func(t *testing.T) {
-				item := `{"metadata":{"name":"worst"},"text":"` + strings.Repeat(part, (15<<20)/len(part)) + `"}`
-				bytes, taken := allocated(t, JSON, item, options)
-				t.Logf("%d MiB", bytes>>20)
-				require.Less(t, bytes, mostAllocated)
+				text := strings.Repeat(part, (15<<20)/eighth/len(part))
+				bytes, taken := allocated(t, JSON, `{"metadata":{"name":"worst"},"text":"`+text+`"}`, scaled(options, eighth))
+				t.Logf("%d MiB (measured with 1/%d)", bytes*eighth>>20, eighth)
+				require.Less(t, bytes, mostAllocated/eighth)
 				require.NotEmpty(t, taken)
-				if text, ok := taken.(*unstructured.Unstructured); ok {
-					want := strings.NewReplacer(`\n`, "\n", `\ud800`, "\uFFFD", "\xff", "\uFFFD").Replace(strings.Repeat(part, (15<<20)/len(part)))
-					require.True(t, text.Object["text"] == want)
+				if object, ok := taken.(*unstructured.Unstructured); ok {
+					want := strings.NewReplacer(`\n`, "\n", `\ud800`, "\uFFFD", "\xff", "\uFFFD").Replace(text)
+					require.True(t, object.Object["text"] == want)
 				}
 			})
 		}
@@ -273,43 +314,41 @@ func (a *anything) DeepCopyObject() runtime.Object { panic("not called") }
 
 const mostAllocated = 256 << 20
 
-func requireTooMuchMemory(t *testing.T, object runtime.Object) {
+func requireTooMuchMemory(t *testing.T, object runtime.Object, decoded int) {
 	t.Helper()
 	require.IsType(t, &UndecodedObject{}, object)
 	limit, _ := errors.AsType[*LimitError](object.(*UndecodedObject).Err)
-	require.Equal(t, &LimitError{Limit: "DecodedBytes", Value: defaultDecodedBytes}, limit)
+	require.Equal(t, &LimitError{Limit: "DecodedBytes", Value: decoded}, limit)
 }
 
 // A projection that goes into all of the values, whatever they are. Fails if what is left of an
 // item is not charged for, or making it takes too much itself.
 func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
+	check := func(t *testing.T, encoding Encoding, what string, options Options) runtime.Object {
+		item := worstItems(encoding)[what].item((15 << 20) / eighth)
+		bytes, taken := allocated(t, encoding, item, scaled(options, eighth))
+		t.Logf("%d MiB (measured with 1/%d)", bytes*eighth>>20, eighth)
+		require.Less(t, bytes, mostAllocated/eighth)
+		return taken
+	}
 	for _, encoding := range []Encoding{JSON, CBOR} {
-		items := worstItems(encoding, 15<<20)
 		for _, what := range []string{"numbers", "empty strings"} {
-			worst := items[what]
-			t.Run(fmt.Sprintf("%s/%s", encoding, what), func(t *testing.T) {
-				bytes, _ := allocated(t, encoding, worst.item, Options{Fields: []string{"a.b"}})
-				t.Logf("%d MiB", bytes>>20)
-				require.Less(t, bytes, mostAllocated)
-			})
+			t.Run(fmt.Sprintf("%s/%s", encoding, what), func(t *testing.T) { check(t, encoding, what, Options{Fields: []string{"a.b"}}) })
 		}
 	}
-	worst := worstItems(Protobuf, 15<<20)["structs"]
-	bytes, taken := allocated(t, Protobuf, worst.item, Options{ObjectType: &wide{}, Fields: []string{"elements.name"}})
-	t.Logf("%d MiB", bytes>>20)
-	require.Less(t, bytes, mostAllocated)
-	requireTooMuchMemory(t, taken)
+	taken := check(t, Protobuf, "structs", Options{ObjectType: &wide{}, Fields: []string{"elements.name"}})
+	requireTooMuchMemory(t, taken, defaultDecodedBytes/eighth)
 }
 
 // Fails if the limit is for lists alone, or ends a watch.
 func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchGoesOn(t *testing.T) {
-	worst := worstItems(JSON, 1<<20)["empty objects"].item
+	worst := worstItems(JSON)["empty objects"].item(1 << 20)
 	body := frameJSON("ADDED", worst) + frameJSON("ADDED", podJSON("b", 2))
 	watching, err := newSource(t, answers(200, body)).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	defer watching.Stop()
 	bad := (<-watching.ResultChan()).Object
-	requireTooMuchMemory(t, bad)
+	requireTooMuchMemory(t, bad, defaultDecodedBytes)
 	require.Equal(t, "worst", bad.(*UndecodedObject).Name)
 	require.Equal(t, "b", nameOf(t, (<-watching.ResultChan()).Object))
 }
@@ -340,9 +379,9 @@ func (l *labelled) DeepCopyObject() runtime.Object { panic("not called") }
 
 // Fails if the limit cannot be raised.
 func TestAHigherLimitOnMemoryAdmitsALargerItem(t *testing.T) {
-	item := worstItems(JSON, 1<<20)["empty objects"].item
+	item := worstItems(JSON)["empty objects"].item(1 << 20)
 	_, taken := allocated(t, JSON, item, Options{})
-	requireTooMuchMemory(t, taken)
+	requireTooMuchMemory(t, taken, defaultDecodedBytes)
 	_, taken = allocated(t, JSON, item, Options{Limits: Limits{DecodedBytes: 1 << 30}})
 	require.Equal(t, "worst", nameOf(t, taken))
 }
