@@ -236,7 +236,7 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 				if end := l.pauseForPage(err, asked); end != nil {
 					return end
 				}
-				l.items = items // what came of the page comes again
+				l.pageAgain(items)
 				continue
 			}
 		}
