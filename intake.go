@@ -65,7 +65,7 @@ func (in *intake) begin() {
 	}
 	if replacer, ok := in.store.(Replacer); ok && !embedsQueue(in.store) {
 		// Of a source that has gone back, or may have, the same version may be another state.
-		reset := in.progress.anyVersion || in.stepBack != nil || in.progress.unknown && in.unchecked
+		reset := in.progress.anyVersion || in.steppedBack || in.progress.unknown && in.unchecked
 		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked, VersionsReset: reset})
 	} else {
 		in.replacement = &wholeReplacement{store: in.store, streamed: in.streamed}
