@@ -18,7 +18,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// tap stands between a reflector and its source. It changes nothing but marks: each
+// tap stands between a reflector and its source. It changes nothing but marks, and the types of lists
+// that are to be wrong (wrong_type.go): each
 // object that passes gets a number (its receipt), and so does each failure. And it refuses the
 // first watch after an outage (see world.outages). It knows
 // therefore what its reflector was sent, when, and how often it asked.
