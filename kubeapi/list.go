@@ -111,7 +111,15 @@ type listing struct {
 	waiting      []byte
 	held         int
 	firstWaiting int
+	// malformed counts items that are not even well-formed and do not say for sure whose they
+	// are, and doubted is the error of the first one that was not met before.
+	malformed int
+	doubted   error
 }
+
+// mostDamagedItems is how many malformed items of a list may have been damaged on their way. A
+// server that sends more of them means them.
+const mostDamagedItems = 8
 
 // takersError is an error of whoever takes the items: it is returned as it is.
 type takersError struct{ err error }
@@ -136,7 +144,10 @@ func (l *listing) run(ctx context.Context) error {
 			l.said = said
 		}
 		if err == io.EOF {
-			return l.takeWaiting(ctx)
+			if err := l.takeWaiting(ctx); err != nil {
+				return err
+			}
+			return l.damage()
 		}
 		l.meter.allow(len(raw))
 		if l.objects++; l.limits.Objects > 0 && l.objects > l.limits.Objects {
@@ -164,6 +175,7 @@ func (l *listing) takeItem(raw []byte) error {
 func (l *listing) decode(raw []byte, number int) runtime.Object {
 	item, err := l.target.decode(l.answer.encoding, raw, l.limits.wire(), l.impliedBy(l.body.Header()))
 	if err != nil {
+		l.doubtItem(raw, number, err)
 		item = l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", number), err)
 	}
 	return item
@@ -177,6 +189,30 @@ func (l *listing) wait(raw []byte) error {
 	l.waiting = binary.AppendUvarint(l.waiting, uint64(len(raw)))
 	l.waiting = append(l.waiting, raw...)
 	return nil
+}
+
+// doubtItem notes an item that could not be decoded if its bytes are not even well-formed, and
+// may have been damaged on their way where they say whose they are.
+func (l *listing) doubtItem(raw []byte, number int, err error) {
+	if !errors.Is(err, ErrMalformed) || errors.As(err, new(*otherTypeError)) || l.answer.encoding.Intact(raw, l.limits.wire()) {
+		return
+	}
+	if id := l.answer.encoding.Identify(raw); id.Name != "" && (id.Namespace != "" || l.namespace != "") {
+		return // it is quarantined under its name
+	}
+	l.malformed++
+	if l.malformed <= mostDamagedItems && l.ListerWatcher.doubts.doubt(raw, false) && l.doubted == nil {
+		l.doubted = fmt.Errorf("item %d of the list: %w", number, err)
+	}
+}
+
+// damage is the error of a list that is to be asked for again, as some of its items may have been
+// damaged. Whatever they were would count as absent, and be deleted. Those that come the same again are what the server sends.
+func (l *listing) damage() error {
+	if l.malformed > mostDamagedItems {
+		return nil
+	}
+	return l.doubted
 }
 
 // takeWaiting passes on the items that had to wait for the list to say what they are.

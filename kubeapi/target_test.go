@@ -34,11 +34,15 @@ func typedWidget(version, kind string) *widget {
 // the same object; of an item, API servers leave out what it is.
 func first(t *testing.T, options Options, listBody, object string) (item, event runtime.Object) {
 	t.Helper()
-	_, err := newSourceOf(t, answers(200, listBody), options).ListItems(t.Context(), metav1.ListOptions{},
-		func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil })
+	source := newSourceOf(t, answers(200, listBody), options)
+	take := func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil }
+	_, err := source.ListItems(t.Context(), metav1.ListOptions{}, take)
+	if err != nil { // what may have been damaged on the way is asked for again
+		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, take)
+	}
 	require.NoError(t, err)
-	source := newSourceOf(t, answers(200, frameJSON("ADDED", object)), options)
-	for range 2 { // what may have been damaged on the way is asked for again
+	source = newSourceOf(t, answers(200, frameJSON("ADDED", object)), options)
+	for range 2 { // likewise
 		w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		event = (<-w.ResultChan()).Object

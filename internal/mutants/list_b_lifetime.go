@@ -80,6 +80,16 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A length that grew on the way makes later events a part of one frame, for as long as any come.",
 	},
 	{
+		Name:    "deletes-what-a-damaged-item-stood-for",
+		Guards:  []string{"B24"},
+		File:    "kubeapi/list.go",
+		From:    "			return l.damage()\n",
+		To:      "			return nil\n",
+		Package: "./kubeapi",
+		Test:    "TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing",
+		Fault:   "A byte that is damaged in the name of a listed object deletes it, and a controller acts on that.",
+	},
+	{
 		Name:   "keeps-what-follows-on-what-a-handler-is-about-to-be-told",
 		Guards: []string{"B18"},
 		File:   "listener.go",

@@ -59,6 +59,10 @@
 // older state, refuses one watch of each reflector and accepts the next without a word. Every
 // mirror must follow, though nothing is written any more (B23).
 //
+// Over HTTP the network damages what it carries (damage.go): a byte, a frame or list that is cut. All
+// of it breaks the syntax, for what is well-formed might have been sent. Some scripts end with a last
+// write whose frame is damaged (Setup.DamageLast): it must be shown though nothing follows (B24).
+//
 // A failure begins with what it breaks, "1m2s: G7: ..."; FailureKind reads that. A
 // check may be lenient where the library promises nothing (after a source has gone back in
 // time, for what could not be decoded): the comment says why. A check that was lenient
@@ -79,6 +83,7 @@
 //	world.go, object.go      one run: source, truth, mirrors, clock; what objects are marked with
 //	truth.go                 the model: each key's life, and moments
 //	tap.go, tap_watch.go     between reflector and source: receipts, failures, requests
+//	damage.go, wrong_type.go what a network damages; lists of nothing but another type
 //	mirror.go, mirror_kinds.go, foreign_store.go
 //	                         what mirrors: the seven kinds, and a store that is not ours
 //	handler.go               a handler that replays what it is told, and checks each call

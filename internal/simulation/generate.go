@@ -41,7 +41,7 @@ func (g *generator) setup() Setup {
 		BookmarkInterval: pick(g, 0, 0, 5*time.Second, -1),
 		Begin:            pick(g, 0, 0, 1, 2, 4, 8), Abrupt: g.one(4),
 		IgnoreLimitAtZero: g.one(2), ExpiredOnStream: g.one(2), NoWatchList: g.one(4), WatchListUnsupported: g.one(2),
-		RefuseFutureWatches: g.one(2), RestoreLast: pick(g, 0, 0, 0, 1, 5, 20),
+		RefuseFutureWatches: g.one(2), RestoreLast: pick(g, 0, 0, 0, 1, 5, 20), DamageLast: pick(g, 0, 1+g.random.IntN(1000)),
 	}
 	for range 1 + g.random.IntN(3) {
 		s.Mirrors = append(s.Mirrors, g.mirror())
@@ -159,6 +159,10 @@ func spell(weight int, begin func(*generator) Step, end Step) choice {
 // events is a number of events, or bytes; it stands in For.
 func (g *generator) events(most int) time.Duration { return time.Duration(g.random.IntN(most)) }
 
+func (g *generator) damage(answers string) Step {
+	return Step{Do: answers, N: g.few(), What: pick(g, damagedByte, damagedByte, damagedCut, damagedEnd), For: g.events(10000)}
+}
+
 var choices = []choice{
 	once(8, func(g *generator) Step { return Step{Do: "fail-lists", N: g.few(), What: g.kind()} }),
 	once(8, func(g *generator) Step { return Step{Do: "fail-watches", N: g.few(), What: g.kind()} }),
@@ -195,6 +199,10 @@ var choices = []choice{
 	once(1, func(g *generator) Step { return Step{Do: "hide", Key: g.key()} }),
 	once(5, func(g *generator) Step { return Step{Do: "cut"} }),
 	once(5, func(g *generator) Step { return Step{Do: "cut-next", N: g.few(), For: g.events(4000)} }),
+	once(4, func(g *generator) Step { return g.damage("damage-lists") }),
+	once(4, func(g *generator) Step { return g.damage("damage-watches") }),
+	once(4, func(g *generator) Step { return g.damage("damage-streams") }),
+	once(3, func(g *generator) Step { return Step{Do: "wrong-types", N: g.few()} }),
 	spell(4, func(g *generator) Step { return Step{Do: "freeze"} }, Step{Do: "thaw"}),
 	spell(4, func(g *generator) Step { return Step{Do: "refuse", N: 1} }, Step{Do: "refuse"}),
 	spell(2, func(g *generator) Step { return Step{Do: "transforms-fail", N: 1} }, Step{Do: "transforms-fail"}),

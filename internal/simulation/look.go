@@ -89,7 +89,7 @@ func (m *mirror) lookAtCut(shown map[string]*Object, prefix, claimed string) {
 func (m *mirror) looks(key string, object *Object) func(state) bool {
 	return func(s state) bool {
 		switch {
-		case s.present() && (s.bad != "" || m.hasRefused(s.serial)):
+		case s.present() && (s.bad != "" || m.hasRefused(s.serial) || m.world.damage.hasStruck(s.serial)):
 			return true
 		case !s.shown():
 			return object == nil || (s.unwanted && !m.hasTransform() && serialOf(object) == s.serial)

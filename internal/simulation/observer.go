@@ -57,6 +57,9 @@ func (o *observer) fits(object *Object) func(state) bool {
 // maybeAbsent says whether a mirror may show nothing where the source has s: what is
 // not wanted, what has no key, and, for a store that is not ours, what cannot be taken.
 func (m *mirror) maybeAbsent(s state) bool {
+	if m.setup.Kind == KindForeign && s.present() && m.world.damage.hasStruck(s.serial) {
+		return true
+	}
 	return !s.shown() && (!s.present() || s.unwanted || s.bad == badKey || m.setup.Kind == KindForeign)
 }
 

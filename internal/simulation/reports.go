@@ -25,6 +25,9 @@ func (w *world) checkReports() {
 			for _, f := range faults {
 				n, abandoned := 0, false
 				for _, r := range reports {
+					if f.wrong && r.at.Equal(f.at) && cache.CauseOf(r.err) == cache.CauseWrongType {
+						n = 1 // of another namespace's reflector may be a second one
+					}
 					n += strings.Count(r.text, faultMark(f.number))
 					// What is given up for another reason may fail at that same moment: of a
 					// list that goes back in time, or a stream that is late, only that is said.
@@ -38,6 +41,28 @@ func (w *world) checkReports() {
 		}
 		m.checkQuarantined(reports)
 	}
+	w.checkDamage()
+}
+
+// checkDamage checks that damaged answers have not passed without a word (B24). Whose they were is
+// not known here, nor whether anybody was still reading: but not all can have met nobody.
+func (w *world) checkDamage() {
+	const few = 4
+	if w.damage.count() < few {
+		return
+	}
+	for _, m := range w.mirrors {
+		m.mu.Lock()
+		reports := slices.Clone(m.reports)
+		m.mu.Unlock()
+		for _, r := range reports {
+			switch cache.CauseOf(r.err) {
+			case cache.CauseUnreadable, cache.CauseCut, cache.CauseStalled, cache.CauseObject:
+				return
+			}
+		}
+	}
+	w.fail("B24: %d answers were damaged, and nobody has reported anything of it", w.damage.count())
 }
 
 // stoppedBy says whether the run had been told to end by then.

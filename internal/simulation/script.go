@@ -40,6 +40,10 @@ type Setup struct {
 	// RestoreLast is by how many versions the source goes back once all is healed; 0 for
 	// not at all. Nothing is written after that, so that only its version shows it.
 	RestoreLast int `json:"restoreLast,omitempty"`
+	// DamageLast has one byte of the last frame that each watch is sent damaged, once all is healed:
+	// that at this place, from 1; 0 is none. Nothing is written after it, so that nothing but the
+	// damage itself shows it.
+	DamageLast int `json:"damageLast,omitempty"`
 	// Abrupt has everything stopped after the last step as it is, in whatever it is doing,
 	// without a healing.
 	Abrupt bool `json:"abrupt,omitempty"`

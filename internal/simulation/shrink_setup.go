@@ -27,6 +27,7 @@ func (s *shrinker) setup() {
 		func(o *Setup) { o.WatchListUnsupported = false },
 		func(o *Setup) { o.RefuseFutureWatches = false },
 		func(o *Setup) { o.RestoreLast = 0 },
+		func(o *Setup) { o.DamageLast = 0 },
 	} {
 		s.try(func(script *Script) { plain(&script.Setup) })
 	}

@@ -68,6 +68,7 @@ var steps = map[string]func(*world, Step){
 	"bookmarks":        func(w *world, _ Step) { w.source.SendBookmarks() },
 	"double-bookmarks": func(w *world, s Step) { w.source.DuplicateBookmarks(s.N > 0) },
 	"no-initial-end":   func(w *world, s Step) { w.source.WithholdInitialEventsEnd(s.N) },
+	"wrong-types":      func(w *world, s Step) { w.wrongTypes.Store(int64(s.N)) },
 	"restore":          func(w *world, s Step) { w.restore(s.N) },
 
 	// History that is gone.
@@ -76,11 +77,15 @@ var steps = map[string]func(*world, Step){
 	"expire-tokens":   func(w *world, _ Step) { w.source.ExpireContinueTokens() },
 
 	// The network; nothing without one.
-	"cut":      overHTTP(func(l *cachetest.Listener, _ Step) { l.CutConnections() }),
-	"cut-next": overHTTP(func(l *cachetest.Listener, s Step) { l.CutNext(s.N, int(s.For)) }),
-	"freeze":   overHTTP(func(l *cachetest.Listener, _ Step) { l.Freeze() }),
-	"thaw":     overHTTP(func(l *cachetest.Listener, _ Step) { l.Thaw() }),
-	"refuse":   overHTTP(func(l *cachetest.Listener, s Step) { l.RefuseConnections(s.N > 0) }),
+	"cut":      overHTTP(func(w *world, _ Step) { w.server.Listener.CutConnections() }),
+	"cut-next": overHTTP(func(w *world, s Step) { w.server.Listener.CutNext(s.N, int(s.For)) }),
+	"freeze":   overHTTP(func(w *world, _ Step) { w.server.Listener.Freeze() }),
+	"thaw":     overHTTP(func(w *world, _ Step) { w.server.Listener.Thaw() }),
+	"refuse":   overHTTP(func(w *world, s Step) { w.server.Listener.RefuseConnections(s.N > 0) }),
+
+	"damage-lists":   overHTTP(func(w *world, s Step) { w.damage.begin(listAnswer, s) }),
+	"damage-watches": overHTTP(func(w *world, s Step) { w.damage.begin(watchAnswer, s) }),
+	"damage-streams": overHTTP(func(w *world, s Step) { w.damage.begin(streamAnswer, s) }),
 
 	// The functions of the mirrors.
 	"transforms-fail": func(w *world, s Step) { w.transformsFail.Store(s.N > 0) },
@@ -117,10 +122,10 @@ func (w *world) do(s Step) {
 	w.look()
 }
 
-func overHTTP(step func(*cachetest.Listener, Step)) func(*world, Step) {
+func overHTTP(step func(*world, Step)) func(*world, Step) {
 	return func(w *world, s Step) {
 		if w.server != nil {
-			step(w.server.Listener, s)
+			step(w, s)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// tap stands between a reflector and its source. It changes nothing but marks: each
+// tap stands between a reflector and its source. It changes nothing but marks, and the types of lists
+// that are to be wrong (wrong_type.go): each
 // object that passes gets a number (its receipt), and so does each failure. And it refuses the
 // first watch after an outage (see world.outages). It knows
 // therefore what its reflector was sent, when, and how often it asked.
@@ -56,6 +57,10 @@ type asked struct {
 	// of is the list that a further page belongs to. A page that is answered is part of
 	// that, one that fails is a request of its own.
 	of *asked
+	// wrong: the objects of a list, streamed or not, are all of another type; items counts
+	// those of a wrong one.
+	wrong bool
+	items int
 	// check: a list beside an open watch, which is a check of the source's version.
 	check bool
 }
@@ -65,6 +70,8 @@ type fault struct {
 	number int
 	at     time.Time
 	err    error
+	// wrong: a list whose objects are all of another type, of which the source says nothing.
+	wrong bool
 	// excused: its context had ended.
 	excused bool
 }
@@ -112,7 +119,11 @@ func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (
 		t.mirror.note("list of %s answered: version %s continue %v", t.mirror.name, about.GetResourceVersion(), continues != "")
 	}
 	t.mirror.world.recorder.listed(t, list)
+	list = t.wrongedList(request, list)
 	t.answered(request, continues != "")
+	if continues == "" {
+		t.wrongEnd(ctx, request)
+	}
 	return list, nil
 }
 
@@ -160,7 +171,7 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 			t.stamp(o)
 		}
 		page.item(item)
-		refused = take(list, item)
+		refused = take(list, t.wrongedItem(request, item))
 		return refused
 	})
 	switch {
@@ -172,6 +183,9 @@ func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 		t.mirror.note("list of %s answered: version %s continue %v", t.mirror.name, list.ResourceVersion, list.Continue != "")
 		page.end(list)
 		t.answered(request, list.Continue != "")
+		if list.Continue == "" {
+			t.wrongEnd(ctx, request)
+		}
 	}
 	return list, err
 }
@@ -204,6 +218,9 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 	}
 	if t.listing = nil; list {
 		t.listing = request
+	}
+	if list || options.SendInitialEvents != nil {
+		request.wrong = t.mirror.world.wrongTypes.Add(-1) >= 0
 	}
 	if options.TimeoutSeconds != nil {
 		request.timeout = time.Duration(*options.TimeoutSeconds) * time.Second

@@ -85,9 +85,17 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 	default:
 		w.tap.mirror.note("%s is sent %s %T", w.tap.mirror.name, event.Type, object)
 	}
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+		if w.initial() {
+			event.Object = w.tap.wrongedItem(w.request, event.Object)
+		}
+	}
 	select {
 	case w.result <- event:
-		w.delivered(event)
+		if w.delivered(event) {
+			w.tap.wrongEnd(w.ctx, w.request)
+		}
 		return true
 	case <-w.stopped:
 		if undelivered != nil {
@@ -113,7 +121,15 @@ func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (w
 	}
 }
 
-func (w *tappedWatch) delivered(event watch.Event) {
+// initial says whether the first state of a streaming list is being sent.
+func (w *tappedWatch) initial() bool {
+	w.tap.mu.Lock()
+	defer w.tap.mu.Unlock()
+	return w.request.endless
+}
+
+// delivered says whether it was the end of a streaming list's first state.
+func (w *tappedWatch) delivered(event watch.Event) (end bool) {
 	w.tap.mu.Lock()
 	defer w.tap.mu.Unlock()
 	w.request.events++
@@ -125,7 +141,8 @@ func (w *tappedWatch) delivered(event watch.Event) {
 			w.request.moved = true
 		}
 		if o := objectOf(event.Object); event.Type == watch.Bookmark && o != nil && o.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
-			w.request.endless = false
+			end, w.request.endless = w.request.endless, false
 		}
 	}
+	return end
 }

@@ -3,9 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,6 +50,10 @@ type world struct {
 	silent bool
 	// oldLists is true once lists have been made to answer what was before.
 	oldLists atomic.Bool
+	// damage is what happens to the bytes of answers, wrongTypes how many of the next lists
+	// have nothing but objects of another type.
+	damage     damage
+	wrongTypes atomic.Int64
 	// willRestore is true if the script has the source go back at all.
 	willRestore bool
 
@@ -123,7 +125,7 @@ func newWorld(ctx context.Context, script Script, r *recorder) *world {
 		RefuseFutureWatches: setup.RefuseFutureWatches,
 	})
 	if setup.HTTP {
-		w.server = cachetest.NewServer(r.answers(garbling(cachetest.NewHandler(cachetest.HandlerOptions{
+		w.server = cachetest.NewServer(r.answers(w.damaging(cachetest.NewHandler(cachetest.HandlerOptions{
 			Resources: []cachetest.Resource{{GroupVersionResource: objectKind.GroupVersion().WithResource("things"), Source: w.source}},
 		}))))
 	}
@@ -187,27 +189,6 @@ func (w *world) settle() { synctest.Wait() }
 
 // quiet is the logger of everything: what is said is checked elsewhere.
 func quiet() *klog.Logger { return &klog.Logger{} }
-
-// garbling makes of a decodeMark something of the same length that is no label.
-func garbling(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(&garbler{ResponseWriter: rw}, r)
-	})
-}
-
-type garbler struct{ http.ResponseWriter }
-
-func (g *garbler) Unwrap() http.ResponseWriter { return g.ResponseWriter }
-
-func (g *garbler) Flush() {
-	if f, ok := g.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
-}
-
-func (g *garbler) Write(p []byte) (int, error) { return g.ResponseWriter.Write(garble(p)) }
-
-var _ io.Writer = (*garbler)(nil)
 
 // Result is what came of a run.
 type Result struct {
