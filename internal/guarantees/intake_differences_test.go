@@ -20,6 +20,9 @@ const (
 // today says whether the model is to follow a difference.
 func (m *intakeModel) today(d intakeDifference) bool { return m.way.today[d] }
 
+// consumes says whether a consumer of the user's takes the changes out of a queue.
+func (w *intakeWay) consumes() bool { return w.process || w.calls != nil && w.handler }
+
 func (w *intakeWay) refusal() string {
 	if w.process {
 		return "process"
@@ -34,7 +37,10 @@ func (w *intakeWay) differences() map[intakeDifference]bool {
 	}
 	today := map[intakeDifference]bool{intakeUnknown: true, intakeManyTables: true}
 	if w.handler {
-		today[intakeUnchanged], today[intakeFinal], today[intakeNoUID] = true, true, true
+		today[intakeUnchanged], today[intakeNoUID] = true, true
+	}
+	if w.handler && !w.batches {
+		today[intakeFinal] = true
 	}
 	return today
 }

@@ -260,7 +260,7 @@ func (m *intakeModel) look() (look intakeLook) {
 			color = "changed"
 		}
 		look.stored = fmt.Sprintf("n%d %s [%s]", m.stored.number, color, color)
-	case m.bad != nil && !m.way.process && !m.way.foreign:
+	case m.bad != nil && !m.way.consumes() && !m.way.foreign:
 		look.stored = "quarantined"
 	}
 	if m.bad != nil && m.way.calls == nil {

@@ -319,7 +319,8 @@ type intakeMirror struct {
 	store   cache.Indexer
 	status  func() cache.Status
 	applied func() string
-	process bool
+	// consumed is true if a consumer of the user's fills the store.
+	consumed bool
 }
 
 // intakeWay is a way in: what is built, and how the source answers it.
@@ -346,7 +347,6 @@ type intakeWay struct {
 	resyncs bool
 	// today are the differences that the way still has, hits how many scripts have shown each;
 	// ways of one root share them.
-	root  string
 	today map[intakeDifference]bool
 	hits  map[intakeDifference]int
 }
@@ -567,7 +567,7 @@ func intakeCall(way *intakeWay, script []intakeStep, transform bool) (looks []in
 	seen := &intakeSeen{}
 	called := way.calls(seen, intakeSetup{transform: transform, way: way})
 	mirror := intakeMirror{
-		store: called.store, status: func() cache.Status { return cache.Status{} }, applied: called.store.LastStoreSyncResourceVersion,
+		store: called.store, status: func() cache.Status { return cache.Status{} }, applied: called.store.LastStoreSyncResourceVersion, consumed: way.consumes(),
 	}
 	for _, step := range script {
 		var err error
@@ -604,7 +604,7 @@ func (m *intakeMirror) look(seen *intakeSeen) intakeLook {
 		look.stored = number + " " + obj.(metav1.Object).GetLabels()["color"]
 	}
 	switch {
-	case errors.Is(err, cache.ErrQuarantined) && m.process:
+	case errors.Is(err, cache.ErrQuarantined) && m.consumed:
 		// A store that a Process fills knows of its own refusals only.
 	case errors.Is(err, cache.ErrQuarantined):
 		look.stored += "quarantined"
@@ -667,7 +667,7 @@ func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intak
 		setup.resync = intakeResync
 	}
 	mirror := way.make(source, seen, setup)
-	mirror.process = way.process
+	mirror.consumed = way.consumes()
 	source.now = func() string { return cmp.Or(mirror.status().AcceptedVersion, "1") }
 	source.set(script[0])
 	if way.burst {
