@@ -1,7 +1,7 @@
 package guarantees
 
 // What today's ways in do otherwise than docs/intake.md says. Each is a variant of the model, so
-// that the table fails where it is gone as well as where there is another.
+// that the table fails where one disappears as well as where there is another.
 
 type intakeDifference string
 
@@ -10,7 +10,7 @@ const (
 	intakeUnknown   intakeDifference = "a quarantined state that could not be decoded does not count as the last received"
 	intakeUnchanged intakeDifference = "a list with the stored state releases one that could not be decoded, and applies nothing"
 	// ReceivedGetter says a version that stands in for one that is not known, and no UID then.
-	intakeNoUID intakeDifference = "a stream's older state of an entry without UID is taken"
+	intakeNoUID intakeDifference = "a stream's older state of an entry without UID is accepted"
 	// There are up to four tables.
 	intakeManyTables intakeDifference = "the status shows the quarantined state of the highest version, not the last"
 	// A queue cannot tell what its consumer has refused from what it has processed.

@@ -132,12 +132,12 @@ func (m *intakeModel) goesBack(s intakeState) bool {
 }
 
 // list takes a whole state. Only a streamed one is held to what the object was last received
-// with; what follows a step back in time is taken whatever its version.
+// with; the list after a regression is accepted whatever its version.
 func (m *intakeModel) list(s intakeStep, any bool) {
 	listed := s.kind == "list"
 	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.does != intakeUndecodable &&
 		!(m.today(intakeNoUID) && m.bad == nil && m.stored != nil && m.stored.uid == "" && s.state.uid != "") {
-		any = m.goesBack(s.state) // the same state comes again, and is taken
+		any = m.goesBack(s.state) // the same state comes again, and is accepted
 	}
 	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && m.stage == "decode"
 	unchanged := m.stored != nil && last && s.state.version != "" && s.state.uid != "" &&
@@ -181,7 +181,7 @@ func (m *intakeModel) put(s intakeState, initial bool) {
 	}
 }
 
-// quarantine sets a state aside, and reports it once a version.
+// quarantine keeps a state out of the store, and reports it once a version.
 func (m *intakeModel) quarantine(s intakeState, stage string) {
 	switch {
 	case stage == "process":

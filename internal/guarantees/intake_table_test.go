@@ -156,7 +156,7 @@ func intakeAsAnother(does string) bool {
 
 // TestEveryWayInAppliesTheRulesOfTheIntake plays each script to each way in, and compares what
 // became of the object with the model. B6, B7, B15, G2, G6, G12 and G14 for single objects: it
-// fails if a way in has a rule of its own, and if a known difference is gone.
+// fails if a way in has a rule of its own, and if a known difference disappears.
 func TestEveryWayInAppliesTheRulesOfTheIntake(t *testing.T) {
 	cases := intakeCases()
 	for _, ways := range intakeWays() {
@@ -170,7 +170,7 @@ func TestEveryWayInAppliesTheRulesOfTheIntake(t *testing.T) {
 			}
 			for difference := range ways[0].today {
 				if ways[0].hits[difference] == 0 && !testing.Short() {
-					t.Errorf("a known difference is gone, take it out of the list: %s", difference)
+					t.Errorf("a known difference has disappeared, take it out of the list: %s", difference)
 				}
 			}
 		})
