@@ -175,15 +175,15 @@ func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := make([]lastReceived, len(arriving))
-	anyHeld := f.held.holdsAny() || slices.ContainsFunc(f.holders, holder.mayHold)
+	anyHeld := slices.ContainsFunc(f.holders, holder.mayHold)
 	for i, a := range arriving {
 		_, pending := f.newestLocked(a.key)
 		if pending || f.populated || r.hasCome(a.key.String()) {
 			since[i] = f.newestReceivedLocked(a.key)
 		}
-		if key := a.key.String(); anyHeld && a.received.unchanged(since[i].Received) && (f.held.holds(key) || f.heldBackLocked(key)) {
-			// This state was not the last that was received: another one is quarantined, here
-			// or by the consumer, and the source has undone it or has gone back since.
+		if anyHeld && a.received.unchanged(since[i].Received) && f.heldBackLocked(a.key.String()) {
+			// The consumer has this state, perhaps with a Sync of it queued, and holds back
+			// a newer one, which the source has undone: it is to hear of that.
 			since[i] = lastReceived{}
 		}
 	}

@@ -126,9 +126,6 @@ func (r *storeReplacement) unchanged(obj any, looked *lookedItems, i int) bool {
 	if !known || found.Mark != mark {
 		return false
 	}
-	if !r.store.storage.quarantined.isEmpty() && r.store.storage.quarantined.find(key.String()) != nil {
-		return false // that was last received
-	}
 	seen := r.store.storage.sightOf(key, &looked.there[i], &looked.said[i])
 	return seen.known && seen.received == received && (!r.reset || isSameContent(r.store.transformer, found.Object, obj))
 }

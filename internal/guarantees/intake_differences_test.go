@@ -8,7 +8,7 @@ type intakeDifference string
 const (
 	// The reflector keeps what could not be decoded in a table of its own, which no store or queue asks.
 	intakeUnknown   intakeDifference = "a quarantined state that could not be decoded does not count as the last received"
-	intakeUnchanged intakeDifference = "a list with the stored state releases one that could not be decoded, and applies nothing"
+	intakeUnchanged intakeDifference = "a list with the stored state releases a quarantined one, and applies nothing, unless a consumer of a queue had refused that"
 	// ReceivedGetter says a version that stands in for one that is not known, and no UID then.
 	intakeNoUID intakeDifference = "a stream's older state of an entry without UID is accepted"
 	// There are up to four tables.
@@ -35,9 +35,9 @@ func (w *intakeWay) differences() map[intakeDifference]bool {
 	if w.foreign {
 		return nil
 	}
-	today := map[intakeDifference]bool{intakeUnknown: true, intakeManyTables: true}
+	today := map[intakeDifference]bool{intakeUnknown: true, intakeManyTables: true, intakeUnchanged: true}
 	if w.handler {
-		today[intakeUnchanged], today[intakeNoUID] = true, true
+		today[intakeNoUID] = true
 	}
 	if w.handler && !w.batches {
 		today[intakeFinal] = true

@@ -139,7 +139,7 @@ func (m *intakeModel) list(s intakeStep, any bool) {
 		!(m.today(intakeNoUID) && m.bad == nil && m.stored != nil && m.stored.uid == "" && s.state.uid != "") {
 		any = m.goesBack(s.state) // the same state comes again, and is accepted
 	}
-	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && m.stage == "decode"
+	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && (!m.way.handler || m.stage == "decode" || m.stage == "transform")
 	unchanged := m.stored != nil && last && s.state.version != "" && s.state.uid != "" &&
 		m.stored.version == s.state.version && m.stored.uid == s.state.uid
 	switch {

@@ -25,10 +25,10 @@ func intakeWays() (all [][]*intakeWay) {
 		{name: "foreign store", make: intakeForeignStore, foreign: true},
 	}
 	calls := [][]*intakeWay{
-		{{name: "calls of a store", calls: intakeCalledStore}},
+		{{name: "calls of a store", calls: intakeCalledStore, today: map[intakeDifference]bool{intakeUnchanged: true}, hits: map[intakeDifference]int{}}},
 		{{
 			name: "calls of a queue", calls: intakeCalledQueue, handler: true,
-			today: map[intakeDifference]bool{intakeFinal: true}, hits: map[intakeDifference]int{},
+			today: map[intakeDifference]bool{intakeFinal: true, intakeUnchanged: true}, hits: map[intakeDifference]int{},
 		}},
 	}
 	for _, root := range roots {
