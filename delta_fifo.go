@@ -242,11 +242,13 @@ func (f *DeltaFIFO) takeEvent(e event) error {
 	return f.take(&a, e.version)
 }
 
-// regression is the error of an event that is older than what was last received of its key.
-// What is there of a key that is held back is not that: it may be older, if the source has
-// gone back since.
+// regression is the error of an event that is older than what was last received of its key: the
+// quarantined state, if one is that has a version, or else have.
 func (f *DeltaFIFO) regression(have lastReceived, key table.Key, received Received) *RegressionError {
-	if have.deleted || !received.olderThan(have.Received) || f.holdsBefore(key, received) {
+	if version := f.lastHeld(key); version != "" {
+		have = lastReceived{Received: Received{ResourceVersion: version}}
+	}
+	if have.deleted || !received.olderThan(have.Received) {
 		return nil
 	}
 	return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
@@ -263,7 +265,7 @@ func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) {
 func (f *DeltaFIFO) olderThanEntry(key table.Key, received Received) *RegressionError {
 	have := f.newestReceived(key)
 	if have.UID == "" && received.UID != "" {
-		return nil // perhaps not what was received: see ReceivedGetter of a store
+		have = lastReceived{} // perhaps not what was received: see ReceivedGetter of a store
 	}
 	return f.regression(have, key, received)
 }

@@ -98,19 +98,28 @@ func (f *DeltaFIFO) mayDeleteLocked(key table.Key) bool {
 	return newest == nil && f.heldBackLocked(key.String())
 }
 
-// holdsBefore says whether a state of the key is held back, here or by a consumer, that
-// received does not come before.
-func (f *DeltaFIFO) holdsBefore(key table.Key, received Received) bool {
+// lastHeld is the version of the quarantined state of a key, if that is what was last received
+// of it: the queue's own, or a consumer's where nothing is in the queue. It may be empty.
+func (f *DeltaFIFO) lastHeld(key table.Key) (version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	text := key.String()
-	if version, held := f.held.version(text); held && received.since(version) {
-		return true
+	if f.held.holdsAny() {
+		if version, held := f.held.version(key.String()); held {
+			return version
+		}
 	}
-	return slices.ContainsFunc(f.holders, func(h holder) bool {
-		version, held := h.heldVersion(text)
-		return held && received.since(version)
-	})
+	if f.log.newest(key) != nil {
+		return ""
+	}
+	for _, h := range f.holders {
+		if !h.mayHold() {
+			continue
+		}
+		if version, held := h.heldVersion(key.String()); held {
+			return version
+		}
+	}
+	return ""
 }
 
 // heldBackLocked says whether a consumer holds back a state of the key.

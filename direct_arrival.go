@@ -6,6 +6,8 @@ type directArrival struct {
 	received Received
 	// follows is true if it is known not to be older than what was seen.
 	follows bool
+	// regression is set if it goes back in time and was not transformed for that.
+	regression error
 	// heldVersion is that of the state which the queue holds back, if isHeld.
 	heldVersion string
 	isHeld      bool
@@ -53,6 +55,12 @@ func (d *directWrite) arrive(a *directArrival, e *event, at int) {
 		return
 	}
 	if d.queue.transformer != nil {
+		if !a.follows || d.queue.anyHeld() {
+			if back := d.queue.regression(d.queue.newestReceived(a.key), a.key, a.received); back != nil {
+				a.regression = back
+				return
+			}
+		}
 		d.transform(a, e)
 		return
 	}

@@ -210,7 +210,8 @@
 // # Going back in time
 //
 // A list older than what was applied, a bookmark below the watch's last version,
-// or an event older than the entry under its own key is reported and not applied;
+// or an event older than what was last received of its own key, be it quarantined, is
+// reported and not applied (docs/intake.md has all rules for one change);
 // the answer is a list at "", taken whatever its version. A source that says itself that
 // it has not come as far, as one does that was restored from a backup, is listed at ""
 // for that, and so is one that answers a list or stream at the mirror's version with

@@ -178,33 +178,38 @@ func (d *directWrite) put(w storeWrite, a *directArrival, all *stagedBefore, at 
 	return nil
 }
 
-// before is what was last received under the key of an event, which must not be older. What
-// is there of a key that is held back is not what was last received of it: that may be
-// older, if the source has gone back since.
+// before is what was received of what is stored under the key of an event. The event must not be
+// older than that or, if a state with a version is quarantined, than that one.
 func (d *directWrite) before(w storeWrite, a *directArrival, all *stagedBefore, at int) (was Received, existed bool, err error) {
 	first := a.seen.exists && d.isFirst(a.seen.Number)
-	if first && a.follows && d.stands {
+	if a.regression != nil {
+		return was, true, a.regression
+	}
+	if first && a.follows && d.stands && !a.isHeld {
 		a.staged.found, a.staged.cell = true, a.seen.Number
 		return a.seen.received, true, nil
 	}
 	found, existed := d.find(w, a)
-	if !existed {
-		return was, false, nil
+	if existed {
+		known := a.follows && a.seen.of(found)
+		if was = a.seen.received; !known {
+			was, known = w.before(found, &a.seen, all, at)
+		}
+		if !known {
+			was = d.store.receivedByNow()
+		}
 	}
-	if a.follows && a.seen.of(found) {
-		return a.seen.received, true, nil
+	have := was.ResourceVersion
+	if held, _ := w.heldVersion(a.key); held != "" {
+		have = held
 	}
-	was, known := w.before(found, &a.seen, all, at)
-	if !known {
-		was = d.store.receivedByNow()
+	if a.isHeld && a.heldVersion != "" {
+		have = a.heldVersion
 	}
-	if !a.received.olderThan(was) || a.isHeld && a.received.since(a.heldVersion) {
-		return was, true, nil
+	if versionBefore(a.received.ResourceVersion, have) {
+		return was, existed, &RegressionError{What: "event", Key: a.key.String(), Have: have, Got: a.received.ResourceVersion}
 	}
-	if version, held := w.heldVersion(a.key); held && a.received.since(version) {
-		return was, true, nil
-	}
-	return was, true, &RegressionError{What: "event", Key: a.key.String(), Have: was.ResourceVersion, Got: a.received.ResourceVersion}
+	return was, existed, nil
 }
 
 // find finds what is under the key of an event: most often, where it was seen.

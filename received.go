@@ -58,9 +58,3 @@ func versionBefore(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
-
-// since is true if both versions are well-formed and r's is not the lower one.
-func (r Received) since(version string) bool {
-	order, err := resourceversion.CompareResourceVersion(r.ResourceVersion, version)
-	return err == nil && order >= 0
-}

@@ -23,10 +23,9 @@ func (k *keyedStore) takeEvent(e event) error {
 		k.advance(e.version)
 		return rejection(e.obj, err)
 	}
-	if have, known := k.lastReceived(key); known {
-		if regression := k.regression(have, key, received); regression != nil {
-			return regression
-		}
+	have, _ := k.lastReceived(key)
+	if regression := k.regression(have, key, received); regression != nil {
+		return regression
 	}
 	one := k.storage.oneStaged()
 	defer k.storage.put(one)
@@ -40,13 +39,15 @@ func (k *keyedStore) takeEvent(e event) error {
 	return one.failure()
 }
 
-// regression is the error of an event that is older than what was received of its key. As
-// in a queue, what is held back is what was last received.
+// regression is the error of an event that is older than what was last received of its key: the
+// quarantined state, if one is that has a version, or else have.
 func (k *keyedStore) regression(have Received, key table.Key, received Received) *RegressionError {
-	if !received.olderThan(have) {
-		return nil
+	if !k.storage.quarantined.isEmpty() {
+		if version, _ := k.heldVersion(key.String()); version != "" {
+			have = Received{ResourceVersion: version}
+		}
 	}
-	if version, held := k.heldVersion(key.String()); held && received.since(version) {
+	if !received.olderThan(have) {
 		return nil
 	}
 	return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
@@ -59,10 +60,7 @@ func (k *keyedStore) eventKey(obj any) (table.Key, error) { return k.keyOf(obj) 
 // known is that of the whole store: a list may have brought the object before.
 func (k *keyedStore) olderThanEntry(key table.Key, received Received) *RegressionError {
 	seen := k.storage.sight(key)
-	if !seen.exists || !seen.known {
-		return nil
-	}
-	return k.regression(seen.received, key, received)
+	return k.regression(seen.received, key, received) // nothing was received of what is not known
 }
 
 // arrival is one change of a batch, prepared.

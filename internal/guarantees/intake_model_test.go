@@ -1,0 +1,287 @@
+package guarantees
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/watchmirror/cache"
+)
+
+// The rules of the intake, as docs/intake.md has them: a model of what one object's changes do,
+// for any way in.
+
+// intakeModel is what a mirror has of the object.
+type intakeModel struct {
+	way       *intakeWay
+	transform bool
+
+	// stored is the state that readers see, nil if there is none.
+	stored *intakeState
+	// bad is the quarantined one, with its stage; nil if none is.
+	bad *intakeState
+	// others are what earlier states would be shown as by another owner, see intakeManyTables.
+	others  []string
+	stage   string
+	applied string
+	synced  bool
+
+	reports, calls []string
+	transforms     int
+}
+
+// intakeWant is what a look is to find. truth is set where a list follows an event that went
+// back in time, before the look.
+type intakeWant struct {
+	intakeLook
+	truth *intakeStep
+}
+
+// intakeExpect says what the looks at a script are to find.
+func intakeExpect(way *intakeWay, script []intakeStep, transform bool) (want []intakeWant) {
+	m := &intakeModel{way: way, transform: transform}
+	for _, step := range script {
+		truth := m.take(step)
+		want = append(want, intakeWant{intakeLook: m.look()})
+		if truth != nil {
+			m.list(*truth, true)
+			want = append(want, intakeWant{intakeLook: m.look(), truth: truth})
+			if way.burst {
+				break // what the watch has sent besides is lost with it
+			}
+		}
+	}
+	if !way.burst {
+		return want
+	}
+	all := want[len(want)-1] // one look, at all of it
+	all.reports, all.calls, all.transforms = "", "", 0
+	for _, one := range want {
+		all.reports = intakeJoin(all.reports, one.reports)
+		all.calls = intakeJoin(all.calls, one.calls)
+		all.transforms += one.transforms
+	}
+	return []intakeWant{all}
+}
+
+func intakeJoin(a, b string) string {
+	return strings.Join(slices.DeleteFunc([]string{a, b}, func(s string) bool { return s == "" }), ", ")
+}
+
+// take does what a step does. It returns the list that answers it if it went back in time.
+func (m *intakeModel) take(s intakeStep) (truth *intakeStep) {
+	switch s.kind {
+	case "resync":
+		if m.stored != nil && m.way.resyncs {
+			m.call("update n%d n%d", m.stored.number, m.stored.number)
+		}
+		return nil
+	case "list", "list without":
+		m.list(s, false)
+		return nil
+	case "bookmark":
+		if intakeOlder(s.state.version, m.applied) && m.way.calls == nil {
+			m.report("regression of bookmark  from %s to %s", m.applied, s.state.version)
+			return intakeTruth(s)
+		}
+	default:
+		undecodable := s.state.does == intakeUndecodable
+		if undecodable && s.kind == "deleted" {
+			m.report("decode %s@%s", intakeKey, s.state.version)
+		}
+		if (!undecodable || s.kind == "deleted") && m.goesBack(s.state) {
+			return intakeTruth(s)
+		}
+		if s.kind == "deleted" {
+			m.delete(s.state)
+		} else {
+			m.put(s.state, false)
+		}
+	}
+	if m.way.calls != nil {
+		if s.kind == "bookmark" {
+			m.applied = s.state.version
+		}
+		return nil // one object says nothing of the others
+	}
+	if s.state.version != "" && !intakeOlder(s.state.version, m.applied) {
+		m.applied = s.state.version
+	}
+	return nil
+}
+
+// goesBack says whether a state is older than the last that was received of the object, which
+// is the quarantined one if one is, and reports that.
+func (m *intakeModel) goesBack(s intakeState) bool {
+	have := ""
+	if m.way.foreign || m.way.calls != nil {
+		return false // nobody knows what it has; who calls a store himself is right
+	}
+	if m.stored != nil {
+		have = m.stored.version
+	}
+	if m.bad != nil && m.bad.version != "" && !(m.today(intakeUnknown) && m.stage == "decode") {
+		have = m.bad.version
+	}
+	if !intakeOlder(s.version, have) {
+		return false
+	}
+	m.report("regression of event %s from %s to %s", intakeKey, have, s.version)
+	return true
+}
+
+// list takes a whole state. Only a streamed one is held to what the object was last received
+// with; the list after a regression is accepted whatever its version.
+func (m *intakeModel) list(s intakeStep, any bool) {
+	listed := s.kind == "list"
+	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.does != intakeUndecodable &&
+		!(m.today(intakeNoUID) && m.bad == nil && m.stored != nil && m.stored.uid == "" && s.state.uid != "") {
+		any = m.goesBack(s.state) // the same state comes again, and is accepted
+	}
+	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && (!m.way.handler || m.stage == "decode" || m.stage == "transform")
+	unchanged := m.stored != nil && last && s.state.version != "" && s.state.uid != "" &&
+		m.stored.version == s.state.version && m.stored.uid == s.state.uid
+	switch {
+	case !listed:
+		m.remove("tombstone n%d")
+		m.bad = nil
+	case s.state.does == intakeUndecodable:
+		if m.way.foreign { // it gets the others
+			m.remove("")
+		}
+		m.put(s.state, !m.synced)
+		m.quarantine(s.state, "decode") // it is listed once more
+	case !unchanged || any:
+		m.put(s.state, !m.synced)
+	default:
+		m.bad = nil
+	}
+	m.applied, m.synced = s.listed, true
+}
+
+// put takes a state that the source has.
+func (m *intakeModel) put(s intakeState, initial bool) {
+	transforms := m.transform && s.does != intakeUndecodable
+	if transforms {
+		m.transforms++
+	}
+	switch {
+	case s.does == intakeUndecodable:
+		m.quarantine(s, "decode")
+	case transforms && (s.does == intakeFail || s.does == intakePanic):
+		m.quarantine(s, "transform")
+	case transforms && s.does == intakeUnwanted:
+		m.remove("tombstone n%d")
+		m.bad = nil
+	case s.does == intakeIndexFail || s.does == intakeIndexPanic || s.does == intakeStripFail:
+		m.quarantine(s, m.way.refusal())
+	default:
+		m.store(s, initial)
+	}
+}
+
+// quarantine keeps a state out of the store, and reports it once a version.
+func (m *intakeModel) quarantine(s intakeState, stage string) {
+	switch {
+	case stage == "process":
+		m.report("process %s", intakeKey) // each time: what Process does is its own affair
+	case m.way.calls != nil:
+		m.report("%s %s@%s", stage, intakeKey, s.version) // it is returned to the caller
+	case m.bad == nil || m.bad.version != s.version || s.version == "" || m.stage != stage:
+		m.report("%s %s@%s", stage, intakeKey, s.version)
+	}
+	if m.bad != nil && m.stage != stage {
+		m.others = append(m.others, m.quarantined())
+	}
+	m.bad, m.stage = &s, stage
+}
+
+func (m *intakeModel) store(s intakeState, initial bool) {
+	switch {
+	case m.stored == nil && initial:
+		m.call("first n%d", s.number)
+	case m.stored == nil:
+		m.call("add n%d", s.number)
+	case m.stored.uid != "" && s.uid != "" && m.stored.uid != s.uid:
+		m.call("delete tombstone n%d", m.stored.number)
+		m.call("add n%d", s.number)
+	default:
+		m.call("update n%d n%d", m.stored.number, s.number)
+	}
+	m.stored, m.bad = &s, nil
+}
+
+// delete takes the end of the object, with its final state, which is transformed where a
+// handler gets it.
+func (m *intakeModel) delete(s intakeState) {
+	final := fmt.Sprintf("n%d", s.number)
+	switch {
+	case s.does == intakeUndecodable:
+		final = "tombstone n%d"
+	case m.transform && m.way.handler && (m.stored != nil || m.today(intakeFinal) && m.bad != nil && m.stage == m.way.refusal()):
+		m.transforms++
+		switch s.does {
+		case intakeFail, intakePanic:
+			m.report("transform %s@%s", intakeKey, s.version)
+			final = "tombstone n%d"
+		case intakeUnwanted:
+			final = "tombstone n%d"
+		}
+	}
+	m.remove(final)
+	m.bad = nil
+}
+
+// remove removes what is stored, and notifies of it.
+func (m *intakeModel) remove(final string) {
+	if m.stored != nil {
+		m.call("delete %s", strings.Replace(final, "%d", strconv.Itoa(m.stored.number), 1))
+		m.stored = nil
+	}
+}
+
+func (m *intakeModel) report(format string, args ...any) {
+	m.reports = append(m.reports, fmt.Sprintf(format, args...))
+}
+
+func (m *intakeModel) call(format string, args ...any) {
+	if m.way.handler {
+		m.calls = append(m.calls, fmt.Sprintf(format, args...))
+	}
+}
+
+// look is what a look at the mirror is to find.
+func (m *intakeModel) look() (look intakeLook) {
+	switch {
+	case m.stored != nil:
+		color := "plain"
+		if m.transform && m.stored.does == intakeChange {
+			color = "changed"
+		}
+		look.stored = fmt.Sprintf("n%d %s [%s]", m.stored.number, color, color)
+	case m.bad != nil && !m.way.consumes() && !m.way.foreign:
+		look.stored = "quarantined"
+	}
+	if m.bad != nil && m.way.calls == nil {
+		look.quarantined = m.quarantined()
+		if m.today(intakeManyTables) {
+			look.others = m.others
+		}
+	}
+	look.applied = m.applied
+	look.reports, look.calls, look.transforms = strings.Join(m.reports, ", "), strings.Join(m.calls, ", "), m.transforms
+	m.reports, m.calls, m.transforms = nil, nil, 0
+	return look
+}
+
+func (m *intakeModel) quarantined() string {
+	return fmt.Sprintf("%s %s@%s", m.stage, intakeKey, m.bad.version)
+}
+
+// intakeOlder says whether both versions are decimal and a is the lower one.
+func intakeOlder(a, b string) bool {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	return errX == nil && errY == nil && x < y
+}

@@ -1,0 +1,265 @@
+package guarantees
+
+import (
+	"fmt"
+	"maps"
+	"sort"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/watchmirror/cache"
+)
+
+// intakeWays are the ways in. Where the source lists in pages or streams, events go the same way as
+// where it does not, so that only scripts with lists are run there.
+func intakeWays() (all [][]*intakeWay) {
+	roots := []intakeWay{
+		{name: "informer", make: intakeInformer, isInformer: true, handler: true, resyncs: true},
+		{name: "store and handler", make: intakeStoreAndHandler, handler: true, resyncs: true},
+		{name: "namespaces", make: intakeNamespaces, handler: true, resyncs: true},
+		{name: "process", make: intakeProcess(false), handler: true, resyncs: true, process: true},
+		{name: "process batch", make: intakeProcess(true), batches: true, handler: true, resyncs: true, process: true},
+		{name: "store", make: intakeStore},
+		{name: "view", make: intakeView},
+		{name: "foreign store", make: intakeForeignStore, foreign: true},
+	}
+	calls := [][]*intakeWay{
+		{{name: "calls of a store", calls: intakeCalledStore, today: map[intakeDifference]bool{intakeUnchanged: true}, hits: map[intakeDifference]int{}}},
+		{{
+			name: "calls of a queue", calls: intakeCalledQueue, handler: true,
+			today: map[intakeDifference]bool{intakeFinal: true, intakeUnchanged: true}, hits: map[intakeDifference]int{},
+		}},
+	}
+	for _, root := range roots {
+		var ways []*intakeWay
+		today, hits := root.differences(), map[intakeDifference]int{}
+		for _, how := range []struct {
+			name     string
+			strategy cache.ListStrategy
+			pageSize int64
+			burst    bool
+		}{{"whole", cache.ListWhole, 0, false}, {"paged", cache.ListPaged, 1, false},
+			{"streaming", cache.ListStreaming, 0, false}, {"burst", cache.ListWhole, 0, true}} {
+			way := root
+			way.name += ", " + how.name
+			if how.burst && (way.foreign || way.handler && !way.isInformer) {
+				continue // consumer and reflector report in no order
+			}
+			way.today, way.hits = today, hits
+			way.strategy, way.pageSize, way.burst = how.strategy, how.pageSize, how.burst
+			ways = append(ways, &way)
+		}
+		all = append(all, ways)
+	}
+	return append(all, calls...)
+}
+
+// intakeCase is one script.
+type intakeCase struct {
+	name      string
+	script    []intakeStep
+	transform bool
+}
+
+func (c *intakeCase) hasLists() bool {
+	for _, step := range c.script[1:] {
+		if !step.isEvent() {
+			return true
+		}
+	}
+	return false
+}
+
+// intakeBefore are the scripts that lead to what is there before the change.
+func intakeBefore(transform bool) map[string][]intakeStep {
+	present := intakeStep{kind: "list", state: intakeState{"20", "u", intakeOK, 0}, listed: "22"}
+	absent := intakeStep{kind: "list without", listed: "22"}
+	bad := func(kind, version, does string) intakeStep {
+		return intakeStep{kind: kind, state: intakeState{version, "u", does, 1}}
+	}
+	before := map[string][]intakeStep{
+		"absent":                         {absent},
+		"present":                        {present},
+		"deleted":                        {present, {kind: "deleted", state: intakeState{"25", "u", intakeOK, 1}}},
+		"present without version":        {{kind: "list", state: intakeState{"", "u", intakeOK, 0}, listed: "22"}},
+		"present without UID":            {{kind: "list", state: intakeState{"20", "", intakeOK, 0}, listed: "22"}},
+		"present, index failed":          {present, bad("modified", "30", intakeIndexFail)},
+		"present, undecodable":           {present, bad("modified", "30", intakeUndecodable)},
+		"absent, index failed":           {absent, bad("added", "30", intakeIndexFail)},
+		"absent, undecodable":            {absent, bad("added", "30", intakeUndecodable)},
+		"gone back, index failed":        {present, bad("modified", "10", intakeIndexFail)},
+		"index failed in the first list": {{kind: "list", state: intakeState{"20", "u", intakeIndexFail, 0}, listed: "22"}},
+	}
+	if transform {
+		before["present, stripped"] = []intakeStep{{kind: "list", state: intakeState{"20", "u", intakeStrip, 0}, listed: "22"}}
+		before["present, transform failed"] = []intakeStep{present, bad("modified", "30", intakeFail)}
+		before["absent, transform failed"] = []intakeStep{absent, bad("added", "30", intakeFail)}
+		before["gone back, transform failed"] = []intakeStep{present, bad("modified", "10", intakeFail)}
+		before["present, stripped and index failed"] = []intakeStep{present, bad("modified", "30", intakeStripFail)}
+		before["unwanted"] = []intakeStep{present, bad("modified", "25", intakeUnwanted)}
+		before["transform failed in the first list"] = []intakeStep{{kind: "list", state: intakeState{"20", "u", intakeFail, 0}, listed: "22"}}
+	}
+	return before
+}
+
+// intakeCases are all scripts: what was before, one change, and a last event that shows what
+// that has left behind.
+func intakeCases() (cases []*intakeCase) {
+	for _, transform := range []bool{false, true} {
+		doing := []string{intakeOK, intakeIndexFail, intakeUndecodable}
+		if transform {
+			doing = append(doing, intakeChange, intakeStrip, intakeUnwanted, intakeFail, intakePanic, intakeIndexPanic, intakeStripFail)
+		}
+		for name, before := range intakeBefore(transform) {
+			for _, change := range intakeChanges(doing) {
+				script := append(append([]intakeStep{}, before...), change)
+				last := intakeStep{kind: "modified", state: intakeState{"500", "u", intakeOK, 3}}
+				cases = append(cases, &intakeCase{
+					name: fmt.Sprintf("%s: %s, transform %t", name, change, transform), script: append(script, last), transform: transform,
+				})
+			}
+		}
+	}
+	sort.Slice(cases, func(i, j int) bool { return cases[i].name < cases[j].name })
+	return cases
+}
+
+func intakeChanges(doing []string) (changes []intakeStep) {
+	versions := []string{"10", "20", "25", "30", "40", "", "abc"}
+	for _, version := range versions {
+		changes = append(changes, intakeStep{kind: "bookmark", state: intakeState{version: version}})
+		for _, does := range doing {
+			for _, uid := range []string{"u", "other", ""} {
+				if uid != "u" && does != intakeOK && does != intakeIndexFail {
+					continue
+				}
+				if intakeAsAnother(does) && version != "20" && version != "40" {
+					continue
+				}
+				state := intakeState{version, uid, does, 2}
+				for _, kind := range []string{"added", "modified", "deleted"} {
+					changes = append(changes, intakeStep{kind: kind, state: state})
+				}
+				changes = append(changes, intakeStep{kind: "list", state: state, listed: "200"})
+			}
+		}
+	}
+	return append(changes, intakeStep{kind: "list without", listed: "200"}, intakeStep{kind: "resync"})
+}
+
+// intakeAsAnother says whether what an object does is what another does but for its cause: some
+// versions are enough.
+func intakeAsAnother(does string) bool {
+	return does == intakePanic || does == intakeIndexPanic || does == intakeStripFail || does == intakeStrip
+}
+
+// TestEveryWayInAppliesTheRulesOfTheIntake plays each script to each way in, and compares what
+// became of the object with the model. B6, B7, B15, G2, G6, G12 and G14 for single objects: it
+// fails if a way in has a rule of its own, and if a known difference disappears.
+func TestEveryWayInAppliesTheRulesOfTheIntake(t *testing.T) {
+	cases := intakeCases()
+	for _, ways := range intakeWays() {
+		root, _, _ := strings.Cut(ways[0].name, ",")
+		t.Run(root, func(t *testing.T) {
+			t.Parallel()
+			for _, way := range ways {
+				t.Run(way.name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { intakePlayAll(t, way, cases) })
+				})
+			}
+			for difference := range ways[0].today {
+				if ways[0].hits[difference] == 0 && !testing.Short() {
+					t.Errorf("a known difference has disappeared, take it out of the list: %s", difference)
+				}
+			}
+		})
+	}
+}
+
+func intakePlayAll(t *testing.T, way *intakeWay, cases []*intakeCase) {
+	const shown = 20
+	played, failed := 0, 0
+	for _, c := range cases {
+		if !way.plays(c) {
+			continue
+		}
+		if played++; testing.Short() && played%10 != 0 {
+			continue
+		}
+		want := intakeExpect(way, c.script, c.transform)
+		var looks []intakeLook
+		if way.calls != nil {
+			looks = intakeCall(way, c.script, c.transform)
+		} else {
+			looks = intakeRun(way, c.script, c.transform, want)
+		}
+		if wrong := intakeCompare(looks, want); len(wrong) > 0 {
+			if failed++; failed <= shown {
+				t.Errorf("%s\n\t%s", c.name, strings.Join(wrong, "\n\t"))
+			}
+			continue
+		}
+		for difference := range way.today {
+			if way.hits[difference] == 0 && (difference != intakeNoUID || way.strategy == cache.ListStreaming) && way.needs(difference, c, looks) {
+				way.hits[difference]++
+			}
+		}
+	}
+	if failed > shown {
+		t.Errorf("%d of %d scripts failed", failed, played)
+	}
+	t.Logf("%d scripts", played)
+}
+
+// needs says whether what was seen is only right with a known difference.
+func (w *intakeWay) needs(difference intakeDifference, c *intakeCase, looks []intakeLook) bool {
+	without := *w
+	without.today = maps.Clone(w.today)
+	delete(without.today, difference)
+	want := intakeExpect(&without, c.script, c.transform)
+	return len(want) != len(looks) || len(intakeCompare(looks, want)) > 0
+}
+
+func (c *intakeCase) has(kind string) bool {
+	for _, step := range c.script {
+		if step.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func intakeCompare(looks []intakeLook, want []intakeWant) (wrong []string) {
+	for i, look := range looks {
+		for _, what := range look.differs(want[i].intakeLook) {
+			wrong = append(wrong, fmt.Sprintf("look %d: %s", i, what))
+		}
+	}
+	return wrong
+}
+
+// plays says whether a script means anything to a way. Of what a transform strips a Process cannot
+// know the version or the UID; a foreign store has no transform, and what it returns for an object
+// is its own affair.
+func (w *intakeWay) plays(c *intakeCase) bool {
+	lists := c.hasLists()
+	switch {
+	case w.calls != nil || w.strategy == cache.ListWhole && !w.burst:
+	case w.burst == lists, w.pageSize > 0 && c.has("resync"):
+		return false // the events go the same way as where lists are whole
+	}
+	for _, step := range c.script {
+		switch does := step.state.does; {
+		case w.consumes() && (does == intakeStrip || does == intakeStripFail):
+			return false
+		case w.batches && (does == intakeIndexFail || does == intakeIndexPanic):
+			return false // it fails with all of a batch
+		case w.calls != nil && (does == intakeUndecodable || step.kind == "resync" || w.handler && step.kind == "bookmark"):
+			return false
+		case w.foreign && (c.transform || does == intakeIndexFail):
+			return false
+		}
+	}
+	return true
+}
