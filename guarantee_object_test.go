@@ -89,7 +89,6 @@ func badObjectIsQuarantined(t *testing.T, stage Stage, install func(*Config, fun
 		install(c, fail)
 		list(c)
 	})
-	r.indexer = r.ctlr.(*controller).consumer.(*storeConsumer).store.(Indexer)
 	r.run()
 	synctest.Wait()
 	assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())

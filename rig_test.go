@@ -164,6 +164,9 @@ func newRig(t *testing.T, source *cachetest.Source, change func(*Config)) *rig {
 	if change != nil {
 		change(config)
 	}
+	if own, ok := config.Store.(Indexer); ok {
+		r.indexer = own
+	}
 	r.ctlr = New(config)
 	return r
 }

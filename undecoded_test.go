@@ -98,7 +98,6 @@ func TestAKeyFunctionThatCopesWithMetadataKeepsUndecodedObjects(t *testing.T) {
 					c.ListerWatcher = &badDecoder{source, func(any) error { return errBoom }}
 					c.Store = NewIndexer(row.keyFunc, nil)
 				})
-				r.indexer = r.ctlr.(*controller).consumer.(*storeConsumer).store.(Indexer)
 				r.run()
 				synctest.Wait()
 				require.NoError(t, source.Apply(bad(pod("a", "1"))))

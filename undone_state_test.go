@@ -59,7 +59,6 @@ func TestG6AStateThatTheSourceHasUndoneIsNoLongerHeldBack(t *testing.T) {
 						install(c, failIfBad)
 						list(c)
 					})
-					r.indexer = r.ctlr.(*controller).consumer.(*storeConsumer).store.(Indexer)
 					r.run()
 					sleep(healthy)
 					undo(t, source, r.status)
