@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,77 +15,6 @@ import (
 
 	"github.com/watchmirror/cache/cachetest"
 )
-
-// G12, B5: every failure reaches the error handler and the status, once, with a
-// typed cause, wherever it happens: list, watch request, stream, streaming list.
-// Fails if any of them is only logged, or reported by two places.
-func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
-	errs := map[Cause]error{
-		CauseExpired:         cachetest.ErrExpired(),
-		CauseVersionTooLarge: cachetest.ErrTooLargeResourceVersion(9, 1),
-		CauseTooManyRequests: cachetest.ErrTooManyRequests(1),
-		CauseInternal:        cachetest.ErrInternal(),
-		CauseUnavailable:     apierrors.NewServiceUnavailable("later"),
-		CauseNotFound:        apierrors.NewNotFound(pods, ""),
-		CauseForbidden:       apierrors.NewForbidden(pods, "", errBoom),
-		CauseUnauthorized:    apierrors.NewUnauthorized("who"),
-		CauseRejected:        apierrors.NewBadRequest("no"),
-	}
-	onRequest := map[Cause]error{CauseRefused: cachetest.ErrConnectionRefused(), CauseOther: errBoom}
-	places := map[string]struct {
-		fail      func(*cachetest.Source, error)
-		change    func(*Config)
-		onRequest bool
-	}{
-		"list":    {fail: func(s *cachetest.Source, err error) { s.FailLists(1, err) }, onRequest: true},
-		"watch":   {fail: func(s *cachetest.Source, err error) { s.FailWatches(1, err) }, onRequest: true},
-		"stream":  {fail: func(s *cachetest.Source, err error) { s.BreakNextWatches(1, 0, err) }},
-		"initial": {fail: func(s *cachetest.Source, err error) { s.BreakNextWatches(1, 1, err) }, change: stream},
-	}
-	for place, p := range places {
-		all := []map[Cause]error{errs}
-		if p.onRequest {
-			all = append(all, onRequest)
-		}
-		for _, group := range all {
-			for cause, err := range group {
-				t.Run(fmt.Sprintf("%s on %s", cause, place), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						r := newRig(t, newSource(t, pod("a", "1")), p.change)
-						p.fail(r.source, err)
-						r.run()
-						sleep(3 * time.Minute)
-						require.Equal(t, []Cause{cause}, r.heard.causes())
-						status := r.status()
-						require.NotNil(t, status.LastFailure)
-						assert.Equal(t, cause, status.LastFailure.Cause)
-						assert.Equal(t, r.heard.all()[0], status.LastFailure.Err)
-						assert.Zero(t, status.ConsecutiveFailures, "it has healed")
-						assert.Equal(t, PhaseWatching, status.Phase)
-						r.equalsSource()
-						r.stop()
-					})
-				})
-			}
-		}
-	}
-}
-
-// B5: an error that arrives on an open stream reaches the error handler, before
-// the pause that answers it. Fails if the stream's error is logged and dropped.
-func TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newSource(t, pod("a", "1")), nil)
-		r.run()
-		sleep(time.Hour)
-		assert.Empty(t, r.heard.all())
-		r.source.BreakWatches(cachetest.ErrInternal())
-		synctest.Wait()
-		require.Len(t, r.heard.all(), 1)
-		assert.True(t, apierrors.IsInternalError(r.heard.all()[0]), "the server's own error, not a stand-in")
-		r.stop()
-	})
-}
 
 // Design: how each failure is answered, in requests. Fails if a row of the table
 // of answers changes.
@@ -172,56 +100,6 @@ func TestThePhaseSaysAbsentOrForbiddenAfterThreeInARow(t *testing.T) {
 			r.stop()
 		})
 	}
-}
-
-// B19: a watch that is still open 30 s past the timeout it asked for is ended by
-// us, reported, and resumed from the last version without a list. Fails if
-// nothing bounds the wait, or the bound lists.
-func TestB19AHalfOpenWatchIsEndedAndResumed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newSource(t, pod("a", "1")), func(c *Config) {
-			c.ReflectorOptions.MinWatchTimeout, c.ReflectorOptions.MaxWatchTimeout = time.Minute, time.Minute
-		})
-		r.source.Silence()
-		r.run()
-		synctest.Wait()
-		require.NoError(t, r.source.Apply(pod("a", "2")))
-		sleep(89 * time.Second)
-		assert.Empty(t, r.heard.all())
-		assert.Len(t, r.indexer.ListKeys(), 1)
-		sleep(2 * time.Second)
-		assert.Equal(t, 2, r.source.WatchCalls())
-		assert.Equal(t, []Cause{CauseOverdueWatch}, r.heard.causes())
-		r.source.Resume()
-		sleep(2 * time.Minute)
-		assert.Equal(t, 1, listsOf(r.source))
-		r.equalsSource()
-		r.stop()
-	})
-}
-
-// B19: likewise where the request for the watch is never answered. Fails if
-// nothing bounds the request.
-func TestB19AWatchRequestThatIsNeverAnsweredIsEndedAndMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newSource(t, pod("a", "1")), nil)
-		r.source.HangWatches(1)
-		r.run()
-		sleep(11 * time.Minute)
-		assert.Equal(t, []Cause{CauseOverdueWatch}, r.heard.causes())
-		var watches []cachetest.Request
-		for _, request := range r.source.Requests() {
-			if request.Verb == cachetest.VerbWatch {
-				watches = append(watches, request)
-			}
-		}
-		timeout := time.Duration(*watches[0].Options.TimeoutSeconds) * time.Second
-		assert.InDelta(t, timeout+watchGrace, watches[1].Time.Sub(watches[0].Time), float64(time.Second))
-		require.NoError(t, r.source.Apply(pod("a", "2")))
-		synctest.Wait()
-		r.equalsSource()
-		r.stop()
-	})
 }
 
 // S11: a watch closed within a second and without an event is an error.

@@ -2,10 +2,7 @@ package cache
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,68 +13,6 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
-
-// G3: a handler that joins while the source is written to is told of a snapshot of one
-// moment, and then of everything that happened after it: no gap, nothing twice, whenever
-// it joins and while it resyncs. Fails if what is published during a snapshot is lost,
-// told as well, or told before it.
-func TestG3ALateHandlerGoesOnExactlyWhereItsSnapshotEnds(t *testing.T) {
-	for seed := range uint64(15) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { joinWhileWriting(t, rand.New(rand.NewPCG(seed, 6))) })
-		})
-	}
-}
-
-func joinWhileWriting(t *testing.T, random *rand.Rand) {
-	p := newPast(t)
-	r := newInformerRig(t, p.source, nil)
-	r.run()
-	for range 300 {
-		p.write(t, random, 200)
-	}
-	var joining sync.WaitGroup
-	replicas := make([]*replica, 30)
-	second := time.Second
-	for i := range replicas {
-		replicas[i] = newReplica(t)
-		joining.Go(func() {
-			// At the instant of a write; another goroutine than the writer's.
-			time.Sleep(time.Duration(1+i/3) * 10 * time.Millisecond)
-			for range i % 3 * 50 { // and somewhat later in it
-				_ = r.inf.Status()
-			}
-			_, err := r.inf.Shared().AddEventHandlerWithOptions(replicas[i], HandlerOptions{Delivery: OrderedUnbounded, ResyncPeriod: &second})
-			assert.NoError(t, err)
-		})
-	}
-	for range 60 {
-		time.Sleep(10 * time.Millisecond)
-		for range 20 {
-			p.write(t, random, 200)
-		}
-	}
-	joining.Wait()
-	for range 20 { // and while they resync
-		time.Sleep(100 * time.Millisecond)
-		for range 20 {
-			p.write(t, random, 200)
-		}
-	}
-	synctest.Wait()
-	for _, told := range replicas {
-		told.equals(r.inf.Shared().GetStore())
-		resyncs := 0
-		for _, line := range told.log {
-			if line[0] == 'r' {
-				resyncs++
-			}
-		}
-		assert.Greater(t, resyncs, 50)
-		p.continues(t, told.take(), told.initial)
-	}
-	r.stop()
-}
 
 // bulk is a source of many objects that are made without an API server's care for each,
 // and of events that a test sends.

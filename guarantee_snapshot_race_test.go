@@ -124,7 +124,7 @@ func race(t *testing.T, writes int, write, look func() error) {
 // G10: at full speed no snapshot shows what was written later without what was written
 // earlier, and its version is that of what it shows. Fails if the version changes before the
 // write or after it, or if a reader sees a write that is half done.
-func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
+func TestNoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 	newPair := func(t *testing.T, others int) *pairWriter {
 		w := &pairWriter{store: newTagStore(), others: others}
 		require.NoError(t, w.replace())
@@ -149,7 +149,7 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 // G10: of a batch, or a replacement, a reader sees all or nothing: in one answer of List or
 // of an index, and in several of Get, in whatever order it asks. Fails if a batch is shown a
 // change at a time.
-func TestG10ABatchIsSeenWholeOrNotAtAll(t *testing.T) {
+func TestABatchIsSeenWholeOrNotAtAll(t *testing.T) {
 	for _, size := range []struct{ others, writes int }{{0, 8000}, {100, 100}} {
 		w := &pairWriter{store: newTagStore(), others: size.others}
 		require.NoError(t, w.batch())
@@ -210,7 +210,7 @@ func oneVersion(list []any) error {
 
 // G10: an index that is added while others write is there in one step, over what is there at
 // that time; a snapshot from before never gets it. Fails if an index shows before it is whole.
-func TestG10AnIndexIsWholeAsSoonAsItIsThere(t *testing.T) {
+func TestAnIndexIsWholeAsSoonAsItIsThere(t *testing.T) {
 	w := &pairWriter{store: newTagStore(), others: 40}
 	require.NoError(t, w.batch())
 	before := w.store.Snapshot()

@@ -1,12 +1,10 @@
 package cache
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +17,7 @@ import (
 // those, and the version that belongs to them; and it stays so, through everything that is
 // written afterwards: deletions, the packing that follows on them, more indexes. Fails if a
 // part of it is not copied before it is changed, or if an old snapshot is handed out.
-func TestG10ASnapshotIsOfOneStateAndStaysAsItIs(t *testing.T) {
+func TestASnapshotIsOfOneStateAndStaysAsItIs(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(itoa(int(seed)), func(t *testing.T) {
 			c := newChronicle(t, seed)
@@ -36,7 +34,7 @@ func TestG10ASnapshotIsOfOneStateAndStaysAsItIs(t *testing.T) {
 
 // G10: a snapshot stays as it is in the middle of a write, and of a packing, too. Fails if
 // who writes does not know that somebody has one.
-func TestG10ASnapshotStaysAsItIsThroughEverySingleWrite(t *testing.T) {
+func TestASnapshotStaysAsItIsThroughEverySingleWrite(t *testing.T) {
 	s := newTagStore()
 	for i := range 3000 {
 		require.NoError(t, s.Add(tagged(podAt("a", itoa(i), "1"), "old", itoa(i%10))))
@@ -131,7 +129,7 @@ func readAll(t *testing.T, s *cache, key string, count int) {
 // G10: whatever the user's functions take for an object, in the middle of a replacement of
 // 100,000, of an index that is being added over as many, or of any other write, readers go
 // on, and see what was there before. Fails if any of them is called under a lock.
-func TestG10ReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
+func TestReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
 	const count, many = 10, 100_000
 	large := func() (list []any) {
 		for i := range many {
@@ -200,7 +198,7 @@ func TestG10ReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
 // G10: nor do readers wait while a large write is made, however long that takes: they see
 // what was there before, until they see all of it. Fails if what is made aside is made under
 // the lock of those that are made where readers see them.
-func TestG10ReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
+func TestReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
 	s := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc}).(*cache)
 	for i := range 10 {
 		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
@@ -230,37 +228,4 @@ func TestG10ReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
 	assert.Equal(t, "2", s.Snapshot().ResourceVersion())
 	assert.Equal(t, "1", before.ResourceVersion())
 	assert.Equal(t, 10, before.Len())
-}
-
-// G10: readers wait neither for a source that does not answer nor for a handler that does
-// not return. Fails if a publication holds what a reader needs.
-func TestG10ReadersWaitForNoSourceAndNoHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"), pod("a", "2"))
-		inf := NewInformerFor(source, InformerConfig[*object]{})
-		stuck := make(chan struct{})
-		_, err := inf.AddHandler(TypedResourceEventHandlerFuncs[*object]{AddFunc: func(*object) { <-stuck }})
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan error, 1)
-		go func() { over <- inf.Run(ctx) }()
-		synctest.Wait()
-		source.HangLists(1)
-		source.BreakWatches(errBoom)
-		sleep(time.Minute)
-		began := time.Now()
-		snapshot := inf.Lister().Snapshot()
-		assert.Equal(t, 2, snapshot.Len())
-		for range 1000 {
-			_, exists := inf.Lister().Lookup("a/1")
-			assert.True(t, exists)
-		}
-		assert.Equal(t, 2, inf.Lister().Len())
-		assert.Zero(t, time.Since(began))
-		close(stuck)
-		source.ReleaseHanging()
-		cancel()
-		require.NoError(t, <-over)
-		source.Close()
-	})
 }

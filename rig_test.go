@@ -247,36 +247,6 @@ func listsOf(source *cachetest.Source) (n int) {
 	return n
 }
 
-// requestRate returns how many requests the source got in the first minute, and
-// in the fullest minute after it; the answered pages of a list count once.
-func requestRate(source *cachetest.Source) (first, later int) {
-	var times []time.Time
-	for _, request := range source.Requests() {
-		if request.Verb == cachetest.VerbList && request.Options.Continue != "" && request.Err == nil {
-			continue
-		}
-		times = append(times, request.Time)
-	}
-	if len(times) == 0 {
-		return 0, 0
-	}
-	minute := times[0].Add(time.Minute)
-	for i, at := range times {
-		if at.Before(minute) {
-			first++
-			continue
-		}
-		window := 0
-		for _, other := range times[i:] {
-			if other.Sub(at) < time.Minute {
-				window++
-			}
-		}
-		later = max(later, window)
-	}
-	return first, later
-}
-
 // goroutines is how many there are in the bubble once all others of it wait: for tests of what
 // one more, or one less, is started for. That none is left in the end is for synctest to say.
 // Those outside, as the one that runs finalizers now and then, are not counted.

@@ -9,7 +9,7 @@ var indexFaults = []Mutant{
 		File:   "staged.go",
 		From:   "		w.hold(s)\n		old, existed = w.table.Find(s.key)\n",
 		To:     "		w.hold(s)\n		s.values = make([][]string, len(w.m.indexers.Load().names))\n		old, existed = w.put(s)\n",
-		Test:   "TestB13AFailingIndexFunctionChangesNothing",
+		Test:   "TestAFailingIndexFunctionChangesNothing",
 		Fault:  "An object whose index function fails is stored all the same, and no index finds it.",
 	},
 	{
@@ -18,17 +18,18 @@ var indexFaults = []Mutant{
 		File:   "internal/table/reference.go",
 		From:   "		if one.isOne() {\n			w.unpost(at, one)\n		}\n",
 		To:     "",
-		Test:   "TestB14AChangedObjectLeavesNoDanglingIndexEntry",
+		Test:   "TestAChangedObjectLeavesNoDanglingIndexEntry",
 		Fault:  "An index finds an object under a value that it does not have any more.",
 	},
 	{
-		Name:   "does-not-look-at-an-object-that-leaves-the-store",
-		Guards: []string{"B14"},
-		File:   "mutation_detector.go",
-		From:   "	if before, ok := d.watched.LoadAndDelete(key); ok {\n		d.compare(before.(*watchedObject), report)\n	}\n",
-		To:     "	d.watched.Delete(key)\n",
-		Test:   "TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed",
-		Fault:  "Who changes an object shortly before it is deleted is never found out.",
+		Name:    "does-not-look-at-an-object-that-leaves-the-store",
+		Guards:  []string{"B14"},
+		File:    "mutation_detector.go",
+		From:    "	if before, ok := d.watched.LoadAndDelete(key); ok {\n		d.compare(before.(*watchedObject), report)\n	}\n",
+		To:      "	d.watched.Delete(key)\n",
+		Package: guarantees,
+		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed",
+		Fault:   "Who changes an object shortly before it is deleted is never found out.",
 	},
 	{
 		Name:   "remembers-the-map-of-indexers-that-it-hands-out",
@@ -51,7 +52,8 @@ func (s *indexerSet) indexers() Indexers {
 	}
 	defer func() { handedOutIndexers[s] = all }()
 `,
-		Test:  "TestB22GetIndexersReturnsACopy",
-		Fault: "Who changes the map that GetIndexers returned changes what everybody else is told of the indexes.",
+		Package: guarantees,
+		Test:    "TestB22GetIndexersReturnsACopy",
+		Fault:   "Who changes the map that GetIndexers returned changes what everybody else is told of the indexes.",
 	},
 }

@@ -1,0 +1,92 @@
+package guarantees
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// B7, G14: what a transform answers has the same outcome on list, streaming list,
+// relist and watch; it runs at most once for each object received and exactly
+// once for each applied. Fails if a path transforms twice, not at all, or takes
+// nil for an error.
+func TestB7ATransformHasOneOutcomeOnEveryPath(t *testing.T) {
+	for _, path := range []string{"list", "streaming list", "watch", "relist"} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				runs := map[string]int{}
+				source := newSource(t)
+				objects := []apiruntime.Object{
+					labelled(pod("a", "kept"), "kept"), labelled(pod("a", "nil"), "nil"),
+					labelled(pod("a", "fails"), "fails"), labelled(pod("a", "retyped"), "retyped"),
+					labelled(pod("a", "renamed"), "renamed"),
+				}
+				r := newRig(t, source, func(c *cache.Config) {
+					if path == "streaming list" {
+						stream(c)
+					}
+					c.Transform = func(obj any) (any, error) {
+						o := obj.(*object)
+						mu.Lock()
+						runs[o.Name+"@"+o.ResourceVersion]++
+						mu.Unlock()
+						switch o.Labels["v"] {
+						case "nil":
+							return nil, nil
+						case "fails":
+							return nil, errBoom
+						case "retyped":
+							return &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, ResourceVersion: o.ResourceVersion}, nil
+						case "renamed":
+							o.Name = "other"
+						}
+						return o, nil
+					}
+				})
+				switch path {
+				case "list", "streaming list":
+					require.NoError(t, source.Apply(objects...))
+					r.run()
+				case "watch":
+					r.run()
+					synctest.Wait()
+					require.NoError(t, source.Apply(objects...))
+				case "relist":
+					r.run()
+					synctest.Wait()
+					source.BreakWatches(cachetest.ErrExpired())
+					require.NoError(t, source.Apply(objects...))
+				}
+				sleep(time.Minute)
+				assert.ElementsMatch(t, []string{"a/kept", "a/retyped"}, r.indexer.ListKeys())
+				retyped, _, _ := r.indexer.GetByKey("a/retyped")
+				assert.IsType(t, &metav1.ObjectMeta{}, retyped)
+				assert.True(t, r.ctlr.HasSynced())
+				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+				var keys []string
+				for _, q := range r.status().Quarantined {
+					assert.Equal(t, cache.StageTransform, q.Stage)
+					keys = append(keys, q.Key)
+				}
+				assert.Equal(t, []string{"a/fails", "a/renamed"}, keys)
+				mu.Lock()
+				for object, n := range runs {
+					assert.Equal(t, 1, n, object)
+				}
+				assert.Len(t, runs, len(objects))
+				mu.Unlock()
+				r.stop()
+			})
+		})
+	}
+}
