@@ -5,8 +5,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // raceDetected says whether the race detector is built in: its memory, and what it keeps
@@ -31,14 +29,4 @@ func kibiObject(name string, version int) *object {
 	o := podAt("a", name, itoa(version))
 	o.Annotations = map[string]string{"content": strings.Repeat("x", 1000)}
 	return o
-}
-
-// sendRounds sends an update of every object, so many times.
-func (r *informerRig) sendRounds(source *bulk, objects, rounds int) {
-	for range rounds {
-		for i := range objects {
-			source.version++
-			source.events <- watch.Event{Type: watch.Modified, Object: kibiObject(itoa(i), source.version)}
-		}
-	}
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/watchmirror/cache/cachetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Lists that come item by item and end badly.
@@ -149,4 +151,12 @@ func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// expiredOnce is a watch that expires at once the first time, and is silent then.
+func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
+	if n == 1 {
+		return newProbe(errorEvent(cachetest.ErrExpired())), nil
+	}
+	return newProbe(), nil
 }

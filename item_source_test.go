@@ -82,13 +82,6 @@ func (s *itemSource) onEach(each func(ctx context.Context, page, item int) error
 	s.each = each
 }
 
-// pages is how many have been asked for.
-func (s *itemSource) pages() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.taken)
-}
-
 // takenOf is how many items of a page have been taken.
 func (s *itemSource) takenOf(page int) int {
 	s.mu.Lock()

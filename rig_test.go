@@ -275,3 +275,43 @@ func met(events ...event) []event {
 	}
 	return events
 }
+
+// jitters are the ends and the middle of what a pause may be stretched by. At the upper
+// one two pauses in a row take two minutes.
+var jitters = []float64{0, 0.5, 0.999}
+
+// healthy is how long a mirror is left alone before something happens: longer than a
+// short watch, and shorter than the shortest timeout of a watch, so that one is open.
+const healthy = 4 * time.Minute
+
+// rateSince is requestRate where the first failure was that of a watch that had lived: the
+// first minute begins with it, not with the request that follows after a pause.
+func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
+	in := func(from time.Time) (n int) {
+		for _, request := range source.Requests() {
+			if after := request.Time.Sub(from); after >= 0 && after < time.Minute {
+				n++
+			}
+		}
+		return n
+	}
+	for _, request := range source.Requests() {
+		if request.Time.Sub(failed) >= time.Minute {
+			later = max(later, in(request.Time))
+		}
+	}
+	return in(failed), later
+}
+
+var pods = schema.GroupResource{Resource: "pods"}
+
+func retryInternal(c *Config) { c.ReflectorOptions.MaxInternalErrorRetryDuration = 10 * time.Minute }
+
+// keysHeldIn are the quarantined keys of a status.
+func keysHeldIn(s Status) []string {
+	var keys []string
+	for _, held := range s.Quarantined {
+		keys = append(keys, held.Key)
+	}
+	return keys
+}

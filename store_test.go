@@ -229,27 +229,6 @@ func TestAFailingIndexFunctionChangesNothing(t *testing.T) {
 	}
 }
 
-// B14: a reader that wrongly changed a shared object leaves no dangling index
-// entry. Fails if the old values are computed from the object when it is removed,
-// instead of being kept: in table.put and table.remove.
-func TestAChangedObjectLeavesNoDanglingIndexEntry(t *testing.T) {
-	for name, finish := range map[string]func(s *cache) error{
-		"Update":  func(s *cache) error { return s.Update(tagged(podAt("a", "1", "2"), "new")) },
-		"Delete":  func(s *cache) error { return s.Delete(pod("a", "1")) },
-		"Replace": func(s *cache) error { return s.Replace(nil, "2") },
-	} {
-		s := newTagStore()
-		require.NoError(t, s.Add(tagged(podAt("a", "1", "1"), "old")))
-		shared, _, _ := s.GetByKey("a/1")
-		shared.(*object).Annotations["tags"] = "changed"
-		assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "old"), "the index has the values the object came with")
-		require.NoError(t, finish(s))
-		assert.Empty(t, keysIn(t, s, tagIndex, "old"), name)
-		assert.Empty(t, keysIn(t, s, tagIndex, "changed"), name)
-		assert.NotContains(t, s.ListIndexFuncValues(tagIndex), "old", name)
-	}
-}
-
 // B7: a transform ends the same way on every way in: an error, a panic or another
 // key holds the object back, nil makes it absent, a result of another type is
 // stored. Fails if one of the ways goes past prepare.

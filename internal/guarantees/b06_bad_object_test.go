@@ -172,3 +172,24 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		server.Close()
 	})
 }
+
+// B6: a list with objects that cannot be accepted replaces a queue's content without them, and
+// what was known of them stays. Fails if the first of them ends the list.
+func TestB6AListWithBadObjectsIsQueuedWithoutThem(t *testing.T) {
+	store := newTagStore()
+	must(t, store.Add(podAt("a", "bad", "1")), store.Add(podAt("a", "gone", "2")))
+	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
+		KnownObjects: store, Transformer: func(obj any) (any, error) {
+			if isBad(obj) {
+				return nil, errBoom
+			}
+			return obj, nil
+		},
+	})
+	err := f.Replace([]any{podAt("a", "1", "3"), nil, bad(podAt("a", "bad", "4")), pod("", ""), podAt("a", "2", "5")}, "5")
+	require.ErrorIs(t, err, cache.ErrEmptyKey)
+	require.ErrorIs(t, err, cache.ErrNilObject)
+	require.ErrorIs(t, err, errBoom)
+	assert.Equal(t, []string{"Sync a/1@3", "Sync a/2@5", "Deleted tombstone a/gone @2"}, drained(t, f))
+	assert.True(t, f.HasSynced())
+}

@@ -90,3 +90,52 @@ func TestB7ATransformHasOneOutcomeOnEveryPath(t *testing.T) {
 		})
 	}
 }
+
+// B7: whatever a transform answers has the same outcome on every way into a store, and it runs
+// once. Fails if a way takes nil for an error, or an error for nil.
+func TestB7ATransformEndsTheSameOnEveryWayIn(t *testing.T) {
+	for name, result := range map[string]struct {
+		transform   func(*object) (any, error)
+		held, stays bool
+	}{
+		"error":       {transform: func(*object) (any, error) { return nil, errBoom }, held: true},
+		"panic":       {transform: func(*object) (any, error) { panic("transform panics") }, held: true},
+		"another key": {transform: func(*object) (any, error) { return pod("b", "9"), nil }, held: true},
+		"no key":      {transform: func(*object) (any, error) { return 7, nil }, held: true},
+		"nil":         {transform: func(*object) (any, error) { return nil, nil }},
+		"nil pointer": {transform: func(*object) (any, error) { return (*object)(nil), nil }},
+		"changed":     {transform: func(o *object) (any, error) { return labelled(o, "x"), nil }, stays: true},
+	} {
+		for way, write := range writes {
+			t.Run(name+" by "+way, func(t *testing.T) {
+				active, calls := false, 0
+				s := newTagStore(cache.WithTransformer(func(obj any) (any, error) {
+					if o := obj.(*object); active && o.Name == "1" {
+						calls++
+						return result.transform(o)
+					}
+					return obj, nil
+				}))
+				before := podAt("a", "1", "1")
+				must(t, s.Replace([]any{before, podAt("a", "2", "2")}, "2"))
+				active = true
+				err := write(s, podAt("a", "1", "3"))
+				assert.Equal(t, 1, calls)
+				got, exists, _ := s.GetByKey("a/1")
+				if result.held {
+					object, ok := asObjectError(err)
+					require.True(t, ok, "%v", err)
+					assert.Equal(t, []any{"a/1", "3", cache.StageTransform}, []any{object.Key, object.ResourceVersion, object.Stage})
+					assert.Same(t, before, got, "what was there stays")
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, result.stays, exists)
+				if exists {
+					received, _ := s.Received("a/1")
+					assert.Equal(t, cache.Received{UID: "1", ResourceVersion: "3"}, received, "recorded before the transform")
+				}
+			})
+		}
+	}
+}

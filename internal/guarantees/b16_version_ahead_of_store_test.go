@@ -66,3 +66,18 @@ func TestB16WhatAStoreRefusesMovesNoVersion(t *testing.T) {
 		})
 	}
 }
+
+// B16: an object that a user writes does not move the store's version, a list and a bookmark
+// do. Fails if the version of any object that is stored is taken for the store's.
+func TestB16ASingleObjectDoesNotMoveTheVersion(t *testing.T) {
+	for _, s := range []cache.Store{newTagStore(), cache.NewStore(cache.MetaNamespaceKeyFunc)} {
+		must(t, s.Add(podAt("a", "1", "7")), s.Update(podAt("a", "1", "8")), s.Delete(podAt("a", "1", "9")))
+		assert.Empty(t, s.LastStoreSyncResourceVersion())
+		must(t, s.Replace([]any{podAt("a", "1", "7")}, "10"), s.Update(podAt("a", "1", "99")))
+		assert.Equal(t, "10", s.LastStoreSyncResourceVersion())
+		s.Bookmark("11")
+		assert.Equal(t, "11", s.LastStoreSyncResourceVersion())
+		must(t, s.Replace(nil, "3"))
+		assert.Equal(t, "3", s.LastStoreSyncResourceVersion(), "whether a list is older is not the store's to judge")
+	}
+}

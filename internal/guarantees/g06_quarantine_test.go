@@ -1699,7 +1699,7 @@ func newKeyedRig(t *testing.T, store cache.ReflectorStore, expected any, strateg
 	r := &keyedRig{T: t, events: make(chan watch.Event, 16)}
 	version := 10
 	source := &cache.ListWatch{
-		ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) {
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 			list := &unstructured.UnstructuredList{}
 			list.SetResourceVersion(fmt.Sprint(version))
 			version += 10
@@ -1711,7 +1711,9 @@ func newKeyedRig(t *testing.T, store cache.ReflectorStore, expected any, strateg
 			}
 			return list, nil
 		},
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewProxyWatcher(r.events), nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewProxyWatcher(r.events), nil
+		},
 	}
 	r.reflector = cache.NewReflectorWithOptions(source, expected, store, cache.ReflectorOptions{
 		Strategy: strategy, ErrorHandler: func(context.Context, *cache.Reflector, error) {},

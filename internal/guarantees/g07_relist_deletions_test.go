@@ -296,15 +296,3 @@ func (r replacing) commit(version string) {
 	r.Helper()
 	require.NoError(r, r.Commit(bg, version))
 }
-
-// rejects passes on a part and returns key and stage of what is rejected.
-func (r replacing) rejects(part cache.ReplacementPart) []string {
-	r.Helper()
-	rejected, err := r.Part(bg, part)
-	require.NoError(r, err)
-	var told []string
-	for _, bad := range rejected {
-		told = append(told, bad.Key+" "+string(bad.Stage))
-	}
-	return told
-}

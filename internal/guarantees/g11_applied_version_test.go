@@ -202,3 +202,20 @@ func TestG11AStateThatIsOlderStillIsNotTakenUnasked(t *testing.T) {
 		r.stop()
 	})
 }
+
+// G11: a reader that sees the version sees the object that it is of. Fails if the version moves
+// before the object is there.
+func TestG11WhoSeesTheVersionSeesTheObject(t *testing.T) {
+	s, version := newTagStore(), 0
+	whileWriting(t, 5000, func() error {
+		version++
+		return s.Replace([]any{podAt("a", "1", itoa(version))}, itoa(version))
+	}, func() error {
+		seen := s.LastStoreSyncResourceVersion()
+		received, exists := s.Received("a/1")
+		if seen != "" && (!exists || versionBefore(received.ResourceVersion, seen)) {
+			return fmt.Errorf("the version is %s, that of the object %q", seen, received.ResourceVersion)
+		}
+		return nil
+	})
+}

@@ -62,17 +62,6 @@ func (f *foreign) Replace(list []any, version string) error {
 	return nil
 }
 
-func (f *foreign) take() []string { calls := f.calls; f.calls = nil; return calls }
-
-// heldVersions is what a status says is held back: key to version.
-func heldVersions(s cache.Status) map[string]string {
-	held := map[string]string{}
-	for _, q := range s.Quarantined {
-		held[q.Key] = q.ResourceVersion
-	}
-	return held
-}
-
 // podAt is an object at a version; its UID is its name unless changed.
 func podAt(namespace, name, version string) *object {
 	o := pod(namespace, name)
@@ -128,4 +117,13 @@ func failIfBad(obj any) error {
 		return errBoom
 	}
 	return nil
+}
+
+// heldVersions are the versions of the quarantined objects of a status, by key.
+func heldVersions(s cache.Status) map[string]string {
+	held := map[string]string{}
+	for _, q := range s.Quarantined {
+		held[q.Key] = q.ResourceVersion
+	}
+	return held
 }

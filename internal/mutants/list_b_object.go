@@ -23,8 +23,9 @@ var objectFaults = []Mutant{
 		To: `			refused = append(refused, refusal{obj, rejection(obj, err)})
 			break
 `,
-		Test:  "TestAListWithBadObjectsIsTakenWithoutThem",
-		Fault: "One object without a name empties the cache of all that the list has behind it.",
+		Package: guarantees,
+		Test:    "TestB6AListWithBadObjectsIsQueuedWithoutThem",
+		Fault:   "One object without a name empties the cache of all that the list has behind it.",
 	},
 	{
 		Name:    "leaves-out-of-a-list-what-cannot-be-decoded",

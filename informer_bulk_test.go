@@ -43,12 +43,6 @@ func newBulk(objects int) *bulk {
 	return s
 }
 
-// change gives an object the next version, for the next list.
-func (s *bulk) change(i int) {
-	s.version++
-	s.items[i].ResourceVersion = itoa(s.version)
-}
-
 // A handler that joins an informer of 100,000 objects pauses nobody, though it hangs at
 // the first of them: the next event is applied and told to others, and readers answer,
 // within the same instant.
