@@ -138,6 +138,15 @@ func (b *backoff) pause(now time.Time, f failure) time.Duration {
 	return pause
 }
 
+// beside is pause for a request beside a watch that goes on: the next failure is paused for as if
+// there had been none.
+func (b *backoff) beside(now time.Time, f failure) time.Duration {
+	b.fails(now, f)
+	doubled, current := b.doubled, b.current
+	defer func() { b.doubled, b.current = doubled, current }()
+	return max(b.step(now), b.stretch(now, f.requests))
+}
+
 // fails begins a run of failures, unless one is under way, with the request that
 // failed. It is for a failure that is answered at once, too.
 func (b *backoff) fails(now time.Time, f failure) {

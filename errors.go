@@ -194,6 +194,8 @@ type ObjectError struct {
 	// object is the object's own name, where Key may be one that a store's key function made; empty
 	// if nobody said.
 	object identity
+	// storeKey is the key by which readers of the store ask for the object, empty if that is Key.
+	storeKey string
 }
 
 // Stage says which step an object could not pass.

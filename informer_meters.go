@@ -35,7 +35,9 @@ func (inf *sharedIndexInformer) releaseMeters() {
 		return // none were made
 	}
 	inf.meters = informerMeters{}
-	inf.store.storage.gauge.Store(nil)
+	if gauge := inf.store.storage.gauge.Swap(nil); gauge != nil {
+		gauge.release()
+	}
 	if releaser, ok := inf.options.InformerMetricsProvider.(InformerMetricsReleaser); ok {
 		releaser.ReleaseInformerMetrics(id)
 	}

@@ -28,7 +28,8 @@ type InformerMetricsProvider interface {
 type InformerMetricsReleaser interface {
 	// ReleaseInformerMetrics is called when the run of an informer is over whose
 	// instruments were made with that id: they are not used again. It is called once, on
-	// the goroutine of the run, before Run returns. For a store alone it is never called.
+	// the goroutine of the run, before Run returns, after a Set by somebody else who writes
+	// to the informer's store. For a store alone it is never called.
 	ReleaseInformerMetrics(id InformerNameAndResource)
 }
 

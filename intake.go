@@ -33,9 +33,11 @@ type intake struct {
 	undecoded undecodedItems
 
 	// fits is true once one object was of the expected type. Until then the list may turn
-	// out to have failed, and wrong are its objects, which have not been reported.
-	fits  bool
-	wrong []*ObjectError
+	// out to have failed, and wrong are its objects, which have not been reported, each once:
+	// wrongAt is where in it a key is.
+	fits    bool
+	wrong   []*ObjectError
+	wrongAt map[string]int
 	// shown is progress.shown as it was before this list.
 	shown string
 
@@ -63,7 +65,7 @@ func (in *intake) begin() {
 	}
 	if replacer, ok := in.store.(Replacer); ok && !embedsQueue(in.store) {
 		// Of a source that has gone back, or may have, the same version may be another state.
-		reset := in.progress.anyVersion || in.stepBack != nil || in.progress.unknown && in.unchecked
+		reset := in.progress.anyVersion || in.steppedBack || in.progress.unknown && in.unchecked
 		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked, VersionsReset: reset})
 	} else {
 		in.replacement = &wholeReplacement{store: in.store, streamed: in.streamed}
@@ -96,8 +98,7 @@ func (in *intake) addExamined(obj runtime.Object, bad *ObjectError) error {
 		if in.fits {
 			in.hold(bad, false)
 		} else {
-			in.wrong = append(in.wrong, bad)
-			in.met[bad.Key] = true
+			in.addWrong(bad)
 		}
 	} else {
 		in.forget(obj)
@@ -112,10 +113,32 @@ func (in *intake) addExamined(obj runtime.Object, bad *ObjectError) error {
 	return nil
 }
 
+// addWrong notes an object of another type, in its newest state if it comes again.
+func (in *intake) addWrong(bad *ObjectError) {
+	in.met[bad.Key] = true
+	at, again := in.wrongAt[bad.Key]
+	switch {
+	case !again:
+		if in.wrongAt == nil {
+			in.wrongAt = map[string]int{}
+		}
+		in.wrongAt[bad.Key] = len(in.wrong)
+		in.wrong = append(in.wrong, bad)
+	case !versionBefore(bad.ResourceVersion, in.wrong[at].ResourceVersion):
+		in.wrong[at] = bad
+	}
+}
+
+// pageAgain forgets what has been collected of a page that is asked for again, after so many
+// items of the pages before it.
+func (in *intake) pageAgain(items int) {
+	in.items, in.first, in.part = items, items+1, ReplacementPart{}
+}
+
 // holdWrong quarantines the objects of another type of a list that has not failed for them.
 func (in *intake) holdWrong() {
 	wrong := in.wrong
-	in.wrong = nil
+	in.wrong, in.wrongAt = nil, nil
 	for _, bad := range wrong {
 		known := in.met[bad.Key]
 		in.hold(bad, false)
@@ -133,7 +156,7 @@ func (in *intake) failsByType() bool {
 // forgetWrong says whether this list has brought an object of another type under a key, whose
 // deletion has come now: it does not count any more.
 func (in *intake) forgetWrong(key string) bool {
-	if !slices.ContainsFunc(in.wrong, func(bad *ObjectError) bool { return bad.Key == key }) {
+	if _, brought := in.wrongAt[key]; !brought {
 		return false
 	}
 	delete(in.met, key)

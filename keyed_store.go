@@ -182,7 +182,9 @@ func rejection(obj any, err error) *ObjectError {
 	if errors.Is(err, ErrNilObject) && isNilPointer(obj) {
 		return &ObjectError{Stage: StageMetadata, Err: err}
 	}
-	return &ObjectError{Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: StageKey, Err: err}
+	bad := &ObjectError{Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: StageKey, Err: err}
+	bad.object, _ = identityOf(obj)
+	return bad
 }
 
 // Transformer returns the function that WithTransformer set, or nil.

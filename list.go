@@ -236,7 +236,7 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 				if end := l.pauseForPage(err, asked); end != nil {
 					return end
 				}
-				l.items = items // what came of the page comes again
+				l.pageAgain(items)
 				continue
 			}
 		}
@@ -336,7 +336,7 @@ func (p *progress) mayBeTooOld() bool { return p.floor() != "" && !p.anyVersion 
 // least as new, so that is what it is; to take it for a new beginning would let the
 // next one be older.
 func (m *run) stateVersion(have, answered string) (string, error) {
-	m.stepBack = nil
+	m.steppedBack, m.stepBack = false, nil
 	if answered == "" {
 		return have, nil
 	}
@@ -350,7 +350,7 @@ func (m *run) stateVersion(have, answered string) (string, error) {
 	// This list is at "" because of that: to list at "" once more would bring the same, a
 	// pause later, which is more than G1 allows. It is told when it happens: with the
 	// commit, or, of a first list, as soon as some of it shows.
-	if m.stepBack = regression; !m.listed {
+	if m.steppedBack, m.stepBack = true, regression; !m.listed {
 		m.tellStepBack()
 	}
 	return answered, nil

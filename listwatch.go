@@ -44,6 +44,8 @@ type WatcherWithContext interface {
 
 // ListerWatcher is a source. A reflector calls it from one goroutine at a time, also while
 // a watch is open; a List that outlives its context by half a minute may meet another call.
+// Until then the next call waits for it: a source that ignores its context delays a watch that
+// is to be resumed by up to 30 s.
 // It prefers the methods of ListerWatcherWithContext where it has them.
 type ListerWatcher interface {
 	Lister

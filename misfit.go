@@ -34,7 +34,9 @@ func (r *Reflector) examine(obj runtime.Object, typed bool, says *metadata) (rec
 	}
 	// First, for it is of no type that anybody expects, and may have no metadata.
 	if cause := decodeError(obj); cause != nil {
-		return received, &ObjectError{Key: readableName(obj), ResourceVersion: received.ResourceVersion, Stage: StageDecode, Err: cause}
+		return received, &ObjectError{
+			Key: readableName(obj), ResourceVersion: received.ResourceVersion, Stage: StageDecode, Err: cause, storeKey: r.storeKey(obj),
+		}
 	}
 	if err != nil {
 		return received, &ObjectError{Stage: StageMetadata, Err: err}
@@ -43,10 +45,16 @@ func (r *Reflector) examine(obj runtime.Object, typed bool, says *metadata) (rec
 		return received, nil
 	}
 	if err := r.unexpected(obj); err != nil {
-		return received, &ObjectError{Key: nameOf(obj), ResourceVersion: received.ResourceVersion, Stage: StageType, Err: err}
+		return received, &ObjectError{
+			Key: nameOf(obj), ResourceVersion: received.ResourceVersion, Stage: StageType, Err: err, storeKey: r.storeKey(obj),
+		}
 	}
 	return received, nil
 }
+
+// storeKey is the key by which readers of the store ask for an object, empty if that is not
+// known.
+func (r *Reflector) storeKey(obj any) string { return r.report.held.readers.keyOf(obj) }
 
 // metadataOf reads what a reflector needs of an object's metadata, or says why it
 // cannot. An object can have the methods and nothing behind them. Of a bookmark's object the

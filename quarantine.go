@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -42,12 +43,15 @@ func (q *quarantine) addUnder(place string, e *ObjectError, kept error) {
 	before, known := q.held.all[place]
 	e.repeated = known && e.ResourceVersion != "" &&
 		before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
-	q.put(place, Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept})
+	held := Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept}
+	q.held.put(place, held)
+	q.readers.put(place, cmp.Or(e.storeKey, e.Key), held)
 }
 
-func (q *quarantine) put(place string, held Quarantined) {
-	q.held.put(place, held)
-	q.readers.put(held)
+// put quarantines under a key what was quarantined under it before.
+func (q *quarantine) put(key string, held Quarantined) {
+	q.held.put(key, held)
+	q.readers.put(key, held.Key, held)
 }
 
 // ebb gives back the memory of what was released.
@@ -117,9 +121,9 @@ func (q *quarantine) release(key string) {
 
 // forget is release for who calls ebb himself.
 func (q *quarantine) forget(key string) {
-	if held, ok := q.held.all[key]; ok {
+	if q.holds(key) {
 		delete(q.held.all, key)
-		q.readers.remove(held.Key)
+		q.readers.remove(key)
 	}
 }
 
@@ -130,18 +134,14 @@ func (q *quarantine) releaseIf(gone func(key string) bool) {
 }
 
 // forgetIf is releaseIf for who calls ebb himself. It also removes from what readers know the
-// keys that a predecessor of this quarantine has left there.
+// places that a predecessor of this quarantine has left there.
 func (q *quarantine) forgetIf(gone func(key string) bool) {
 	for key := range q.held.all {
 		if gone(key) {
 			q.forget(key)
 		}
 	}
-	held := make(map[string]bool, len(q.held.all))
-	for _, one := range q.held.all {
-		held[one.Key] = true
-	}
-	q.readers.keepOnly(func(key string) bool { return held[key] })
+	q.readers.keepOnly(q.holds)
 }
 
 // list returns what is held back, by key.

@@ -44,7 +44,7 @@ func (m *run) refetchLater(undecoded undecodedItems, listBegan time.Time) {
 	if m.stream == nil {
 		requests++ // the watch that is next
 	}
-	pause := m.progress.backoff.pause(now, failure{began: listBegan, requests: requests})
+	pause := m.progress.backoff.beside(now, failure{began: listBegan, requests: requests})
 	if last := m.progress.refetched; !last.IsZero() {
 		pause = max(pause, last.Add(refetchInterval).Sub(now))
 	}

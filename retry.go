@@ -328,8 +328,8 @@ func mayFailOnce(cause Cause) bool {
 }
 
 // answerToWatch is the table of answers for a watch that failed, be it the
-// request or the stream.
-func answerToWatch(cause Cause) answer {
+// request (refused) or the stream.
+func answerToWatch(cause Cause, refused bool) answer {
 	switch cause {
 	case CauseExpired:
 		return listAfterNews
@@ -341,9 +341,16 @@ func answerToWatch(cause Cause) answer {
 		return listAgain
 	case CauseRegression:
 		return listNewest
-	case CauseRefused, CauseTooManyRequests, CauseShortWatch, CauseCut:
+	case CauseRefused, CauseTooManyRequests, CauseShortWatch:
 		// None of these says anything against the version, however often it comes.
 		return watchAgain
+	case CauseCut:
+		// Nor does a connection that is reset before the watch is accepted. A stream that
+		// is cut each time may be one that cannot be continued from this version.
+		if refused {
+			return watchAgain
+		}
+		return watchThenList
 	case CauseOverdueWatch:
 		return watchAgainAtOnce
 	case CauseInternal:

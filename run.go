@@ -34,8 +34,10 @@ type run struct {
 	// lateCheck is a check of the source's version that has outlived its context and its
 	// watch, or nil.
 	lateCheck *versionCheck
-	// stepBack is to be reported before the state is taken that is coming.
-	stepBack *RegressionError
+	// steppedBack is true if the state that is coming is older than the last one. stepBack is
+	// its report, until that has been made.
+	steppedBack bool
+	stepBack    *RegressionError
 	// burst, what its objects say of themselves, events and refused are what handleSome needs,
 	// used again each time.
 	burst   []watch.Event

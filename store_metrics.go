@@ -30,10 +30,14 @@ type versionGauge struct {
 	// that one reads and changes shown.
 	calls atomic.Int64
 	shown string
+	// released is true once the instrument is not to be set any more. idle then receives
+	// the end of the call that is under way.
+	released atomic.Bool
+	idle     chan struct{}
 }
 
 func newVersionGauge(id InformerNameAndResource, gauge GaugeMetric) *versionGauge {
-	return &versionGauge{id: id, gauge: gaugeOf(gauge)}
+	return &versionGauge{id: id, gauge: gaugeOf(gauge), idle: make(chan struct{}, 1)}
 }
 
 // show sets the instrument to the version that version returns, if it has moved. It does not
@@ -44,19 +48,38 @@ func (g *versionGauge) show(version func() string) {
 	}
 	over := false
 	defer func() {
-		if !over { // the instrument has panicked: later calls are not to wait for this one
-			g.calls.Store(0)
+		for !over { // the instrument has panicked: later calls are not to wait for this one
+			over = g.done(g.calls.Load())
 		}
 	}()
 	for !over {
 		seen := g.calls.Load()
-		if now := version(); now != g.shown {
+		if now := version(); now != g.shown && !g.released.Load() {
 			g.shown = now
 			if number, ok := versionNumber(now); ok || now == "" {
 				g.gauge.Set(number)
 			}
 		}
-		over = g.calls.CompareAndSwap(seen, 0)
+		over = g.done(seen)
+	}
+}
+
+// done ends the call that is under way, unless there are later ones than it has seen. After the
+// release it stays under way, so that none begins.
+func (g *versionGauge) done(seen int64) bool {
+	if g.released.Load() {
+		g.idle <- struct{}{} // does not block: there is one such call at most
+		return true
+	}
+	return g.calls.CompareAndSwap(seen, 0)
+}
+
+// release ends that the instrument is set. It waits for a Set that is under way, which must not
+// block.
+func (g *versionGauge) release() {
+	g.released.Store(true)
+	if g.calls.Add(1) > 1 {
+		<-g.idle
 	}
 }
 

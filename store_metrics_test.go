@@ -256,3 +256,52 @@ func TestARelistShowsItsVersionOnce(t *testing.T) {
 		stop()
 	})
 }
+
+// slowVersion is a provider whose instrument for the version of a store takes a second for some,
+// and notes what happens to it.
+type slowVersion struct {
+	releasingMetrics
+	slow  float64
+	notes []string
+}
+
+type slowGauge struct{ *slowVersion }
+
+func (g slowGauge) Set(value float64) {
+	if value == g.slow {
+		time.Sleep(time.Second)
+	}
+	g.notes = append(g.notes, fmt.Sprintf("set %v", value))
+}
+
+func (s *slowVersion) NewStoreResourceVersionMetric(cache.InformerNameAndResource) cache.GaugeMetric {
+	return slowGauge{s}
+}
+
+func (s *slowVersion) ReleaseInformerMetrics(id cache.InformerNameAndResource) {
+	s.notes = append(s.notes, "released")
+	s.releasingMetrics.ReleaseInformerMetrics(id)
+}
+
+// An instrument that somebody who writes to an informer's store is setting when the run ends is
+// released after that, and not set again. Fails if the run releases it at once.
+func TestAnInstrumentIsNotSetAfterItsRelease(t *testing.T) {
+	_, id := meteredName(t, "slow")
+	synctest.Test(t, func(t *testing.T) {
+		metrics := &slowVersion{releasingMetrics: releasingMetrics{newRecordedMetrics(t)}, slow: 100}
+		source := meteredSource(t, 1)
+		defer source.Close()
+		informer := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
+			InformerMetricsProvider: metrics, Identifier: id,
+		})
+		stop := startMetered(informer.RunWithContext)
+		synctest.Wait()
+		var writer sync.WaitGroup
+		writer.Go(func() { informer.GetIndexer().Bookmark("100") })
+		synctest.Wait()
+		stop()
+		writer.Wait()
+		informer.GetIndexer().Bookmark("200")
+		assert.Equal(t, []string{"set 1", "set 100", "released"}, metrics.notes)
+	})
+}

@@ -153,7 +153,7 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) state {
 	if cause != CauseShortWatch {
 		m.progress.checks.wanted = true
 	}
-	action := answerToWatch(cause)
+	action := answerToWatch(cause, refused)
 	if m.round && !m.sameRound(err, action) {
 		if refused {
 			m.count(err)

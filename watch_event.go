@@ -35,7 +35,7 @@ func (m *run) meet(w *openWatch, e watch.Event, says *metadata) (version string,
 func (m *run) handleMet(w *openWatch, e watch.Event, version string, bad *ObjectError) error {
 	switch {
 	case !isKnown(e.Type):
-		return m.skip(w, e, unknownEvent(e, bad))
+		return m.skip(w, e, m.unknownEvent(e, bad))
 	case bad != nil && bad.Stage == StageDecode:
 		return m.handleUndecoded(w, e, bad)
 	case bad != nil:
@@ -57,13 +57,15 @@ func isKnown(t watch.EventType) bool {
 
 // unknownEvent reports an event of a type that is not known, and what is wrong with
 // its object, if anything is.
-func unknownEvent(e watch.Event, bad *ObjectError) *ObjectError {
+func (r *Reflector) unknownEvent(e watch.Event, bad *ObjectError) *ObjectError {
 	cause := &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(e.Type)}
 	if bad == nil {
-		return &ObjectError{Key: nameOf(e.Object), ResourceVersion: receivedOf(e.Object).ResourceVersion, Stage: StageType, Err: cause}
+		return &ObjectError{
+			Key: nameOf(e.Object), ResourceVersion: receivedOf(e.Object).ResourceVersion, Stage: StageType, Err: cause, storeKey: r.storeKey(e.Object),
+		}
 	}
 	return &ObjectError{
-		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: StageType,
+		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: StageType, storeKey: bad.storeKey,
 		Err: fmt.Errorf("%w, with an object that could not be taken either: %w", cause, bad.Err),
 	}
 }

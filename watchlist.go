@@ -243,7 +243,7 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 	}
 	switch {
 	case !isKnown(e.Type):
-		err = s.setUnknownAside(e, unknownEvent(e, bad))
+		err = s.setUnknownAside(e, s.unknownEvent(e, bad))
 	case e.Type == watch.Deleted:
 		err = s.delete(e, received, bad)
 	default:

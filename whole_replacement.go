@@ -69,11 +69,8 @@ func (w *wholeReplacement) remove(gone []any) {
 }
 
 func (w *wholeReplacement) Commit(_ context.Context, version string) error {
-	list := w.list
+	list := newestOfEach(w.list)
 	w.list = nil
-	if w.streamed {
-		list = newestOfEach(list)
-	}
 	return w.store.Replace(list, version)
 }
 
@@ -121,15 +118,18 @@ func kindOf(obj runtime.Object) (kind schema.GroupVersionKind, err error) {
 	return kind, errNoKind
 }
 
-// newestOfEach leaves the last of several states of one object, in the place of
-// the first.
+// newestOfEach leaves the newest of several states of one object, in the place of the first: a
+// stream may bring several, and so does a page that comes twice. Of states in no order it is the
+// last.
 func newestOfEach(list []any) []any {
 	place := make(map[identity]int, len(list))
 	kept := list[:0]
 	for _, obj := range list {
 		if id, err := identityOf(obj); err == nil {
 			if at, twice := place[id]; twice {
-				kept[at] = obj
+				if !versionBefore(receivedOf(obj).ResourceVersion, receivedOf(kept[at]).ResourceVersion) {
+					kept[at] = obj
+				}
 				continue
 			}
 			place[id] = len(kept)

@@ -44,21 +44,21 @@ func (s *Source) FailWatches(n int, err error) {
 // OnList has every list call hook first, outside of all locks, so that it may
 // change the source. An error from it is the list's answer. Nil removes it.
 func (s *Source) OnList(hook func(metav1.ListOptions) error) {
-	s.plan("OnList", hook != nil, func(f *faults, p *plan) { f.list.hook = setting[requestHook]{hook, p} })
+	s.plan("OnList", hook != nil, func(f *faults, p *plan) { f.list.hook.set(hook, p) })
 }
 
 // OnWatch has every Watch call hook first, outside of all locks, so that it may
 // change the source: what it does happened between the list and the watch. An
 // error from it is what Watch returns. Nil removes it.
 func (s *Source) OnWatch(hook func(metav1.ListOptions) error) {
-	s.plan("OnWatch", hook != nil, func(f *faults, p *plan) { f.watch.hook = setting[requestHook]{hook, p} })
+	s.plan("OnWatch", hook != nil, func(f *faults, p *plan) { f.watch.hook.set(hook, p) })
 }
 
 // MangleList passes every answer of List through mangle, outside of all locks;
 // it may change the list it gets or return another object, also nil. Nil removes
 // it.
 func (s *Source) MangleList(mangle func(runtime.Object) runtime.Object) {
-	s.plan("MangleList", mangle != nil, func(f *faults, p *plan) { f.mangleList = setting[listChange]{mangle, p} })
+	s.plan("MangleList", mangle != nil, func(f *faults, p *plan) { f.mangleList.set(mangle, p) })
 }
 
 // HangLists makes the next n lists wait until their context ends or
@@ -93,12 +93,12 @@ func (s *Source) ReleaseHanging() {
 
 // DelayLists makes every list from now on take d; zero ends that.
 func (s *Source) DelayLists(d time.Duration) {
-	s.plan("DelayLists", d > 0, func(f *faults, p *plan) { f.list.delay = setting[time.Duration]{d, p} })
+	s.plan("DelayLists", d > 0, func(f *faults, p *plan) { f.list.delay.set(d, p) })
 }
 
 // DelayWatches makes every call of Watch from now on take d; zero ends that.
 func (s *Source) DelayWatches(d time.Duration) {
-	s.plan("DelayWatches", d > 0, func(f *faults, p *plan) { f.watch.delay = setting[time.Duration]{d, p} })
+	s.plan("DelayWatches", d > 0, func(f *faults, p *plan) { f.watch.delay.set(d, p) })
 }
 
 // DelayEvents makes every watch pause for d before each event, so that n events

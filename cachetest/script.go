@@ -51,6 +51,14 @@ type setting[T any] struct {
 	plan  *plan
 }
 
+// set replaces the value. Without a plan the fault is withdrawn, and need not fire any more.
+func (s *setting[T]) set(value T, p *plan) {
+	if p == nil {
+		s.plan.fire()
+	}
+	*s = setting[T]{value, p}
+}
+
 // take is for a request that is about to meet the fault.
 func (s setting[T]) take() T {
 	s.plan.fire()

@@ -205,3 +205,23 @@ func TestWhatIsNotScriptedIsNotReported(t *testing.T) {
 	require.Empty(t, inner.errors)
 	require.ErrorIs(t, ask(src, cachetest.VerbList, metav1.ListOptions{}), cachetest.ErrClosed, "it was closed with the test")
 }
+
+// A fault that the test itself has taken back before a request came is none that never fired.
+// Fails if only the requests count.
+func TestAFaultThatWasWithdrawnIsNotReported(t *testing.T) {
+	inner := &tb{}
+	src := cachetest.NewTestSource(inner, cachetest.Options{})
+	hook := func(metav1.ListOptions) error { return nil }
+	src.OnList(hook)
+	src.OnWatch(hook)
+	src.MangleList(func(obj runtime.Object) runtime.Object { return obj })
+	src.DelayLists(time.Second)
+	src.DelayWatches(time.Second)
+	src.OnList(nil)
+	src.OnWatch(nil)
+	src.MangleList(nil)
+	src.DelayLists(0)
+	src.DelayWatches(0)
+	inner.finish()
+	require.Empty(t, inner.errors)
+}

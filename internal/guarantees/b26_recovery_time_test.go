@@ -132,34 +132,68 @@ func TestB26APausedSourceIsAskedAgainAtTheseTimes(t *testing.T) {
 	}
 }
 
-// B26: connections that are reset say nothing against the version: however many they are,
-// the watch is resumed and nothing is listed. Fails if they count as failures of the watch.
+// B26: connections that are reset say nothing against the version: however many requests fail so,
+// and for up to nine streams in a row, the watch is resumed and nothing is listed. Fails if a
+// reset of a request counts as a failure of the watch, or the bound is lower.
 func TestB26ResetConnectionsNeverCauseAList(t *testing.T) {
 	reset := fmt.Errorf("reading: %w", syscall.ECONNRESET)
-	for name, fail := range map[string]func(*cachetest.Source, int){
-		"at the request": func(s *cachetest.Source, n int) { s.FailWatches(n, reset) },
-		"in an EOF":      func(s *cachetest.Source, n int) { s.FailWatches(n, io.ErrUnexpectedEOF) },
+	resetRequests := func(s *cachetest.Source, n int) { s.FailWatches(n, reset) }
+	cutRequests := func(s *cachetest.Source, n int) { s.FailWatches(n, io.ErrUnexpectedEOF) }
+	cutStreams := func(s *cachetest.Source, n int) { s.BreakNextWatches(n, 0, errStreamCut) }
+	for name, row := range map[string]struct {
+		fail func(*cachetest.Source, int)
+		n    int
+	}{
+		"at the request, 5 times":           {resetRequests, 5},
+		"at the request, 40 times":          {resetRequests, 40},
+		"in an EOF of the request, 5 times": {cutRequests, 5},
+		"in an EOF of the request, 40":      {cutRequests, 40},
+		"in the stream, 5 times":            {cutStreams, 5},
+		"in the stream, 9 times":            {cutStreams, 9},
 	} {
-		for _, n := range []int{5, 40} {
-			t.Run(fmt.Sprintf("%s, %d times", name, n), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					source := sourceOfPods(t, "1")
-					m := runRecoveryMirror(t, source, fixedJitter(0))
-					time.Sleep(4 * time.Minute)
-					source.ResetRequests()
-					fail(source, n)
-					source.CloseWatches()
-					time.Sleep(time.Hour)
-					require.NoError(t, source.Apply(podLabelled("2", "")))
-					synctest.Wait()
-					m.equals(t, source)
-					assert.Len(t, m.causes(), n)
-					assert.Zero(t, listsAsked(source))
-					m.stop()
-				})
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := sourceOfPods(t, "1")
+				m := runRecoveryMirror(t, source, fixedJitter(0))
+				time.Sleep(4 * time.Minute)
+				source.ResetRequests()
+				row.fail(source, row.n)
+				source.CloseWatches()
+				time.Sleep(time.Hour)
+				require.NoError(t, source.Apply(podLabelled("2", "")))
+				synctest.Wait()
+				m.equals(t, source)
+				assert.Len(t, m.causes(), row.n)
+				assert.Zero(t, listsAsked(source))
+				m.stop()
 			})
-		}
+		})
 	}
+}
+
+// errStreamCut is the error event with which package kubeapi ends a stream that was cut.
+var errStreamCut error = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Message: "unexpected EOF",
+	Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: kubeapi.CauseStreamCut}}},
+}}
+
+// B26: streams that are cut ten times in a row without bringing anything are answered by a list:
+// the watch may be one that can never be continued, such as from an event that no proxy passes.
+// Fails if the watch is resumed without a bound.
+func TestB26AStreamThatIsAlwaysCutIsAnsweredByAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOfPods(t, "1")
+		m := runRecoveryMirror(t, source, fixedJitter(0))
+		time.Sleep(4 * time.Minute)
+		source.ResetRequests()
+		source.BreakNextWatches(10, 0, errStreamCut)
+		source.CloseWatches()
+		time.Sleep(2 * time.Minute)
+		m.equals(t, source)
+		assert.Equal(t, slices.Repeat([]cache.Cause{cache.CauseCut}, 10), m.causes())
+		assert.Equal(t, 1, listsAsked(source))
+		m.stop()
+	})
 }
 
 // A configured backoff is used as given, from the first failure on and without the limits.

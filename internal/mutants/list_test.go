@@ -68,7 +68,6 @@ func TestEveryGuaranteeAndFaultHasMutants(t *testing.T) {
 	for number := range firstOf(`(?m)^### (B\d+):`, read(t, "docs", "faults.md")) {
 		want[number] = 1
 	}
-	want["B23"], want["B24"], want["B25"], want["B26"] = 1, 1, 1, 1
 	for number, least := range want {
 		assert.GreaterOrEqual(t, have[number], least, "mutants of %s", number)
 	}
