@@ -32,7 +32,7 @@ func TestB26AListForAnUndecodedItemDoesNotAdvanceTheBackoff(t *testing.T) {
 		failed := time.Now()
 		source.events <- watch.Event{Type: watch.Error, Object: &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonTooManyRequests, Code: 429}}
 		pass(200 * time.Millisecond)
-		if assert.Len(t, watched, 2) {
+		if assert.Greater(t, len(watched), 1) {
 			assert.Equal(t, 200*time.Millisecond, watched[1].Sub(failed))
 		}
 		end()
