@@ -39,7 +39,7 @@ var (
 
 // G13: the limits hold in arithmetic, for every mixture of what a round asks and
 // at both ends of the jitter. Fails if stretch returns 0 or counts wrongly.
-func TestG13BackoffKeepsTheLimitsWhateverFails(t *testing.T) {
+func TestBackoffKeepsTheLimitsWhateverFails(t *testing.T) {
 	scripts := map[string]struct {
 		next         func(round int) ([]bool, failure)
 		first, later int
@@ -82,7 +82,7 @@ func TestG13BackoffKeepsTheLimitsWhateverFails(t *testing.T) {
 // G1: no pause of the default backoff is longer than a minute, so a source that
 // heals is asked again within one. Fails if the backoff's cap or the limits' window
 // is longer.
-func TestG1NoPauseIsLongerThanAMinute(t *testing.T) {
+func TestNoPauseIsLongerThanAMinute(t *testing.T) {
 	for _, requests := range []int{1, 2} {
 		b := newBackoff(nil, 0, func() float64 { return 0.999 })
 		now := time.Unix(0, 0)
@@ -99,7 +99,7 @@ func TestG1NoPauseIsLongerThanAMinute(t *testing.T) {
 
 // B26: the default pauses while nothing else stretches them. Fails if one of them, or the
 // jitter, is another.
-func TestB26BackoffIsQuickForAMinuteAndDoublesAfterwards(t *testing.T) {
+func TestBackoffIsQuickForAMinuteAndDoublesAfterwards(t *testing.T) {
 	ms := func(all ...int) (pauses []time.Duration) {
 		for _, n := range all {
 			pauses = append(pauses, time.Duration(n)*time.Millisecond)

@@ -54,65 +54,6 @@ func applyDeltas(store Store, deltas []Delta) error {
 	return nil
 }
 
-// halfReadable is an indexer that lists everything, and cannot return one object.
-type halfReadable struct {
-	Indexer
-	unreadable string
-}
-
-func (h halfReadable) GetByKey(key string) (any, bool, error) {
-	if key == h.unreadable {
-		return nil, false, errBoom
-	}
-	return h.Indexer.GetByKey(key)
-}
-
-// G12: an object that KnownObjects cannot return is reported by the reflector that fills
-// the queue: one time for each list that deletes it with an empty tombstone, and for each
-// resync that leaves it out. Neither ends the watch, or the list. Fails if that is only
-// logged, or taken for the refusal of the whole list.
-func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
-	for name, resyncs := range map[string]int{"by a list": 0, "by resyncs": 3} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := processRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *Config, _ *DeltaFIFO, indexer Indexer) {
-					c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: halfReadable{indexer, "a/1"}, EmitDeltaTypeReplaced: true})
-					if resyncs > 0 {
-						c.FullResyncPeriod = time.Minute
-					}
-				})
-				r.run()
-				synctest.Wait()
-				require.Empty(t, r.heard.all())
-				lists, failures := 1, resyncs
-				if resyncs == 0 {
-					_, err := r.source.DeleteSilently("a", "1")
-					require.NoError(t, err)
-					r.source.BreakWatches(cachetest.ErrExpired())
-					lists, failures = 2, 1
-				}
-				sleep(3*time.Minute + time.Second)
-				var heard []error
-				for _, err := range r.heard.all() {
-					if CauseOf(err) != CauseExpired {
-						heard = append(heard, err)
-					}
-				}
-				require.Len(t, heard, failures)
-				for _, err := range heard {
-					assertUnread(t, "a/1", err)
-				}
-				assert.Equal(t, heard[failures-1], r.status().LastFailure.Err)
-				assert.Empty(t, r.status().Quarantined)
-				assert.Equal(t, lists, r.source.ListCalls())
-				assert.Equal(t, 1, r.source.ActiveWatches())
-				r.equalsSource()
-				r.stop()
-			})
-		})
-	}
-}
-
 // The classic way: what Process applies equals the source, and both versions,
 // the controller's and the store's, say how far it has come.
 func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
@@ -143,47 +84,6 @@ func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 				sleep(time.Minute)
 				r.equalsSource()
 				assert.Equal(t, source.ResourceVersion(), r.status().AppliedVersion)
-				r.stop()
-			})
-		})
-	}
-}
-
-// G6, G12: a Process that fails is reported with the key, the key is listed in
-// the status until it is processed again, and the next changes go on. Fails if
-// Process's error is dropped, as client-go does.
-func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
-	for _, batch := range []bool{false, true} {
-		t.Run(fmt.Sprintf("in batches %v", batch), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source := newSource(t, bad(pod("a", "1")))
-				process := func(deltas []Delta) error {
-					if isBad(deltas[0].Object) {
-						return errBoom
-					}
-					return nil
-				}
-				r := processRig(t, source, func(c *Config, _ *DeltaFIFO, _ Indexer) {
-					c.Process = func(obj any, _ bool) error { return process(obj.(Deltas)) }
-					if batch {
-						c.ProcessBatch = func(deltas []Delta, _ bool) error { return process(deltas) }
-					}
-				})
-				r.run()
-				synctest.Wait()
-				require.Len(t, r.heard.all(), 1)
-				var failed *ProcessError
-				require.ErrorAs(t, r.heard.all()[0], &failed)
-				assert.Equal(t, []string{"a/1"}, failed.Keys)
-				assert.ErrorIs(t, failed, errBoom)
-				assert.Equal(t, CauseProcess, r.status().LastFailure.Cause)
-				require.Len(t, r.status().Quarantined, 1)
-				assert.Equal(t, StageProcess, r.status().Quarantined[0].Stage)
-				assert.True(t, r.ctlr.HasSynced())
-				require.NoError(t, source.Apply(labelled(pod("a", "1"), "good")))
-				synctest.Wait()
-				assert.Empty(t, r.status().Quarantined)
-				assert.Equal(t, 1, source.ListCalls())
 				r.stop()
 			})
 		})
@@ -417,30 +317,6 @@ func TestConfigFieldsGoBeforeReflectorOptions(t *testing.T) {
 	config.WatchErrorHandler = nil
 	New(&config).(*controller).reflector.tell(t.Context(), errBoom)
 	assert.Len(t, with, 1)
-}
-
-// A store that transforms is spared it where the controller makes the queue: each
-// object is transformed once. So is one with a queue that transforms.
-func TestG14AStoreThatTransformsIsFilledByAQueueThatDoesItForBoth(t *testing.T) {
-	for name, withQueue := range map[string]bool{"own queue": false, "given queue": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				runs := 0
-				transform := func(obj any) (any, error) { runs++; return obj, nil }
-				source := newSource(t, pod("a", "1"), pod("a", "2"))
-				r := newRig(t, source, func(c *Config) {
-					c.Store = NewStore(MetaNamespaceKeyFunc, WithTransformer(transform))
-					if withQueue {
-						c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: c.Store})
-					}
-				})
-				r.run()
-				synctest.Wait()
-				assert.Equal(t, 2, runs)
-				r.stop()
-			})
-		})
-	}
 }
 
 func TestAFinalStateThatCannotBeTransformedIsToldAsATombstone(t *testing.T) {

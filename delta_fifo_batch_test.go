@@ -203,7 +203,7 @@ func (v *versioned) UpdateResourceVersion(version string) {
 // G11, B16: a version holds when everything before it has been processed, in
 // whatever order keys are popped. Fails if a version holds as soon as its own
 // record has been processed, or is passed before process returns.
-func TestB16AVersionHoldsOnceAllBeforeItIsProcessed(t *testing.T) {
+func TestAVersionHoldsOnceAllBeforeItIsProcessed(t *testing.T) {
 	known := &versioned{knownMap: knowing()}
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: known})
 	send(t, f, Added, "1", "1")

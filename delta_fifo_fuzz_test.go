@@ -70,7 +70,7 @@ func (q *queueTrace) pop(within byte) { *q = append(*q, 9, within%4) }
 // map. Random scripts find in a second what a fuzzer without a corpus needs
 // minutes for. The seed is the number of the script. Fails, for example, if
 // deletionsLocked leaves out what is queued, or what is handed out.
-func TestB21AQueueEqualsAMap(t *testing.T) {
+func TestAQueueEqualsAMap(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		script := make([]byte, 300)

@@ -97,7 +97,7 @@ var ways = map[string]func(f *DeltaFIFO, obj any) error{
 // B7, G14 for the queue: on every way in, a transform that fails leaves the state
 // before and holds the key back, one that returns nil makes it absent, and it runs
 // once. Fails if one of the ways transforms by itself, twice, or not at all.
-func TestB7ATransformHasOneOutcomeOnEveryWayIn(t *testing.T) {
+func TestATransformHasOneOutcomeOnEveryWayIn(t *testing.T) {
 	for way, put := range ways {
 		for label, want := range map[string]string{
 			"": "@2!", "bad": "@1", "panics": "@1", "renamed": "@1", "nameless": "@1", "nil": "tombstone a/1 @1",
@@ -203,7 +203,7 @@ func TestADeletionIsTakenThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 
 // G6 for the queue. Fails if an object that is held back is not let go of, or is
 // new at each relist.
-func TestG6WhatIsHeldBackIsListedUntilALaterStateIsTaken(t *testing.T) {
+func TestWhatIsHeldBackIsListedUntilALaterStateIsTaken(t *testing.T) {
 	var tr transforming
 	newHolding := func(t *testing.T) *DeltaFIFO {
 		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: newTagStore()})
@@ -239,7 +239,7 @@ func TestG6WhatIsHeldBackIsListedUntilALaterStateIsTaken(t *testing.T) {
 }
 
 // B6 for Replace: the good ones are there, the bad ones keep their state.
-func TestB6AListWithBadObjectsIsTakenWithoutThem(t *testing.T) {
+func TestAListWithBadObjectsIsTakenWithoutThem(t *testing.T) {
 	var tr transforming
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "bad", "1"), podAt("a", "gone", "2"))})
 	err := f.Replace([]any{
@@ -260,7 +260,7 @@ func TestB6AListWithBadObjectsIsTakenWithoutThem(t *testing.T) {
 
 // B15 for the queue: only events are looked at, and only against their own key,
 // queued, in flight or known. Fails if takeEvent does not ask newestReceived.
-func TestB15AnEventOlderThanItsKeyIsNotTaken(t *testing.T) {
+func TestAnEventOlderThanItsKeyIsNotTaken(t *testing.T) {
 	store := newTagStore()
 	must(t, store.Add(podAt("a", "known", "5")))
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: store})

@@ -49,44 +49,6 @@ func TestAListIsReplacedOrSyncByOption(t *testing.T) {
 	}
 }
 
-// B21, kubernetes#83810: what a relist brings is never taken for a resync, which
-// some handlers do not want to hear of. Fails if a listed object is queued as
-// Sync.
-func TestB21WhatARelistBringsIsNoResync(t *testing.T) {
-	f, _ := newListedQueue(t, podAt("a", "1", "1"), podAt("a", "2", "2"))
-	must(t, f.Resync(), f.Replace(items("1", "3", "2", "2"), "3"), f.Resync())
-	assert.ElementsMatch(t, []string{"Sync a/1@1, Replaced a/1@3", "Sync a/2@2"}, drained(t, f))
-}
-
-// G7, B21, kubernetes#115658: a relist deletes what it lacks wherever that is: with
-// the consumer, in the queue only, or being processed at this moment. Fails if
-// keysLocked leaves out one of the three.
-func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
-	relists := map[string]func(f *DeltaFIFO) error{
-		"in one call": func(f *DeltaFIFO) error { return f.Replace(items("stays", "9"), "9") },
-		"in parts": func(f *DeltaFIFO) error {
-			r := f.BeginReplace(ReplaceOptions{})
-			if _, err := r.Part(bg, ReplacementPart{Items: items("stays", "9")}); err != nil {
-				return err
-			}
-			return r.Commit(bg, "9")
-		},
-	}
-	for name, relist := range relists {
-		t.Run(name, func(t *testing.T) {
-			f, _ := newListedQueue(t, podAt("a", "known", "1"))
-			must(t, f.Add(podAt("a", "flying", "2")), f.Add(podAt("a", "queued", "3")), f.Update(podAt("a", "queued", "4")))
-			must(t, f.Add(podAt("a", "gone", "5")), f.Delete(podAt("a", "gone", "6")))
-			_, err := f.Pop(func(any, bool) error { return relist(f) })
-			must(t, err)
-			assert.Equal(t, []string{
-				"Added a/queued@3, Updated a/queued@4, Deleted tombstone a/queued @4", "Added a/gone@5, Deleted a/gone@6",
-				"Replaced a/stays@9", "Deleted tombstone a/flying @2", "Deleted tombstone a/known @1",
-			}, drained(t, f))
-		})
-	}
-}
-
 // A deletion that is being processed is not told again, though the consumer still
 // holds the object.
 func TestARelistDoesNotDeleteTwice(t *testing.T) {
@@ -99,7 +61,7 @@ func TestARelistDoesNotDeleteTwice(t *testing.T) {
 
 // B8 for the queue. Fails if a listed object is not compared with the newest
 // state, or with the wrong one.
-func TestB8ARelistLeavesUnchangedObjectsAlone(t *testing.T) {
+func TestARelistLeavesUnchangedObjectsAlone(t *testing.T) {
 	f, store := newListedQueue(t, podAt("a", "known", "1"), podAt("a", "changed", "1"), withUID(podAt("a", "recreated", "1"), "old"))
 	var tr transforming
 	f.transformer = tr.transform
@@ -209,7 +171,7 @@ func TestAReplacementThatIsOverTakesNothing(t *testing.T) {
 
 // G6, B6 in parts: what could not be taken stays as it was. Fails if a rejected or
 // kept key does not count as listed.
-func TestG6WhatAListCouldNotBringStays(t *testing.T) {
+func TestWhatAListCouldNotBringStays(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		f, _ := newListedQueue(t, podAt("a", "kept", "1"), podAt("a", "bad", "1"), podAt("a", "gone", "1"), podAt("a", "nil", "1"))
 		var tr transforming

@@ -20,7 +20,7 @@ func keyTaken(l *deltaLog) string {
 
 // B18 for the queue: what a burst has taken is given back. Fails if shrink is not
 // called, or only once everything has gone.
-func TestB18ABurstIsGivenBackAsItDrains(t *testing.T) {
+func TestABurstIsGivenBackAsItDrains(t *testing.T) {
 	var l deltaLog
 	const burst = 100_000
 	for i := range burst {

@@ -11,7 +11,7 @@ import (
 // An informer looks at what is there of an event's object before the user's index functions
 // are called, which may change that. Fails if the event is written to the cell in which its
 // object was then, which is another one's by now.
-func TestG10AnEventIsWrittenToNoPlaceThatAnIndexFunctionHasGivenToAnother(t *testing.T) {
+func TestAnEventIsWrittenToNoPlaceThatAnIndexFunctionHasGivenToAnother(t *testing.T) {
 	meddle := func() {}
 	inf := newFedInformer(t, SharedIndexInformerOptions{Indexers: Indexers{
 		"meddler": func(any) ([]string, error) {
@@ -33,7 +33,7 @@ func TestG10AnEventIsWrittenToNoPlaceThatAnIndexFunctionHasGivenToAnother(t *tes
 // B15: an event is compared with what its object's state says of itself, unless the store has
 // received nothing above its version, by whatever way. Fails if one of the ways does not count:
 // then the store goes back, and nobody hears of it.
-func TestB15AnEventFromBeforeIsNoticedByWhateverWayTheStoreGotWhatItHas(t *testing.T) {
+func TestAnEventFromBeforeIsNoticedByWhateverWayTheStoreGotWhatItHas(t *testing.T) {
 	newest := podAt("a", "1", "50")
 	for name, put := range map[string]func(*sharedIndexInformer, informerStore) error{
 		"a first list": func(_ *sharedIndexInformer, feed informerStore) error {

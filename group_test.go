@@ -11,7 +11,7 @@ import (
 
 // B17: of several panics the first comes out, since the others may be what it led to;
 // and not before all have ended. Fails if the last one takes its place.
-func TestB17OfSeveralPanicsTheFirstComesOut(t *testing.T) {
+func TestOfSeveralPanicsTheFirstComesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g group
 		for after, what := range []string{"first", "second", "third"} {

@@ -107,84 +107,6 @@ func TestAFailedWatchIsClosedBeforeThePause(t *testing.T) {
 	})
 }
 
-// B17, S16: wherever the source or a function of the user's panics, it comes out
-// of Run, and nothing is left running: the bubble ends, and every watch was
-// stopped and its context ended. What panicked on another goroutine comes with
-// its stack.
-func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
-	boomOnReport := ReflectorOptions{ErrorHandler: func(context.Context, *Reflector, error) { panic(errBoom) }}
-	streaming := func(o ReflectorOptions) ReflectorOptions { o.Strategy = ListStreaming; return o }
-	nilChan := func() (<-chan watch.Event, bool) { panic(errBoom) }
-	closed := func() *probe { p := newProbe(); close(p.events); return p }
-	for name, row := range map[string]struct {
-		probe   *probe
-		options ReflectorOptions
-		typed   bool
-	}{
-		"Watch":                         {nil, ReflectorOptions{}, true},
-		"ResultChan":                    {&probe{onChan: nilChan}, ReflectorOptions{}, true},
-		"ResultChan of a stream":        {&probe{onChan: nilChan}, streaming(ReflectorOptions{}), true},
-		"Stop":                          {func() *probe { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), ReflectorOptions{ErrorHandler: (&heard{}).handle}, true},
-		"error handler":                 {newProbe(watch.Event{Type: watch.Added}), boomOnReport, false},
-		"error handler during a stream": {newProbe(watch.Event{Type: watch.Added}), streaming(boomOnReport), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var contexts []context.Context
-				source := &scripted{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
-					contexts = append(contexts, ctx)
-					if row.probe == nil {
-						panic(errBoom)
-					}
-					return row.probe, nil
-				}}
-				r := NewReflectorWithOptions(source, nil, NewStore(MetaNamespaceKeyFunc), row.options)
-				func() {
-					defer func() {
-						value := recover()
-						panicked, typed := value.(*PanicError)
-						assert.Equal(t, row.typed, typed, "%T", value)
-						if typed {
-							assert.ErrorIs(t, panicked, errBoom)
-							assert.Contains(t, string(panicked.Stack), "hostile_source_test.go")
-						}
-					}()
-					r.Run(make(chan struct{}))
-				}()
-				for _, ctx := range contexts {
-					assert.Error(t, ctx.Err(), "the watch's context has ended")
-				}
-				if row.probe != nil && row.probe.onChan == nil {
-					assert.False(t, row.probe.stopped.IsZero(), "the watch was stopped")
-				}
-				assert.Equal(t, PhaseStopped, r.Status().Phase)
-			})
-		})
-	}
-}
-
-// B17: a panic of the store while a call into the source runs ends that call, and
-// waits for it. Fails if the call is left behind.
-func TestB17APanicDuringACallWaitsForTheCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ended := false
-		source := &scripted{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			ended = true
-			return nil, ctx.Err()
-		}}
-		r := NewReflectorWithOptions(source, nil, &resyncPanics{Store: NewStore(MetaNamespaceKeyFunc)}, ReflectorOptions{
-			ResyncPeriod: time.Minute, ErrorHandler: (&heard{}).handle})
-		assert.PanicsWithValue(t, "boom", func() { r.Run(make(chan struct{})) })
-		assert.True(t, ended)
-	})
-}
-
-type resyncPanics struct{ Store }
-
-func (*resyncPanics) Resync() error { panic("boom") }
-
 // What looks like an object and is none does not panic, and is reported: nothing
 // is known of it but that it came.
 type headless struct {
@@ -317,51 +239,6 @@ func TestAListThatEndsInEOFIsLogged(t *testing.T) {
 		stop()
 	})
 	assert.Contains(t, out.String(), "Mirroring failed")
-}
-
-// B3, G13: a request that hangs for a while and is closed as soon as it is
-// answered is no watch that has lived. Fails if the life counts from the request.
-func TestB3ASlowRequestIsNoWatchThatHasLived(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		source.DelayWatches(12 * time.Second)
-		source.CloseNextWatches(cachetest.Forever, 0)
-		r := newRig(t, source, nil)
-		r.run()
-		sleep(20 * time.Minute)
-		first, later := requestRate(source)
-		assert.LessOrEqual(t, first, 20)
-		assert.LessOrEqual(t, later, 3)
-		assert.Equal(t, len(r.heard.all()), r.heard.count(CauseShortWatch))
-		assert.Greater(t, len(r.heard.all()), 10)
-		r.stop()
-	})
-}
-
-// A continue token that expires is a failed request: reported, and counted by the
-// limit, also where the whole list after it is good.
-func TestG13AnExpiredTokenCountsAndIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t)
-		for i := range 30 {
-			require.NoError(t, source.Apply(pod("a", itoa(i))))
-		}
-		r := newRig(t, source, func(c *Config) { c.ReflectorOptions.PageSize = 10 })
-		source.OnList(func(o metav1.ListOptions) error {
-			if o.Continue != "" {
-				return cachetest.ErrExpired()
-			}
-			return nil
-		})
-		source.FailWatches(cachetest.Forever, cachetest.ErrExpired())
-		r.run()
-		sleep(20 * time.Minute)
-		first, later := requestRate(source)
-		assert.LessOrEqual(t, first, 20)
-		assert.LessOrEqual(t, later, 3)
-		assert.InDelta(t, 2*source.WatchCalls(), r.heard.count(CauseExpired), 1, "the token's answer and the watch's")
-		r.stop()
-	})
 }
 
 // A source without a result channel has a defect, and is told so at once.

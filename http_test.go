@@ -120,51 +120,6 @@ func TestACutConnectionIsSurvivedWithoutAList(t *testing.T) {
 	})
 }
 
-// B19: a connection that is half open (nothing arrives any more, nothing ends) is
-// given up 30 s after the watch's timeout.
-func TestB19AFrozenConnectionIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHTTPRig(t, func(c *Config, o *kubeapi.Options) {
-			c.ReflectorOptions.Strategy = ListPaged
-			c.ReflectorOptions.MinWatchTimeout, c.ReflectorOptions.MaxWatchTimeout = time.Minute, time.Minute
-		})
-		h.run()
-		sleep(time.Second)
-		h.server.Listener.Freeze()
-		require.NoError(t, h.source.Apply(unstructuredPod("ns-1", "meanwhile", "x")))
-		sleep(88 * time.Second)
-		assert.Empty(t, h.heard.all())
-		sleep(2 * time.Second)
-		assert.Equal(t, []Cause{CauseOverdueWatch}, h.heard.causes())
-		h.server.Listener.CutConnections()
-		h.server.Listener.Thaw()
-		sleep(2 * time.Minute)
-		h.equalsSource()
-		h.stop()
-	})
-}
-
-// B19, for lists: one that falls silent is given up, and made again. It fails without
-// kubeapi's StallTimeout, which lets the list wait for the context.
-func TestB19AListOnAFrozenConnectionIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHTTPRig(t, func(c *Config, o *kubeapi.Options) { c.ReflectorOptions.Strategy = ListPaged })
-		h.server.Listener.Freeze()
-		h.run()
-		sleep(2*time.Minute - time.Second)
-		assert.Empty(t, h.heard.all())
-		sleep(2 * time.Second)
-		require.Len(t, h.heard.all(), 1)
-		assert.ErrorIs(t, h.heard.all()[0], kubeapi.ErrStalled)
-		h.server.Listener.CutConnections()
-		h.server.Listener.Thaw()
-		sleep(time.Minute)
-		require.True(t, h.ctlr.HasSynced())
-		h.equalsSource()
-		h.stop()
-	})
-}
-
 // Several namespaces over one connection pool, each with a source of its own. The one
 // that is not served holds back no other.
 func TestSeveralNamespacesOverHTTPEqualTheirPartsOfTheSource(t *testing.T) {

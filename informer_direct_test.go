@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // An event of an object that is known costs a typed informer no memory, however many
@@ -84,7 +82,7 @@ func TestSeveralEventsOfOneObjectInOneBatchAreToldOneByOne(t *testing.T) {
 
 // An event is written to the cell in which its object was seen when the batch was prepared, if
 // that is still its own. Fails if it is written there after another object has taken the place.
-func TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects(t *testing.T) {
+func TestAnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects(t *testing.T) {
 	inf := newFedInformer(t, SharedIndexInformerOptions{})
 	inf.takeAll(eventOf(Added, "a", "2"), eventOf(Added, "b", "3"))
 	inf.takeAll(eventOf(Deleted, "a", "4"), eventOf(Added, "c", "5"), eventOf(Added, "a", "6"), eventOf(Updated, "b", "7"))
@@ -94,7 +92,7 @@ func TestG10AnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects(t *testing.T) {
 // G2, B15: what was held back when a batch began excuses an event that is older than what is
 // stored only until another state of the object has come. Fails if it does for the whole
 // batch: then the store goes back, and nobody hears of it.
-func TestG2AnEventIsComparedWithWhatCameBeforeItInItsBatch(t *testing.T) {
+func TestAnEventIsComparedWithWhatCameBeforeItInItsBatch(t *testing.T) {
 	older, newer := eventOf(Updated, "a", "11"), eventOf(Updated, "a", "13")
 	for name, batches := range map[string][][]event{
 		"one by one": {{newer}, {older}}, "together": {{newer, older}},
@@ -134,7 +132,7 @@ func TestATransformSeesTheEventsBeforeItsOwn(t *testing.T) {
 
 // G8: an object with many values does not keep their room for ever. Fails if the slices that
 // are used again keep the largest that they have had, or a value.
-func TestG8RoomForManyIndexValuesIsNotKept(t *testing.T) {
+func TestRoomForManyIndexValuesIsNotKept(t *testing.T) {
 	many := make([]string, 1_000)
 	for i := range many {
 		many[i] = itoa(i)
@@ -179,31 +177,4 @@ func TestNothingIsClearedUnderAHandlerThatIsBeingRemoved(t *testing.T) {
 	require.NoError(t, <-removed)
 	_, there = l.take()
 	require.False(t, there)
-}
-
-// G6: an object is not held back any more once a later event has brought it in a state that
-// can be taken, be it one of the same batch. Fails if what a batch sets aside is looked up
-// before the batch only.
-func TestG6AnObjectIsHeldBackNoLongerThanUntilALaterEventOfTheSameBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newFixedSource(podAt("a", "1", "10"))
-		source.watch = func(context.Context, int) (watch.Interface, error) {
-			return newProbe(
-				watch.Event{Type: watch.Modified, Object: bad(podAt("a", "1", "11"))},
-				watch.Event{Type: watch.Modified, Object: podAt("a", "1", "12")},
-			), nil
-		}
-		m := fixedInformer(t, source, func(c *InformerConfig[*object]) {
-			c.KeyFunction = func(obj any) (string, error) {
-				if err := failIfBad(obj); err != nil {
-					return "", err
-				}
-				return MetaNamespaceKeyFunc(obj)
-			}
-		})
-		assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())
-		assert.Empty(t, m.quarantine())
-		assert.Len(t, m.held.all(), 1)
-		m.stop()
-	})
 }

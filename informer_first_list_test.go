@@ -175,7 +175,7 @@ func copyOf(part ReplacementPart) ReplacementPart {
 // G3, G7: the short way of a first list leads where the way by the queue leads: whatever
 // comes in a list, is given up and begun anew, or is put into the store by somebody else.
 // Fails if an object is left out or stays, or if the handler hears of something else.
-func TestG7AFirstListPastTheQueueDoesWhatOneThroughItDoes(t *testing.T) {
+func TestAFirstListPastTheQueueDoesWhatOneThroughItDoes(t *testing.T) {
 	for seed := range uint64(300) {
 		short, long, source := newListedInformer(t, false), newListedInformer(t, true), newLists(seed)
 		same := func() {
@@ -280,7 +280,7 @@ func TestAFirstListCostsATypedInformerNoAllocationPerObject(t *testing.T) {
 // G9: if the context ends in the middle of a part, no function is called for what is left of
 // it, and what was written before is what the handlers are told of. Fails if the rest is
 // written, or if somebody reads of an object that no handler hears of.
-func TestG9AFirstListThatIsCutOffTellsWhatItHasWritten(t *testing.T) {
+func TestAFirstListThatIsCutOffTellsWhatItHasWritten(t *testing.T) {
 	for _, after := range []int{1, directly - 1, directly, directly + 1, 3*directly - 1} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			ctx, cancel := context.WithCancel(bg)
@@ -370,7 +370,7 @@ func podsFromTo(from, to int) (part ReplacementPart) {
 // G3, G5: a handler that joins in the middle of a first list, while a function of the user's is
 // called for an object of it, hears of every object once. Fails if writes are published later
 // than user code is called again, for the handler has seen one of them and not the others.
-func TestG3AHandlerThatJoinsInAPartOfAFirstListHearsOfAllOfIt(t *testing.T) {
+func TestAHandlerThatJoinsInAPartOfAFirstListHearsOfAllOfIt(t *testing.T) {
 	for _, at := range []int{1, 2, directly, directly + 1, 70, 3*directly + 1, 100, 101, 200} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -395,7 +395,7 @@ func TestG3AHandlerThatJoinsInAPartOfAFirstListHearsOfAllOfIt(t *testing.T) {
 
 // G3, G5: likewise one that joins while a first list is read again after it has failed, of which
 // everything so far was there already. Fails if a write of nothing counts.
-func TestG3AHandlerThatJoinsAFirstListThatIsReadAgainHearsOfAllOfIt(t *testing.T) {
+func TestAHandlerThatJoinsAFirstListThatIsReadAgainHearsOfAllOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, stop := newJoinedInformer(func(*joinedInformer) {})
 		list := j.begin()

@@ -1,18 +1,10 @@
 package cache
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // raceDetected says whether the race detector is built in: its memory, and what it keeps
@@ -37,113 +29,4 @@ func kibiObject(name string, version int) *object {
 	o := podAt("a", name, itoa(version))
 	o.Annotations = map[string]string{"content": strings.Repeat("x", 1000)}
 	return o
-}
-
-// B18, G8: what waits for a handler that hangs is bounded, and given back when it has
-// caught up: 500,000 updates of one object of about 1 KiB cost no more than 4 MiB in the
-// default delivery, 1 MiB coalesced. (client-go: 891 MiB.)
-func TestB18AStalledHandlerIsBoundedAndGivesItsMemoryBack(t *testing.T) {
-	if raceDetected() {
-		t.Skip("the race detector's own memory would be measured")
-	}
-	for delivery, limit := range map[Delivery]int64{Ordered: 4 << 20, Coalesced: 1 << 20} {
-		t.Run(delivery.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { stalledUnderUpdates(t, delivery, limit) })
-		})
-	}
-}
-
-func stalledUnderUpdates(t *testing.T, delivery Delivery, limit int64) {
-	const updates = 500_000
-	source := newBulk(1)
-	r := newBulkRig(t, source)
-	var last *object
-	calls, gate := 0, make(chan struct{})
-	handle := r.handle(ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { <-gate },
-		UpdateFunc: func(_, obj any) { calls++; last = obj.(*object) },
-	}, HandlerOptions{Delivery: delivery})
-	r.run()
-	synctest.Wait()
-	before := heap()
-	most := int64(0)
-	for i := 1; i <= updates; i++ {
-		source.events <- watch.Event{Type: watch.Modified, Object: kibiObject("0", i+1)}
-		if i%100_000 == 0 || i == 1000 {
-			synctest.Wait()
-			most = max(most, heap()-before)
-		}
-	}
-	assert.LessOrEqual(t, most, limit)
-	assert.Equal(t, 1, r.handlerStatus(0).Backlog)
-	close(gate)
-	sleep(time.Second)
-	require.True(t, handle.HasSynced())
-	assert.Equal(t, updates+1, versionOf(last))
-	assert.LessOrEqual(t, calls, 2)
-	after := heap() - before
-	assert.LessOrEqual(t, after, int64(64<<10), "it gives back what it took")
-	t.Logf("%s: at most %d KiB while it hung, %d KiB after it", delivery, most>>10, after>>10)
-	r.cancel()
-	<-r.done
-}
-
-// B18: the memory of many waiting objects goes back too, in every delivery, also where
-// nothing was merged.
-func TestB18TheMemoryOfALongBacklogIsGivenBack(t *testing.T) {
-	if raceDetected() {
-		t.Skip("the race detector's own memory would be measured")
-	}
-	for _, delivery := range []Delivery{Ordered, Coalesced, OrderedUnbounded} {
-		t.Run(delivery.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const objects, rounds = 5000, 4
-				source := newBulk(objects)
-				r := newBulkRig(t, source)
-				told := &tally{}
-				gate := make(chan struct{}, 1)
-				gate <- struct{}{}
-				r.handle(gated{told, gate}, HandlerOptions{Delivery: delivery})
-				r.run()
-				synctest.Wait()
-				require.Equal(t, objects, told.count(counts{}).adds)
-				r.sendRounds(source, objects, 1)
-				synctest.Wait()
-				before := heap()
-				<-gate
-				r.sendRounds(source, objects, rounds)
-				synctest.Wait()
-				status := r.handlerStatus(0)
-				assert.Equal(t, delivery != OrderedUnbounded, status.Merging)
-				gate <- struct{}{}
-				synctest.Wait()
-				after := heap() - before
-				assert.LessOrEqual(t, after, int64(256<<10), fmt.Sprint(status.Backlog, " waited"))
-				r.cancel()
-				<-r.done
-			})
-		})
-	}
-}
-
-// gated is a handler that needs what is in gate for each call, and puts it back.
-type gated struct {
-	*tally
-	gate chan struct{}
-}
-
-func (g gated) OnUpdate(old, obj any) {
-	<-g.gate
-	g.tally.OnUpdate(old, obj)
-	g.gate <- struct{}{}
-}
-
-// sendRounds sends an update of every object, so many times.
-func (r *informerRig) sendRounds(source *bulk, objects, rounds int) {
-	for range rounds {
-		for i := range objects {
-			source.version++
-			source.events <- watch.Event{Type: watch.Modified, Object: kibiObject(itoa(i), source.version)}
-		}
-	}
 }

@@ -206,7 +206,7 @@ func (r *relisting) same(meddled bool) {
 // where one leads of which it gets all: whatever comes twice, is held back, is gone again, or
 // is written to the store by somebody else meanwhile; also if the list is given up. Fails if
 // what was listed unchanged is deleted, or what comes of it after that is left out.
-func TestG7ARelistPastTheQueueDoesWhatOneThroughItDoes(t *testing.T) {
+func TestARelistPastTheQueueDoesWhatOneThroughItDoes(t *testing.T) {
 	for seed := range uint64(400) {
 		r := newRelisting(t, seed)
 		meddled := seed%4 > 1
@@ -267,7 +267,7 @@ func sameMark(t *testing.T, m *threadSafeMap, uid types.UID) (earlier, later str
 
 // G3: a mark says that something has changed, but not that nothing has. Fails if a state is
 // taken for the one that is stored because the marks of both are the same.
-func TestG3ARelistTellsStatesApartThatHaveOneMark(t *testing.T) {
+func TestARelistTellsStatesApartThatHaveOneMark(t *testing.T) {
 	l := newListedInformer(t, false)
 	obj := podAt("a", "1", "1")
 	earlier, later := sameMark(t, l.store.storage, obj.UID)
@@ -326,7 +326,7 @@ func TestARelistDeletesNothingThatOnlyTheQueueHoldsBack(t *testing.T) {
 
 // G7: two lists may be open at once. Fails if the end of one is taken for that of the other,
 // whose numbers then say something else.
-func TestG7TwoRelistsAtOnceDeleteWhatTheyLack(t *testing.T) {
+func TestTwoRelistsAtOnceDeleteWhatTheyLack(t *testing.T) {
 	one, two, three := podAt("a", "1", "1"), podAt("a", "2", "2"), podAt("a", "3", "3")
 	theirs := podAt(strings.TrimSuffix(foreignKey, "/"), "4", "4")
 	begun := func() (l *listedInformer, earlier, later *informerReplacement) {
@@ -357,7 +357,7 @@ func TestG7TwoRelistsAtOnceDeleteWhatTheyLack(t *testing.T) {
 
 // G7: the store may be packed while a list is under way, which gives each object another
 // number. Fails if what was noted by number is then taken for something else.
-func TestG7ARelistSurvivesThatTheStoreIsPackedMeanwhile(t *testing.T) {
+func TestARelistSurvivesThatTheStoreIsPackedMeanwhile(t *testing.T) {
 	const count, holes = 3000, 500
 	l := newListedInformer(t, false)
 	part := func(from int) (part ReplacementPart) {

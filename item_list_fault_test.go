@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -10,172 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/watchmirror/cache/cachetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/watchmirror/cache/cachetest"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Lists that come item by item and end badly.
-
-// G1, G7, G11: of a first list that is cut, what was shown stays; the next list
-// deletes what it lacks, and is at least as new. Of a relist that is cut, nothing was
-// shown. Fails if a list that was cut is committed, or leaves objects behind.
-func TestG7AListItemByItemThatIsCutIsAnAbortedList(t *testing.T) {
-	for _, relist := range []bool{false, true} {
-		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("relist %v, late %v", relist, late), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { listIsCut(t, relist, late) })
-			})
-		}
-	}
-}
-
-func listIsCut(t *testing.T, relist, late bool) {
-	source := &itemSource{Source: filledSource(t, 300), late: late}
-	r := newRig(t, source.Source, byItem(source))
-	if relist {
-		r.run()
-		synctest.Wait()
-		source.BreakWatches(cachetest.ErrExpired())
-		require.NoError(t, source.Apply(labelled(pod("a", "7"), "new")))
-	}
-	before := r.versions()
-	cut := source.pages()
-	source.onEach(func(_ context.Context, page, item int) error {
-		if page == cut && item == 250 {
-			return errBoom
-		}
-		return nil
-	})
-	if relist {
-		sleep(250 * time.Millisecond) // the pause before the relist, less than the one after it
-	} else {
-		r.run()
-		synctest.Wait()
-	}
-	require.Equal(t, 1, r.heard.count(CauseOther))
-	assert.ErrorIs(t, r.status().LastFailure.Err, errBoom)
-	assert.Equal(t, relist, r.ctlr.HasSynced())
-	newest := ""
-	for _, version := range r.versions() {
-		newest = newerOf(newest, version)
-	}
-	if relist {
-		assert.Equal(t, before, r.versions())
-		assert.Equal(t, "300", r.ctlr.LastSyncResourceVersion())
-	} else {
-		assert.Len(t, r.indexer.ListKeys(), 200, "the parts that came are visible")
-		assert.Empty(t, r.ctlr.LastSyncResourceVersion())
-	}
-	_, err := source.DeleteSilently("a", "8")
-	require.NoError(t, err)
-	sleep(time.Minute)
-	r.equalsSource()
-	assert.True(t, r.ctlr.HasSynced())
-	var asked []string
-	for _, request := range source.Requests() {
-		if request.Verb == cachetest.VerbList {
-			asked = append(asked, request.Options.ResourceVersion)
-		}
-	}
-	switch {
-	case relist:
-		assert.Equal(t, []string{"0", "300", "300"}, asked)
-	case late:
-		assert.Len(t, asked, 2)
-		assert.Contains(t, asked[1], "2", "it is one of the objects'")
-		assert.False(t, versionBefore(asked[1], newest), "%s, and %s was shown", asked[1], newest)
-	default:
-		assert.Equal(t, []string{"0", "300"}, asked)
-	}
-	r.stop()
-}
-
-// B15, G11: a list that is too old is not applied, wherever the list says its
-// version; one that says it first is not read further. Fails if items reach the store
-// before the version is compared.
-func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		t.Run(fmt.Sprintf("a relist, late %v", late), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source := &itemSource{Source: filledSource(t, 300), late: late}
-				r := newRig(t, source.Source, byItem(source))
-				r.run()
-				synctest.Wait()
-				before := r.versions()
-				require.NoError(t, source.ServeOldLists(1, 250))
-				source.BreakWatches(cachetest.ErrExpired())
-				sleep(2 * time.Second)
-				assert.Equal(t, before, r.versions())
-				assert.Equal(t, []Cause{CauseExpired, CauseRegression}, r.heard.causes())
-				if late {
-					assert.Equal(t, 250, source.takenOf(1))
-				} else {
-					assert.LessOrEqual(t, source.takenOf(1), partSize+1)
-				}
-				sleep(time.Minute)
-				requests := source.Requests()
-				assert.Equal(t, "", requests[len(requests)-2].Options.ResourceVersion)
-				r.equalsSource()
-				r.stop()
-			})
-		})
-		t.Run(fmt.Sprintf("a first list after one that was cut, late %v", late), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { firstListTooOld(t, late) })
-		})
-	}
-}
-
-// firstListTooOld cuts a first list, has an older one follow, and then a newer one.
-func firstListTooOld(t *testing.T, late bool) {
-	said := func(version string) metav1.ListMeta {
-		if late {
-			return metav1.ListMeta{}
-		}
-		return metav1.ListMeta{ResourceVersion: version}
-	}
-	h, events := &heard{}, &recorder{}
-	source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
-		switch n {
-		case 1:
-			assert.NoError(t, takeAll(take, said("900"), 100, 500))
-			return metav1.ListMeta{}, errBoom
-		case 2:
-			err := takeAll(take, said("300"), 1, 300)
-			assert.Equal(t, late, err == nil)
-			return metav1.ListMeta{ResourceVersion: "300"}, err
-		}
-		return metav1.ListMeta{ResourceVersion: "950"}, takeAll(take, said("950"), 400, 800)
-	}}
-	indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
-	r := New(&Config{ListerWatcher: source, Store: indexer, Handler: events,
-		ReflectorOptions: ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)}})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); r.RunWithContext(ctx) }()
-	synctest.Wait()
-	shown := indexer.ListKeys()
-	assert.Len(t, shown, 400)
-	sleep(90 * time.Second)
-	assert.Equal(t, 2, source.lists)
-	assert.ElementsMatch(t, shown, indexer.ListKeys(), "nothing of the older one")
-	assert.Equal(t, []Cause{CauseOther, CauseRegression}, h.causes())
-	assert.Empty(t, indexer.LastStoreSyncResourceVersion())
-	sleep(time.Minute)
-	assert.Len(t, indexer.ListKeys(), 401)
-	assert.Equal(t, "950", indexer.LastStoreSyncResourceVersion())
-	floor := "900"
-	if late {
-		floor = "500" // the newest that came
-	}
-	assert.Equal(t, []string{"0", floor, ""}, []string{source.asked[0].ResourceVersion, source.asked[1].ResourceVersion, source.asked[2].ResourceVersion})
-	for _, event := range events.take() {
-		assert.NotContains(t, event, "a/1@1")
-	}
-	cancel()
-	<-done
-}
 
 // A list that corrects itself is taken at its last word, which must not go back
 // either.
@@ -311,4 +151,12 @@ func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// expiredOnce is a watch that expires at once the first time, and is silent then.
+func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
+	if n == 1 {
+		return newProbe(errorEvent(cachetest.ErrExpired())), nil
+	}
+	return newProbe(), nil
 }

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -27,55 +26,6 @@ func filledSource(t *testing.T, objects int) *cachetest.Source {
 		require.NoError(t, source.Apply(pod("a", itoa(i))))
 	}
 	return source
-}
-
-// G5: a list that comes item by item is whole, in the source's order, and asks the
-// source for the same pages; synced turns true, and the version is there, with all of
-// it. Fails if a page's last items are left out, or batches overtake each other.
-func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
-	for _, strategy := range []ListStrategy{ListPaged, ListWhole} {
-		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("strategy %d, late %v", strategy, late), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var asked [2][]metav1.ListOptions
-					var told [2][]string
-					for way, lister := range []func(*cachetest.Source) ListerWatcher{
-						func(s *cachetest.Source) ListerWatcher { return &itemSource{Source: s, late: late} },
-						func(s *cachetest.Source) ListerWatcher { return s },
-					} {
-						source := filledSource(t, 1234)
-						r := newRig(t, source, func(c *Config) {
-							c.ListerWatcher = lister(source)
-							c.ReflectorOptions.Strategy = strategy
-						})
-						r.run()
-						synctest.Wait()
-						assert.True(t, r.ctlr.HasSynced())
-						assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
-						r.equalsSource()
-						told[way] = r.handler.take()
-						source.BreakWatches(cachetest.ErrExpired())
-						require.NoError(t, source.Apply(labelled(pod("a", "7"), "x"), pod("b", "new")))
-						_, err := source.DeleteSilently("a", "8")
-						require.NoError(t, err)
-						sleep(time.Minute)
-						r.equalsSource()
-						assert.Equal(t, []Cause{CauseExpired}, r.heard.causes())
-						for _, request := range source.Requests() {
-							if request.Verb == cachetest.VerbList {
-								request.Options.Continue = fmt.Sprint(request.Options.Continue != "")
-								asked[way] = append(asked[way], request.Options)
-							}
-						}
-						r.stop()
-					}
-					assert.Equal(t, asked[1], asked[0])
-					assert.Len(t, told[0], 1234)
-					assert.Equal(t, told[1], told[0])
-				})
-			})
-		}
-	}
 }
 
 // Items are visible while the list is still coming, the version is not.

@@ -30,19 +30,6 @@ type itemSource struct {
 	taken []int
 }
 
-// listByItem makes the source of a rig list item by item.
-func listByItem(c *Config) {
-	switch source := c.ListerWatcher.(type) {
-	case *cachetest.Source:
-		c.ListerWatcher = &itemSource{Source: source}
-	case *badDecoder:
-		c.ListerWatcher = struct {
-			*badDecoder
-			ItemLister
-		}{source, &itemSource{lists: source}}
-	}
-}
-
 // ListWithContext must not be called.
 func (s *itemSource) ListWithContext(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 	panic("a source that can list item by item is asked for a whole list")
@@ -93,13 +80,6 @@ func (s *itemSource) onEach(each func(ctx context.Context, page, item int) error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.each = each
-}
-
-// pages is how many have been asked for.
-func (s *itemSource) pages() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.taken)
 }
 
 // takenOf is how many items of a page have been taken.

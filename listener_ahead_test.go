@@ -10,45 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// B18, G8: a handler that hangs at the first of several changes, which were taken out of the log
-// together, is told the others merged with what follows, as if they had not been, and nothing
-// of that is kept. Fails if the log is, from what was taken out on, or if each of that is told.
-func TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo(t *testing.T) {
-	if raceDetected() {
-		t.Skip("the race detector's own memory would be measured")
-	}
-	synctest.Test(t, func(t *testing.T) {
-		const objects, updates = 5, 50_000
-		source := newBulk(objects)
-		r := newBulkRig(t, source)
-		slow, goOn := stalled(t)
-		r.handle(slow)
-		r.run()
-		sleep(10 * time.Second)
-		before := heap()
-		for i := range updates {
-			source.events <- watch.Event{Type: watch.Modified, Object: kibiObject(itoa(i%objects), objects+i+1)}
-		}
-		synctest.Wait()
-		assert.LessOrEqual(t, heap()-before, int64(4<<20))
-		status := r.handlerStatus(0)
-		assert.True(t, status.Merging)
-		assert.Equal(t, objects, status.Backlog)
-		assert.Equal(t, 10*time.Second, status.OldestAge)
-		goOn()
-		synctest.Wait()
-		slow.equals(r.inf.Shared().GetStore())
-		want := []string{"add a/0@1"}
-		for i := 1; i < objects; i++ {
-			want = append(want, "add a/"+itoa(i)+"@"+itoa(updates+i+1))
-		}
-		assert.Equal(t, append(want, "update a/0@"+itoa(updates+1)), slow.take())
-		assert.Zero(t, r.handlerStatus(0).Backlog)
-		r.cancel()
-		<-r.done
-	})
-}
-
 // A handler that joins between a write and its publication stands behind that before it is
 // there for others to read. Fails if what it has to read is counted from there, and is then
 // less than nothing.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -210,4 +212,10 @@ func meteredName(t *testing.T, name string) (*cache.InformerName, cache.Informer
 	require.NoError(t, err)
 	t.Cleanup(taken.Release)
 	return taken, taken.WithResource(podsResource)
+}
+
+// pass lets virtual time pass and everything settle.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }

@@ -64,46 +64,12 @@ func TestReflectorsFeedTheViewsOfOneStore(t *testing.T) {
 		sources["a"].BreakWatches(cachetest.ErrExpired())
 		sleep(time.Minute)
 		assert.Equal(t, map[string]string{"a/2": "2", "a/3": "6", "b/1": "1", "b/2": "2"}, contents(indexer))
-		assert.Equal(t, []string{"b/1"}, heldKeys(statusHeld(reflectors["a"].Status())))
+		assert.Equal(t, []string{"b/1"}, keysHeldIn(reflectors["a"].Status()))
 		assert.Empty(t, reflectors["b"].Status().Quarantined)
 		cancel()
 		running.Wait()
 		for _, source := range sources {
 			source.Close()
 		}
-	})
-}
-
-// G6: a controller with a queue of one's own may find out about an object of
-// another namespace only when it applies it. It is held back all the same, once a
-// version and until it is gone.
-func TestG6AQueueThatTakesOtherNamespacesDoesNotReachThem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"), pod("b", "1"))
-		whole, a, b := viewsOf()
-		require.NoError(t, b.Add(podAt("b", "1", "99")))
-		r := newRig(t, source, func(c *Config) {
-			c.Store = a
-			c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: a})
-		})
-		r.run()
-		synctest.Wait()
-		assert.Equal(t, map[string]string{"a/1": "1", "b/1": "99"}, contents(whole))
-		assert.True(t, r.ctlr.HasSynced())
-		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
-		require.Len(t, r.heard.all(), 1)
-		require.ErrorIs(t, r.heard.all()[0], ErrOtherNamespace)
-		source.BreakWatches(cachetest.ErrExpired())
-		sleep(time.Minute)
-		assert.Equal(t, 1, r.heard.count(CauseObject))
-		assert.Equal(t, []string{"b/1"}, heldKeys(statusHeld(r.status())))
-		assert.Equal(t, []string{"add a/1@1 initial"}, r.handler.take())
-		_, err := source.Delete("b", "1")
-		require.NoError(t, err)
-		synctest.Wait()
-		assert.Empty(t, r.status().Quarantined)
-		assert.Empty(t, r.handler.take())
-		assert.Equal(t, map[string]string{"a/1": "1", "b/1": "99"}, contents(whole))
-		r.stop()
 	})
 }

@@ -44,7 +44,7 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	assert.NotSame(t, newest, status.LastFailure, "a plain value")
 	assert.Equal(t, 2, status.ConsecutiveFailures)
 	assert.Equal(t, "things", status.TypeDescription)
-	assert.Equal(t, []string{"a/1", "b/1"}, heldKeys(statusHeld(status)))
+	assert.Equal(t, []string{"a/1", "b/1"}, keysHeldIn(status))
 	assert.Equal(t, all, status.Namespaces)
 
 	all[1].Synced, all[1].AcceptedVersion = false, ""

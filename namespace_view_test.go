@@ -137,49 +137,9 @@ func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
 	assert.Empty(t, whole.quarantined())
 }
 
-// G5, G7: a view's first replacement shows in parts although another's was
-// committed; its relists show at their commit; each deletes its own.
-func TestG7AReplacementOnAViewConcernsItsNamespace(t *testing.T) {
-	whole, a, b := viewsOf()
-	require.NoError(t, whole.Add(podAt("a", "stale", "1")))
-	require.NoError(t, whole.Add(podAt("ab", "1", "1")))
-	first := beginIn(t, a)
-	first.items(podAt("a", "1", "1"))
-	first.commit("5")
-	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1"}, contents(whole))
-
-	r := beginIn(t, b)
-	r.items(tagged(podAt("b", "1", "2"), "x"), podAt("b", "2", "2"))
-	assert.Len(t, b.List(), 2, "visible")
-	assert.Empty(t, b.LastStoreSyncResourceVersion())
-	assert.Equal(t, "5", a.LastStoreSyncResourceVersion())
-	r.Abort()
-	assert.Len(t, b.List(), 2, "until the next commit")
-	r = beginIn(t, b)
-	r.items(tagged(podAt("b", "1", "2"), "x"))
-	r.commit("7")
-	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole))
-
-	r = beginIn(t, a)
-	other := beginIn(t, b)
-	r.items(podAt("a", "3", "8"))
-	other.items(podAt("b", "4", "9"))
-	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole), "aside")
-	other.commit("9")
-	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/4": "9"}, contents(whole))
-	assert.Empty(t, whole.ListIndexFuncValues(tagIndex))
-	r.Abort()
-	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/4": "9"}, contents(whole), "as if it had not been")
-
-	require.NoError(t, a.Replace(nil, "10"))
-	assert.Equal(t, map[string]string{"ab/1": "1", "b/4": "9"}, contents(whole))
-	assert.Equal(t, "10", a.LastStoreSyncResourceVersion())
-	assert.Equal(t, "9", b.LastStoreSyncResourceVersion())
-}
-
 // G6: what a list brings of another namespace is rejected, takes nothing with it,
 // and keeps nothing.
-func TestG6AListLeavesOtherNamespacesAlone(t *testing.T) {
+func TestAListLeavesOtherNamespacesAlone(t *testing.T) {
 	for name, relist := range map[string]bool{"first list": false, "relist": true} {
 		t.Run(name, func(t *testing.T) {
 			whole, a, b := viewsOf()
@@ -272,36 +232,6 @@ func TestATransformCannotMoveAnObjectOutOfItsNamespace(t *testing.T) {
 	assert.Equal(t, StageTransform, refused.Stage)
 	assert.Empty(t, whole.List())
 	assert.Equal(t, []string{"a/1"}, heldKeys(a))
-}
-
-// G11: the store's version is what all of it has come to.
-func TestG11AStoreWithViewsClaimsTheLowestVersion(t *testing.T) {
-	for name, c := range map[string]struct {
-		whole, a, b, want string
-	}{
-		"nothing yet":                     {"", "", "", ""},
-		"one has none":                    {"", "5", "", ""},
-		"the lower one":                   {"", "10", "9", "9"},
-		"equal":                           {"", "9", "9", "9"},
-		"as numbers":                      {"", "100", "99", "99"},
-		"in no order":                     {"", "x", "9", ""},
-		"in no order, the other way":      {"", "9", "x", ""},
-		"opaque and equal":                {"", "x", "x", "x"},
-		"the whole was fed, no view was":  {"7", "", "", "7"},
-		"the whole was fed, one view was": {"7", "9", "", "7"},
-		"a view is behind the whole":      {"7", "9", "5", "5"},
-		"the whole is in no order":        {"x", "9", "9", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			whole, a, b := viewsOf()
-			whole.Bookmark(c.whole)
-			a.Bookmark(c.a)
-			b.UpdateResourceVersion(c.b)
-			assert.Equal(t, c.want, whole.LastStoreSyncResourceVersion())
-			assert.Equal(t, c.a, a.LastStoreSyncResourceVersion())
-			assert.Equal(t, c.b, b.LastStoreSyncResourceVersion())
-		})
-	}
 }
 
 // A replacement of the whole store is one of everything, views or not.

@@ -10,7 +10,7 @@ import (
 
 // G10: who asks for a quarantined key waits for no write. Fails if Get asks the quarantine itself,
 // whose lock a write has for as long as it takes.
-func TestG10GetOfAQuarantinedKeyTakesNoLockOfAWrite(t *testing.T) {
+func TestGetOfAQuarantinedKeyTakesNoLockOfAWrite(t *testing.T) {
 	store := NewIndexer(MetaNamespaceKeyFunc, Indexers{"i": func(any) ([]string, error) { return nil, errBoom }})
 	require.Error(t, store.Add(pod("a", "1")))
 	storage := store.(*cache).storage

@@ -49,81 +49,6 @@ func TestPagingStaysOnAfterAListAtZeroCameInPages(t *testing.T) {
 	})
 }
 
-// G1: a server that no longer has a version to watch from but still to list at
-// (its cache has rolled on, its storage has not) is followed all the same. Fails
-// if pages ask for exactly the old version.
-func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"), pod("a", "2"))
-		r := newRig(t, source, nil)
-		r.run()
-		synctest.Wait()
-		source.BreakWatches(errBoom)
-		require.NoError(t, source.Apply(pod("a", "3"), pod("a", "4")))
-		source.CompactWatches(source.Version())
-		sleep(2 * time.Minute)
-		r.equalsSource()
-		r.stop()
-	})
-}
-
-// B15: a streaming list that ends below the last version is not taken, and the
-// next one is asked for at "" and taken whatever its version.
-func TestB15AStreamThatEndsBelowTheLastVersionIsNotTaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
-		r := newRig(t, source, stream)
-		r.run()
-		synctest.Wait()
-		require.NoError(t, source.Rollback(2))
-		// The server does not know the last version yet, for all that it can say:
-		// it is asked some more times before the state is got at "".
-		sleep(5 * time.Minute)
-		assert.Positive(t, r.heard.count(CauseVersionTooLarge))
-		r.equalsSource()
-		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
-		r.stop()
-	})
-	synctest.Test(t, func(t *testing.T) {
-		versions := []string{"9", "4", "4"}
-		var asked []string
-		source := &ListWatch{WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			asked = append(asked, o.ResourceVersion)
-			p := newProbe(watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{
-				ResourceVersion: versions[len(asked)-1], Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-			}}})
-			if len(asked) == 1 {
-				p.events <- errorEvent(cachetest.ErrExpired())
-			}
-			return p, nil
-		}}
-		h := &heard{}
-		indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
-		stop := runReflector(t, NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{Strategy: ListStreaming, ErrorHandler: h.handle}))
-		sleep(time.Minute)
-		assert.Equal(t, []string{"", "9", ""}, asked)
-		assert.Equal(t, []Cause{CauseExpired, CauseRegression}, h.causes())
-		assert.Equal(t, "4", indexer.LastStoreSyncResourceVersion())
-		stop()
-	})
-}
-
-// B1: a server that accepts the request for a stream and never answers is left
-// after 10 s, not after the watch's timeout.
-func TestB1AStreamThatIsNeverAnsweredIsLeftAfterTenSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		source.HangWatches(1)
-		r := newRig(t, source, stream)
-		r.run()
-		sleep(time.Minute)
-		assert.Equal(t, []Cause{CauseNoBookmark}, r.heard.causes())
-		assert.Equal(t, 1, source.ListCalls())
-		r.equalsSource()
-		r.stop()
-	})
-}
-
 // S5: a watch from "0" begins with synthetic events, too.
 func TestAWatchFromZeroBeginsWithSyntheticEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -175,22 +100,6 @@ func TestNothingIsResyncedBeforeTheFirstState(t *testing.T) {
 	})
 }
 
-// G9: what still waits for the handler when the context ends is dropped.
-func TestG9TheRestOfABatchIsNotToldAfterTheContextEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
-		told := 0
-		var r *rig
-		r = newRig(t, source, func(c *Config) {
-			c.Handler = ResourceEventHandlerFuncs{AddFunc: func(any) { told++; r.cancel() }}
-		})
-		r.run()
-		<-r.done
-		assert.Equal(t, 1, told)
-		source.Close()
-	})
-}
-
 // "In a row" means in a row.
 func TestAbsentNeedsThreeAnswersInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -231,27 +140,6 @@ func TestAReflectorByItselfSaysWhenItIsSynced(t *testing.T) {
 		assert.Empty(t, withForeign.Status().AppliedVersion)
 	})
 }
-
-// A stream that has given the first state is stopped, too, if the context ends
-// before it becomes the watch.
-func TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		p := newProbe(watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{
-			ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-		}}})
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return p, nil }}
-		NewReflectorWithOptions(source, nil, cancelsOnReplace{&foreign{}, cancel}, ReflectorOptions{Strategy: ListStreaming}).RunWithContext(ctx)
-		assert.False(t, p.stopped.IsZero())
-	})
-}
-
-type cancelsOnReplace struct {
-	*foreign
-	cancel context.CancelFunc
-}
-
-func (c cancelsOnReplace) Replace([]any, string) error { c.cancel(); return nil }
 
 // B8, re-creation: what a transform leaves of an object does not decide whether
 // it is another one; what was received does.

@@ -164,6 +164,9 @@ func newRig(t *testing.T, source *cachetest.Source, change func(*Config)) *rig {
 	if change != nil {
 		change(config)
 	}
+	if own, ok := config.Store.(Indexer); ok {
+		r.indexer = own
+	}
 	r.ctlr = New(config)
 	return r
 }
@@ -244,36 +247,6 @@ func listsOf(source *cachetest.Source) (n int) {
 	return n
 }
 
-// requestRate returns how many requests the source got in the first minute, and
-// in the fullest minute after it; the answered pages of a list count once.
-func requestRate(source *cachetest.Source) (first, later int) {
-	var times []time.Time
-	for _, request := range source.Requests() {
-		if request.Verb == cachetest.VerbList && request.Options.Continue != "" && request.Err == nil {
-			continue
-		}
-		times = append(times, request.Time)
-	}
-	if len(times) == 0 {
-		return 0, 0
-	}
-	minute := times[0].Add(time.Minute)
-	for i, at := range times {
-		if at.Before(minute) {
-			first++
-			continue
-		}
-		window := 0
-		for _, other := range times[i:] {
-			if other.Sub(at) < time.Minute {
-				window++
-			}
-		}
-		later = max(later, window)
-	}
-	return first, later
-}
-
 // goroutines is how many there are in the bubble once all others of it wait: for tests of what
 // one more, or one less, is started for. That none is left in the end is for synctest to say.
 // Those outside, as the one that runs finalizers now and then, are not counted.
@@ -301,4 +274,44 @@ func met(events ...event) []event {
 		events[i].says.read(events[i].obj)
 	}
 	return events
+}
+
+// jitters are the ends and the middle of what a pause may be stretched by. At the upper
+// one two pauses in a row take two minutes.
+var jitters = []float64{0, 0.5, 0.999}
+
+// healthy is how long a mirror is left alone before something happens: longer than a
+// short watch, and shorter than the shortest timeout of a watch, so that one is open.
+const healthy = 4 * time.Minute
+
+// rateSince is requestRate where the first failure was that of a watch that had lived: the
+// first minute begins with it, not with the request that follows after a pause.
+func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
+	in := func(from time.Time) (n int) {
+		for _, request := range source.Requests() {
+			if after := request.Time.Sub(from); after >= 0 && after < time.Minute {
+				n++
+			}
+		}
+		return n
+	}
+	for _, request := range source.Requests() {
+		if request.Time.Sub(failed) >= time.Minute {
+			later = max(later, in(request.Time))
+		}
+	}
+	return in(failed), later
+}
+
+var pods = schema.GroupResource{Resource: "pods"}
+
+func retryInternal(c *Config) { c.ReflectorOptions.MaxInternalErrorRetryDuration = 10 * time.Minute }
+
+// keysHeldIn are the quarantined keys of a status.
+func keysHeldIn(s Status) []string {
+	var keys []string
+	for _, held := range s.Quarantined {
+		keys = append(keys, held.Key)
+	}
+	return keys
 }

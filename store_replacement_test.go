@@ -180,7 +180,7 @@ func TestTheSameStateTwiceInARelistIsTransformedOnce(t *testing.T) {
 // B6, G6: one bad object in a list takes nothing else down, and its own previous
 // state stays. Fails if Replace returns at the first error, or if the key of what
 // is rejected does not count as listed.
-func TestB6ABadObjectInAListKeepsItsPreviousState(t *testing.T) {
+func TestABadObjectInAListKeepsItsPreviousState(t *testing.T) {
 	s := newTagStore()
 	before := podAt("a", "1", "1")
 	require.NoError(t, s.Replace([]any{before, podAt("a", "2", "1"), podAt("a", "3", "1")}, "1"))

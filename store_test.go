@@ -194,7 +194,7 @@ func TestAStoreTakesWhatTheKeyFunctionTakes(t *testing.T) {
 
 // B13: if an index function fails or panics, nothing has changed and the error is
 // returned. Fails if storeWrite.take writes an entry in spite of its error.
-func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
+func TestAFailingIndexFunctionChangesNothing(t *testing.T) {
 	for _, tag := range []string{"bad", "panic"} {
 		s := newTagStore()
 		require.NoError(t, s.Replace([]any{tagged(podAt("a", "1", "1"), "x"), podAt("a", "2", "2")}, "2"))
@@ -229,31 +229,10 @@ func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
 	}
 }
 
-// B14: a reader that wrongly changed a shared object leaves no dangling index
-// entry. Fails if the old values are computed from the object when it is removed,
-// instead of being kept: in table.put and table.remove.
-func TestB14AChangedObjectLeavesNoDanglingIndexEntry(t *testing.T) {
-	for name, finish := range map[string]func(s *cache) error{
-		"Update":  func(s *cache) error { return s.Update(tagged(podAt("a", "1", "2"), "new")) },
-		"Delete":  func(s *cache) error { return s.Delete(pod("a", "1")) },
-		"Replace": func(s *cache) error { return s.Replace(nil, "2") },
-	} {
-		s := newTagStore()
-		require.NoError(t, s.Add(tagged(podAt("a", "1", "1"), "old")))
-		shared, _, _ := s.GetByKey("a/1")
-		shared.(*object).Annotations["tags"] = "changed"
-		assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "old"), "the index has the values the object came with")
-		require.NoError(t, finish(s))
-		assert.Empty(t, keysIn(t, s, tagIndex, "old"), name)
-		assert.Empty(t, keysIn(t, s, tagIndex, "changed"), name)
-		assert.NotContains(t, s.ListIndexFuncValues(tagIndex), "old", name)
-	}
-}
-
 // B7: a transform ends the same way on every way in: an error, a panic or another
 // key holds the object back, nil makes it absent, a result of another type is
 // stored. Fails if one of the ways goes past prepare.
-func TestB7ATransformEndsTheSameOnEveryWayIn(t *testing.T) {
+func TestATransformEndsTheSameOnEveryWayIn(t *testing.T) {
 	type other struct{ object }
 	results := map[string]struct {
 		transform func(*object) (any, error)
@@ -353,7 +332,7 @@ func waysIn() map[string]func(s *cache, obj *object) error {
 // B16, G11: the version moves only with what covers it: a whole list, a bookmark,
 // an event or a batch that says so. Fails if Add, Update or Delete set it from
 // their object.
-func TestB16ASingleObjectDoesNotMoveTheVersion(t *testing.T) {
+func TestASingleObjectDoesNotMoveTheVersion(t *testing.T) {
 	s := newTagStore()
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
 	require.NoError(t, s.Add(podAt("a", "1", "7")))
@@ -384,7 +363,7 @@ func TestB16ASingleObjectDoesNotMoveTheVersion(t *testing.T) {
 
 // G11: a reader who has seen a version finds the object that came with it. Fails if
 // takeEvent or applyBatch set the version in a step before the object's.
-func TestG11WhoSeesTheVersionSeesTheObject(t *testing.T) {
+func TestWhoSeesTheVersionSeesTheObject(t *testing.T) {
 	s := newTagStore()
 	var readers sync.WaitGroup
 	done := make(chan struct{})

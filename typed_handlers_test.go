@@ -83,7 +83,7 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 
 // G3: no key is told two deletions, nor one of what was never told. Fails if the deletion
 // of an object of another type is told once more when it leaves, by whatever way.
-func TestG3WhatIsOfAnotherTypeIsToldAsDeletedOnceAndOnlyIfItWasToldBefore(t *testing.T) {
+func TestWhatIsOfAnotherTypeIsToldAsDeletedOnceAndOnlyIfItWasToldBefore(t *testing.T) {
 	type other struct{ object }
 	misfit := &other{*redPod}
 	for name, last := range map[string]any{

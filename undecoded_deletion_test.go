@@ -5,113 +5,14 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/watchmirror/cache/cachetest"
 )
 
 // Deletions that could not be decoded.
-
-// lastStates remembers the last states that tombstones came with.
-type lastStates struct {
-	recorder
-	states []any
-}
-
-func (l *lastStates) OnDelete(obj any) {
-	l.recorder.OnDelete(obj)
-	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
-		l.states = append(l.states, tombstone.Obj)
-	}
-}
-
-// consumers are those that deletions can come to. Each returns what it fills.
-var consumers = map[string]func(t *testing.T, c *Config, told *lastStates) Indexer{
-	"a controller": func(t *testing.T, c *Config, _ *lastStates) Indexer {
-		c.Transform = neverUndecoded(t)
-		return c.Store.(Indexer)
-	},
-	"a controller whose store transforms": func(t *testing.T, c *Config, _ *lastStates) Indexer {
-		index := func(obj any) ([]string, error) {
-			_, err := neverUndecoded(t)(obj)
-			return nil, err
-		}
-		c.Store = NewIndexer(MetaNamespaceKeyFunc, Indexers{"never": index}, WithTransformer(neverUndecoded(t)))
-		return c.Store.(Indexer)
-	},
-	"a controller of a store that is not ours": func(t *testing.T, c *Config, _ *lastStates) Indexer {
-		indexer := c.Store.(Indexer)
-		c.Store, c.KeyFunction, c.Transform = &storeOfAnother{Store: indexer}, MetaNamespaceKeyFunc, neverUndecoded(t)
-		return indexer
-	},
-	"a process": func(t *testing.T, c *Config, told *lastStates) Indexer {
-		indexer := c.Store.(Indexer)
-		c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: indexer, EmitDeltaTypeReplaced: true, Transformer: neverUndecoded(t)})
-		c.Store, c.Handler = nil, nil
-		c.Process = func(obj any, _ bool) error {
-			for _, d := range obj.(Deltas) {
-				if d.Type == Deleted {
-					told.OnDelete(d.Object)
-				}
-			}
-			return applyDeltas(indexer, obj.(Deltas))
-		}
-		return indexer
-	},
-}
-
-// G6, B6: an object whose deletion cannot be decoded is gone all the same, with the
-// last known state as tombstone; the failure is reported once, nothing stays
-// quarantined, and nothing is listed. Fails if the deletion is set aside, or handed on
-// with what stands in for the final state.
-func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
-	for name, build := range consumers {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source, told := newSource(t, pod("a", "1"), pod("a", "2"), bad(pod("a", "never"))), &lastStates{}
-				var indexer Indexer
-				r := newRig(t, source, func(c *Config) {
-					c.ListerWatcher = &badDecoder{source, func(any) error { return errBoom }}
-					c.Handler = told
-					indexer = build(t, c, told)
-				})
-				r.indexer = indexer
-				r.run()
-				synctest.Wait()
-				require.NoError(t, source.Apply(bad(pod("a", "1"))))
-				synctest.Wait()
-				require.Len(t, r.status().Quarantined, 2)
-				require.Len(t, r.heard.all(), 2)
-				_, err := source.Delete("a", "1")
-				require.NoError(t, err)
-				_, err = source.Delete("a", "never")
-				require.NoError(t, err)
-				synctest.Wait()
-				assert.Equal(t, map[string]string{"a/2": "2"}, r.versions())
-				require.Len(t, told.states, 1)
-				assert.Contains(t, told.take(), "tombstone a/1")
-				assert.Equal(t, "1", receivedOf(told.states[0]).ResourceVersion, "the last known state")
-				assert.Empty(t, r.status().Quarantined)
-				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
-				require.Len(t, r.heard.all(), 4)
-				var object *ObjectError
-				require.ErrorAs(t, r.heard.all()[2], &object)
-				assert.Equal(t, "a/1", object.Key)
-				assert.Equal(t, StageDecode, object.Stage)
-				assert.ErrorIs(t, object, errBoom)
-				assert.Equal(t, 1, source.ListCalls())
-				r.stop()
-			})
-		})
-	}
-}
 
 // The tombstone is of the newest state that is known, also if that is only queued.
 func TestTheTombstoneOfAnUndecodedDeletionHasTheNewestKnownState(t *testing.T) {
@@ -225,83 +126,4 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 			assert.Len(t, w.list, row.left)
 		})
 	}
-}
-
-// G6: of a deletion that does not say of what, the place is quarantined until the next
-// list, which takes away what has been gone all the while. Nothing is listed for it.
-// Fails if the status is silent meanwhile, or speaks of it for ever.
-func TestG6ADeletionOfNobodyKnowsWhatIsQuarantinedUntilTheNextList(t *testing.T) {
-	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h, lists := &heard{}, 0
-				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
-					list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
-					if lists++; lists == 1 && !streamed {
-						list.ResourceVersion, list.Items = "5", []apiruntime.Object{podAt("a", "1", "5")}
-					}
-					return list, nil
-				}}
-				expire, refuse := newProbe(), false
-				source.watch = func(context.Context, int) (watch.Interface, error) {
-					if refuse {
-						return nil, apierrors.NewBadRequest("no streams")
-					}
-					if source.calls > 1 {
-						return newProbe(), nil
-					}
-					expire.events = make(chan watch.Event, 9)
-					if streamed {
-						expire.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "5")}
-					}
-					expire.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("", "", "6"))}
-					if streamed {
-						expire.events <- watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("7")}
-					}
-					return expire, nil
-				}
-				options := ReflectorOptions{Strategy: ListWhole, ErrorHandler: h.handle}
-				if streamed {
-					options.Strategy = ListStreaming
-				}
-				store := NewStore(MetaNamespaceKeyFunc)
-				r := NewReflectorWithOptions(source, nil, store, options)
-				stop := runReflector(t, r)
-				sleep(time.Minute)
-				require.Len(t, r.Status().Quarantined, 1)
-				assert.Equal(t, "watch event at version 6", r.Status().Quarantined[0].Key)
-				assert.Equal(t, []string{"a/1"}, store.ListKeys())
-				assert.Equal(t, []Cause{CauseObject}, h.causes())
-				before := lists
-				refuse = streamed // so that it is listed
-				expire.events <- errorEvent(cachetest.ErrExpired())
-				sleep(time.Minute)
-				assert.Greater(t, lists, before)
-				assert.Empty(t, r.Status().Quarantined)
-				assert.Empty(t, store.ListKeys())
-				stop()
-			})
-		})
-	}
-}
-
-// A deletion that could not be applied for want of a key is put right by the next state
-// of that name. Fails if it stays quarantined.
-func TestAnUndecodedDeletionWithoutAKeyIsForgottenWithTheNextState(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		typed := func(obj any) (string, error) { return nameOf(obj.(*object)), nil }
-		events := newProbe()
-		events.events = make(chan watch.Event, 9)
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
-		r := NewReflectorWithOptions(source, nil, NewStore(typed), ReflectorOptions{ErrorHandler: (&heard{}).handle})
-		stop := runReflector(t, r)
-		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "6")}
-		events.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "7"))}
-		synctest.Wait()
-		assert.Len(t, r.Status().Quarantined, 1)
-		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "8")}
-		synctest.Wait()
-		assert.Empty(t, r.Status().Quarantined)
-		stop()
-	})
 }

@@ -59,7 +59,7 @@ func (o *onlooker) index(any) ([]string, error) {
 // G11: on no way in does a function of the user's, whichever it is and whenever it is
 // called, see a version that claims more than the store holds. Fails if the version is
 // set before, and not in one step with, the write that it belongs to.
-func TestG11NoFunctionOfTheUsersSeesAVersionBeforeItsObject(t *testing.T) {
+func TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject(t *testing.T) {
 	for name, take := range map[string]func(o *onlooker, obj *object, version string) error{
 		"an event": func(o *onlooker, obj *object, version string) error {
 			return o.takeEvent(event{kind: Updated, obj: obj, version: version})

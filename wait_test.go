@@ -161,7 +161,7 @@ func TestAWaitThatTimesOutNamesWhatWasNotDone(t *testing.T) {
 }
 
 // B11: waiting for a handler that was removed ends, and does not wait for the others.
-func TestB11AWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
+func TestAWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
 	for _, cause := range []error{ErrHandlerRemoved, ErrInformerStopped} {
 		ok, took, logged, err := waited(t, 0, func() []DoneChecker {
 			return []DoneChecker{doneAfter("never", -1), inVainAfter("removed", 3*time.Second, fmt.Errorf("pods: %w", cause)), doneAfter("first", 0)}

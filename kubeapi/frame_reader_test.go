@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -40,38 +39,6 @@ func overHTTP(t *testing.T, handler http.Handler, test func(t *testing.T, w watc
 		require.NoError(t, err)
 		defer w.Stop()
 		test(t, w)
-	})
-}
-
-// B24. Fails if a stream may be silent in the middle of a frame.
-func TestB24AFrameThatDoesNotEndIsGivenUp(t *testing.T) {
-	good := frameJSON("ADDED", podJSON("a", 1))
-	overHTTP(t, pieces(time.Hour, good, good+`{"type":"ADDED","object":{"metadata"`), func(t *testing.T, w watch.Interface) {
-		begun := time.Now()
-		require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
-		require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
-		require.Equal(t, time.Hour, time.Since(begun), "between two frames it may be silent")
-		event := <-w.ResultChan()
-		require.Equal(t, watch.Error, event.Type)
-		require.Equal(t, time.Hour+10*time.Second, time.Since(begun))
-		err := apierrors.FromObject(event.Object)
-		require.True(t, apierrors.HasStatusCause(err, CauseStreamCut))
-		require.ErrorContains(t, err, ErrStalled.Error()+": a watch frame has not ended 10s after it began")
-		_, open := <-w.ResultChan()
-		require.False(t, open)
-	})
-}
-
-// B24. Later events make such a frame longer, but not fast enough.
-func TestB24AFrameThatGrowsByLaterEventsIsGivenUp(t *testing.T) {
-	var body []string
-	for range 100 {
-		body = append(body, `"a":{},`)
-	}
-	overHTTP(t, pieces(time.Second, append([]string{`{"type":"ADDED","object":{`}, body...)...), func(t *testing.T, w watch.Interface) {
-		begun := time.Now()
-		require.Equal(t, watch.Error, (<-w.ResultChan()).Type)
-		require.InDelta(t, 10, time.Since(begun).Seconds(), 0.1)
 	})
 }
 
@@ -108,17 +75,5 @@ func TestAFailureOfAFrameStays(t *testing.T) {
 		_, again := r.Read(make([]byte, 1))
 		require.Equal(t, err, again)
 		require.NotErrorIs(t, err, io.EOF)
-	})
-}
-
-// B24. Fails if a string may have a line break in it.
-func TestB24ALostQuoteIsNoticedAtTheEndOfItsLine(t *testing.T) {
-	damaged := strings.Replace(frameJSON("ADDED", podJSON("a", 1)), `:"a"`, `:"a `, 1)
-	overHTTP(t, pieces(time.Hour, damaged), func(t *testing.T, w watch.Interface) {
-		begun := time.Now()
-		event := <-w.ResultChan()
-		require.Equal(t, watch.Error, event.Type)
-		require.Zero(t, time.Since(begun))
-		require.True(t, apierrors.HasStatusCause(apierrors.FromObject(event.Object), CauseBadFrame))
 	})
 }

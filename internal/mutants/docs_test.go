@@ -1,11 +1,13 @@
 package mutants
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -112,6 +114,37 @@ func TestTheTablesNameTestsThatExist(t *testing.T) {
 			}
 			assert.True(t, exists, "%s: there is no %s", p.number, test)
 		}
+	}
+}
+
+// numbered finds the numbered tests of a text, with their numbers.
+var numbered = regexp.MustCompile(`(?m)^func Test([GB])(\d+)[A-Z]\w*\(`)
+
+// Each promise has numbered tests, in the files of internal/guarantees that begin with its
+// number; the root package has none.
+func TestEachPromiseHasItsFileOfNumberedTests(t *testing.T) {
+	have := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(moduleRoot, "internal", "guarantees", "*_test.go"))
+	require.NoError(t, err)
+	for _, path := range files {
+		file := filepath.Base(path)
+		for _, found := range numbered.FindAllStringSubmatch(read(t, "internal", "guarantees", file), -1) {
+			number, err := strconv.Atoi(found[2])
+			require.NoError(t, err)
+			begins := fmt.Sprintf("%s%02d_", strings.ToLower(found[1]), number)
+			assert.True(t, strings.HasPrefix(file, begins), "%s has %s, which belongs into %s*_test.go", file, found[0], begins)
+			have[found[1]+found[2]] = true
+		}
+	}
+	for _, p := range promises(t) {
+		assert.True(t, have[p.number], "internal/guarantees has no test of %s", p.number)
+	}
+	files, err = filepath.Glob(filepath.Join(moduleRoot, "*_test.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range files {
+		file := filepath.Base(path)
+		assert.NotRegexp(t, numbered, read(t, file), file)
 	}
 }
 

@@ -14,17 +14,19 @@ var reportingFaults = []Mutant{
 	}
 	f := failure{began: began, requests: 1, retryAfter: retryAfter(err)}
 `,
-		Test:  "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
-		Fault: "The error handler hears of requests that fail, and of no error that a server sends on an open watch.",
+		Package: guarantees,
+		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
+		Fault:   "The error handler hears of requests that fail, and of no error that a server sends on an open watch.",
 	},
 	{
-		Name:   "takes-an-error-in-a-streaming-list-for-its-end",
-		Guards: []string{"B5", "G12"},
-		File:   "watchlist.go",
-		From:   `return "", false, eventError(e.Object)`,
-		To:     `return "", false, fmt.Errorf("ended after %d objects: %w", s.items, ErrNoInitialEventsEnd)`,
-		Test:   "TestG12EveryFailureIsReportedOnceWithItsCause",
-		Fault:  "Why a server refused a streaming list in the middle of it is never told.",
+		Name:    "takes-an-error-in-a-streaming-list-for-its-end",
+		Guards:  []string{"B5", "G12"},
+		File:    "watchlist.go",
+		From:    `return "", false, eventError(e.Object)`,
+		To:      `return "", false, fmt.Errorf("ended after %d objects: %w", s.items, ErrNoInitialEventsEnd)`,
+		Package: guarantees,
+		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
+		Fault:   "Why a server refused a streaming list in the middle of it is never told.",
 	},
 	{
 		Name:    "takes-a-cut-stream-for-one-that-ended",

@@ -19,7 +19,7 @@ type Mutant struct {
 	// File; To is what replaces it.
 	From, To string
 	// Package is the package whose test must fail, as the go command is told
-	// it at the module's root: "./kubeapi". Empty is the root package.
+	// it at the module's root: guarantees, "./kubeapi". Empty is the root package.
 	Package string
 	// Test is the whole name of the one top-level test that must fail. It
 	// states a behaviour, and was not written for the line that is changed.
@@ -27,6 +27,9 @@ type Mutant struct {
 	// Fault is one sentence: what would go wrong for a user.
 	Fault string
 }
+
+// guarantees is the package of the numbered tests.
+const guarantees = "./internal/guarantees"
 
 // All is every mutant of the project, in the order in which they are run: those
 // of the guarantees first, then those of the faults. The caller owns the slice.

@@ -1,0 +1,88 @@
+package guarantees
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// B3: watches that break, each after it has moved the version, are resumed without a
+// list, however many they are. Fails if they count as failures in a row.
+func TestB3WatchesThatBringSomethingBeforeTheyBreakNeedNoList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		source.BreakNextWatches(cachetest.Forever, 1, apierrors.NewServiceUnavailable("later"))
+		r := newRig(t, source, nil)
+		r.run()
+		for i := range 600 {
+			_, err := source.Update(labelled(pod("a", "1"), itoa(i)))
+			require.NoError(t, err)
+			sleep(time.Second)
+		}
+		assert.Greater(t, r.heard.count(cache.CauseUnavailable), 2*watchesBeforeList)
+		assert.Equal(t, 1, source.ListCalls())
+		source.Heal()
+		sleep(time.Minute)
+		r.equalsSource()
+		r.stop()
+	})
+}
+
+// B3: a watch that ends after one event, again and again, does not make a storm,
+// whatever it ends with, and what it brings arrives. Fails if a watch that broke is
+// followed at once.
+func TestB3AWatchThatEndsAfterOneEventIsNotHammered(t *testing.T) {
+	for name, err := range map[string]error{
+		"internal error": cachetest.ErrInternal(),
+		"unavailable":    apierrors.NewServiceUnavailable("later"),
+		"429":            cachetest.ErrTooManyRequests(0),
+		"expired":        cachetest.ErrExpired(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"))
+				source.BreakNextWatches(cachetest.Forever, 1, err)
+				r := newRig(t, source, nil)
+				r.run()
+				for i := range 600 {
+					_, err := source.Update(labelled(pod("a", "1"), itoa(i)))
+					assert.NoError(t, err)
+					sleep(time.Second)
+				}
+				first, later := requestRate(source)
+				assert.LessOrEqual(t, first, 20)
+				assert.LessOrEqual(t, later, 3)
+				source.Heal()
+				sleep(time.Minute)
+				r.equalsSource()
+				r.stop()
+			})
+		})
+	}
+}
+
+// B3, G13: a request that hangs for a while and is closed as soon as it is
+// answered is no watch that has lived. Fails if the life counts from the request.
+func TestB3ASlowRequestIsNoWatchThatHasLived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		source.DelayWatches(12 * time.Second)
+		source.CloseNextWatches(cachetest.Forever, 0)
+		r := newRig(t, source, nil)
+		r.run()
+		sleep(20 * time.Minute)
+		first, later := requestRate(source)
+		assert.LessOrEqual(t, first, 20)
+		assert.LessOrEqual(t, later, 3)
+		assert.Equal(t, len(r.heard.all()), r.heard.count(cache.CauseShortWatch))
+		assert.Greater(t, len(r.heard.all()), 10)
+		r.stop()
+	})
+}

@@ -1,0 +1,75 @@
+package guarantees
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// B8: a relist of 100,000 objects that have not changed tells nobody of anything;
+// handlers that want a resync get theirs all the same, at its time. Fails if unchanged
+// objects are delivered, or resyncs hang on lists.
+func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 100_000
+		source := newBulk(objects)
+		r := newBulkRig(t, source)
+		told, resynced := &tally{}, &tally{}
+		period := 10 * time.Minute
+		r.handle(told)
+		r.handle(resynced, cache.HandlerOptions{ResyncPeriod: &period})
+		r.run()
+		for range 3 {
+			sleep(time.Minute)
+			source.events <- errorEvent(cachetest.ErrExpired())
+		}
+		sleep(time.Minute)
+		assert.Equal(t, 4, source.lists)
+		assert.Equal(t, counts{adds: objects}, told.count(counts{}))
+		assert.Equal(t, counts{adds: objects}, resynced.count(counts{}))
+		sleep(7 * time.Minute)
+		assert.Equal(t, counts{adds: objects}, told.count(counts{}))
+		assert.Equal(t, counts{adds: objects, updates: objects}, resynced.count(counts{}))
+
+		source.change(7)
+		source.events <- errorEvent(cachetest.ErrExpired())
+		sleep(time.Minute)
+		assert.Equal(t, counts{adds: objects, updates: 1}, told.count(counts{}), "what has changed is told")
+		r.cancel()
+		<-r.done
+	})
+}
+
+// B8: it holds for each way of listing.
+func TestB8NoWayOfListingDeliversUnchangedObjects(t *testing.T) {
+	for strategy := range cache.ListStrategy(4) {
+		t.Run(fmt.Sprint(strategy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, filledSource(t, 300), func(c *cache.InformerConfig[*object]) {
+					c.ReflectorOptions.Strategy, c.ReflectorOptions.PageSize = strategy, 100
+				})
+				told := newReplica(t)
+				r.handle(told)
+				r.run()
+				synctest.Wait()
+				watches := r.source.WatchCalls()
+				told.take()
+				_, err := r.source.DeleteSilently("a", "5")
+				must(t, err, r.source.Apply(pod("a", "new")))
+				sleep(time.Second)
+				r.source.CompactAll()
+				r.source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				assert.Greater(t, r.source.WatchCalls(), watches)
+				assert.Equal(t, []string{"add a/new@302", "tombstone a/5"}, told.take())
+				r.stop()
+			})
+		})
+	}
+}

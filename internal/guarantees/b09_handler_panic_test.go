@@ -1,0 +1,81 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/watchmirror/cache"
+)
+
+// surviving makes apimachinery's panic handlers let the process live.
+func surviving(t *testing.T) {
+	before, handlers := utilruntime.ReallyCrash, utilruntime.PanicHandlers
+	utilruntime.ReallyCrash, utilruntime.PanicHandlers = false, nil
+	t.Cleanup(func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = before, handlers })
+}
+
+// panicking is a handler that panics for a/2.
+func panicking(told *replica) cache.ResourceEventHandler {
+	told.before = func(key string) {
+		if key == "a/2" {
+			panic(errBoom)
+		}
+	}
+	return told
+}
+
+// crashing has apimachinery's panic handlers note what they get, and its ReallyCrash be
+// what it is by default.
+func crashing(t *testing.T) (got *[]any) {
+	t.Helper()
+	surviving(t)
+	utilruntime.ReallyCrash = true
+	got = &[]any{}
+	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(_ context.Context, value any) { *got = append(*got, value) })
+	return got
+}
+
+// B9: where the process survives, be it because ReallyCrash is off or by the handler's
+// own option, a handler that panics during the initial list syncs, is told of everything
+// else, and each panic is counted, reported with the key, and given to apimachinery's
+// panic handlers.
+func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
+	for _, really := range []bool{false, true} {
+		t.Run(fmt.Sprint("ReallyCrash ", really), func(t *testing.T) {
+			got := crashing(t)
+			utilruntime.ReallyCrash = really
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
+				told, other := newReplica(t), newReplica(t)
+				handle := r.handle(panicking(told), cache.HandlerOptions{Name: "mine", SurvivePanics: really})
+				r.handle(other)
+				r.run()
+				synctest.Wait()
+				assert.True(t, handle.HasSynced())
+				assert.NoError(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()))
+				must(t, r.source.Apply(labelled(pod("a", "1"), "x")), r.source.Apply(labelled(pod("a", "2"), "x")))
+				synctest.Wait()
+				assert.Equal(t, []string{"add a/1@1", "add a/3@3", "update a/1@4"}, told.take())
+				assert.Equal(t, cache.HandlerStatus{Name: "mine", Delivered: 5, Panics: 2, Synced: true}, r.handlerStatus(0))
+				assert.Equal(t, int64(0), r.handlerStatus(1).Panics)
+				assert.Len(t, other.take(), 5)
+				require.Len(t, r.heard.all(), 2)
+				for _, err := range r.heard.all() {
+					var reported *cache.ProcessError
+					require.ErrorAs(t, err, &reported)
+					assert.Equal(t, []string{"a/2"}, reported.Keys)
+					assert.ErrorIs(t, err, cache.ErrHandlerPanicked)
+					assert.ErrorContains(t, err, "mine")
+				}
+				assert.Equal(t, []any{errBoom, errBoom}, *got)
+				r.stop()
+			})
+		})
+	}
+}

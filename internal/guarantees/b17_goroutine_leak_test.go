@@ -1,0 +1,284 @@
+package guarantees
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// B17: a thousand runs leave no goroutine behind. Fails if a call into the source,
+// or a consumer, outlives its run: one that ends with the source would not keep the
+// bubble from ending.
+func TestB17NoGoroutineOutlivesRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		before := goroutines()
+		for range 1000 {
+			r := newRig(t, source, nil)
+			r.run()
+			synctest.Wait()
+			r.cancel()
+			<-r.done
+		}
+		assert.Equal(t, before, goroutines())
+		assert.Zero(t, source.ActiveWatches())
+		source.Close()
+	})
+}
+
+// S16: a panic in the source reaches the caller of Run, with the stack of the
+// place that panicked. Fails if it kills a goroutine of its own or is swallowed.
+func TestAPanicOfTheSourceReachesTheCallerOfRun(t *testing.T) {
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) { panic(errBoom) },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return nil, errBoom
+		},
+	}
+	indexer, reflector := cache.NewNamespaceKeyedIndexerAndReflector(source, nil, 0)
+	for name, run := range map[string]func(){
+		"reflector": func() { reflector.RunWithContext(context.Background()) },
+		"controller": func() {
+			cache.New(&cache.Config{ListerWatcher: source, Store: indexer}).RunWithContext(context.Background())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				panicked, ok := recover().(*cache.PanicError)
+				require.True(t, ok)
+				assert.ErrorIs(t, panicked, errBoom)
+				assert.Contains(t, panicked.Error(), "TestAPanicOfTheSourceReachesTheCallerOfRun.func1")
+			}()
+			run()
+		})
+	}
+}
+
+// A panic of the consumer ends the whole controller and reaches the caller of
+// Run, because nobody would know of the loss otherwise.
+func TestAPanicOfProcessReachesTheCallerOfRun(t *testing.T) {
+	source := cachetest.NewSource(cachetest.Options{})
+	require.NoError(t, source.Apply(pod("a", "1")))
+	defer source.Close()
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})
+	controller := cache.New(&cache.Config{Queue: queue, ListerWatcher: source, Process: func(any, bool) error { panic(errBoom) }})
+	defer func() {
+		panicked, ok := recover().(*cache.PanicError)
+		require.True(t, ok)
+		assert.True(t, errors.Is(panicked, errBoom))
+	}()
+	controller.RunWithContext(context.Background())
+}
+
+// B17, S16: wherever the source or a function of the user's panics, it comes out
+// of Run, and nothing is left running: the bubble ends, and every watch was
+// stopped and its context ended. What panicked on another goroutine comes with
+// its stack.
+func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
+	boomOnReport := cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) { panic(errBoom) }}
+	streaming := func(o cache.ReflectorOptions) cache.ReflectorOptions { o.Strategy = cache.ListStreaming; return o }
+	nilChan := func() (<-chan watch.Event, bool) { panic(errBoom) }
+	closed := func() *probe { p := newProbe(); close(p.events); return p }
+	for name, row := range map[string]struct {
+		probe   *probe
+		options cache.ReflectorOptions
+		typed   bool
+	}{
+		"Watch":                         {nil, cache.ReflectorOptions{}, true},
+		"ResultChan":                    {&probe{onChan: nilChan}, cache.ReflectorOptions{}, true},
+		"ResultChan of a stream":        {&probe{onChan: nilChan}, streaming(cache.ReflectorOptions{}), true},
+		"Stop":                          {func() *probe { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}, true},
+		"error handler":                 {newProbe(watch.Event{Type: watch.Added}), boomOnReport, false},
+		"error handler during a stream": {newProbe(watch.Event{Type: watch.Added}), streaming(boomOnReport), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var contexts []context.Context
+				source := &scripted{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
+					contexts = append(contexts, ctx)
+					if row.probe == nil {
+						panic(errBoom)
+					}
+					return row.probe, nil
+				}}
+				r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), row.options)
+				func() {
+					defer func() {
+						value := recover()
+						panicked, typed := value.(*cache.PanicError)
+						assert.Equal(t, row.typed, typed, "%T", value)
+						if typed {
+							assert.ErrorIs(t, panicked, errBoom)
+							assert.Contains(t, string(panicked.Stack), "b17_goroutine_leak_test.go")
+						}
+					}()
+					r.Run(make(chan struct{}))
+				}()
+				for _, ctx := range contexts {
+					assert.Error(t, ctx.Err(), "the watch's context has ended")
+				}
+				if row.probe != nil && row.probe.onChan == nil {
+					assert.False(t, row.probe.stopped.IsZero(), "the watch was stopped")
+				}
+				assert.Equal(t, cache.PhaseStopped, r.Status().Phase)
+			})
+		})
+	}
+}
+
+// B17: a panic of the store while a call into the source runs ends that call, and
+// waits for it. Fails if the call is left behind.
+func TestB17APanicDuringACallWaitsForTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		source := &scripted{watch: func(ctx context.Context, _ int) (watch.Interface, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended = true
+			return nil, ctx.Err()
+		}}
+		r := cache.NewReflectorWithOptions(source, nil, &resyncPanics{Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}, cache.ReflectorOptions{
+			ResyncPeriod: time.Minute, ErrorHandler: (&heard{}).handle})
+		assert.PanicsWithValue(t, "boom", func() { r.Run(make(chan struct{})) })
+		assert.True(t, ended)
+	})
+}
+
+type resyncPanics struct{ cache.Store }
+
+func (*resyncPanics) Resync() error { panic("boom") }
+
+// B17, S16: a panic of the source, be it before an item, or of the store, comes out of
+// Run, and nothing is left running.
+func TestB17APanicInAListItemByItemLeavesNothingBehind(t *testing.T) {
+	for _, item := range []int{0, 1, 150} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &itemSource{Source: filledSource(t, 300), each: func(_ context.Context, _, n int) error {
+				if n == item {
+					panic(errBoom)
+				}
+				return nil
+			}}
+			r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: cache.ListWhole})
+			func() {
+				defer func() {
+					panicked, typed := recover().(*cache.PanicError)
+					require.True(t, typed)
+					assert.ErrorIs(t, panicked, errBoom)
+					assert.Contains(t, string(panicked.Stack), "b17_goroutine_leak_test.go")
+				}()
+				r.Run(make(chan struct{}))
+			}()
+			assert.Equal(t, cache.PhaseStopped, r.Status().Phase)
+			source.Close()
+		})
+	}
+	t.Run("of the store", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ended := false
+			source := &itemScript{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+				err := takeAll(take, metav1.ListMeta{}, 1, 1000)
+				time.Sleep(time.Second)
+				ended = true
+				return metav1.ListMeta{}, err
+			}}
+			store := &partStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), onPart: func(context.Context, cache.ReplacementPart) error { panic("boom") }}
+			assert.PanicsWithValue(t, "boom", func() { cache.NewReflector(source, nil, store, 0).Run(make(chan struct{})) })
+			assert.True(t, ended, "the call is waited for")
+		})
+	})
+}
+
+// A panic in one namespace ends all, is waited for, and comes out of Run with the
+// place at which it happened.
+func TestB17APanicInOneNamespaceComesOutOfRunAndEndsTheOthers(t *testing.T) {
+	logged := utilruntime.PanicHandlers
+	utilruntime.PanicHandlers = nil
+	defer func() { utilruntime.PanicHandlers = logged }()
+	for name, change := range map[string]func(*cache.Config){
+		"of the source": func(c *cache.Config) {
+			c.Namespaces["b"] = &cache.ListWatch{
+				ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (apiruntime.Object, error) {
+					time.Sleep(time.Minute)
+					panic(errBoom)
+				},
+				WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, errBoom },
+			}
+		},
+		"of the error handler": func(c *cache.Config) {
+			c.Namespaces["b"] = &cache.ListWatch{}
+			c.ReflectorOptions.ErrorHandler = func(context.Context, *cache.Reflector, error) { panic(errBoom) }
+		},
+		"of the handler": func(c *cache.Config) {
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+				if obj.(*object).Namespace == "b" {
+					panic(errBoom)
+				}
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newNamespaceRig(t, change)
+				defer r.close()
+				defer func() {
+					panicked, ok := recover().(*cache.PanicError)
+					require.True(t, ok)
+					synctest.Wait()
+					assert.ErrorIs(t, panicked, errBoom)
+					assert.Contains(t, panicked.Error(), "TestB17APanicInOneNamespaceComesOutOfRunAndEndsTheOthers.func")
+					assert.Zero(t, r.sources["a"].ActiveWatches()+r.sources["c"].ActiveWatches())
+				}()
+				r.ctlr.Run(make(chan struct{}))
+			})
+		})
+	}
+}
+
+// A stream that has given the first state is stopped, too, if the context ends
+// before it becomes the watch.
+func TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newProbe(watch.Event{Type: watch.Bookmark, Object: &object{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}}})
+		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return p, nil }}
+		cache.NewReflectorWithOptions(source, nil, cancelsOnReplace{&foreign{}, cancel}, cache.ReflectorOptions{Strategy: cache.ListStreaming}).RunWithContext(ctx)
+		assert.False(t, p.stopped.IsZero())
+	})
+}
+
+type cancelsOnReplace struct {
+	*foreign
+	cancel context.CancelFunc
+}
+
+func (c cancelsOnReplace) Replace([]any, string) error { c.cancel(); return nil }
+
+// goroutines is how many there are in the bubble once all others of it wait: for tests of what
+// one more, or one less, is started for. That none is left in the end is for synctest to say.
+// Those outside, as the one that runs finalizers now and then, are not counted.
+func goroutines() int {
+	synctest.Wait()
+	all := make([]byte, 1<<20)
+	n := runtime.Stack(all, true)
+	for ; n == len(all); n = runtime.Stack(all, true) {
+		all = make([]byte, 2*len(all))
+	}
+	return bytes.Count(all[:n], []byte(", synctest bubble "))
+}

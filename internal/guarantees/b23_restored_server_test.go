@@ -1,0 +1,512 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// asked are the requests of a source since its log was reset, in short.
+func asked(source *cachetest.Source) []string {
+	var short []string
+	for _, request := range source.Requests() {
+		what := string(request.Verb)
+		switch {
+		case request.Options.SendInitialEvents != nil:
+			what = "stream"
+		case request.Verb == cachetest.VerbList && isVersionCheck(request.Options):
+			what = "check"
+		}
+		what += fmt.Sprintf(" %q", request.Options.ResourceVersion)
+		if request.Err != nil {
+			what += " " + string(cache.CauseOf(request.Err))
+		}
+		short = append(short, what)
+	}
+	return short
+}
+
+// checksOf counts the checks of its version that a source was asked for.
+func checksOf(source *cachetest.Source) (n int) {
+	for _, what := range asked(source) {
+		if len(what) >= 5 && what[:5] == "check" {
+			n++
+		}
+	}
+	return n
+}
+
+// written is a source at version 13, of which 4 to 13 are changes of one object.
+func written(t *testing.T) *cachetest.Source {
+	source := sourceOfPods(t, "1", "2", "3")
+	for i := range 10 {
+		require.NoError(t, source.Apply(podLabelled("2", strconv.Itoa(i))))
+	}
+	return source
+}
+
+// restore makes a source refuse one watch and come back with an older state.
+func restore(t *testing.T, source *cachetest.Source, version uint64) {
+	t.Helper()
+	source.ResetRequests()
+	source.FailWatches(1, cachetest.ErrConnectionRefused())
+	require.NoError(t, source.Rollback(version))
+}
+
+var withStrategies = map[string]cache.ListStrategy{
+	"in pages": cache.ListPaged, "whole": cache.ListWhole, "streamed": cache.ListStreaming,
+}
+
+// B23, G1: after an outage in which the server was restored from an older copy, one list of one
+// object shows that; it is reported once, and the older state is mirrored within seconds. Fails
+// if the version is not checked after the outage, if a lower one is no regression, or if the
+// state at "" is refused for being older.
+func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
+	for name, strategy := range withStrategies {
+		for _, jitter := range []float64{0, 0.5, 0.999} {
+			t.Run(fmt.Sprintf("%s, jitter %v", name, jitter), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := written(t)
+					m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) {
+						fixedJitter(jitter)(o)
+						o.Strategy = strategy
+					})
+					time.Sleep(4 * time.Minute)
+					require.Equal(t, "13", m.LastSyncResourceVersion())
+					restore(t, source, 3)
+					time.Sleep(5 * time.Second)
+					want := []string{`watch "13" refused`, `watch "13"`, `check ""`, `list ""`, `watch "3"`}
+					if strategy == cache.ListStreaming {
+						want = append(want[:3], `stream ""`)
+					}
+					assert.Equal(t, want, asked(source))
+					m.equals(t, source)
+					assert.Equal(t, []cache.Cause{cache.CauseRefused, cache.CauseRegression}, m.causes())
+					assert.Equal(t, []cache.RegressionError{{What: "list", Have: "13", Got: "3"}}, m.regressions())
+					assert.Equal(t, "3", m.LastSyncResourceVersion())
+					assert.Zero(t, m.Status().ConsecutiveFailures)
+
+					source.ResetRequests()
+					require.NoError(t, source.Apply(podLabelled("4", "")))
+					synctest.Wait()
+					m.equals(t, source)
+					assert.Empty(t, source.Requests(), "by the watch that is open")
+					m.stop()
+				})
+			})
+		}
+	}
+}
+
+// B23: the same over HTTP and kubeapi, item by item, where the connection is cut and the server
+// writes on after the restore, giving out again versions that the mirror has seen. Fails like
+// the one above, and if an object is taken for unchanged because its version is the same.
+func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
+	for name, strategy := range withStrategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := sourceOfPods(t)
+				const objects, lost, since = 200, 181, 90
+				change := func(n int, label string) {
+					for i := range n {
+						require.NoError(t, source.Apply(podLabelled(strconv.Itoa(i), label)))
+					}
+				}
+				change(objects, "")
+				change(lost, "lost")
+				server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
+					Resources: []cachetest.Resource{{GroupVersionResource: podsResource, Source: source}},
+				}))
+				api, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: podsResource, HTTPClient: server.Client()})
+				require.NoError(t, err)
+				m := runRecoveryMirror(t, api, func(o *cache.ReflectorOptions) { o.Strategy = strategy })
+				time.Sleep(4 * time.Minute)
+				require.Equal(t, strconv.Itoa(objects+lost), m.LastSyncResourceVersion())
+				server.Listener.RefuseConnections(true)
+				server.Listener.CutConnections()
+				time.Sleep(10 * time.Second)
+				require.NoError(t, source.Rollback(objects))
+				change(since, "again")
+				server.Listener.RefuseConnections(false)
+				time.Sleep(15 * time.Second)
+				m.equals(t, source)
+				assert.Equal(t, []cache.RegressionError{{What: "list", Have: "381", Got: "290"}}, m.regressions())
+				assert.Equal(t, 1, checksOf(source))
+				m.stop()
+				server.Close()
+			})
+		})
+	}
+}
+
+// B23: a restore behind a clean close is noticed by its silence, where the source had sent
+// bookmarks: three minutes later. Fails if silence is not counted, or if a watch of a source
+// that sends no bookmarks is asked for them.
+func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
+	for _, bookmarks := range []bool{true, false} {
+		t.Run(fmt.Sprintf("bookmarks %v", bookmarks), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				interval := -time.Second
+				if bookmarks {
+					interval = time.Minute
+				}
+				source := cachetest.NewSource(cachetest.Options{
+					BookmarkInterval: interval,
+					NewObject:        func() apiruntime.Object { return &metav1.PartialObjectMetadata{} },
+					NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
+				})
+				require.NoError(t, source.Apply(podLabelled("1", ""), podLabelled("2", ""), podLabelled("3", "")))
+				m := runRecoveryMirror(t, source, fixedJitter(0))
+				time.Sleep(4*time.Minute + 30*time.Second)
+				source.ResetRequests()
+				require.NoError(t, source.Rollback(2))
+				time.Sleep(3*time.Minute - time.Nanosecond)
+				assert.Equal(t, []string{`watch "3"`}, asked(source))
+				assert.True(t, m.has("3", ""))
+				time.Sleep(time.Second)
+				if !bookmarks {
+					assert.Equal(t, []string{`watch "3"`}, asked(source))
+					m.stop()
+					return
+				}
+				assert.Equal(t, []string{`watch "3"`, `check ""`, `list ""`, `watch "2"`}, asked(source))
+				assert.Equal(t, []cache.Cause{cache.CauseRegression}, m.causes())
+				m.equals(t, source)
+				m.stop()
+			})
+		})
+	}
+}
+
+// B23: one check for each silence, and none where bookmarks come, where a watch ends in a clean
+// close, or where versions are in no order. Fails if a healthy source is asked for more than
+// it was.
+func TestB23AHealthySourceIsNotChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOfPods(t, "1")
+		m := runRecoveryMirror(t, source, fixedJitter(0))
+		time.Sleep(24 * time.Hour) // some three hundred clean closes
+		assert.Zero(t, checksOf(source))
+		assert.Empty(t, m.causes())
+		source.Silence()
+		time.Sleep(time.Minute)
+		source.ResetRequests()
+		m.stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOfPods(t, "1")
+		source.MangleList(func(list apiruntime.Object) apiruntime.Object {
+			if l, ok := list.(*metav1.PartialObjectMetadataList); ok {
+				l.ResourceVersion = "v" + l.ResourceVersion
+			}
+			return list
+		})
+		source.OnWatch(func(o metav1.ListOptions) error { return cachetest.ErrConnectionRefused() })
+		m := runRecoveryMirror(t, source, fixedJitter(0))
+		time.Sleep(10 * time.Minute)
+		assert.NotEmpty(t, m.causes())
+		assert.Zero(t, checksOf(source))
+		m.stop()
+	})
+}
+
+// B23: a plain cut costs one small list, a second after the watch is open again; events do not
+// wait for it, nor does anybody hear of it. Fails if the check is made before the watch, if the
+// watch waits for its answer, or if it is made twice.
+func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := written(t)
+		m := runRecoveryMirror(t, source, fixedJitter(0))
+		time.Sleep(4 * time.Minute)
+		source.ResetRequests()
+		source.HangLists(1)
+		cut := time.Now()
+		source.BreakWatches(cachetest.ErrTooManyRequests(0))
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{`watch "13"`, `check ""`}, asked(source))
+		assert.Equal(t, 200*time.Millisecond, source.Requests()[0].Time.Sub(cut))
+		assert.Equal(t, 1200*time.Millisecond, source.Requests()[1].Time.Sub(cut))
+		require.NoError(t, source.Apply(podLabelled("4", "meanwhile")))
+		synctest.Wait()
+		assert.True(t, m.has("4", "meanwhile"), "while the check hangs")
+		source.ReleaseHanging()
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{`watch "13"`, `check ""`}, asked(source))
+		assert.Equal(t, []cache.Cause{cache.CauseTooManyRequests}, m.causes())
+		m.equals(t, source)
+		m.stop()
+	})
+}
+
+// B23, G9: a run ends at once while a check hangs. Fails if the check has no context, or if
+// nobody waits for it.
+func TestB23ACheckThatHangsKeepsNobodyFromStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := written(t)
+		m := runRecoveryMirror(t, source, nil)
+		time.Sleep(4 * time.Minute)
+		source.HangLists(cachetest.Forever)
+		source.BreakWatches(cachetest.ErrTooManyRequests(0))
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, checksOf(source))
+		before := time.Now()
+		m.stop()
+		assert.Zero(t, time.Since(before))
+		synctest.Wait()
+		assert.Zero(t, source.ActiveWatches())
+	})
+}
+
+// B23, G12: a check that fails is reported each time and made again, at most three times, apart
+// from one another; the watch goes on. Fails if it is not reported, if it ends the watch, or if
+// it is made for ever.
+func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
+	for name, row := range map[string]struct {
+		fail func(*cachetest.Source)
+		// apart is how far apart the checks are.
+		apart time.Duration
+	}{
+		"refused": {func(s *cachetest.Source) { s.FailLists(cachetest.Forever, cachetest.ErrInternal()) }, 20 * time.Second},
+		"hanging": {func(s *cachetest.Source) { s.HangLists(cachetest.Forever) }, 30 * time.Second},
+		"no list": {func(s *cachetest.Source) { s.MangleList(func(apiruntime.Object) apiruntime.Object { return nil }) }, 20 * time.Second},
+		"a status": {func(s *cachetest.Source) {
+			s.MangleList(func(apiruntime.Object) apiruntime.Object { return &metav1.Status{} })
+		}, 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := written(t)
+				m := runRecoveryMirror(t, source, fixedJitter(0))
+				time.Sleep(5*time.Minute - time.Second)
+				source.CloseWatches() // the next one lasts for five minutes
+				synctest.Wait()
+				source.ResetRequests()
+				row.fail(source)
+				source.BreakWatches(cachetest.ErrTooManyRequests(0))
+				time.Sleep(4 * time.Minute)
+				requests := source.Requests()
+				require.Len(t, requests, 4, "%v", asked(source))
+				for i := 2; i < 4; i++ {
+					assert.Equal(t, row.apart, requests[i].Time.Sub(requests[i-1].Time))
+				}
+				assert.Len(t, m.causes(), 4, "the cut and three checks")
+				assert.Zero(t, listsAsked(source))
+				require.NoError(t, source.Apply(podLabelled("4", "")))
+				synctest.Wait()
+				m.equals(t, source)
+				m.stop()
+			})
+		})
+	}
+}
+
+// withoutLimit is a source that does not honour a limit. It counts checks.
+type withoutLimit struct {
+	*cachetest.Source
+	checks *atomic.Int32
+}
+
+func (w withoutLimit) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
+	if isVersionCheck(options) {
+		w.checks.Add(1)
+	}
+	options.Limit = 0
+	return w.Source.ListWithContext(ctx, options)
+}
+
+// B23: a source that answers a check with more than was asked for is not checked again for an
+// hour, however often its watches are cut. Fails if each cut pulls the whole list.
+func TestB23ASourceThatIgnoresTheLimitIsNotCheckedAgainForAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := written(t)
+		var checks atomic.Int32
+		m := runRecoveryMirror(t, withoutLimit{source, &checks}, fixedJitter(0))
+		time.Sleep(4 * time.Minute)
+		cutFor := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
+				source.BreakWatches(cachetest.ErrTooManyRequests(0))
+			}
+		}
+		cutFor(time.Hour)
+		assert.EqualValues(t, 1, checks.Load())
+		cutFor(30 * time.Minute)
+		assert.EqualValues(t, 2, checks.Load())
+		m.equals(t, source)
+		m.stop()
+	})
+}
+
+// readItems is a source that lists item by item and ignores the limit. It counts what of a
+// check was read.
+type readItems struct {
+	brokenItems
+	mu   sync.Mutex
+	read int
+}
+
+func (r *readItems) ListItems(ctx context.Context, options metav1.ListOptions,
+	take func(metav1.ListMeta, apiruntime.Object) error) (metav1.ListMeta, error) {
+	check := isVersionCheck(options)
+	options.Limit = 0
+	return r.brokenItems.ListItems(ctx, options, func(list metav1.ListMeta, item apiruntime.Object) error {
+		if check {
+			r.mu.Lock()
+			r.read++
+			r.mu.Unlock()
+		}
+		return take(list, item)
+	})
+}
+
+// B23: a list that comes item by item is not read beyond what its version is worth, and what it
+// says by then counts. Fails if a check reads a whole list, or ignores what it has read.
+func TestB23ACheckReadsAtMostTwoItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOfPods(t)
+		for i := range 1000 {
+			require.NoError(t, source.Apply(podLabelled(strconv.Itoa(i), "")))
+		}
+		items := &readItems{brokenItems: brokenItems{Source: source}}
+		m := runRecoveryMirror(t, items, nil)
+		time.Sleep(4 * time.Minute)
+		restore(t, source, 500)
+		time.Sleep(10 * time.Second)
+		items.mu.Lock()
+		assert.Equal(t, 2, items.read)
+		items.mu.Unlock()
+		m.equals(t, source)
+		assert.Equal(t, []cache.RegressionError{{What: "list", Have: "1000", Got: "500"}}, m.regressions())
+		m.stop()
+	})
+}
+
+// B23, G13: checks are counted. A source whose watches are cut again and again, each after some
+// seconds, gets no more requests than any that fails, and a server that was restored after it
+// had been away for long is mirrored all the same. Fails if a check is not noted, or does not
+// wait for the limits.
+func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
+	for _, lives := range []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Second} {
+		for _, jitter := range []float64{0, 0.5, 0.999} {
+			t.Run(fmt.Sprintf("watches live %s, jitter %v", lives, jitter), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := written(t)
+					m := runRecoveryMirror(t, source, fixedJitter(jitter))
+					time.Sleep(4 * time.Minute)
+					source.ResetRequests()
+					failed := time.Now()
+					source.BreakWatches(cachetest.ErrTooManyRequests(0))
+					for time.Since(failed) < 30*time.Minute {
+						synctest.Wait()
+						if source.ActiveWatches() == 0 {
+							time.Sleep(10 * time.Millisecond)
+							continue
+						}
+						time.Sleep(lives)
+						source.BreakWatches(cachetest.ErrTooManyRequests(0))
+					}
+					first, later := requestsPerMinute(source, failed)
+					assert.LessOrEqual(t, first, 20)
+					assert.LessOrEqual(t, later, 3)
+					assert.GreaterOrEqual(t, checksOf(source), 20)
+					restore(t, source, 5)
+					time.Sleep(3 * time.Minute)
+					m.equals(t, source)
+					m.stop()
+				})
+			})
+		}
+	}
+}
+
+// B23: also where an informer or a controller applies what the reflector lists: after a restore
+// an object of the same UID and version may be another state. Fails if one of the ways on which
+// unchanged objects are left alone goes by the version.
+func TestB23NoObjectIsTakenForUnchangedAfterARestore(t *testing.T) {
+	type store interface {
+		GetByKey(key string) (any, bool, error)
+	}
+	options := cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: func(context.Context, *cache.Reflector, error) {}}
+	for name, build := range map[string]func(*cachetest.Source, cache.ResourceEventHandler) (run func(context.Context), from store){
+		"informer": func(source *cachetest.Source, handler cache.ResourceEventHandler) (func(context.Context), store) {
+			informer := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{ReflectorOptions: options})
+			_, err := informer.AddEventHandler(handler)
+			require.NoError(t, err)
+			return informer.RunWithContext, informer.GetStore()
+		},
+		"controller": func(source *cachetest.Source, handler cache.ResourceEventHandler) (func(context.Context), store) {
+			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+			controller := cache.New(&cache.Config{ListerWatcher: source, Store: store, Handler: handler, ReflectorOptions: options})
+			return controller.RunWithContext, store
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := sourceOfPods(t, "1", "2", "3")
+				require.NoError(t, source.Apply(podLabelled("1", "lost"), podLabelled("2", "a"), podLabelled("2", "b")))
+				var updates []string
+				run, from := build(source, cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, obj any) {
+					if o, ok := obj.(metav1.Object); ok {
+						updates = append(updates, o.GetName()+" "+o.GetLabels()["v"])
+					}
+				}})
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { run(ctx) })
+				time.Sleep(4 * time.Minute)
+				restore(t, source, 3)
+				require.NoError(t, source.Apply(podLabelled("1", "again")))
+				require.Equal(t, "4", source.ResourceVersion())
+				time.Sleep(10 * time.Second)
+				cancel()
+				running.Wait()
+				obj, exists, err := from.GetByKey("a/1")
+				require.NoError(t, err)
+				require.True(t, exists)
+				o, ok := obj.(metav1.Object)
+				require.True(t, ok)
+				assert.Equal(t, "4", o.GetResourceVersion())
+				assert.Equal(t, "again", o.GetLabels()["v"])
+				assert.Contains(t, updates, "1 again")
+				assert.Contains(t, updates, "2 ")
+				assert.Equal(t, name == "controller", slices.Contains(updates, "3 "), "an informer knows that its content is the same")
+			})
+		})
+	}
+}
+
+// B23: a check that the end of its watch overtakes is made again beside the next one, also where
+// watches are short. Fails if it waits for as long as a watch lasts, or is forgotten.
+func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := written(t)
+		m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) {
+			fixedJitter(0)(o)
+			o.MinWatchTimeout, o.MaxWatchTimeout = 20*time.Second, 20*time.Second
+		})
+		time.Sleep(4*time.Minute + 5*time.Second)
+		source.DelayLists(2 * time.Second)
+		restore(t, source, 3)
+		time.Sleep(1700 * time.Millisecond) // the check is under way
+		require.Equal(t, 1, checksOf(source))
+		source.CloseWatches()
+		time.Sleep(20 * time.Second)
+		m.equals(t, source)
+		assert.Equal(t, []cache.Cause{cache.CauseRefused, cache.CauseRegression}, m.causes())
+		m.stop()
+	})
+}

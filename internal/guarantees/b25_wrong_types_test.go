@@ -1,0 +1,254 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+)
+
+// forEachMirror runs a test for all that a reflector feeds and all ways in which a source
+// gives a whole state.
+func forEachMirror(t *testing.T, test func(t *testing.T, way string, mirror func(*answering, *reports) mirrored)) {
+	for name, construct := range mirrors {
+		for _, way := range waysToList {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					test(t, way, func(source *answering, heard *reports) mirrored {
+						return construct(source.as(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+					})
+				})
+			})
+		}
+	}
+}
+
+// B25, G6: a list whose objects are all of another type has failed: nothing is synced, each
+// failed list is one report with a typed cause, and WaitSynced names it. Once the source
+// answers with the right ones, they are there. Fails if such a list counts as an empty one,
+// or if its objects are reported one by one.
+func TestB25AListOfNothingButWrongTypesIsAFailedList(t *testing.T) {
+	forEachMirror(t, func(t *testing.T, way string, mirror func(*answering, *reports) mirrored) {
+		wrong := manyOf(100, otherPod)
+		source, heard := newAnswering(wrong, wrong, rightPods(100)), &reports{}
+		m := mirror(source, heard)
+		end := m.begin(t)
+		assert.False(t, m.synced())
+		assert.False(t, m.status().Synced)
+		assert.Empty(t, m.keys())
+		assert.Empty(t, m.version())
+		assert.Empty(t, m.status().Quarantined)
+		if m.waits != nil {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			err := m.waits(ctx)
+			cancel()
+			var unexpected *cache.UnexpectedTypeError
+			require.ErrorAs(t, err, &unexpected)
+			assert.Equal(t, "*unstructured.Unstructured", unexpected.Actual)
+			require.ErrorAs(t, err, new(*cache.ListTypeError))
+		}
+		for _, err := range checkListTypes(t, heard.take(), 100) {
+			assert.Equal(t, "a/0", err.Key)
+		}
+		assert.Equal(t, cache.CauseWrongType, m.status().LastFailure.Cause)
+		pass(time.Minute)
+		checkListTypes(t, heard.take(), 100)
+		assert.Len(t, source.begun(), 3)
+		assert.True(t, m.synced())
+		assert.Len(t, m.keys(), 100)
+		assert.Equal(t, "120", m.version())
+		end()
+	})
+}
+
+// checkListTypes checks that one failed list of so many objects was reported, and nothing else.
+func checkListTypes(t *testing.T, errs []error, objects int) (all []*cache.ListTypeError) {
+	t.Helper()
+	require.Len(t, errs, 1)
+	for _, err := range errs {
+		var list *cache.ListTypeError
+		require.ErrorAs(t, err, &list)
+		assert.Equal(t, objects, list.Objects)
+		assert.Equal(t, cache.CauseWrongType, cache.CauseOf(err))
+		assert.False(t, errors.As(err, new(*cache.ObjectError)))
+		assert.Equal(t, 1, strings.Count(err.Error(), "unstructured"), err)
+		all = append(all, list)
+	}
+	return all
+}
+
+// B25: after such a relist what was there stays, the version too, until a list of the right
+// objects. Fails if it empties the store.
+func TestB25ARelistOfNothingButWrongTypesKeepsTheContent(t *testing.T) {
+	forEachMirror(t, func(t *testing.T, way string, mirror func(*answering, *reports) mirrored) {
+		source, heard := newAnswering(rightPods(20), manyOf(100, otherPod), rightPods(10)), &reports{}
+		m := mirror(source, heard)
+		end := m.begin(t)
+		require.Len(t, m.keys(), 20)
+		source.expire()
+		pass(0)
+		for len(source.begun()) < 2 {
+			pass(10 * time.Millisecond)
+		}
+		assert.Len(t, m.keys(), 20)
+		assert.Equal(t, "100", m.version())
+		assert.True(t, m.synced())
+		assert.Empty(t, m.status().Quarantined)
+		errs := heard.take()
+		require.Len(t, errs, 2)
+		assert.Equal(t, cache.CauseExpired, cache.CauseOf(errs[0]))
+		checkListTypes(t, errs[1:], 100)
+		pass(time.Minute)
+		assert.Len(t, m.keys(), 10)
+		assert.Equal(t, "120", m.version())
+		assert.Empty(t, heard.take())
+		end()
+	})
+}
+
+// B25: one right object, on whatever page, makes it a list: it is there, the others are
+// quarantined and reported one by one. Fails if a list is judged by its first page, or by a
+// part of a page.
+func TestB25OneRightObjectOnALaterPageMakesItAList(t *testing.T) {
+	forEachMirror(t, func(t *testing.T, way string, mirror func(*answering, *reports) mirrored) {
+		source, heard := newAnswering(append(manyOf(100, otherPod), rightPod("right", "200"))), &reports{}
+		m := mirror(source, heard)
+		end := m.begin(t)
+		assert.True(t, m.synced())
+		assert.Equal(t, []string{"a/right"}, m.keys())
+		assert.Equal(t, "100", m.version())
+		assert.Len(t, m.status().Quarantined, 100)
+		assert.Len(t, heard.take(), 100)
+		pass(time.Hour)
+		assert.Len(t, source.begun(), 1)
+		assert.Empty(t, heard.take())
+		end()
+	})
+}
+
+// B25: without objects, a list is one of nothing; and other causes than the type never fail
+// a list, however many objects they refuse. Fails if more than types is counted.
+func TestB25AListThatIsEmptyOrRefusedForOtherCausesIsSynced(t *testing.T) {
+	for name, objects := range map[string][]apiruntime.Object{
+		"nothing":                          nil,
+		"undecoded":                        manyOf(30, damaged),
+		"no metadata, of no type":          {nil, (*metav1.PartialObjectMetadata)(nil)},
+		"another type, and an undecoded":   append(manyOf(30, otherPod), damaged("x", "50")),
+		"another type, and one without id": append(manyOf(30, otherPod), nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, way := range []string{wholeList, pagedList} {
+				synctest.Test(t, func(t *testing.T) {
+					source, heard := newAnswering(objects), &reports{}
+					m := mirrors["informer"](source.as(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+					end := m.begin(t)
+					assert.True(t, m.synced())
+					assert.Equal(t, "100", m.version())
+					assert.Len(t, m.status().Quarantined, len(objects))
+					assert.Len(t, heard.take(), len(objects))
+					end()
+				})
+			}
+		})
+	}
+	t.Run("index function", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			heard := &reports{}
+			i := cache.NewInformerFor(newAnswering(rightPods(30)).as(wholeList), cache.InformerConfig[*metav1.PartialObjectMetadata]{
+				Indexes:          cache.TypedIndexers[*metav1.PartialObjectMetadata]{"bad": func(*metav1.PartialObjectMetadata) ([]string, error) { return nil, errDamaged }},
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); _ = i.Run(ctx) }()
+			require.NoError(t, i.WaitSynced(t.Context()))
+			assert.Len(t, heard.take(), 30)
+			cancel()
+			<-done
+		})
+	})
+}
+
+// B25: of another type are objects of another kind, where unstructured ones are expected, and
+// those of a Go type that has no metadata. Fails if only Go types with metadata count.
+func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
+	example := &unstructured.Unstructured{}
+	example.SetAPIVersion("v1")
+	example.SetKind("Node")
+	aTable := rightPod("rows", "1")
+	aTable.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}
+	for name, row := range map[string]struct {
+		expected any
+		object   apiruntime.Object
+		key      string
+	}{
+		"kind":     {example, otherPod("1", "1"), "a/1"},
+		"metadata": {&metav1.PartialObjectMetadata{}, &metav1.Status{}, "item 1 of the list"},
+		"table":    {nil, aTable, "a/rows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, heard := newAnswering([]apiruntime.Object{row.object}), &reports{}
+				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+				r := cache.NewReflectorWithOptions(source.as(wholeList), row.expected, store, cache.ReflectorOptions{ErrorHandler: heard.handle})
+				m := mirrored{run: r.RunWithContext}
+				end := m.begin(t)
+				assert.False(t, r.Status().Synced)
+				errs := heard.take()
+				require.Len(t, errs, 1)
+				var list *cache.ListTypeError
+				require.ErrorAs(t, errs[0], &list)
+				assert.Equal(t, row.key, list.Key)
+				end()
+			})
+		})
+	}
+}
+
+// B25: the version of such a list says nothing of the source: an older list of the right
+// objects is no regression. Fails if it stays as the version below which no state is taken.
+func TestB25TheVersionOfAListOfWrongTypesIsForgotten(t *testing.T) {
+	for _, way := range waysToList {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, heard := newAnswering(manyOf(5, func(name, _ string) apiruntime.Object { return otherPod(name, "900") }), rightPods(3)), &reports{}
+				source.version = func(n int) string { return []string{"900", "50"}[min(n, 2)-1] }
+				m := mirrors["informer"](source.as(way), cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+				end := m.begin(t)
+				pass(time.Minute)
+				assert.Len(t, source.begun(), 2)
+				assert.Equal(t, "50", m.version())
+				assert.Len(t, heard.take(), 1)
+				end()
+			})
+		})
+	}
+}
+
+// B25: in a streaming list an object that is deleted before its end does not count. Fails
+// if one that was deleted fails a stream that has nothing.
+func TestB25AWrongObjectThatAStreamDeletesDoesNotFailIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, heard := newAnswering(nil), &reports{}
+		source.initial = func() []watchEvent { return []watchEvent{added(otherPod("1", "5")), deleted(otherPod("1", "6"))} }
+		m := mirrors["informer"](source.as(streamingList), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: heard.handle})
+		end := m.begin(t)
+		assert.True(t, m.synced())
+		assert.Empty(t, m.keys())
+		errs := heard.take()
+		require.Len(t, errs, 1)
+		assert.Equal(t, cache.CauseObject, cache.CauseOf(errs[0]))
+		assert.Empty(t, m.status().Quarantined)
+		end()
+	})
+}

@@ -1,0 +1,350 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"io"
+	rand "math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// seededJitter draws the jitter of a run.
+func seededJitter(seed uint64) func(*cache.ReflectorOptions) {
+	return func(o *cache.ReflectorOptions) { o.Random = rand.New(rand.NewPCG(seed, 0)).Float64 }
+}
+
+// B26: over HTTP the cache is up to date again soon after three connections were dropped or
+// cut, and soon after a server is back that was away for 20 s: the median of nine runs. Fails
+// if the pauses double from 800 ms as client-go's do, or grow above 4 s in the first minute.
+func TestB26ARecoveredServerIsFollowedWithinSeconds(t *testing.T) {
+	for name, row := range map[string]struct {
+		// away makes the server fail, and returns at the moment from which time counts.
+		away func(*cachetest.Server, *cachetest.Source)
+		most time.Duration
+	}{
+		"three connections that are dropped at once": {func(server *cachetest.Server, _ *cachetest.Source) {
+			server.Listener.CutNext(3, 0)
+			server.Listener.CutConnections()
+		}, 4 * time.Second},
+		"three connections that are cut in mid-stream": {func(server *cachetest.Server, source *cachetest.Source) {
+			for range 2 {
+				server.Listener.CutConnections()
+				synctest.Wait()
+				for source.ActiveWatches() == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			server.Listener.CutConnections()
+		}, 4 * time.Second},
+		"20 s without a server": {func(server *cachetest.Server, _ *cachetest.Source) {
+			server.Listener.RefuseConnections(true)
+			server.Listener.CutConnections()
+			time.Sleep(20 * time.Second)
+			server.Listener.RefuseConnections(false)
+		}, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var took []time.Duration
+			for seed := range uint64(9) {
+				synctest.Test(t, func(t *testing.T) {
+					source := sourceOfPods(t, "1", "2")
+					server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
+						Resources: []cachetest.Resource{{GroupVersionResource: podsResource, Source: source}},
+					}))
+					api, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: podsResource, HTTPClient: server.Client()})
+					require.NoError(t, err)
+					m := runRecoveryMirror(t, api, seededJitter(seed))
+					time.Sleep(4 * time.Minute)
+					require.True(t, m.has("2", ""))
+					source.ResetRequests()
+					row.away(server, source)
+					back := time.Now()
+					require.NoError(t, source.Apply(podLabelled("2", "new")))
+					for !m.has("2", "new") {
+						time.Sleep(10 * time.Millisecond)
+					}
+					took = append(took, time.Since(back))
+					assert.Zero(t, listsAsked(source), "the version is good")
+					m.equals(t, source)
+					m.stop()
+					server.Close()
+				})
+			}
+			slices.Sort(took)
+			assert.LessOrEqual(t, took[4], row.most, "%v", took)
+		})
+	}
+}
+
+// B26, G13: when a source is asked that refuses every watch: after 0.2, 0.4, 0.8, 1.6, 3.2 s
+// and then every 4 s as long as the first minute lasts, later with pauses that double to 30 s,
+// and never more than three times a minute. Fails if one of these numbers changes.
+func TestB26APausedSourceIsAskedAgainAtTheseTimes(t *testing.T) {
+	for jitter, want := range map[float64]struct {
+		firstMinute []float64
+		later       []float64
+	}{
+		0: {
+			[]float64{0.2, 0.6, 1.4, 3, 6.2, 10.2, 14.2, 18.2, 22.2, 26.2, 30.2, 34.2, 38.2, 42.2, 46.2, 50.2, 54.2, 58.2},
+			[]float64{62.2, 70.2, 86.2, 122.2, 152.2, 182.2, 212.2},
+		},
+		0.5: {
+			[]float64{0.15, 0.45, 1.05, 2.25, 4.65, 9.15, 13.65, 18.15, 22.65, 27.15, 31.65, 36.15, 40.65, 45.15, 49.65, 54.15, 58.65},
+			[]float64{63.15, 72.15, 90.15, 123.9, 157.65, 191.4},
+		},
+	} {
+		t.Run(fmt.Sprintf("jitter %v", jitter), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := sourceOfPods(t, "1")
+				m := runRecoveryMirror(t, source, fixedJitter(jitter))
+				time.Sleep(4 * time.Minute)
+				source.ResetRequests()
+				source.FailWatches(cachetest.Forever, cachetest.ErrConnectionRefused())
+				failed := time.Now()
+				source.BreakWatches(cachetest.ErrTooManyRequests(0))
+				time.Sleep(220 * time.Second)
+				var at []float64
+				for _, request := range source.Requests() {
+					at = append(at, request.Time.Sub(failed).Round(10*time.Millisecond).Seconds())
+				}
+				assert.Equal(t, append(want.firstMinute, want.later...), at)
+				m.stop()
+			})
+		})
+	}
+}
+
+// B26: connections that are reset say nothing against the version: however many requests fail so,
+// and for up to nine streams in a row, the watch is resumed and nothing is listed. Fails if a
+// reset of a request counts as a failure of the watch, or the bound is lower.
+func TestB26ResetConnectionsNeverCauseAList(t *testing.T) {
+	reset := fmt.Errorf("reading: %w", syscall.ECONNRESET)
+	resetRequests := func(s *cachetest.Source, n int) { s.FailWatches(n, reset) }
+	cutRequests := func(s *cachetest.Source, n int) { s.FailWatches(n, io.ErrUnexpectedEOF) }
+	cutStreams := func(s *cachetest.Source, n int) { s.BreakNextWatches(n, 0, errStreamCut) }
+	for name, row := range map[string]struct {
+		fail func(*cachetest.Source, int)
+		n    int
+	}{
+		"at the request, 5 times":           {resetRequests, 5},
+		"at the request, 40 times":          {resetRequests, 40},
+		"in an EOF of the request, 5 times": {cutRequests, 5},
+		"in an EOF of the request, 40":      {cutRequests, 40},
+		"in the stream, 5 times":            {cutStreams, 5},
+		"in the stream, 9 times":            {cutStreams, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := sourceOfPods(t, "1")
+				m := runRecoveryMirror(t, source, fixedJitter(0))
+				time.Sleep(4 * time.Minute)
+				source.ResetRequests()
+				row.fail(source, row.n)
+				source.CloseWatches()
+				time.Sleep(time.Hour)
+				require.NoError(t, source.Apply(podLabelled("2", "")))
+				synctest.Wait()
+				m.equals(t, source)
+				assert.Len(t, m.causes(), row.n)
+				assert.Zero(t, listsAsked(source))
+				m.stop()
+			})
+		})
+	}
+}
+
+// errStreamCut is the error event with which package kubeapi ends a stream that was cut.
+var errStreamCut error = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Message: "unexpected EOF",
+	Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: kubeapi.CauseStreamCut}}},
+}}
+
+// B26: streams that are cut ten times in a row without bringing anything are answered by a list:
+// the watch may be one that can never be continued, such as from an event that no proxy passes.
+// Fails if the watch is resumed without a bound.
+func TestB26AStreamThatIsAlwaysCutIsAnsweredByAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOfPods(t, "1")
+		m := runRecoveryMirror(t, source, fixedJitter(0))
+		time.Sleep(4 * time.Minute)
+		source.ResetRequests()
+		source.BreakNextWatches(10, 0, errStreamCut)
+		source.CloseWatches()
+		time.Sleep(2 * time.Minute)
+		m.equals(t, source)
+		assert.Equal(t, slices.Repeat([]cache.Cause{cache.CauseCut}, 10), m.causes())
+		assert.Equal(t, 1, listsAsked(source))
+		m.stop()
+	})
+}
+
+// A configured backoff is used as given, from the first failure on and without the limits.
+// Fails if its steps, its cap or its factor are replaced.
+func TestB26AConfiguredBackoffIsUsedAsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOfPods(t, "1")
+		m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) {
+			o.Backoff = &wait.Backoff{Duration: time.Second, Factor: 3, Steps: 3, Cap: 5 * time.Second}
+			o.Random = func() float64 { return 0.5 }
+		})
+		time.Sleep(4 * time.Minute)
+		source.ResetRequests()
+		source.FailWatches(cachetest.Forever, cachetest.ErrConnectionRefused())
+		failed := time.Now()
+		source.CloseWatches()
+		time.Sleep(5*time.Minute - time.Second)
+		var at []time.Duration
+		for _, request := range source.Requests() {
+			at = append(at, request.Time.Sub(failed))
+		}
+		require.Greater(t, len(at), 60)
+		assert.Equal(t, []time.Duration{0, time.Second, 4 * time.Second, 9 * time.Second, 14 * time.Second}, at[:5])
+		m.stop()
+	})
+}
+
+// failedPages makes further pages of a source fail: failure n of each page in a row is
+// answered by fail(n), until that is nil. It returns the tokens that were asked for.
+func failedPages(source *cachetest.Source, fail func(n int) error) func() []string {
+	var mu sync.Mutex
+	var tokens []string
+	failures := map[string]int{}
+	source.OnList(func(options metav1.ListOptions) error {
+		mu.Lock()
+		defer mu.Unlock()
+		tokens = append(tokens, options.Continue)
+		if options.Continue == "" {
+			return nil
+		}
+		failures[options.Continue]++
+		return fail(failures[options.Continue])
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(tokens)
+	}
+}
+
+// B26: a page that fails is asked for again with its own token: the pages before it are kept.
+// Fails if the list begins anew, or if only so many failures of all pages together are
+// allowed.
+func TestB26AFailedPageIsAskedForAgain(t *testing.T) {
+	for name, err := range map[string]error{
+		"reset":             fmt.Errorf("reading: %w", syscall.ECONNRESET),
+		"internal error":    cachetest.ErrInternal(),
+		"too many requests": cachetest.ErrTooManyRequests(1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := sourceOfPods(t, "1", "2", "3", "4", "5")
+				tokens := failedPages(source, func(n int) error {
+					if n > 3 {
+						return nil
+					}
+					return err
+				})
+				m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) { o.PageSize = 1 })
+				time.Sleep(time.Minute + time.Second)
+				m.equals(t, source)
+				assert.Equal(t, 1, listsAsked(source), "one list, of which every page is asked for again")
+				asked := tokens()
+				assert.Len(t, asked, 1+4*4)
+				slices.Sort(asked)
+				assert.Len(t, slices.Compact(asked), 5)
+				assert.Len(t, m.causes(), 4*3, "each failure is reported")
+				assert.Zero(t, m.Status().ConsecutiveFailures)
+				first, _ := requestsPerMinute(source, source.Requests()[0].Time)
+				assert.LessOrEqual(t, first, 20)
+				m.stop()
+			})
+		})
+	}
+}
+
+// B26: a page that fails for good makes the list begin anew, and so does one that is refused
+// with a definite answer, at once; a token that has expired is answered by one whole list.
+// Fails if a page is asked for without a bound.
+func TestB26APageIsNotAskedForWithoutABound(t *testing.T) {
+	for name, row := range map[string]struct {
+		err error
+		// tries is how often the second page is asked for, then is the list after it.
+		tries int
+		limit int64
+	}{
+		"unavailable": {apierrors.NewServiceUnavailable("down"), 10, 1},
+		"forbidden":   {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", io.EOF), 1, 1},
+		"expired":     {cachetest.ErrExpired(), 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := sourceOfPods(t, "1", "2", "3")
+				failedPages(source, func(int) error { return row.err })
+				m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) { o.PageSize = 1 })
+				time.Sleep(40 * time.Second)
+				requests := source.Requests()
+				require.Greater(t, len(requests), row.tries+1)
+				for i, request := range requests[:row.tries+2] {
+					again := i >= 1 && i <= row.tries
+					assert.Equal(t, again, request.Options.Continue != "", "request %d", i)
+				}
+				assert.Equal(t, row.limit, requests[row.tries+1].Options.Limit)
+				source.Heal()
+				time.Sleep(time.Minute)
+				m.equals(t, source)
+				m.stop()
+			})
+		})
+	}
+}
+
+// B26, G12: of a page that breaks in its middle the items that had come are taken once. Fails
+// if the page is not asked for again, or if handlers hear of an object twice.
+func TestB26APageThatBreaksInItsMiddleIsTakenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := sourceOfPods(t)
+		for i := range 600 {
+			require.NoError(t, source.Apply(podLabelled(strconv.Itoa(i), "")))
+		}
+		informer := cache.NewInformerFor(&brokenItems{source, 3, 250}, cache.InformerConfig[*metav1.PartialObjectMetadata]{
+			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, PageSize: 300},
+		})
+		added, updated := 0, 0
+		_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
+			AddFunc:    func(*metav1.PartialObjectMetadata) { added++ },
+			UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) { updated++ },
+		})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { assert.NoError(t, informer.Run(ctx)) })
+		require.NoError(t, informer.WaitSynced(ctx))
+		synctest.Wait()
+		assert.Equal(t, 1, listsAsked(source))
+		assert.Equal(t, 600, added)
+		assert.Zero(t, updated)
+		objects, err := informer.List(labels.Everything())
+		require.NoError(t, err)
+		assert.Len(t, objects, 600)
+		cancel()
+		running.Wait()
+	})
+}

@@ -1,0 +1,510 @@
+package guarantees
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// G1: within 60 s of healing, plus one list, the mirror equals the source. Fails
+// if a pause can be longer, or a state is left without a successor.
+func TestG1AHealedSourceIsEqualledWithinAMinute(t *testing.T) {
+	faults := map[string]func(*cachetest.Source){
+		"lists fail":      func(s *cachetest.Source) { s.FailLists(cachetest.Forever, errBoom) },
+		"watches fail":    func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, errBoom) },
+		"watches expired": func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, cachetest.ErrExpired()) },
+		"both": func(s *cachetest.Source) {
+			s.FailLists(cachetest.Forever, errBoom)
+			s.FailWatches(cachetest.Forever, cachetest.ErrInternal())
+		},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"))
+				r := newRig(t, source, nil)
+				fault(source)
+				r.run()
+				sleep(17 * time.Minute)
+				assert.NoError(t, source.Apply(pod("a", "2")))
+				_, err := source.Delete("a", "1")
+				assert.NoError(t, err)
+				source.Heal()
+				sleep(time.Minute)
+				assert.True(t, r.ctlr.HasSynced())
+				r.equalsSource()
+				assert.Zero(t, r.status().ConsecutiveFailures)
+				r.stop()
+			})
+		})
+	}
+}
+
+// Retry-After is honoured: nothing is asked before it. Fails if the pause is the
+// backoff's alone.
+func TestG1RetryAfterIsHonoured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		source.FailLists(1, cachetest.ErrTooManyRequests(90))
+		r := newRig(t, source, nil)
+		r.run()
+		sleep(89 * time.Second)
+		assert.Equal(t, 1, source.ListCalls())
+		sleep(2 * time.Second)
+		assert.Equal(t, 2, source.ListCalls())
+		r.equalsSource()
+		r.stop()
+	})
+}
+
+// Each namespace is listed and watched by itself, never all of them, and what is
+// of no namespace that was asked for is not mirrored.
+func TestSeveralNamespacesOfOneServerAreMirroredIntoOneStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("b", "1"), pod("b", "2"), pod("ab", "1"))
+		r := newRig(t, source, func(c *cache.Config) {
+			c.ListerWatcher = nil
+			c.Namespaces = map[string]cache.ListerWatcher{"a": source.Namespace("a"), "b": source.Namespace("b")}
+		})
+		r.run()
+		synctest.Wait()
+		assert.Equal(t, map[string]string{"a/1": "1", "b/1": "2", "b/2": "3"}, r.versions())
+		assert.ElementsMatch(t, []string{"add a/1@1 initial", "add b/1@2 initial", "add b/2@3 initial"}, r.handler.take())
+		assert.True(t, r.ctlr.HasSynced())
+		assert.Equal(t, "4", r.ctlr.LastSyncResourceVersion())
+
+		require.NoError(t, source.Apply(labelled(pod("a", "1"), "x"), pod("ab", "2")))
+		_, err := source.Delete("b", "1")
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, map[string]string{"a/1": "5", "b/2": "3"}, r.versions())
+		assert.ElementsMatch(t, []string{"update a/1@5", "delete b/1"}, r.handler.take())
+		assert.Equal(t, "5", r.ctlr.LastSyncResourceVersion(), "a has been told of nothing newer")
+		source.SendBookmarks()
+		synctest.Wait()
+		assert.Equal(t, "7", r.ctlr.LastSyncResourceVersion())
+		asked := map[string]int{}
+		for _, request := range source.Requests() {
+			asked[request.Namespace]++
+		}
+		assert.Equal(t, map[string]int{"a": 2, "b": 2}, asked, "a list and a watch of each")
+		r.stop()
+	})
+}
+
+// No function of the user's is called under a lock. Fails if one namespace waits until
+// Random has returned to another.
+func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls, met atomic.Int32
+		r := newNamespaceRig(t, func(c *cache.Config) {
+			c.ReflectorOptions.Random = func() float64 {
+				calls.Add(1)
+				// All namespaces begin at the same time. The bound is for whoever would wait for
+				// another here in vain.
+				for range 1_000_000 {
+					if calls.Load() > 1 {
+						met.Add(1)
+						break
+					}
+					runtime.Gosched()
+				}
+				return 0
+			}
+		})
+		r.run()
+		synctest.Wait()
+		assert.GreaterOrEqual(t, calls.Load(), int32(3))
+		assert.Equal(t, calls.Load(), met.Load())
+		r.stop()
+	})
+}
+
+// G1, G5: a namespace that is forbidden from the start is reported as such, and
+// the others serve, get events and have synced. Once it is allowed it is mirrored
+// like the others. Fails if anything of it is waited for, but by HasSynced.
+func TestANamespaceThatIsForbiddenHoldsBackNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNamespaceRig(t, nil)
+		r.sources["b"].FailLists(cachetest.Forever, forbidden())
+		r.run()
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "c"}, r.synced(), "at once")
+		sleep(5 * time.Minute)
+		r.apply(labelled(pod("a", "1"), "x"), pod("c", "3"))
+		synctest.Wait()
+		r.equalsSources("a", "c")
+		assert.Subset(t, r.handler.take(), []string{"update a/1@3", "add c/3@3"})
+
+		assert.Equal(t, cache.PhaseForbidden, r.in("b").Phase)
+		assert.Equal(t, cache.PhaseWatching, r.in("a").Phase)
+		assert.Equal(t, cache.PhaseWatching, r.in("c").Phase)
+		assert.Equal(t, cache.CauseForbidden, r.in("b").LastFailure.Cause)
+		assert.Nil(t, r.in("a").LastFailure)
+		assert.Equal(t, cache.PhaseForbidden, r.status().Phase)
+		assert.Equal(t, r.in("b").ConsecutiveFailures, r.status().ConsecutiveFailures)
+		assert.Equal(t, []string{"a", "c"}, r.synced())
+		assert.False(t, r.ctlr.HasSynced())
+		assert.False(t, r.status().Synced)
+		assert.False(t, cache.IsDone(r.ctlr.HasSyncedChecker()))
+		assert.Empty(t, r.ctlr.LastSyncResourceVersion(), "of b nothing is known")
+		assert.Equal(t, "3", r.in("a").AppliedVersion)
+
+		r.sources["b"].Heal()
+		sleep(time.Minute)
+		r.equalsSources("a", "b", "c")
+		assert.True(t, cache.IsDone(r.ctlr.HasSyncedChecker()), "nobody has to ask for it")
+		assert.True(t, r.ctlr.HasSynced())
+		assert.Equal(t, []string{"a", "b", "c"}, r.synced())
+		assert.Equal(t, cache.PhaseWatching, r.status().Phase)
+		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
+		r.stop()
+	})
+}
+
+// What has been mirrored stays when a namespace is no longer allowed.
+func TestANamespaceThatBecomesForbiddenKeepsItsContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNamespaceRig(t, nil)
+		r.run()
+		synctest.Wait()
+		r.sources["b"].FailLists(cachetest.Forever, forbidden())
+		r.sources["b"].FailWatches(cachetest.Forever, forbidden())
+		r.sources["b"].CloseWatches()
+		sleep(5 * time.Minute)
+		assert.Equal(t, cache.PhaseForbidden, r.in("b").Phase)
+		r.apply(pod("a", "3"))
+		synctest.Wait()
+		r.equalsSources("a", "b", "c")
+		assert.True(t, r.ctlr.HasSynced(), "once")
+		r.sources["b"].Heal()
+		r.apply(pod("b", "3"))
+		sleep(time.Minute)
+		r.equalsSources("a", "b", "c")
+		r.stop()
+	})
+}
+
+// Whatever one source does, nobody waits for it: in particular not with the turn to
+// call the handler.
+func TestANamespaceThatHangsHoldsBackNoOther(t *testing.T) {
+	for name, fault := range map[string]func(*cachetest.Source){
+		"list hangs":         func(s *cachetest.Source) { s.HangLists(1) },
+		"list is late":       func(s *cachetest.Source) { s.DelayLists(time.Hour) },
+		"watch hangs":        func(s *cachetest.Source) { s.HangWatches(1) },
+		"watch is silent":    func(s *cachetest.Source) { s.Silence() },
+		"stream has no end":  func(s *cachetest.Source) { s.WithholdInitialEventsEnd(cachetest.Forever) },
+		"connection refused": func(s *cachetest.Source) { s.FailLists(cachetest.Forever, cachetest.ErrConnectionRefused()) },
+	} {
+		for way, change := range map[string]func(*cache.Config){"listing": nil, "streaming": stream} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newNamespaceRig(t, change)
+					fault(r.sources["b"])
+					r.run()
+					synctest.Wait()
+					r.equalsSources("a", "c")
+					r.handler.take()
+					r.apply(pod("a", "3"), pod("c", "3"))
+					synctest.Wait()
+					r.equalsSources("a", "c")
+					assert.ElementsMatch(t, []string{"add a/3@3", "add c/3@3"}, r.handler.take())
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+func forbidden() error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errBoom)
+}
+
+// newSourceWith is newSource for a source that behaves otherwise.
+func newSourceWith(t *testing.T, change func(*cachetest.Options), objects ...apiruntime.Object) *cachetest.Source {
+	t.Helper()
+	options := cachetest.Options{
+		RefuseFutureWatches: true, // as newSource
+
+		GroupVersionKind: podKind,
+		NewObject:        func() apiruntime.Object { return &object{} },
+		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
+	}
+	change(&options)
+	source := cachetest.NewSource(options)
+	require.NoError(t, source.Apply(objects...))
+	return source
+}
+
+// G1: a source that was away, and has forgotten the mirror's version meanwhile, is
+// equalled within a minute of its return, though the first request then is a watch that
+// only brings the 410. Fails if the list after it waits for another pause.
+func TestG1AnOutageThatOutlastedTheHistoryIsOverWithinAMinute(t *testing.T) {
+	for name, strategy := range strategies {
+		for _, onStream := range []bool{false, true} {
+			for _, away := range []time.Duration{2 * time.Second, 20 * time.Second, 50 * time.Second, 2 * time.Minute, 20 * time.Minute} {
+				for _, jitter := range jitters {
+					t.Run(fmt.Sprintf("%s, 410 on the stream %v, away %s, jitter %v", name, onStream, away, jitter), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							source := newSourceWith(t, func(o *cachetest.Options) { o.ExpiredOnStream = onStream }, pod("a", "1"), pod("a", "2"))
+							r := newRig(t, source, tuned(strategy, jitter))
+							r.run()
+							sleep(healthy)
+							r.outage(away, func() {
+								assert.NoError(t, source.Apply(labelled(pod("a", "1"), "x"), pod("a", "3")))
+								source.CompactAll()
+							})
+							sleep(time.Minute)
+							r.equalsSource()
+							assert.Equal(t, 1, r.heard.count(cache.CauseExpired))
+							assert.Zero(t, r.status().ConsecutiveFailures)
+							r.stop()
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// G1: a server that no longer has a version to watch from but still to list at
+// (its cache has rolled on, its storage has not) is followed all the same. Fails
+// if pages ask for exactly the old version.
+func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		r := newRig(t, source, nil)
+		r.run()
+		synctest.Wait()
+		source.BreakWatches(errBoom)
+		require.NoError(t, source.Apply(pod("a", "3"), pod("a", "4")))
+		source.CompactWatches(source.Version())
+		sleep(2 * time.Minute)
+		r.equalsSource()
+		r.stop()
+	})
+}
+
+// G1: a source that comes back from an outage restored is equalled within a minute, and the
+// second for which it asks.
+func TestG1ASourceThatIsRestoredInAnOutageIsEqualledWithinAMinute(t *testing.T) {
+	for name, strategy := range strategies {
+		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
+			for _, jitter := range jitters {
+				t.Run(fmt.Sprintf("%s, away %s, jitter %v", name, away, jitter), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRestoredRig(t, strategy, jitter)
+						r.outage(away, func() {
+							assert.NoError(t, r.source.Rollback(3))
+							r.source.ResetRequests()
+						})
+						sleep(time.Minute + time.Second)
+						assert.Equal(t, recovery(strategy), calls(r.source))
+						assert.Equal(t, 1, r.heard.count(cache.CauseVersionTooLarge))
+						r.isMirrored()
+						r.stop()
+					})
+				})
+			}
+		}
+	}
+}
+
+// G1: a source that has called every version expired, and comes back restored, is equalled by
+// the first list at "": it need not say again that it does not know the mirror's version.
+// Fails if that list is refused for being older, and asked for once more after a pause.
+func TestG1ASourceThatIsRestoredAfterA410IsEqualledByTheFirstList(t *testing.T) {
+	for name, strategy := range strategies {
+		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
+			for _, jitter := range jitters {
+				t.Run(fmt.Sprintf("%s, away %s, jitter %v", name, away, jitter), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRestoredRig(t, strategy, jitter)
+						r.forgets(away)
+						require.NoError(t, r.source.Rollback(3))
+						r.source.ResetRequests()
+						sleep(time.Minute)
+						// A stream, too, has been tried in vain by now.
+						assert.Equal(t, []string{`list ""`, `watch "3"`}, calls(r.source))
+						r.isMirrored()
+						r.stop()
+					})
+				})
+			}
+		}
+	}
+}
+
+// G1: what the source asks for with "too large" is kept to, after the first failure as
+// well as where the pause has been had. Fails if sparing the pause spares that, too.
+func TestG1TheRetryAfterOfATooLargeVersionIsHonoured(t *testing.T) {
+	const asksFor = 45 * time.Second
+	for name, strategy := range strategies {
+		for _, away := range []time.Duration{0, 2 * time.Second, 20 * time.Minute} {
+			t.Run(fmt.Sprintf("%s, away %s", name, away), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRestoredRig(t, strategy, 0)
+					var told time.Time
+					restore := func() {
+						r.source.ResetRequests()
+						r.source.OnWatch(func(options metav1.ListOptions) error {
+							if options.ResourceVersion != "13" {
+								return nil
+							}
+							told = time.Now()
+							return tooLargeRetryAfter(asksFor)
+						})
+						assert.NoError(t, r.source.Rollback(3))
+					}
+					if away == 0 {
+						restore()
+					} else {
+						r.outage(away, restore)
+					}
+					sleep(2 * time.Minute)
+					assert.Equal(t, recovery(strategy), calls(r.source))
+					assert.Equal(t, asksFor, r.source.Requests()[1].Time.Sub(told))
+					r.isMirrored()
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// G1, G13: who may watch and not list is served by streams alone. Two of them that failed
+// make way for lists, and after ten minutes a third is tried, though the lists fail so
+// quickly that the limits never leave room for what would follow it. Fails if the pause
+// before a stream that is due is no longer than that before a list: the room is then looked
+// for after it, and there is none.
+func TestG1AStreamThatFailedIsTriedAgainWhereListsFailQuickly(t *testing.T) {
+	for name, strategy := range map[string]cache.ListStrategy{"streaming": cache.ListStreaming, "automatic": cache.ListAutomatic} {
+		for _, jitter := range jitters {
+			t.Run(fmt.Sprintf("%s, jitter %v", name, jitter), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newSource(t, pod("a", "1"), pod("a", "2"))
+					source.FailLists(cachetest.Forever, apierrors.NewForbidden(pods, "", errBoom))
+					source.FailWatches(2, cachetest.ErrConnectionRefused())
+					r := newRig(t, source, tuned(strategy, jitter))
+					r.run()
+					sleep(15 * time.Minute)
+					assert.True(t, r.ctlr.HasSynced())
+					r.equalsSource()
+
+					var streams []time.Time
+					for _, request := range source.Requests() {
+						if request.Verb == cachetest.VerbWatch {
+							assert.NotNil(t, request.Options.SendInitialEvents)
+							streams = append(streams, request.Time)
+						}
+					}
+					if assert.Len(t, streams, 3) {
+						assert.GreaterOrEqual(t, streams[2].Sub(streams[1]), streamProbe)
+					}
+					assert.GreaterOrEqual(t, r.heard.count(cache.CauseForbidden), 10, "lists were tried meanwhile")
+					first, later := requestRate(source)
+					assert.LessOrEqual(t, first, 20)
+					assert.LessOrEqual(t, later, 3)
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// streamRefusals are the ways in which a source can have no streaming lists: it rejects
+// them, or begins them and never says that they are complete.
+var streamRefusals = map[string]func(*testing.T) *cachetest.Source{
+	"rejected": func(t *testing.T) *cachetest.Source {
+		return newSourceWith(t, func(o *cachetest.Options) { o.NoWatchList = true }, pod("a", "1"), pod("a", "2"))
+	},
+	"without its end": func(t *testing.T) *cachetest.Source {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		source.WithholdInitialEventsEnd(cachetest.Forever)
+		return source
+	},
+}
+
+// G1: a mirror that is behind does not spend on another try of a streaming list what the
+// limits of G13 leave it: it lists, and is up to date within a minute. Fails if a stream
+// that was refused is tried again because its ten minutes are over.
+func TestG1AStreamingListIsNotProbedWhereTheLimitsLeaveNoRoom(t *testing.T) {
+	for name, newSource := range streamRefusals {
+		for _, restored := range []bool{false, true} {
+			for _, away := range []time.Duration{15 * time.Minute, 40 * time.Minute} {
+				for _, jitter := range jitters {
+					t.Run(fmt.Sprintf("%s, restored %v, away %s, jitter %v", name, restored, away, jitter), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							source := newSource(t)
+							r := newRig(t, source, tuned(cache.ListAutomatic, jitter))
+							r.run()
+							sleep(healthy)
+							require.Equal(t, 1, source.ListCalls(), "the stream was refused")
+							assert.NoError(t, source.Apply(labelled(pod("a", "1"), "x"), pod("a", "3")))
+							synctest.Wait()
+							limit := time.Minute
+							r.outage(away, func() {
+								source.WithholdInitialEventsEnd(cachetest.Forever)
+								if restored {
+									limit += time.Second // for which the source asks
+									assert.NoError(t, source.Rollback(2))
+								} else {
+									assert.NoError(t, source.Apply(pod("a", "4")))
+									source.CompactAll()
+								}
+								source.ResetRequests()
+							})
+							sleep(limit)
+							r.equalsSource()
+							for _, request := range source.Requests() {
+								assert.Nil(t, request.Options.SendInitialEvents)
+							}
+							assert.Equal(t, 1, source.ListCalls())
+							r.stop()
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// Once the source has been healthy, the next state that is needed ten minutes after a
+// refusal is asked for as a stream again: servers are upgraded. Fails if no stream is ever
+// tried again.
+func TestAStreamingListIsProbedAgainWhereTheLimitsLeaveRoom(t *testing.T) {
+	for name, newSource := range streamRefusals {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t)
+				r := newRig(t, source, tuned(cache.ListAutomatic, 0))
+				r.run()
+				sleep(healthy)
+				r.outage(15*time.Minute, func() { source.WithholdInitialEventsEnd(cachetest.Forever) })
+				sleep(5 * time.Minute)
+				source.ResetRequests()
+				source.BreakWatches(cachetest.ErrExpired())
+				require.NoError(t, source.Apply(pod("a", "3")))
+				sleep(time.Second)
+				require.NotEmpty(t, source.Requests())
+				assert.NotNil(t, source.Requests()[0].Options.SendInitialEvents)
+				sleep(time.Minute)
+				r.equalsSource()
+				r.stop()
+			})
+		})
+	}
+}

@@ -1,0 +1,367 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	rand "math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// G2: the parts of a first list that was never ended are visible, so the next
+// first list must not be older. Fails if only a committed version is remembered.
+func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := func(version string) metav1.PartialObjectMetadata {
+			o := pod("a", "1")
+			o.ResourceVersion, o.UID = version, "u"
+			return *o
+		}
+		answers := []struct {
+			version, token, object string
+			err                    error
+		}{
+			{"10", "more", "10", nil}, {err: apierrors.NewForbidden(pods, "", errBoom)}, {"8", "", "8", nil}, {"12", "", "11", nil},
+		}
+		var asked []string
+		source := &scripted{
+			list: func(o metav1.ListOptions) (apiruntime.Object, error) {
+				asked = append(asked, o.ResourceVersion)
+				answer := answers[len(asked)-1]
+				return &metav1.PartialObjectMetadataList{
+					ListMeta: metav1.ListMeta{ResourceVersion: answer.version, Continue: answer.token},
+					Items:    []metav1.PartialObjectMetadata{at(answer.object)},
+				}, answer.err
+			},
+			watch: func(context.Context, int) (watch.Interface, error) { return newProbe(), nil },
+		}
+		h, told := &heard{}, &recorder{}
+		controller := cache.New(&cache.Config{
+			ListerWatcher: source, Store: cache.NewStore(cache.MetaNamespaceKeyFunc), Handler: told,
+			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: h.handle},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); controller.RunWithContext(ctx) }()
+		sleep(time.Minute)
+		assert.Equal(t, []string{"0", "", "10", ""}, asked)
+		assert.Equal(t, []cache.Cause{cache.CauseForbidden, cache.CauseRegression}, h.causes())
+		assert.Equal(t, []string{"add a/1@10 initial", "update a/1@11"}, told.take())
+		assert.Equal(t, "12", controller.LastSyncResourceVersion())
+		cancel()
+		<-done
+	})
+}
+
+// sawtooth checks what one observer sees of each key: states that the source had,
+// each newer than the one before.
+type sawtooth struct {
+	t    *testing.T
+	mu   sync.Mutex
+	had  map[string]bool // key@version that the source had
+	last map[string]int
+}
+
+// write changes the source and notes what it has then, before anybody can see it.
+func (s *sawtooth) write(source *cachetest.Source, obj *object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.NoError(s.t, source.Apply(obj))
+	stored, err := source.Get(obj.Namespace, obj.Name)
+	require.NoError(s.t, err)
+	s.had[nameOf(stored)+"@"+receivedOf(stored).ResourceVersion] = true
+}
+
+func (s *sawtooth) saw(obj any) {
+	key, version := nameOf(obj), receivedOf(obj).ResourceVersion
+	number, err := strconv.Atoi(version)
+	require.NoError(s.t, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	assert.True(s.t, s.had[key+"@"+version], "%s@%s is a state that the source never had", key, version)
+	assert.GreaterOrEqual(s.t, number, s.last[key], "%s went backwards", key)
+	s.last[key] = number
+}
+
+// G2: whatever the source does, short of going back itself, no reader and no
+// handler sees a key go back, or in a state that it never had. Fails if changes of
+// a key are applied out of order.
+func TestG2NoKeyEverGoesBack(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { noKeyGoesBack(t, rand.New(rand.NewPCG(seed, 7))) })
+		})
+	}
+}
+
+func noKeyGoesBack(t *testing.T, random *rand.Rand) {
+	source := newSource(t)
+	handler := &sawtooth{t: t, had: map[string]bool{}, last: map[string]int{}}
+	reader := &sawtooth{t: t, had: handler.had, last: map[string]int{}}
+	r := newRig(t, source, func(c *cache.Config) {
+		c.ReflectorOptions.PageSize = 5
+		c.ReflectorOptions.Strategy = cache.ListStrategy(random.IntN(4))
+		c.Handler = cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc:    func(obj any, _ bool) { handler.saw(obj) },
+			UpdateFunc: func(_, obj any) { handler.saw(obj) },
+		}
+	})
+	r.run()
+	for i := range 600 {
+		name := itoa(random.IntN(25))
+		if random.IntN(5) == 0 {
+			_, _ = source.Delete("a", name)
+		} else {
+			handler.write(source, labelled(pod("a", name), itoa(i)))
+		}
+		disturb(source, random)
+		if random.IntN(3) == 0 {
+			sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
+		}
+		for _, obj := range r.indexer.List() {
+			reader.saw(obj)
+		}
+	}
+	source.Heal()
+	sleep(3 * time.Minute)
+	r.equalsSource()
+	namespaced, err := r.indexer.ByIndex(cache.NamespaceIndex, "a")
+	require.NoError(t, err)
+	assert.Len(t, namespaced, len(source.Objects()))
+	r.stop()
+}
+
+// fixedMirrors have the object held back by a store, a store behind a queue, a queue, or
+// whoever consumes from one.
+var fixedMirrors = map[string]func(*testing.T, *fixedSource) *fixedMirror{
+	"a store": func(t *testing.T, source *fixedSource) *fixedMirror {
+		h, indexer := &heard{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, failingIndex)
+		r := cache.NewReflectorWithOptions(source, &object{}, indexer, fixedOptions(h))
+		return &fixedMirror{h, r.Status, func() map[string]string { return contents(indexer) }, runReflector(t, r)}
+	},
+	"an informer's store": func(t *testing.T, source *fixedSource) *fixedMirror {
+		return fixedInformer(t, source, func(c *cache.InformerConfig[*object]) {
+			c.Indexes = cache.TypedIndexers[*object]{"fails": func(obj *object) ([]string, error) { return nil, failIfBad(obj) }}
+		})
+	},
+	"an informer's queue": func(t *testing.T, source *fixedSource) *fixedMirror {
+		return fixedInformer(t, source, func(c *cache.InformerConfig[*object]) {
+			c.Transform = func(obj *object) (*object, error) { return obj, failIfBad(obj) }
+		})
+	},
+	"a controller's store": func(t *testing.T, source *fixedSource) *fixedMirror {
+		return runFixed(newRig(t, newSource(t), func(c *cache.Config) {
+			c.ListerWatcher = source
+			require.NoError(t, c.Store.(cache.Indexer).AddIndexers(failingIndex))
+		}))
+	},
+	"a Process": func(t *testing.T, source *fixedSource) *fixedMirror {
+		r := refusingRigs["a Process"](t, newSource(t), func(c *cache.Config) { c.ListerWatcher = source })
+		return runFixed(r)
+	},
+}
+
+var failingIndex = cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, failIfBad(obj) }}
+
+func runFixed(r *rig) *fixedMirror {
+	r.run()
+	synctest.Wait()
+	return &fixedMirror{r.heard, r.status, r.versions, r.stop}
+}
+
+// G2, G11, B15: an event that is older than what is shown of its object is a regression
+// also while a state that is newer than both is held back. Fails if an object of which
+// anything is held back is not compared.
+func TestG2AnEventOlderThanWhatIsShownIsNotTakenWhileANewerStateIsHeldBack(t *testing.T) {
+	for name, mirrorOf := range fixedMirrors {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "12"))
+				m := mirrorOf(t, source)
+				source.send(bad(podAt("a", "1", "11")))
+				require.Equal(t, map[string]string{"a/1": "11"}, m.quarantine())
+				source.send(podAt("a", "1", "7"))
+				assert.Equal(t, []cache.RegressionError{{What: "event", Key: "a/1", Have: "11", Got: "7"}}, m.regressions())
+				assert.Equal(t, map[string]string{"a/1": "10"}, m.shown())
+				assert.Equal(t, map[string]string{"a/1": "11"}, m.quarantine())
+				assert.Equal(t, "11", m.status().AppliedVersion)
+				sleep(time.Minute)
+				assert.Equal(t, []string{"0", ""}, source.asked)
+				assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())
+				assert.Empty(t, m.quarantine())
+				m.stop()
+			})
+		})
+	}
+}
+
+// G2, G11: where a source that was restored, and did not say so, has an object in a bad
+// state only, the one from before stays in the mirror. An event between the two is newer
+// than what the source has said last, and taken. Fails if it is compared with what is shown
+// alone: then no event of that object is taken until it has passed the old version.
+func TestG2AnEventBetweenARestoredStateThatIsHeldBackAndTheOneShownIsTaken(t *testing.T) {
+	for name, mirrorOf := range fixedMirrors {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newFixedSource(podAt("a", "1", "10"), bad(podAt("a", "1", "5")))
+				m := mirrorOf(t, source)
+				source.open.events <- errorEvent(cachetest.ErrExpired())
+				sleep(time.Minute)
+				require.Equal(t, []string{"0", "10", ""}, source.asked)
+				reported := []cache.RegressionError{{What: "list", Have: "10", Got: "5"}}
+				require.Equal(t, reported, m.regressions())
+				require.Equal(t, map[string]string{"a/1": "5"}, m.quarantine())
+				require.Equal(t, map[string]string{"a/1": "10"}, m.shown())
+				source.send(podAt("a", "1", "7"))
+				assert.Equal(t, map[string]string{"a/1": "7"}, m.shown())
+				assert.Empty(t, m.quarantine())
+				assert.Equal(t, reported, m.regressions())
+				assert.Equal(t, "7", m.status().AppliedVersion)
+				sleep(time.Minute)
+				assert.Len(t, source.asked, 3, "nothing is listed because of it")
+				m.stop()
+			})
+		})
+	}
+}
+
+// G2, G11: a state without a version says nothing of when it was. Fails if it counts as
+// older than everything: then the store goes back, and nobody hears of it.
+func TestG2AnEventOlderThanWhatIsShownIsNotTakenWhileAStateWithoutAVersionIsHeldBack(t *testing.T) {
+	for name, mirrorOf := range fixedMirrors {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "12"))
+				m := mirrorOf(t, source)
+				source.send(bad(podAt("a", "1", "")))
+				require.Equal(t, map[string]string{"a/1": ""}, m.quarantine())
+				source.send(podAt("a", "1", "7"))
+				assert.Equal(t, []cache.RegressionError{{What: "event", Key: "a/1", Have: "10", Got: "7"}}, m.regressions())
+				assert.Equal(t, map[string]string{"a/1": "10"}, m.shown())
+				sleep(time.Minute)
+				assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())
+				m.stop()
+			})
+		})
+	}
+}
+
+// oneAtATime is a handler that fails the test if two call it at once, if the store
+// changes while it runs, or if a key goes back.
+type oneAtATime struct {
+	*testing.T
+	store  cache.Store
+	random *rand.Rand
+
+	running atomic.Int32
+	calls   int
+	newest  map[string]string
+}
+
+func (h *oneAtATime) hear(key, version string) {
+	assert.EqualValues(h, 1, h.running.Add(1), "calls at once")
+	defer h.running.Add(-1)
+	before := contents(h.store)
+	time.Sleep(time.Duration(h.random.IntN(1000)) * time.Millisecond)
+	assert.Equal(h, before, contents(h.store), "written to while the handler runs")
+	h.calls++
+	if version != "" {
+		assert.False(h, versionBefore(version, h.newest[key]), "%s goes back from %s to %s", key, h.newest[key], version)
+		h.newest[key] = version
+	}
+}
+
+func (h *oneAtATime) OnAdd(obj any, _ bool) { h.hear(nameOf(obj), receivedOf(obj).ResourceVersion) }
+
+func (h *oneAtATime) OnUpdate(_, newObj any) {
+	h.hear(nameOf(newObj), receivedOf(newObj).ResourceVersion)
+}
+
+func (h *oneAtATime) OnDelete(obj any) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		h.hear(tombstone.Key, "")
+		return
+	}
+	h.hear(nameOf(obj), receivedOf(obj).ResourceVersion)
+}
+
+// G2: one handler for all namespaces is called by one at a time, in each key's
+// order, and the store rests meanwhile. Fails if the consumers do not take turns, or
+// if a turn ends before the batch has been told.
+func TestG2TheHandlerOfSeveralNamespacesIsCalledByOneAtATime(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			h := &oneAtATime{T: t, random: rand.New(rand.NewPCG(seed, 1)), newest: map[string]string{}}
+			r := newNamespaceRig(t, func(c *cache.Config) {
+				h.store = c.Store
+				c.Handler = h
+			})
+			r.run()
+			for range 200 {
+				namespace := []string{"a", "b", "c"}[random.IntN(3)]
+				source := r.sources[namespace]
+				switch name := itoa(random.IntN(4)); random.IntN(12) {
+				case 0, 1:
+					_, _ = source.Delete(namespace, name)
+				case 2:
+					_, _ = source.DeleteSilently(namespace, name)
+				case 3:
+					source.BreakWatches(cachetest.ErrExpired())
+				default:
+					r.apply(labelled(pod(namespace, name), itoa(random.IntN(100))))
+				}
+				time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+			}
+			for _, source := range r.sources {
+				source.BreakWatches(cachetest.ErrExpired())
+			}
+			sleep(10 * time.Minute)
+			r.equalsSources("a", "b", "c")
+			assert.Greater(t, h.calls, 100)
+			r.stop()
+		})
+	}
+}
+
+// A handler that is busy with one namespace lets another have the next turn.
+func TestABusyNamespaceDoesNotStarveAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		r := newNamespaceRig(t, func(c *cache.Config) {
+			c.Handler = cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, obj any) {
+				time.Sleep(time.Second)
+				told = append(told, obj.(*object).Namespace)
+			}}
+		})
+		r.run()
+		synctest.Wait()
+		for i := range 100 {
+			r.apply(labelled(pod("a", "1"), itoa(i)))
+			if i == 50 {
+				r.apply(labelled(pod("b", "1"), "x"))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		sleep(time.Hour)
+		at := slices.Index(told, "b")
+		require.NotEqual(t, -1, at)
+		assert.Less(t, at, 60, "at most the two batches that a had pending come first")
+		r.stop()
+	})
+}

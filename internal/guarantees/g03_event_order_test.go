@@ -1,0 +1,437 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	rand "math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// past is a source's history: what was told of each version by who kept up, and what
+// the source had after it.
+type past struct {
+	source *cachetest.Source
+	log    []string
+	// held are the versions of all keys after each change, and before the first.
+	held []map[string]int
+}
+
+// newPast begins with an empty source at version 1: no list is of version 0.
+func newPast(t *testing.T) *past {
+	source := newSource(t)
+	source.Advance(1)
+	return &past{source: source, held: []map[string]int{{}}}
+}
+
+// write changes something at random.
+func (p *past) write(t testing.TB, random *rand.Rand, keys int) {
+	name := itoa(random.IntN(keys))
+	key := "a/" + name
+	now := map[string]int{}
+	for k, v := range p.held[len(p.held)-1] {
+		now[k] = v
+	}
+	version := len(p.held) + 1
+	_, exists := now[key]
+	switch {
+	case exists && random.IntN(4) == 0:
+		_, err := p.source.Delete("a", name)
+		require.NoError(t, err)
+		delete(now, key)
+		p.log = append(p.log, "delete "+key)
+	case exists:
+		require.NoError(t, p.source.Apply(labelled(pod("a", name), itoa(version))))
+		now[key] = version
+		p.log = append(p.log, fmt.Sprint("update ", key, "@", version))
+	default:
+		require.NoError(t, p.source.Apply(pod("a", name)))
+		now[key] = version
+		p.log = append(p.log, fmt.Sprint("add ", key, "@", version))
+	}
+	p.held = append(p.held, now)
+}
+
+// continues fails the test unless told is what the source had after some version, and
+// then everything that happened after that version, in the source's order.
+func (p *past) continues(t testing.TB, told []string, initial int) {
+	told = slices.DeleteFunc(told, func(line string) bool { return line[0] == 'r' }) // resyncs
+	later := len(told) - initial
+	require.LessOrEqual(t, later, len(p.log), "something was told twice")
+	before := len(p.log) - later
+	want := []string{}
+	for key, version := range p.held[before] {
+		want = append(want, fmt.Sprint("add ", key, "@", version))
+	}
+	require.ElementsMatch(t, want, told[:initial], "what the source had after %d changes", before)
+	for i, line := range p.log[before:] {
+		require.Equal(t, line, told[initial+i], "change %d of %d", before+i, len(p.log))
+	}
+}
+
+// G3: a handler that keeps up, though it takes its time, is told of every change, in the
+// source's order across keys, and of none twice. Fails if anything is dropped, merged or
+// overtakes something else.
+func TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder(t *testing.T) {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.OrderedUnbounded} {
+		for seed := range uint64(10) {
+			t.Run(fmt.Sprint(delivery, " seed ", seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					random := rand.New(rand.NewPCG(seed, 3))
+					p := newPast(t)
+					r := newInformerRig(t, p.source, nil)
+					told, slow := newReplica(t), newReplica(t)
+					slow.before = func(string) { time.Sleep(5 * time.Millisecond) }
+					r.handle(told, cache.HandlerOptions{Delivery: delivery})
+					r.handle(slow, cache.HandlerOptions{Delivery: delivery})
+					r.run()
+					sleep(time.Second)
+					for range 900 {
+						p.write(t, random, 20)
+						if random.IntN(10) == 0 {
+							sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+						}
+					}
+					sleep(10 * time.Second)
+					p.continues(t, told.take(), 0)
+					p.continues(t, slow.take(), 0)
+					slow.equals(r.inf.Shared().GetStore())
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// G3: however far a handler is behind, whatever happens to the source, and in every
+// delivery, it hears of each key an Add, then Updates from what it was told last, then a
+// Delete, and ends with what the source has: the replica looks. Fails if merging breaks
+// that, or a relist does.
+func TestG3OfEachKeyAHandlerHearsAnAddThenUpdatesThenADelete(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { addUpdatesDelete(t, rand.New(rand.NewPCG(seed, 4))) })
+		})
+	}
+}
+
+func addUpdatesDelete(t *testing.T, random *rand.Rand) {
+	r := newInformerRig(t, newSource(t), func(c *cache.InformerConfig[*object]) {
+		c.ReflectorOptions.PageSize = 5
+		c.ReflectorOptions.Strategy = cache.ListStrategy(random.IntN(4))
+	})
+	replicas := []*replica{}
+	add := func() {
+		told, pause := newReplica(t), time.Duration(random.IntN(3))*40*time.Millisecond
+		told.before = func(string) { time.Sleep(pause) }
+		period := time.Duration(random.IntN(3)) * 7 * time.Second
+		r.handle(told, cache.HandlerOptions{Delivery: cache.Delivery(len(replicas) % 3), ResyncPeriod: &period})
+		replicas = append(replicas, told)
+	}
+	for range 3 {
+		add()
+	}
+	r.run()
+	for i := range 3000 {
+		name := itoa(random.IntN(25))
+		switch random.IntN(12) {
+		case 0, 1:
+			_, _ = r.source.Delete("a", name)
+		case 2:
+			_, _ = r.source.DeleteSilently("a", name)
+		default:
+			must(t, r.source.Apply(labelled(pod("a", name), itoa(i))))
+		}
+		disturb(r.source, random)
+		if random.IntN(20) == 0 {
+			sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		}
+		if i%600 == 300 {
+			add()
+		}
+	}
+	r.source.Heal()
+	r.source.CompactAll()
+	r.source.BreakWatches(cachetest.ErrExpired()) // what was hidden is noticed now
+	sleep(10 * time.Minute)
+	require.Equal(t, len(r.source.Objects()), r.inf.Len())
+	for _, told := range replicas {
+		told.equals(r.inf.Shared().GetStore())
+	}
+	r.stop()
+}
+
+// G3: what is merged keeps the place of its oldest part.
+func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"), pod("a", "4")), nil)
+				told := newReplica(t)
+				gate := make(chan struct{})
+				r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				r.run()
+				synctest.Wait()
+				told.take()
+				told.before = func(string) { <-gate }
+				for _, name := range []string{"4", "3", "1", "2"} {
+					must(t, r.source.Apply(labelled(pod("a", name), "x")))
+					synctest.Wait()
+				}
+				for i := range 1200 {
+					must(t, r.source.Apply(labelled(pod("a", itoa(1+i%3)), itoa(i))))
+				}
+				must(t, r.source.Apply(pod("a", "0")))
+				sleep(time.Second)
+				close(gate)
+				synctest.Wait()
+				assert.Equal(t, []string{"update a/4@5", "update a/3@1208", "update a/1@1206", "update a/2@1207", "add a/0@1209"}, told.take())
+				r.stop()
+			})
+		})
+	}
+}
+
+// G3: no key begins with a Delete. Fails if what merges an Add with the Delete that
+// follows it leaves anything of the two.
+func TestG3WhatComesAndGoesBehindABusyHandlerIsNotTold(t *testing.T) {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+				told := newReplica(t)
+				gate := make(chan struct{})
+				r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				r.run()
+				synctest.Wait()
+				told.take()
+				told.before = func(string) { <-gate }
+				for i := range 1200 { // enough that an Ordered one merges, too
+					must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
+				}
+				for range 2 {
+					must(t, r.source.Apply(pod("a", "2")))
+					must(t, r.source.Apply(labelled(pod("a", "2"), "x")))
+					_, err := r.source.Delete("a", "2")
+					require.NoError(t, err)
+				}
+				sleep(time.Second)
+				close(gate)
+				synctest.Wait()
+				calls := told.take()
+				require.NotEmpty(t, calls)
+				for _, call := range calls {
+					assert.Contains(t, call, "update a/1@")
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
+// G3: a handler that joins while the source is written to is told of a snapshot of one
+// moment, and then of everything that happened after it: no gap, nothing twice, whenever
+// it joins and while it resyncs. Fails if what is published during a snapshot is lost,
+// told as well, or told before it.
+func TestG3ALateHandlerGoesOnExactlyWhereItsSnapshotEnds(t *testing.T) {
+	for seed := range uint64(15) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { joinWhileWriting(t, rand.New(rand.NewPCG(seed, 6))) })
+		})
+	}
+}
+
+func joinWhileWriting(t *testing.T, random *rand.Rand) {
+	p := newPast(t)
+	r := newInformerRig(t, p.source, nil)
+	r.run()
+	for range 300 {
+		p.write(t, random, 200)
+	}
+	var joining sync.WaitGroup
+	replicas := make([]*replica, 30)
+	second := time.Second
+	for i := range replicas {
+		replicas[i] = newReplica(t)
+		joining.Go(func() {
+			// At the instant of a write; another goroutine than the writer's.
+			time.Sleep(time.Duration(1+i/3) * 10 * time.Millisecond)
+			for range i % 3 * 50 { // and somewhat later in it
+				_ = r.inf.Status()
+			}
+			_, err := r.inf.Shared().AddEventHandlerWithOptions(replicas[i], cache.HandlerOptions{Delivery: cache.OrderedUnbounded, ResyncPeriod: &second})
+			assert.NoError(t, err)
+		})
+	}
+	for range 60 {
+		time.Sleep(10 * time.Millisecond)
+		for range 20 {
+			p.write(t, random, 200)
+		}
+	}
+	joining.Wait()
+	for range 20 { // and while they resync
+		time.Sleep(100 * time.Millisecond)
+		for range 20 {
+			p.write(t, random, 200)
+		}
+	}
+	synctest.Wait()
+	for _, told := range replicas {
+		told.equals(r.inf.Shared().GetStore())
+		resyncs := 0
+		for _, line := range told.log {
+			if line[0] == 'r' {
+				resyncs++
+			}
+		}
+		assert.Greater(t, resyncs, 50)
+		p.continues(t, told.take(), told.initial)
+	}
+	r.stop()
+}
+
+// noticed is an object that says when it is copied: an informer that watches for changed
+// objects does so between its write and its publication.
+type noticed struct {
+	object
+	copied func()
+}
+
+func (n *noticed) DeepCopyObject() apiruntime.Object {
+	if n.copied != nil {
+		n.copied()
+	}
+	return &noticed{object: *n.object.DeepCopy(), copied: n.copied}
+}
+
+// newNoticing is an informer that calls written for each state that it has written and
+// not yet published.
+func newNoticing(source *cachetest.Source, written func()) *cache.Informer[*noticed] {
+	return cache.NewInformerFor(source, cache.InformerConfig[*noticed]{
+		Convert: func(obj any) (*noticed, error) {
+			return &noticed{object: *obj.(*object), copied: written}, nil
+		},
+		ObjectType:       &object{},
+		DetectMutations:  cache.MutationDetection{SampleEvery: 1, Period: 100 * time.Hour},
+		ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
+	})
+}
+
+func runNoticing(t *testing.T, inf *cache.Informer[*noticed]) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- inf.Run(ctx) }()
+	synctest.Wait()
+	return func() { cancel(); assert.NoError(t, <-done) }
+}
+
+// G3: a handler that joins when a write can be read and has not been published yet is told
+// of it once, by its snapshot. Fails if what the snapshot has is told again when it is
+// published, or the snapshot is told after it.
+func TestG3AHandlerThatJoinsBetweenAWriteAndItsPublicationIsToldOfItOnce(t *testing.T) {
+	for _, event := range []string{"add", "update"} {
+		t.Run(event, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"))
+				late := newReplica(t)
+				joins := false
+				var inf *cache.Informer[*noticed]
+				inf = newNoticing(source, func() {
+					if joins {
+						joins = false
+						_, err := inf.Shared().AddEventHandler(late)
+						assert.NoError(t, err)
+					}
+				})
+				stop := runNoticing(t, inf)
+				joins = true
+				if event == "add" {
+					must(t, source.Apply(pod("a", "2")))
+				} else {
+					must(t, source.Apply(labelled(pod("a", "1"), "x")))
+				}
+				synctest.Wait()
+				assert.False(t, joins)
+				want := map[string][]string{"add": {"add a/1@1", "add a/2@2"}, "update": {"add a/1@2"}}[event]
+				assert.ElementsMatch(t, want, late.take())
+				must(t, source.Apply(pod("a", "3")))
+				synctest.Wait()
+				assert.Equal(t, []string{"add a/3@3"}, late.take())
+				late.equals(inf.Shared().GetStore())
+				stop()
+				source.Close()
+			})
+		})
+	}
+}
+
+// G3: a handler whose resync is due when a write can be read and has not been published
+// yet is told of that write first, and then not again for the resync.
+func TestG3AResyncBetweenAWriteAndItsPublicationIsToldAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		slow := false
+		inf := newNoticing(source, func() {
+			if slow {
+				time.Sleep(30 * time.Second)
+			}
+		})
+		told, period := newReplica(t), time.Minute
+		_, err := inf.Shared().AddEventHandlerWithOptions(told, cache.HandlerOptions{ResyncPeriod: &period})
+		must(t, err)
+		stop := runNoticing(t, inf)
+		sleep(50 * time.Second)
+		told.take()
+		slow = true
+		must(t, source.Apply(labelled(pod("a", "1"), "x")))
+		sleep(20 * time.Second) // the resync has become due, the write can be read
+		assert.Empty(t, told.take())
+		slow = false
+		sleep(15 * time.Second)
+		assert.Equal(t, []string{"update a/1@3", "resync a/2@2"}, told.take())
+		told.equals(inf.Shared().GetStore())
+		stop()
+		source.Close()
+	})
+}
+
+// G3: an object that was created anew while it was streamed is another one: a handler is
+// called for the end of the one and the beginning of the other, or knows of the other alone.
+// Fails if the two are one Update.
+func TestG3InAStreamAnObjectThatWasMadeAnewIsAnotherOne(t *testing.T) {
+	first, second := addedEvent(at("a/1", "5")), addedEvent(thingWithUID(at("a/1", "7"), "another"))
+	for name, row := range map[string]struct {
+		streams [][]watch.Event
+		calls   []string
+	}{
+		"first list":                  {[][]watch.Event{{first, second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"first list, modified":        {[][]watch.Event{{first, modifiedEvent(second.Object), endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"first list, with a deletion": {[][]watch.Event{{first, deletedEvent(at("a/1", "6")), second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}},
+		"later list":                  {[][]watch.Event{{first, endOfState("5"), expired()}, {second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"later list, both":            {[][]watch.Event{{first, endOfState("5"), expired()}, {first, second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"later list, with a deletion": {[][]watch.Event{{first, endOfState("5"), expired()}, {first, deletedEvent(at("a/1", "6")), second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
+				m := start(&script{streams: row.streams}, &thing{})
+				settle(pause)
+				assert.Equal(t, []string{"a/1@7"}, m.holds())
+				if mirror == "an informer" || mirror == "a controller" {
+					assert.Equal(t, row.calls, m.calls())
+				}
+			})
+		})
+	}
+}

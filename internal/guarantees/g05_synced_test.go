@@ -1,0 +1,326 @@
+package guarantees
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// part gives a replacement a part that is taken whole.
+func part(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
+	t.Helper()
+	rejected, err := r.Part(t.Context(), p)
+	require.NoError(t, err)
+	require.Empty(t, rejected)
+}
+
+// G5 for the queue: synced is neither early nor late, and happens once. Fails if
+// what is handed out counts as processed, or deletions do not count.
+func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fill func(t *testing.T, f *cache.DeltaFIFO)
+		// pops is after how many Pops it is synced.
+		pops int
+	}{
+		"an event first":         {func(t *testing.T, f *cache.DeltaFIFO) { send(t, f, cache.Added, "1", "1") }, 0},
+		"a deletion of nothing":  {func(t *testing.T, f *cache.DeltaFIFO) { send(t, f, cache.Deleted, "1", "1") }, 0},
+		"an empty list":          {func(t *testing.T, f *cache.DeltaFIFO) { must(t, f.Replace(nil, "1")) }, 1},
+		"two objects, deletions": {func(t *testing.T, f *cache.DeltaFIFO) { must(t, f.Replace(items("1", "1", "2", "2"), "2")) }, 3},
+		"events after it": {func(t *testing.T, f *cache.DeltaFIFO) {
+			must(t, f.Replace(items("1", "1"), "1"), f.Add(podAt("a", "2", "2")))
+		}, 2},
+		"one key twice": {func(t *testing.T, f *cache.DeltaFIFO) {
+			must(t, f.Replace(items("1", "1", "1", "2", "held", "3"), "2"))
+		}, 2},
+		"in parts": {func(t *testing.T, f *cache.DeltaFIFO) {
+			r := f.BeginReplace(cache.ReplaceOptions{})
+			part(t, r, cache.ReplacementPart{Items: items("1", "1")})
+			part(t, r, cache.ReplacementPart{Items: items("2", "1")})
+			must(t, r.Commit(t.Context(), "1"))
+		}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newListedQueue(t, podAt("a", "held", "0"))
+			assert.False(t, f.HasSynced())
+			tc.fill(t, f)
+			for range tc.pops {
+				assert.False(t, f.HasSynced())
+				_, err := f.Pop(func(_ any, initial bool) error {
+					assert.True(t, initial)
+					assert.False(t, f.HasSynced(), "only when process has returned")
+					return nil
+				})
+				must(t, err)
+			}
+			assert.True(t, f.HasSynced())
+			assert.True(t, cache.IsDone(f.HasSyncedChecker()))
+			must(t, f.Replace(items("7", "7"), "7"))
+			_, err := f.Pop(func(_ any, initial bool) error {
+				assert.False(t, initial)
+				return nil
+			})
+			must(t, err)
+			assert.True(t, f.HasSynced())
+		})
+	}
+}
+
+// What comes in while a first list is open does not end it.
+func TestG5AnEventDoesNotEndAFirstListThatHasBegun(t *testing.T) {
+	f, _ := newListedQueue(t)
+	r := f.BeginReplace(cache.ReplaceOptions{})
+	part(t, r, cache.ReplacementPart{Items: items("1", "1")})
+	must(t, f.Add(podAt("a", "2", "2")))
+	r.Abort()
+	assert.Equal(t, []string{"Replaced a/1@1", "Added a/2@2"}, drained(t, f))
+	assert.False(t, f.HasSynced())
+	must(t, f.Replace(nil, "3"))
+	assert.True(t, f.HasSynced())
+}
+
+// G5: the informer has synced once the list is in the store, whatever handlers do; a
+// handler once it has handled all of that, not while it is at the last of it. Fails if
+// synced is told by what was put into the backlog.
+func TestG5AHandlerHasSyncedOnceItHasHandledTheInitialList(t *testing.T) {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
+				told := newReplica(t)
+				gate := make(chan struct{})
+				told.before = func(string) { <-gate }
+				handle := r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				empty := r.handle(cache.ResourceEventHandlerFuncs{})
+				r.run()
+				synctest.Wait()
+				assert.True(t, r.inf.HasSynced())
+				assert.True(t, empty.HasSynced())
+				for range 2 {
+					assert.False(t, handle.HasSynced())
+					assert.False(t, cache.IsDone(handle.HasSyncedChecker()))
+					gate <- struct{}{}
+					synctest.Wait()
+				}
+				assert.True(t, handle.HasSynced())
+				assert.True(t, cache.IsDone(handle.HasSyncedChecker()))
+				assert.NoError(t, doneError(handle.HasSyncedChecker()))
+				r.stop()
+			})
+		})
+	}
+}
+
+// G5: no handler has synced before the whole first list is there, though all of what was
+// there so far has been handled; and one that joins in the middle of it waits for the
+// rest of it as the others do.
+func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := filledSource(t, 20)
+		pages := 0
+		source.OnList(func(metav1.ListOptions) error {
+			if pages++; pages == 3 {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		r := newInformerRig(t, source, func(c *cache.InformerConfig[*object]) { c.ReflectorOptions.PageSize = 5 })
+		first := newReplica(t)
+		handle := r.handle(first)
+		r.run()
+		sleep(time.Second)
+		late := newReplica(t)
+		lateHandle := r.handle(late)
+		synctest.Wait()
+		assert.Equal(t, 10, first.told())
+		assert.Equal(t, 10, late.told())
+		assert.False(t, r.inf.HasSynced() || handle.HasSynced() || lateHandle.HasSynced())
+		sleep(2 * time.Minute)
+		assert.True(t, r.inf.HasSynced() && handle.HasSynced() && lateHandle.HasSynced())
+		assert.Equal(t, 20, first.initial)
+		assert.Equal(t, 20, late.initial)
+		r.stop()
+	})
+}
+
+// G5: what went before the handler heard of it counts as handled.
+func TestG5ObjectsThatWentUntoldDoNotKeepAHandlerFromSyncing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
+		told, goOn := stalled(t)
+		handle := r.handle(told, cache.HandlerOptions{Delivery: cache.Coalesced})
+		r.run()
+		synctest.Wait()
+		_, err := r.source.Delete("a", "2")
+		must(t, err)
+		must(t, r.source.Apply(labelled(pod("a", "3"), "x")))
+		synctest.Wait()
+		assert.False(t, handle.HasSynced())
+		goOn()
+		synctest.Wait()
+		assert.True(t, handle.HasSynced())
+		assert.Equal(t, []string{"add a/1@1", "add a/3@4"}, told.take())
+		assert.Equal(t, 1, told.initial)
+		r.stop()
+	})
+}
+
+// G5: synced turns true once, and only when the whole first list, all its pages,
+// is in the store; the version stays empty until then. Fails if synced or the
+// version is set with the first part.
+func TestG5SyncedMeansTheWholeFirstListIsApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t)
+		for i := range 1050 {
+			require.NoError(t, source.Apply(pod("a", itoa(i))))
+		}
+		source.DelayLists(time.Second)
+		r := newRig(t, source, nil)
+		r.run()
+		for _, want := range []int{0, 500, 1000} {
+			synctest.Wait()
+			assert.False(t, r.ctlr.HasSynced())
+			assert.Empty(t, r.ctlr.LastSyncResourceVersion())
+			assert.Len(t, r.indexer.ListKeys(), want, "parts are visible as they arrive")
+			sleep(time.Second)
+		}
+		assert.True(t, r.ctlr.HasSynced())
+		assert.True(t, cache.IsDone(r.ctlr.HasSyncedChecker()))
+		assert.Len(t, r.indexer.ListKeys(), 1050)
+		assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+		for _, event := range r.handler.take() {
+			assert.Contains(t, event, "initial")
+		}
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(time.Minute)
+		assert.True(t, r.ctlr.HasSynced(), "and stays so")
+		r.stop()
+	})
+}
+
+// G5: a list that comes item by item is whole, in the source's order, and asks the
+// source for the same pages; synced turns true, and the version is there, with all of
+// it. Fails if a page's last items are left out, or batches overtake each other.
+func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
+	for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListWhole} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("strategy %d, late %v", strategy, late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var asked [2][]metav1.ListOptions
+					var told [2][]string
+					for way, lister := range []func(*cachetest.Source) cache.ListerWatcher{
+						func(s *cachetest.Source) cache.ListerWatcher { return &itemSource{Source: s, late: late} },
+						func(s *cachetest.Source) cache.ListerWatcher { return s },
+					} {
+						source := filledSource(t, 1234)
+						r := newRig(t, source, func(c *cache.Config) {
+							c.ListerWatcher = lister(source)
+							c.ReflectorOptions.Strategy = strategy
+						})
+						r.run()
+						synctest.Wait()
+						assert.True(t, r.ctlr.HasSynced())
+						assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+						r.equalsSource()
+						told[way] = r.handler.take()
+						source.BreakWatches(cachetest.ErrExpired())
+						require.NoError(t, source.Apply(labelled(pod("a", "7"), "x"), pod("b", "new")))
+						_, err := source.DeleteSilently("a", "8")
+						require.NoError(t, err)
+						sleep(time.Minute)
+						r.equalsSource()
+						assert.Equal(t, []cache.Cause{cache.CauseExpired}, r.heard.causes())
+						for _, request := range source.Requests() {
+							if request.Verb == cachetest.VerbList {
+								request.Options.Continue = fmt.Sprint(request.Options.Continue != "")
+								asked[way] = append(asked[way], request.Options)
+							}
+						}
+						r.stop()
+					}
+					assert.Equal(t, asked[1], asked[0])
+					assert.Len(t, told[0], 1234)
+					assert.Equal(t, told[1], told[0])
+				})
+			})
+		}
+	}
+}
+
+// G5: what has nothing to tell does not wait for a handler that is busy with another
+// namespace: an empty one syncs, for which a handler may even wait, and versions move.
+func TestG5ANamespaceWithNothingToTellDoesNotWaitForTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *namespaceRig
+		empty := newSource(t)
+		empty.Advance(7)
+		waited := -1 * time.Second
+		r = newNamespaceRig(t, func(c *cache.Config) {
+			c.Namespaces["empty"] = empty.Namespace("empty")
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+				if waited >= 0 {
+					return
+				}
+				synced, _ := cache.SyncedIn(r.ctlr, "empty")
+				began := time.Now()
+				select {
+				case <-synced.Done():
+				case <-time.After(time.Hour):
+				}
+				waited = time.Since(began)
+				assert.Equal(t, "7", r.in("empty").AppliedVersion)
+				time.Sleep(time.Minute) // until it is watched
+				empty.Advance(1)
+				empty.SendBookmarks()
+				time.Sleep(time.Minute)
+				assert.Equal(t, "8", r.in("empty").AppliedVersion)
+				assert.Len(t, r.versions(), 2, "what is to be told waits for its turn")
+			}}
+		})
+		r.run()
+		sleep(3 * time.Hour)
+		assert.Zero(t, waited)
+		r.equalsSources("a", "b", "c")
+		assert.True(t, r.ctlr.HasSynced())
+		empty.Close()
+		r.stop()
+	})
+}
+
+// G5: what was synced when the run ended is done, whoever noticed the end first.
+//
+// The last page of each list arrives while its namespace's first object is still
+// being told of or waits for that. So the version comes with the last object, and
+// not in a batch of its own, which the end would drop.
+func TestG5WhatSyncsAtTheVeryEndIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *namespaceRig
+		calls := 0
+		r = newNamespaceRig(t, func(c *cache.Config) {
+			c.WatchListPageSize = 1
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+				time.Sleep(2 * time.Hour)
+				if calls++; calls == 6 {
+					r.cancel()
+					synctest.Wait()
+				}
+			}}
+		})
+		for _, source := range r.sources {
+			source.DelayLists(time.Hour)
+		}
+		r.run()
+		<-r.done
+		assert.Equal(t, []string{"a", "b", "c"}, r.synced())
+		assert.True(t, cache.IsDone(r.ctlr.HasSyncedChecker()))
+		assert.True(t, r.ctlr.HasSynced())
+		r.close()
+	})
+}

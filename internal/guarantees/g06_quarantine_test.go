@@ -1,0 +1,1975 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// G6: what a consumer has refused leaves the status with the object: by an event,
+// or by its absence from a relist, though the queue knows nothing of it. Fails if
+// the queue asks only its known objects who holds what.
+func TestG6WhatAConsumerRefusedIsForgottenWithTheObject(t *testing.T) {
+	for name, build := range refusingRigs {
+		for _, relist := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newSource(t, bad(pod("a", "1")), pod("a", "2"))
+					r := build(t, source, func(*cache.Config) {})
+					r.run()
+					synctest.Wait()
+					require.Len(t, r.status().Quarantined, 1)
+					if relist {
+						_, err := source.DeleteSilently("a", "1")
+						require.NoError(t, err)
+						source.BreakWatches(cachetest.ErrExpired())
+					} else {
+						_, err := source.Delete("a", "1")
+						require.NoError(t, err)
+					}
+					sleep(time.Minute)
+					assert.Empty(t, r.status().Quarantined)
+					r.equalsSource()
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// G6: a resync repeats the old state, which is still shown; that does not make the
+// newer one taken. Fails if any state releases a key.
+func TestG6AResyncOfTheOldStateReleasesNothing(t *testing.T) {
+	for name, build := range refusingRigs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"))
+				r := build(t, source, func(c *cache.Config) { c.FullResyncPeriod = time.Minute })
+				r.run()
+				synctest.Wait()
+				require.NoError(t, source.Apply(bad(pod("a", "1"))))
+				sleep(10 * time.Minute)
+				assert.Len(t, r.status().Quarantined, 1)
+				require.NoError(t, source.Apply(labelled(pod("a", "1"), "good")))
+				synctest.Wait()
+				assert.Empty(t, r.status().Quarantined)
+				r.stop()
+			})
+		})
+	}
+}
+
+// G6, G12: a Process that fails is reported with the key, the key is listed in
+// the status until it is processed again, and the next changes go on. Fails if
+// Process's error is dropped, as client-go does.
+func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
+	for _, batch := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in batches %v", batch), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, bad(pod("a", "1")))
+				process := func(deltas []cache.Delta) error {
+					if isBad(deltas[0].Object) {
+						return errBoom
+					}
+					return nil
+				}
+				r := processRig(t, source, func(c *cache.Config, _ *cache.DeltaFIFO, _ cache.Indexer) {
+					c.Process = func(obj any, _ bool) error { return process(obj.(cache.Deltas)) }
+					if batch {
+						c.ProcessBatch = func(deltas []cache.Delta, _ bool) error { return process(deltas) }
+					}
+				})
+				r.run()
+				synctest.Wait()
+				require.Len(t, r.heard.all(), 1)
+				var failed *cache.ProcessError
+				require.ErrorAs(t, r.heard.all()[0], &failed)
+				assert.Equal(t, []string{"a/1"}, failed.Keys)
+				assert.ErrorIs(t, failed, errBoom)
+				assert.Equal(t, cache.CauseProcess, r.status().LastFailure.Cause)
+				require.Len(t, r.status().Quarantined, 1)
+				assert.Equal(t, cache.StageProcess, r.status().Quarantined[0].Stage)
+				assert.True(t, r.ctlr.HasSynced())
+				require.NoError(t, source.Apply(labelled(pod("a", "1"), "good")))
+				synctest.Wait()
+				assert.Empty(t, r.status().Quarantined)
+				assert.Equal(t, 1, source.ListCalls())
+				r.stop()
+			})
+		})
+	}
+}
+
+// G6: an object is not held back any more once a later event has brought it in a state that
+// can be taken, be it one of the same batch. Fails if what a batch sets aside is looked up
+// before the batch only.
+func TestG6AnObjectIsHeldBackNoLongerThanUntilALaterEventOfTheSameBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newFixedSource(podAt("a", "1", "10"))
+		source.watch = func(context.Context, int) (watch.Interface, error) {
+			return newProbe(
+				watch.Event{Type: watch.Modified, Object: bad(podAt("a", "1", "11"))},
+				watch.Event{Type: watch.Modified, Object: podAt("a", "1", "12")},
+			), nil
+		}
+		m := fixedInformer(t, source, func(c *cache.InformerConfig[*object]) {
+			c.KeyFunction = func(obj any) (string, error) {
+				if err := failIfBad(obj); err != nil {
+					return "", err
+				}
+				return cache.MetaNamespaceKeyFunc(obj)
+			}
+		})
+		assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())
+		assert.Empty(t, m.quarantine())
+		assert.Len(t, m.held.all(), 1)
+		m.stop()
+	})
+}
+
+// G6: a source that ignores the namespace it was asked for is told so, object by
+// object and once a version; the namespace to which they belong is not disturbed.
+// Fails if a view takes, or deletes, what is not its own, or if it holds it back
+// where its owner's view would find it.
+func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
+	for name, change := range map[string]func(*cache.Config){"listing": nil, "streaming": stream} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("b", "1"))
+				r := &namespaceRig{rig: newRig(t, source, func(c *cache.Config) {
+					if change != nil {
+						change(c)
+					}
+					c.ListerWatcher = nil
+					c.Namespaces = map[string]cache.ListerWatcher{"a": source.Namespace("a"), "b": source}
+				})}
+				r.run()
+				synctest.Wait()
+				assert.True(t, r.ctlr.HasSynced())
+				r.equalsSource()
+				require.Len(t, r.heard.all(), 1)
+				require.ErrorIs(t, r.heard.all()[0], cache.ErrOtherNamespace)
+				var refused *cache.ObjectError
+				require.ErrorAs(t, r.heard.all()[0], &refused)
+				assert.Equal(t, cache.StageKey, refused.Stage)
+				assert.Equal(t, "a/1", refused.Key)
+				assert.Equal(t, []string{"a/1"}, keysHeldIn(r.in("b")))
+				assert.Empty(t, r.in("a").Quarantined)
+				assert.Equal(t, []string{"a/1"}, keysHeldIn(r.status()))
+				r.handler.take()
+
+				require.NoError(t, source.Apply(labelled(pod("a", "1"), "x"), labelled(pod("b", "1"), "x")))
+				synctest.Wait()
+				r.equalsSource()
+				assert.ElementsMatch(t, []string{"update a/1@3", "update b/1@4"}, r.handler.take())
+				assert.Len(t, r.heard.all(), 2)
+
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				r.equalsSource()
+				assert.Empty(t, r.handler.take())
+				assert.Equal(t, 2, r.heard.count(cache.CauseObject), "once a version")
+
+				_, err := source.Delete("a", "1")
+				require.NoError(t, err)
+				synctest.Wait()
+				r.equalsSource()
+				assert.Equal(t, []string{"delete a/1"}, r.handler.take())
+				assert.Empty(t, r.in("b").Quarantined, "it is gone")
+				r.stop()
+			})
+		})
+	}
+}
+
+// keysHeldIn are the quarantined keys of a status.
+func keysHeldIn(s cache.Status) []string {
+	var keys []string
+	for _, held := range s.Quarantined {
+		keys = append(keys, held.Key)
+	}
+	return keys
+}
+
+// A namespace's own bad objects are its own affair, and seen in both statuses.
+func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNamespaceRig(t, func(c *cache.Config) {
+			c.Transform = func(obj any) (any, error) {
+				if isBad(obj) {
+					return nil, errBoom
+				}
+				return obj, nil
+			}
+		})
+		r.apply(bad(pod("b", "2")))
+		r.run()
+		synctest.Wait()
+		assert.True(t, r.ctlr.HasSynced())
+		r.equalsSources("a", "c")
+		assert.Equal(t, []string{"b/2"}, keysHeldIn(r.in("b")))
+		assert.Empty(t, r.in("a").Quarantined)
+		assert.Equal(t, []string{"b/2"}, keysHeldIn(r.status()))
+		assert.Equal(t, []cache.Cause{cache.CauseObject}, r.heard.causes())
+		r.apply(labelled(pod("b", "2"), "good"))
+		synctest.Wait()
+		r.equalsSources("a", "b", "c")
+		assert.Empty(t, r.status().Quarantined)
+		r.stop()
+	})
+}
+
+// G6: a controller with a queue of one's own may find out about an object of
+// another namespace only when it applies it. It is held back all the same, once a
+// version and until it is gone.
+func TestG6AQueueThatTakesOtherNamespacesDoesNotReachThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("b", "1"))
+		whole, a, b := viewsOf()
+		require.NoError(t, b.Add(podAt("b", "1", "99")))
+		r := newRig(t, source, func(c *cache.Config) {
+			c.Store = a
+			c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: a})
+		})
+		r.run()
+		synctest.Wait()
+		assert.Equal(t, map[string]string{"a/1": "1", "b/1": "99"}, contents(whole))
+		assert.True(t, r.ctlr.HasSynced())
+		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
+		require.Len(t, r.heard.all(), 1)
+		require.ErrorIs(t, r.heard.all()[0], cache.ErrOtherNamespace)
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(time.Minute)
+		assert.Equal(t, 1, r.heard.count(cache.CauseObject))
+		assert.Equal(t, []string{"b/1"}, keysHeldIn(r.status()))
+		assert.Equal(t, []string{"add a/1@1 initial"}, r.handler.take())
+		_, err := source.Delete("b", "1")
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Empty(t, r.status().Quarantined)
+		assert.Empty(t, r.handler.take())
+		assert.Equal(t, map[string]string{"a/1": "1", "b/1": "99"}, contents(whole))
+		r.stop()
+	})
+}
+
+// resyncedRigs are pipelines that resync every minute, with a consumer that may refuse.
+var resyncedRigs = map[string]func(*testing.T, *cachetest.Source, func(obj any) error) *rig{
+	"a Process": func(t *testing.T, source *cachetest.Source, refuse func(any) error) *rig {
+		return processRig(t, source, func(c *cache.Config, _ *cache.DeltaFIFO, _ cache.Indexer) {
+			apply := c.Process
+			c.Process = func(obj any, initial bool) error {
+				if err := refuse(obj.(cache.Deltas).Newest().Object); err != nil {
+					return err
+				}
+				return apply(obj, initial)
+			}
+			c.FullResyncPeriod = time.Minute
+		})
+	},
+	"a store that is not ours": func(t *testing.T, source *cachetest.Source, refuse func(any) error) *rig {
+		return newRig(t, source, func(c *cache.Config) {
+			c.KeyFunction, c.FullResyncPeriod = cache.MetaNamespaceKeyFunc, time.Minute
+			c.Store = &storeOfAnother{Store: c.Store, refuse: refuse}
+		})
+	},
+}
+
+// refusals are the versions that a consumer refuses now.
+type refusals struct {
+	mu       sync.Mutex
+	versions []string
+}
+
+func (r *refusals) are(versions ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.versions = versions
+}
+
+func (r *refusals) refuse(obj any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.Contains(r.versions, receivedOf(obj).ResourceVersion) {
+		return errBoom
+	}
+	return nil
+}
+
+// G6: what a consumer refuses when it is only told again of what it has is held back until
+// it has taken that, at a later resync. Fails if a resync releases nothing.
+func TestG6WhatWasRefusedAtAResyncIsReleasedByTheNext(t *testing.T) {
+	for name, build := range resyncedRigs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, refused := newSource(t, pod("a", "1"), pod("a", "2")), &refusals{}
+				r := build(t, source, refused.refuse)
+				r.run()
+				sleep(30 * time.Second)
+				require.Empty(t, heldVersions(r.status()))
+				refused.are("1")
+				sleep(time.Minute)
+				refused.are()
+				require.Equal(t, map[string]string{"a/1": "1"}, heldVersions(r.status()))
+				require.Len(t, r.heard.all(), 1)
+				sleep(time.Minute)
+				assert.Empty(t, heldVersions(r.status()))
+				assert.Len(t, r.heard.all(), 1)
+				r.equalsSource()
+				r.stop()
+			})
+		})
+	}
+}
+
+// G6: a resync that repeats an older state than the one that is held back changes nothing,
+// whether that is refused, as it was before, or taken. Fails if a state that is repeated
+// takes the place of the one that is held, or releases whatever is.
+func TestG6AResyncReleasesNoStateThatItDoesNotRepeat(t *testing.T) {
+	for name, build := range resyncedRigs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, refused := newSource(t, pod("a", "1"), pod("a", "2")), &refusals{}
+				r := build(t, source, refused.refuse)
+				r.run()
+				sleep(30 * time.Second)
+				refused.are("1", "3")
+				sleep(time.Minute)
+				require.Equal(t, map[string]string{"a/1": "1"}, heldVersions(r.status()))
+				require.NoError(t, source.Apply(labelled(pod("a", "1"), "x")))
+				for range 2 {
+					sleep(5 * time.Minute)
+					assert.Equal(t, map[string]string{"a/1": "3"}, heldVersions(r.status()))
+					assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, r.versions())
+					refused.are("3")
+				}
+				refused.are()
+				require.NoError(t, source.Apply(labelled(pod("a", "1"), "y")))
+				synctest.Wait()
+				assert.Empty(t, heldVersions(r.status()))
+				r.equalsSource()
+				r.stop()
+			})
+		})
+	}
+}
+
+// G6: in a streaming list an object may be sent in a state of which no key can be made,
+// and again, later, in one that can be taken, or as deleted: then it is not held back,
+// though both reach the store in one part. Fails if what a part has of an object after its
+// rejection is not looked at, or more is taken for its last word than is.
+func TestG6InAStreamALaterStateReleasesOneWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keyless := func(obj any) (string, error) {
+			if o, ok := obj.(*object); ok && o.Labels["v"] == "keyless" {
+				return "", errBoom
+			}
+			return cache.MetaNamespaceKeyFunc(obj)
+		}
+		events := []watch.Event{
+			{Type: watch.Added, Object: labelled(podAt("a", "healed", "1"), "keyless")},
+			{Type: watch.Modified, Object: podAt("a", "healed", "2")},
+			{Type: watch.Added, Object: podAt("a", "spoilt", "3")},
+			{Type: watch.Modified, Object: labelled(podAt("a", "spoilt", "4"), "keyless")},
+			{Type: watch.Added, Object: labelled(podAt("a", "broken", "5"), "keyless")},
+			{Type: watch.Modified, Object: podAt("a", "broken", "6")},
+			{Type: watch.Modified, Object: undecoded(podAt("a", "broken", "7"))},
+			{Type: watch.Added, Object: labelled(podAt("a", "gone", "8"), "keyless")},
+			{Type: watch.Deleted, Object: podAt("a", "gone", "9")},
+			{Type: watch.Added, Object: labelled(podAt("a", "perhaps gone", "10"), "keyless")},
+			{Type: watch.Deleted, Object: labelled(podAt("a", "perhaps gone", "11"), "keyless")},
+			{Type: watch.Bookmark, Object: initialEventsEnd("12")},
+		}
+		indexer, h := cache.NewIndexer(keyless, nil), &heard{}
+		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+		r := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
+		stop := runReflector(t, r)
+		assert.ElementsMatch(t, []string{"a/healed", "a/spoilt", "a/broken"}, indexer.ListKeys())
+		var held []string
+		for _, q := range r.Status().Quarantined {
+			held = append(held, q.Key)
+		}
+		assert.Equal(t, []string{"a/broken", "a/perhaps gone", "a/spoilt"}, held)
+		assert.Equal(t, 7, h.count(cache.CauseObject), "each is reported")
+		stop()
+	})
+}
+
+// lastStates remembers the last states that tombstones came with.
+type lastStates struct {
+	recorder
+	states []any
+}
+
+func (l *lastStates) OnDelete(obj any) {
+	l.recorder.OnDelete(obj)
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		l.states = append(l.states, tombstone.Obj)
+	}
+}
+
+// consumers are those that deletions can come to. Each returns what it fills.
+var consumers = map[string]func(t *testing.T, c *cache.Config, told *lastStates) cache.Indexer{
+	"a controller": func(t *testing.T, c *cache.Config, _ *lastStates) cache.Indexer {
+		c.Transform = neverUndecoded(t)
+		return c.Store.(cache.Indexer)
+	},
+	"a controller whose store transforms": func(t *testing.T, c *cache.Config, _ *lastStates) cache.Indexer {
+		index := func(obj any) ([]string, error) {
+			_, err := neverUndecoded(t)(obj)
+			return nil, err
+		}
+		c.Store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"never": index}, cache.WithTransformer(neverUndecoded(t)))
+		return c.Store.(cache.Indexer)
+	},
+	"a controller of a store that is not ours": func(t *testing.T, c *cache.Config, _ *lastStates) cache.Indexer {
+		indexer := c.Store.(cache.Indexer)
+		c.Store, c.KeyFunction, c.Transform = &storeOfAnother{Store: indexer}, cache.MetaNamespaceKeyFunc, neverUndecoded(t)
+		return indexer
+	},
+	"a process": func(t *testing.T, c *cache.Config, told *lastStates) cache.Indexer {
+		indexer := c.Store.(cache.Indexer)
+		c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: indexer, EmitDeltaTypeReplaced: true, Transformer: neverUndecoded(t)})
+		c.Store, c.Handler = nil, nil
+		c.Process = func(obj any, _ bool) error {
+			for _, d := range obj.(cache.Deltas) {
+				if d.Type == cache.Deleted {
+					told.OnDelete(d.Object)
+				}
+			}
+			return applyDeltas(indexer, obj.(cache.Deltas))
+		}
+		return indexer
+	},
+}
+
+// G6, B6: an object whose deletion cannot be decoded is gone all the same, with the
+// last known state as tombstone; the failure is reported once, nothing stays
+// quarantined, and nothing is listed. Fails if the deletion is set aside, or handed on
+// with what stands in for the final state.
+func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
+	for name, build := range consumers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, told := newSource(t, pod("a", "1"), pod("a", "2"), bad(pod("a", "never"))), &lastStates{}
+				var indexer cache.Indexer
+				r := newRig(t, source, func(c *cache.Config) {
+					c.ListerWatcher = &badDecoder{source, func(any) error { return errBoom }}
+					c.Handler = told
+					indexer = build(t, c, told)
+				})
+				r.indexer = indexer
+				r.run()
+				synctest.Wait()
+				require.NoError(t, source.Apply(bad(pod("a", "1"))))
+				synctest.Wait()
+				require.Len(t, r.status().Quarantined, 2)
+				require.Len(t, r.heard.all(), 2)
+				_, err := source.Delete("a", "1")
+				require.NoError(t, err)
+				_, err = source.Delete("a", "never")
+				require.NoError(t, err)
+				synctest.Wait()
+				assert.Equal(t, map[string]string{"a/2": "2"}, r.versions())
+				require.Len(t, told.states, 1)
+				assert.Contains(t, told.take(), "tombstone a/1")
+				assert.Equal(t, "1", receivedOf(told.states[0]).ResourceVersion, "the last known state")
+				assert.Empty(t, r.status().Quarantined)
+				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+				require.Len(t, r.heard.all(), 4)
+				var object *cache.ObjectError
+				require.ErrorAs(t, r.heard.all()[2], &object)
+				assert.Equal(t, "a/1", object.Key)
+				assert.Equal(t, cache.StageDecode, object.Stage)
+				assert.ErrorIs(t, object, errBoom)
+				assert.Equal(t, 1, source.ListCalls())
+				r.stop()
+			})
+		})
+	}
+}
+
+// G6: of a deletion that does not say of what, the place is quarantined until the next
+// list, which takes away what has been gone all the while. Nothing is listed for it.
+// Fails if the status is silent meanwhile, or speaks of it for ever.
+func TestG6ADeletionOfNobodyKnowsWhatIsQuarantinedUntilTheNextList(t *testing.T) {
+	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, lists := &heard{}, 0
+				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
+					if lists++; lists == 1 && !streamed {
+						list.ResourceVersion, list.Items = "5", []apiruntime.Object{podAt("a", "1", "5")}
+					}
+					return list, nil
+				}}
+				expire, refuse := newProbe(), false
+				source.watch = func(context.Context, int) (watch.Interface, error) {
+					if refuse {
+						return nil, apierrors.NewBadRequest("no streams")
+					}
+					if source.calls > 1 {
+						return newProbe(), nil
+					}
+					expire.events = make(chan watch.Event, 9)
+					if streamed {
+						expire.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "5")}
+					}
+					expire.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("", "", "6"))}
+					if streamed {
+						expire.events <- watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("7")}
+					}
+					return expire, nil
+				}
+				options := cache.ReflectorOptions{Strategy: cache.ListWhole, ErrorHandler: h.handle}
+				if streamed {
+					options.Strategy = cache.ListStreaming
+				}
+				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+				r := cache.NewReflectorWithOptions(source, nil, store, options)
+				stop := runReflector(t, r)
+				sleep(time.Minute)
+				require.Len(t, r.Status().Quarantined, 1)
+				assert.Equal(t, "watch event at version 6", r.Status().Quarantined[0].Key)
+				assert.Equal(t, []string{"a/1"}, store.ListKeys())
+				assert.Equal(t, []cache.Cause{cache.CauseObject}, h.causes())
+				before := lists
+				refuse = streamed // so that it is listed
+				expire.events <- errorEvent(cachetest.ErrExpired())
+				sleep(time.Minute)
+				assert.Greater(t, lists, before)
+				assert.Empty(t, r.Status().Quarantined)
+				assert.Empty(t, store.ListKeys())
+				stop()
+			})
+		})
+	}
+}
+
+// A deletion that could not be applied for want of a key is put right by the next state
+// of that name. Fails if it stays quarantined.
+func TestAnUndecodedDeletionWithoutAKeyIsForgottenWithTheNextState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		typed := func(obj any) (string, error) { return nameOf(obj.(*object)), nil }
+		events := newProbe()
+		events.events = make(chan watch.Event, 9)
+		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(typed), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle})
+		stop := runReflector(t, r)
+		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "6")}
+		events.events <- watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "7"))}
+		synctest.Wait()
+		assert.Len(t, r.Status().Quarantined, 1)
+		events.events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "8")}
+		synctest.Wait()
+		assert.Empty(t, r.Status().Quarantined)
+		stop()
+	})
+}
+
+// G12: of an event of a type that nobody knows both are reported, the type and what is
+// wrong with its object; the version counts. Fails if one hides the other.
+func TestAnEventOfAnUnknownTypeIsReportedWhateverItsObject(t *testing.T) {
+	for name, row := range map[string]struct {
+		obj     apiruntime.Object
+		decode  bool
+		version string
+	}{
+		"decoded":             {podAt("a", "1", "9"), false, "9"},
+		"undecoded":           {undecoded(podAt("a", "1", "9")), true, "9"},
+		"undecoded, nameless": {undecoded(podAt("", "", "9")), true, "9"},
+		"nothing":             {nil, false, "5"},
+	} {
+		for _, strategy := range []cache.ListStrategy{cache.ListWhole, cache.ListStreaming} {
+			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h, version := &heard{}, row.version
+					events := []watch.Event{{Type: "UPSERTED", Object: row.obj}}
+					if strategy == cache.ListStreaming {
+						version = "10"
+						events = append(events, watch.Event{Type: watch.Bookmark, Object: initialEventsEnd(version)})
+					}
+					source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+					r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: strategy, ErrorHandler: h.handle})
+					stop := runReflector(t, r)
+					require.Len(t, h.all(), 1)
+					var unknown *cache.UnexpectedTypeError
+					require.ErrorAs(t, h.all()[0], &unknown)
+					assert.Equal(t, "UPSERTED", unknown.Actual)
+					assert.Equal(t, row.decode, errors.Is(h.all()[0], errBoom))
+					assert.Equal(t, row.obj == nil, errors.Is(h.all()[0], cache.ErrNilObject))
+					assert.Equal(t, version, r.LastSyncResourceVersion())
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// G12: of an error event whose Status could not be decoded the cause is reported, and
+// nothing is made of what it looks like. Fails if the cause is dropped, or taken for the
+// server's answer.
+func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
+	for name, cause := range map[string]error{"anything": errBoom, "what looks like an answer": cachetest.ErrExpired()} {
+		for _, strategy := range []cache.ListStrategy{cache.ListWhole, cache.ListStreaming} {
+			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h, lists := &heard{}, 0
+					source := &scripted{list: func(o metav1.ListOptions) (apiruntime.Object, error) {
+						if isVersionCheck(o) {
+							return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}, nil
+						}
+						lists++
+						return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
+					}, watch: func(_ context.Context, n int) (watch.Interface, error) {
+						if n > 1 {
+							return newProbe(watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("9")}), nil
+						}
+						bad := undecoded(podAt("", "", ""))
+						bad.why = func() error { return cause }
+						return newProbe(watch.Event{Type: watch.Error, Object: bad}), nil
+					}}
+					r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: strategy, ErrorHandler: h.handle})
+					stop := runReflector(t, r)
+					sleep(time.Minute)
+					require.Len(t, h.all(), 1)
+					assert.ErrorIs(t, h.all()[0], cause)
+					assert.ErrorContains(t, h.all()[0], "in place of a Status")
+					assert.Equal(t, []cache.Cause{cache.CauseObject}, h.causes())
+					assert.Equal(t, strategy == cache.ListWhole, lists == 1, "watched again, or streamed")
+					assert.Equal(t, "9", r.LastSyncResourceVersion())
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// A store that is not ours is given a tombstone, and what stands in for the object
+// only if its key function knows no tombstones; any other refusal is not tried again.
+func TestAForeignStoreIsGivenATombstoneForAnUndecodedDeletion(t *testing.T) {
+	last := podAt("a", "1", "5")
+	for name, row := range map[string]struct {
+		keyFunc cache.KeyFunc
+		refuses bool
+		lists   int
+		causes  []cache.Cause
+	}{
+		"knows tombstones":    {cache.DeletionHandlingMetaNamespaceKeyFunc, false, 1, []cache.Cause{cache.CauseObject}},
+		"knows no tombstones": {cache.MetaNamespaceKeyFunc, false, 1, []cache.Cause{cache.CauseObject}},
+		"refuses":             {cache.DeletionHandlingMetaNamespaceKeyFunc, true, 2, []cache.Cause{cache.CauseObject, cache.CauseStore}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, lists := &heard{}, 0
+				store := &deletes{Store: cache.NewStore(row.keyFunc), refuses: row.refuses}
+				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(5 + lists)}}
+					if lists++; lists == 1 {
+						list.Items = []apiruntime.Object{last}
+					}
+					return list, nil
+				}, watch: func(_ context.Context, n int) (watch.Interface, error) {
+					if n > 1 {
+						return newProbe(), nil
+					}
+					return newProbe(watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "6"))}), nil
+				}}
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, foreignOnly{store}, cache.ReflectorOptions{ErrorHandler: h.handle}))
+				sleep(time.Minute)
+				assert.Empty(t, store.ListKeys())
+				assert.Equal(t, row.lists, lists)
+				assert.Equal(t, row.causes, h.causes())
+				assert.Equal(t, cache.DeletedFinalStateUnknown{Key: "a/1"}, store.asked[0])
+				assert.Equal(t, name == "knows no tombstones", len(store.asked) == 2)
+				stop()
+			})
+		})
+	}
+}
+
+// deletes notes what it is to delete.
+type deletes struct {
+	cache.Store
+	refuses bool
+	asked   []any
+}
+
+func (d *deletes) Delete(obj any) error {
+	d.asked = append(d.asked, obj)
+	if d.refuses {
+		return errBoom
+	}
+	return d.Store.Delete(obj)
+}
+
+// foreignOnly hides what our stores have beside a ReflectorStore.
+type foreignOnly struct{ cache.ReflectorStore }
+
+// typedStore is a store that asserts the type of what it is to delete.
+type typedStore struct {
+	foreign
+	deleted []*object
+}
+
+func (s *typedStore) Delete(obj any) error {
+	s.deleted = append(s.deleted, obj.(*object))
+	return nil
+}
+
+// findingStore can say what it holds.
+type findingStore struct {
+	typedStore
+	holds any
+	err   error
+}
+
+func (s *findingStore) GetByKey(string) (any, bool, error) { return s.holds, s.holds != nil, s.err }
+
+// A store of somebody else's that asserts types is given, for an undecoded deletion,
+// what it holds itself; if that cannot be had, its panic is a refusal like any other.
+// Fails if the panic comes out of Run.
+func TestAForeignStoreThatAssertsTypesSurvivesAnUndecodedDeletion(t *testing.T) {
+	last := podAt("a", "1", "5")
+	plain := &typedStore{}
+	for name, row := range map[string]struct {
+		store  cache.ReflectorStore
+		typed  *typedStore
+		causes []cache.Cause
+	}{
+		"cannot be asked": {plain, plain, []cache.Cause{cache.CauseObject, cache.CauseStore}},
+		"holds it":        given(last, nil, cache.CauseObject),
+		"holds nothing":   given(nil, nil, cache.CauseObject, cache.CauseStore),
+		"holds a nil":     given((*object)(nil), nil, cache.CauseObject, cache.CauseStore),
+		"holds another":   given(podAt("a", "2", "5"), nil, cache.CauseObject, cache.CauseStore),
+		"holds a queue's": given(cache.Deltas{{Type: cache.Added, Object: last}}, nil, cache.CauseObject, cache.CauseStore),
+		"fails":           given(last, errBoom, cache.CauseObject, cache.CauseStore),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, lists := &heard{}, 0
+				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					lists++
+					return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(4 + lists)}}, nil
+				}, watch: func(_ context.Context, n int) (watch.Interface, error) {
+					if n > 1 {
+						return newProbe(), nil
+					}
+					return newProbe(watch.Event{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "6"))}), nil
+				}}
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, row.store, cache.ReflectorOptions{ErrorHandler: h.handle}))
+				sleep(time.Minute)
+				assert.Equal(t, row.causes, h.causes())
+				assert.Equal(t, len(row.causes), lists, "a refusal is answered by a list")
+				if len(row.causes) == 1 {
+					assert.Equal(t, []*object{last}, row.typed.deleted)
+				} else {
+					assert.Empty(t, row.typed.deleted)
+					assert.ErrorContains(t, h.all()[1], "Delete panicked")
+				}
+				stop()
+			})
+		})
+	}
+}
+
+func given(holds any, err error, causes ...cache.Cause) (row struct {
+	store  cache.ReflectorStore
+	typed  *typedStore
+	causes []cache.Cause
+}) {
+	store := &findingStore{holds: holds, err: err}
+	row.store, row.typed, row.causes = store, &store.typedStore, causes
+	return row
+}
+
+// neverUndecoded fails the test if a function of the user's sees an Undecoded.
+func neverUndecoded(t *testing.T) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		assert.NotImplements(t, (*cache.Undecoded)(nil), obj)
+		return obj, nil
+	}
+}
+
+func initialEventsEnd(version string) *object {
+	return &object{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
+}
+
+// G6: without a readable name an undecoded object keeps nothing, in a list or out of
+// it: it is reported by its place or version, which counts. A namespace alone is no
+// name. What a deletion does to the quarantine has a test of its own.
+func TestAnUndecodedObjectWithoutANameKeepsNothing(t *testing.T) {
+	for name, nameless := range map[string]*object{
+		"nothing readable":   {ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}},
+		"namespace readable": {ObjectMeta: metav1.ObjectMeta{Namespace: "a", ResourceVersion: "9"}},
+	} {
+		for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
+			t.Run(fmt.Sprintf("%s, %s", name, kind), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := &heard{}
+					source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {
+						return newProbe(watch.Event{Type: kind, Object: undecoded(nameless)}), nil
+					}}
+					r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle})
+					stop := runReflector(t, r)
+					require.Len(t, h.all(), 1)
+					assert.ErrorContains(t, h.all()[0], "watch event at version 9")
+					assert.Equal(t, kind == watch.Deleted, len(r.Status().Quarantined) == 1)
+					assert.Equal(t, "9", r.LastSyncResourceVersion())
+					stop()
+				})
+			})
+		}
+		t.Run(name+", relist", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []apiruntime.Object{podAt("a", "2", "8"), undecoded(nameless)}}, nil
+				}, watch: silentWatch}
+				indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+				require.NoError(t, indexer.Replace([]any{podAt("a", "1", "5")}, "5"))
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{ErrorHandler: h.handle}))
+				assert.Equal(t, []string{"a/2"}, indexer.ListKeys())
+				require.Len(t, h.all(), 1)
+				assert.ErrorContains(t, h.all()[0], "item 2 of the list")
+				stop()
+			})
+		})
+	}
+}
+
+// A key function of one's own keeps an undecoded object through a relist if it copes
+// with the metadata alone; one that needs the typed object loses it.
+func TestAKeyFunctionThatCopesWithMetadataKeepsUndecodedObjects(t *testing.T) {
+	for name, row := range map[string]struct {
+		keyFunc cache.KeyFunc
+		want    []string
+	}{
+		"copes":           {func(obj any) (string, error) { return "key of " + nameOf(obj), nil }, []string{"key of a/1", "key of a/2"}},
+		"needs an object": {func(obj any) (string, error) { return "key of " + obj.(*object).Name, nil }, []string{"key of 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"))
+				r := newRig(t, source, func(c *cache.Config) {
+					c.ListerWatcher = &badDecoder{source, func(any) error { return errBoom }}
+					c.Store = cache.NewIndexer(row.keyFunc, nil)
+				})
+				r.run()
+				synctest.Wait()
+				require.NoError(t, source.Apply(bad(pod("a", "1"))))
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				assert.Equal(t, 1, r.heard.count(cache.CauseObject))
+				assert.ElementsMatch(t, row.want, r.indexer.ListKeys())
+				r.stop()
+			})
+		})
+	}
+}
+
+// The version of a bookmark that could not be decoded counts like any other's, if it can
+// be read; the bookmark is reported.
+func TestABookmarkThatCannotBeDecodedMovesTheVersion(t *testing.T) {
+	for name, row := range map[string]struct {
+		version, want string
+		causes        []cache.Cause
+	}{
+		"newer":      {"9", "9", []cache.Cause{cache.CauseObject}},
+		"unreadable": {"", "5", []cache.Cause{cache.CauseObject}},
+		"older":      {"3", "5", []cache.Cause{cache.CauseObject, cache.CauseRegression}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				source := &scripted{watch: func(_ context.Context, n int) (watch.Interface, error) {
+					if n > 1 {
+						return newProbe(), nil
+					}
+					return newProbe(watch.Event{Type: watch.Bookmark, Object: undecoded(podAt("", "", row.version))}), nil
+				}}
+				r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle})
+				stop := runReflector(t, r)
+				assert.Equal(t, row.want, r.LastSyncResourceVersion())
+				assert.Equal(t, row.causes, h.causes())
+				assert.Empty(t, r.Status().Quarantined)
+				stop()
+			})
+		})
+	}
+}
+
+// In a streaming list a bookmark that could not be decoded is not its end, whatever its
+// metadata say; the stream is given up for being quiet.
+func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, end := &heard{}, undecoded(podAt("", "", "9"))
+		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}, nil
+		}, watch: func(_ context.Context, n int) (watch.Interface, error) {
+			if n > 1 {
+				return newProbe(), nil
+			}
+			return newProbe(watch.Event{Type: watch.Bookmark, Object: end}), nil
+		}}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
+		stop := runReflector(t, r)
+		sleep(9 * time.Second)
+		assert.False(t, r.Status().Synced)
+		sleep(10 * time.Second)
+		assert.True(t, r.Status().Synced)
+		assert.Equal(t, []cache.Cause{cache.CauseObject, cache.CauseNoBookmark}, h.causes())
+		stop()
+	})
+}
+
+// G6: in a streaming list the last word of an object counts: decoded after undecoded is
+// taken and not quarantined, undecoded after decoded leaves what came, and deleted,
+// decoded or not, is gone. Fails if what a stream once held back stays held back.
+func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
+	good := func(name, version string) watch.Event {
+		return watch.Event{Type: watch.Modified, Object: podAt("a", name, version)}
+	}
+	unread := func(kind watch.EventType, name, version string) watch.Event {
+		return watch.Event{Type: kind, Object: undecoded(podAt("a", name, version))}
+	}
+	events := []watch.Event{
+		unread(watch.Added, "healed", "1"), good("healed", "2"),
+		good("spoilt", "3"), unread(watch.Modified, "spoilt", "4"),
+		good("gone", "5"), unread(watch.Deleted, "gone", "6"),
+		unread(watch.Added, "never", "7"), unread(watch.Deleted, "never", "8"),
+		unread(watch.Added, "seen at its end", "9"), {Type: watch.Deleted, Object: podAt("a", "seen at its end", "10")},
+		{Type: watch.Bookmark, Object: initialEventsEnd("11")},
+	}
+	for name, store := range map[string]func(cache.Indexer) cache.ReflectorStore{
+		"ours":    func(i cache.Indexer) cache.ReflectorStore { return i },
+		"foreign": func(i cache.Indexer) cache.ReflectorStore { return foreignOnly{i} },
+	} {
+		for _, relist := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, relist %v", name, relist), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					indexer, h := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), &heard{}
+					if relist {
+						require.NoError(t, indexer.Replace([]any{podAt("a", "gone", "1"), podAt("a", "never", "1"), podAt("a", "spoilt", "1")}, "1"))
+					}
+					source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+					r := cache.NewReflectorWithOptions(source, &object{}, store(indexer), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
+					stop := runReflector(t, r)
+					assert.ElementsMatch(t, []string{"a/healed", "a/spoilt"}, indexer.ListKeys())
+					spoilt, _, _ := indexer.GetByKey("a/spoilt")
+					assert.Equal(t, "3", receivedOf(spoilt).ResourceVersion)
+					require.Len(t, r.Status().Quarantined, 1)
+					assert.Equal(t, "a/spoilt", r.Status().Quarantined[0].Key)
+					assert.Len(t, h.all(), 6)
+					assert.Equal(t, 6, h.count(cache.CauseObject))
+					assert.True(t, r.Status().Synced)
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// S5: an object that could not be decoded ends the synthetic events, too, if it was not
+// added.
+func TestAnUndecodedChangeEndsTheSyntheticEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{
+			list: func(metav1.ListOptions) (apiruntime.Object, error) { return &metav1.PartialObjectMetadataList{}, nil },
+			watch: func(context.Context, int) (watch.Interface, error) {
+				return newProbe(
+					watch.Event{Type: watch.Added, Object: undecoded(podAt("a", "1", "9"))},
+					watch.Event{Type: watch.Modified, Object: undecoded(podAt("a", "1", "4"))},
+				), nil
+			},
+		}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle})
+		stop := runReflector(t, r)
+		assert.Equal(t, "4", r.LastSyncResourceVersion())
+		stop()
+	})
+}
+
+// G6: where a source feeds one namespace, the namespace of what it could not decode is
+// known, also if it does not say it. Fails if a list deletes what it could not read, or
+// if its deletion is not applied.
+func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		source := func() *scripted {
+			lists := 0
+			return &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(5 + lists)}}
+				if lists++; lists == 1 {
+					list.Items = []apiruntime.Object{podAt("a", "1", "5"), podAt("a", "2", "5")}
+				} else {
+					list.Items = []apiruntime.Object{undecoded(podAt("", "1", "6"))}
+				}
+				return list, nil
+			}, watch: func(_ context.Context, n int) (watch.Interface, error) {
+				switch {
+				case n == 1:
+					return newProbe(errorEvent(cachetest.ErrExpired())), nil
+				case deleted:
+					return newProbe(watch.Event{Type: watch.Deleted, Object: undecoded(podAt("", "1", "7"))}), nil
+				}
+				return newProbe(), nil
+			}}
+		}
+		want := []string{"a/1"}
+		if deleted {
+			want = []string{}
+		}
+		t.Run(fmt.Sprintf("a view, deleted %v", deleted), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, store := &heard{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
+				r := cache.NewReflectorWithOptions(source(), nil, cache.InNamespace(store, "a"), cache.ReflectorOptions{ErrorHandler: h.handle})
+				stop := runReflector(t, r)
+				sleep(time.Minute)
+				assert.Equal(t, want, store.ListKeys())
+				assert.Equal(t, !deleted, len(r.Status().Quarantined) == 1)
+				stop()
+			})
+		})
+		t.Run(fmt.Sprintf("Config.Namespaces, deleted %v", deleted), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, store := &heard{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
+				c := cache.New(&cache.Config{Namespaces: map[string]cache.ListerWatcher{"a": source()}, Store: store, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle}})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); c.RunWithContext(ctx) }()
+				sleep(time.Minute)
+				assert.Equal(t, want, store.ListKeys())
+				status, _ := cache.StatusOf(c)
+				assert.Equal(t, !deleted, len(status.Quarantined) == 1)
+				cancel()
+				<-done
+			})
+		})
+	}
+}
+
+// G6: a state that a Process, or a store that is not of this package, has refused is held
+// back no longer once the source has undone it. Fails if what comes with a relist is taken
+// for a resync of the old state.
+func TestG6AStateThatWasRefusedAndUndoneIsNoLongerHeldBack(t *testing.T) {
+	for name, build := range refusingRigs {
+		for how, list := range map[string]func(*cache.Config){"a list": func(*cache.Config) {}, "a streaming list": stream} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newSource(t, pod("a", "1"), pod("a", "2"))
+					r := build(t, source, list)
+					r.run()
+					sleep(healthy)
+					undo(t, source, r.status)
+					r.equalsSource()
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// undo makes an object bad and then takes the source back to before that, with a look at
+// the status in between and after. The other object, good and changed in the same time, is
+// there to see that a list has been taken.
+func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
+	t.Helper()
+	version := source.Version()
+	require.NoError(t, source.Apply(bad(pod("a", "1")), labelled(pod("a", "2"), "later")))
+	synctest.Wait()
+	require.Len(t, status().Quarantined, 1)
+	require.NoError(t, source.Rollback(version))
+	sleep(time.Minute)
+	assert.Empty(t, status().Quarantined)
+	// It is held back anew, and reported anew, when it is bad again.
+	require.NoError(t, source.Apply(bad(pod("a", "1"))))
+	synctest.Wait()
+	assert.Len(t, status().Quarantined, 1)
+	require.NoError(t, source.Apply(labelled(pod("a", "1"), "good")))
+	synctest.Wait()
+	assert.Empty(t, status().Quarantined)
+}
+
+// G6: whatever could not be done with a state that the source has undone, nothing of it
+// stays in the status, however the state before comes back. Fails if an unchanged object
+// is not news to whoever holds back a later state of it.
+func TestG6AStateThatTheSourceHasUndoneIsNoLongerHeldBack(t *testing.T) {
+	for stage, install := range failures {
+		for name, list := range map[string]func(*cache.Config){
+			"a list": func(*cache.Config) {}, "a list item by item": listByItem, "a streaming list": stream,
+		} {
+			t.Run(fmt.Sprintf("%s, %s", stage, name), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newSource(t, pod("a", "1"), pod("a", "2"))
+					r := newRig(t, source, func(c *cache.Config) {
+						install(c, failIfBad)
+						list(c)
+					})
+					r.run()
+					sleep(healthy)
+					undo(t, source, r.status)
+					r.equalsSource()
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// G6: the same in an informer, whose queue and store are its own.
+func TestG6AnInformerHoldsBackNothingThatWasUndone(t *testing.T) {
+	for name, strategy := range strategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"))
+				r := newInformerRig(t, source, func(c *cache.InformerConfig[*object]) {
+					c.ReflectorOptions.Strategy = strategy
+					c.Indexes = cache.TypedIndexers[*object]{"fails": func(obj *object) ([]string, error) { return nil, failIfBad(obj) }}
+				})
+				r.run()
+				sleep(healthy)
+				undo(t, source, r.inf.Status)
+				r.stop()
+			})
+		})
+	}
+}
+
+// G6: the same without a queue.
+func TestG6AReflectorsStoreHoldsBackNothingThatWasUndone(t *testing.T) {
+	for name, strategy := range strategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"))
+				indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, failIfBad(obj) }})
+				reflector := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Strategy: strategy, ErrorHandler: (&heard{}).handle})
+				stop := runReflector(t, reflector)
+				sleep(healthy)
+				undo(t, source, reflector.Status)
+				stop()
+				source.Close()
+			})
+		})
+	}
+}
+
+// G6: the same in one of several namespaces, while what another holds back stays held.
+func TestG6ANamespaceHoldsBackNothingThatWasUndone(t *testing.T) {
+	for name, strategy := range strategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newNamespaceRig(t, func(c *cache.Config) {
+					tuned(strategy, 0)(c)
+					require.NoError(t, c.Store.(cache.Indexer).AddIndexers(cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, failIfBad(obj) }}))
+				})
+				r.run()
+				sleep(healthy)
+				r.apply(bad(pod("b", "1")))
+				undo(t, r.sources["a"], func() cache.Status { return r.in("a") })
+				assert.Len(t, r.in("b").Quarantined, 1)
+				r.equalsSources("a", "c")
+				r.stop()
+			})
+		})
+	}
+}
+
+func modified(obj apiruntime.Object) watchEvent { return watchEvent{Type: watch.Modified, Object: obj} }
+
+// forEachWayOfDamage runs a test for all that a reflector feeds and all ways in which a source
+// gives a whole state, with pauses of ten seconds.
+func forEachWayOfDamage(t *testing.T, test func(t *testing.T, mirror func(*answering, *reports) mirrored)) {
+	for name, construct := range mirrors {
+		for _, way := range waysToList {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					test(t, func(source *answering, heard *reports) mirrored {
+						return construct(source.as(way), damageOptions(way, heard))
+					})
+				})
+			})
+		}
+	}
+}
+
+func damageOptions(way string, heard *reports) cache.ReflectorOptions {
+	return cache.ReflectorOptions{
+		Strategy: strategyFor(way), ErrorHandler: heard.handle,
+		Backoff: &wait.Backoff{Duration: 10 * time.Second, Factor: 1, Steps: 1},
+	}
+}
+
+// checkBegun checks when whole states were asked for, counted from the first.
+func checkBegun(t *testing.T, source *answering, want ...time.Duration) {
+	t.Helper()
+	var have []time.Duration
+	for _, at := range source.begun() {
+		have = append(have, at.Sub(source.begun()[0]))
+	}
+	assert.Equal(t, append([]time.Duration{0}, want...), have)
+}
+
+// An item of a list that could not be decoded is listed once more after a pause, as it may have
+// been damaged on its way: if it is sound then, it is there at the version at which it was
+// quarantined. Meanwhile the mirror has synced, and events are applied. Fails if it stays away
+// until it is next written, or if anything waits for it.
+func TestG6ADamagedItemOfAListIsListedOnceMore(t *testing.T) {
+	forEachWayOfDamage(t, func(t *testing.T, mirror func(*answering, *reports) mirrored) {
+		source, heard := newAnswering(
+			[]apiruntime.Object{rightPod("sound", "1"), damaged("damaged", "5")},
+			[]apiruntime.Object{rightPod("sound", "1"), rightPod("damaged", "5"), rightPod("new", "103")},
+		), &reports{}
+		m := mirror(source, heard)
+		end := m.begin(t)
+		assert.True(t, m.synced())
+		assert.Equal(t, []string{"a/sound"}, m.keys())
+		assert.Len(t, m.status().Quarantined, 1)
+		pass(5 * time.Second)
+		source.send(added(rightPod("new", "103")))
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"a/sound", "a/new"}, m.keys())
+		pass(5*time.Second - 1)
+		checkBegun(t, source)
+		pass(1)
+		checkBegun(t, source, 10*time.Second)
+		assert.ElementsMatch(t, []string{"a/sound", "a/new", "a/damaged"}, m.keys())
+		assert.Equal(t, "110", m.version())
+		assert.Empty(t, m.status().Quarantined)
+		pass(time.Hour)
+		checkBegun(t, source, 10*time.Second)
+		assert.Len(t, heard.take(), 1)
+		end()
+	})
+}
+
+// One that is damaged in the second list too, at the same version, stays quarantined: there is
+// no third list, and one report. Fails if it is listed again and again.
+func TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined(t *testing.T) {
+	forEachWayOfDamage(t, func(t *testing.T, mirror func(*answering, *reports) mirrored) {
+		source, heard := newAnswering([]apiruntime.Object{rightPod("sound", "1"), damaged("damaged", "5")}), &reports{}
+		m := mirror(source, heard)
+		end := m.begin(t)
+		pass(time.Hour)
+		checkBegun(t, source, 10*time.Second)
+		assert.Len(t, m.status().Quarantined, 1)
+		assert.Len(t, heard.take(), 1)
+		source.expire() // a list for another reason brings it a third time
+		pass(time.Hour)
+		assert.Len(t, source.begun(), 3)
+		end()
+	})
+}
+
+// At each version an item is listed once more, and lists of that kind are a minute apart. Fails
+// if an item that is written again and again, and never decoded, is listed at each pause.
+func TestG6ItemsThatAreNeverDecodedAreListedOnceAMinuteAndVersion(t *testing.T) {
+	forEachWayOfDamage(t, func(t *testing.T, mirror func(*answering, *reports) mirrored) {
+		source, heard := newAnswering(), &reports{}
+		source.objects = func(n int) []apiruntime.Object {
+			return []apiruntime.Object{damaged("damaged", strconv.Itoa(min(n, 4)))}
+		}
+		m := mirror(source, heard)
+		end := m.begin(t)
+		pass(time.Hour)
+		checkBegun(t, source, 10*time.Second, 70*time.Second, 130*time.Second, 190*time.Second)
+		assert.Len(t, heard.take(), 4)
+		end()
+	})
+}
+
+// Items of which no name could be read are one: they cannot be told apart. Fails if their
+// places, which move, have them listed again.
+func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, heard := newAnswering(), &reports{}
+		source.objects = func(n int) []apiruntime.Object {
+			return append(rightPods(n), &damagedPod{metav1.PartialObjectMetadata{}})
+		}
+		m := mirrors["informer"](source.as(wholeList), damageOptions(wholeList, heard))
+		end := m.begin(t)
+		pass(time.Hour)
+		checkBegun(t, source, 10*time.Second)
+		end()
+	})
+}
+
+// There is no list for what the watch has brought since: a later state, or its end. Nor for
+// what an event could not bring, or what was refused for another cause. Fails if such things are
+// listed again.
+func TestNothingIsListedOnceMoreForWhatIsSoundOrOtherwiseRefused(t *testing.T) {
+	for name, row := range map[string]struct {
+		objects []apiruntime.Object
+		events  []watchEvent
+	}{
+		"a later state":       {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{modified(rightPod("1", "101"))}},
+		"its end":             {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{deleted(rightPod("1", "101"))}},
+		"a later damaged one": {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{modified(damaged("1", "101"))}},
+		"an event":            {rightPods(1), []watchEvent{added(damaged("1", "101"))}},
+		"another type":        {append(rightPods(1), otherPod("2", "2")), nil},
+		"an index function":   {append(rightPods(1), refused("2", "2")), nil},
+	} {
+		for _, way := range []string{wholeList, streamingList} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source, heard := newAnswering(row.objects), &reports{}
+					i := cache.NewSharedIndexInformerWithOptions(source.as(way), &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
+						Indexers: cache.Indexers{"i": refusingIndex}, ReflectorOptions: damageOptions(way, heard),
+					})
+					m := mirrored{run: i.RunWithContext}
+					end := m.begin(t)
+					require.True(t, i.HasSynced())
+					source.send(row.events...)
+					pass(time.Hour)
+					checkBegun(t, source)
+					end()
+				})
+			})
+		}
+	}
+}
+
+// A list that is made anyway before the pause is over is that second list.
+func TestAListThatComesFirstIsTheSecondOneOfADamagedItem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, heard := newAnswering([]apiruntime.Object{damaged("1", "5")}), &reports{}
+		options := damageOptions(wholeList, heard)
+		options.Backoff.Duration = time.Minute
+		m := mirrors["informer"](source.as(wholeList), options)
+		end := m.begin(t)
+		pass(time.Second)
+		source.expire()
+		pass(time.Hour)
+		checkBegun(t, source, time.Minute+time.Second)
+		end()
+	})
+}
+
+// ListAndWatch is one round: it ends, without an error, where such a list would be next.
+func TestARoundEndsWhereADamagedItemIsToBeListedOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, heard := newAnswering([]apiruntime.Object{damaged("1", "5")}), &reports{}
+		r := cache.NewReflectorWithOptions(source.as(wholeList), nil, cache.NewStore(cache.MetaNamespaceKeyFunc), damageOptions(wholeList, heard))
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, r.ListAndWatchWithContext(ctx))
+		assert.Equal(t, 10*time.Second, time.Since(began))
+		require.NoError(t, r.ListAndWatchWithContext(ctx))
+		assert.Len(t, source.begun(), 2)
+	})
+}
+
+var errRefused = errors.New("refused")
+
+// refuses says whether a pod is one that an index function or a transform refuses.
+func refuses(obj any) bool {
+	pod, ok := obj.(*metav1.PartialObjectMetadata)
+	return ok && pod.Labels["refuse"] == "yes"
+}
+
+func refused(name, version string) *metav1.PartialObjectMetadata {
+	pod := rightPod(name, version)
+	pod.Labels = map[string]string{"refuse": "yes"}
+	return pod
+}
+
+func refusingIndex(obj any) ([]string, error) {
+	if refuses(obj) {
+		return nil, errRefused
+	}
+	return nil, nil
+}
+
+func refusingTransform(obj any) (any, error) {
+	if refuses(obj) {
+		return nil, errRefused
+	}
+	return obj, nil
+}
+
+// checkQuarantined checks what a store answers for the key of an object that is quarantined.
+func checkQuarantined(t *testing.T, store cache.Store, obj apiruntime.Object, key string, cause error) {
+	t.Helper()
+	byKey, exists, err := store.GetByKey(key)
+	assert.Nil(t, byKey)
+	assert.False(t, exists)
+	require.ErrorIs(t, err, cache.ErrQuarantined)
+	if cause != nil {
+		require.ErrorIs(t, err, cause)
+	}
+	var object *cache.ObjectError
+	require.ErrorAs(t, err, &object)
+	assert.Equal(t, key, object.Key)
+	assert.Contains(t, err.Error(), key)
+	byObject, exists, err := store.Get(obj)
+	assert.Nil(t, byObject)
+	assert.False(t, exists)
+	assert.ErrorIs(t, err, cache.ErrQuarantined)
+}
+
+func checkAbsent(t *testing.T, store cache.Store, key string) {
+	t.Helper()
+	obj, exists, err := store.GetByKey(key)
+	assert.Nil(t, obj)
+	assert.False(t, exists)
+	assert.NoError(t, err)
+}
+
+func checkVersion(t *testing.T, store cache.Store, key, version string) {
+	t.Helper()
+	obj, exists, err := store.GetByKey(key)
+	require.NoError(t, err)
+	require.True(t, exists)
+	assert.Equal(t, version, obj.(metav1.Object).GetResourceVersion())
+}
+
+// G6: a store says of a key whose only state it has refused that it is quarantined, until
+// there is a state that it takes, or the key is deleted or no longer listed. An earlier state
+// is still returned. Fails if Get says "not found" of an object that the source has.
+func TestG6AStoreDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) {
+	for name, make := range map[string]func() cache.Store{
+		"index": func() cache.Store {
+			return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
+		},
+		"transform": func() cache.Store {
+			return cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(refusingTransform))
+		},
+		"view": func() cache.Store {
+			return cache.InNamespace(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex}), "a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := make()
+			checkAbsent(t, store, "a/1")
+			require.ErrorIs(t, store.Add(refused("1", "5")), cache.ErrQuarantined)
+			checkQuarantined(t, store, refused("1", "5"), "a/1", errRefused)
+			checkAbsent(t, store, "a/2")
+			require.NoError(t, store.Add(rightPod("1", "6")))
+			checkVersion(t, store, "a/1", "6")
+			require.Error(t, store.Update(refused("1", "7")))
+			checkVersion(t, store, "a/1", "6")
+			require.NoError(t, store.Delete(rightPod("1", "7")))
+			checkAbsent(t, store, "a/1")
+
+			require.Error(t, store.Add(refused("1", "8")))
+			require.NoError(t, store.Delete(rightPod("1", "9")))
+			checkAbsent(t, store, "a/1")
+			require.Error(t, store.Replace([]any{refused("1", "10"), rightPod("2", "3")}, "10"))
+			checkQuarantined(t, store, refused("1", "10"), "a/1", errRefused)
+			require.NoError(t, store.Replace([]any{rightPod("2", "3")}, "11"))
+			checkAbsent(t, store, "a/1")
+		})
+	}
+}
+
+// G6: so does the store of whatever mirrors a source, wherever on its way the state was
+// refused: by the source's decoder, for its type, by a transform or by an index function, of a
+// list and of an event. Fails if only those are known that the store has refused itself.
+func TestG6TheStoreOfAMirrorDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) {
+	for name, mirror := range map[string]func(cache.ListerWatcher, *reports) (run func(context.Context), store cache.Store){
+		"informer": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+			i := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
+				Indexers: cache.Indexers{"i": refusingIndex}, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+			})
+			return i.RunWithContext, i.GetIndexer()
+		},
+		"informer with a transform": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+			i := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
+				Transform: refusingTransform, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+			})
+			return i.RunWithContext, i.GetStore()
+		},
+		"controller": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+			c := cache.New(&cache.Config{
+				ListerWatcher: source, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, Transform: refusingTransform,
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+			})
+			return c.RunWithContext, store
+		},
+		"controller of a namespace": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+			c := cache.New(&cache.Config{
+				Namespaces: map[string]cache.ListerWatcher{"a": source}, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, Transform: refusingTransform,
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+			})
+			return c.RunWithContext, store
+		},
+		"reflector": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+			store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
+			r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, store, cache.ReflectorOptions{ErrorHandler: heard.handle})
+			return r.RunWithContext, store
+		},
+		"reflector of a view": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
+			store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
+			r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, cache.InNamespace(store, "a"), cache.ReflectorOptions{ErrorHandler: heard.handle})
+			return r.RunWithContext, store
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, heard := newAnswering(
+					[]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2"), otherPod("other", "3"), refused("refused", "4")},
+					[]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2")},
+				), &reports{}
+				run, store := mirror(source.as(wholeList), heard)
+				m := mirrored{run: run}
+				end := m.begin(t)
+				checkVersion(t, store, "a/good", "1")
+				checkQuarantined(t, store, damaged("damaged", "2"), "a/damaged", errDamaged)
+				checkQuarantined(t, store, otherPod("other", "3"), "a/other", nil)
+				checkQuarantined(t, store, refused("refused", "4"), "a/refused", errRefused)
+
+				source.send(added(damaged("damaged 2", "101")), added(refused("refused 2", "102")), modified(refused("good", "103")))
+				synctest.Wait()
+				checkQuarantined(t, store, damaged("damaged 2", "101"), "a/damaged 2", errDamaged)
+				checkQuarantined(t, store, refused("refused 2", "102"), "a/refused 2", errRefused)
+				checkVersion(t, store, "a/good", "1")
+				source.send(modified(rightPod("damaged 2", "104")), modified(rightPod("refused 2", "105")), deleted(refused("refused", "106")), deleted(rightPod("good", "107")))
+				synctest.Wait()
+				checkVersion(t, store, "a/damaged 2", "104")
+				checkVersion(t, store, "a/refused 2", "105")
+				checkAbsent(t, store, "a/refused")
+				checkAbsent(t, store, "a/good")
+				checkQuarantined(t, store, damaged("damaged", "2"), "a/damaged", errDamaged)
+
+				source.version = func(int) string { return "200" }
+				source.expire()
+				pass(10 * time.Second)
+				checkVersion(t, store, "a/good", "1")
+				checkAbsent(t, store, "a/other")
+				checkAbsent(t, store, "a/damaged 2")
+				checkQuarantined(t, store, damaged("damaged", "2"), "a/damaged", errDamaged)
+				end()
+			})
+		})
+	}
+}
+
+// G6: listers answer with that error too, and it is no NotFound: code that deletes what it does
+// not find deletes nothing. Fails if a lister makes a NotFound of it.
+func TestG6AListersGetDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, heard := newAnswering([]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2")}), &reports{}
+		pods := schema.GroupResource{Resource: "pods"}
+		i := cache.NewInformerFor(source.as(wholeList), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle}})
+		m := mirrored{run: func(ctx context.Context) { _ = i.Run(ctx) }}
+		end := m.begin(t)
+		generic := cache.NewGenericLister(i.Shared().GetIndexer(), pods)
+		for name, get := range map[string]func(name string) error{
+			"informer":           func(name string) error { _, err := i.Get("a/" + name); return err },
+			"lister":             func(name string) error { _, err := i.Lister().Get("a/" + name); return err },
+			"namespace's lister": func(name string) error { _, err := i.ByNamespace("a").Get(name); return err },
+			"snapshot":           func(name string) error { _, err := i.Snapshot().Get("a/" + name); return err },
+			"snapshot's lister":  func(name string) error { _, err := i.Snapshot().ByNamespace("a").Get(name); return err },
+			"generic":            func(name string) error { _, err := generic.Get("a/" + name); return err },
+			"generic namespace":  func(name string) error { _, err := generic.ByNamespace("a").Get(name); return err },
+		} {
+			assert.NoError(t, get("good"), name)
+			err := get("damaged")
+			assert.ErrorIs(t, err, cache.ErrQuarantined, name)
+			assert.ErrorIs(t, err, errDamaged, name)
+			assert.False(t, apierrors.IsNotFound(err), name)
+			assert.True(t, apierrors.IsNotFound(get("absent")), name)
+		}
+		_, exists := i.Lookup("a/damaged")
+		assert.False(t, exists)
+		end()
+	})
+}
+
+// A mirror that is made anew for a store, in place of one that has ended, says what is
+// quarantined there: its first list ends what the other one held. Fails if that stays for good.
+func TestWhatAnEndedMirrorHeldIsForgottenByTheListOfTheNext(t *testing.T) {
+	for name, mirror := range map[string]func(cache.Store, cache.ListerWatcher, cache.ReflectorOptions) func(context.Context){
+		"reflector": func(store cache.Store, source cache.ListerWatcher, options cache.ReflectorOptions) func(context.Context) {
+			return cache.NewReflectorWithOptions(source, nil, store, options).RunWithContext
+		},
+		"controller": func(store cache.Store, source cache.ListerWatcher, options cache.ReflectorOptions) func(context.Context) {
+			return cache.New(&cache.Config{ListerWatcher: source, Store: store, Transform: refusingTransform, ReflectorOptions: options}).RunWithContext
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
+				for n, objects := range [][]apiruntime.Object{{damaged("1", "1"), refused("2", "2")}, {rightPod("3", "3")}} {
+					m := mirrored{run: mirror(store, newAnswering(objects).as(wholeList), cache.ReflectorOptions{ErrorHandler: (&reports{}).handle})}
+					end := m.begin(t)
+					if n == 0 {
+						checkQuarantined(t, store, damaged("1", "1"), "a/1", errDamaged)
+						checkQuarantined(t, store, refused("2", "2"), "a/2", errRefused)
+					}
+					end()
+				}
+				checkAbsent(t, store, "a/1")
+				checkAbsent(t, store, "a/2")
+			})
+		})
+	}
+}
+
+// A queue over a store knows that nothing is there of what is quarantined: it neither
+// deletes it nor reports that it could not be read. Fails if that error is taken for one of
+// KnownObjects.
+func TestAQueueTakesAQuarantinedKeyForAbsent(t *testing.T) {
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
+	require.Error(t, store.Add(refused("1", "1")))
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true})
+	require.NoError(t, queue.Replace([]any{rightPod("2", "2")}, "2"))
+	require.NoError(t, queue.Resync())
+	popped, err := queue.Pop(func(any, bool) error { return nil })
+	require.NoError(t, err)
+	assert.Equal(t, cache.Replaced, popped.(cache.Deltas)[0].Type)
+}
+
+// ownKeys is a program's store around one of ours, with keys that its objects' labels say.
+type ownKeys struct{ cache.Store }
+
+// replacingOwnKeys is one that takes lists in parts.
+type replacingOwnKeys struct{ ownKeys }
+
+func (s replacingOwnKeys) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
+	return s.Store.(cache.Replacer).BeginReplace(options)
+}
+
+func newOwnKeys() ownKeys {
+	return ownKeys{cache.NewIndexer(func(obj any) (string, error) {
+		return obj.(metav1.Object).GetLabels()["key"], nil
+	}, cache.Indexers{"good": func(obj any) ([]string, error) {
+		if obj.(metav1.Object).GetLabels()["bad"] != "" {
+			return nil, errors.New("bad")
+		}
+		return nil, nil
+	}})}
+}
+
+// keyed is an object of the kind Thing and the namespace a.
+func keyed(name, key, version string, bad bool) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing"}}
+	object.SetNamespace("a")
+	object.SetName(name)
+	object.SetResourceVersion(version)
+	object.SetLabels(map[string]string{"key": key})
+	if bad {
+		object.SetLabels(map[string]string{"key": key, "bad": "yes"})
+	}
+	return object
+}
+
+func ofKind(kind string, object *unstructured.Unstructured) *unstructured.Unstructured {
+	object.SetKind(kind)
+	return object
+}
+
+// keyedRig is a reflector that feeds such a store from lists and events that a test sends.
+type keyedRig struct {
+	*testing.T
+	events    chan watch.Event
+	reflector *cache.Reflector
+	ctx       context.Context
+	cancel    func()
+	running   sync.WaitGroup
+}
+
+// newKeyedRig lists each of the lists once, the last one again and again.
+func newKeyedRig(t *testing.T, store cache.ReflectorStore, expected any, strategy cache.ListStrategy, lists ...[]*unstructured.Unstructured) *keyedRig {
+	r := &keyedRig{T: t, events: make(chan watch.Event, 16)}
+	version := 10
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetResourceVersion(fmt.Sprint(version))
+			version += 10
+			for _, object := range lists[0] {
+				list.Items = append(list.Items, *object)
+			}
+			if len(lists) > 1 {
+				lists = lists[1:]
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewProxyWatcher(r.events), nil
+		},
+	}
+	r.reflector = cache.NewReflectorWithOptions(source, expected, store, cache.ReflectorOptions{
+		Strategy: strategy, ErrorHandler: func(context.Context, *cache.Reflector, error) {},
+	})
+	r.ctx, r.cancel = context.WithCancel(t.Context())
+	r.running.Go(func() { r.reflector.RunWithContext(r.ctx) })
+	synctest.Wait()
+	return r
+}
+
+func (r *keyedRig) send(kind watch.EventType, object *unstructured.Unstructured) {
+	r.events <- watch.Event{Type: kind, Object: object}
+	synctest.Wait()
+}
+
+// holds requires that exactly these keys are quarantined.
+func (r *keyedRig) holds(keys ...string) {
+	r.Helper()
+	held := []string{}
+	for _, one := range r.reflector.Status().Quarantined {
+		held = append(held, one.Key)
+	}
+	assert.ElementsMatch(r, keys, held)
+}
+
+func (r *keyedRig) stop() {
+	r.cancel()
+	r.running.Wait()
+}
+
+// Fails if an object that was refused under the store's key is released by its name, or by the key
+// that another object has for a name.
+func TestG6WhatAWrappedStoreRefusesIsHeldAndReleasedUnderItsKey(t *testing.T) {
+	things := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Thing"}}
+	for name, row := range map[string]struct {
+		expected any
+		script   func(r *keyedRig)
+	}{
+		"a good state": {things, func(r *keyedRig) {
+			r.send(watch.Modified, keyed("1", "k1", "11", true))
+			r.holds("k1")
+			r.send(watch.Modified, keyed("1", "k1", "12", false))
+			r.holds()
+		}},
+		"a deletion": {things, func(r *keyedRig) {
+			r.send(watch.Modified, keyed("1", "k1", "11", true))
+			r.send(watch.Deleted, keyed("1", "k1", "12", true))
+			r.holds()
+		}},
+		"another object, named as the key": {things, func(r *keyedRig) {
+			r.send(watch.Added, keyed("1", "a/2", "11", true))
+			r.send(watch.Added, keyed("2", "k2", "12", false))
+			r.holds("a/2")
+			r.send(watch.Deleted, keyed("2", "k2", "13", false))
+			r.holds("a/2")
+			r.send(watch.Modified, keyed("1", "a/2", "14", false))
+			r.holds()
+		}},
+		"another object, which is held as well": {things, func(r *keyedRig) {
+			r.send(watch.Added, keyed("1", "a/2", "11", true))
+			r.send(watch.Added, keyed("2", "a/1", "12", true))
+			r.holds("a/1", "a/2")
+			r.send(watch.Modified, keyed("2", "a/1", "13", false))
+			r.holds("a/2")
+		}},
+		"another kind": {nil, func(r *keyedRig) {
+			r.send(watch.Added, keyed("1", "thing-1", "11", true))
+			r.send(watch.Added, ofKind("Other", keyed("1", "other-1", "12", true)))
+			r.holds("thing-1", "other-1")
+			r.send(watch.Modified, ofKind("Other", keyed("1", "other-1", "13", false)))
+			r.holds("thing-1")
+			r.send(watch.Modified, keyed("1", "thing-1", "14", false))
+			r.holds()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newKeyedRig(t, newOwnKeys(), row.expected, cache.ListWhole, nil)
+				row.script(r)
+				r.stop()
+			})
+		})
+	}
+}
+
+// The same for what a list brings.
+func TestG6WhatAWrappedStoreRefusesOfAListIsReleasedByALaterState(t *testing.T) {
+	for name, store := range map[string]cache.ReflectorStore{"whole": newOwnKeys(), "in parts": replacingOwnKeys{newOwnKeys()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := []*unstructured.Unstructured{keyed("1", "a/2", "3", true), keyed("2", "k2", "4", true), keyed("3", "k3", "5", true)}
+				r := newKeyedRig(t, store, nil, cache.ListWhole, all, all[:2])
+				r.holds("a/2", "k2", "k3")
+				r.send(watch.Modified, keyed("2", "k2", "11", false))
+				r.holds("a/2", "k3")
+				r.send(watch.Error, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Status", "code": int64(410), "reason": "Expired"}})
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, "20", r.reflector.LastSyncResourceVersion())
+				r.holds("a/2", "k2")
+				r.stop()
+			})
+		})
+	}
+}
+
+// Fails if a stream's later state of an object does not count for a key that the store made.
+func TestG6AStreamsLaterStateReleasesWhatAWrappedStoreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newKeyedRig(t, replacingOwnKeys{newOwnKeys()}, nil, cache.ListStreaming, nil)
+		r.send(watch.Added, keyed("1", "a/2", "3", true))
+		for n := range 120 { // more than a part, so that the first one is refused before the bookmark
+			r.send(watch.Added, keyed(fmt.Sprint(100+n), fmt.Sprint(n), "4", false))
+		}
+		r.holds("a/2")
+		r.send(watch.Added, keyed("1", "a/2", "5", false))
+		end := keyed("", "", "10", false)
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		r.send(watch.Bookmark, end)
+		require.Equal(t, "10", r.reflector.LastSyncResourceVersion())
+		r.holds()
+		r.stop()
+	})
+}
+
+// kindless is an object of which nobody knows the kind.
+type kindless struct {
+	thing
+	panics bool
+}
+
+func (k *kindless) GetObjectKind() schema.ObjectKind {
+	if k.panics {
+		panic("no kind")
+	}
+	return nil
+}
+
+func (k *kindless) DeepCopyObject() apiruntime.Object { return k }
+
+func unstructuredAt(kind, key, version string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	meta := at(key, version)
+	o.SetNamespace(meta.Namespace)
+	o.SetName(meta.Name)
+	o.SetUID(meta.UID)
+	o.SetResourceVersion(version)
+	return o
+}
+
+// G6: the deletion of an object of another type says nothing of the one that has its name:
+// it is reported, once, and that one stays, in a streaming list as in a watch. Fails if the
+// type of what was deleted is not looked at.
+func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		example, good, other apiruntime.Object
+	}{
+		"another Go type":            {&thing{}, at("a/1", "5"), unstructuredAt("Pod", "a/1", "9")},
+		"another kind":               {unstructuredAt("Pod", "", ""), unstructuredAt("Pod", "a/1", "5"), unstructuredAt("ConfigMap", "a/1", "9")},
+		"a Table":                    {&thing{}, at("a/1", "5"), table("a/1", "9")},
+		"a Table, anything expected": {nil, at("a/1", "5"), table("a/1", "9")},
+		"its kind panics":            {nil, at("a/1", "5"), &kindless{*at("a/1", "9"), true}},
+		"its kind panics, and typed": {&thing{}, at("a/1", "5"), &kindless{*at("a/1", "9"), true}},
+	} {
+		for phase, streams := range map[string][][]watch.Event{
+			"in a watch":      {{addedEvent(row.good), endOfState("6"), deletedEvent(row.other)}},
+			"first list":      {{addedEvent(row.good), deletedEvent(row.other), endOfState("9")}},
+			"later list":      {{addedEvent(row.good), endOfState("6"), expired()}, {addedEvent(row.good), deletedEvent(row.other), endOfState("9")}},
+			"before the good": {{deletedEvent(row.other), endOfState("9"), addedEvent(row.good)}},
+		} {
+			t.Run(name+", "+phase, func(t *testing.T) {
+				streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
+					source := &script{streams: streams}
+					m := start(source, row.example)
+					settle(pause)
+					assert.Equal(t, []string{"a/1@5"}, m.holds())
+					want := []string{"type a/1@9"}
+					if len(streams) == 2 {
+						want = []string{"expired", "type a/1@9"}
+					}
+					assert.Equal(t, want, m.failures())
+					if phase == "before the good" {
+						assert.Empty(t, m.quarantined(), "a later state of it was taken")
+					} else {
+						assert.Equal(t, []string{"a/1"}, m.quarantined())
+					}
+					assert.Subset(t, []string{"add a/1@5"}, m.calls())
+				})
+			})
+		}
+	}
+}
+
+// G6: an event whose type is not known, of an object that is: the object is quarantined, and
+// its previous state stays, also where the stream brings no other. Without a name it is only
+// reported.
+func TestG6InAStreamAnUnknownEventQuarantinesItsObject(t *testing.T) {
+	unknown := watch.Event{Type: "RENAMED", Object: at("a/1", "7")}
+	for name, streams := range map[string][][]watch.Event{
+		"in a watch":           {{addedEvent(at("a/1", "5")), endOfState("6"), unknown}},
+		"first list":           {{addedEvent(at("a/1", "5")), unknown, endOfState("8")}},
+		"later list":           {{addedEvent(at("a/1", "5")), endOfState("6"), expired()}, {addedEvent(at("a/1", "5")), unknown, endOfState("8")}},
+		"later list, it alone": {{addedEvent(at("a/1", "5")), endOfState("6"), expired()}, {unknown, endOfState("8")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
+				source := &script{streams: streams}
+				m := start(source, &thing{})
+				settle(pause)
+				if name != "later list, it alone" || mirror != "a store of somebody else's" { // which is given the rest
+					assert.Equal(t, []string{"a/1@5"}, m.holds())
+				}
+				assert.Contains(t, m.failures(), "type a/1@7")
+				assert.Equal(t, []string{"a/1"}, m.quarantined())
+				source.send(modifiedEvent(at("a/1", "9")))
+				assert.Empty(t, m.quarantined())
+				source.send(watch.Event{Type: "RENAMED", Object: at("", "10")})
+				assert.Empty(t, m.quarantined())
+			})
+		})
+	}
+}
+
+// G6: a store that takes a streamed list in one Replace needs the kind of each object, to
+// tell it from others of its name. One whose kind is nil, or panics, is reported by key and
+// cause, and the others are taken. Fails if it panics.
+func TestG6AForeignStoreSurvivesAStreamedObjectWithoutAKind(t *testing.T) {
+	for name, row := range map[string]struct {
+		panics bool
+		cause  string
+	}{
+		"nil":    {false, "nil"},
+		"panics": {true, "no kind"},
+	} {
+		for _, example := range []apiruntime.Object{nil, &kindless{}} {
+			for kind, event := range map[string]watch.EventType{"added": watch.Added, "modified": watch.Modified, "deleted": watch.Deleted} {
+				t.Run(fmt.Sprintf("%s, %s, typed %v", name, kind, example != nil), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						good, m := apiruntime.Object(at("a/2", "4")), &streamedMirrored{t: t}
+						events := []watch.Event{{Type: event, Object: &kindless{*at("a/1", "5"), row.panics}}, endOfState("6")}
+						if example == nil {
+							events = append([]watch.Event{addedEvent(good)}, events...)
+						}
+						streamedMirrors["a store of somebody else's"](m, &script{streams: [][]watch.Event{events}}, example)
+						require.Equal(t, []string{"type a/1@5"}, m.failures())
+						assert.ErrorContains(t, m.errs[0], row.cause)
+						assert.Equal(t, []string{"a/1"}, m.quarantined())
+						if example == nil {
+							assert.Equal(t, []string{"a/2@4"}, m.holds())
+						} else {
+							assert.Empty(t, m.holds())
+						}
+						assert.True(t, m.status.Status().Synced)
+					})
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+)
+
+var errNoLabel = errors.New("no label")
+
+// labelKey is a key function that has nothing to do with an object's name.
+func labelKey(obj any) (string, error) {
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		return "", errNoLabel
+	}
+	key, found := object.GetLabels()["key"]
+	if !found {
+		return "", errNoLabel
+	}
+	return key, nil
+}
+
+func damagedKeyed(name, version, key string) apiruntime.Object {
+	pod := damagedPod{*rightPod(name, version)}
+	pod.Labels = map[string]string{"key": key}
+	return &pod
+}
+
+func rightKeyed(name, version, key string) apiruntime.Object {
+	pod := rightPod(name, version)
+	pod.Labels = map[string]string{"key": key}
+	return pod
+}
+
+// G6: a quarantined object is found by the key that the store's own key function makes of it, also
+// if that has changed. Fails if it is looked for by its name, or by a key that it had before.
+func TestG6GetFindsAQuarantinedObjectByTheStoresKeyFunction(t *testing.T) {
+	example := &metav1.PartialObjectMetadata{}
+	for name, mirror := range map[string]func(cache.ListerWatcher, cache.ReflectorOptions) (run func(context.Context), store cache.Store){
+		"reflector": func(source cache.ListerWatcher, options cache.ReflectorOptions) (func(context.Context), cache.Store) {
+			store := cache.NewStore(labelKey)
+			return cache.NewReflectorWithOptions(source, example, store, options).RunWithContext, store
+		},
+		"controller": func(source cache.ListerWatcher, options cache.ReflectorOptions) (func(context.Context), cache.Store) {
+			store := cache.NewStore(labelKey)
+			return cache.New(&cache.Config{ListerWatcher: source, ObjectType: example, Store: store, ReflectorOptions: options}).RunWithContext, store
+		},
+		"informer": func(source cache.ListerWatcher, options cache.ReflectorOptions) (func(context.Context), cache.Store) {
+			i := cache.NewSharedIndexInformerWithOptions(source, example, cache.SharedIndexInformerOptions{KeyFunction: labelKey, ReflectorOptions: options})
+			return i.RunWithContext, i.GetStore()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newAnswering([]apiruntime.Object{damagedKeyed("1", "1", "k1"), rightKeyed("2", "2", "k2")})
+				run, store := mirror(source.as(wholeList), cache.ReflectorOptions{ErrorHandler: (&reports{}).handle})
+				m := mirrored{run: run}
+				end := m.begin(t)
+				checkQuarantined(t, store, damagedKeyed("1", "1", "k1"), "k1", errDamaged)
+				checkAbsent(t, store, "a/1")
+				source.send(modified(damagedKeyed("1", "101", "k3")), modified(damagedKeyed("4", "102", "k4")))
+				synctest.Wait()
+				checkQuarantined(t, store, damagedKeyed("1", "101", "k3"), "k3", errDamaged)
+				checkQuarantined(t, store, damagedKeyed("4", "102", "k4"), "k4", errDamaged)
+				checkAbsent(t, store, "k1")
+				source.send(modified(rightKeyed("1", "103", "k5")))
+				synctest.Wait()
+				checkVersion(t, store, "k5", "103")
+				checkAbsent(t, store, "k3")
+				checkQuarantined(t, store, damagedKeyed("4", "102", "k4"), "k4", errDamaged)
+				end()
+			})
+		})
+	}
+}
+
+// G6: of two objects of different kinds and the same name that are quarantined one may be
+// applied: the other stays quarantined for those who ask. Fails if the release of one is that of
+// the name.
+func TestG6GetKnowsOfTheOtherKindOfAQuarantinedName(t *testing.T) {
+	kindKey := func(obj any) (string, error) {
+		object, ok := obj.(*metav1.PartialObjectMetadata)
+		if !ok || refuses(obj) {
+			return "", errRefused
+		}
+		return object.Kind + " " + object.Name, nil
+	}
+	ofKind := func(pod *metav1.PartialObjectMetadata, kind string) *metav1.PartialObjectMetadata {
+		pod.Kind = kind
+		return pod
+	}
+	synctest.Test(t, func(t *testing.T) {
+		source := newAnswering([]apiruntime.Object{ofKind(refused("1", "1"), "Pod"), ofKind(refused("1", "2"), "Node")})
+		store := cache.NewStore(kindKey)
+		r := cache.NewReflectorWithOptions(source.as(wholeList), nil, store, cache.ReflectorOptions{ErrorHandler: (&reports{}).handle})
+		m := mirrored{run: r.RunWithContext}
+		end := m.begin(t)
+		for _, still := range []bool{true, false} {
+			_, exists, err := store.GetByKey("a/1")
+			assert.False(t, exists)
+			require.ErrorIs(t, err, cache.ErrQuarantined)
+			require.ErrorIs(t, err, errRefused)
+			if still {
+				source.send(modified(ofKind(rightPod("1", "101"), "Pod")))
+				synctest.Wait()
+				checkVersion(t, store, "Pod 1", "101")
+			}
+		}
+		source.send(modified(ofKind(rightPod("1", "102"), "Node")))
+		synctest.Wait()
+		checkAbsent(t, store, "a/1")
+		end()
+	})
+}

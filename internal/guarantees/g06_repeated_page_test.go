@@ -1,0 +1,137 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+)
+
+// replacedStore is a foreign store that remembers what each Replace was called with.
+type replacedStore struct {
+	cache.ReflectorStore
+	lists [][]string
+}
+
+func (s *replacedStore) Replace(list []any, version string) error {
+	var names []string
+	for _, obj := range list {
+		object, ok := obj.(metav1.Object)
+		if !ok {
+			return fmt.Errorf("unexpected object %T", obj)
+		}
+		names = append(names, object.GetName()+"@"+object.GetResourceVersion())
+	}
+	s.lists = append(s.lists, names)
+	return nil
+}
+
+// A list that brings an object twice, as one of which a page comes twice does, replaces the
+// content of a foreign store with each object once, in the newest state. Fails if the store gets
+// every item, or the last state where that is older.
+func TestAForeignStoreGetsTheNewestStateOfAnObjectThatIsListedTwice(t *testing.T) {
+	objects := slices.Concat(rightPods(10), rightPods(10), []apiruntime.Object{rightPod("3", "50"), rightPod("4", "51"), rightPod("3", "4")})
+	for _, way := range []string{wholeList, pagedList, itemByItem} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, heard := newAnswering(objects), &reports{}
+				store := &replacedStore{}
+				r := cache.NewReflectorWithOptions(source.as(way), &metav1.PartialObjectMetadata{}, store,
+					cache.ReflectorOptions{Strategy: strategyFor(way), ErrorHandler: heard.handle})
+				m := mirrored{run: r.RunWithContext}
+				end := m.begin(t)
+				assert.Equal(t, [][]string{{"0@1", "1@2", "2@3", "3@50", "4@51", "5@6", "6@7", "7@8", "8@9", "9@10"}}, store.lists)
+				assert.Empty(t, heard.all)
+				end()
+			})
+		})
+	}
+}
+
+// breakingPage lists item by item in a page of ten and one of the rest, which breaks once after
+// some items.
+type breakingPage struct {
+	answeringByItem
+	items  []apiruntime.Object
+	after  int
+	broken bool
+}
+
+func (b *breakingPage) ListItems(_ context.Context, options metav1.ListOptions,
+	take func(metav1.ListMeta, apiruntime.Object) error,
+) (metav1.ListMeta, error) {
+	about, items := metav1.ListMeta{ResourceVersion: "100", Continue: "rest"}, b.items[:10]
+	if options.Continue != "" {
+		about.Continue, items = "", b.items[10:]
+	}
+	for i, item := range items {
+		if options.Continue != "" && i == b.after && !b.broken {
+			b.broken = true
+			return metav1.ListMeta{}, io.ErrUnexpectedEOF
+		}
+		if err := take(about, item); err != nil {
+			return metav1.ListMeta{}, err
+		}
+	}
+	return about, nil
+}
+
+// reportedOf are the keys of the objects that are reported of a list whose second page breaks
+// once after some items.
+func reportedOf(t *testing.T, items []apiruntime.Object, after int) (keys []string) {
+	heard := &reports{}
+	source := &breakingPage{answeringByItem: answeringByItem{newAnswering(nil)}, items: items, after: after}
+	r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
+		cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: heard.handle})
+	m := mirrored{run: r.RunWithContext}
+	end := m.begin(t)
+	pass(10 * time.Second)
+	assert.True(t, source.broken)
+	assert.Equal(t, "100", r.LastSyncResourceVersion())
+	end()
+	for _, err := range heard.all {
+		var object *cache.ObjectError
+		if errors.As(err, &object) {
+			keys = append(keys, object.Key)
+		}
+	}
+	return keys
+}
+
+// An object of another type that comes twice, because its page is asked for again, is reported
+// once, although without a version it cannot be known to be the same. Fails if a list keeps each
+// item of another type.
+func TestAnObjectOfAnotherTypeIsReportedOnceForAPageThatComesTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var items []apiruntime.Object
+		var want []string
+		for i := range 250 {
+			name := fmt.Sprintf("other %03d", i)
+			items, want = append(items, otherPod(name, "")), append(want, "a/"+name)
+		}
+		assert.Equal(t, want, reportedOf(t, append(items, rightPod("good", "1")), 205))
+	})
+}
+
+// The place that stands for an object without a name counts each item once, also of a page that
+// is asked for again. Fails if it counts from what came before the page broke.
+func TestThePlaceOfANamelessItemIsRightAfterAPageThatComesTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		items := rightPods(250)
+		nameless := rightPod("", "13")
+		nameless.Namespace = ""
+		items[12] = nameless
+		const place = "one of items 11 to 110 of the list (1)"
+		assert.Equal(t, []string{place}, reportedOf(t, items, 205))
+	})
+}

@@ -1,0 +1,126 @@
+package guarantees
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// G8: however much happens while a handler hangs, it is told at most twice of each key
+// once it goes on: an end and a beginning. Fails if something is appended that should be
+// merged, or what came and went is told.
+func TestG8AHandlerThatHangsIsToldAtMostTwiceOfEachKey(t *testing.T) {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const objects = 2000
+				r := newInformerRig(t, filledSource(t, objects), nil)
+				told := newReplica(t)
+				r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				r.run()
+				synctest.Wait()
+				require.Equal(t, objects, told.told())
+				gate := make(chan struct{})
+				told.before = func(string) { <-gate }
+				must(t, r.source.Apply(pod("b", "1"))) // it hangs in this
+				synctest.Wait()
+				clear(told.calls)
+				told.take()
+				churn(t, r.source, objects)
+				sleep(time.Second)
+				status := r.handlerStatus(0)
+				assert.True(t, status.Merging)
+				assert.LessOrEqual(t, status.Backlog, objects+1)
+				close(gate)
+				synctest.Wait()
+				told.equals(r.inf.Shared().GetStore())
+				for key, calls := range told.calls {
+					assert.LessOrEqual(t, calls, 2, key)
+				}
+				assert.Len(t, told.calls, objects+1, "what came and went is told to nobody")
+				assert.Equal(t, objects/2+objects/4*2+objects/4+1, told.told())
+				assert.Equal(t, cache.HandlerStatus{
+					Name: status.Name, Delivery: delivery, Merging: delivery == cache.Coalesced,
+					Delivered: r.handlerStatus(0).Delivered, Synced: true,
+				}, r.handlerStatus(0))
+				r.stop()
+			})
+		})
+	}
+}
+
+// churn updates each object three times, deletes half of them, creates half of these
+// anew, and has as many others come and go.
+func churn(t *testing.T, source *cachetest.Source, objects int) {
+	for round := range 3 {
+		for i := range objects {
+			must(t, source.Apply(labelled(pod("a", itoa(i)), itoa(round))))
+		}
+	}
+	for i := range objects {
+		must(t, source.Apply(pod("other", itoa(i))))
+		if i%2 == 0 {
+			_, err := source.Delete("a", itoa(i))
+			must(t, err)
+		}
+		if i%4 == 0 {
+			must(t, source.Apply(pod("a", itoa(i))))
+		}
+		_, err := source.Delete("other", itoa(i))
+		must(t, err)
+	}
+}
+
+// G8: who asks for it by name is told of everything, however long it hung.
+func TestG8AnUnboundedHandlerIsToldEverythingAfterItHung(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+		told, goOn := stalled(t)
+		r.handle(told, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
+		r.run()
+		synctest.Wait()
+		for i := range 5000 {
+			must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
+		}
+		sleep(time.Second)
+		assert.Equal(t, 5000, r.handlerStatus(0).Backlog)
+		goOn()
+		synctest.Wait()
+		assert.Len(t, told.take(), 5001)
+		r.stop()
+	})
+}
+
+// One handler that hangs holds back neither the store nor another handler.
+func TestAHandlerThatHangsHoldsBackNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+		told := newReplica(t)
+		var letGo []func()
+		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
+			hangs, goOn := stalled(t)
+			r.handle(hangs, cache.HandlerOptions{Delivery: delivery})
+			letGo = append(letGo, goOn)
+		}
+		r.handle(told)
+		r.run()
+		began := time.Now()
+		for i := range 3000 {
+			must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
+		}
+		synctest.Wait()
+		told.equals(r.inf.Shared().GetStore())
+		assert.Equal(t, "3001", r.inf.LastSyncResourceVersion())
+		assert.Zero(t, time.Since(began))
+		for _, goOn := range letGo {
+			goOn()
+		}
+		r.stop()
+	})
+}

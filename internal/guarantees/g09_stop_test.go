@@ -1,0 +1,660 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+func withUID(o *object, uid types.UID) *object {
+	o = o.DeepCopy()
+	o.UID = uid
+	return o
+}
+
+// stopScripts bring a pipeline into each phase in which it can be stopped.
+var stopScripts = map[string]struct {
+	fault  func(*cachetest.Source)
+	change func(*cache.Config)
+	after  time.Duration
+}{
+	"before anything":               {},
+	"while a list hangs":            {fault: func(s *cachetest.Source) { s.HangLists(1) }, after: time.Second},
+	"in a list's backoff":           {fault: func(s *cachetest.Source) { s.FailLists(cachetest.Forever, errBoom) }, after: 5 * time.Minute},
+	"while a watch request hangs":   {fault: func(s *cachetest.Source) { s.HangWatches(1) }, after: time.Second},
+	"in a watch's backoff":          {fault: func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, cachetest.ErrConnectionRefused()) }, after: 5 * time.Minute},
+	"while watching":                {after: time.Minute},
+	"while a watch is silent":       {fault: func(s *cachetest.Source) { s.Silence() }, after: time.Minute},
+	"in Retry-After":                {fault: func(s *cachetest.Source) { s.FailLists(1, cachetest.ErrTooManyRequests(200)) }, after: time.Minute},
+	"while a stream waits":          {fault: func(s *cachetest.Source) { s.WithholdInitialEventsEnd(cachetest.Forever) }, change: stream, after: 5 * time.Second},
+	"in a stream's backoff":         {fault: func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, errBoom) }, change: stream, after: 100 * time.Millisecond},
+	"in a streaming list's backoff": {fault: func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, cachetest.ErrTooManyRequests(0)) }, change: stream, after: time.Second},
+}
+
+// G9, B4, B17: whatever the pipeline is doing, Run returns at the very instant
+// (of virtual time) at which its context ends, reports nothing, and leaves no
+// goroutine: the bubble would not end. Fails if any wait does not select on the
+// context, if a failure is reported after it, or if a goroutine is left.
+func TestG9RunReturnsAtOnceInEveryPhase(t *testing.T) {
+	for name, script := range stopScripts {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, newSource(t, pod("a", "1")), script.change)
+				if script.fault != nil {
+					script.fault(r.source)
+				}
+				r.run()
+				if script.after > 0 {
+					sleep(script.after)
+				}
+				before := len(r.heard.all())
+				stopped := time.Now()
+				r.cancel()
+				<-r.done
+				assert.Zero(t, time.Since(stopped), "virtual time between the context's end and Run's return")
+				assert.Len(t, r.heard.all(), before, "nothing is reported when the context ends")
+				assert.Equal(t, cache.PhaseStopped, r.status().Phase)
+				r.source.Close()
+			})
+		})
+	}
+}
+
+// G9: a source that ignores its context is waited for, and named after 30 s.
+// Fails if Run returns before the call does, or if nobody is told.
+func TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
+	for op, hang := range map[string]func(*cachetest.Source){
+		"List":  func(s *cachetest.Source) { s.HangListsIgnoringContext(1) },
+		"Watch": func(s *cachetest.Source) { s.HangWatchesIgnoringContext(1) },
+	} {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, newSource(t), nil)
+				hang(r.source)
+				r.run()
+				sleep(time.Second)
+				r.cancel()
+				sleep(29 * time.Second)
+				assert.Empty(t, r.heard.all())
+				sleep(2 * time.Second)
+				var slow *cache.SlowSourceError
+				require.Len(t, r.heard.all(), 1)
+				require.ErrorAs(t, r.heard.all()[0], &slow)
+				assert.Equal(t, op, slow.Op)
+				select {
+				case <-r.done:
+					t.Error("Run returned while the source was still being called")
+				default:
+				}
+				r.source.ReleaseHanging()
+				<-r.done
+				r.source.Close()
+			})
+		})
+	}
+}
+
+// G9: whatever the informer is doing, with handlers that wait, resync and are removed
+// and with the detector, Run returns at the very instant at which its context ends,
+// reports nothing, and leaves no goroutine: the bubble would not end.
+func TestG9AnInformersRunReturnsAtOnceInEveryPhase(t *testing.T) {
+	for name, script := range stopScripts {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var config cache.Config
+				if script.change != nil {
+					script.change(&config)
+				}
+				r := newInformerRig(t, newSource(t, pod("a", "1")), func(c *cache.InformerConfig[*object]) {
+					c.ReflectorOptions.Strategy = max(cache.ListPaged, config.ReflectorOptions.Strategy)
+					c.DetectMutations = cache.MutationDetection{SampleEvery: 1}
+					c.ResyncPeriod = time.Hour
+				})
+				if script.fault != nil {
+					script.fault(r.source)
+				}
+				handle := r.handle(newReplica(t))
+				removed := r.handle(newReplica(t))
+				r.run()
+				if script.after > 0 {
+					sleep(script.after)
+				}
+				must(t, r.inf.RemoveHandler(removed))
+				before := len(r.heard.all())
+				stopped := time.Now()
+				r.cancel()
+				<-r.done
+				assert.Zero(t, time.Since(stopped), "virtual time between the context's end and Run's return")
+				assert.Len(t, r.heard.all(), before, "nothing is reported when the context ends")
+				assert.True(t, r.inf.Shared().IsStopped())
+				assert.True(t, cache.IsDone(r.inf.HasSyncedChecker()))
+				assert.True(t, cache.IsDone(handle.HasSyncedChecker()))
+				if !r.inf.HasSynced() {
+					assert.ErrorIs(t, r.inf.WaitSynced(t.Context()), cache.ErrInformerStopped)
+					assert.ErrorIs(t, doneError(handle.HasSyncedChecker()), cache.ErrInformerStopped)
+				}
+				r.source.Close()
+			})
+		})
+	}
+}
+
+// G9: Run waits for the calls of handlers that are under way; what waits for a handler
+// is dropped. Fails if a handler is called after the context ended.
+func TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest(t *testing.T) {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
+				var replicas []*replica
+				for _, takes := range []time.Duration{3 * time.Second, 10 * time.Second} {
+					told := newReplica(t)
+					told.before = func(string) { time.Sleep(takes) }
+					r.handle(told, cache.HandlerOptions{Delivery: delivery})
+					replicas = append(replicas, told)
+				}
+				r.run()
+				sleep(4 * time.Second)
+				r.cancel()
+				<-r.done
+				assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, replicas[0].take())
+				assert.Equal(t, []string{"add a/1@1"}, replicas[1].take())
+				sleep(time.Minute)
+				assert.Empty(t, replicas[0].take())
+				status := r.handlerStatus(0)
+				assert.Equal(t, []int64{0, 2}, []int64{int64(status.Backlog), status.Delivered})
+				r.stop()
+			})
+		})
+	}
+}
+
+// G9: of what was created anew the addition is dropped, too, if the context ends in the
+// middle of the two calls.
+func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
+	for name, end := range map[string]func(*informerRig, cache.ResourceEventHandlerRegistration){
+		"stop": func(r *informerRig, _ cache.ResourceEventHandlerRegistration) { r.cancel() },
+		"remove": func(r *informerRig, handle cache.ResourceEventHandlerRegistration) {
+			must(r.T, r.inf.RemoveHandler(handle))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), nil)
+				told := newReplica(t)
+				handle := r.handle(told)
+				r.run()
+				synctest.Wait()
+				told.take()
+				told.before = func(string) { time.Sleep(5 * time.Second) }
+				_, err := r.source.DeleteSilently("a", "1")
+				must(t, err, r.source.Apply(withUID(pod("a", "1"), "second")))
+				r.source.CompactAll()
+				r.source.BreakWatches(cachetest.ErrExpired())
+				for r.inf.Status().AppliedVersion != "3" {
+					sleep(100 * time.Millisecond)
+				}
+				end(r, handle)
+				sleep(time.Minute)
+				assert.Equal(t, []string{"tombstone a/1"}, told.take())
+				r.stop()
+			})
+		})
+	}
+}
+
+// A second Run, at the same time or afterwards, returns at once and says so; it changes
+// nothing.
+func TestAnInformerRunsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+		told := newReplica(t)
+		r.handle(told)
+		r.run()
+		synctest.Wait()
+		again := func() {
+			began := time.Now()
+			assert.ErrorIs(t, r.inf.Run(context.Background()), cache.ErrAlreadyRan)
+			r.inf.Shared().Run(nil)
+			r.inf.Shared().RunWithContext(context.Background())
+			assert.Zero(t, time.Since(began))
+		}
+		again()
+		assert.Equal(t, 2, len(r.heard.all()), "those that return nothing report it")
+		for _, err := range r.heard.all() {
+			assert.ErrorIs(t, err, cache.ErrAlreadyRan)
+			assert.ErrorContains(t, err, "test", "it says which informer")
+		}
+		must(t, r.source.Apply(pod("a", "2")))
+		synctest.Wait()
+		assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, told.take())
+		r.stop()
+		again()
+		assert.True(t, r.inf.Shared().IsStopped())
+	})
+}
+
+func TestAnInformerWhoseContextHasEndedAsksTheSourceForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+		handle := r.handle(newReplica(t))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		must(t, r.inf.Run(ctx))
+		assert.Zero(t, r.source.ListCalls())
+		assert.False(t, r.inf.HasSynced())
+		assert.ErrorIs(t, cache.WaitForDone(t.Context(), r.inf.HasSyncedChecker()), cache.ErrInformerStopped)
+		assert.ErrorIs(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()), cache.ErrInformerStopped)
+		r.source.Close()
+	})
+}
+
+// Handlers come and go while the informer stops. Each that was added is either told or
+// done in vain, each that was not says why; nothing hangs and nothing is left.
+func TestHandlersComeAndGoWhileAnInformerStops(t *testing.T) {
+	for i := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
+			r.run()
+			sleep(time.Second)
+			var all sync.WaitGroup
+			var stay atomic.Int64
+			for n := range 20 {
+				all.Go(func() {
+					time.Sleep(time.Duration(n%4) * time.Millisecond)
+					handle, err := r.inf.Shared().AddEventHandler(newReplica(t))
+					if err != nil {
+						assert.ErrorIs(t, err, cache.ErrInformerStopped)
+						assert.Nil(t, handle)
+						return
+					}
+					if n%2 == 0 {
+						assert.NoError(t, cache.ShutDownEventHandler(r.inf.Shared(), handle))
+					} else {
+						stay.Add(1)
+					}
+					<-handle.HasSyncedChecker().Done()
+					if handle.HasSynced() {
+						return
+					}
+					assert.Error(t, doneError(handle.HasSyncedChecker()))
+				})
+			}
+			time.Sleep(2 * time.Millisecond)
+			for range i {
+				runtime.Gosched()
+			}
+			r.stop()
+			all.Wait()
+			assert.Len(t, r.inf.Status().Handlers, int(stay.Load()))
+		})
+	}
+}
+
+// G9: Run returns at the very instant at which its context ends, whatever a list that
+// comes item by item waits for. Fails if the hand-over does not select on the context.
+func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, row := range map[string]struct {
+		source func(ctx context.Context, page, item int) error
+		store  func(ctx context.Context, part cache.ReplacementPart) error
+	}{
+		"while the source waits before anything": {source: func(ctx context.Context, _, _ int) error { return wait(ctx) }},
+		"while the source waits in the middle": {source: func(ctx context.Context, _, item int) error {
+			if item == 250 {
+				return wait(ctx)
+			}
+			return nil
+		}},
+		"while the store waits": {store: func(ctx context.Context, _ cache.ReplacementPart) error { return wait(ctx) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, h := &itemSource{Source: filledSource(t, 1000), each: row.source}, &heard{}
+				store := &partStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), onPart: row.store}
+				if row.store == nil {
+					store.onPart = func(context.Context, cache.ReplacementPart) error { return nil }
+				}
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: cache.ListWhole, ErrorHandler: h.handle}))
+				sleep(time.Minute)
+				ended := time.Now()
+				stop()
+				assert.Zero(t, time.Since(ended))
+				assert.Empty(t, h.all())
+				source.Close()
+			})
+		})
+	}
+}
+
+// G9: likewise while the queue has no room, for the consumer writes: it is in an index
+// function, which alone is waited for.
+func TestG9AListItemByItemEndsWhileTheQueueHasNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})
+		r := newRig(t, source.Source, byItem(source))
+		require.NoError(t, r.indexer.AddIndexers(cache.Indexers{"slow": func(any) ([]string, error) {
+			<-release
+			return nil, nil
+		}}))
+		r.run()
+		sleep(time.Minute)
+		taken := source.takenOf(0)
+		assert.Less(t, taken, 5*partSize, "and is not read further")
+		r.cancel()
+		sleep(time.Hour)
+		assert.Equal(t, taken, source.takenOf(0))
+		assert.Equal(t, cache.PhaseStopped, r.status().Phase)
+		close(release)
+		<-r.done
+		assert.Empty(t, r.heard.all())
+		source.Close()
+	})
+}
+
+// G9: a source that does not listen is waited for, and named after 30 s.
+func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, h := &itemScript{list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			assert.NoError(t, takeAll(take, metav1.ListMeta{}, 1, 50))
+			time.Sleep(time.Minute)
+			assert.ErrorIs(t, take(metav1.ListMeta{}, podAt("a", "51", "51")), context.Canceled, "at once")
+			return metav1.ListMeta{}, nil
+		}}, &heard{}
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
+		began := time.Now()
+		stop()
+		assert.Equal(t, time.Minute, time.Since(began))
+		require.Equal(t, []cache.Cause{cache.CauseSlowSource}, h.causes())
+		assert.ErrorContains(t, h.all()[0], "List")
+	})
+}
+
+// A part that the store refuses ends the call into the source, which is waited for;
+// it is reported as the store's, once, and the list is made again after a pause.
+// Fails if the source goes on, or its own error is reported in place of the store's.
+func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended time.Time
+		refusals := 0
+		store := &partStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), onPart: func(context.Context, cache.ReplacementPart) error {
+			if refusals++; refusals == 2 {
+				return errBoom
+			}
+			return nil
+		}}
+		h := &heard{}
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(ctx context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			err := takeAll(take, metav1.ListMeta{ResourceVersion: "1000"}, 1, 1000)
+			if n == 1 {
+				assert.ErrorIs(t, err, context.Canceled)
+				assert.Error(t, take(metav1.ListMeta{}, podAt("a", "more", "1")), "and stays so")
+				time.Sleep(time.Second)
+				ended = time.Now()
+				return metav1.ListMeta{}, fmt.Errorf("the server's fault: %w", err)
+			}
+			return metav1.ListMeta{ResourceVersion: "1000"}, err
+		}}
+		began := time.Now()
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle}))
+		assert.Empty(t, h.all(), "not before the call has ended")
+		sleep(time.Minute)
+		assert.Equal(t, time.Second, ended.Sub(began))
+		assert.Equal(t, []cache.Cause{cache.CauseStore}, h.causes())
+		assert.NotContains(t, h.all()[0].Error(), "server's fault")
+		assert.Equal(t, 2, source.lists)
+		assert.Len(t, store.ListKeys(), 1000)
+		stop()
+	})
+}
+
+// G9: whatever the namespaces are doing, Run returns at the instant at which its
+// context ends, and leaves nothing behind. Fails if any of them is waited for for
+// longer than its running call lasts.
+func TestG9RunOfSeveralNamespacesReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNamespaceRig(t, nil)
+		r.sources["a"].HangLists(1)
+		r.sources["b"].FailLists(cachetest.Forever, errBoom)
+		r.run()
+		sleep(5 * time.Minute)
+		heard := len(r.heard.all())
+		stopped := time.Now()
+		r.stop()
+		assert.Zero(t, time.Since(stopped))
+		assert.Len(t, r.heard.all(), heard, "nothing is reported when the context ends")
+		assert.Equal(t, cache.PhaseStopped, r.status().Phase)
+		r.equalsSources("c")
+	})
+}
+
+// G9: a handler that runs is waited for; the namespaces that wait for their turn
+// are not, and apply nothing any more.
+func TestG9ARunningHandlerIsWaitedForAndWhoeverWaitsForItIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h atomic.Int32
+		r := newNamespaceRig(t, func(c *cache.Config) {
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+				h.Add(1)
+				time.Sleep(time.Hour)
+			}}
+		})
+		r.run()
+		sleep(time.Minute)
+		before := r.versions()
+		r.cancel()
+		sleep(time.Minute)
+		select {
+		case <-r.done:
+			t.Error("Run returned while the handler was running")
+		default:
+		}
+		<-r.done
+		assert.EqualValues(t, 1, h.Load())
+		assert.Equal(t, before, r.versions())
+		assert.Len(t, before, 2, "what one namespace brought")
+		r.close()
+	})
+}
+
+// G9: what still waits for the handler when the context ends is dropped.
+func TestG9TheRestOfABatchIsNotToldAfterTheContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+		told := 0
+		var r *rig
+		r = newRig(t, source, func(c *cache.Config) {
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { told++; r.cancel() }}
+		})
+		r.run()
+		<-r.done
+		assert.Equal(t, 1, told)
+		source.Close()
+	})
+}
+
+// slowFunction is a function of the user's that takes a second, once it is turned on; it
+// counts its calls from then on, and tells nobody of the context.
+type slowFunction struct {
+	on    bool
+	calls int
+}
+
+func (s *slowFunction) call() {
+	if s.on {
+		s.calls++
+		time.Sleep(time.Second)
+	}
+}
+
+func (s *slowFunction) index() cache.Indexers {
+	return cache.Indexers{"slow": func(any) ([]string, error) { s.call(); return nil, nil }}
+}
+
+func (s *slowFunction) transform(obj any) (any, error) { s.call(); return obj, nil }
+
+// stopped is what a test of the end of a run has of a mirror: how to end it, which waits,
+// and what its handler was told or, where there is none, its store.
+type stopped struct {
+	stop  func()
+	told  *recorder
+	store cache.Store
+}
+
+// stoppedMirrors call slow for each object: where a list's part is taken, where a batch is
+// applied, or where a queue is filled.
+var stoppedMirrors = map[string]func(*testing.T, *cachetest.Source, *slowFunction) stopped{
+	"a reflector's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, slow.index())
+		return startReflector(t, source, indexer)
+	},
+	"a reflector's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil, cache.WithTransformer(slow.transform))
+		return startReflector(t, source, indexer)
+	},
+	"a controller's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+		r := newRig(t, source, func(c *cache.Config) { c.Store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, slow.index()) })
+		r.run()
+		return stopped{stop: func() { r.cancel(); <-r.done }, told: r.handler}
+	},
+	"a controller's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+		r := newRig(t, source, func(c *cache.Config) { c.Transform = slow.transform })
+		r.run()
+		return stopped{stop: func() { r.cancel(); <-r.done }, told: r.handler}
+	},
+	"an informer's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+		return startInformer(t, source, func(c *cache.InformerConfig[*object]) {
+			c.Indexes = cache.TypedIndexers[*object]{"slow": func(*object) ([]string, error) { slow.call(); return nil, nil }}
+		})
+	},
+	"an informer's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
+		return startInformer(t, source, func(c *cache.InformerConfig[*object]) {
+			c.Transform = func(obj *object) (*object, error) { slow.call(); return obj, nil }
+		})
+	},
+}
+
+func startReflector(t *testing.T, source *cachetest.Source, store cache.Store) stopped {
+	r := cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListWhole})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.RunWithContext(ctx) }()
+	return stopped{stop: func() { cancel(); <-done }, store: store}
+}
+
+func startInformer(t *testing.T, source *cachetest.Source, change func(*cache.InformerConfig[*object])) stopped {
+	r := newInformerRig(t, source, change)
+	told := &recorder{}
+	r.handle(told)
+	r.run()
+	return stopped{stop: func() { r.cancel(); <-r.done }, told: told}
+}
+
+// hundred are a hundred objects, in the state that is given.
+func hundred(state string) (objects []*object) {
+	for i := range 100 {
+		objects = append(objects, labelled(pod("a", itoa(i)), state))
+	}
+	return objects
+}
+
+func applyAll(t *testing.T, source *cachetest.Source, objects []*object) {
+	t.Helper()
+	for _, obj := range objects {
+		require.NoError(t, source.Apply(obj))
+	}
+}
+
+// G9: when the context ends in the middle of a function of the user's, Run waits for that
+// call, and calls neither it nor any other for the objects that are left of the list. Fails
+// if what was begun with a hundred objects is ended with a hundred.
+func TestG9NoFunctionIsCalledForTheRestOfAListAfterTheContextEnded(t *testing.T) {
+	for name, start := range stoppedMirrors {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, slow := newSource(t), &slowFunction{on: true}
+				applyAll(t, source, hundred("x"))
+				m := start(t, source, slow)
+				sleep(3500 * time.Millisecond)
+				before := time.Now()
+				m.stop()
+				assert.Equal(t, 500*time.Millisecond, time.Since(before), "the fourth call is waited for")
+				sleep(time.Hour)
+				assert.Equal(t, 4, slow.calls)
+				if m.told != nil {
+					assert.Empty(t, m.told.take())
+				} else {
+					assert.Empty(t, m.store.List(), "the part was not taken")
+					assert.Empty(t, m.store.LastStoreSyncResourceVersion())
+				}
+				source.Close()
+			})
+		})
+	}
+}
+
+// G9: likewise for changes that have gathered while the handler was busy, and come to the
+// store of a controller in one batch.
+func TestG9NoFunctionIsCalledForTheRestOfABatchAfterTheContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, told := &slowFunction{}, 0
+		r := newRig(t, newSource(t, pod("b", "1")), func(c *cache.Config) {
+			require.NoError(t, c.Store.(cache.Indexer).AddIndexers(slow.index()))
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { told++; time.Sleep(10 * time.Second) }}
+		})
+		r.run()
+		synctest.Wait()
+		slow.on = true
+		applyAll(t, r.source, hundred("x"))
+		sleep(12500 * time.Millisecond)
+		before := time.Now()
+		r.cancel()
+		<-r.done
+		assert.Equal(t, 500*time.Millisecond, time.Since(before), "the third call is waited for")
+		sleep(time.Hour)
+		assert.Equal(t, 3, slow.calls)
+		assert.Equal(t, 1, told)
+		assert.Equal(t, map[string]string{"b/1": "1"}, r.versions())
+		assert.Equal(t, "1", r.status().AppliedVersion)
+		r.source.Close()
+	})
+}
+
+// G9: of what was created anew a controller's handler is not told the addition if the
+// context ends while it is told the deletion. Fails if the two calls are one.
+func TestG9TheSecondCallOfARecreationIsDroppedByAController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, told := newSource(t, withUID(pod("a", "1"), "first")), &recorder{}
+		var r *rig
+		r = newRig(t, source, func(c *cache.Config) {
+			c.Handler = cache.ResourceEventHandlerFuncs{
+				AddFunc:    func(obj any) { told.OnAdd(obj, false) },
+				UpdateFunc: told.OnUpdate,
+				DeleteFunc: func(obj any) { told.OnDelete(obj); r.cancel() },
+			}
+		})
+		r.run()
+		synctest.Wait()
+		require.Equal(t, []string{"add a/1@1"}, told.take())
+		_, err := source.DeleteSilently("a", "1")
+		must(t, err, source.Apply(withUID(pod("a", "1"), "second")))
+		source.BreakWatches(cachetest.ErrExpired())
+		<-r.done
+		assert.Equal(t, []string{"tombstone a/1"}, told.take())
+		assert.Equal(t, map[string]string{"a/1": "3"}, r.versions(), "readers are never behind handlers")
+		source.Close()
+	})
+}

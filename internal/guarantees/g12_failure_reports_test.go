@@ -1,0 +1,143 @@
+package guarantees
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// halfReadable is an indexer that lists everything, and cannot return one object.
+type halfReadable struct {
+	cache.Indexer
+	unreadable string
+}
+
+func (h halfReadable) GetByKey(key string) (any, bool, error) {
+	if key == h.unreadable {
+		return nil, false, errBoom
+	}
+	return h.Indexer.GetByKey(key)
+}
+
+// G12: an object that KnownObjects cannot return is reported by the reflector that fills
+// the queue: one time for each list that deletes it with an empty tombstone, and for each
+// resync that leaves it out. Neither ends the watch, or the list. Fails if that is only
+// logged, or taken for the refusal of the whole list.
+func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
+	for name, resyncs := range map[string]int{"by a list": 0, "by resyncs": 3} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := processRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *cache.Config, _ *cache.DeltaFIFO, indexer cache.Indexer) {
+					c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: halfReadable{indexer, "a/1"}, EmitDeltaTypeReplaced: true})
+					if resyncs > 0 {
+						c.FullResyncPeriod = time.Minute
+					}
+				})
+				r.run()
+				synctest.Wait()
+				require.Empty(t, r.heard.all())
+				lists, failures := 1, resyncs
+				if resyncs == 0 {
+					_, err := r.source.DeleteSilently("a", "1")
+					require.NoError(t, err)
+					r.source.BreakWatches(cachetest.ErrExpired())
+					lists, failures = 2, 1
+				}
+				sleep(3*time.Minute + time.Second)
+				var heard []error
+				for _, err := range r.heard.all() {
+					if cache.CauseOf(err) != cache.CauseExpired {
+						heard = append(heard, err)
+					}
+				}
+				require.Len(t, heard, failures)
+				for _, err := range heard {
+					assertUnread(t, "a/1", err)
+				}
+				assert.Equal(t, heard[failures-1], r.status().LastFailure.Err)
+				assert.Empty(t, r.status().Quarantined)
+				assert.Equal(t, lists, r.source.ListCalls())
+				assert.Equal(t, 1, r.source.ActiveWatches())
+				r.equalsSource()
+				r.stop()
+			})
+		})
+	}
+}
+
+// assertUnread checks that an error says of one object that KnownObjects could not return
+// it, and nothing else.
+func assertUnread(t *testing.T, key string, err error) {
+	t.Helper()
+	objects, other := splitObjectErrors(err)
+	require.NoError(t, other)
+	require.Len(t, objects, 1)
+	assert.Equal(t, key, objects[0].Key)
+	assert.Equal(t, cache.CauseObject, cache.CauseOf(objects[0]))
+	var store *cache.StoreError
+	require.ErrorAs(t, objects[0], &store)
+	assert.Equal(t, cache.StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)
+}
+
+// G12, B5: every failure reaches the error handler and the status, once, with a
+// typed cause, wherever it happens: list, watch request, stream, streaming list.
+// Fails if any of them is only logged, or reported by two places.
+func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
+	errs := map[cache.Cause]error{
+		cache.CauseExpired:         cachetest.ErrExpired(),
+		cache.CauseVersionTooLarge: cachetest.ErrTooLargeResourceVersion(9, 1),
+		cache.CauseTooManyRequests: cachetest.ErrTooManyRequests(1),
+		cache.CauseInternal:        cachetest.ErrInternal(),
+		cache.CauseUnavailable:     apierrors.NewServiceUnavailable("later"),
+		cache.CauseNotFound:        apierrors.NewNotFound(pods, ""),
+		cache.CauseForbidden:       apierrors.NewForbidden(pods, "", errBoom),
+		cache.CauseUnauthorized:    apierrors.NewUnauthorized("who"),
+		cache.CauseRejected:        apierrors.NewBadRequest("no"),
+	}
+	onRequest := map[cache.Cause]error{cache.CauseRefused: cachetest.ErrConnectionRefused(), cache.CauseOther: errBoom}
+	places := map[string]struct {
+		fail      func(*cachetest.Source, error)
+		change    func(*cache.Config)
+		onRequest bool
+	}{
+		"list":    {fail: func(s *cachetest.Source, err error) { s.FailLists(1, err) }, onRequest: true},
+		"watch":   {fail: func(s *cachetest.Source, err error) { s.FailWatches(1, err) }, onRequest: true},
+		"stream":  {fail: func(s *cachetest.Source, err error) { s.BreakNextWatches(1, 0, err) }},
+		"initial": {fail: func(s *cachetest.Source, err error) { s.BreakNextWatches(1, 1, err) }, change: stream},
+	}
+	for place, p := range places {
+		all := []map[cache.Cause]error{errs}
+		if p.onRequest {
+			all = append(all, onRequest)
+		}
+		for _, group := range all {
+			for cause, err := range group {
+				t.Run(fmt.Sprintf("%s on %s", cause, place), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRig(t, newSource(t, pod("a", "1")), p.change)
+						p.fail(r.source, err)
+						r.run()
+						sleep(3 * time.Minute)
+						require.Equal(t, []cache.Cause{cause}, r.heard.causes())
+						status := r.status()
+						require.NotNil(t, status.LastFailure)
+						assert.Equal(t, cause, status.LastFailure.Cause)
+						assert.Equal(t, r.heard.all()[0], status.LastFailure.Err)
+						assert.Zero(t, status.ConsecutiveFailures, "it has healed")
+						assert.Equal(t, cache.PhaseWatching, status.Phase)
+						r.equalsSource()
+						r.stop()
+					})
+				})
+			}
+		}
+	}
+}

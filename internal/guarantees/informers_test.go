@@ -1,0 +1,297 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// bulk is a source of many objects that are made without an API server's care for each,
+// and of events that a test sends.
+type bulk struct {
+	scripted
+	items   []object
+	lists   int
+	version int
+	events  chan watch.Event
+}
+
+func newBulk(objects int) *bulk {
+	s := &bulk{items: make([]object, objects), version: objects, events: make(chan watch.Event)}
+	for i := range s.items {
+		s.items[i] = *podAt("a", itoa(i), itoa(i+1))
+	}
+	s.list = func(o metav1.ListOptions) (apiruntime.Object, error) {
+		if isVersionCheck(o) { // it has gone on, whatever was sent
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1000000000"}}, nil
+		}
+		s.lists++
+		// The copies are shallow: nobody changes an object.
+		return &metav1.PartialObjectMetadataList{
+			ListMeta: metav1.ListMeta{ResourceVersion: itoa(s.version)}, Items: slices.Clone(s.items),
+		}, nil
+	}
+	s.watch = func(context.Context, int) (watch.Interface, error) { return &probe{events: s.events}, nil }
+	return s
+}
+
+// change gives an object the next version, for the next list.
+func (s *bulk) change(i int) {
+	s.version++
+	s.items[i].ResourceVersion = itoa(s.version)
+}
+
+// newBulkRig is a rig without a cachetest source.
+func newBulkRig(t *testing.T, source cache.ListerWatcher) *informerRig {
+	r := &informerRig{T: t, heard: &heard{}}
+	r.inf = cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: r.heard.handle}})
+	return r
+}
+
+// counts are how often a handler was called.
+type counts struct{ adds, updates, deletes int }
+
+// tally is a handler that counts.
+type tally struct {
+	mu    sync.Mutex
+	calls counts
+}
+
+func (c *tally) OnAdd(any, bool) { c.count(counts{adds: 1}) }
+
+func (c *tally) OnUpdate(any, any) { c.count(counts{updates: 1}) }
+
+func (c *tally) OnDelete(any) { c.count(counts{deletes: 1}) }
+
+// count adds to the counts and returns them.
+func (c *tally) count(more counts) counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls.adds += more.adds
+	c.calls.updates += more.updates
+	c.calls.deletes += more.deletes
+	return c.calls
+}
+
+// kibiObject is an object of about 1 KiB.
+func kibiObject(name string, version int) *object {
+	o := podAt("a", name, itoa(version))
+	o.Annotations = map[string]string{"content": strings.Repeat("x", 1000)}
+	return o
+}
+
+// sendRounds sends an update of every object, so many times.
+func (r *informerRig) sendRounds(source *bulk, objects, rounds int) {
+	for range rounds {
+		for i := range objects {
+			source.version++
+			source.events <- watch.Event{Type: watch.Modified, Object: kibiObject(itoa(i), source.version)}
+		}
+	}
+}
+
+// informerRig is an informer under test.
+type informerRig struct {
+	*testing.T
+	source *cachetest.Source
+	inf    *cache.Informer[*object]
+	heard  *heard
+	cancel context.CancelFunc
+	done   chan struct{}
+	// err is what Run returned, panicked what came out of it instead.
+	err      error
+	panicked any
+}
+
+// newInformerRig makes an informer of source; change may alter the config first.
+func newInformerRig(t *testing.T, source *cachetest.Source, change func(*cache.InformerConfig[*object])) *informerRig {
+	t.Helper()
+	r := &informerRig{T: t, source: source, heard: &heard{}}
+	config := cache.InformerConfig[*object]{
+		Name: "test", ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: r.heard.handle},
+	}
+	if change != nil {
+		change(&config)
+	}
+	r.inf = cache.NewInformerFor(source, config)
+	return r
+}
+
+// handle adds an untyped handler.
+func (r *informerRig) handle(handler cache.ResourceEventHandler, options ...cache.HandlerOptions) cache.ResourceEventHandlerRegistration {
+	r.Helper()
+	options = append(options, cache.HandlerOptions{})
+	handle, err := r.inf.Shared().AddEventHandlerWithOptions(handler, options[0])
+	require.NoError(r, err)
+	return handle
+}
+
+// run starts the informer; stop ends it.
+func (r *informerRig) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.done = cancel, make(chan struct{})
+	go func() {
+		defer close(r.done)
+		defer func() { r.panicked = recover() }()
+		r.err = r.inf.Run(ctx)
+	}()
+}
+
+// stop ends the informer and the source, and waits.
+func (r *informerRig) stop() {
+	r.Helper()
+	r.cancel()
+	<-r.done
+	r.source.Close()
+	assert.NoError(r, r.err)
+	assert.Nil(r, r.panicked)
+}
+
+// handlerStatus is the status of the handler that was added as the nth.
+func (r *informerRig) handlerStatus(n int) cache.HandlerStatus {
+	r.Helper()
+	handlers := r.inf.Status().Handlers
+	require.Greater(r, len(handlers), n)
+	return handlers[n]
+}
+
+// relist has the informer list anew, and waits.
+func (r *informerRig) relist() {
+	r.Helper()
+	before := r.source.ListCalls()
+	r.source.Advance(1)
+	r.source.CompactAll()
+	r.source.BreakWatches(cachetest.ErrExpired())
+	sleep(time.Minute)
+	require.Greater(r, r.source.ListCalls(), before)
+}
+
+// replica is a handler that keeps what it is told, and has the test fail if it is told
+// what cannot be: an Add of what is there, an Update of something else than what it was
+// told last, a Delete of what is not there.
+type replica struct {
+	t testing.TB
+	// before, if it is set, is called first in each call.
+	before func(key string)
+	// onlyCounts has it keep no log.
+	onlyCounts bool
+
+	mu      sync.Mutex
+	view    map[string]any
+	log     []string
+	calls   map[string]int // by key
+	initial int
+}
+
+func newReplica(t testing.TB) *replica {
+	return &replica{t: t, view: map[string]any{}, calls: map[string]int{}}
+}
+
+// begin returns what was told last of a key.
+func (r *replica) begin(key string) (was any, known bool, end func()) {
+	if r.before != nil {
+		r.before(key)
+	}
+	r.mu.Lock()
+	r.calls[key]++
+	was, known = r.view[key]
+	return was, known, r.mu.Unlock
+}
+
+func (r *replica) noteLocked(words ...any) {
+	if !r.onlyCounts {
+		r.log = append(r.log, fmt.Sprint(words...))
+	}
+}
+
+func (r *replica) OnAdd(obj any, initial bool) {
+	key := nameOf(obj)
+	_, known, end := r.begin(key)
+	defer end()
+	assert.False(r.t, known, "%s is added twice", key)
+	if initial {
+		r.initial++
+	}
+	r.view[key] = obj
+	r.noteLocked("add ", key, "@", versionOf(obj))
+}
+
+func (r *replica) OnUpdate(old, obj any) {
+	key := nameOf(obj)
+	was, known, end := r.begin(key)
+	defer end()
+	assert.True(r.t, known, "%s is updated before it is added", key)
+	assert.Same(r.t, was, old, "%s: old is not what was told last", key)
+	r.view[key] = obj
+	if old == obj {
+		r.noteLocked("resync ", key, "@", versionOf(obj))
+		return
+	}
+	assert.Greater(r.t, versionOf(obj), versionOf(was), "%s goes back", key)
+	r.noteLocked("update ", key, "@", versionOf(obj))
+}
+
+func (r *replica) OnDelete(obj any) {
+	what, key := "delete ", ""
+	if tombstone, lost := obj.(cache.DeletedFinalStateUnknown); lost {
+		what, key = "tombstone ", tombstone.Key
+	} else {
+		key = nameOf(obj)
+	}
+	_, known, end := r.begin(key)
+	defer end()
+	assert.True(r.t, known, "%s is deleted and was not there", key)
+	delete(r.view, key)
+	r.noteLocked(what, key)
+}
+
+// take returns what was told since the last call.
+func (r *replica) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	log := r.log
+	r.log = nil
+	return log
+}
+
+// told is how often it was called.
+func (r *replica) told() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, calls := range r.calls {
+		n += calls
+	}
+	return n
+}
+
+// equals fails the test unless it has the very objects of the store.
+func (r *replica) equals(store cache.Store) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.Len(r.t, r.view, len(store.ListKeys()))
+	for _, obj := range store.List() {
+		require.Same(r.t, obj, r.view[nameOf(obj)])
+	}
+}
+
+// stalled is a replica that hangs in each call until it may go on.
+func stalled(t testing.TB) (r *replica, goOn func()) {
+	r = newReplica(t)
+	gate := make(chan struct{})
+	r.before = func(string) { <-gate }
+	return r, sync.OnceFunc(func() { close(gate) })
+}

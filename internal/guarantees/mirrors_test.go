@@ -1,0 +1,630 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// mirrored is something that mirrors a source, and its outside.
+type mirrored struct {
+	run     func(context.Context)
+	status  func() cache.Status
+	keys    func() []string
+	version func() string
+	synced  func() bool
+	waits   func(context.Context) error // nil if it cannot be waited for
+}
+
+// foreign hides what the stores of the package have beside a ReflectorStore.
+type foreignMirror struct{ cache.ReflectorStore }
+
+// mirrors are all that a reflector feeds.
+var mirrors = map[string]func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored{
+	"informer": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+		i := cache.NewInformerFor(source, cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: options})
+		return mirrored{
+			func(ctx context.Context) { _ = i.Run(ctx) }, i.Status, i.Shared().GetIndexer().ListKeys,
+			i.LastSyncResourceVersion, i.HasSynced, i.WaitSynced,
+		}
+	},
+	"controller": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, ReflectorOptions: options})
+		return mirrored{
+			c.RunWithContext, func() cache.Status { s, _ := cache.StatusOf(c); return s }, store.ListKeys,
+			c.LastSyncResourceVersion, c.HasSynced, nil,
+		}
+	},
+	"reflector and store": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		return reflectorInto(source, options, store, store)
+	},
+	"reflector and foreign store": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		return reflectorInto(source, options, foreignMirror{store}, store)
+	},
+	"reflector and queue": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
+		store := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)
+		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store})
+		m := reflectorInto(source, options, queue, store)
+		m.synced, m.run = queue.HasSynced, poppedWhile(m.run, queue, store)
+		return m
+	},
+}
+
+func reflectorInto(source cache.ListerWatcher, options cache.ReflectorOptions, to cache.ReflectorStore,
+	store interface{ ListKeys() []string },
+) mirrored {
+	r := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, to, options)
+	return mirrored{
+		r.RunWithContext, r.Status, store.ListKeys, r.LastSyncResourceVersion,
+		func() bool { return r.LastSyncResourceVersion() != "" }, nil,
+	}
+}
+
+// poppedWhile runs a reflector, and a loop that applies what its queue has to a store.
+func poppedWhile(run func(context.Context), queue *cache.DeltaFIFO, store cache.Store) func(context.Context) {
+	apply := func(obj any, _ bool) error {
+		for _, delta := range obj.(cache.Deltas) {
+			if delta.Type == cache.Deleted {
+				_ = store.Delete(delta.Object)
+			} else {
+				_ = store.Update(delta.Object)
+			}
+		}
+		return nil
+	}
+	return func(ctx context.Context) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				if _, err := queue.Pop(apply); errors.Is(err, cache.ErrFIFOClosed) {
+					return
+				}
+			}
+		}()
+		run(ctx)
+		queue.Close()
+		<-done
+	}
+}
+
+// begin runs it until end is called.
+func (m *mirrored) begin(t *testing.T) (end func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); m.run(ctx) }()
+	synctest.Wait()
+	return func() { cancel(); <-done }
+}
+
+// podLabelled is the smallest thing with metadata.
+func podLabelled(name, label string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"v": label}},
+	}
+}
+
+// sourceOfPods is a source that holds objects of the given names.
+func sourceOfPods(t *testing.T, names ...string) *cachetest.Source {
+	t.Helper()
+	source := cachetest.NewSource(cachetest.Options{
+		GroupVersionKind: podsResource.GroupVersion().WithKind("Pod"),
+		NewObject:        func() apiruntime.Object { return &metav1.PartialObjectMetadata{} },
+		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
+	})
+	for _, name := range names {
+		require.NoError(t, source.Apply(podLabelled(name, "")))
+	}
+	return source
+}
+
+// recoveryMirror is a reflector that runs, its store and what it has reported.
+type recoveryMirror struct {
+	*cache.Reflector
+	store cache.Indexer
+	stop  func()
+
+	mu      sync.Mutex
+	reports []error
+}
+
+// runRecoveryMirror mirrors a source with the default backoff, unless change says otherwise.
+func runRecoveryMirror(t *testing.T, lw cache.ListerWatcher, change func(*cache.ReflectorOptions)) *recoveryMirror {
+	t.Helper()
+	m := &recoveryMirror{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
+	options := cache.ReflectorOptions{
+		Strategy: cache.ListPaged,
+		ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.reports = append(m.reports, err)
+		},
+	}
+	if change != nil {
+		change(&options)
+	}
+	m.Reflector = cache.NewReflectorWithOptions(lw, nil, m.store, options)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { m.RunWithContext(ctx) })
+	m.stop = func() {
+		cancel()
+		running.Wait()
+	}
+	return m
+}
+
+func (m *recoveryMirror) causes() []cache.Cause {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var causes []cache.Cause
+	for _, err := range m.reports {
+		causes = append(causes, cache.CauseOf(err))
+	}
+	return causes
+}
+
+// has says whether the store holds an object of that name and label.
+func (m *recoveryMirror) has(name, label string) bool {
+	obj, exists, err := m.store.GetByKey("a/" + name)
+	if err != nil || !exists {
+		return false
+	}
+	o, ok := obj.(metav1.Object)
+	return ok && o.GetLabels()["v"] == label
+}
+
+// equals fails the test unless the store holds what the source does, object by object.
+func (m *recoveryMirror) equals(t *testing.T, source *cachetest.Source) {
+	t.Helper()
+	states := func(objects []any) map[string]string {
+		all := map[string]string{}
+		for _, obj := range objects {
+			if o, ok := obj.(metav1.Object); assert.True(t, ok) {
+				all[o.GetName()] = o.GetResourceVersion() + " " + string(o.GetUID()) + " " + o.GetLabels()["v"]
+			}
+		}
+		return all
+	}
+	var there []any
+	for _, obj := range source.Objects() {
+		there = append(there, obj)
+	}
+	assert.Equal(t, states(there), states(m.store.List()))
+}
+
+// listsAsked are the lists that a source was asked for since its log was reset, their further
+// pages and checks of its version not counted.
+func listsAsked(source *cachetest.Source) (n int) {
+	for _, request := range source.Requests() {
+		if request.Verb == cachetest.VerbList && request.Options.Continue == "" && !isVersionCheck(request.Options) {
+			n++
+		}
+	}
+	return n
+}
+
+// fixedJitter makes every jitter the same.
+func fixedJitter(jitter float64) func(*cache.ReflectorOptions) {
+	return func(o *cache.ReflectorOptions) { o.Random = func() float64 { return jitter } }
+}
+
+// requestsPerMinute counts the requests in the minute from a failure on, and in the fullest
+// window of a minute after that. The answered pages of one list are one request.
+func requestsPerMinute(source *cachetest.Source, failed time.Time) (first, later int) {
+	var times []time.Duration
+	for _, request := range source.Requests() {
+		if request.Verb == cachetest.VerbList && request.Options.Continue != "" && request.Err == nil {
+			continue
+		}
+		times = append(times, request.Time.Sub(failed))
+	}
+	for i, at := range times {
+		if at < time.Minute {
+			first++
+			continue
+		}
+		window := 0
+		for _, other := range times[i:] {
+			if other-at < time.Minute {
+				window++
+			}
+		}
+		later = max(later, window)
+	}
+	return first, later
+}
+
+// brokenItems is a source that lists item by item and breaks the second page after some items,
+// so many times.
+type brokenItems struct {
+	*cachetest.Source
+	breaks, after int
+}
+
+func (b *brokenItems) ListItems(ctx context.Context, options metav1.ListOptions,
+	take func(metav1.ListMeta, apiruntime.Object) error) (metav1.ListMeta, error) {
+	list, err := b.ListWithContext(ctx, options)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	page, ok := list.(*metav1.PartialObjectMetadataList)
+	if !ok {
+		return metav1.ListMeta{}, fmt.Errorf("unexpected list %T", list)
+	}
+	for i := range page.Items {
+		if options.Continue != "" && i == b.after && b.breaks > 0 {
+			b.breaks--
+			return metav1.ListMeta{}, io.ErrUnexpectedEOF
+		}
+		if err := take(page.ListMeta, &page.Items[i]); err != nil {
+			return metav1.ListMeta{}, err
+		}
+	}
+	return page.ListMeta, nil
+}
+
+func (m *recoveryMirror) regressions() []cache.RegressionError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []cache.RegressionError
+	for _, err := range m.reports {
+		if regression := new(cache.RegressionError); errors.As(err, &regression) {
+			all = append(all, *regression)
+		}
+	}
+	return all
+}
+
+type thing = metav1.PartialObjectMetadata
+
+// at is a pod with a key and a version. Its UID is its name.
+func at(key, version string) *thing {
+	namespace, name, _ := strings.Cut(key, "/")
+	return &thing{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), ResourceVersion: version},
+	}
+}
+
+func thingWithUID(o *thing, uid types.UID) *thing {
+	o.UID = uid
+	return o
+}
+
+func addedEvent(o apiruntime.Object) watch.Event { return watch.Event{Type: watch.Added, Object: o} }
+
+func modifiedEvent(o apiruntime.Object) watch.Event {
+	return watch.Event{Type: watch.Modified, Object: o}
+}
+
+func deletedEvent(o apiruntime.Object) watch.Event {
+	return watch.Event{Type: watch.Deleted, Object: o}
+}
+
+func bookmark(version string) watch.Event {
+	return watch.Event{Type: watch.Bookmark, Object: &thing{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}}
+}
+
+// endOfState is the bookmark that ends a streaming list.
+func endOfState(version string) watch.Event {
+	e := bookmark(version)
+	e.Object.(*thing).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	return e
+}
+
+func failed(err *apierrors.StatusError) watch.Event {
+	return watch.Event{Type: watch.Error, Object: &err.ErrStatus}
+}
+
+func expired() watch.Event { return failed(apierrors.NewResourceExpired("too old")) }
+
+// cut ends a scripted watch by closing it.
+var cut = watch.Event{Type: "cut"}
+
+// script is a source that sends one of its streams for each watch, in order, and then
+// silent ones. It answers each list with its own.
+type script struct {
+	streams [][]watch.Event
+	list    []apiruntime.Object
+	version string
+
+	mu       sync.Mutex
+	began    time.Time
+	requests []string
+	open     *watch.FakeWatcher
+}
+
+func (s *script) note(verb string, o metav1.ListOptions) int {
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	s.requests = append(s.requests, fmt.Sprintf("%s %q at %s", verb, o.ResourceVersion, time.Since(s.began)))
+	return len(s.requests)
+}
+
+func (s *script) List(o metav1.ListOptions) (apiruntime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note("list", o)
+	list := &things{ListMeta: metav1.ListMeta{ResourceVersion: s.version}}
+	for _, item := range s.list {
+		list.Items = append(list.Items, item.DeepCopyObject())
+	}
+	return list, nil
+}
+
+func (s *script) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	verb := "watch"
+	if o.SendInitialEvents != nil {
+		verb = "stream"
+	}
+	s.note(verb, o)
+	w := watch.NewFakeWithChanSize(1000, false)
+	s.open = w
+	if len(s.streams) == 0 {
+		return w, nil
+	}
+	events := s.streams[0]
+	s.streams = s.streams[1:]
+	for _, e := range events {
+		if e == cut {
+			w.Stop()
+			break
+		}
+		w.Action(e.Type, e.Object)
+	}
+	return w, nil
+}
+
+// send sends more events on the watch that is open.
+func (s *script) send(events ...watch.Event) {
+	s.mu.Lock()
+	w := s.open
+	s.mu.Unlock()
+	for _, e := range events {
+		w.Action(e.Type, e.Object)
+	}
+	synctest.Wait()
+}
+
+func (s *script) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// things is a list of anything.
+type things struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []apiruntime.Object
+}
+
+func (l *things) DeepCopyObject() apiruntime.Object { c := *l; return &c }
+
+// streamedMirrored is something that a source is streamed into.
+type streamedMirrored struct {
+	t       *testing.T
+	store   cache.Store
+	status  cache.StatusReporter
+	mu      sync.Mutex
+	errs    []error
+	handled []string
+	stop    func()
+}
+
+func (m *streamedMirrored) report(_ context.Context, _ *cache.Reflector, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.errs = append(m.errs, err)
+}
+
+// failures are what has been reported, in short.
+func (m *streamedMirrored) failures() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var short []string
+	for _, err := range m.errs {
+		var regression *cache.RegressionError
+		var object *cache.ObjectError
+		switch {
+		case errors.As(err, &regression):
+			short = append(short, fmt.Sprintf("%s %s from %s to %s", regression.What, regression.Key, regression.Have, regression.Got))
+		case errors.As(err, &object):
+			short = append(short, fmt.Sprintf("%s %s@%s", object.Stage, object.Key, object.ResourceVersion))
+		default:
+			short = append(short, string(cache.CauseOf(err)))
+		}
+	}
+	return short
+}
+
+// holds are the keys of the store, with the versions of their objects.
+func (m *streamedMirrored) holds() []string {
+	keys := []string{}
+	for _, obj := range m.store.List() {
+		keys = append(keys, identified(obj))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (m *streamedMirrored) quarantined() []string {
+	keys := []string{}
+	for _, q := range m.status.Status().Quarantined {
+		keys = append(keys, q.Key)
+	}
+	return keys
+}
+
+// calls are what the handler has been called with.
+func (m *streamedMirrored) calls() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.handled)
+}
+
+func (m *streamedMirrored) handle(call string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handled = append(m.handled, call)
+}
+
+func identified(obj any) string {
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return fmt.Sprintf("%T", obj)
+	}
+	return cache.MetaObjectToName(o).String() + "@" + o.GetResourceVersion()
+}
+
+func (m *streamedMirrored) OnAdd(obj any, _ bool) { m.handle("add " + identified(obj)) }
+
+func (m *streamedMirrored) OnUpdate(_, obj any) { m.handle("update " + identified(obj)) }
+
+func (m *streamedMirrored) OnDelete(obj any) { m.handle("delete " + last(obj)) }
+
+func (m *streamedMirrored) run(f func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(m.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	m.stop = func() { cancel(); <-done }
+	m.t.Cleanup(func() { m.stop() })
+	synctest.Wait()
+}
+
+func last(obj any) string {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return identified(tombstone.Obj)
+	}
+	return identified(obj)
+}
+
+const pause = 300 * time.Millisecond
+
+// options are those of a reflector whose pauses are all the same.
+func (m *streamedMirrored) options() cache.ReflectorOptions {
+	return cache.ReflectorOptions{
+		Strategy: cache.ListStreaming, ErrorHandler: m.report,
+		Backoff: &wait.Backoff{Duration: pause, Factor: 1, Steps: 1},
+	}
+}
+
+// streamedMirrors are what a source can be streamed into. Each runs until stop is called.
+var streamedMirrors = map[string]func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object){
+	"an informer": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+		inf := cache.NewSharedIndexInformerWithOptions(source, example, cache.SharedIndexInformerOptions{ReflectorOptions: m.options()})
+		_, err := inf.AddEventHandler(m)
+		require.NoError(m.t, err)
+		m.store, m.status = inf.GetStore(), inf.(cache.StatusReporter)
+		m.run(inf.RunWithContext)
+	},
+	"a controller": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
+		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: example, Store: m.store, Handler: m, ReflectorOptions: m.options()})
+		m.status = c.(cache.StatusReporter)
+		m.run(c.RunWithContext)
+	},
+	"a store": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
+		r := cache.NewReflectorWithOptions(source, example, m.store, m.options())
+		m.status = r
+		m.run(r.RunWithContext)
+	},
+	"a store of somebody else's": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
+		r := cache.NewReflectorWithOptions(source, example, struct{ cache.ReflectorStore }{m.store}, m.options())
+		m.status = r
+		m.run(r.RunWithContext)
+	},
+	"a queue": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
+		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
+		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: m.store, EmitDeltaTypeReplaced: true})
+		r := cache.NewReflectorWithOptions(source, example, queue, m.options())
+		m.status = r
+		consumed := make(chan struct{})
+		go func() {
+			defer close(consumed)
+			for {
+				if _, err := queue.Pop(m.pop); errors.Is(err, cache.ErrFIFOClosed) {
+					return
+				}
+			}
+		}()
+		m.run(r.RunWithContext)
+		stop := m.stop
+		m.stop = func() { stop(); queue.Close(); <-consumed }
+	},
+}
+
+func (m *streamedMirrored) pop(obj any, _ bool) error {
+	for _, d := range obj.(cache.Deltas) {
+		if d.Type != cache.Deleted {
+			if err := m.store.Update(d.Object); err != nil {
+				return err
+			}
+			continue
+		}
+		final := d.Object
+		if tombstone, ok := final.(cache.DeletedFinalStateUnknown); ok {
+			final = tombstone.Obj
+		}
+		if err := m.store.Delete(final); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamedForEachMirror runs a test with each of them, in a bubble.
+func streamedForEachMirror(t *testing.T, test func(t *testing.T, name string, start func(source cache.ListerWatcher, example apiruntime.Object) *streamedMirrored)) {
+	for name, start := range streamedMirrors {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test(t, name, func(source cache.ListerWatcher, example apiruntime.Object) *streamedMirrored {
+					m := &streamedMirrored{t: t}
+					start(m, source, example)
+					return m
+				})
+			})
+		})
+	}
+}
+
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// table is a row of a Table, or what looks like one.
+func table(key, version string) *thing {
+	o := at(key, version)
+	o.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}
+	return o
+}

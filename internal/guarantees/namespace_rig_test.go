@@ -1,0 +1,107 @@
+package guarantees
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// namespaceRig is a pipeline of several namespaces, each with a source of its own,
+// and so a fault script of its own.
+type namespaceRig struct {
+	*rig
+	sources map[string]*cachetest.Source
+}
+
+// newNamespaceRig makes a pipeline of the namespaces a, b and c, each of which has
+// the objects 1 and 2.
+func newNamespaceRig(t *testing.T, change func(*cache.Config)) *namespaceRig {
+	t.Helper()
+	r := &namespaceRig{sources: map[string]*cachetest.Source{}}
+	for _, namespace := range []string{"a", "b", "c"} {
+		r.sources[namespace] = newSource(t, pod(namespace, "1"), pod(namespace, "2"))
+	}
+	r.rig = newRig(t, nil, func(c *cache.Config) {
+		c.ListerWatcher, c.Namespaces = nil, map[string]cache.ListerWatcher{}
+		for namespace, source := range r.sources {
+			c.Namespaces[namespace] = source.Namespace(namespace)
+		}
+		if change != nil {
+			change(c)
+		}
+	})
+	return r
+}
+
+func (r *namespaceRig) stop() {
+	r.cancel()
+	<-r.done
+	r.close()
+}
+
+func (r *namespaceRig) close() {
+	for _, source := range r.sources {
+		source.Close()
+	}
+}
+
+// apply writes objects, each to the source of its namespace.
+func (r *namespaceRig) apply(objects ...*object) {
+	r.Helper()
+	for _, obj := range objects {
+		require.NoError(r, r.sources[obj.Namespace].Apply(obj))
+	}
+}
+
+// equalsSources fails the test unless the indexer holds exactly what the sources of
+// these namespaces do, and in its index.
+func (r *namespaceRig) equalsSources(namespaces ...string) {
+	r.Helper()
+	held := r.versions()
+	for _, namespace := range namespaces {
+		want := map[string]string{}
+		for _, obj := range r.sources[namespace].Objects() {
+			want[nameOf(obj)] = receivedOf(obj).ResourceVersion
+		}
+		got := map[string]string{}
+		for key, version := range held {
+			if key[:len(namespace)+1] == namespace+"/" {
+				got[key] = version
+			}
+		}
+		assert.Equal(r, want, got, "namespace %s", namespace)
+		keys, err := r.indexer.IndexKeys(cache.NamespaceIndex, namespace)
+		require.NoError(r, err)
+		assert.ElementsMatch(r, slices.Collect(mapsKeys(want)), keys, "index of namespace %s", namespace)
+	}
+}
+
+// in is the status of a namespace.
+func (r *namespaceRig) in(namespace string) cache.Status {
+	r.Helper()
+	for _, one := range r.status().Namespaces {
+		if one.Namespace == namespace {
+			return one.Status
+		}
+	}
+	require.Fail(r, "no such namespace", namespace)
+	return cache.Status{}
+}
+
+// synced says which namespaces have synced.
+func (r *namespaceRig) synced() []string {
+	var synced []string
+	for _, namespace := range []string{"a", "b", "c"} {
+		checker, ok := cache.SyncedIn(r.ctlr, namespace)
+		require.True(r, ok)
+		if cache.IsDone(checker) {
+			synced = append(synced, namespace)
+		}
+	}
+	return synced
+}

@@ -1,0 +1,523 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	rand "math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// refusingRigs are pipelines whose consumer refuses bad objects.
+var refusingRigs = map[string]func(*testing.T, *cachetest.Source, func(*cache.Config)) *rig{
+	"a Process": func(t *testing.T, s *cachetest.Source, change func(*cache.Config)) *rig {
+		return processRig(t, s, func(c *cache.Config, _ *cache.DeltaFIFO, indexer cache.Indexer) {
+			apply := c.Process
+			c.Process = func(obj any, initial bool) error {
+				if newest := obj.(cache.Deltas).Newest(); newest.Type != cache.Deleted && isBad(newest.Object) {
+					return errBoom
+				}
+				return apply(obj, initial)
+			}
+			change(c)
+		})
+	},
+	"a store that is not ours": func(t *testing.T, s *cachetest.Source, change func(*cache.Config)) *rig {
+		return newRig(t, s, func(c *cache.Config) {
+			c.KeyFunction = cache.MetaNamespaceKeyFunc
+			c.Store = &storeOfAnother{Store: c.Store, refuse: func(obj any) error {
+				if isBad(obj) {
+					return errBoom
+				}
+				return nil
+			}}
+			change(c)
+		})
+	},
+}
+
+// processRig is a pipeline as client-go's users build it: a queue over a store,
+// and a Process that applies the deltas.
+func processRig(t *testing.T, source *cachetest.Source, change func(*cache.Config, *cache.DeltaFIFO, cache.Indexer)) *rig {
+	var indexer cache.Indexer
+	r := newRig(t, source, func(c *cache.Config) {
+		indexer = c.Store.(cache.Indexer)
+		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: indexer, EmitDeltaTypeReplaced: true})
+		c.Queue, c.Store, c.Handler = queue, nil, nil
+		c.Process = func(obj any, _ bool) error { return applyDeltas(indexer, obj.(cache.Deltas)) }
+		if change != nil {
+			change(c, queue, indexer)
+		}
+	})
+	return r
+}
+
+func applyDeltas(store cache.Store, deltas []cache.Delta) error {
+	for _, d := range deltas {
+		var err error
+		switch d.Type {
+		case cache.Bookmark:
+			store.Bookmark(d.Object.(cache.BookmarkInfo).ResourceVersion)
+		case cache.Deleted:
+			if tombstone, ok := d.Object.(cache.DeletedFinalStateUnknown); ok {
+				d.Object = cache.ExplicitKey(tombstone.Key)
+			}
+			err = store.Delete(d.Object)
+		default:
+			err = store.Update(d.Object)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storeOfAnother is a Store that is not ours: an indexer without what only ours
+// have. It can be told to refuse.
+type storeOfAnother struct {
+	cache.Store
+	mu     sync.Mutex
+	refuse func(obj any) error
+}
+
+func (s *storeOfAnother) Update(obj any) error {
+	if err := s.check(obj); err != nil {
+		return err
+	}
+	return s.Store.Update(obj)
+}
+
+func (s *storeOfAnother) Add(obj any) error {
+	if err := s.check(obj); err != nil {
+		return err
+	}
+	return s.Store.Add(obj)
+}
+
+func (s *storeOfAnother) check(obj any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse == nil {
+		return nil
+	}
+	return s.refuse(obj)
+}
+
+// bad marks an object that a user function is to fail on.
+func bad(o *object) *object { return labelled(o, "bad") }
+
+func isBad(obj any) bool {
+	o, ok := obj.(*object)
+	return ok && o.Labels["v"] == "bad"
+}
+
+// failures are the ways in which one object can be impossible to take.
+var failures = map[cache.Stage]func(c *cache.Config, fail func(any) error){
+	cache.StageDecode: func(c *cache.Config, fail func(any) error) {
+		c.ListerWatcher = &badDecoder{Source: c.ListerWatcher.(*cachetest.Source), fail: fail}
+	},
+	cache.StageTransform: func(c *cache.Config, fail func(any) error) {
+		c.Transform = func(obj any) (any, error) { return obj, fail(obj) }
+	},
+	cache.StageIndex: func(c *cache.Config, fail func(any) error) {
+		c.Store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, fail(obj) }})
+	},
+	cache.StageKey: func(c *cache.Config, fail func(any) error) {
+		c.Store = cache.NewIndexer(func(obj any) (string, error) {
+			if err := fail(obj); err != nil {
+				return "", err
+			}
+			return cache.MetaNamespaceKeyFunc(obj)
+		}, nil)
+	},
+}
+
+// objectList is a list whose items are interfaces, which may be nil.
+type objectList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []apiruntime.Object
+}
+
+func (l *objectList) DeepCopyObject() apiruntime.Object { return l }
+
+// disturb does one of the things that sources do, now and then.
+func disturb(source *cachetest.Source, random *rand.Rand) {
+	errs := []error{
+		errBoom, cachetest.ErrExpired(), cachetest.ErrInternal(), cachetest.ErrTooManyRequests(1), cachetest.ErrConnectionRefused(),
+	}
+	err := errs[random.IntN(len(errs))]
+	switch random.IntN(60) {
+	case 0:
+		source.BreakWatches(err)
+	case 1:
+		source.CloseWatches()
+	case 2:
+		source.FailLists(1, err)
+	case 3:
+		source.FailWatches(1, err)
+	case 4:
+		source.BreakNextWatches(1, random.IntN(4), err)
+	case 5:
+		source.CompactAll()
+		source.CloseWatches()
+	case 6:
+		source.ExpireContinueTokens()
+	case 7:
+		source.SendBookmarks()
+	case 8:
+		source.WithholdInitialEventsEnd(1)
+	case 9:
+		source.DuplicateBookmarks(random.IntN(2) == 0)
+	case 10:
+		source.Silence()
+	case 11:
+		source.Resume()
+	}
+}
+
+var pods = schema.GroupResource{Resource: "pods"}
+
+func stream(c *cache.Config) { c.ReflectorOptions.Strategy = cache.ListStreaming }
+
+var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+func unstructuredPod(namespace, name, value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"v": value}},
+		"spec":     map[string]any{"replicas": int64(3)},
+	}}
+}
+
+// strategies are the ways to get a whole state, by what a test is called after them.
+var strategies = map[string]cache.ListStrategy{"in pages": cache.ListPaged, "whole": cache.ListWhole, "streamed": cache.ListStreaming}
+
+// jitters are the ends and the middle of what a pause may be stretched by. At the upper
+// one two pauses in a row take two minutes.
+var jitters = []float64{0, 0.5, 0.999}
+
+// healthy is how long a mirror is left alone before something happens: longer than a
+// short watch, and shorter than the shortest timeout of a watch, so that one is open.
+const healthy = 4 * time.Minute
+
+// tuned is what makes a run come out the same again.
+func tuned(strategy cache.ListStrategy, jitter float64) func(*cache.Config) {
+	return func(c *cache.Config) {
+		c.ReflectorOptions.Strategy = strategy
+		c.ReflectorOptions.Random = func() float64 { return jitter }
+	}
+}
+
+// outage has a source refuse everything for d, and then until it has refused once more.
+// That is when it comes back, the worst of times: the next request is a whole pause away.
+func (r *rig) outage(d time.Duration, comesBack func()) {
+	r.Helper()
+	over := make(chan struct{})
+	end := time.Now().Add(d)
+	refuse := func(metav1.ListOptions) error {
+		if !time.Now().Before(end) {
+			r.source.Heal()
+			comesBack()
+			close(over)
+		}
+		return cachetest.ErrConnectionRefused()
+	}
+	r.source.OnList(refuse)
+	r.source.OnWatch(refuse)
+	r.source.CloseWatches()
+	<-over
+}
+
+// calls are the requests since the log was reset, in short: list or stream with the
+// version asked for, or watch, and the cause of an answer that was an error.
+func calls(source *cachetest.Source) []string {
+	var short []string
+	for _, request := range source.Requests() {
+		what := string(request.Verb)
+		if request.Options.SendInitialEvents != nil {
+			what = "stream"
+		}
+		what += fmt.Sprintf(" %q", request.Options.ResourceVersion)
+		if request.Err != nil {
+			what += " " + string(cache.CauseOf(request.Err))
+		}
+		short = append(short, what)
+	}
+	return short
+}
+
+// runReflector runs a reflector in the bubble until the returned function ends it.
+func runReflector(t *testing.T, r *cache.Reflector) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.RunWithContext(ctx) }()
+	synctest.Wait()
+	return func() { cancel(); <-done }
+}
+
+var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+
+// meta object: the smallest thing with metadata.
+type object = metav1.PartialObjectMetadata
+
+func pod(namespace, name string) *object {
+	return &object{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+	}
+}
+
+func labelled(o *object, value string) *object {
+	o = o.DeepCopy()
+	o.Labels = map[string]string{"v": value}
+	return o
+}
+
+// newSource is a source that says so when it is asked for a watch from a version that it has
+// not reached; B23's tests are about those that do not.
+func newSource(t *testing.T, objects ...apiruntime.Object) *cachetest.Source {
+	t.Helper()
+	source := cachetest.NewSource(cachetest.Options{
+		RefuseFutureWatches: true,
+
+		GroupVersionKind: podKind,
+		NewObject:        func() apiruntime.Object { return &object{} },
+		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
+	})
+	require.NoError(t, source.Apply(objects...))
+	return source
+}
+
+// heard is an error handler that remembers.
+type heard struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (h *heard) handle(_ context.Context, _ *cache.Reflector, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errs = append(h.errs, err)
+}
+
+func (h *heard) all() []error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.errs)
+}
+
+func (h *heard) causes() []cache.Cause {
+	var causes []cache.Cause
+	for _, err := range h.all() {
+		causes = append(causes, cache.CauseOf(err))
+	}
+	return causes
+}
+
+func (h *heard) count(cause cache.Cause) int {
+	n := 0
+	for _, c := range h.causes() {
+		if c == cause {
+			n++
+		}
+	}
+	return n
+}
+
+// rig is a pipeline under test.
+type rig struct {
+	*testing.T
+	source  *cachetest.Source
+	indexer cache.Indexer
+	ctlr    cache.Controller
+	heard   *heard
+	handler *recorder
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// recorder is a handler that remembers what it was told.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) OnAdd(obj any, initial bool) {
+	if initial {
+		r.note("add %s@%s initial", nameOf(obj), receivedOf(obj).ResourceVersion)
+		return
+	}
+	r.note("add %s@%s", nameOf(obj), receivedOf(obj).ResourceVersion)
+}
+
+func (r *recorder) OnUpdate(old, new any) {
+	r.note("update %s@%s", nameOf(new), receivedOf(new).ResourceVersion)
+}
+
+func (r *recorder) OnDelete(obj any) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		r.note("tombstone %s", tombstone.Key)
+		return
+	}
+	r.note("delete %s", nameOf(obj))
+}
+
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.events
+	r.events = nil
+	return events
+}
+
+// newRig makes a pipeline of source, queue, indexer and controller; change may
+// alter the Config first.
+func newRig(t *testing.T, source *cachetest.Source, change func(*cache.Config)) *rig {
+	t.Helper()
+	r := &rig{T: t, source: source, heard: &heard{}, handler: &recorder{}}
+	r.indexer = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	config := &cache.Config{
+		ListerWatcher: source,
+		ObjectType:    &object{},
+		Store:         r.indexer,
+		Handler:       r.handler,
+		ReflectorOptions: cache.ReflectorOptions{
+			Name:         "test",
+			Strategy:     cache.ListPaged,
+			ErrorHandler: r.heard.handle,
+		},
+	}
+	if change != nil {
+		change(config)
+	}
+	if own, ok := config.Store.(cache.Indexer); ok {
+		r.indexer = own
+	}
+	r.ctlr = cache.New(config)
+	return r
+}
+
+// run starts the pipeline; stop ends it.
+func (r *rig) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.done = cancel, make(chan struct{})
+	go func() {
+		defer close(r.done)
+		r.ctlr.RunWithContext(ctx)
+	}()
+}
+
+// stop ends the pipeline and the source, and waits.
+func (r *rig) stop() {
+	r.cancel()
+	<-r.done
+	r.source.Close()
+}
+
+func (r *rig) status() cache.Status {
+	status, ok := cache.StatusOf(r.ctlr)
+	require.True(r, ok)
+	return status
+}
+
+// sleep lets virtual time pass and everything settle.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// versions returns what the indexer holds: key to version.
+func (r *rig) versions() map[string]string {
+	held := map[string]string{}
+	for _, obj := range r.indexer.List() {
+		held[nameOf(obj)] = receivedOf(obj).ResourceVersion
+	}
+	return held
+}
+
+// equalsSource fails the test unless the indexer holds exactly what the source
+// does, at a version that does not claim more.
+func (r *rig) equalsSource() {
+	r.Helper()
+	want := map[string]string{}
+	for _, obj := range r.source.Objects() {
+		want[nameOf(obj)] = receivedOf(obj).ResourceVersion
+	}
+	assert.Equal(r, want, r.versions())
+	assert.ElementsMatch(r, slices.Collect(mapsKeys(want)), r.indexer.ListKeys())
+	assert.False(r, versionBefore(r.source.ResourceVersion(), r.ctlr.LastSyncResourceVersion()), "the version claims more than the source has")
+}
+
+func mapsKeys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range m {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// isVersionCheck says whether a list is no list but a check of the source's version.
+func isVersionCheck(o metav1.ListOptions) bool {
+	return o.Limit == 1 && o.ResourceVersion == "" && o.Continue == ""
+}
+
+// requestRate returns how many requests the source got in the first minute, and
+// in the fullest minute after it; the answered pages of a list count once.
+func requestRate(source *cachetest.Source) (first, later int) {
+	var times []time.Time
+	for _, request := range source.Requests() {
+		if request.Verb == cachetest.VerbList && request.Options.Continue != "" && request.Err == nil {
+			continue
+		}
+		times = append(times, request.Time)
+	}
+	if len(times) == 0 {
+		return 0, 0
+	}
+	minute := times[0].Add(time.Minute)
+	for i, at := range times {
+		if at.Before(minute) {
+			first++
+			continue
+		}
+		window := 0
+		for _, other := range times[i:] {
+			if other.Sub(at) < time.Minute {
+				window++
+			}
+		}
+		later = max(later, window)
+	}
+	return first, later
+}
+
+var errBoom = errors.New("boom")
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+var podsResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
