@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -406,6 +407,10 @@ func (m *storeModel) event() {
 		e.version = o.ResourceVersion
 	}
 	err := m.store.takeEvent(e)
+	var back *RegressionError
+	if errors.As(err, &back) && m.quarantine[nameOf(o)] {
+		return // it is older than the quarantined state
+	}
 	if e.kind == Deleted {
 		m.check(err)
 		m.remove(nameOf(o))

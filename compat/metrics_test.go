@@ -92,13 +92,13 @@ func (m theirReflectorMetrics) NewLastResourceVersionMetric(string) theirs.Gauge
 // MetricsProvider and asks it for nothing.
 func TestClientGosReflectorsUseNoInstruments(t *testing.T) {
 	errList := errors.New("down")
-	list := func(metav1.ListOptions) (runtime.Object, error) { return nil, errList }
-	refuse := func(metav1.ListOptions) (watch.Interface, error) { return nil, errList }
+	list := func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, errList }
+	refuse := func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, errList }
 	var ourValues, theirValues []float64
 	theirs.SetReflectorMetricsProvider(theirReflectorMetrics{metricsSides{&theirValues}})
-	our := ours.NewReflectorWithOptions(&ours.ListWatch{ListFunc: list, WatchFunc: refuse}, nil, ours.NewStore(ours.MetaNamespaceKeyFunc),
+	our := ours.NewReflectorWithOptions(&ours.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: refuse}, nil, ours.NewStore(ours.MetaNamespaceKeyFunc),
 		ours.ReflectorOptions{MetricsProvider: ourReflectorMetrics{metricsSides{&ourValues}}})
-	their := theirs.NewReflectorWithOptions(&theirs.ListWatch{ListFunc: list, WatchFunc: refuse}, nil,
+	their := theirs.NewReflectorWithOptions(&theirs.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: refuse}, nil,
 		theirs.NewStore(theirs.MetaNamespaceKeyFunc), theirs.ReflectorOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
