@@ -97,10 +97,10 @@ func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 
 // memory charges for what the scanner has met. Where something does not say how many elements
 // it has, all values are taken for elements.
-func (s *scanner) memory(sizes wire.Sizes) int {
+func (s *scanner) memory(sizes wire.Sizes) int64 {
 	elements := s.elements
 	if s.growing {
 		elements = s.heads
 	}
-	return s.heads*wire.PerValue + s.maps*sizes.PerObject() + elements*sizes.PerElement()
+	return int64(s.heads)*wire.PerValue + int64(s.maps)*int64(sizes.PerObject()) + int64(elements)*int64(sizes.PerElement())
 }

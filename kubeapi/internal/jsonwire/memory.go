@@ -38,7 +38,7 @@ func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 			open = open[:max(len(open)-1, 0)]
 		}
 	}
-	return limits.CheckMemory(charged, len(raw))
+	return limits.CheckMemory(int64(charged), len(raw))
 }
 
 // stringEnd is where the quote is that ends a string, or the end of data.

@@ -128,14 +128,14 @@ func checkMemory(message []byte, object reflect.Type, limits wire.Limits) error 
 	if limits.Spares(len(message), max(costs.perByte, perField/2)+len(message)/8) {
 		return nil
 	}
-	charged := 0
-	if err := costs.charge(message, &charged, limits.Memory); err != nil {
+	charged := int64(0)
+	if err := costs.charge(message, &charged, int64(limits.Memory)); err != nil {
 		return err
 	}
 	return limits.CheckMemory(charged, len(message))
 }
 
-func (c *costs) charge(message []byte, charged *int, limit int) error {
+func (c *costs) charge(message []byte, charged *int64, limit int64) error {
 	for rest := message; len(rest) > 0 && *charged <= limit; {
 		t, value, after, err := nextField(rest)
 		if err != nil {
@@ -146,7 +146,7 @@ func (c *costs) charge(message []byte, charged *int, limit int) error {
 		if !known {
 			continue
 		}
-		*charged += cost.each + cost.perByte*len(value)
+		*charged += int64(cost.each) + int64(cost.perByte)*int64(len(value))
 		switch {
 		case cost.entry:
 			err = cost.chargeEntry(value, charged, limit)
@@ -161,7 +161,7 @@ func (c *costs) charge(message []byte, charged *int, limit int) error {
 }
 
 // chargeEntry does it for the entry of a map.
-func (c cost) chargeEntry(entry []byte, charged *int, limit int) error {
+func (c cost) chargeEntry(entry []byte, charged *int64, limit int64) error {
 	for rest := entry; len(rest) > 0 && *charged <= limit; {
 		t, value, after, err := nextField(rest)
 		if err != nil {

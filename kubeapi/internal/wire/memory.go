@@ -66,8 +66,8 @@ func (s Sizes) PerObject() int { return 2 * s.Single }
 
 // CheckMemory compares what was charged with the limit. Strings are charged for by the bytes
 // that the object came in.
-func (l Limits) CheckMemory(charged, bytes int) error {
-	if l.Memory > 0 && charged > l.Memory-2*bytes {
+func (l Limits) CheckMemory(charged int64, bytes int) error {
+	if l.Memory > 0 && charged > int64(l.Memory)-2*int64(bytes) {
 		return &LimitError{What: LimitMemory, Limit: l.Memory}
 	}
 	return nil
