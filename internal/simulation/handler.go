@@ -262,8 +262,8 @@ func (h *handler) lookAtSync() {
 	now := h.mirror.world.truth.now()
 	for _, key := range h.owed {
 		s := now[key]
-		if s.moment > h.owedAt || !s.shown() || h.mirror.hasRefused(s.serial) {
-			continue
+		if s.moment > h.owedAt || !s.shown() || h.mirror.hasRefused(s.serial) || h.mirror.world.damage.hasStruck(s.serial) {
+			continue // what was damaged on its way came later, or not at all
 		}
 		if initial, told := h.everTold[key]; !told {
 			h.fail("G5: has synced and was never told of %s", key)
