@@ -99,7 +99,7 @@ func (l *list) readField() error {
 		return errKey
 	}
 	if !utf8.Valid(name) { // which a byte string need not be
-		return fmt.Errorf("%w: a field whose name is no UTF-8: %s", wire.ErrMalformed, wire.Printable(name, wire.MaxForeignText))
+		return fmt.Errorf("%w: %s", errName, wire.Printable(name, wire.MaxForeignText))
 	}
 	field := fieldOf(name)
 	switch field {

@@ -45,6 +45,7 @@ func text(value []byte) ([]byte, bool) {
 var (
 	errNoMap = fmt.Errorf("%w: a CBOR value that is no map", wire.ErrMalformed)
 	errKey   = fmt.Errorf("%w: a field name that is no CBOR string", wire.ErrMalformed)
+	errName  = fmt.Errorf("%w: a field whose name is no UTF-8", wire.ErrMalformed)
 )
 
 // eachField calls a function with each field of a map that was cut out, until it returns
