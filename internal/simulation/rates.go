@@ -91,6 +91,12 @@ func (t *tap) checkStretch(start time.Time, from, to int) {
 		t.exceeds(t.requests[from+next].at, t.requests[from:to]) == "" {
 		return // a watch whose end was only acted on once slow handlers, or a deaf check, had let it
 	}
+	for i := from; found != "" && i < to && t.requests[i].at.Before(start); i++ {
+		r := t.requests[i]
+		if r.check && r.failed && start.Sub(r.at) < time.Minute && t.exceeds(r.at, t.requests[i:to]) == "" {
+			return // the failures began with a check beside the watch before
+		}
+	}
 	for i := from - 1; found != "" && i >= 0; i-- {
 		began, first, ok := t.runFrom(i)
 		if ok && start.Sub(began) < time.Minute && t.exceeds(began, t.requests[first:to]) == "" {
