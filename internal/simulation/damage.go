@@ -23,6 +23,8 @@ type damage struct {
 	// last is when anything was damaged, broken how many answers were no JSON any more.
 	last   time.Time
 	broken int
+	// noted is true once an object was written that cannot be decoded.
+	noted bool
 }
 
 // damaging is what is still to be damaged of a kind of answer, how, and where.
@@ -97,8 +99,12 @@ func (d *damage) strike(answers string, p []byte) (damaged []byte, how string) {
 		return damaged, next.how
 	}
 	damaged, at = d.change(p, at)
+	serial := serialAround(p, at)
+	if answers == listAnswer && d.serials[serial] {
+		return p, "" // an item that is damaged twice stays quarantined until it is next written
+	}
 	d.broken++
-	d.serials[serialAround(p, at)] = true
+	d.serials[serial] = true
 	return damaged, next.how
 }
 
@@ -142,11 +148,19 @@ func (d *damage) hasStruck(serial int) bool {
 	return d.serials[serial]
 }
 
-// lately says whether anything has been damaged in the last minutes.
+// lately says whether anything has been damaged in the last minutes, or may be taken for damaged.
 func (d *damage) lately() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.last.IsZero() && time.Since(d.last) < 3*time.Minute
+	return d.noted || !d.last.IsZero() && time.Since(d.last) < 3*time.Minute
+}
+
+// note notes that something may be sent that mirrors take for damaged: each asks for it once more,
+// whenever it gets to it.
+func (d *damage) note() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noted = true
 }
 
 // count is how many answers were no JSON any more.

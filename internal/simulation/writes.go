@@ -19,6 +19,7 @@ func (w *world) write(key, bad string, unwanted bool) {
 	switch {
 	case bad == badDecode && w.server != nil:
 		object.Labels[decodeMark] = "garbled"
+		w.damage.note()
 	case bad == badDecode:
 		bad = badTransform
 		setMark(object, badMark, bad)
