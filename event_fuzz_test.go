@@ -76,10 +76,12 @@ type eventsModel struct {
 	version int
 	content map[string]string
 	held    map[string]bool
+	// refusedAt are the versions of the states that the store has refused, 0 for none.
+	refusedAt map[string]int
 }
 
 func newEventsModel(t *testing.T) *eventsModel {
-	m := &eventsModel{T: t, store: newTagStore(), watch: &openWatch{}, version: 10, content: map[string]string{"a/0": "3", "a/1": ""}, held: map[string]bool{}}
+	m := &eventsModel{T: t, store: newTagStore(), watch: &openWatch{}, version: 10, content: map[string]string{"a/0": "3", "a/1": ""}, held: map[string]bool{}, refusedAt: map[string]int{}}
 	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
 		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
 	})
@@ -101,7 +103,11 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	obj := podAt("a", key, version)
 	key = nameOf(obj)
 	reports := len(m.reports)
-	refused, regresses := true, number > 0 && m.content[key] != "" && number < versionOf(podAt("", "", m.content[key]))
+	have := m.refusedAt[key] // which was received last, if it has a version
+	if have == 0 && m.content[key] != "" {
+		have = versionOf(podAt("", "", m.content[key]))
+	}
+	refused, regresses := true, number > 0 && number < have
 	switch what & 7 {
 	case 0:
 		e.Object, refused = obj, false
@@ -132,6 +138,12 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	}
 	require.NoError(m, err)
 	m.became(what&7, e, key, version)
+	switch {
+	case what&7 == 1 && e.Type != watch.Deleted:
+		m.refusedAt[key] = number
+	case what&7 <= 2 && (e.Type == watch.Deleted || what&7 == 0):
+		delete(m.refusedAt, key)
+	}
 	if number > m.version {
 		m.version = number
 		require.Len(m, m.reports, reports+map[bool]int{true: 1}[refused], "%v", m.reports)
