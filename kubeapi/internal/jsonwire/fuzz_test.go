@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,9 @@ func FuzzListBody(f *testing.F) {
 		if errors.As(got.err, new(*wire.LimitError)) {
 			t.Skip("encoding/json has other limits")
 		}
+		if errors.Is(got.err, wire.ErrMalformed) && !utf8.Valid(body) {
+			return // names that are no UTF-8 are refused: encoding/json reads others
+		}
 		if notList, ok := errors.AsType[*wire.NotListError](want.err); ok {
 			is, ok := errors.AsType[*wire.NotListError](got.err)
 			if !ok || is.Kind != notList.Kind {
@@ -50,7 +54,7 @@ func FuzzListBody(f *testing.F) {
 			return
 		}
 		if !errors.Is(got.err, want.err) || want.err == io.EOF && !sameListing(got, want) {
-			t.Fatalf("%q: %v, encoding/json finds %v", body, got, want)
+			t.Fatalf("%q: %v (%v), encoding/json finds %v", body, got, got.err, want)
 		}
 	})
 }
@@ -167,7 +171,12 @@ func FuzzWatchBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := readWatch(bytes.NewReader(body), limits)
 		again, errAgain := readWatch(iotest.OneByteReader(bytes.NewReader(body)), limits)
-		if !reflect.DeepEqual(got, again) || err.Error() != errAgain.Error() {
+		// A frame is whole before it is known what follows it: in pieces it may have been passed on.
+		early := errors.Is(err, wire.ErrMalformed) && errors.Is(errAgain, wire.ErrMalformed) && len(again) == len(got)+1
+		if early {
+			again, errAgain = again[:len(got)], err
+		}
+		if len(got)+len(again) > 0 && !reflect.DeepEqual(got, again) || err.Error() != errAgain.Error() {
 			t.Fatalf("%q: %v, %v in pieces, %v, %v as a whole", body, again, errAgain, got, err)
 		}
 		decoder := json.NewDecoder(bytes.NewReader(body))
@@ -185,6 +194,9 @@ func FuzzWatchBody(f *testing.F) {
 					t.Fatalf("%q: %v, %v, frame %d is none", body, got, err, at)
 				}
 				return
+			}
+			if at == len(got) && (early || errors.Is(err, wire.ErrMalformed) && !utf8.Valid(raw)) {
+				return // names that are no UTF-8 are refused: encoding/json reads others
 			}
 			if at >= len(got) || got[at] != want {
 				t.Fatalf("%q: %v, %v, want %v as frame %d", body, got, err, want, at)
