@@ -57,10 +57,10 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 		r := newRig(t, source, func(c *Config) { c.ReflectorOptions.Strategy = ListWhole })
 		r.run()
 		synctest.Wait()
-		outcomes := r.ctlr.(*controller).consumer.(*storeConsumer).outcomes
+		outcomes := r.ctlr.(*controller).consumer.(*storeConsumer).changes
 		assert.LessOrEqual(t, cap(outcomes), keptCapacity)
 		for _, o := range outcomes[:cap(outcomes)] {
-			require.Nil(t, o.obj)
+			require.Nil(t, o.object)
 			require.Nil(t, o.old)
 		}
 		r.stop()
@@ -91,9 +91,9 @@ func TestAControllerKeepsNothingOfABatchThatIsNotApplied(t *testing.T) {
 		}).(*controller)
 		ctlr.RunWithContext(ctx)
 		require.Len(t, store.ListKeys(), 1, "it has some of the batch")
-		outcomes := ctlr.consumer.(*storeConsumer).outcomes
+		outcomes := ctlr.consumer.(*storeConsumer).changes
 		for _, o := range outcomes[:cap(outcomes)] {
-			require.Nil(t, o.obj)
+			require.Nil(t, o.object)
 		}
 		source.Close()
 	})

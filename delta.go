@@ -71,15 +71,25 @@ type BookmarkInfo struct {
 // change is a Delta with what the library keeps beside it: the key, computed once, of which
 // no text is made before somebody wants it; and what the source said of the object before any
 // transform saw it.
-type change struct {
+type queued struct {
 	Delta
 	key      table.Key
 	received Received
+	// origin is set where that is all that is known of what was received.
+	origin table.Origin
+}
+
+// from is the origin of what was received.
+func (c *queued) from() table.Origin {
+	if c.origin != (table.Origin{}) {
+		return c.origin
+	}
+	return originOf(c.received)
 }
 
 // lastReceived is what was received, or, where the queue's known objects do not say it,
 // what the object says of itself.
-func (c change) lastReceived() Received {
+func (c queued) lastReceived() Received {
 	if c.received.ResourceVersion == "" {
 		return receivedOf(c.Object)
 	}
@@ -90,9 +100,9 @@ func (c change) lastReceived() Received {
 // deletions in a row are one: the earlier stays unless it is only a tombstone,
 // because the one with the real final state says more. ok is false if both are
 // to be kept.
-func mergeDeletion(earlier, later change) (merged change, ok bool) {
+func mergeDeletion(earlier, later queued) (merged queued, ok bool) {
 	if earlier.Type != Deleted || later.Type != Deleted {
-		return change{}, false
+		return queued{}, false
 	}
 	if _, unknown := earlier.Object.(DeletedFinalStateUnknown); unknown {
 		return later, true

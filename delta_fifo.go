@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -124,7 +125,7 @@ var (
 	_ DoneChecker            = (*DeltaFIFO)(nil)
 	_ Replacer               = (*DeltaFIFO)(nil)
 	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
-	_ eventTaker             = (*DeltaFIFO)(nil)
+	_ taker                  = (*DeltaFIFO)(nil)
 	_ entryKeeper            = (*DeltaFIFO)(nil)
 	_ quarantiner            = (*DeltaFIFO)(nil)
 )
@@ -219,55 +220,67 @@ func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
-	a := arriving{change: change{Delta: Delta{kind, obj}}}
-	if err := f.identify(&a.change); err != nil {
+	a := arriving{queued: queued{Delta: Delta{kind, obj}}}
+	if err := f.identify(&a.queued); err != nil {
 		return KeyError{obj, err}
 	}
 	return f.take(&a, "")
 }
 
+// takeChanges implements taker.
+func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (taken int, err error) {
+	for ; taken < len(changes) && ctx.Err() == nil; taken++ {
+		c := &changes[taken]
+		err := f.takeEvent(c.kind, c.object, c.version)
+		if bad, own := asObjectError(err); own {
+			c.err = bad
+		} else if err != nil {
+			return taken, err
+		}
+	}
+	return taken, ctx.Err()
+}
+
 // takeEvent takes an object together with the version that holds from then on.
-// See eventTaker.
-func (f *DeltaFIFO) takeEvent(e event) error {
-	a := arriving{change: change{Delta: Delta{e.kind, e.obj}}}
-	if err := f.identify(&a.change); err != nil {
-		f.UpdateResourceVersion(e.version)
-		return rejection(e.obj, err)
+func (f *DeltaFIFO) takeEvent(kind DeltaType, obj any, version string) error {
+	a := arriving{queued: queued{Delta: Delta{kind, obj}}}
+	if err := f.identify(&a.queued); err != nil {
+		f.UpdateResourceVersion(version)
+		return rejection(obj, err)
 	}
 	// Whether the event goes back in time is looked at first, without holding
 	// the lock until it is taken: one goroutine feeds a queue its events.
 	if regression := f.regression(f.newestReceived(a.key), a.key, a.received); regression != nil {
 		return regression
 	}
-	return f.take(&a, e.version)
+	return f.take(&a, version)
 }
 
 // regression is the error of an event that is older than what was last received of its key: the
 // quarantined state, if one is that has a version, or else have.
 func (f *DeltaFIFO) regression(have lastReceived, key table.Key, received Received) *RegressionError {
 	if version := f.lastHeld(key); version != "" {
-		have = lastReceived{Received: Received{ResourceVersion: version}}
+		have = lastReceived{origin: table.OriginOf(version, "")}
 	}
-	if have.deleted || !received.olderThan(have.Received) {
+	if have.deleted || !originOf(received).OlderThan(have.origin) {
 		return nil
 	}
-	return &RegressionError{What: "event", Key: key.String(), Have: have.ResourceVersion, Got: received.ResourceVersion}
+	return &RegressionError{What: "event", Key: key.String(), Have: have.origin.Version(), Got: received.ResourceVersion}
 }
 
 // eventKey implements entryKeeper.
 func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) {
-	c := change{Delta: Delta{Object: obj}}
+	c := queued{Delta: Delta{Object: obj}}
 	err := f.identify(&c)
 	return c.key, err
 }
 
 // olderThanEntry implements entryKeeper.
-func (f *DeltaFIFO) olderThanEntry(key table.Key, received Received) *RegressionError {
-	have := f.newestReceived(key)
-	if have.UID == "" && received.UID != "" {
-		have = lastReceived{} // perhaps not what was received: see ReceivedGetter of a store
+func (f *DeltaFIFO) olderThanEntry(key table.Key, received Received) error {
+	if regression := f.regression(f.newestReceived(key), key, received); regression != nil {
+		return regression
 	}
-	return f.regression(have, key, received)
+	return nil
 }
 
 // UpdateResourceVersion says that resourceVersion holds once everything that was
@@ -281,7 +294,7 @@ func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 
 // arriving is an event on its way in, with what user code has made of it.
 type arriving struct {
-	change
+	queued
 	// unwanted is true if a transform returned nil.
 	unwanted bool
 	// failure is set if it could not be transformed.
@@ -349,17 +362,17 @@ func (f *DeltaFIFO) takeLocked(a *arriving) {
 		f.held.add(a.failure)
 		return
 	}
-	f.releaseLocked(&a.change)
+	f.releaseLocked(&a.queued)
 	if a.unwanted {
 		a.keepText()
 		a.Type = Deleted
 	}
-	f.addLocked(&a.change)
+	f.addLocked(&a.queued)
 }
 
 // addLocked queues a change, or ignores it if it deletes nothing. A deletion
 // without a final state becomes a tombstone. The caller holds mu.
-func (f *DeltaFIFO) addLocked(c *change) {
+func (f *DeltaFIFO) addLocked(c *queued) {
 	if c.Type == Deleted {
 		if !f.mayDeleteLocked(c.key) {
 			return

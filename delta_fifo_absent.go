@@ -12,7 +12,7 @@ import (
 // deletionsLocked returns the tombstones of what is present, here or with the
 // consumer, and was not listed; and an *ObjectError for each of them whose last state
 // could not be read. The caller holds the queue's mu.
-func (r *queueReplacement) deletionsLocked() (deletions []change, unread []error) {
+func (r *queueReplacement) deletionsLocked() (deletions []queued, unread []error) {
 	f := r.queue
 	met := sets.Set[string]{}
 	keys := r.absent
@@ -31,10 +31,10 @@ func (r *queueReplacement) deletionsLocked() (deletions []change, unread []error
 		}
 		last := f.standingLocked(key)
 		if last.err != nil {
-			unread = append(unread, unreadKnown(text, newest.Received, last.err))
+			unread = append(unread, unreadKnown(text, newest.received(), last.err))
 		}
-		deletions = append(deletions, change{
-			Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: text, Obj: last.obj}}, key: key, received: newest.Received,
+		deletions = append(deletions, queued{
+			Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: text, Obj: last.obj}}, key: key, received: newest.received(),
 		})
 	}
 	return deletions, unread

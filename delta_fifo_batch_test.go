@@ -12,7 +12,7 @@ import (
 // send gives the queue an event with its own version.
 func send(t *testing.T, f *DeltaFIFO, kind DeltaType, name, version string) {
 	t.Helper()
-	require.NoError(t, f.takeEvent(event{kind: kind, obj: podAt("a", name, version), version: version}))
+	require.NoError(t, takeOne(f, event{kind: kind, obj: podAt("a", name, version), version: version}))
 }
 
 // batched takes out one batch, in words.

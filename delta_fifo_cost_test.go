@@ -83,7 +83,7 @@ func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			usual := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 			other := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }})
-			got, want := change{Delta: Delta{Added, obj}}, change{Delta: Delta{Added, obj}}
+			got, want := queued{Delta: Delta{Added, obj}}, queued{Delta: Delta{Added, obj}}
 			err, wanted := usual.identify(&got), other.identify(&want)
 			if wanted != nil {
 				var panicked *PanicError

@@ -253,7 +253,7 @@ func (m *queueModel) event(op int) {
 	var err error
 	if b&8 != 0 {
 		m.tell(m.serial)
-		err = m.queue.takeEvent(event{kind: kind, obj: obj, version: itoa(m.serial)})
+		err = takeOne(m.queue, event{kind: kind, obj: obj, version: itoa(m.serial)})
 	} else {
 		err = map[DeltaType]func(any) error{Added: m.queue.Add, Updated: m.queue.Update, Deleted: m.queue.Delete}[kind](obj)
 	}
@@ -265,7 +265,7 @@ func (m *queueModel) event(op int) {
 	}
 	if have, there := m.source[key]; there && b&16 != 0 && m.consumer.records {
 		var regression *RegressionError
-		require.ErrorAs(m.t, m.queue.takeEvent(event{kind: Updated, obj: podAt("a", obj.Name, itoa(have-1)), version: itoa(have - 1)}), &regression)
+		require.ErrorAs(m.t, takeOne(m.queue, event{kind: Updated, obj: podAt("a", obj.Name, itoa(have-1)), version: itoa(have - 1)}), &regression)
 	}
 }
 

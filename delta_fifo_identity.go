@@ -6,7 +6,7 @@ import "github.com/watchmirror/cache/internal/table"
 // source said of it.
 
 // identify reads a change's key from its object, and what was received.
-func (f *DeltaFIFO) identify(c *change) error {
+func (f *DeltaFIFO) identify(c *queued) error {
 	var m metadata
 	m.read(c.Object)
 	if f.named && m.readable && m.name != "" {
@@ -27,4 +27,4 @@ func (f *DeltaFIFO) identify(c *change) error {
 }
 
 // keepText makes the text of the key, and keeps it: where it is asked for more than once.
-func (c *change) keepText() { c.key = table.KeyOf(c.key.String()) }
+func (c *queued) keepText() { c.key = table.KeyOf(c.key.String()) }

@@ -35,14 +35,14 @@ func TestAnObjectWithoutAKeyIsAKeyError(t *testing.T) {
 
 func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(any) (string, error) { return "", errBoom }})
-	err := f.takeEvent(event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
+	err := takeOne(f, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
 	object, ok := asObjectError(err)
 	require.True(t, ok)
 	assert.Equal(t, StageKey, object.Stage)
 	assert.Equal(t, "a/1", object.Key)
 	assert.Equal(t, "5", object.ResourceVersion)
 	assert.Equal(t, errBoom, object.Err)
-	err = f.takeEvent(event{kind: Added, obj: nil, version: ""})
+	err = takeOne(f, event{kind: Added, obj: nil, version: ""})
 	object, ok = asObjectError(err)
 	require.True(t, ok)
 	assert.Equal(t, ObjectError{Stage: StageMetadata, Err: ErrNilObject}, *object)
@@ -82,7 +82,7 @@ var ways = map[string]func(f *DeltaFIFO, obj any) error{
 	"Update":  func(f *DeltaFIFO, obj any) error { return f.Update(obj) },
 	"Replace": func(f *DeltaFIFO, obj any) error { return f.Replace([]any{obj}, "9") },
 	"an event": func(f *DeltaFIFO, obj any) error {
-		return f.takeEvent(event{kind: Updated, obj: obj, version: "9"})
+		return takeOne(f, event{kind: Updated, obj: obj, version: "9"})
 	},
 	"a list in parts": func(f *DeltaFIFO, obj any) error {
 		r := f.BeginReplace(ReplaceOptions{})
@@ -185,7 +185,7 @@ func TestADeletionIsTakenThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			var tr transforming
 			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "1", "1"))})
-			err := f.takeEvent(event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"})
+			err := takeOne(f, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"})
 			if object, failed := asObjectError(err); failed {
 				assert.Equal(t, StageTransform, object.Stage)
 			}
@@ -197,7 +197,7 @@ func TestADeletionIsTakenThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 	}
 	var tr transforming
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing()})
-	must(t, f.takeEvent(event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
+	must(t, takeOne(f, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
 	assert.Empty(t, tr.calls, "nobody gets to see it")
 }
 
@@ -268,14 +268,14 @@ func TestAnEventOlderThanItsKeyIsNotTaken(t *testing.T) {
 		t.Helper()
 		for _, kind := range []DeltaType{Added, Updated, Deleted} {
 			var regression *RegressionError
-			require.ErrorAs(t, f.takeEvent(event{kind: kind, obj: podAt("a", name, "4"), version: "4"}), &regression)
+			require.ErrorAs(t, takeOne(f, event{kind: kind, obj: podAt("a", name, "4"), version: "4"}), &regression)
 			assert.Equal(t, RegressionError{What: "event", Key: "a/" + name, Have: have, Got: "4"}, *regression)
 		}
 	}
 	older("known", "5")
-	must(t, f.takeEvent(event{kind: Added, obj: podAt("a", "queued", "6"), version: "6"}))
+	must(t, takeOne(f, event{kind: Added, obj: podAt("a", "queued", "6"), version: "6"}))
 	older("queued", "6")
-	must(t, f.takeEvent(event{kind: Deleted, obj: podAt("a", "known", "7"), version: "7"}))
+	must(t, takeOne(f, event{kind: Deleted, obj: podAt("a", "known", "7"), version: "7"}))
 	_, err := f.Pop(func(any, bool) error {
 		older("queued", "6")
 		return nil
@@ -285,8 +285,8 @@ func TestAnEventOlderThanItsKeyIsNotTaken(t *testing.T) {
 
 	// Equal is none, nor is what cannot be compared, another key, a way in other
 	// than an event, or what comes after a deletion: then the key starts anew.
-	must(t, f.takeEvent(event{kind: Added, obj: podAt("a", "known", "6"), version: "6"}))
-	must(t, f.takeEvent(event{kind: Updated, obj: podAt("a", "known", "7"), version: ""}), f.takeEvent(event{kind: Updated, obj: podAt("a", "known", "x"), version: ""}),
-		f.takeEvent(event{kind: Updated, obj: podAt("a", "new", "1"), version: ""}), f.Update(podAt("a", "new", "0")), f.Add(podAt("a", "known", "1")),
+	must(t, takeOne(f, event{kind: Added, obj: podAt("a", "known", "6"), version: "6"}))
+	must(t, takeOne(f, event{kind: Updated, obj: podAt("a", "known", "7"), version: ""}), takeOne(f, event{kind: Updated, obj: podAt("a", "known", "x"), version: ""}),
+		takeOne(f, event{kind: Updated, obj: podAt("a", "new", "1"), version: ""}), f.Update(podAt("a", "new", "0")), f.Add(podAt("a", "known", "1")),
 		f.Replace([]any{podAt("a", "new", "1")}, "2"))
 }

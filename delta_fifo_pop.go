@@ -122,7 +122,7 @@ func (f *DeltaFIFO) nextBatch() (out handout, deltas []Delta, ok bool) {
 }
 
 // nextPending is nextKey for popPending.
-func (f *DeltaFIFO) nextPending() (out handout, changes []change, ok bool) {
+func (f *DeltaFIFO) nextPending() (out handout, changes []queued, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.awaitTurnLocked(takesBatches) {

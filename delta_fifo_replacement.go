@@ -21,7 +21,7 @@ type queueReplacement struct {
 
 	// changes are those that are not queued yet; one without a key was taken
 	// back. fresh is the place of the newest one of a key.
-	changes []change
+	changes []queued
 	fresh   map[string]int
 	// before are, beside changes, the place of the key's change before, or none.
 	before []int
@@ -122,8 +122,8 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		a := arriving{change: change{Delta: Delta{f.listedType, obj}}}
-		if err := f.identify(&a.change); err != nil {
+		a := arriving{queued: queued{Delta: Delta{f.listedType, obj}}}
+		if err := f.identify(&a.queued); err != nil {
 			refused = append(refused, refusal{obj, rejection(obj, err)})
 			continue
 		}
@@ -139,9 +139,9 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 		before, key := since[i], a.key.String()
 		at, twice := r.fresh[key]
 		if twice {
-			before = lastReceived{Received: r.changes[at].received}
+			before = lastReceived{origin: r.changes[at].from()}
 		}
-		if !before.deleted && (twice || !r.reset) && a.received.unchanged(before.Received) {
+		if !before.deleted && (twice || !r.reset) && originOf(a.received).Same(before.origin) {
 			r.list(key)
 			continue
 		}
@@ -155,12 +155,12 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 			r.unlist(key)
 			if r.visible {
 				// Not left to the commit: what is visible is gone at once.
-				r.prepare(key, change{Delta: Delta{Type: Deleted}, key: a.key, received: a.received})
+				r.prepare(key, queued{Delta: Delta{Type: Deleted}, key: a.key, received: a.received})
 				delete(r.fresh, key)
 			}
 		default:
 			r.list(key)
-			r.prepare(key, a.change)
+			r.prepare(key, a.queued)
 		}
 	}
 	r.hold(failures)
@@ -181,7 +181,7 @@ func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived 
 		if pending || f.populated || r.hasCome(a.key.String()) {
 			since[i] = f.newestReceivedLocked(a.key)
 		}
-		if anyHeld && a.received.unchanged(since[i].Received) && f.heldBackLocked(a.key.String()) {
+		if anyHeld && originOf(a.received).Same(since[i].origin) && f.heldBackLocked(a.key.String()) {
 			// The consumer has this state, perhaps with a Sync of it queued, and holds back
 			// a newer one, which the source has undone: it is to hear of that.
 			since[i] = lastReceived{}
@@ -237,13 +237,13 @@ func (r *queueReplacement) unlist(key string) {
 		return
 	}
 	for at := r.fresh[key]; at != none; at = r.before[at] {
-		r.changes[at] = change{}
+		r.changes[at] = queued{}
 	}
 	delete(r.fresh, key)
 }
 
 // prepare keeps a change until it is queued.
-func (r *queueReplacement) prepare(key string, c change) {
+func (r *queueReplacement) prepare(key string, c queued) {
 	earlier, twice := r.fresh[key]
 	if !twice {
 		earlier = none
@@ -257,8 +257,8 @@ func (r *queueReplacement) prepare(key string, c change) {
 func (r *queueReplacement) takeGone(gone []any) (deletions []arriving, unreadable []refusal) {
 	f := r.queue
 	for _, obj := range gone {
-		a := arriving{change: change{Delta: Delta{Deleted, obj}}}
-		if err := f.identify(&a.change); err != nil {
+		a := arriving{queued: queued{Delta: Delta{Deleted, obj}}}
+		if err := f.identify(&a.queued); err != nil {
 			unreadable = append(unreadable, refusal{obj, rejection(obj, err)})
 			continue
 		}

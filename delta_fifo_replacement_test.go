@@ -250,7 +250,7 @@ func TestWhatTheConsumerHoldsBackCanBeDeleted(t *testing.T) {
 			must(t, remove(f))
 			must(t, f.popPending(func(b batch) error {
 				must(t, remove(f))
-				store.applyBatch(context.Background(), b, true, nil)
+				applyBatch(store, context.Background(), b, true, nil)
 				return nil
 			}))
 			assert.Empty(t, store.quarantined())

@@ -47,19 +47,22 @@ func (f *DeltaFIFO) knownLocked(key string) (obj any, exists bool, err error) {
 }
 
 // newestLocked returns the newest change of a key that is queued or handed out.
-func (f *DeltaFIFO) newestLocked(key table.Key) (change, bool) {
+func (f *DeltaFIFO) newestLocked(key table.Key) (queued, bool) {
 	if newest := f.log.newest(key); newest != nil {
-		return newest.change, true
+		return newest.queued, true
 	}
-	return change{}, false
+	return queued{}, false
 }
 
 // lastReceived is what was last received of a key.
 type lastReceived struct {
-	Received
+	origin table.Origin
 	// deleted is true if that was its deletion.
 	deleted bool
 }
+
+// received is as much of it as can be said.
+func (l lastReceived) received() Received { return Received{ResourceVersion: l.origin.Version()} }
 
 func (f *DeltaFIFO) newestReceived(key table.Key) lastReceived {
 	f.mu.Lock()
@@ -67,15 +70,18 @@ func (f *DeltaFIFO) newestReceived(key table.Key) lastReceived {
 	return f.newestReceivedLocked(key)
 }
 
-func (f *DeltaFIFO) newestReceivedLocked(key table.Key) lastReceived {
+func (f *DeltaFIFO) newestReceivedLocked(key table.Key) (last lastReceived) {
 	if newest, ok := f.newestLocked(key); ok {
-		return lastReceived{newest.received, newest.Type == Deleted}
+		return lastReceived{newest.from(), newest.Type == Deleted}
 	}
-	if known, ok := f.known.(ReceivedGetter); ok {
+	switch known := f.known.(type) {
+	case originKeeper:
+		last.origin, _ = known.originUnder(key)
+	case ReceivedGetter:
 		received, _ := known.Received(key.String())
-		return lastReceived{Received: received}
+		last.origin = originOf(received)
 	}
-	return lastReceived{}
+	return last
 }
 
 func (f *DeltaFIFO) mayDelete(key table.Key) bool {
@@ -131,7 +137,7 @@ func (f *DeltaFIFO) heldBackLocked(key string) bool {
 }
 
 // releaseLocked forgets that a state of a change's key is held back here. The caller holds mu.
-func (f *DeltaFIFO) releaseLocked(c *change) {
+func (f *DeltaFIFO) releaseLocked(c *queued) {
 	if f.held.holdsAny() {
 		c.keepText()
 		f.held.release(c.key.String())

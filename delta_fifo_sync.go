@@ -46,11 +46,11 @@ func (f *DeltaFIFO) resync() (vanished []string, unread []error) {
 			continue
 		}
 		if err != nil {
-			unread = append(unread, unreadKnown(text, f.newestReceivedLocked(key).Received, err))
+			unread = append(unread, unreadKnown(text, f.newestReceivedLocked(key).received(), err))
 			continue
 		}
-		received := f.newestReceivedLocked(key).Received
-		f.log.add(&change{Delta: Delta{Sync, obj}, key: key, received: received}, !f.populated)
+		last := f.newestReceivedLocked(key)
+		f.log.add(&queued{Delta: Delta{Sync, obj}, key: key, received: last.received(), origin: last.origin}, !f.populated)
 	}
 	return vanished, unread
 }

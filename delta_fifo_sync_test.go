@@ -24,7 +24,7 @@ func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
 		must(t, f.Replace(nil, "1"))
 		synctest.Wait()
 		assert.False(t, f.HasSynced())
-		assert.Equal(t, batch{changes: []change{}, version: "1", initial: true}, <-got)
+		assert.Equal(t, batch{changes: []queued{}, version: "1", initial: true}, <-got)
 		<-got
 		assert.True(t, f.HasSynced())
 	})

@@ -48,7 +48,7 @@ type deltaLog struct {
 // record is one entry of the log: a change, a version, or both. One without a
 // key is a version that was told alone, or what Pop has done with.
 type record struct {
-	change
+	queued
 	version string
 	// prev is the sequence number of the record before it of the same key that
 	// was pending when this one came; none if there was no such record. It still
@@ -127,19 +127,19 @@ func (l *deltaLog) keysOut() (keys []string) {
 }
 
 // add appends a change, or merges it into the one before it of the same key.
-func (l *deltaLog) add(c *change, initial bool) {
+func (l *deltaLog) add(c *queued, initial bool) {
 	l.makeRoom()
 	hash := hashOf(c.key)
 	place, last := l.seek(c.key, hash)
 	if last != none && l.at(last).stage == pending {
 		before := l.at(last)
-		if merged, ok := mergeDeletion(before.change, *c); ok {
-			before.change = merged
+		if merged, ok := mergeDeletion(before.queued, *c); ok {
+			before.queued = merged
 			return
 		}
 	}
 	r := l.push(initial)
-	r.change = *c
+	r.queued = *c
 	l.link(l.end()-1, place, hash, last)
 }
 
@@ -247,7 +247,7 @@ func (l *deltaLog) forget(out handout) {
 	for range out.changes {
 		r := l.at(at)
 		r.stage = processed
-		r.change = change{}
+		r.queued = queued{}
 		at = r.prev
 	}
 }

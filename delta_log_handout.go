@@ -104,12 +104,12 @@ func (l *deltaLog) deltasOf(out handout) []Delta {
 }
 
 // changesOf are the changes of a batch.
-func (l *deltaLog) changesOf(out handout) []change {
-	changes := make([]change, 0, out.changes)
+func (l *deltaLog) changesOf(out handout) []queued {
+	changes := make([]queued, 0, out.changes)
 	records := l.batchOf(out)
 	for i := range records {
 		if r := &records[i]; r.stage == handedOut && r.hasKey() {
-			changes = append(changes, r.change)
+			changes = append(changes, r.queued)
 		}
 	}
 	return changes

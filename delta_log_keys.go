@@ -143,3 +143,14 @@ func (l *deltaLog) resize(places int) {
 		l.table.spare = old
 	}
 }
+
+// hashOfKey is of both parts of a key: to put its text together, and to hash that, takes longer.
+func hashOfKey(key table.Key) uint64 {
+	space, name, _ := key.Parts()
+	return hashOfBoth(space, name)
+}
+
+// hashOfBoth is a hash of two texts, of which one does not stand for the other.
+func hashOfBoth(one, other string) uint64 {
+	return bits.RotateLeft64(maphash.String(keySeed, one), 17) ^ maphash.String(keySeed, other)
+}

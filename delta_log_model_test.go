@@ -114,7 +114,7 @@ func TestALogEqualsAListWhateverWayThingsAreTaken(t *testing.T) {
 		put := func() {
 			for range 1 + random.IntN(min(many, 60)) {
 				key := itoa(random.IntN(many))
-				m.log.add(&change{Delta: Delta{Updated, key}, key: table.KeyOf(key)}, false)
+				m.log.add(&queued{Delta: Delta{Updated, key}, key: table.KeyOf(key)}, false)
 				m.pending = append(m.pending, key)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 func logged(l *deltaLog, key string) {
-	l.add(&change{Delta: Delta{Type: Updated, Object: key}, key: table.KeyOf(key)}, false)
+	l.add(&queued{Delta: Delta{Type: Updated, Object: key}, key: table.KeyOf(key)}, false)
 }
 
 // keyTaken is the key of what Pop would hand out.

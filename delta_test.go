@@ -18,21 +18,21 @@ func TestDeltasKnowTheirOldestAndTheirNewest(t *testing.T) {
 }
 
 func TestTwoDeletionsBecomeTheOneThatSaysMore(t *testing.T) {
-	seen := change{Delta: Delta{Deleted, podAt("a", "1", "2")}, key: table.KeyOf("a/1")}
-	noticed := change{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1"}}, key: table.KeyOf("a/1")}
-	noticedAgain := change{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1", Obj: 1}}, key: table.KeyOf("a/1")}
-	added := change{Delta: Delta{Added, podAt("a", "1", "1")}, key: table.KeyOf("a/1")}
+	seen := queued{Delta: Delta{Deleted, podAt("a", "1", "2")}, key: table.KeyOf("a/1")}
+	noticed := queued{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1"}}, key: table.KeyOf("a/1")}
+	noticedAgain := queued{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1", Obj: 1}}, key: table.KeyOf("a/1")}
+	added := queued{Delta: Delta{Added, podAt("a", "1", "1")}, key: table.KeyOf("a/1")}
 	for name, tc := range map[string]struct {
-		earlier, later, want change
+		earlier, later, want queued
 		ok                   bool
 	}{
 		"the final state is known already":    {seen, noticed, seen, true},
 		"the final state comes later":         {noticed, seen, seen, true},
-		"two final states, the first one":     {seen, change{Delta: Delta{Deleted, 2}}, seen, true},
+		"two final states, the first one":     {seen, queued{Delta: Delta{Deleted, 2}}, seen, true},
 		"two tombstones, the second one":      {noticed, noticedAgain, noticedAgain, true},
-		"a deletion after something else":     {added, seen, change{}, false},
-		"something else after a deletion":     {seen, added, change{}, false},
-		"two changes that are not a deletion": {added, added, change{}, false},
+		"a deletion after something else":     {added, seen, queued{}, false},
+		"something else after a deletion":     {seen, added, queued{}, false},
+		"two changes that are not a deletion": {added, added, queued{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			merged, ok := mergeDeletion(tc.earlier, tc.later)

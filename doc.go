@@ -291,12 +291,11 @@
 // A write of up to 32 changes is made where readers see it, and they wait for that; a larger
 // one, as a relist is, is made aside and shown in one step.
 //
-// What is to be told is appended to one log, which all listeners read, each at its own
-// pace; it is kept back to the slowest. A listener that is awake need not even be woken, and
-// one that is behind costs nothing besides, as long as its changes are not merged: merging
-// takes them out of the log into the listener's own backlog, and is the informer's work,
-// some of it with each publication. A late handler and a resync read a snapshot of the
-// store before they go on in the log.
+// The changes that handlers are notified of are appended to one log (internal/eventlog), which every
+// listener reads with a cursor of its own; it is kept back to the slowest. A listener that is behind costs
+// nothing more until its changes are merged: then each publication moves a bounded number of them from the
+// log into the backlog of its cursor. A late handler and a resync read a snapshot of the store before they
+// go on in the log.
 //
 // # Goroutines
 //

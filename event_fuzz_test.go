@@ -130,7 +130,8 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	case 7:
 		e.Type, e.Object, regresses = "OTHER", obj, false
 	}
-	err := m.run.handle(m.watch, e)
+	m.run.batch = append(m.run.batch, e)
+	err := m.run.applyBatch(m.watch)
 	if regresses {
 		var regression *RegressionError
 		require.ErrorAs(m, err, &regression)

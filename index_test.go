@@ -277,9 +277,9 @@ func TestAStoreMayBeUsedByAllAtOnce(t *testing.T) {
 				case 1:
 					_ = s.Delete(obj)
 				case 2:
-					_ = s.takeEvent(event{kind: Updated, obj: obj, version: itoa(i)})
+					_ = takeOne(s, event{kind: Updated, obj: obj, version: itoa(i)})
 				case 3:
-					s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, obj), changeOf(Deleted, podAt("a", itoa(i%3), itoa(i)))}}, false, nil)
+					applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Updated, obj), changeOf(Deleted, podAt("a", itoa(i%3), itoa(i)))}}, false, nil)
 				case 4:
 					r := s.BeginReplace(ReplaceOptions{})
 					_, _ = r.Part(bg, ReplacementPart{Items: []any{obj}, Gone: []any{pod("a", itoa((i+1)%7))}})
@@ -301,7 +301,7 @@ func TestAStoreMayBeUsedByAllAtOnce(t *testing.T) {
 				assert.NoError(t, err)
 				assert.NotContains(t, objects, nil)
 				_, _, _ = s.GetByKey("a/1")
-				_, _ = s.Received("a/1")
+				_, _ = receivedUnder(s, "a/1")
 				_, _ = s.Index(tagIndex, tagged(pod("a", "1"), itoa(i%5)))
 				s.ListKeys()
 				s.ListIndexFuncValues(tagIndex)

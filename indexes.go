@@ -87,19 +87,34 @@ func (s *indexerSet) indexers() Indexers {
 	return all
 }
 
-// valueRoom is room for the values of a few indexes that have one each, as most do. More of
-// either take memory of their own.
+// valueRoom is room for the index values of as many changes as are made together, used again and
+// again: a table keeps none. The zero value is none, and changes get room of their own.
 type valueRoom struct {
-	values [4][]string
-	texts  [4]string
+	texts  []string
+	slices [][]string
+	each   int
 }
 
-// empty is no values yet, and the room for them.
-func (r *valueRoom) empty() [][]string {
-	for i := range r.values {
-		r.values[i] = r.texts[i : i : i+1]
+func newValueRoom(changes, indexes int) valueRoom {
+	r := valueRoom{texts: make([]string, changes*indexes), slices: make([][]string, changes*indexes), each: indexes}
+	r.clear()
+	return r
+}
+
+// of is that of one of the changes, empty.
+func (r valueRoom) of(i int) [][]string {
+	if r.each == 0 {
+		return nil
 	}
-	return r.values[:0]
+	return r.slices[i*r.each : i*r.each : (i+1)*r.each]
+}
+
+// clear forgets all values.
+func (r valueRoom) clear() {
+	clear(r.texts)
+	for i := range r.slices {
+		r.slices[i] = r.texts[i : i : i+1]
+	}
 }
 
 // distinctValues calls an index function and returns its values sorted, each
@@ -207,8 +222,7 @@ func (m *threadSafeMap) addIndexers(indexers Indexers) error {
 // isThere says whether an entry of a snapshot is what the table still has.
 func (m *threadSafeMap) isThere(e table.Entry) bool {
 	found, exists := m.table.Get(e.Key())
-	now := sighting{Found: found, exists: exists}
-	return now.of(table.Found{Object: e.Object(), Mark: e.Mark()})
+	return exists && table.Same(found.Object, e.Object())
 }
 
 func buildError(key string, err error) error {

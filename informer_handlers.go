@@ -73,7 +73,7 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	if err != nil || !running {
 		return err
 	}
-	l.join(inf.now())
+	l.join()
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.phase != informerRunning {
@@ -95,9 +95,8 @@ func (inf *sharedIndexInformer) enlist(l *listener) (running bool, err error) {
 		return false, ErrInformerStopped
 	}
 	running = inf.phase == informerRunning
-	if l.joining = running; !running {
-		// Nobody else has the log before the run.
-		l.backlog.plain.logCursor = inf.log.cursorLocked()
+	if !running {
+		l.cursor.Start()
 	}
 	inf.listeners = append(slices.Clip(inf.listeners), l)
 	return running, nil
@@ -116,18 +115,12 @@ func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRe
 	if !ok || l == nil || l.informer != inf {
 		return errForeign(handle)
 	}
-	if inf.withdraw(l, ErrHandlerRemoved) {
-		inf.tidy() // of what it alone had not read
-	}
+	inf.withdraw(l, ErrHandlerRemoved)
 	return nil
 }
 
-// withdraw takes a listener off the list and ends it; false if it is not on the list any
-// more. Both are one step to whoever looks at the log: what a listener that is not on the
-// list has not read may be cleared, so it must read nothing more by then.
+// withdraw removes a listener from the list and ends it; false if it is not on the list any more.
 func (inf *sharedIndexInformer) withdraw(l *listener, why error) bool {
-	inf.log.mu.Lock()
-	defer inf.log.mu.Unlock()
 	if !inf.forget(l) {
 		return false
 	}

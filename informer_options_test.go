@@ -145,7 +145,7 @@ func TestWhatWaitsForThePlainInformersHandlerIsBounded(t *testing.T) {
 		})
 		p.run()
 		defer p.stop()
-		for i := range 3 * mergeLimit(1) {
+		for i := range 3 * 1024 {
 			require.NoError(t, p.source.Apply(labelled(pod("ns", "a"), itoa(i))))
 		}
 		synctest.Wait()

@@ -41,7 +41,6 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	inf.enter()
 	defer inf.leave()
 	defer inf.detector.clear()
-	defer inf.tidy() // a stopped informer may be kept for what is in its store
 	defer inf.releaseMeters()
 	r := running{ctx: ctx, goroutines: &group{}, cancel: cancel}
 	defer r.goroutines.wait()
@@ -106,7 +105,7 @@ func (inf *sharedIndexInformer) stop() []*listener {
 	listeners := inf.listeners
 	inf.mu.Unlock()
 	inf.synced.fail(ErrInformerStopped)
-	inf.outcomes, inf.notifications = nil, nil
+	inf.notifications = nil
 	return listeners
 }
 
@@ -121,89 +120,37 @@ func (inf *sharedIndexInformer) abandon() {
 	}
 }
 
-// applyPending applies everything that the queue has. It is called on the goroutine
-// that fills the queue, after each call that puts something in.
-func (inf *sharedIndexInformer) applyPending() {
-	for inf.ctx.Err() == nil && inf.queue.hasPending() {
-		// Nobody else takes anything out or closes the queue. The only error is errDropped:
-		// ctx has ended, which the loop sees.
-		_ = inf.queue.popPending(inf.applyAll)
+// publishChanges publishes what was written: readers are never behind handlers. It is called also
+// where nothing was: a handler that resyncs may wait for the write.
+func (inf *sharedIndexInformer) publishChanges(changes []change, initial bool) {
+	for i := range changes {
+		c := &changes[i]
+		inf.note(c, initial)
+		inf.watch(c)
 	}
-	inf.tellSynced()
-}
-
-// applyAll applies a batch: in one step, unless it is of a first list, which shows as it
-// comes. That is written in pieces that a table takes where it stands; to prepare a larger
-// one aside, it would copy what the piece before has just made.
-func (inf *sharedIndexInformer) applyAll(b batch) error {
-	for b.initial && len(b.changes) > directly {
-		if err := inf.apply(batch{changes: b.changes[:directly], initial: true}); err != nil {
-			return err
-		}
-		b.changes = b.changes[directly:]
-	}
-	return inf.apply(b)
-}
-
-// apply writes a batch and then publishes what it has changed: readers are never behind
-// handlers.
-func (inf *sharedIndexInformer) apply(b batch) error {
-	began := inf.meters.begin(inf.clock, len(b.changes))
-	inf.outcomes = inf.store.applyBatch(inf.ctx, b, true, inf.outcomes)
-	if len(inf.outcomes) < len(b.changes) {
-		return errDropped
-	}
-	write := inf.store.storage.writes
-	for i := range inf.outcomes {
-		c, o := &b.changes[i], &inf.outcomes[i]
-		inf.note(c, o, b.initial)
-		inf.watch(c, o)
-	}
-	inf.publish(write)
-	// Last, for the error handler is the user's, and may take its time.
-	for i := range inf.outcomes {
-		inf.reportOutcome(&inf.outcomes[i])
-	}
-	inf.reportMutations()
-	clear(inf.outcomes)
-	inf.outcomes = shrunk(inf.outcomes)
-	inf.meters.applied(inf.clock, began)
-	return nil
-}
-
-// reportOutcome reports what was held back, and a final state that could not be used.
-func (inf *sharedIndexInformer) reportOutcome(o *outcome) {
-	switch {
-	case o.err != nil:
-		inf.reflector.quarantined(inf.ctx, o.err, true)
-	case o.finalErr != nil:
-		inf.reflector.tell(inf.ctx, o.finalErr)
-	}
+	inf.publish(inf.store.storage.writes)
+	inf.reportMutations() // last, for the error handler is the user's, and may take its time
 }
 
 // note prepares to publish a change.
-func (inf *sharedIndexInformer) note(c *change, o *outcome, initial bool) {
-	if o.err != nil {
+func (inf *sharedIndexInformer) note(c *change, initial bool) {
+	if !c.applied {
 		return
 	}
 	last := len(inf.notifications)
 	inf.notifications = append(inf.notifications, notification{})
-	n := &inf.notifications[last]
-	if n.key = c.key; !n.say(c, o, initial, inf.options.MergeRecreated) {
-		*n = notification{}
-		inf.notifications = inf.notifications[:last]
-	}
+	setNotification(&inf.notifications[last], c, initial, inf.options.MergeRecreated)
 }
 
 // watch has the detector of changed objects copy what the store holds now, before a
 // handler is told of it. What it finds is kept until after the publication.
-func (inf *sharedIndexInformer) watch(c *change, o *outcome) {
+func (inf *sharedIndexInformer) watch(c *change) {
 	switch {
-	case inf.detector == nil || o.err != nil:
-	case c.Type == Deleted || o.unwanted:
+	case inf.detector == nil || !c.applied:
+	case c.kind == Deleted:
 		inf.detector.gone(c.key.String(), inf.keepMutation)
 	default:
-		inf.detector.stored(c.key.String(), o.obj, inf.keepMutation)
+		inf.detector.stored(c.key.String(), c.object, inf.keepMutation)
 	}
 }
 
@@ -217,91 +164,22 @@ func (inf *sharedIndexInformer) reportMutations() {
 	}
 }
 
-// publish tells all listeners what was noted, also where it is nothing: one that resyncs
+// publish appends the notifications of a write to the log, even if there are none: a listener's resync
 // may wait for the write. The slice is used again.
 func (inf *sharedIndexInformer) publish(write uint64) {
-	inf.append(inf.notifications, write)
+	inf.log.Append(inf.notifications, write, inf.store.storage.len(), inf.now())
 	clear(inf.notifications)
 	inf.notifications = shrunk(inf.notifications)
 }
 
-// append puts into the log what all listeners are to be told, and wakes those that sleep:
-// once, however much it is. write is 0 for what is no write.
-func (inf *sharedIndexInformer) append(all []notification, write uint64) {
-	now, live := inf.now(), inf.store.storage.len()
-	log := inf.log
-	log.mu.Lock()
-	defer log.mu.Unlock()
-	listeners := inf.currentListeners()
-	if write > 0 {
-		log.write = write
-	} else {
-		log.ended = true
-	}
-	if len(listeners) == 0 {
-		return
-	}
-	log.tidyLocked(listeners) // of what is left, those who are awake have read all as a rule
-	log.appendLocked(all, now)
-	for _, l := range listeners {
-		l.skip(write)
-	}
-	log.endLocked()
-	inf.spread(listeners, len(all), live)
-}
-
-// spread wakes the listeners, after so many records more, and merges some of what waits for
-// those that are far behind. The caller holds the log's mu, which nobody needs who takes from
-// it what is new.
-func (inf *sharedIndexInformer) spread(listeners []*listener, records, live int) {
-	merged := false
-	for _, l := range listeners {
-		// Before it is woken, so that of what has come together it is told as of one.
-		if records > 0 && l.options.Delivery == Coalesced {
-			merged = l.grown(records, live) || merged
-		}
-		if awaits := l.awaits.Swap(false); awaits || records > 0 {
-			l.wakeUp()
-		}
-	}
-	if records == 0 {
-		return
-	}
-	for _, l := range listeners {
-		// When the others have been woken, for it takes its time.
-		if l.options.Delivery != Coalesced {
-			merged = l.grown(records, live) || merged
-		}
-	}
-	if merged {
-		inf.log.tidyLocked(listeners) // nobody else may do so before the handler goes on
-	}
-}
-
-// tidy clears what all listeners have been told.
-func (inf *sharedIndexInformer) tidy() {
-	inf.log.mu.Lock()
-	defer inf.log.mu.Unlock()
-	inf.log.tidyLocked(inf.currentListeners())
-}
-
-// setBusy says whether the log is to keep room for much that comes.
-func (inf *sharedIndexInformer) setBusy(busy bool) {
-	inf.log.mu.Lock()
-	defer inf.log.mu.Unlock()
-	if inf.log.busy = busy; !busy {
-		inf.log.tidyLocked(inf.currentListeners())
-	}
-}
-
 // tellSynced tells of the end of the first list, once.
 func (inf *sharedIndexInformer) tellSynced() {
-	if !inf.queue.HasSynced() || inf.HasSynced() {
+	if inf.HasSynced() {
 		return
 	}
 	// First, so that no handler has synced before the informer has.
 	inf.synced.succeed()
-	inf.append([]notification{{kind: endOfList}}, 0)
+	inf.log.AppendEnd(inf.store.storage.len(), inf.now())
 }
 
 // shrunk is an empty slice with the memory of s, unless that is more than an ordinary

@@ -1,322 +1,361 @@
 package cache
 
 import (
-	"errors"
-	"fmt"
-	"slices"
+	"context"
+	"reflect"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/watchmirror/cache/internal/table"
 )
 
-// partSize is how many objects go into the store at a time. Before a transform has
-// stripped it, a decoded object may take some 60 KiB of memory, and a part is alive on
-// the source's side while another goes into the store: at 100 that is some MiB
-// altogether, whatever the size of the list or of its pages.
-const partSize = 100
+// change is one change of one object on its way from a source into a store and on to handlers. It
+// is the only thing that travels: each step fills in what it knows.
+type change struct {
+	// kind and object are as received. An object that a transform does not want is Deleted from
+	// then on; the object of a deletion is its final state, a tombstone, or nil for one to be made.
+	kind   DeltaType
+	object any
+	// sent is the object as a watch has sent it.
+	sent any
+	// says is what the object said of itself when it was received.
+	says metadata
+	// version becomes the store's together with the change; empty leaves that where it is.
+	version string
+	// key and origin follow from what the object says.
+	key    table.Key
+	origin table.Origin
 
-// intake takes the objects of one list, from pages or from a stream, sorts out
-// those that do not fit, and passes the rest on to a replacement in parts.
-type intake struct {
-	*run
-	// replacement is begun with the first part, or at the end.
-	replacement Replacement
-	streamed    bool
-	part        ReplacementPart
-	// first is the number of the part's first object.
-	first int
-	// met are the objects that this list has brought and the reflector holds back, for
-	// the store does not, by their places.
-	met   map[string]bool
-	items int
+	// values are those of each index, by position, for the index functions of set; built are those
+	// for indexes that were being added.
+	values [][]string
+	set    *indexerSet
+	built  []staging
+	// same is true for a Sync of the very object that is stored: there is nothing to write, and
+	// an index must not see what a reader may have done to the object.
+	same bool
+	// unchanged is true for a listed object in the state that is stored.
+	unchanged bool
+	// superseded is true for a listed object of which the list has brought a later state that could
+	// not be taken: what is quarantined stays.
+	superseded bool
+	// err says why the change could not be applied, kept is its cause as it is kept. finalErr
+	// says why the final state of an applied deletion could not be used.
+	err, finalErr *ObjectError
+	kept          error
 
-	// undecoded are the items that could not be decoded, and of which no later state has come.
-	undecoded undecodedItems
-
-	// fits is true once one object was of the expected type. Until then the list may turn
-	// out to have failed, and wrong are its objects, which have not been reported, each once:
-	// wrongAt is where in it a key is.
-	fits    bool
-	wrong   []*ObjectError
-	wrongAt map[string]int
-	// shown is progress.shown as it was before this list.
-	shown string
-
-	// unchecked is true as long as the list may turn out to be too old to be taken.
-	// What it brings does not show then, and untold are the objects of it that are to
-	// be held back: there is nothing wrong with one that is newer by now.
-	unchecked bool
-	untold    []untold
+	// applied says that the store has changed. old is what was there before, if existed;
+	// recreated says that it was another object of the same name.
+	applied, existed, recreated bool
+	old                         any
+	// number is that of the object's cell, if it was put.
+	number uint32
 }
 
-// untold is an object that is to be held back, as in a reflector's quarantined.
-type untold struct {
-	bad     *ObjectError
-	inStore bool
+// staging is a change's values for one index build.
+type staging struct {
+	build  *indexBuild
+	result built
 }
 
-func (m *run) newIntake(streamed bool) *intake {
-	return &intake{run: m, first: 1, met: map[string]bool{}, shown: m.progress.shown, streamed: streamed}
+func (c *change) fail(stage Stage, err error) {
+	c.err = c.objectError(stage, err)
+	c.err.object, _ = identityOf(c.object)
+	c.kept = withoutStack(err)
 }
 
-// begin begins the replacement, if that has not been done.
-func (in *intake) begin() {
-	if in.replacement != nil {
+func (c *change) objectError(stage Stage, err error) *ObjectError {
+	return &ObjectError{Key: c.key.String(), ResourceVersion: c.says.received.ResourceVersion, Stage: stage, Err: err}
+}
+
+// failure returns err as an error that is nil where there is none.
+func (c *change) failure() error {
+	if c.err == nil {
+		return nil
+	}
+	return c.err
+}
+
+// index computes what is missing of the values for the indexers of set.
+func (c *change) index(set *indexerSet) {
+	if c.kind == Deleted || c.err != nil || c.set == set || c.same || c.unchanged {
 		return
 	}
-	if replacer, ok := in.store.(Replacer); ok && !embedsQueue(in.store) {
-		// Of a source that has gone back, or may have, the same version may be another state.
-		reset := in.progress.anyVersion || in.steppedBack || in.progress.unknown && in.unchecked
-		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked, VersionsReset: reset})
-	} else {
-		in.replacement = &wholeReplacement{store: in.store, streamed: in.streamed}
+	values, err := set.valuesFrom(c.values, c.object, nil)
+	if err != nil {
+		c.fail(StageIndex, err)
+		return
+	}
+	c.values, c.set = values, set
+	before := c.built
+	c.built = nil
+	for _, build := range set.builds {
+		c.built = append(c.built, c.stagingFor(build, before))
 	}
 }
 
-// add takes one listed object.
-func (in *intake) add(obj runtime.Object) error { return in.addExamined(obj, in.misfit(obj, true)) }
-
-// addExamined is add for an object of which it is known what is wrong with it.
-func (in *intake) addExamined(obj runtime.Object, bad *ObjectError) error {
-	in.items++
-	wrong := bad != nil && in.isOfOtherType(obj, bad)
-	if !wrong && !in.fits {
-		in.fits = true
-		in.holdWrong()
+func (c *change) stagingFor(build *indexBuild, before []staging) staging {
+	for _, known := range before {
+		if known.build == build {
+			return known
+		}
 	}
-	if bad != nil {
-		if bad.Stage == StageDecode {
-			if in.undecoded == nil {
-				in.undecoded = undecodedItems{}
-			}
-			in.undecoded[bad.Key] = bad.ResourceVersion
-		}
-		if bad.Key == "" {
-			bad.Key = fmt.Sprintf("item %d of the list", in.items)
-		} else {
-			in.part.Keep = append(in.part.Keep, obj)
-		}
-		if in.fits {
-			in.hold(bad, false)
-		} else {
-			in.addWrong(bad)
-		}
-	} else {
-		in.forget(obj)
-		if in.part.Items == nil {
-			in.part.Items = make([]any, 0, partSize)
-		}
-		in.part.Items = append(in.part.Items, obj)
-	}
-	if len(in.part.Items)+len(in.part.Keep) >= partSize {
-		return in.flush()
-	}
-	return nil
+	return staging{build: build, result: build.compute(c.object)}
 }
 
-// addWrong notes an object of another type, in its newest state if it comes again.
-func (in *intake) addWrong(bad *ObjectError) {
-	in.met[bad.Key] = true
-	at, again := in.wrongAt[bad.Key]
+// taker is implemented by our stores, informers and queue: it takes changes from a reflector.
+type taker interface {
+	// takeChanges takes changes in their order: at least the first, unless there is an error. The
+	// caller has read what their objects say. It returns how many it has taken, the refused ones
+	// included, whose err says why and whose versions count. The error is that of the change
+	// after those, a *RegressionError for one that is older than what was last received of its key,
+	// or the context's. Readers see a change and its version both or neither.
+	takeChanges(ctx context.Context, changes []change) (taken int, err error)
+}
+
+// intake is the one way into a store: it decides what becomes of each change, be it of a watch, a
+// list, a queue or a caller. It calls the user's functions before the write, without a lock.
+type intake struct {
+	*keyedStore
+	transform TransformFunc
+	// publish, if not nil, is told what was applied, after each write.
+	publish func(changes []change, initial bool)
+	// values is kept from one batch to the next, if this is.
+	values valueRoom
+}
+
+// room is room for the values of the indexes there are, empty.
+func (in *intake) room() valueRoom {
+	if indexes := len(in.storage.indexers.Load().names); indexes != in.values.each {
+		in.values = newValueRoom(directly, indexes)
+	}
+	return in.values
+}
+
+func (k *keyedStore) intake() intake { return intake{keyedStore: k, transform: k.transformer} }
+
+// takeChanges implements taker.
+func (k *keyedStore) takeChanges(ctx context.Context, changes []change) (int, error) {
+	in := k.intake()
+	return in.takeChanges(ctx, changes)
+}
+
+// takeChanges implements taker. One goroutine at a time calls it.
+func (in *intake) takeChanges(ctx context.Context, changes []change) (taken int, err error) {
+	changes = changes[:min(len(changes), directly)]
+	if in.transform != nil {
+		// It may look up what came before: each change is applied, and handlers are told, before
+		// the next one is transformed.
+		changes = changes[:1]
+	}
+	in.look(changes)
+	if in.transform != nil {
+		if err := in.storage.goesBack(&changes[0]); err != nil {
+			return 0, err
+		}
+	}
+	values := in.room()
+	defer values.clear()
+	for i := range changes {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		changes[i].values = values.of(i)
+		in.prepare(&changes[i], changes[i].existed)
+	}
+	move := versionMove{scope: in.scope}
+	w := in.storage.begin(changes)
+	for ; taken < len(changes); taken++ {
+		c := &changes[taken]
+		if err = w.regression(c); err != nil {
+			break
+		}
+		if c.version != "" {
+			move.version = c.version
+		}
+		w.apply(c)
+	}
+	w.commit(move)
+	in.published(changes[:taken], false)
+	return taken, err
+}
+
+// look finds the keys of changes, and notes in existed whether there is anything under them.
+func (in *intake) look(changes []change) {
+	var there [directly]table.Found
+	in.lookInto(changes, there[:len(changes)])
+}
+
+// lookInto is look that returns what is there. It reads what is in the store of several together:
+// the processor waits for that memory once.
+func (in *intake) lookInto(changes []change, there []table.Found) {
+	var keys [directly]table.Key
+	for i := range changes {
+		c := &changes[i]
+		in.identify(c)
+		keys[i] = c.key
+	}
+	in.storage.table.GetAll(keys[:len(changes)], there)
+	for i := range changes {
+		changes[i].existed = there[i].Object != nil
+	}
+}
+
+// identify gives a change its key and origin, or its err says why it has none.
+func (in *intake) identify(c *change) {
+	key, err := in.keyFrom(c.object, &c.says)
+	if err != nil {
+		c.err = rejection(c.object, err)
+		return
+	}
+	c.key, c.origin = key, originOf(c.says.received)
+}
+
+func originOf(received Received) table.Origin {
+	return table.OriginOf(received.ResourceVersion, string(received.UID))
+}
+
+// prepare does what needs the user's functions. A deletion's final state is transformed only if
+// there is something to delete and somebody to be told.
+func (in *intake) prepare(c *change, exists bool) {
 	switch {
-	case !again:
-		if in.wrongAt == nil {
-			in.wrongAt = map[string]int{}
+	case c.err != nil || c.unchanged:
+		return
+	case c.kind == Deleted:
+		in.prepareDeletion(c, exists)
+		return
+	case in.transform != nil:
+		out, keep, err := transformedUnder(c.key, in.keyFunc, in.transform, c.object)
+		if err != nil {
+			c.fail(StageTransform, err)
+			return
 		}
-		in.wrongAt[bad.Key] = len(in.wrong)
-		in.wrong = append(in.wrong, bad)
-	case !versionBefore(bad.ResourceVersion, in.wrong[at].ResourceVersion):
-		in.wrong[at] = bad
-	}
-}
-
-// pageAgain forgets what has been collected of a page that is asked for again, after so many
-// items of the pages before it.
-func (in *intake) pageAgain(items int) {
-	in.items, in.first, in.part = items, items+1, ReplacementPart{}
-}
-
-// holdWrong quarantines the objects of another type of a list that has not failed for them.
-func (in *intake) holdWrong() {
-	wrong := in.wrong
-	in.wrong, in.wrongAt = nil, nil
-	for _, bad := range wrong {
-		known := in.met[bad.Key]
-		in.hold(bad, false)
-		if !known {
-			delete(in.met, bad.Key) // a stream has deleted it since
+		if c.object = out; !keep {
+			c.kind, c.object = Deleted, nil
+			return
+		}
+		// What was given to the transform is not to be kept for its name.
+		if m, _ := readMetadata(out); m.named() == c.key {
+			c.key = m.named()
 		}
 	}
+	c.index(in.storage.indexers.Load())
 }
 
-// failsByType says whether the list has objects, so far, and none of the expected type.
-func (in *intake) failsByType() bool {
-	return !in.fits && slices.ContainsFunc(in.wrong, func(bad *ObjectError) bool { return in.met[bad.Key] })
-}
-
-// forgetWrong says whether this list has brought an object of another type under a key, whose
-// deletion has come now: it does not count any more.
-func (in *intake) forgetWrong(key string) bool {
-	if _, brought := in.wrongAt[key]; !brought {
-		return false
+func (in *intake) prepareDeletion(c *change, exists bool) {
+	switch {
+	case isUndecoded(c.object):
+		c.object = nil
+	case exists && in.publish != nil:
+		out, _, err := transformedUnder(c.key, in.keyFunc, in.transform, c.object)
+		if err != nil {
+			c.finalErr = c.objectError(StageTransform, err)
+		}
+		c.object = out
 	}
-	delete(in.met, key)
+}
+
+// regression is the error of an event that is older than what was last received of its key: the
+// quarantined state, if one is that has a version, or else the stored one.
+func (m *threadSafeMap) regression(c *change, have table.Origin, quarantined string) error {
+	if quarantined != "" {
+		have = table.OriginOf(quarantined, "")
+	}
+	if !c.origin.OlderThan(have) {
+		return nil
+	}
+	return &RegressionError{What: "event", Key: c.key.String(), Have: have.Version(), Got: c.says.received.ResourceVersion}
+}
+
+// goesBack is regression for an event that is not being written.
+func (m *threadSafeMap) goesBack(c *change) error {
+	have, _ := m.originOf(c.key)
+	version, _ := m.heldVersion(c.key)
+	return m.regression(c, have, version)
+}
+
+// published has what was applied told.
+func (in *intake) published(changes []change, initial bool) {
+	if in.publish != nil {
+		in.publish(changes, initial)
+	}
+}
+
+// apply applies what a queue has handed out, in one write: it has looked at versions already, and
+// at transforms if transformed says so. It is false, and nothing was applied, if ctx ended first.
+func (in *intake) apply(ctx context.Context, changes []change, version string, transformed bool) bool {
+	if transformed {
+		in.transform = nil
+	}
+	for i := range changes {
+		if ctx.Err() != nil {
+			return false
+		}
+		c := &changes[i]
+		found, exists := in.storage.table.Get(c.key)
+		switch {
+		case !in.scope.hasKey(c.key) && c.kind == Deleted:
+			c.unchanged = true // nothing of another namespace is there
+		case !in.scope.hasKey(c.key):
+			c.err = c.objectError(StageKey, in.scope.refusal(c.key.String(), c.object))
+		case c.kind == Sync && samePointer(found.Object, c.object):
+			c.same = true
+		case c.kind == Deleted:
+			in.prepareFinal(c)
+		default:
+			in.prepare(c, exists)
+		}
+	}
+	w := in.storage.begin(changes)
+	for i := range changes {
+		w.apply(&changes[i])
+	}
+	w.commit(versionMove{scope: in.scope, version: version})
 	return true
 }
 
-// gone removes an object that a stream has deleted since it sent it. A deletion that the
-// store refuses is reported, and quarantined where a state from before it may be there: of
-// another namespace there is none, and a final state that cannot be transformed is deleted.
-func (in *intake) gone(obj runtime.Object) error {
-	if err := in.flush(); err != nil {
-		return err
+// prepareFinal is prepareDeletion for a consumer that tells of it.
+func (in *intake) prepareFinal(c *change) {
+	out, _, err := transformedUnder(c.key, in.keyFunc, in.transform, c.object)
+	if err != nil {
+		c.finalErr = c.objectError(StageTransform, err)
 	}
-	in.forget(obj)
-	rejected, err := in.pass(ReplacementPart{Gone: []any{obj}})
-	for _, bad := range rejected {
-		switch {
-		case bad.Stage != StageTransform && !errors.Is(bad.Err, ErrOtherNamespace):
-			in.hold(placed(bad), false)
-		case !bad.repeated:
-			in.tell(in.ctx, placed(bad))
-		}
-	}
-	return err
+	c.object = out
 }
 
-// forget lets go of an object that this list has brought and that was held back: it
-// brings a later state now.
-func (in *intake) forget(obj runtime.Object) {
-	if len(in.met) == 0 {
-		return
-	}
-	for _, place := range in.placesOf(obj) {
-		delete(in.met, place)
-		delete(in.undecoded, place)
-	}
+// eventKey implements entryKeeper.
+func (k *keyedStore) eventKey(obj any) (table.Key, error) { return k.keyOf(obj) }
+
+// olderThanEntry implements entryKeeper.
+func (k *keyedStore) olderThanEntry(key table.Key, received Received) error {
+	return k.storage.goesBack(&change{key: key, origin: originOf(received), says: metadata{received: received}})
 }
 
-// flush passes on what has been collected.
-func (in *intake) flush() error {
-	part, first := in.part, in.first
-	in.part, in.first = ReplacementPart{}, in.items+1
-	if len(part.Items)+len(part.Keep)+len(part.Gone) == 0 {
-		return nil
+// heldVersion implements holder.
+func (k *keyedStore) heldVersion(key string) (version string, held bool) {
+	if k.scope.lacks(key) {
+		return "", false
 	}
-	rejected, err := in.pass(part)
-	for i, bad := range rejected {
-		if bad.Key == "" {
-			// The store says which object it is not; it has no name, either.
-			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, in.items, i+1)
-		}
-		in.hold(bad, heldIn(in.store, bad))
-	}
-	if in.streamed {
-		in.forgetSuperseded(part, rejected)
-	}
-	return err
+	return k.storage.heldVersion(table.KeyOf(key))
 }
 
-// forgetSuperseded lets go of what was rejected of a part that has a later state of the
-// same name, or its deletion, as a stream's may. What the store holds back itself, it lets
-// go of itself. What is later than the newest rejection of a name was taken.
-func (in *intake) forgetSuperseded(part ReplacementPart, rejected []*ObjectError) {
-	newest := map[string]string{}
-	for _, bad := range rejected {
-		if !heldIn(in.store, bad) {
-			place := in.placeOf(bad)
-			newest[place] = newerOf(newest[place], bad.ResourceVersion)
-		}
-	}
-	if len(newest) == 0 {
-		return
-	}
-	for _, obj := range part.Keep {
-		for _, place := range in.placesOf(obj) {
-			if version, known := newest[place]; known {
-				newest[place] = newerOf(version, receivedOf(obj).ResourceVersion)
-			}
-		}
-	}
-	for _, objects := range [][]any{part.Items, part.Gone} {
-		for _, obj := range objects {
-			for _, place := range in.placesOf(obj) {
-				if version := newest[place]; version != "" && versionBefore(version, receivedOf(obj).ResourceVersion) {
-					delete(in.met, place)
-				}
-			}
-		}
-	}
+// heldKeys implements holder.
+func (k *keyedStore) heldKeys() []string {
+	k.storage.heldMu.RLock()
+	defer k.storage.heldMu.RUnlock()
+	return k.storage.held.keysOf(k.scope.has)
 }
 
-// pass passes on a part. Its objects' errors are those in rejected.
-func (in *intake) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
-	in.begin()
-	rejected, err = in.replacement.Part(in.ctx, part)
-	if err != nil && in.ctx.Err() == nil {
-		err = storeError("Replace", nil, err)
-	}
-	return rejected, err
+// mayHold implements holder, for all of the storage: that is soon answered.
+func (k *keyedStore) mayHold() bool { return k.storage.holds.Load() }
+
+func (k *keyedStore) quarantined() []Quarantined {
+	k.storage.heldMu.RLock()
+	held := k.storage.held.copyOf(k.scope.has)
+	k.storage.heldMu.RUnlock()
+	return sortedByKey(held)
 }
 
-// hold reports an object that is held back, unless that is known.
-func (in *intake) hold(bad *ObjectError, inStore bool) {
-	if !inStore {
-		in.met[in.placeOf(bad)] = true
-	}
-	if in.unchecked {
-		in.untold = append(in.untold, untold{bad, inStore})
-		return
-	}
-	in.quarantined(in.ctx, bad, inStore)
+// samePointer is true if both are one pointer. Other values are never the same here; comparing
+// them could panic.
+func samePointer(a, b any) bool {
+	return a != nil && reflect.TypeOf(a).Kind() == reflect.Pointer && a == b
 }
-
-// checked notes that the list is not too old.
-func (in *intake) checked() {
-	in.unchecked = false
-	for _, held := range in.untold {
-		in.quarantined(in.ctx, held.bad, held.inStore)
-	}
-	in.untold = nil
-}
-
-// commit ends the list, unless none of its objects is of the expected type.
-func (in *intake) commit(version string) error {
-	if in.failsByType() {
-		first := in.wrong[0]
-		return &ListTypeError{Objects: in.items, Key: first.Key, Err: first.Err}
-	}
-	in.holdWrong()
-	in.tellStepBack()
-	if err := in.flush(); err != nil {
-		return err
-	}
-	in.begin()
-	if err := in.replacement.Commit(in.ctx, version); err != nil {
-		objects, other := splitObjectErrors(err)
-		for _, bad := range objects {
-			in.hold(bad, heldIn(in.store, bad))
-		}
-		if other != nil {
-			return storeError("Replace", nil, other)
-		}
-	}
-	in.mu.Lock()
-	in.Reflector.report.held.releaseIf(func(place string) bool { return !in.met[place] })
-	in.mu.Unlock()
-	return nil
-}
-
-// abort gives up; after a commit it does nothing.
-func (in *intake) abort() {
-	if in.replacement == nil {
-		return
-	}
-	if ours, ok := in.replacement.(disowner); ok && in.unchecked {
-		ours.disown()
-	}
-	in.replacement.Abort()
-}
-
-// disowner is implemented by our replacements. disown lets go of the objects that one
-// holds back that is not visible: nobody has been told of them. Abort follows.
-type disowner interface{ disown() }

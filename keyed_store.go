@@ -34,10 +34,9 @@ var (
 	_ Indexer                = (*cache)(nil)
 	_ TransformingStore      = (*cache)(nil)
 	_ Replacer               = (*cache)(nil)
-	_ ReceivedGetter         = (*cache)(nil)
+	_ originKeeper           = (*cache)(nil)
 	_ ResourceVersionUpdater = (*cache)(nil)
-	_ eventTaker             = (*cache)(nil)
-	_ batchApplier           = (*cache)(nil)
+	_ taker                  = (*cache)(nil)
 	_ quarantiner            = (*cache)(nil)
 )
 
@@ -83,24 +82,19 @@ func (k *keyedStore) Add(obj any) error { return k.Update(obj) }
 
 // Update puts obj under its key.
 func (k *keyedStore) Update(obj any) error {
-	var m metadata
-	key, err := k.look(obj, &m)
-	if err != nil {
+	one := k.storage.oneChange()
+	defer k.storage.put(one)
+	c := &one.changes[0]
+	c.kind, c.object = Updated, obj
+	c.says.read(obj)
+	var err error
+	if c.key, err = k.keyFrom(obj, &c.says); err != nil {
 		return KeyError{obj, err}
 	}
-	if k.transformer == nil && k.storage.putPlain(key, obj, &m.received) {
-		return nil
-	}
-	one := k.storage.oneStaged()
-	defer k.storage.put(one)
-	if k.transformer == nil {
-		one.key, one.obj, one.present, one.received = key, obj, true, m.received // as looked at
-		one.index(k.storage.indexers.Load(), &m)
-	} else {
-		k.prepare(&one.staged, key, obj, m.received, k.transformer)
-	}
-	k.storage.write(one)
-	return one.failure()
+	c.origin = originOf(c.says.received)
+	in := k.intake()
+	in.prepare(c, true)
+	return k.storage.write(one)
 }
 
 // Delete removes what is under obj's key.
@@ -109,10 +103,7 @@ func (k *keyedStore) Delete(obj any) error {
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	one := k.storage.oneStaged()
-	defer k.storage.put(one)
-	one.key = key
-	k.storage.write(one)
+	k.storage.remove(key)
 	return nil
 }
 
@@ -148,33 +139,6 @@ func (m *metadata) key(text string) table.Key {
 		return key
 	}
 	return table.KeyOf(text)
-}
-
-// prepare does what needs user code to put obj under key, without a lock.
-func (k *keyedStore) prepare(s *staged, key table.Key, obj any, received Received, transform TransformFunc) {
-	s.key, s.obj, s.present, s.received = key, obj, true, received
-	if transform != nil {
-		k.transform(s, transform)
-	}
-	if s.present && s.err == nil {
-		// A transform may have been at it, here or in a queue. What it was given is not
-		// to be kept for its name.
-		m, _ := readMetadata(s.obj)
-		s.odd = m.received != received
-		if m.named() == key {
-			s.key = m.named()
-		}
-		s.index(k.storage.indexers.Load(), &m)
-	}
-}
-
-func (k *keyedStore) transform(s *staged, transform TransformFunc) {
-	out, keep, err := transformedUnder(s.key, k.keyFunc, transform, s.obj)
-	s.present = keep || err != nil
-	if err != nil {
-		s.fail(StageTransform, err)
-	}
-	s.obj = out
 }
 
 // rejection is the ObjectError of an object without a readable key.
@@ -219,14 +183,27 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	return item, exists, err
 }
 
-// Received returns what was recorded when the object under key was received. Where a reader
-// has changed the object, so that it cannot be told any more, the UID is empty, and the
-// version is the applied one.
+// Received returns what was received of the object under key. Where a transform, or a reader, has
+// changed what the object says of itself, the UID is empty, and so is a version that is no decimal
+// number.
 func (k *keyedStore) Received(key string) (Received, bool) {
-	if !k.scope.has(key) {
+	origin, exists := k.originUnder(table.KeyOf(key))
+	if !exists {
 		return Received{}, false
 	}
-	return k.lastReceived(table.KeyOf(key))
+	obj, _ := k.storage.Get(key)
+	if received := receivedOf(obj); originOf(received) == origin {
+		return received, true
+	}
+	return Received{ResourceVersion: origin.Version()}, true
+}
+
+// originUnder implements originKeeper.
+func (k *keyedStore) originUnder(key table.Key) (origin table.Origin, exists bool) {
+	if !k.scope.hasKey(key) {
+		return origin, false
+	}
+	return k.storage.originOf(key)
 }
 
 // List returns all objects.

@@ -21,7 +21,7 @@ const pageTries = 10
 // listing is one list, in pages or whole.
 type listing struct {
 	*run
-	*intake
+	*listTaker
 	steps *trace.Trace
 	// asked is the version that was asked for, answered the one that came, once
 	// versioned is true.
@@ -188,7 +188,7 @@ func (l *listing) noteShown() {
 
 // begin starts a list of which nothing is known.
 func (l *listing) begin() {
-	l.intake = l.newIntake(false)
+	l.listTaker = l.newListTaker(false)
 	l.answered, l.versioned, l.pages, l.newest = "", false, 0, ""
 }
 

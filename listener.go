@@ -3,21 +3,19 @@ package cache
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/table"
 )
 
-// listener is one handler of an informer: the goroutine that calls it, and what it
-// still has to hear. It is the handler's registration.
-//
-// There are three who have to do with it: the informer's goroutine publishes what
-// was applied, the listener's own takes it out and calls the handler, and whoever adds
-// or removes the handler. None of them waits for the handler.
+// listener is one handler of an informer: the goroutine that calls it, and its cursor in the informer's
+// log. It is the handler's registration.
 type listener struct {
 	informer *sharedIndexInformer
 	handler  ResourceEventHandler
@@ -26,33 +24,22 @@ type listener struct {
 	options HandlerOptions
 	resync  time.Duration
 	synced  *syncChecker
-	// due is true if a resync is, and has not been begun. It is the goroutine's own.
+	cursor  *eventlog.Cursor[table.Key]
+	// due is true if a resync is due and has not begun. Only the listener's goroutine uses it.
 	due bool
-	// wake has something if there is something to take out, removed is closed once
-	// there never will be, finished once the handler is not called any more.
-	wake              chan struct{}
+	// gone is true, and removed closed, once nothing more is to be delivered; finished is closed once the
+	// handler is not called any more.
+	gone              atomic.Bool
 	removed, finished chan struct{}
-
-	// joining is true until it has its place in the log, skips the last write of which it
-	// is told by its snapshot, and which is yet to be published. The log's mu guards them.
-	joining bool
-	skips   uint64
-
-	// read is the number of the record that it reads next; merging and snapshot say
-	// whether its backlog is, and has one; gone that it is told nothing more. They are
-	// there for who does not want to wait for mu. asleep is true if it waits for wake, awaits if its resync does for the next
-	// publication.
-	read                                    atomic.Uint64
-	merging, snapshot, gone, asleep, awaits atomic.Bool
-
-	mu      sync.Mutex
-	backlog backlog
-	ahead   takenAhead
-	// goroutine is the one that calls the handler.
-	goroutine uint64
+	// goroutine is the one that calls the handler, 0 before it has started.
+	goroutine atomic.Uint64
 
 	delivered, panics atomic.Int64
 }
+
+// resyncBacklog is with how many pending changes a resync begins: their keys are collected under the
+// log's lock. A handler that is further behind is resynced once it is not.
+const resyncBacklog = 1024
 
 func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions, resync time.Duration) *listener {
 	if options.Name == "" {
@@ -62,10 +49,19 @@ func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, op
 	return &listener{
 		informer: informer, handler: handler, keyed: keyed, options: options, resync: resync,
 		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title()),
-		wake:    make(chan struct{}, 1),
+		cursor:  informer.log.NewCursor(mergingOf(options.Delivery)),
 		removed: make(chan struct{}), finished: make(chan struct{}),
-		backlog: backlog{delivery: options.Delivery},
 	}
+}
+
+func mergingOf(delivery Delivery) eventlog.Merging {
+	switch delivery {
+	case Coalesced:
+		return eventlog.Always
+	case OrderedUnbounded:
+		return eventlog.Never
+	}
+	return eventlog.WhenBehind
 }
 
 // HasSynced implements ResourceEventHandlerRegistration.
@@ -74,76 +70,62 @@ func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
 // HasSyncedChecker implements ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 
-// grown is called when the log has so many records more, with the log's mu. live is how
-// many keys the store has. It costs next to nothing where nothing is merged, which it says.
-func (l *listener) grown(records, live int) (merged bool) {
-	if l.joining || l.gone.Load() || !l.mayMerge() {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.gone.Load() {
-		if l.backlog.begins(live, l.ahead.waiting()) {
-			l.backlog.putBack(l.ahead.takeBack())
+// join has a listener that is added to a running informer notified of the content of the store, and of
+// what comes after it. Nobody waits: the snapshot is read as it is delivered.
+func (l *listener) join() {
+	l.cursor.Join(l.informer.now(), func() eventlog.Snapshot[table.Key] {
+		return l.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)
+	})
+}
+
+// snapshot delivers each object of the store as n says, but for those with the keys of without.
+func (l *listener) snapshot(n notification, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
+	stored := l.informer.store.storage.table.Snapshot()
+	count := stored.Len()
+	for key := range without {
+		if _, exists := stored.Get(key); exists {
+			count--
 		}
-		l.backlog.grown(records)
-		l.noteLocked()
 	}
-	return l.backlog.merging
-}
-
-// mayMerge says whether the backlog need be looked at when more has come.
-func (l *listener) mayMerge() bool {
-	switch l.options.Delivery {
-	case Coalesced:
-		return true
-	case OrderedUnbounded:
-		return false
+	place := uint32(0)
+	next := func() notification {
+		for {
+			e, after, _ := stored.From(place)
+			place = after
+			if key := e.Key(); !without[key] {
+				n.Key, n.New = key, e.Object()
+				return n
+			}
+		}
 	}
-	return l.merging.Load() || l.snapshot.Load() || l.informer.log.end.Load()-l.read.Load() > uint64(mergeLimit(0))
+	return eventlog.Snapshot[table.Key]{Write: stored.Writes, Len: count, Next: next}
 }
 
-// noteLocked notes what is to be known without mu.
-func (l *listener) noteLocked() {
-	read := l.backlog.plain.next
-	if l.ahead.block != nil {
-		read = l.ahead.from
-	}
-	l.read.Store(read)
-	note(&l.merging, l.backlog.merging)
-	note(&l.snapshot, l.backlog.plain.snapshot != nil)
+// beginResync makes a resync due, and sets the timer for the next one.
+func (l *listener) beginResync(due clock.Timer) {
+	due.Reset(l.resync)
+	l.due = true
 }
 
-// note writes only what is new: others read it all the time.
-func note(to *atomic.Bool, is bool) {
-	if to.Load() != is {
-		to.Store(is)
-	}
-}
-
-// hasRead says whether it has read all records up to a number. See eventLog.tidyLocked.
-func (l *listener) hasRead(end uint64) bool {
-	return l.joining || l.gone.Load() || l.read.Load() == end
-}
-
-// moveTo makes it read on in a block, after it has read all there was.
-func (l *listener) moveTo(block *logBlock) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.backlog.plain.block != nil {
-		l.backlog.plain.block = block
-	}
-}
-
-// wakeUp has it look for what is new. It need not be told that while it is awake.
-func (l *listener) wakeUp() {
-	if !l.asleep.Load() || !l.asleep.CompareAndSwap(true, false) {
+// tryResync resyncs if that is due, unless the first list or the last resync is not over yet. It tries
+// again later while the handler is far behind or a write is not published.
+func (l *listener) tryResync() {
+	if !l.due {
 		return
 	}
-	select {
-	case l.wake <- struct{}{}:
-	default:
+	l.due = l.HasSynced() && !l.cursor.Resync(l.informer.now(), resyncBacklog,
+		func(without map[table.Key]bool) eventlog.Snapshot[table.Key] {
+			return l.snapshot(notification{Kind: eventlog.Resync}, without)
+		})
+}
+
+// resyncTimer is nil if there is no resync.
+func (l *listener) resyncTimer() (due clock.Timer, stop func()) {
+	if l.resync <= 0 {
+		return nil, func() {}
 	}
+	due = l.informer.clock.NewTimer(l.resync)
+	return due, func() { due.Stop() }
 }
 
 // run calls the handler until ctx ends or the listener is removed.
@@ -162,21 +144,21 @@ func (l *listener) run(ctx context.Context) {
 	}()
 	due, stop := l.resyncTimer()
 	defer stop()
-	for n, ok := l.next(ctx, due); ok; n, ok = l.next(ctx, due) {
-		l.tell(ctx, n)
+	var n notification
+	for l.next(ctx, due, &n) {
+		l.deliver(ctx, &n)
 	}
 	returned = true
 }
 
-// next waits until there is something to take out, and takes it; it resyncs when that is
-// due. ok is false once the handler is not to be called any more.
-func (l *listener) next(ctx context.Context, due clock.Timer) (n *notification, ok bool) {
+// next waits for the next notification and stores it in n; it resyncs when that is due. It returns false
+// once the handler is not to be called any more.
+func (l *listener) next(ctx context.Context, due clock.Timer, n *notification) bool {
 	for {
 		var dueNow <-chan time.Time
-		// What is there already must not hide the end, nor a handler that always has
-		// something to do its resync.
+		// Pending changes must not hide the end, nor starve the resync of a busy handler.
 		if ctx.Err() != nil || l.gone.Load() {
-			return nil, false
+			return false
 		}
 		if due != nil {
 			dueNow = due.C()
@@ -187,42 +169,29 @@ func (l *listener) next(ctx context.Context, due clock.Timer) (n *notification, 
 			}
 			l.tryResync()
 		}
-		if n, ok = l.take(); ok {
-			return n, true
+		if l.cursor.Next(n) {
+			return true
 		}
-		l.informer.tidy()
-		l.asleep.Store(true)
-		if l.hasNext() {
-			l.asleep.Store(false)
-			continue
-		}
+		*n = notification{} // the last one must not keep objects in memory
 		select {
 		case <-ctx.Done():
-			return nil, false
+			return false
 		case <-l.removed:
-			return nil, false
+			return false
 		case <-dueNow:
 			l.beginResync(due)
-		case <-l.wake:
+		case <-l.cursor.Ready():
 		}
-		l.asleep.Store(false)
 	}
 }
 
-// hasNext says whether there is something to take out, or a resync that can be begun.
-func (l *listener) hasNext() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.backlog.hasNext() || l.due && !l.awaits.Load()
-}
-
-// tell tells the handler of one thing.
-func (l *listener) tell(ctx context.Context, n *notification) {
-	if n.kind == endOfList {
+// deliver notifies the handler of one change, or ends its first list.
+func (l *listener) deliver(ctx context.Context, n *notification) {
+	if n.Kind == eventlog.End {
 		l.synced.succeed()
 		return
 	}
-	for i, kind := range n.calls() {
+	for i, kind := range callsOf(n.Kind) {
 		if i > 0 && (ctx.Err() != nil || l.gone.Load()) {
 			return
 		}
@@ -232,7 +201,7 @@ func (l *listener) tell(ctx context.Context, n *notification) {
 
 // call calls the handler once, counts that, and reports a panic that the process has
 // survived.
-func (l *listener) call(ctx context.Context, kind notificationKind, n *notification) {
+func (l *listener) call(ctx context.Context, kind eventlog.Kind, n *notification) {
 	panicked := true
 	defer func() {
 		// Deferred, for a panic that is not survived goes on.
@@ -243,21 +212,21 @@ func (l *listener) call(ctx context.Context, kind notificationKind, n *notificat
 	}()
 	if panicked = l.attempt(ctx, kind, n); panicked {
 		l.informer.reflector.tell(ctx, &ProcessError{
-			Keys: []string{n.key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
+			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
 		})
 	}
 }
 
 // attempt calls the handler and says whether it panicked, where that has not ended the
 // process.
-func (l *listener) attempt(ctx context.Context, kind notificationKind, n *notification) (panicked bool) {
+func (l *listener) attempt(ctx context.Context, kind eventlog.Kind, n *notification) (panicked bool) {
 	panicked = true
 	if l.options.SurvivePanics {
 		defer survivePanic(ctx)
 	} else {
 		defer utilruntime.HandleCrashWithContext(ctx)
 	}
-	n.call(kind, l.handler, l.keyed)
+	callHandler(kind, n, l.handler, l.keyed)
 	return false
 }
 
@@ -271,66 +240,43 @@ func survivePanic(ctx context.Context) {
 }
 
 // begin notes that a goroutine calls the handler from now on.
-func (l *listener) begin() {
-	goroutine := l.informer.enter()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.goroutine = goroutine
-}
+func (l *listener) begin() { l.goroutine.Store(l.informer.enter()) }
 
-// end notes that nobody calls the handler any more. If that was neither the context's
-// nor a removal's doing, the handler has ended its goroutine (runtime.Goexit, as a
-// failing assertion of a test does) or its panic ends the run: nothing more is kept for
-// it. A panic that ends the run is not reported besides.
+// end notes that nobody calls the handler any more. Unless the context or a removal is the reason, the
+// handler has ended its goroutine (runtime.Goexit, as a failing assertion of a test does), or its
+// panic ends the run, which is not reported again.
 func (l *listener) end(ctx context.Context, returned, panicked bool) {
 	defer close(l.finished)
 	defer l.informer.leave()
 	exited := !returned && ctx.Err() == nil && l.informer.withdraw(l, ErrHandlerExited)
-	if exited {
-		l.informer.tidy()
-	}
 	l.remove(ErrInformerStopped)
-	l.ahead.forget()
 	if exited && !panicked {
 		l.informer.reflector.tell(ctx, fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
 	}
 }
 
-// remove lets go of what waits and has the handler called no more. why is what ends the
-// wait of those who wait for it to have synced.
+// remove drops all that waits and ends the calls of the handler. why ends the wait of those that wait
+// for the handler to have synced.
 func (l *listener) remove(why error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.gone.CompareAndSwap(false, true) {
 		close(l.removed)
 	}
-	l.backlog.drop()
-	l.ahead.block = nil // so that nothing is asked of the log
-	clear(l.ahead.takeBack())
+	l.cursor.Close()
 	l.synced.fail(why)
 }
 
 // isCalling says whether it is called from inside the handler.
-func (l *listener) isCalling() bool {
-	l.mu.Lock()
-	goroutine := l.goroutine
-	l.mu.Unlock()
-	return goroutine != 0 && goroutine == goroutineID()
-}
+func (l *listener) isCalling() bool { return l.goroutine.Load() == goroutineID() }
 
-// status is what there is to say of it.
 func (l *listener) status(now time.Time) HandlerStatus {
-	l.informer.log.mu.Lock()
-	defer l.informer.log.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	waits := l.cursor.Status()
 	status := HandlerStatus{
 		Name: l.options.Name, Delivery: l.options.Delivery,
-		Merging: l.backlog.merging || l.options.Delivery == Coalesced, Backlog: l.waitingLocked(),
+		Merging: waits.Merging || l.options.Delivery == Coalesced, Backlog: waits.Changes,
 		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(),
 	}
-	if since, waits := l.oldestLocked(); waits {
-		status.OldestAge = max(0, now.Sub(since)) // now was read before the lock was taken
+	if waits.Changes > 0 {
+		status.OldestAge = max(0, now.Sub(waits.Oldest)) // now was read before
 	}
 	return status
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/eventlog"
 )
 
 // FuzzListenersAgainstTheStore lets handlers join and leave an informer, be slow and be
@@ -87,7 +89,7 @@ func newListenersModel(t *testing.T, script []byte) *listenersModel {
 	m.informer = newSharedIndexInformer(&scripted{}, &object{}, options)
 	m.informer.ctx = context.Background()
 	m.informer.phase = informerRunning
-	m.feed = informerStore{m.informer.queue, m.informer}
+	m.feed = informerStore{m.informer.store, m.informer}
 	return m
 }
 
@@ -140,10 +142,7 @@ func (m *listenersModel) write(op byte, choice int) {
 }
 
 func (m *listenersModel) take(e event) {
-	taken, refused, err := m.feed.takeEvents(met(e), nil)
-	require.NoError(m, err)
-	require.Empty(m, refused)
-	require.Equal(m, 1, taken)
+	require.NoError(m, takeOne(m.feed, e))
 }
 
 // state is a new state of a key: of the object that it has, or of another one.
@@ -233,9 +232,7 @@ func (m *listenersModel) join(choice byte) {
 // everything is published.
 func (m *listenersModel) check() {
 	for _, h := range m.handlers {
-		h.listener.mu.Lock()
-		waits := h.listener.backlog.hasNext() || h.listener.ahead.waiting() > 0 || h.listener.skips > 0
-		h.listener.mu.Unlock()
+		waits := h.listener.cursor.Status().Changes > 0 || m.informer.HasSynced() && !h.listener.HasSynced()
 		if h.stage == joined && !waits {
 			m.equals(h)
 		}
@@ -251,7 +248,7 @@ func (m *listenersModel) equals(h *modelHandler) {
 	for key, obj := range have {
 		require.Same(m, obj, h.view[key])
 	}
-	require.Equal(m, m.informer.log.ended, h.listener.HasSynced())
+	require.Equal(m, m.informer.HasSynced(), h.listener.HasSynced())
 }
 
 // finish lets every handler join, if it has not, and catch up.
@@ -264,8 +261,7 @@ func (m *listenersModel) finish() {
 		}
 		m.equals(h)
 		require.False(m, h.listener.due)
-		require.Zero(m, h.listener.skips)
-		require.Nil(m, h.listener.backlog.plain.snapshot)
+		require.Equal(m, eventlog.Status{Merging: h.listener.options.Delivery == Coalesced}, h.listener.cursor.Status())
 	}
 }
 
@@ -297,8 +293,8 @@ const (
 func (h *modelHandler) goOn() {
 	switch h.stage {
 	case enlisted:
-		h.told, h.listed = h.listener.informer.log.ended, h.listener.informer.store.storage.len()
-		h.listener.join(time.Unix(1, 0))
+		h.told, h.listed = h.listener.informer.HasSynced(), h.listener.informer.store.storage.len()
+		h.listener.join()
 	case joined:
 		return
 	}
@@ -315,24 +311,22 @@ func (timer) Reset(time.Duration) bool { return true }
 func (h *modelHandler) take(due bool) bool {
 	l := h.listener
 	if isClosed(l.removed) {
-		n, ok := l.take()
-		require.False(h, ok, "%v", n)
+		require.False(h, l.cursor.Next(new(notification)))
 		return false
 	}
 	if due && h.resyncs {
 		l.beginResync(timer{})
 	}
-	waited := l.due && l.mayResync()
-	l.tryResync()
-	if waited && !l.due {
+	before := l.cursor.Status().Changes
+	if l.tryResync(); l.cursor.Status().Changes > before {
 		h.news = map[string]bool{}
 	}
-	n, ok := l.take()
-	if !ok {
+	var n notification
+	if !l.cursor.Next(&n) {
 		return false
 	}
 	synced := l.HasSynced()
-	l.tell(bg, n)
+	l.deliver(bg, &n)
 	if !synced && l.HasSynced() && h.told && l.options.Delivery != Coalesced {
 		require.Equal(h, h.listed, h.initial, "synced before the handler was told of the whole list")
 	}

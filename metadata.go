@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -80,61 +79,33 @@ func touched(text string) byte {
 // named is the key namespace/name.
 func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
 
-// readTogether reads what some objects say of themselves, as many as directly at most, so that
-// nobody waits for each of them later: what has just been decoded is not in the processor's
-// cache any more, and what has been stored for long is not there yet. Such a read takes a tenth
-// of a microsecond and more, and the processor waits for many at once, but only if they are
+// readTogether reads what the objects of some changes say of themselves, as many as directly at
+// most, so that nobody waits for each of them later: what has just been decoded is not in the
+// processor's cache any more. The processor waits for many reads at once, but only if they are
 // within some hundred instructions: so one thing is read of all before the next one is.
 //
 // An object's methods may panic: it says nothing then.
-func readTogether(say []metadata, object func(int) any) {
-	if len(say) == 1 { // alone, as most events come: there is nothing else to wait for
-		say[0].read(object(0))
+func readTogether(changes []change) {
+	if len(changes) == 1 { // alone, as most events come: there is nothing else to wait for
+		changes[0].says.read(changes[0].object)
 		return
 	}
 	var accessors [directly]metav1.Object
-	forEach(len(say), func(i int) {
-		if accessors[i] = accessorOf(object(i)); accessors[i] != nil {
-			say[i].received.UID = accessors[i].GetUID()
+	forEach(len(changes), func(i int) {
+		if accessors[i] = accessorOf(changes[i].object); accessors[i] != nil {
+			changes[i].says.received.UID = accessors[i].GetUID()
 		}
-	}, func(i int) { accessors[i], say[i] = nil, metadata{} })
-	forEach(len(say), func(i int) {
+	}, func(i int) { accessors[i], changes[i].says = nil, metadata{} })
+	forEach(len(changes), func(i int) {
 		if accessors[i] != nil {
-			say[i].readRest(accessors[i])
+			changes[i].says.readRest(accessors[i])
 		}
-	}, func(i int) { say[i] = metadata{} })
+	}, func(i int) { changes[i].says = metadata{} })
 	sum := byte(0)
-	for i := range say {
-		sum ^= say[i].touch()
+	for i := range changes {
+		sum ^= changes[i].says.touch()
 	}
 	runtime.KeepAlive(sum) // so that nobody finds out that it is for nothing
-}
-
-// readUIDs is readTogether for nothing but UIDs.
-func readUIDs(uids []types.UID, object func(int) any) {
-	if len(uids) == 1 {
-		uids[0] = uidOf(object(0))
-		return
-	}
-	forEach(len(uids), func(i int) {
-		if accessor := accessorOf(object(i)); accessor != nil {
-			uids[i] = accessor.GetUID()
-		}
-	}, func(int) {})
-	sum := byte(0)
-	for i := range uids {
-		sum ^= touched(string(uids[i]))
-	}
-	runtime.KeepAlive(sum)
-}
-
-// uidOf is empty for an object that says none.
-func uidOf(obj any) (uid types.UID) {
-	defer func() { _ = recover() }()
-	if accessor := accessorOf(obj); accessor != nil {
-		uid = accessor.GetUID()
-	}
-	return uid
 }
 
 // forEach calls read for each number below n, and failed too where that panics.

@@ -115,12 +115,11 @@ func TestMetricsOfAnEventAllocateNothing(t *testing.T) {
 		for i := range events {
 			events[i] = eventOf(Updated, "a", itoa(10+i))
 		}
-		all := met(events...)
+		all := changesOf(events...)
 		allocated := testing.AllocsPerRun(1000, func() {
-			_, _, err = inf.feed.takeEvents(all[version:version+1], nil)
+			_, err = inf.feed.takeChanges(bg, all[version:version+1])
 			inf.reflector.setAccepted(all[version].version)
 			version++
-			inf.tidy()
 		})
 		require.NoError(t, err)
 		return allocated

@@ -39,6 +39,8 @@ type namespaceModel struct {
 	visible          bool
 	staged           map[string]string
 	listed, withheld sets.Set[string]
+	// taken are keys that were taken back: what comes of them later is not unchanged.
+	taken sets.Set[string]
 }
 
 func newNamespacesModel(t *testing.T, seed uint64) *namespacesModel {
@@ -95,7 +97,7 @@ func (n *namespaceModel) step() {
 	default:
 		// Events do not come while a list is under way.
 		if n.replacement == nil {
-			n.change()
+			n.queued()
 		}
 	}
 }
@@ -116,7 +118,7 @@ func (n *namespaceModel) remove(o *object) {
 }
 
 // change is a write of one object or a few.
-func (n *namespaceModel) change() {
+func (n *namespaceModel) queued() {
 	o, good := n.object(n.name)
 	switch n.random.IntN(6) {
 	case 0:
@@ -124,14 +126,14 @@ func (n *namespaceModel) change() {
 		n.put(o, good)
 	case 1:
 		n.version = o.ResourceVersion
-		require.Equal(n, good, n.view.takeEvent(event{kind: Updated, obj: o, version: n.version}) == nil)
+		require.Equal(n, good, takeOne(n.view, event{kind: Updated, obj: o, version: n.version}) == nil)
 		n.put(o, good)
 	case 2:
 		require.NoError(n, n.view.Delete(o))
 		n.remove(o)
 	case 3:
 		n.version = o.ResourceVersion
-		require.NoError(n, n.view.takeEvent(event{kind: Deleted, obj: o, version: n.version}))
+		require.NoError(n, takeOne(n.view, event{kind: Deleted, obj: o, version: n.version}))
 		n.remove(o)
 	case 4:
 		n.version = n.next()
@@ -152,11 +154,11 @@ func (n *namespaceModel) batch() {
 		} else {
 			n.put(o, good)
 		}
-		b.changes = append(b.changes, change{Delta: Delta{kind, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)})
+		b.changes = append(b.changes, queued{Delta: Delta{kind, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)})
 	}
 	n.version = n.next()
 	b.version = n.version
-	n.view.applyBatch(context.Background(), b, false, nil)
+	applyBatch(n.view, context.Background(), b, false, nil)
 }
 
 // intrude tries to reach another namespace in every way.
@@ -168,8 +170,8 @@ func (n *namespaceModel) intrude() {
 		o, _ := n.object(other.name)
 		require.ErrorIs(n, n.view.Update(o), ErrOtherNamespace)
 		require.ErrorIs(n, n.view.Delete(o), ErrOtherNamespace)
-		require.ErrorIs(n, n.view.takeEvent(event{kind: Deleted, obj: o}), ErrOtherNamespace)
-		n.view.applyBatch(context.Background(), batch{changes: []change{
+		require.ErrorIs(n, takeOne(n.view, event{kind: Deleted, obj: o}), ErrOtherNamespace)
+		applyBatch(n.view, context.Background(), batch{changes: []queued{
 			{Delta: Delta{Updated, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
 			{Delta: Delta{Deleted, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
 		}}, false, nil)
@@ -184,7 +186,7 @@ func (n *namespaceModel) intrude() {
 // replace does the next thing of a replacement.
 func (n *namespaceModel) replace() {
 	if n.replacement == nil {
-		n.listed, n.withheld, n.staged = sets.Set[string]{}, sets.Set[string]{}, map[string]string{}
+		n.listed, n.withheld, n.staged, n.taken = sets.Set[string]{}, sets.Set[string]{}, map[string]string{}, sets.Set[string]{}
 		if n.random.IntN(5) == 0 {
 			items, bad := n.items(false)
 			n.version = n.next()
@@ -229,7 +231,7 @@ func (n *namespaceModel) items(visible bool) (items []any, bad int) {
 		n.listed.Insert(key)
 		have, there := n.objects[key]
 		switch {
-		case there && n.random.IntN(2) == 0:
+		case there && !n.taken.Has(key) && !n.held.Has(key) && n.random.IntN(2) == 0:
 			o, good = podAt(n.name, o.Name, have), true
 		case !good:
 			n.withheld.Insert(key)
@@ -253,6 +255,7 @@ func (n *namespaceModel) gone() (gone []any) {
 	key := slices.Min(n.listed.UnsortedList())
 	o := podAt(n.name, key[len(n.name)+1:], n.next())
 	n.listed.Delete(key)
+	n.taken.Insert(key)
 	n.withheld.Delete(key)
 	delete(n.staged, key)
 	if n.visible {

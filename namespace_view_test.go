@@ -34,7 +34,7 @@ func TestAViewSeesItsNamespaceAlone(t *testing.T) {
 		_, exists, err := a.GetByKey(key)
 		require.NoError(t, err)
 		assert.Equal(t, there, exists, key)
-		_, received := a.Received(key)
+		_, received := receivedUnder(a, key)
 		assert.Equal(t, there, received, key)
 	}
 	got, exists, err := a.Get(pod("a", "2"))
@@ -70,14 +70,14 @@ func TestAViewWritesItsNamespaceAlone(t *testing.T) {
 			assert.Contains(t, err.Error(), fmt.Sprintf("%q does not begin with \"a/\"", nameOf(obj)))
 		}
 	}
-	err := a.takeEvent(event{kind: Updated, obj: bad, version: "9"})
+	err := takeOne(a, event{kind: Updated, obj: bad, version: "9"})
 	refused, ok := asObjectError(err)
 	require.True(t, ok)
 	assert.Equal(t, StageKey, refused.Stage)
 	assert.Equal(t, "b/1", refused.Key)
 	require.ErrorIs(t, err, ErrOtherNamespace)
 	assert.Equal(t, "9", a.LastStoreSyncResourceVersion(), "its version counts")
-	require.Error(t, a.takeEvent(event{kind: Deleted, obj: bad, version: "10"}))
+	require.Error(t, takeOne(a, event{kind: Deleted, obj: bad, version: "10"}))
 	assert.Equal(t, before, contents(whole))
 	assert.Empty(t, whole.quarantined())
 }
@@ -90,10 +90,10 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 	const fault = `key "pods/a/1" does not begin with "a/", although the object is of that namespace: the key function`
 	mine, other := podAt("a", "1", "1"), podAt("b", "1", "1")
 	ofBatch := func(kind DeltaType, obj any, key string) error {
-		return view.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{kind, obj}, key: table.KeyOf(key)}}}, false, nil)[0].err
+		return applyBatch(view, context.Background(), batch{changes: []queued{{Delta: Delta{kind, obj}, key: table.KeyOf(key)}}}, false, nil)[0].err
 	}
 	for way, err := range map[string]error{
-		"Add": view.Add(mine), "event": view.takeEvent(event{kind: Added, obj: mine}), "Replace": view.Replace([]any{mine}, "1"),
+		"Add": view.Add(mine), "event": takeOne(view, event{kind: Added, obj: mine}), "Replace": view.Replace([]any{mine}, "1"),
 		"batch":     ofBatch(Added, mine, "pods/a/1"),
 		"tombstone": ofBatch(Replaced, DeletedFinalStateUnknown{Key: "pods/a/1", Obj: mine}, "pods/a/1"),
 	} {
@@ -113,10 +113,10 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
 	whole, a, b := viewsOf()
 	require.NoError(t, b.Add(podAt("b", "1", "1")))
-	changeOf := func(kind DeltaType, obj *object) change {
-		return change{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
+	changeOf := func(kind DeltaType, obj *object) queued {
+		return queued{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
 	}
-	outcomes := a.applyBatch(context.Background(), batch{version: "5", changes: []change{
+	outcomes := applyBatch(a, context.Background(), batch{version: "5", changes: []queued{
 		changeOf(Added, podAt("a", "1", "2")),
 		changeOf(Updated, podAt("b", "1", "3")),
 		changeOf(Sync, podAt("b", "1", "1")),

@@ -39,8 +39,6 @@ type openWatch struct {
 	// opened is true once the source has accepted it in time.
 	opened bool
 	events int
-	// inflow receives what comes, while that is much; nil otherwise.
-	inflow *inflow
 	// moved is true once the watch has moved the version.
 	moved bool
 }
@@ -109,10 +107,6 @@ func (m *run) close(w *openWatch) { m.closeAfter(w, false) }
 // closeAfter is close that may be called while the run panics. That panic is the one to come out
 // of Run: one of Stop is logged.
 func (m *run) closeAfter(w *openWatch, panicking bool) {
-	if w.inflow != nil {
-		w.inflow.end()
-		m.floodIsOver(w)
-	}
 	m.meters.watchEnded(w)
 	w.timer.Stop()
 	w.cancel()
@@ -156,4 +150,13 @@ func (w *openWatch) lived(now time.Time) time.Duration {
 		return now.Sub(w.asked)
 	}
 	return now.Sub(w.answered)
+}
+
+// waits is what an open watch waits for.
+func (w *openWatch) waits() waiting {
+	waits := waiting{events: w.results, timer: w.timer.C()}
+	if w.check != nil {
+		waits.done = w.check.done
+	}
+	return waits
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// F3: what waits for handlers that hang is kept once for all of them, in a few words each.
+// F3: what waits for handlers that hang is kept once for all of them, in at most 100 bytes each.
 // Fails if a record grows, or a listener keeps what it has not been told for itself.
 func TestWhatWaitsForSeveralHandlersIsKeptOnceInFewWords(t *testing.T) {
 	if raceDetected() {
@@ -65,6 +65,6 @@ func whatWaits(t *testing.T) {
 	waits(pending-1, objects+pending)
 	each := float64(heap()-before) / (pending - 1)
 	runtime.KeepAlive(events)
-	require.Less(t, each, 32.0)
+	require.Less(t, each, 100.0)
 	require.Greater(t, each, 3.0*bits.UintSize/8, "two objects and a name cannot be kept in less: something else is measured")
 }

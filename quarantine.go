@@ -40,12 +40,18 @@ func (q *quarantine) addKept(e *ObjectError, kept error) { q.addUnder(e.Key, e, 
 
 // addUnder is addKept for an owner that tells objects apart otherwise than by their keys.
 func (q *quarantine) addUnder(place string, e *ObjectError, kept error) {
-	before, known := q.held.all[place]
-	e.repeated = known && e.ResourceVersion != "" &&
-		before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
+	e.repeated = q.knowsAt(place, e)
 	held := Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept}
 	q.held.put(place, held)
 	q.readers.put(place, cmp.Or(e.storeKey, e.Key), held)
+}
+
+// knows says whether this failure has been added before.
+func (q *quarantine) knows(e *ObjectError) bool { return q.knowsAt(e.Key, e) }
+
+func (q *quarantine) knowsAt(place string, e *ObjectError) bool {
+	before, known := q.held.all[place]
+	return known && e.ResourceVersion != "" && before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
 }
 
 // put quarantines under a key what was quarantined under it before.

@@ -128,7 +128,10 @@ func (r quarantineReaders) keyOf(obj any) string {
 // queue that fill it. It is not for a Process that fills a store itself: that may ask the store
 // before it writes, and must not be kept from writing.
 func showQuarantines(store any, r *Reflector, queue *DeltaFIFO) {
-	r.report.held.readers, queue.held.readers = readersOf(store, byReflector), readersOf(store, byQueue)
+	r.report.held.readers = readersOf(store, byReflector)
+	if queue != nil {
+		queue.held.readers = readersOf(store, byQueue)
+	}
 }
 
 // put notes what is quarantined in a place, for those who ask for key.

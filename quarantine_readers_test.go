@@ -15,9 +15,9 @@ func TestGetOfAQuarantinedKeyTakesNoLockOfAWrite(t *testing.T) {
 	require.Error(t, store.Add(pod("a", "1")))
 	storage := store.(*cache).storage
 	storage.writing.Lock()
-	storage.asideMu.Lock()
+	storage.heldMu.Lock()
 	defer storage.writing.Unlock()
-	defer storage.asideMu.Unlock()
+	defer storage.heldMu.Unlock()
 	errs := make(chan error, 2)
 	go func() {
 		_, _, err := store.GetByKey("a/1")

@@ -58,3 +58,7 @@ func versionBefore(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
+
+// sortsBefore orders all texts, the shorter first, and well-formed versions as their numbers
+// are: they have no zeros before them.
+func sortsBefore(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }

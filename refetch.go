@@ -72,10 +72,6 @@ func (m *run) refetchNow(w *openWatch) error {
 		m.refetch.Reset(pause)
 		return nil
 	}
-	if err := m.drain(w); err != nil {
-		m.refetch.Reset(0)
-		return err
-	}
 	klog.FromContext(m.ctx).V(2).Info("Listing once more for items that could not be decoded", "reflector", m.name, "type", m.typeDescription)
 	m.progress.refetched = now
 	m.stopRefetch()

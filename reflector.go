@@ -62,6 +62,9 @@ type Reflector struct {
 	random          func() float64
 	onError         WatchErrorHandlerWithContext
 	metrics         MetricsProvider
+	// taker is the store, or what makes one that is not of this package take changes.
+	taker taker
+	ours  bool
 	// progress and meters belong to the goroutine that runs the reflector.
 	progress progress
 	meters   *reflectorMeters
@@ -178,6 +181,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
 	r.report.since = r.clock.Now()
 	r.report.held.readers = readersOf(store, byReflector)
+	r.taker, r.ours = takerOf(store)
 	return r
 }
 

@@ -27,16 +27,15 @@ type ReflectorStore interface {
 // unexported methods too, and may have an Add or a Replace of its own, which are to be called.
 func embedsQueue(store ReflectorStore) bool {
 	promoted, has := store.(interface{ itself() *DeltaFIFO })
-	if _, ours := store.(informerStore); ours || !has {
-		return false
-	}
-	return store != ReflectorStore(promoted.itself())
+	return has && store != ReflectorStore(promoted.itself())
 }
 
-// ownEventTaker is a store as one of this package, if it is one.
-func ownEventTaker(store ReflectorStore) (taker eventTaker, ours bool) {
-	taker, ours = store.(eventTaker)
-	return taker, ours && !embedsQueue(store)
+// takerOf is a store as one that takes changes: itself, if it is one of this package.
+func takerOf(store ReflectorStore) (t taker, ours bool) {
+	if own, ok := store.(taker); ok && !embedsQueue(store) {
+		return own, true
+	}
+	return foreignStore{store}, false
 }
 
 // ReflectorBookmarkStore is an optional interface of a ReflectorStore that is

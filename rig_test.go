@@ -267,15 +267,6 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // steady is a backoff that does not grow, and so has no limit of its own.
 func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, Factor: 1, Steps: 1} }
 
-// met is some events as a run hands them on: it has read what their objects say of themselves.
-func met(events ...event) []event {
-	for i := range events {
-		events[i].says = &metadata{}
-		events[i].says.read(events[i].obj)
-	}
-	return events
-}
-
 // jitters are the ends and the middle of what a pause may be stretched by. At the upper
 // one two pauses in a row take two minutes.
 var jitters = []float64{0, 0.5, 0.999}

@@ -38,12 +38,9 @@ type run struct {
 	// its report, until that has been made.
 	steppedBack bool
 	stepBack    *RegressionError
-	// burst, what its objects say of themselves, events and refused are what handleSome needs,
-	// used again each time.
-	burst   []watch.Event
-	said    []metadata
-	events  []event
-	refused []refusedEvent
+	// batch are the events that are being applied, changes what becomes of them.
+	batch   []watch.Event
+	changes []change
 	// result is what ListAndWatch returns.
 	result error
 }
@@ -171,8 +168,6 @@ type waiting struct {
 	timer   <-chan time.Time
 	events  <-chan watch.Event
 	batches <-chan itemBatch
-	flood   <-chan []watch.Event
-	quiet   <-chan time.Time
 	refetch <-chan time.Time
 }
 
@@ -181,9 +176,7 @@ type woken struct {
 	end   end
 	event watch.Event // of endEvent
 	batch itemBatch   // of endBatch
-	// flood is that of endFlood; nil if there is no more.
-	flood []watch.Event
-	err   error // of endResync
+	err   error       // of endResync
 }
 
 // next waits for the first of w, the context and a failed resync. A run waits
@@ -210,10 +203,6 @@ func (m *run) next(w waiting) woken {
 			return woken{end: endEvent, event: event}
 		case batch := <-w.batches:
 			return woken{end: endBatch, batch: batch}
-		case flood := <-w.flood:
-			return woken{end: endFlood, flood: flood}
-		case <-w.quiet:
-			return woken{end: endQuiet}
 		case <-w.refetch:
 			return woken{end: endRefetch}
 		case <-m.resyncDue():

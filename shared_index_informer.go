@@ -7,34 +7,34 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/table"
 )
 
-// sharedIndexInformer is every informer of this package: a reflector that feeds a
-// queue, whose consumer is the same goroutine, which writes to the store and publishes
-// what changed to the listeners.
+// sharedIndexInformer is every informer of this package: a reflector whose changes the intake
+// writes to the store, on the reflector's goroutine, and publishes to the listeners.
 //
 // No lock is held from a write to its publication. A listener that joins in between is
 // told of a write by its snapshot, or by its publication, or by both, and the number of
 // the write says so.
 type sharedIndexInformer struct {
 	reflector *Reflector
-	queue     *DeltaFIFO
 	store     *cache
+	intake    intake
 	clock     clock.Clock
 	options   SharedIndexInformerOptions
 	synced    *syncChecker
 	runs      oneRun
 	meters    informerMeters
-	// log is what the listeners are told.
-	log      *eventLog
+	// log has the changes that the listeners are notified of.
+	log      *eventlog.Log[table.Key]
 	detector *mutationDetector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
 
 	// ctx and what follows belong to the goroutine that runs the informer.
 	ctx           context.Context
-	direct        *directWrite
-	outcomes      []outcome
 	notifications []notification
 	mutations     []error
 
@@ -64,25 +64,22 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	if options.KeyFunction == nil {
 		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
 	}
-	inf := &sharedIndexInformer{options: options, log: newEventLog(), onError: options.ReflectorOptions.ErrorHandler}
+	inf := &sharedIndexInformer{options: options, onError: options.ReflectorOptions.ErrorHandler}
 	inf.options.Indexers = nil // the store has them
 	inf.options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
 	if inf.onError == nil {
 		inf.onError = DefaultWatchErrorHandler
 	}
 	inf.store = NewIndexer(options.KeyFunction, options.Indexers).(*cache)
-	inf.queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{
-		KeyFunction: options.KeyFunction, KnownObjects: inf.store, EmitDeltaTypeReplaced: true,
-		Transformer: options.Transform, Logger: options.ReflectorOptions.Logger,
-	})
-	inf.queue.attach(takesBatches)
-	inf.direct = newDirectWrite(inf)
+	inf.intake = inf.store.intake()
+	inf.intake.transform, inf.intake.publish = options.Transform, inf.publishChanges
 	reflector := options.ReflectorOptions
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
 	reflector.ErrorHandler = inf.report
-	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.queue, inf}, reflector)
-	showQuarantines(inf.store, inf.reflector, inf.queue)
+	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.store, inf}, reflector)
+	showQuarantines(inf.store, inf.reflector, nil)
 	inf.clock = inf.reflector.clock
+	inf.log = eventlog.New[table.Key](inf.now())
 	inf.synced = newSyncChecker(inf.title())
 	inf.detector = newMutationDetector(options.DetectMutations, func(err error) { inf.reflector.tell(inf.ctx, err) })
 	return inf
@@ -137,7 +134,7 @@ func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 	if inf.guard != nil {
 		transform = inf.guard(transform)
 	}
-	return inf.set("the transform", func() { inf.queue.transformer = transform })
+	return inf.set("the transform", func() { inf.intake.transform = transform })
 }
 
 // set changes what the run will use, unless it has begun.

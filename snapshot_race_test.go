@@ -29,22 +29,22 @@ func (w *pairWriter) state(name string) *object {
 // events writes both, each with its version: the store's is that of the newer.
 func (w *pairWriter) events() error {
 	w.version++
-	if err := w.store.takeEvent(event{kind: Updated, obj: w.state("a"), version: itoa(w.version)}); err != nil {
+	if err := takeOne(w.store, event{kind: Updated, obj: w.state("a"), version: itoa(w.version)}); err != nil {
 		return err
 	}
 	w.version++
-	return w.store.takeEvent(event{kind: Updated, obj: w.state("b"), version: itoa(w.version)})
+	return takeOne(w.store, event{kind: Updated, obj: w.state("b"), version: itoa(w.version)})
 }
 
 // batch writes both, and others, in one write.
 func (w *pairWriter) batch() error {
 	w.version++
-	b := batch{version: itoa(w.version), changes: []change{changeOf(Updated, w.state("a"))}}
+	b := batch{version: itoa(w.version), changes: []queued{changeOf(Updated, w.state("a"))}}
 	for i := range w.others {
 		b.changes = append(b.changes, changeOf(Updated, w.state("other-"+itoa(i))))
 	}
 	b.changes = append(b.changes, changeOf(Updated, w.state("b")))
-	for _, o := range w.store.applyBatch(bg, b, false, nil) {
+	for _, o := range applyBatch(w.store, bg, b, false, nil) {
 		if o.err != nil {
 			return o.err
 		}

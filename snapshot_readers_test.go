@@ -122,8 +122,6 @@ func readAll(t *testing.T, s *cache, key string, count int) {
 	assert.Len(t, sharing, count)
 	assert.Equal(t, "1", s.LastStoreSyncResourceVersion())
 	assert.Contains(t, s.GetIndexers(), NamespaceIndex)
-	_, known := s.Received(key)
-	assert.True(t, known)
 }
 
 // G10: whatever the user's functions take for an object, in the middle of a replacement of
@@ -152,10 +150,10 @@ func TestReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
 			assert.NoError(t, err)
 		}},
 		"applyBatch": {0, func(s *cache, _ IndexFunc) {
-			s.applyBatch(bg, batch{version: "2", changes: []change{changeOf(Added, one)}}, false, nil)
+			applyBatch(s, bg, batch{version: "2", changes: []queued{changeOf(Added, one)}}, false, nil)
 		}},
 		"takeEvent": {0, func(s *cache, _ IndexFunc) {
-			assert.NoError(t, s.takeEvent(event{kind: Added, obj: one, version: "2"}))
+			assert.NoError(t, takeOne(s, event{kind: Added, obj: one, version: "2"}))
 		}},
 		"AddIndexers": {count / 2, func(s *cache, slow IndexFunc) {
 			assert.NoError(t, s.AddIndexers(Indexers{"slow": slow}))
@@ -204,26 +202,24 @@ func TestReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
 		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
 	}
 	s.Bookmark("1")
-	var all []*staged
+	var all []change
 	for i := range 100 {
 		// They take the place of some of those that are there.
 		obj := podAt("a", itoa(i+5), "2")
-		prepared := &staged{}
-		s.prepare(prepared, table.KeyOf(nameOf(obj)), obj, receivedOf(obj), nil)
-		all = append(all, prepared)
+		all = append(all, change{kind: Updated, object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))})
 	}
-	w := s.storage.begin(wholeStore, all...)
+	w := s.storage.begin(all)
 	read := func() { inTime(t, "readers", func() { readAll(t, s, "a/7", 10) }) }
-	for i, prepared := range all {
-		w.take(prepared)
+	for i := range all {
+		w.apply(&all[i])
 		if i%50 == 0 {
 			read()
 		}
 	}
-	w.take(&staged{key: table.KeyOf("a/1")})
+	w.apply(&change{kind: Deleted, key: table.KeyOf("a/1")})
 	read()
 	before := s.Snapshot()
-	w.commit(func() { s.scope.version = "2" })
+	w.commit(versionMove{scope: s.scope, version: "2"})
 	assert.Len(t, s.List(), 104)
 	assert.Equal(t, "2", s.Snapshot().ResourceVersion())
 	assert.Equal(t, "1", before.ResourceVersion())

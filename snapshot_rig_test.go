@@ -222,7 +222,7 @@ func (c *chronicle) batch(list []any) {
 		}
 		b.changes = append(b.changes, changeOf(kind, obj.(*object)))
 	}
-	c.store.applyBatch(c.Context(), b, false, nil)
+	applyBatch(c.store, c.Context(), b, false, nil)
 }
 
 // relist replaces in parts, which show at once if it is the first to be committed.

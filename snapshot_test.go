@@ -204,7 +204,7 @@ func TestASnapshotOfAStoreWithViewsHasTheLowestVersion(t *testing.T) {
 	lowest := whole.Snapshot()
 	assert.Equal(t, "8", lowest.ResourceVersion())
 	assert.Equal(t, 2, lowest.Len())
-	a.applyBatch(bg, batch{version: "12"}, false, nil)
+	applyBatch(a, bg, batch{version: "12"}, false, nil)
 	assert.Equal(t, "9", whole.Snapshot().ResourceVersion())
 	assert.Equal(t, "8", lowest.ResourceVersion())
 }

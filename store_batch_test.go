@@ -13,35 +13,33 @@ import (
 var bg = context.Background()
 
 // changeOf is what a queue makes of a received object.
-func changeOf(kind DeltaType, obj *object) change {
-	return change{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
+func changeOf(kind DeltaType, obj *object) queued {
+	return queued{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
 }
 
 func TestChangesOfOneKeyInABatchSeeEachOther(t *testing.T) {
 	s := newTagStore()
 	first, second, third := podAt("a", "1", "1"), podAt("a", "1", "2"), podAt("a", "1", "4")
-	out := s.applyBatch(context.Background(), batch{version: "4", changes: []change{
+	out := applyBatch(s, context.Background(), batch{version: "4", changes: []queued{
 		changeOf(Added, first),
 		changeOf(Updated, second),
 		changeOf(Deleted, podAt("a", "1", "3")),
 		changeOf(Added, third),
 		changeOf(Deleted, podAt("b", "9", "4")),
 	}}, false, nil)
-	forgetWas(out)
 	require.Len(t, out, 5)
 	assert.Equal(t, outcome{obj: first}, out[0])
 	assert.Equal(t, outcome{old: first, existed: true, obj: second}, out[1])
 	assert.Equal(t, outcome{old: second, existed: true, obj: podAt("a", "1", "3")}, out[2])
 	assert.Equal(t, outcome{obj: third}, out[3])
-	assert.Equal(t, outcome{obj: podAt("b", "9", "4")}, out[4], "a deletion of nothing")
+	assert.Equal(t, outcome{}, out[4], "a deletion of nothing")
 	assert.Equal(t, map[string]string{"a/1": "4"}, contents(s))
 	assert.Equal(t, "4", s.LastStoreSyncResourceVersion())
 }
 
 func TestOutcomesAreAppended(t *testing.T) {
 	s := newTagStore()
-	out := s.applyBatch(context.Background(), batch{changes: []change{changeOf(Added, podAt("a", "1", "1"))}}, false, make([]outcome, 2, 8))
-	forgetWas(out)
+	out := applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Added, podAt("a", "1", "1"))}}, false, make([]outcome, 2, 8))
 	assert.Len(t, out, 3)
 }
 
@@ -50,8 +48,7 @@ func TestABatchDeletesByKeyWhateverTheObject(t *testing.T) {
 	held := podAt("a", "1", "1")
 	require.NoError(t, s.Add(held))
 	tombstone := DeletedFinalStateUnknown{Key: "a/1", Obj: held}
-	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Deleted, tombstone}, key: table.KeyOf("a/1")}}}, false, nil)
-	forgetWas(out)
+	out := applyBatch(s, context.Background(), batch{changes: []queued{{Delta: Delta{Deleted, tombstone}, key: table.KeyOf("a/1")}}}, false, nil)
 	assert.Equal(t, outcome{old: held, existed: true, obj: tombstone}, out[0])
 	assert.Empty(t, s.List())
 }
@@ -61,22 +58,19 @@ func TestABadObjectInABatchHoldsNothingElseBack(t *testing.T) {
 	before := podAt("a", "1", "1")
 	require.NoError(t, s.Add(before))
 	good := podAt("a", "2", "3")
-	out := s.applyBatch(context.Background(), batch{version: "4", changes: []change{
+	out := applyBatch(s, context.Background(), batch{version: "4", changes: []queued{
 		changeOf(Updated, tagged(podAt("a", "1", "2"), "bad")),
 		changeOf(Added, good),
 	}}, false, nil)
-	forgetWas(out)
 	require.NotNil(t, out[0].err)
 	assert.Equal(t, StageIndex, out[0].err.Stage)
-	assert.Equal(t, before, out[0].old)
-	assert.True(t, out[0].existed)
 	assert.Equal(t, outcome{obj: good}, out[1])
 	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "3"}, contents(s))
 	assert.Equal(t, "4", s.LastStoreSyncResourceVersion(), "the version of what is held back counts")
 	assert.Equal(t, []string{"a/1"}, heldKeys(s))
 
 	// Within one batch the later change decides, both ways.
-	s.applyBatch(context.Background(), batch{changes: []change{
+	applyBatch(s, context.Background(), batch{changes: []queued{
 		changeOf(Updated, podAt("a", "1", "5")),
 		changeOf(Updated, tagged(podAt("a", "2", "5"), "bad")),
 		changeOf(Updated, podAt("a", "2", "6")),
@@ -94,18 +88,16 @@ func TestASyncOfTheStoredObjectChangesNothing(t *testing.T) {
 	held := tagged(podAt("a", "1", "1"), "x")
 	require.NoError(t, s.Add(held))
 	held.Annotations["tags"] = "changed by a reader"
-	out := s.applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, held}, key: table.KeyOf("a/1")}}}, false, nil)
-	forgetWas(out)
+	out := applyBatch(s, context.Background(), batch{changes: []queued{{Delta: Delta{Sync, held}, key: table.KeyOf("a/1")}}}, false, nil)
 	assert.Equal(t, outcome{old: held, existed: true, obj: held}, out[0])
 	assert.Equal(t, []string{"a/1"}, keysIn(t, s, tagIndex, "x"))
 	assert.Equal(t, 1, calls)
-	received, _ := s.Received("a/1")
+	received, _ := receivedUnder(s, "a/1")
 	assert.Equal(t, Received{"1", "1"}, received, "what was received is still known")
 
 	// A queue without EmitDeltaTypeReplaced tells a list as Sync.
 	listed := podAt("a", "1", "2")
-	out = s.applyBatch(context.Background(), batch{changes: []change{changeOf(Sync, listed)}}, false, nil)
-	forgetWas(out)
+	out = applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Sync, listed)}}, false, nil)
 	assert.Equal(t, outcome{old: held, existed: true, obj: listed}, out[0])
 	assert.Equal(t, 2, calls)
 }
@@ -114,13 +106,12 @@ func TestASyncOfWhatWasSupersededInTheSameBatchIsNotWritten(t *testing.T) {
 	s := newTagStore()
 	old, newer := podAt("a", "1", "1"), podAt("a", "1", "2")
 	require.NoError(t, s.Add(old))
-	out := s.applyBatch(context.Background(), batch{changes: []change{
+	out := applyBatch(s, context.Background(), batch{changes: []queued{
 		changeOf(Updated, newer), {Delta: Delta{Sync, old}, key: table.KeyOf("a/1")},
 		changeOf(Deleted, podAt("a", "1", "3")), {Delta: Delta{Sync, old}, key: table.KeyOf("a/1")},
 	}}, false, nil)
-	forgetWas(out)
 	assert.Equal(t, outcome{old: newer, existed: true, obj: newer}, out[1])
-	assert.Equal(t, outcome{unwanted: true}, out[3])
+	assert.Equal(t, outcome{}, out[3])
 	assert.Empty(t, s.List())
 }
 
@@ -133,22 +124,20 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 	}))
 	held := podAt("a", "1", "1")
 	require.NoError(t, s.Add(held))
-	out := s.applyBatch(context.Background(), batch{changes: []change{
+	out := applyBatch(s, context.Background(), batch{changes: []queued{
 		changeOf(Updated, labelled(podAt("a", "1", "2"), "no")),
 		changeOf(Added, labelled(podAt("a", "2", "2"), "no")),
 	}}, false, nil)
-	forgetWas(out)
 	assert.Equal(t, outcome{old: held, existed: true, unwanted: true}, out[0])
-	assert.Equal(t, outcome{unwanted: true}, out[1])
+	assert.Equal(t, outcome{}, out[1])
 	assert.Empty(t, s.List())
 }
 
 func TestWhatTheQueueTransformedIsNotTransformedAgain(t *testing.T) {
 	s := newTagStore(WithTransformer(func(any) (any, error) { return nil, errBoom }))
-	out := s.applyBatch(context.Background(), batch{changes: []change{
+	out := applyBatch(s, context.Background(), batch{changes: []queued{
 		changeOf(Added, podAt("a", "1", "1")), changeOf(Deleted, podAt("a", "1", "2")), changeOf(Added, podAt("a", "2", "3")),
 	}}, true, nil)
-	forgetWas(out)
 	for _, o := range out {
 		assert.Nil(t, o.err)
 		assert.Nil(t, o.finalErr)
@@ -179,8 +168,7 @@ func TestADeletionHappensWhateverTheTransformSays(t *testing.T) {
 			held := podAt("a", "1", "1")
 			require.NoError(t, s.Add(held))
 			gone := podAt("a", "1", "2")
-			out := s.applyBatch(context.Background(), batch{changes: []change{changeOf(Deleted, gone)}}, false, nil)
-			forgetWas(out)
+			out := applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Deleted, gone)}}, false, nil)
 			assert.Equal(t, held, out[0].old)
 			assert.Nil(t, out[0].err, "nothing is held back")
 			assert.Empty(t, s.quarantined())
@@ -197,12 +185,5 @@ func TestADeletionHappensWhateverTheTransformSays(t *testing.T) {
 				assert.Nil(t, out[0].finalErr)
 			}
 		})
-	}
-}
-
-// forgetWas clears what was received before: re-creation has a test of its own.
-func forgetWas(outcomes []outcome) {
-	for i := range outcomes {
-		outcomes[i].was = Received{}
 	}
 }

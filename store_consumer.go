@@ -18,9 +18,9 @@ type storeConsumer struct {
 	// turns are shared by the consumers that have one handler: whoever has changes
 	// waits for the turn.
 	turns turns
-	// outcomes is reused from batch to batch; it is cleared after each, so that
-	// it keeps no object alive.
-	outcomes []outcome
+	// changes is reused from batch to batch; it is cleared after each, so that it keeps no
+	// object alive.
+	changes []change
 
 	mu sync.Mutex
 	// held are the objects that the store has refused and does not remember.
@@ -80,40 +80,46 @@ func (s *storeConsumer) take(ctx context.Context, b batch) error {
 
 // apply writes a batch and then tells of it: readers are never behind handlers.
 func (s *storeConsumer) apply(ctx context.Context, b batch) error {
-	s.outcomes = s.write(ctx, b)
-	defer s.clearOutcomes()
-	if len(s.outcomes) < len(b.changes) {
+	defer s.clearChanges()
+	for i := range b.changes {
+		q := &b.changes[i]
+		s.changes = append(s.changes, change{
+			kind: q.Type, object: q.Object, key: q.key, says: metadata{received: q.lastReceived()}, origin: q.from(),
+		})
+	}
+	if !s.write(ctx, b.version) {
 		return errDropped
 	}
 	s.queue.awaitsHandler(s.handler != nil) // until the turn ends
-	for i, o := range s.outcomes {
+	for i := range s.changes {
 		if ctx.Err() != nil {
 			break
 		}
-		s.hold(b.changes[i], o.err)
-		if o.err != nil {
-			s.reflector.quarantined(ctx, o.err, true)
+		c := &s.changes[i]
+		s.hold(b.changes[i], c.err)
+		if c.err != nil {
+			s.reflector.quarantined(ctx, c.err, true)
 			continue
 		}
-		if o.finalErr != nil {
-			s.reflector.tell(ctx, o.finalErr)
+		if c.finalErr != nil && c.applied {
+			s.reflector.tell(ctx, c.finalErr)
 		}
-		s.tell(ctx, b.changes[i], o, b.initial)
+		s.tell(ctx, c, b.initial)
 	}
 	return nil
 }
 
-func (s *storeConsumer) clearOutcomes() {
-	clear(s.outcomes)
-	s.outcomes = s.outcomes[:0]
-	if cap(s.outcomes) > keptCapacity {
-		s.outcomes = nil
+func (s *storeConsumer) clearChanges() {
+	clear(s.changes)
+	s.changes = s.changes[:0]
+	if cap(s.changes) > keptCapacity {
+		s.changes = nil
 	}
 }
 
 // hold notes what became of a change where the store does not: what was refused is
 // held back until as new a state is taken, or the key is gone.
-func (s *storeConsumer) hold(c change, refused *ObjectError) {
+func (s *storeConsumer) hold(c queued, refused *ObjectError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if refused == nil && !s.held.holdsAny() {
@@ -154,29 +160,28 @@ func (s *storeConsumer) mayHold() bool {
 	return s.held.holdsAny()
 }
 
-func (s *storeConsumer) write(ctx context.Context, b batch) []outcome {
-	if applier, ours := s.store.(batchApplier); ours {
-		return applier.applyBatch(ctx, b, s.queue.Transformer() != nil, s.outcomes)
+func (s *storeConsumer) write(ctx context.Context, version string) bool {
+	if own, ok := ours(s.store); ok {
+		in := own.intake()
+		return in.apply(ctx, s.changes, version, s.queue.Transformer() != nil)
 	}
-	return applyOneByOne(ctx, s.store, b, s.outcomes)
+	return applyOneByOne(ctx, s.store, s.changes, version)
 }
 
 // tell calls the handler for one change. Its panic is the panic handlers' and, unless
 // they end the process, reported.
-func (s *storeConsumer) tell(ctx context.Context, c change, o outcome, initial bool) {
-	if s.handler == nil {
+func (s *storeConsumer) tell(ctx context.Context, c *change, initial bool) {
+	if s.handler == nil || !c.applied {
 		return
 	}
-	n := notification{key: c.key}
-	if !n.say(&c, &o, initial, s.mergeRecreated) {
-		return
-	}
+	var n notification
+	setNotification(&n, c, initial, s.mergeRecreated)
 	keyed, _ := s.handler.(keyedHandler)
-	for i, kind := range n.calls() {
+	for i, kind := range callsOf(n.Kind) {
 		if i > 0 && ctx.Err() != nil {
 			return // the second call of a re-creation
 		}
-		if survivedPanic(ctx, func() { n.call(kind, s.handler, keyed) }) {
+		if survivedPanic(ctx, func() { callHandler(kind, &n, s.handler, keyed) }) {
 			s.reflector.tell(ctx, &ProcessError{Keys: []string{c.key.String()}, Changes: 1, Err: ErrHandlerPanicked})
 		}
 	}
@@ -194,60 +199,44 @@ func survivedPanic(ctx context.Context, f func()) bool {
 	return panicked
 }
 
-// lastState is what OnDelete is told: the final state if the source sent it.
-func lastState(c *change, o *outcome) any {
-	if c.Type == Deleted {
-		return o.obj
-	}
-	return DeletedFinalStateUnknown{Key: c.key.String(), Obj: o.old}
-}
-
-// recreated is true if two states are of two objects of one name. What was
-// received says so, not what a transform left of it.
-func recreated(was, is Received) bool {
-	return was.UID != "" && is.UID != "" && was.UID != is.UID
-}
-
-// applyOneByOne is applyBatch for a store that is not ours. What it has applied when ctx
-// ends stays so, and nobody is told of it.
-func applyOneByOne(ctx context.Context, store Store, b batch, outcomes []outcome) []outcome {
-	for _, c := range b.changes {
+// applyOneByOne is intake.apply for a store that is not ours. What it has applied when ctx ends
+// stays so, and nobody is told of it.
+func applyOneByOne(ctx context.Context, store Store, changes []change, version string) bool {
+	for i := range changes {
 		if ctx.Err() != nil {
-			return outcomes
+			return false
 		}
-		o := outcome{obj: c.Object}
-		o.old, o.existed, _ = store.GetByKey(c.key.String())
-		o.was = receivedOf(o.old)
+		c := &changes[i]
+		c.old, c.existed, _ = store.GetByKey(c.key.String())
+		c.recreated = c.origin.Recreates(originOf(receivedOf(c.old)))
+		c.applied = c.existed || c.kind != Deleted
 		var err error
 		op := "Update"
 		switch {
-		case c.Type == Deleted && !o.existed:
-		case c.Type == Deleted:
-			op, err = "Delete", store.Delete(deletable(c, o.old))
-		case o.existed:
-			err = store.Update(c.Object)
+		case !c.applied:
+		case c.kind == Deleted:
+			op, err = "Delete", store.Delete(deletable(c))
+		case c.existed:
+			err = store.Update(c.object)
 		default:
-			op, err = "Add", store.Add(c.Object)
+			op, err = "Add", store.Add(c.object)
 		}
 		if err != nil {
-			o.err = &ObjectError{
-				Key: c.key.String(), ResourceVersion: c.lastReceived().ResourceVersion, Stage: StageProcess,
-				Err: &StoreError{Op: op, Name: c.key.String(), Err: withoutObject(err)},
-			}
+			c.applied = false
+			c.err = c.objectError(StageProcess, &StoreError{Op: op, Name: c.key.String(), Err: withoutObject(err)})
 		}
-		outcomes = append(outcomes, o)
 	}
-	if b.version != "" {
-		store.Bookmark(b.version)
+	if version != "" {
+		store.Bookmark(version)
 	}
-	return outcomes
+	return true
 }
 
 // deletable is an object that a foreign store's key function is sure to accept:
 // not every one knows tombstones.
-func deletable(c change, old any) any {
-	if _, tombstone := c.Object.(DeletedFinalStateUnknown); tombstone {
-		return old
+func deletable(c *change) any {
+	if _, tombstone := c.object.(DeletedFinalStateUnknown); tombstone {
+		return c.old
 	}
-	return c.Object
+	return c.object
 }

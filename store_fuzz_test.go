@@ -83,9 +83,14 @@ type storeModel struct {
 	store  *cache
 	serial int
 
-	held        map[string]modelEntry
-	indexes     map[string]IndexFunc
-	quarantine  map[string]bool
+	held       map[string]modelEntry
+	indexes    map[string]IndexFunc
+	quarantine map[string]bool
+	// taken are keys that the list under way has taken back.
+	taken map[string]bool
+	// added are the keys that were put since the list began: what it brings of them is stored anew,
+	// unless it is visible.
+	added       map[string]bool
 	version     string
 	committed   bool
 	replacement Replacement
@@ -178,11 +183,18 @@ func (m *storeModel) put(o *object, err error) {
 		m.quarantine[nameOf(o)] = true
 		return
 	}
+	if _, had := m.held[nameOf(o)]; !had && m.added != nil {
+		m.added[nameOf(o)] = true
+	}
 	m.held[nameOf(o)] = e
 	delete(m.quarantine, nameOf(o))
 }
 
 func (m *storeModel) remove(key string) {
+	delete(m.added, key)
+	if _, staged := m.staged[key]; !staged && !m.withheld[key] {
+		delete(m.listed, key) // a list that is under way has confirmed the object that is gone
+	}
 	delete(m.held, key)
 	delete(m.quarantine, key)
 }
@@ -234,19 +246,38 @@ func (m *storeModel) replace() {
 		list[i] = o
 	}
 	m.version = itoa(m.serial)
-	open := [...]any{m.staged, m.listed, m.withheld}
+	open := [...]any{m.staged, m.listed, m.withheld, m.taken, m.added}
+	m.taken, m.added = map[string]bool{}, map[string]bool{}
+	before := maps.Clone(m.held)
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
-	bad := m.list(objects)
+	bad := m.list(objects, false)
 	err := m.store.Replace(list, m.version)
 	if (err != nil) != bad {
 		m.Fatalf("replace: %v", err)
 	}
 	m.commit()
+	within := m.listed
 	m.staged, m.listed, m.withheld = open[0].(map[string]modelEntry), open[1].(map[string]bool), open[2].(map[string]bool)
+	m.taken, m.added = open[3].(map[string]bool), open[4].(map[string]bool)
+	for key := range m.held {
+		if _, had := before[key]; !had && m.added != nil {
+			m.added[key] = true
+		}
+	}
+	for key := range before {
+		if _, has := m.held[key]; !has {
+			delete(m.added, key)
+		}
+	}
+	for key := range m.listed { // a list that is under way had confirmed what is gone now
+		if _, staged := m.staged[key]; !within[key] && !staged && !m.withheld[key] {
+			delete(m.listed, key)
+		}
+	}
 }
 
 // list stages objects in the model and says whether one was bad.
-func (m *storeModel) list(objects []*object) (bad bool) {
+func (m *storeModel) list(objects []*object, visible bool) (bad bool) {
 	for _, o := range objects {
 		key := nameOf(o)
 		newest, known := m.staged[key]
@@ -254,7 +285,7 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 			newest, known = m.held[key]
 		}
 		m.listed[key] = true
-		if known && receivedOf(o) == newest.received {
+		if known && receivedOf(o) == newest.received && !m.quarantine[key] && (!m.added[key] || visible) { // else it was not received last
 			delete(m.withheld, key)
 			continue
 		}
@@ -265,6 +296,7 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 			continue
 		}
 		delete(m.withheld, key)
+		delete(m.taken, key)
 		m.staged[key] = e
 	}
 	return bad
@@ -292,6 +324,12 @@ func (m *storeModel) commit() {
 		m.staged[key] = updated
 	}
 	m.show()
+	for key := range m.taken { // also if a state that could not be taken has come since
+		delete(m.held, key)
+		if !m.withheld[key] {
+			delete(m.quarantine, key)
+		}
+	}
 	for _, key := range slices.Concat(slices.Collect(maps.Keys(m.held)), slices.Collect(maps.Keys(m.quarantine))) {
 		if !m.listed[key] {
 			m.remove(key)
@@ -306,6 +344,7 @@ func (m *storeModel) begin() {
 	m.replacement = m.store.BeginReplace(ReplaceOptions{})
 	m.visible = !m.committed
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
+	m.taken, m.added = map[string]bool{}, map[string]bool{}
 }
 
 func (m *storeModel) part() {
@@ -317,7 +356,7 @@ func (m *storeModel) part() {
 	for _, o := range objects {
 		part.Items = append(part.Items, o)
 	}
-	bad := m.list(objects)
+	bad := m.list(objects, m.visible)
 	if m.next(4) == 0 {
 		o := m.object()
 		part.Keep = append(part.Keep, o)
@@ -331,6 +370,8 @@ func (m *storeModel) part() {
 		delete(m.withheld, nameOf(o))
 		if m.visible {
 			m.remove(nameOf(o))
+		} else {
+			m.taken[nameOf(o)] = true
 		}
 	}
 	if m.visible {
@@ -406,7 +447,7 @@ func (m *storeModel) event() {
 	if m.next(2) == 0 {
 		e.version = o.ResourceVersion
 	}
-	err := m.store.takeEvent(e)
+	err := takeOne(m.store, e)
 	var back *RegressionError
 	if errors.As(err, &back) && m.quarantine[nameOf(o)] {
 		return // it is older than the quarantined state
@@ -434,10 +475,10 @@ func (m *storeModel) batch() {
 		b.version = itoa(m.serial)
 		m.version = b.version
 	}
-	out := m.store.applyBatch(context.Background(), b, false, nil)
+	out := applyBatch(m.store, context.Background(), b, false, nil)
 	for i, c := range b.changes {
 		before, existed := m.held[c.key.String()]
-		if out[i].existed != existed || existed && out[i].old != any(before.obj) {
+		if out[i].err == nil && kinds[i] != Deleted && (out[i].existed != existed || existed && out[i].old != any(before.obj)) {
 			m.Fatalf("outcome %d: %v, had %v", i, out[i], before)
 		}
 		if kinds[i] == Deleted {
@@ -457,7 +498,13 @@ func (m *storeModel) compare() {
 	m.equal("keys", m.store.ListKeys(), slices.Collect(maps.Keys(m.held)))
 	for key, e := range m.held {
 		got, exists, _ := m.store.GetByKey(key)
-		received, _ := m.store.Received(key)
+		received, _ := receivedUnder(m.store, key)
+		if again, ok := got.(*object); ok && got != any(e.obj) && receivedOf(got) == e.received {
+			// A list has brought the stored state of a quarantined key: it is stored anew.
+			if anew, good := m.entry(again); good {
+				m.held[key], e = anew, anew
+			}
+		}
 		if !exists || got != any(e.obj) || received != e.received {
 			m.Fatalf("%s: %v %v, want %v", key, got, received, e)
 		}

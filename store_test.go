@@ -164,7 +164,7 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 					require.ErrorIs(t, err, c.cause, method)
 				}
 			}
-			err := s.takeEvent(event{kind: Updated, obj: c.obj, version: "6"})
+			err := takeOne(s, event{kind: Updated, obj: c.obj, version: "6"})
 			bad, ok := asObjectError(err)
 			require.True(t, ok, "%v", err)
 			assert.Contains(t, []Stage{StageKey, StageMetadata}, bad.Stage)
@@ -188,7 +188,7 @@ func TestAStoreTakesWhatTheKeyFunctionTakes(t *testing.T) {
 	require.NoError(t, s.Add([]int{3}))
 	assert.ElementsMatch(t, []string{"1", "two", "[3]"}, s.ListKeys())
 	// A value that cannot be compared, sent again by a resync, must not panic.
-	outcomes := s.(*cache).applyBatch(context.Background(), batch{changes: []change{{Delta: Delta{Sync, []int{3}}, key: table.KeyOf("[3]")}}}, false, nil)
+	outcomes := applyBatch(s, context.Background(), batch{changes: []queued{{Delta: Delta{Sync, []int{3}}, key: table.KeyOf("[3]")}}}, false, nil)
 	assert.True(t, outcomes[0].existed)
 }
 
@@ -202,10 +202,10 @@ func TestAFailingIndexFunctionChangesNothing(t *testing.T) {
 		ways := map[string]func() error{
 			"Add":       func() error { return s.Add(bad) },
 			"Update":    func() error { return s.Update(bad) },
-			"takeEvent": func() error { return s.takeEvent(event{kind: Updated, obj: bad}) },
+			"takeEvent": func() error { return takeOne(s, event{kind: Updated, obj: bad}) },
 			"Replace":   func() error { return s.Replace([]any{bad, podAt("a", "2", "2")}, "2") },
 			"applyBatch": func() error {
-				return s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, bad)}}, false, nil)[0].err
+				return applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Updated, bad)}}, false, nil)[0].err
 			},
 		}
 		for way, run := range ways {
@@ -283,7 +283,7 @@ func TestATransformEndsTheSameOnEveryWayIn(t *testing.T) {
 				default:
 					require.NoError(t, err)
 					assert.IsType(t, result.want, got)
-					received, _ := s.Received("a/1")
+					received, _ := receivedUnder(s, "a/1")
 					assert.Equal(t, Received{"1", "3"}, received, "recorded before the transform")
 				}
 			})
@@ -317,10 +317,10 @@ func waysIn() map[string]func(s *cache, obj *object) error {
 			return errors.Join(err, r.Commit(bg, "3"))
 		},
 		"takeEvent": func(s *cache, obj *object) error {
-			return s.takeEvent(event{kind: Updated, obj: obj, version: obj.ResourceVersion})
+			return takeOne(s, event{kind: Updated, obj: obj, version: obj.ResourceVersion})
 		},
 		"applyBatch": func(s *cache, obj *object) error {
-			out := s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, obj)}, version: "3"}, false, nil)
+			out := applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Updated, obj)}, version: "3"}, false, nil)
 			if out[0].err != nil {
 				return out[0].err
 			}
@@ -349,13 +349,13 @@ func TestASingleObjectDoesNotMoveTheVersion(t *testing.T) {
 	assert.Equal(t, "11", s.LastStoreSyncResourceVersion())
 	s.UpdateResourceVersion("12")
 	assert.Equal(t, "12", s.LastStoreSyncResourceVersion())
-	require.NoError(t, s.takeEvent(event{kind: Added, obj: podAt("a", "2", "13"), version: "13"}))
+	require.NoError(t, takeOne(s, event{kind: Added, obj: podAt("a", "2", "13"), version: "13"}))
 	assert.Equal(t, "13", s.LastStoreSyncResourceVersion())
-	require.NoError(t, s.takeEvent(event{kind: Added, obj: podAt("a", "3", "5")}))
+	require.NoError(t, takeOne(s, event{kind: Added, obj: podAt("a", "3", "5")}))
 	assert.Equal(t, "13", s.LastStoreSyncResourceVersion(), "an event without a version leaves it")
-	s.applyBatch(context.Background(), batch{changes: []change{changeOf(Added, podAt("a", "4", "14"))}}, false, nil)
+	applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Added, podAt("a", "4", "14"))}}, false, nil)
 	assert.Equal(t, "13", s.LastStoreSyncResourceVersion())
-	s.applyBatch(context.Background(), batch{version: "14"}, false, nil)
+	applyBatch(s, context.Background(), batch{version: "14"}, false, nil)
 	assert.Equal(t, "14", s.LastStoreSyncResourceVersion())
 	require.NoError(t, s.Replace(nil, "3"))
 	assert.Equal(t, "3", s.LastStoreSyncResourceVersion(), "whether a list is older is not the store's to judge")
@@ -370,7 +370,7 @@ func TestWhoSeesTheVersionSeesTheObject(t *testing.T) {
 	readers.Go(func() {
 		for {
 			version := s.LastStoreSyncResourceVersion()
-			received, exists := s.Received("a/1")
+			received, exists := receivedUnder(s, "a/1")
 			if version != "" && (!exists || versionBefore(received.ResourceVersion, version)) {
 				t.Errorf("version %s, object at %s", version, received.ResourceVersion)
 				return
@@ -385,9 +385,9 @@ func TestWhoSeesTheVersionSeesTheObject(t *testing.T) {
 	for i := 1; i <= 5000; i++ {
 		obj := podAt("a", "1", itoa(i))
 		if i%2 == 0 {
-			assert.NoError(t, s.takeEvent(event{kind: Updated, obj: obj, version: itoa(i)}))
+			assert.NoError(t, takeOne(s, event{kind: Updated, obj: obj, version: itoa(i)}))
 		} else {
-			s.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, obj)}, version: itoa(i)}, false, nil)
+			applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Updated, obj)}, version: itoa(i)}, false, nil)
 		}
 	}
 	close(done)
@@ -398,7 +398,7 @@ func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 	s := newTagStore()
 	require.NoError(t, s.Replace([]any{podAt("a", "1", "5")}, "9"))
 	for _, kind := range []DeltaType{Added, Updated, Deleted} {
-		err := s.takeEvent(event{kind: kind, obj: podAt("a", "1", "4"), version: "10"})
+		err := takeOne(s, event{kind: kind, obj: podAt("a", "1", "4"), version: "10"})
 		var regression *RegressionError
 		require.ErrorAs(t, err, &regression)
 		assert.Equal(t, RegressionError{What: "event", Key: "a/1", Have: "5", Got: "4"}, *regression)
@@ -406,9 +406,9 @@ func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 		assert.Equal(t, map[string]string{"a/1": "5"}, contents(s))
 	}
 	for _, version := range []string{"5", "", "x4", "6"} {
-		require.NoError(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "1", version)}), "%q is none", version)
+		require.NoError(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", version)}), "%q is none", version)
 	}
-	require.NoError(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "2", "1")}), "another key is none")
+	require.NoError(t, takeOne(s, event{kind: Updated, obj: podAt("a", "2", "1")}), "another key is none")
 	require.NoError(t, s.Update(podAt("a", "1", "3")), "who calls Update knows what it does")
 	assert.Equal(t, map[string]string{"a/1": "3", "a/2": "1"}, contents(s))
 }
@@ -424,7 +424,7 @@ func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 	}))
 	require.NoError(t, s.Add(podAt("a", "1", "5")))
 	var regression *RegressionError
-	require.ErrorAs(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "1", "4"), version: "6"}), &regression)
+	require.ErrorAs(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", "4"), version: "6"}), &regression)
 	assert.Empty(t, s.quarantined())
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
 }
@@ -437,13 +437,13 @@ func TestADeletionEventRemovesAndMovesTheVersion(t *testing.T) {
 		return obj, nil
 	}))
 	require.NoError(t, s.Add(podAt("a", "1", "5")))
-	require.Error(t, s.takeEvent(event{kind: Updated, obj: podAt("a", "1", "6"), version: "6"}))
+	require.Error(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", "6"), version: "6"}))
 	assert.Equal(t, []string{"a/1"}, heldKeys(s))
 	assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of what is held back counts")
-	require.NoError(t, s.takeEvent(event{kind: Deleted, obj: podAt("a", "1", "6"), version: "7"}))
+	require.NoError(t, takeOne(s, event{kind: Deleted, obj: podAt("a", "1", "6"), version: "7"}))
 	assert.Empty(t, s.List())
 	assert.Empty(t, s.quarantined())
-	require.NoError(t, s.takeEvent(event{kind: Deleted, obj: podAt("a", "1", "8"), version: "8"}))
+	require.NoError(t, takeOne(s, event{kind: Deleted, obj: podAt("a", "1", "8"), version: "8"}))
 	assert.Equal(t, "8", s.LastStoreSyncResourceVersion(), "so does that of a deletion of nothing")
 }
 
@@ -451,7 +451,7 @@ func TestADeletionEventRemovesAndMovesTheVersion(t *testing.T) {
 func TestTheSameFailureOfTheSameVersionIsMarkedAsRepeated(t *testing.T) {
 	s := newTagStore()
 	repeated := func(obj *object) bool {
-		bad, ok := asObjectError(s.takeEvent(event{kind: Updated, obj: obj}))
+		bad, ok := asObjectError(takeOne(s, event{kind: Updated, obj: obj}))
 		require.True(t, ok)
 		return bad.repeated
 	}
@@ -470,7 +470,7 @@ func TestNoFunctionOfTheUserRunsUnderTheLock(t *testing.T) {
 		for name, mu := range map[string]interface {
 			TryLock() bool
 			Unlock()
-		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "asideMu": &s.storage.asideMu} {
+		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "heldMu": &s.storage.heldMu} {
 			if !mu.TryLock() {
 				t.Errorf("called under %s", name)
 				return

@@ -68,52 +68,53 @@ func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
 
 // Update puts obj under key.
 func (m *threadSafeMap) Update(key string, obj any) {
-	one := m.oneStaged()
+	one := m.oneChange()
 	defer m.put(one)
-	one.stage(key, obj)
-	m.write(one)
-	reportUntaken(one.err)
+	c := &one.changes[0]
+	c.stage(key, obj)
+	c.index(m.indexers.Load())
+	_ = m.write(one)
+	reportUntaken(c.err)
 }
 
-// stage prepares an object that nobody has looked at yet.
-func (s *staged) stage(key string, obj any) {
-	m, _ := readMetadata(obj)
-	s.key, s.obj, s.present, s.received = m.key(key), obj, true, m.received
+// stage makes c the change that puts an object under a key that the caller says.
+func (c *change) stage(key string, obj any) {
+	c.says.read(obj)
+	c.kind, c.object, c.key, c.origin = Updated, obj, c.says.key(key), originOf(c.says.received)
 	if isNilPointer(obj) {
-		s.fail(StageMetadata, ErrNilObject)
+		c.fail(StageMetadata, ErrNilObject)
 	}
 }
 
 // Delete removes what is under key.
-func (m *threadSafeMap) Delete(key string) {
-	one := m.oneStaged()
-	defer m.put(one)
-	one.key = table.KeyOf(key)
-	m.write(one)
-}
+func (m *threadSafeMap) Delete(key string) { m.remove(table.KeyOf(key)) }
 
 // DeleteWithObject removes what is under key.
 func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
 
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
-	all := make([]*staged, 0, len(items))
+	changes := make([]change, 0, len(items))
 	for key, obj := range items {
-		s := &staged{}
-		s.stage(key, obj)
-		all = append(all, s)
+		changes = append(changes, change{})
+		changes[len(changes)-1].stage(key, obj)
 	}
-	w := m.begin(wholeStore, all...)
-	for _, s := range all {
-		w.take(s)
+	m.lockIndexed(changes)
+	m.table.EachKey(func(_ uint32, key table.Key) {
+		if _, listed := items[key.String()]; !listed {
+			changes = append(changes, change{kind: Deleted, key: key})
+		}
+	})
+	w := m.openLocked(m.weightOf(changes), true)
+	for i := range changes {
+		w.apply(&changes[i])
 	}
-	w.keepOnly(func(_ uint32, key table.Key) bool { _, listed := items[key.String()]; return listed })
-	w.releaseIf(func(key string) bool { _, listed := items[key]; return !listed })
-	w.commit(func() { m.whole.set(resourceVersion) })
+	m.held.releaseIf(func(key string) bool { _, listed := items[key]; return !listed })
+	w.commit(versionMove{scope: &m.whole, version: resourceVersion, listed: true})
 	var failures []*ObjectError
-	for _, s := range all {
-		if s.err != nil {
-			failures = append(failures, s.err)
+	for i := range changes {
+		if err := changes[i].err; err != nil {
+			failures = append(failures, err)
 		}
 	}
 	reportUntaken(failures...)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Undecoded is implemented by an object that a source sends in place of one that it
@@ -69,38 +68,6 @@ func readableName(obj any) string {
 	return name.String()
 }
 
-// handleUndecoded does what an event tells whose object could not be decoded.
-func (m *run) handleUndecoded(w *openWatch, e watch.Event, bad *ObjectError) error {
-	switch {
-	case e.Type == watch.Bookmark:
-		m.tell(m.ctx, placed(bad))
-		return m.applyBookmark(w, bad.ResourceVersion)
-	case e.Type == watch.Deleted && bad.Key != "":
-		return m.deleteUndecoded(w, e.Object, bad)
-	}
-	return m.skip(w, e, bad)
-}
-
-// deleteUndecoded applies the deletion of an object whose final state could not be
-// decoded, and reports that. An error that is not the object's own ends the watch.
-func (m *run) deleteUndecoded(w *openWatch, obj runtime.Object, bad *ObjectError) error {
-	to := m.advance(w, bad.ResourceVersion)
-	err := m.deliver(event{kind: Deleted, obj: obj, version: to})
-	if refused, own := asObjectError(err); own {
-		m.quarantined(m.ctx, undeleted(bad, refused), false)
-		err = nil
-	} else {
-		if err == nil {
-			m.released(obj)
-		}
-		m.tell(m.ctx, bad)
-	}
-	if err == nil && to != "" {
-		m.accept(w, to)
-	}
-	return err
-}
-
 // undeleted is the report of an undecoded deletion that could not be applied either,
 // because the object has no key. It is held back by its name: the next state of that
 // name puts it right.
@@ -147,7 +114,7 @@ func lastKnown(store ReflectorStore, name string) (last any, known bool) {
 
 // goneUndecoded is gone for an object whose final state could not be decoded, and
 // reports that.
-func (in *intake) goneUndecoded(obj runtime.Object, bad *ObjectError) error {
+func (in *listTaker) goneUndecoded(obj runtime.Object, bad *ObjectError) error {
 	if err := in.flush(); err != nil {
 		return err
 	}

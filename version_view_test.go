@@ -40,7 +40,7 @@ func (o *onlooker) look() {
 	}
 	o.looks++
 	version := o.LastStoreSyncResourceVersion()
-	received, exists := o.Received("a/1")
+	received, exists := receivedUnder(o.cache, "a/1")
 	if version != "" && assert.True(o.t, exists, "the version is %s, and the object is not there", version) {
 		assert.False(o.t, versionBefore(received.ResourceVersion, version), "the version is %s, the object at %s", version, received.ResourceVersion)
 	}
@@ -62,10 +62,10 @@ func (o *onlooker) index(any) ([]string, error) {
 func TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject(t *testing.T) {
 	for name, take := range map[string]func(o *onlooker, obj *object, version string) error{
 		"an event": func(o *onlooker, obj *object, version string) error {
-			return o.takeEvent(event{kind: Updated, obj: obj, version: version})
+			return takeOne(o, event{kind: Updated, obj: obj, version: version})
 		},
 		"a batch": func(o *onlooker, obj *object, version string) error {
-			o.applyBatch(context.Background(), batch{changes: []change{changeOf(Updated, obj)}, version: version}, false, nil)
+			applyBatch(o, context.Background(), batch{changes: []queued{changeOf(Updated, obj)}, version: version}, false, nil)
 			return nil
 		},
 		"a list": func(o *onlooker, obj *object, version string) error { return o.Replace([]any{obj}, version) },

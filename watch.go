@@ -89,24 +89,20 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 		waits.refetch = m.refetchDue()
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
-			err = m.handleSeveral(w, woke.event)
-		case endFlood:
-			err = m.handleFlood(w, woke.flood)
-		case endQuiet:
-			err = m.drain(w)
+			err = m.applyBatches(w, woke.event)
 		case endClosed:
 			m.meters.watchClosed(w)
 			return false, nil
 		case endTimer:
 			if m.look(w) {
-				return false, m.lastOf(w, ErrWatchOverdue)
+				return false, ErrWatchOverdue
 			}
 		case endDone:
 			if older := m.takeCheck(w); older != nil {
-				return false, m.lastOf(w, older)
+				return false, older
 			}
 		case endResync:
-			return false, m.lastOf(w, woke.err)
+			return false, woke.err
 		case endRefetch:
 			err = m.refetchNow(w)
 		default:
@@ -116,15 +112,6 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 			return false, err
 		}
 	}
-}
-
-// lastOf applies what has been received of a watch, and returns why it is to end. If there is
-// an error in that, the watch had ended before.
-func (m *run) lastOf(w *openWatch, why error) error {
-	if err := m.drain(w); err != nil {
-		return err
-	}
-	return why
 }
 
 // watchClosed answers the end of a watch without an error. Every watch ends so

@@ -40,7 +40,7 @@ const (
 // streaming is one streaming list.
 type streaming struct {
 	*run
-	*intake
+	*listTaker
 	watch *openWatch
 	steps *trace.Trace
 	// floor is the version below which the state is not taken, newest the newest
@@ -158,7 +158,7 @@ func (s *streaming) take() (version string, err error) {
 		return "", s.ctx.Err()
 	}
 	s.watch.synthetic = true
-	s.intake, s.entries = s.newIntake(true), map[table.Key]string{}
+	s.listTaker, s.entries = s.newListTaker(true), map[table.Key]string{}
 	// The version comes last: until then a state that may be too old must not show.
 	s.unchecked = s.progress.mayBeTooOld()
 	done := false

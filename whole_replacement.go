@@ -34,6 +34,35 @@ func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 	return rejected, ctx.Err()
 }
 
+// foreignStore is a store that is not of this package: it is given one change at a time.
+type foreignStore struct{ ReflectorStore }
+
+// takeChanges implements taker. An error of the store that is not the object's own ends it.
+func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, error) {
+	c := &changes[0]
+	var err error
+	var op string
+	switch c.kind {
+	case Added:
+		op, err = "Add", f.Add(c.object)
+	case Updated:
+		op, err = "Update", f.Update(c.object)
+	case Deleted:
+		op, err = "Delete", deleteFrom(f.ReflectorStore, c.object)
+	}
+	if err = storeError(op, c.object, err); err != nil {
+		bad, own := asObjectError(err)
+		if !own {
+			return 0, err
+		}
+		c.err = bad
+	}
+	if updater, ok := f.ReflectorStore.(ResourceVersionUpdater); ok && c.version != "" {
+		updater.UpdateResourceVersion(c.version)
+	}
+	return 1, nil
+}
+
 // identified takes out the objects of a stream that cannot be told from others of their
 // name, because nobody knows of which kind they are.
 func identified(objects []any) (identified []any, rejected []*ObjectError) {

@@ -17,11 +17,10 @@ func TestWriteCorpora(t *testing.T) {
 		"FuzzIndexerAgainstFullScan":   storeInput,
 		"FuzzWatchEvents":              eventsInput,
 		"FuzzListenersAgainstTheStore": listenersInput,
-		"FuzzBacklogMatchesAModel":     backlogInput,
 	}
 	most := map[string]int{
 		"FuzzDeltaFIFOAgainstMap": 600, "FuzzIndexerAgainstFullScan": 400, "FuzzWatchEvents": 200,
-		"FuzzListenersAgainstTheStore": 400, "FuzzBacklogMatchesAModel": 40,
+		"FuzzListenersAgainstTheStore": 400,
 	}
 	for target, input := range targets {
 		var inputs []recording.Input

@@ -132,9 +132,9 @@ func (g gated) OnUpdate(old, obj any) {
 	g.gate <- struct{}{}
 }
 
-// B18, G8: a handler that hangs at the first of several changes, which were taken out of the log
-// together, is told the others merged with what follows, as if they had not been, and nothing
-// of that is kept. Fails if the log is, from what was taken out on, or if each of that is told.
+// B18, G8: a handler that hangs in the first of several changes is notified of the others merged with
+// the changes that follow, and nothing that was merged is kept. Fails if more than one record is
+// removed from the log before the handler returns, or if the log is kept from that record on.
 func TestB18AHandlerThatHangsAtTheFirstOfSeveralIsBoundedToo(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")

@@ -8,9 +8,7 @@ type intakeDifference string
 const (
 	// The reflector keeps what could not be decoded in a table of its own, which no store or queue asks.
 	intakeUnknown   intakeDifference = "a quarantined state that could not be decoded does not count as the last received"
-	intakeUnchanged intakeDifference = "a list with the stored state releases a quarantined one, and applies nothing, unless a consumer of a queue had refused that"
-	// ReceivedGetter says a version that stands in for one that is not known, and no UID then.
-	intakeNoUID intakeDifference = "a stream's older state of an entry without UID is accepted"
+	intakeUnchanged intakeDifference = "a list with the stored state releases a quarantined one that the store has not refused, and applies nothing"
 	// There are up to four tables.
 	intakeManyTables intakeDifference = "the status shows the quarantined state of the highest version, not the last"
 	// A queue cannot tell what its consumer has refused from what it has processed.
@@ -36,10 +34,7 @@ func (w *intakeWay) differences() map[intakeDifference]bool {
 		return nil
 	}
 	today := map[intakeDifference]bool{intakeUnknown: true, intakeManyTables: true, intakeUnchanged: true}
-	if w.handler {
-		today[intakeNoUID] = true
-	}
-	if w.handler && !w.batches {
+	if w.handler && !w.batches && !w.isInformer {
 		today[intakeFinal] = true
 	}
 	return today

@@ -135,11 +135,10 @@ func (m *intakeModel) goesBack(s intakeState) bool {
 // with; the list after a regression is accepted whatever its version.
 func (m *intakeModel) list(s intakeStep, any bool) {
 	listed := s.kind == "list"
-	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.does != intakeUndecodable &&
-		!(m.today(intakeNoUID) && m.bad == nil && m.stored != nil && m.stored.uid == "" && s.state.uid != "") {
+	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.does != intakeUndecodable {
 		any = m.goesBack(s.state) // the same state comes again, and is accepted
 	}
-	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && (!m.way.handler || m.stage == "decode" || m.stage == "transform")
+	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && (m.stage == "decode" || m.stage == "transform" && m.way.handler && !m.way.isInformer)
 	unchanged := m.stored != nil && last && s.state.version != "" && s.state.uid != "" &&
 		m.stored.version == s.state.version && m.stored.uid == s.state.uid
 	switch {

@@ -4,11 +4,9 @@ package mutants
 // (B13, B14, B22).
 var indexFaults = []Mutant{
 	{
-		Name:    "stores-an-object-that-has-no-index-values",
-		Guards:  []string{"B13"},
-		File:    "staged.go",
-		From:    "		w.hold(s)\n		old, existed = w.table.Find(s.key)\n",
-		To:      "		w.hold(s)\n		s.values = make([][]string, len(w.m.indexers.Load().names))\n		old, existed = w.put(s)\n",
+		Name: "stores-an-object-that-has-no-index-values", Guards: []string{"B13"}, File: "storage.go",
+		From:    "\t\tw.hold(c)\n\t\treturn\n",
+		To:      "\t\tw.hold(c)\n\t\tw.table.Put(c.key, c.object, 0, make([][]string, len(w.m.indexers.Load().names)))\n\t\treturn\n",
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",

@@ -4,11 +4,9 @@ package mutants
 // changed (B6-B8, B25).
 var objectFaults = []Mutant{
 	{
-		Name:    "takes-a-list-of-nothing-but-wrong-types-for-an-empty-one",
-		Guards:  []string{"B25", "G6"},
-		File:    "intake.go",
-		From:    "	if in.failsByType() {\n		first :=",
-		To:      "	if in.failsByType() && in.items == 0 {\n		first :=",
+		Name: "takes-a-list-of-nothing-but-wrong-types-for-an-empty-one", Guards: []string{"B25", "G6"}, File: "list_taker.go",
+		From:    "\tif in.failsByType() {\n\t\tfirst :=",
+		To:      "\tif in.failsByType() && in.items == 0 {\n\t\tfirst :=",
 		Package: guarantees,
 		Test:    "TestB25AListOfNothingButWrongTypesIsAFailedList",
 		Fault:   "A controller whose source answers with another type deletes everything that it does not find.",
@@ -57,13 +55,25 @@ var objectFaults = []Mutant{
 		Fault:  "A list that comes while much is queued delivers all of it a second time.",
 	},
 	{
-		Name:   "records-what-a-transform-has-left-as-received",
-		Guards: []string{"B8"},
-		File:   "store_pipeline.go",
-		From:   "k.prepare(&a.staged, a.key, change.Object, change.received, transform)",
-		To:     "k.prepare(&a.staged, a.key, change.Object, receivedOf(change.Object), transform)",
-		Test:   "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
-		Fault:  "With a transform that strips metadata each list delivers every object anew, and none counts as re-created.",
+		Name: "takes-objects-without-a-uid-for-one", Guards: []string{"B8"}, File: "internal/table/origin.go",
+		From:  "return o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0 && o == as",
+		To:    "return o.uid&(decimalVersion|otherVersion) != 0 && o == as",
+		Test:  "TestAnUnchangedObjectStaysThroughARelist",
+		Fault: "A list does not deliver what a source without UIDs shows in another state under the same version.",
+	},
+	{
+		Name: "records-what-a-transform-has-left-as-received", Guards: []string{"B8"}, File: "intake.go",
+		From:  "\t\tif c.object = out; !keep {\n",
+		To:    "\t\tif c.object, c.origin = out, originOf(receivedOf(out)); !keep {\n",
+		Test:  "TestAnUnchangedObjectStaysThroughARelist",
+		Fault: "With a transform that strips metadata each list delivers every object anew, and none counts as re-created.",
+	},
+	{
+		Name: "records-what-a-queues-transform-has-left-as-received", Guards: []string{"B8"}, File: "store_consumer.go",
+		From:  "origin: q.from(),",
+		To:    "origin: originOf(receivedOf(q.Object)),",
+		Test:  "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
+		Fault: "A handler hears of an update where one object has gone and another has come.",
 	},
 	{
 		Name:    "takes-a-list-that-was-cut-for-a-whole-one",

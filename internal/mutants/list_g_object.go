@@ -3,9 +3,9 @@ package mutants
 // Objects that cannot be taken, and transforms: G6, G14.
 var objectMutants = []Mutant{
 	{
-		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch_event.go",
-		From:    "\tcase bad:\n\t\tm.setAside(",
-		To:      "\tcase bad && e.Type == watch.Deleted:\n\t\tm.setAside(",
+		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch_events.go",
+		From:    "\t\tchanges = changes[taken:]\n",
+		To:      "\t\tif bad := changes[0].failure(); bad != nil {\n\t\t\treturn bad\n\t\t}\n\t\tchanges = changes[taken:]\n",
 		Package: guarantees,
 		Test:    "TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack",
 		Fault:   "One object that cannot be transformed makes the whole cache be listed again and again.",
@@ -26,9 +26,16 @@ var objectMutants = []Mutant{
 		Fault: "An object that exists and cannot be decoded is told as deleted.",
 	},
 	{
+		Name: "deletes-from-a-store-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "store_list.go",
+		From:  " || len(r.withheld) > 0 && r.withheld.Has(key.String()) {\n",
+		To:    " {\n",
+		Test:  "TestAPartReturnsWhatItRejects",
+		Fault: "An object of which one state cannot be taken vanishes from the cache with the next list.",
+	},
+	{
 		Name: "reports-a-bad-object-at-every-relist", Guards: []string{"G6"}, File: "quarantine.go",
-		From:    "e.repeated = known && e.ResourceVersion != \"\" &&",
-		To:      "e.repeated = known && e.ResourceVersion == \"\" &&",
+		From:    "return known && e.ResourceVersion != \"\" &&",
+		To:      "return known && e.ResourceVersion == \"\" &&",
 		Package: guarantees,
 		Test:    "TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack",
 		Fault:   "One bad object floods the log and the error handler.",
@@ -59,8 +66,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-in-the-queue-and-again-in-the-store", Guards: []string{"G14"}, File: "store_consumer.go",
-		From:    "applier.applyBatch(ctx, b, s.queue.Transformer() != nil, s.outcomes)",
-		To:      "applier.applyBatch(ctx, b, false, s.outcomes)",
+		From:    "in.apply(ctx, s.changes, version, s.queue.Transformer() != nil)",
+		To:      "in.apply(ctx, s.changes, version, false)",
 		Package: guarantees,
 		Test:    "TestG14AStoreThatTransformsIsFilledByAQueueThatDoesItForBoth",
 		Fault:   "A transform is run on its own result.",
@@ -74,9 +81,23 @@ var objectMutants = []Mutant{
 		Fault:   "An object that no longer passes the filter stays in the cache in its last state that did.",
 	},
 	{
+		Name: "keeps-in-a-store-what-its-transform-no-longer-wants", Guards: []string{"G14"}, File: "intake.go",
+		From:  "\t\t\tc.kind, c.object = Deleted, nil\n",
+		To:    "\t\t\tc.unchanged = true\n",
+		Test:  "TestAnUnwantedObjectIsADeletionIfItWasPresent",
+		Fault: "An object that is filtered out stays in the cache in the state before.",
+	},
+	{
+		Name: "transforms-in-a-store-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "intake.go",
+		From:  "\tcase c.err != nil || c.unchanged:\n",
+		To:    "\tcase c.err != nil:\n",
+		Test:  "TestAnUnchangedObjectStaysThroughARelist",
+		Fault: "Each relist of an informer transforms every object again, for nothing.",
+	},
+	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo_replacement.go",
-		From:  "if !before.deleted && (twice || !r.reset) && a.received.unchanged(before.Received) {\n\t\t\tr.list(key)\n",
-		To:    "if !before.deleted && (twice || !r.reset) && a.received.unchanged(before.Received) {\n\t\t\tf.transform(&a)\n\t\t\tr.list(key)\n",
+		From:  "originOf(a.received).Same(before.origin) {\n\t\t\tr.list(key)\n",
+		To:    "originOf(a.received).Same(before.origin) {\n\t\t\tf.transform(&a)\n\t\t\tr.list(key)\n",
 		Test:  "TestARelistOfUnchangedObjectsTellsNothing",
 		Fault: "Each relist transforms every object again, for nothing.",
 	},

@@ -29,53 +29,61 @@ var orderMutants = []Mutant{
 	order := map[bool]int{true: -1}[a < b]
 `,
 		Package: guarantees,
-		Test:    "TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder",
+		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
 		Fault:   "Version 10 is taken for older than version 9.",
 	},
 	{
-		Name: "tells-a-late-handler-its-snapshots-last-write-again", Guards: []string{"G3"}, File: "informer_run.go",
-		From:    "\tfor _, l := range listeners {\n\t\tl.skip(write)\n\t}\n",
+		Name: "compares-events-with-what-is-stored-as-strings", Guards: []string{"G2"}, File: "internal/table/origin.go",
+		From:    "o.version < other.version",
+		To:      "strconv.FormatUint(o.version, 10) < strconv.FormatUint(other.version, 10)",
+		Package: guarantees,
+		Test:    "TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder",
+		Fault:   "An object at version 10 is taken for older than itself at version 9, and everything is listed anew.",
+	},
+	{
+		Name: "tells-a-late-handler-its-snapshots-last-write-again", Guards: []string{"G3"}, File: "internal/eventlog/log.go",
+		From:    "\tfor _, c := range l.cursors {\n\t\tc.skip(write, end)\n\t}\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG3AHandlerThatJoinsBetweenAWriteAndItsPublicationIsToldOfItOnce",
 		Fault:   "A handler that joins while something is written is told of that write twice.",
 	},
 	{
-		Name: "loses-what-is-published-after-a-snapshot", Guards: []string{"G3"}, File: "listener_snapshot.go",
-		From:    "\tif s.Writes > log.write {\n\t\tl.skips = s.Writes\n\t}\n",
-		To:      "\tl.skips = max(s.Writes, log.write+1)\n",
+		Name: "loses-what-is-published-after-a-snapshot", Guards: []string{"G3"}, File: "internal/eventlog/cursor.go",
+		From:    "\tif s.Write > c.log.write {\n\t\tc.skips = s.Write\n\t}\n",
+		To:      "\tc.skips = max(s.Write, c.log.write+1)\n",
 		Package: guarantees,
 		Test:    "TestG3ALateHandlerGoesOnExactlyWhereItsSnapshotEnds",
 		Fault:   "A handler that joins never hears of the first write after that.",
 	},
 	{
-		Name: "resyncs-ahead-of-what-was-taken-out-to-be-told", Guards: []string{"G2"}, File: "listener_snapshot.go",
-		From:  "if !l.due || l.ahead.waiting() > 0 {",
-		To:    "if !l.due {",
+		Name: "resyncs-ahead-of-pending-changes", Guards: []string{"G2"}, File: "internal/eventlog/cursor.go",
+		From:  "\ts := take(c.keysLocked())\n",
+		To:    "\ts := take(nil)\n\tdefer func() {\n\t\tif c.snapshot != nil {\n\t\t\tc.snapshot.before = 0\n\t\t}\n\t}()\n",
 		Test:  "TestListenersEqualTheStore",
 		Fault: "A resync repeats a new state to a handler that is then told of the changes which led to it.",
 	},
 	{
-		Name: "resyncs-ahead-of-a-write-that-is-still-to-be-told", Guards: []string{"G3"}, File: "listener_snapshot.go",
-		From:    "\tif s.Writes > log.write {\n\t\tl.awaits.Store(true)\n\t\treturn\n\t}\n",
+		Name: "resyncs-ahead-of-a-write-that-is-still-to-be-told", Guards: []string{"G3"}, File: "internal/eventlog/cursor.go",
+		From:    "\tif c.awaits = s.Write > c.log.write; c.awaits {\n\t\treturn false\n\t}\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG3AResyncBetweenAWriteAndItsPublicationIsToldAfterIt",
 		Fault:   "A resync tells a handler of a new state as if it had been told of it before.",
 	},
 	{
-		Name: "merges-updates-from-a-state-that-was-never-told", Guards: []string{"G3"}, File: "notification.go",
-		From:    "merged.kind, merged.old = tellUpdate, n.before()",
-		To:      "merged.kind, merged.old = tellUpdate, later.before()",
+		Name: "merges-updates-from-a-state-that-was-never-told", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
+		From:    "first.Kind, first.Old = Update, old\n",
+		To:      "first.Kind, first.Old = Update, later.Before()\n\t\t\t_ = old\n",
 		Package: guarantees,
 		Test:    "TestG3OfEachKeyAHandlerHearsAnAddThenUpdatesThenADelete",
 		Fault:   "A handler that fell behind gets an update whose old object it has never been shown.",
 	},
 	{
-		Name: "tells-a-delete-of-what-was-never-told", Guards: []string{"G3"}, File: "notification.go",
-		From: `			merged = notification{}
+		Name: "tells-a-delete-of-what-was-never-told", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
+		From: `			*first = Record[K]{}
 `,
-		To: `			merged = later
+		To: `			*first = *later
 `,
 		Package: guarantees,
 		Test:    "TestG3WhatComesAndGoesBehindABusyHandlerIsNotTold",
@@ -95,20 +103,9 @@ var orderMutants = []Mutant{
 		Fault:   "A handler looks an object up by the label that it was just told of, and does not find it.",
 	},
 	{
-		Name: "removes-a-deleted-object-in-the-background", Guards: []string{"G4"}, File: "staged.go",
-		From: "\t\told, existed = w.table.Remove(s.key)\n",
-		To: `		old, existed = w.table.Find(s.key)
-		m, key, was := w.m, s.key, old.Object
-		go func() {
-			m.writing.Lock()
-			defer m.writing.Unlock()
-			later := m.table.Begin(1)
-			if found, exists := later.Find(key); exists && samePointer(found.Object, was) {
-				later.Remove(key)
-			}
-			later.Commit(nil)
-		}()
-`,
+		Name: "removes-a-deleted-object-in-the-background", Guards: []string{"G4"}, File: "storage.go",
+		From:    "\told, existed := w.table.Remove(c.key)\n",
+		To:      "\told, existed := w.table.Find(c.key)\n\tm, key, was := w.m, c.key, old.Object\n\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tlater := m.table.Begin(1)\n\t\tif found, exists := later.Find(key); exists && samePointer(found.Object, was) {\n\t\t\tlater.Remove(key)\n\t\t}\n\t\tlater.Commit(nil)\n\t}()\n",
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreTold",
 		Fault:   "A handler is told that an object is gone, and still finds it in the store.",

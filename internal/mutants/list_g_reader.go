@@ -57,16 +57,9 @@ var readerMutants = []Mutant{
 		Fault: "While a list of 100,000 objects is applied every request that needs the cache stands still.",
 	},
 	{
-		Name: "writes-where-an-object-was-before-user-code-was-called", Guards: []string{"G10"}, File: "informer_direct.go",
-		From:  "!w.aside && w.table.Follows(d.ahead.changes)",
-		To:    "!w.aside",
-		Test:  "TestAnEventIsWrittenToNoPlaceThatAnIndexFunctionHasGivenToAnother",
-		Fault: "An object is found under the key of another one.",
-	},
-	{
-		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "keyed_store.go",
-		From:  "\t\ts.index(k.storage.indexers.Load(), &m)\n",
-		To:    "\t\tk.storage.mu.Lock()\n\t\tdefer k.storage.mu.Unlock()\n\t\ts.index(k.storage.indexers.Load(), &m)\n",
+		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "intake.go",
+		From:  "\tc.index(in.storage.indexers.Load())\n",
+		To:    "\tin.storage.mu.Lock()\n\tdefer in.storage.mu.Unlock()\n\tc.index(in.storage.indexers.Load())\n",
 		Test:  "TestReadersGoOnWhileAUsersFunctionTakesItsTime",
 		Fault: "All readers wait while an index function works on one object.",
 	},
@@ -77,13 +70,6 @@ var readerMutants = []Mutant{
 		Package: "./internal/table",
 		Test:    "TestKeysOfOneHashAreToldApart",
 		Fault:   "Who asks for one object gets another one.",
-	},
-	{
-		Name: "writes-to-a-cell-that-has-become-another-ones", Guards: []string{"G10"}, File: "internal/table/put_at.go",
-		From:  "if !exists || !w.s.isKey(c, key) {\n",
-		To:    "if !exists {\n",
-		Test:  "TestAnEventIsWrittenToAPlaceOnlyWhileThatIsItsObjects",
-		Fault: "An object that is deleted and made anew in one burst is stored under the name of another one.",
 	},
 	{
 		Name: "leaves-a-shortcut-to-what-has-been-replaced", Guards: []string{"G10"}, File: "internal/table/shortcuts.go",

@@ -3,26 +3,16 @@ package mutants
 // What the applied version claims: G11.
 var versionMutants = []Mutant{
 	{
-		Name: "records-an-events-version-before-its-write", Guards: []string{"G11"}, File: "store_pipeline.go",
-		From: `	w := k.storage.begin(0, one.all[:]...)
-	w.take(&one.staged)
-	w.commit(func() { k.scope.advance(e.version) })
-`,
-		To: `	k.advance(e.version)
-	k.storage.write(one)
-`,
+		Name: "records-an-events-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
+		From:  "\t\tchanges[i].values = values.of(i)\n",
+		To:    "\t\tin.storage.moveVersion(func() { in.scope.advance(changes[i].version) })\n\t\tchanges[i].values = values.of(i)\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
 	{
-		Name: "records-a-batchs-version-before-its-write", Guards: []string{"G11"}, File: "store_pipeline.go",
-		From: `	m := k.storage
-	w := m.begin(0, all...)
-`,
-		To: `	m := k.storage
-	k.advance(b.version)
-	w := m.begin(0, all...)
-`,
+		Name: "records-a-batchs-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
+		From:  "\t\tin.transform = nil\n\t}\n\tfor i := range changes {\n",
+		To:    "\t\tin.transform = nil\n\t}\n\tin.storage.moveVersion(func() { in.scope.advance(version) })\n\tfor i := range changes {\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},

@@ -34,7 +34,7 @@ func sparse(used, made int) bool { return made > worthPacking && used < made/4 }
 func (w *Write) pack() {
 	w.renumbered.Add(1)
 	w.removed = true
-	old, before := w.s, w.Table.references
+	old, before, origins := w.s, w.Table.references, w.Table.origins
 	w.Table.writer = newWriter(len(before))
 	w.s = w.newState(len(before))
 	values := make([][]string, len(before))
@@ -49,7 +49,10 @@ func (w *Write) pack() {
 				values[at] = append(values[at], old.indexes[at].record(one.record).text)
 			}
 		}
-		w.Put(old.key(&c), w.types.load(c.head.typ(), c.value), c.tail.mark(), values)
+		put, _ := w.Put(old.key(&c), w.types.load(c.head.typ(), c.value), c.tail.mark(), values)
+		if int(number) < len(origins) {
+			w.origins.set(put.Number, origins[number])
+		}
 	}
 	w.Commit(nil)
 }

@@ -21,6 +21,7 @@ type writer struct {
 	peak int
 	// references say of each cell where it stands in the indexes.
 	references []references
+	origins    origins
 }
 
 func newWriter(indexes int) writer {
@@ -241,6 +242,9 @@ func (w *Write) removeCell(number uint32, c *cell, hash uint64) {
 	w.setKeys(e.directory)
 	w.set(number, cell{})
 	w.free = append(w.free, number)
+	if int(number) < len(w.origins) {
+		w.origins[number] = Origin{}
+	}
 	w.renumbered.Add(1)
 	w.removed = true
 	w.s.len--

@@ -12,7 +12,7 @@
 //
 //	dir=$(mktemp -d)
 //	go test ./internal/simulation -run '^TestRecordRuns$' -record "$dir" -seeds 300
-//	go test . ./cachetest ./kubeapi ./kubeapi/internal/jsonwire -run '^TestWriteCorpora$' -corpora "$dir"
+//	go test . ./cachetest ./internal/eventlog ./kubeapi ./kubeapi/internal/jsonwire -run '^TestWriteCorpora$' -corpora "$dir"
 //
 // The directory must be absolute, for go test runs each package in its own. The second
 // command replaces all files named simulation-* under testdata/fuzz, and no others: those

@@ -2,24 +2,109 @@ package cache
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// What one event of a watch does: it goes into the store and moves the version, or
-// is set aside.
+// What the events of a watch do: those that are there already go into the store together, and
+// move the version. One event is a batch of one.
 
-// handle applies one event of a watch. The error, if any, ends the watch.
-func (m *run) handle(w *openWatch, e watch.Event) error {
-	if e.Type == watch.Error {
-		return eventError(e.Object)
+// batchesInARow is how many batches are taken before the timers are looked at again.
+const batchesInARow = 8
+
+// applyBatches applies an event of a watch that has been waited for, and those after it that are
+// there already. Nobody waits for an event that is not. The error, if any, ends the watch.
+func (m *run) applyBatches(w *openWatch, e watch.Event) error {
+	for range batchesInARow {
+		// What comes after an error is not of this watch: some sources, made for tests, have one
+		// channel for all.
+		for m.batch = append(m.batch, e); len(m.batch) < m.batchLen() && e.Type != watch.Error; m.batch = append(m.batch, e) {
+			var there bool
+			if e, there = w.nextThere(); !there {
+				break
+			}
+		}
+		if err := m.applyBatch(w); err != nil || m.ctx.Err() != nil {
+			return err
+		}
+		// Most sources send over a channel without a buffer: the next event is there if the
+		// sender is let run first. That costs less than to sleep until it has been.
+		runtime.Gosched()
+		var there bool
+		if e, there = w.nextThere(); !there {
+			return nil
+		}
 	}
-	version, bad := m.meet(w, e, nil)
-	return m.handleMet(w, e, version, bad)
+	m.batch = append(m.batch, e)
+	return m.applyBatch(w)
+}
+
+// nextThere is the next event, if it is there. A channel that is closed is met again by who waits.
+func (w *openWatch) nextThere() (e watch.Event, there bool) {
+	select {
+	case e, there = <-w.results:
+	default:
+	}
+	return e, there
+}
+
+// applyBatch applies the events of the batch, and forgets them: those that only change an object
+// together.
+func (m *run) applyBatch(w *openWatch) error {
+	defer m.forgetBatch()
+	m.changes = slices.Grow(m.changes, len(m.batch))
+	for i := range m.batch {
+		m.changes = append(m.changes, change{object: m.batch[i].Object, sent: m.batch[i].Object})
+	}
+	readTogether(m.changes)
+	n, from := 0, m.progress.version // of the changes that are ready
+	for i := range m.batch {
+		e, c := m.batch[i], &m.changes[i]
+		if e.Type == watch.Error {
+			if err := m.applyChanges(w, n); err != nil || m.ctx.Err() != nil {
+				return err
+			}
+			return eventError(e.Object)
+		}
+		version, bad := m.meet(w, e, &c.says)
+		kind, changes := deltaTypeOf(e.Type)
+		undecoded := changes && bad != nil && kind == Deleted && bad.Stage == StageDecode && bad.Key != ""
+		if !changes || bad != nil && !undecoded {
+			if err := m.applyChanges(w, n); err != nil || m.ctx.Err() != nil {
+				return err // in the second case what came before may not have been taken
+			}
+			if err := m.handleOther(w, e, version, bad); err != nil {
+				return err
+			}
+			n, from = 0, m.progress.version
+			continue
+		}
+		ready := &m.changes[n]
+		*ready = *c
+		ready.kind, ready.version = kind, w.advance(version, from)
+		if undecoded {
+			ready.finalErr = bad
+		}
+		if ready.version != "" {
+			from = ready.version
+		} else if m.isAtList(w, version) {
+			ready.version = version
+		}
+		n++
+	}
+	return m.applyChanges(w, n)
+}
+
+func (m *run) forgetBatch() {
+	clear(m.batch)
+	clear(m.changes)
+	m.batch, m.changes = m.batch[:0], m.changes[:0]
 }
 
 // meet notes that an event has come, and says of which version its object is, and what is
-// wrong with it. says is what that says of itself, nil if it has not been asked.
+// wrong with it. says is what that says of itself.
 func (m *run) meet(w *openWatch, e watch.Event, says *metadata) (version string, bad *ObjectError) {
 	if w.events++; w.events == 1 {
 		m.succeeded(PhaseWatching)
@@ -31,22 +116,70 @@ func (m *run) meet(w *openWatch, e watch.Event, says *metadata) (version string,
 	return received.ResourceVersion, bad
 }
 
-// handleMet is handle for an event that has been met and is no error.
-func (m *run) handleMet(w *openWatch, e watch.Event, version string, bad *ObjectError) error {
+// applyChanges hands the first n changes to the store.
+func (m *run) applyChanges(w *openWatch, n int) error {
+	for changes := m.changes[:n]; len(changes) > 0 && m.ctx.Err() == nil; {
+		taken, err := m.taker.takeChanges(m.ctx, changes)
+		m.settle(w, changes[:taken])
+		if err != nil && m.ctx.Err() == nil {
+			if undecoded := changes[taken].finalErr; undecoded != nil {
+				m.tell(m.ctx, undecoded)
+			}
+			return err
+		}
+		changes = changes[taken:]
+	}
+	return nil
+}
+
+// batchLen is up to how many events are applied together. A store that is not ours is given one
+// at a time.
+func (m *run) batchLen() int {
+	if m.ours {
+		return directly
+	}
+	return 1
+}
+
+// settle reports what was refused, and moves the version to where the changes have brought it.
+func (m *run) settle(w *openWatch, changes []change) {
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.finalErr != nil && c.finalErr.Stage == StageDecode && c.err != nil:
+			m.quarantined(m.ctx, undeleted(c.finalErr, c.err), false)
+		case c.finalErr != nil:
+			m.released(c.sent)
+			if !c.finalErr.repeated {
+				m.tell(m.ctx, c.finalErr)
+			}
+		case c.err != nil:
+			m.setAside(c.kind == Deleted, c.sent, c.err.naming(c.sent), heldIn(m.store, c.err))
+		case m.holds():
+			m.released(c.sent)
+		}
+		if !m.ours && c.version != "" {
+			m.progress.passedOn = c.version
+		}
+		if c.version != "" && c.version != m.progress.version {
+			m.accept(w, c.version)
+		}
+	}
+}
+
+// handleOther handles an event that changes no object, or whose object does not fit.
+func (m *run) handleOther(w *openWatch, e watch.Event, version string, bad *ObjectError) error {
 	switch {
 	case !isKnown(e.Type):
 		return m.skip(w, e, m.unknownEvent(e, bad))
-	case bad != nil && bad.Stage == StageDecode:
-		return m.handleUndecoded(w, e, bad)
+	case e.Type == watch.Bookmark && bad != nil && bad.Stage == StageDecode:
+		m.tell(m.ctx, placed(bad))
+		return m.applyBookmark(w, bad.ResourceVersion)
 	case bad != nil:
 		return m.skip(w, e, bad)
 	}
-	if e.Type == watch.Bookmark {
-		return m.applyBookmark(w, version)
-	}
-	return m.applyEvent(w, e, version)
+	return m.applyBookmark(w, version)
 }
-
 func isKnown(t watch.EventType) bool {
 	switch t {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error:
@@ -129,62 +262,10 @@ func (w *openWatch) advance(version, from string) string {
 	return version
 }
 
-// applyEvent hands an object to the store. An error other than the object's own
-// ends the watch.
-func (m *run) applyEvent(w *openWatch, e watch.Event, version string) error {
-	to := m.advance(w, version)
-	kind, _ := deltaTypeOf(e.Type)
-	passOn := to
-	if m.isAtList(w, version) {
-		passOn = version
-	}
-	err := m.deliver(event{kind: kind, obj: e.Object, version: passOn})
-	object, bad := asObjectError(err)
-	switch {
-	case bad:
-		m.setAside(e.Type == watch.Deleted, e.Object, object.naming(e.Object), heldIn(m.store, object))
-	case err != nil:
-		return err
-	case m.holds():
-		m.released(e.Object)
-	}
-	if to != "" {
-		m.accept(w, to)
-	}
-	return nil
-}
-
-// deliver gives an event to the store: in one call to one of ours, in two to any
-// other.
-func (m *run) deliver(e event) error {
-	if taker, ours := ownEventTaker(m.store); ours {
-		return taker.takeEvent(e)
-	}
-	var err error
-	var op string
-	switch e.kind {
-	case Added:
-		op, err = "Add", m.store.Add(e.obj)
-	case Updated:
-		op, err = "Update", m.store.Update(e.obj)
-	case Deleted:
-		op, err = "Delete", deleteFrom(m.store, e.obj)
-	}
-	if err = storeError(op, e.obj, err); err != nil {
-		if _, bad := asObjectError(err); !bad {
-			return err
-		}
-	}
-	if e.version != "" {
-		m.passOn(e.version)
-	}
-	return err
-}
-
 // isAtList is true for the first event at the very version of the last list, which a store that is
 // not ours knows from its Replace alone. As in client-go it is given that version again.
 func (m *run) isAtList(w *openWatch, version string) bool {
-	if _, ours := ownEventTaker(m.store); ours || w.synthetic {
+	if m.ours || w.synthetic {
 		return false
 	}
 	return version != "" && version == m.progress.version && m.progress.passedOn == ""

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,26 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A handler that joins between a write and its publication stands behind that before it is
-// there for others to read. Fails if what it has to read is counted from there, and is then
-// less than nothing.
-func TestWhoSkipsAWriteThatIsBeingPublishedHasNothingToTakeOut(t *testing.T) {
-	log := newEventLog()
-	log.appendLocked(make([]notification, 3), time.Time{})
-	b := backlog{plain: plainQueue{logCursor: log.cursorLocked()}}
-	require.Zero(t, b.takeSome(make([]notification, aheadLen)))
-	log.endLocked()
-	require.Zero(t, b.takeSome(make([]notification, aheadLen)))
-	log.appendLocked([]notification{{kind: tellAdd}}, time.Time{})
-	log.endLocked()
-	require.Equal(t, 1, b.takeSome(make([]notification, aheadLen)))
-}
-
-// Of what was taken out together, that is said to wait which the handler has not been told,
-// and since when: each time it is being told one.
-func TestTheStatusCountsWhatWasTakenOutAhead(t *testing.T) {
+// The status counts the changes that came together and were not delivered yet, and says since when the
+// oldest has waited, during each call.
+func TestTheStatusCountsWhatWaitsDuringEachCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const objects = aheadLen + 3
+		const objects = 11
 		source := newBulk(objects)
 		r := newBulkRig(t, source)
 		told := newReplica(t)
@@ -56,9 +42,9 @@ func TestTheStatusCountsWhatWasTakenOutAhead(t *testing.T) {
 	})
 }
 
-// A handler that is removed while it hangs is told nothing more of what was taken out for it,
-// and its registration, which who added it may keep, keeps nothing of that.
-func TestAHandlerThatIsRemovedIsNotToldWhatWasTakenOutAhead(t *testing.T) {
+// A handler that is removed during a call is not called for the changes that waited, and its
+// registration, which the caller may keep, does not keep the log.
+func TestAHandlerThatIsRemovedDuringACallIsNotCalledAgain(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
 	}
@@ -80,7 +66,7 @@ func TestAHandlerThatIsRemovedIsNotToldWhatWasTakenOutAhead(t *testing.T) {
 		goOn()
 		synctest.Wait()
 		assert.Equal(t, []string{"add a/0@1"}, slow.take())
-		assert.Zero(t, handle.(*listener).ahead.all)
+		runtime.KeepAlive(handle)
 		r.cancel()
 		<-r.done
 	})

@@ -1,7 +1,6 @@
-package cache
+package eventlog
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -10,23 +9,34 @@ import (
 	"github.com/watchmirror/cache/internal/simulation/recording"
 )
 
+var corpora = recording.CorporaFlag()
+
+// This is not a test but the second half of making corpora; see package recording.
+func TestWriteCorpora(t *testing.T) {
+	var inputs []recording.Input
+	for source, script := range recording.Starts(corpora.Runs(t), 40) {
+		inputs = append(inputs, backlogInput(source, script))
+	}
+	corpora.Write(t, "FuzzBacklogMatchesAModel", inputs)
+}
+
 // backlogInput makes a script of FuzzBacklogMatchesAModel of what a source has sent and how
 // fast the first handler of its mirror was. Which keys change is left to the model.
 func backlogInput(source recording.Source, script *recording.Script) recording.Input {
 	b := &backlogEncoder{Script: script, source: source}
-	keys := slots{most: math.MaxInt}
+	keys := map[string]bool{}
 	if len(source.Mirror.Handlers) > 0 {
 		b.slow = source.Mirror.Handlers[0].Slow
 	}
 	for _, d := range recording.Deliveries(source.Lines) {
 		for _, o := range d.Objects {
-			keys.of(o.Key)
+			keys[o.Key] = true
 		}
 		if b.take(d); script.Full() {
 			break
 		}
 	}
-	return script.Input(uint8(max(1, len(keys.known))-1), uint64(source.Number))
+	return script.Input(uint8(max(1, len(keys))-1), uint64(source.Number))
 }
 
 type backlogEncoder struct {
@@ -90,14 +100,20 @@ func (b *backlogEncoder) tell(pause time.Duration) {
 }
 
 func TestBacklogInputsHaveThePaceOfTheHandler(t *testing.T) {
-	source := aRecording
+	event := func(at time.Duration, kind, key string) recording.Line {
+		return recording.Line{At: at, Do: recording.Event, Type: kind, Objects: []recording.Object{{Key: key}}}
+	}
+	source := recording.Source{Mirrors: 1, Mirror: recording.Mirror{Kind: "typed", Handlers: []recording.Handler{{}}}, Lines: []recording.Line{
+		{Do: recording.Listed, Version: 9, Objects: []recording.Object{{Key: "a/0"}, {Key: "a/1"}, {Key: "a/2"}}},
+		event(time.Second, "DELETED", "a/0"), event(2*time.Second, "MODIFIED", "a/1"), event(3*time.Second, "ADDED", "a/3"),
+	}}
 	quick := backlogInput(source, recording.NewScript(40)).Values
 	source.Mirror.Handlers = []recording.Handler{{Slow: time.Hour}}
 	slow := backlogInput(source, recording.NewScript(40)).Values[0].([]byte)
 	require.Contains(t, string(quick[0].([]byte)), "\x06\x06")
-	require.Contains(t, string(quick[0].([]byte)), "\x78\x78", "told in time")
+	require.Contains(t, string(quick[0].([]byte)), "\x78\x78", "notified in time")
 	require.NotContains(t, string(slow), "\x78")
-	require.Equal(t, uint8(4), quick[1], "five keys")
-	newBacklogModel(t, Ordered, 5, 0).run(quick[0].([]byte))
-	newBacklogModel(t, Ordered, 5, 0).run(slow)
+	require.Equal(t, uint8(3), quick[1], "four keys")
+	newCursorModel(t, WhenBehind, 4, 0).run(quick[0].([]byte))
+	newCursorModel(t, WhenBehind, 4, 0).run(slow)
 }

@@ -1,0 +1,383 @@
+package eventlog
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Cursor is the position of one handler in a log, and the records that wait for that handler alone:
+//
+//	backlog, merged by key │ log from the position on, with a snapshot before one of its records
+//
+// Next and Resync are for the handler's goroutine; the other methods may be called concurrently.
+type Cursor[K comparable] struct {
+	log     *Log[K]
+	merging Merging
+	ready   chan struct{}
+
+	// position is the number of the record to read next.
+	position atomic.Uint64
+	// asleep says that the handler waits for ready, special that Append must look at the backlog or the
+	// snapshot. Both are read without the lock.
+	asleep, special atomic.Bool
+
+	// skips is the last write that the snapshot has and the log does not have yet; awaits says that a
+	// resync waits for it. The log's lock guards them.
+	skips  uint64
+	awaits bool
+
+	mu     sync.Mutex
+	closed bool
+	// block has the record at the position, or is full and right before it.
+	block *block[K]
+	// behind says that what waits is being merged.
+	behind   bool
+	backlog  backlog[K]
+	snapshot *pending[K]
+}
+
+// Merging says when the pending records of a cursor are merged by key.
+type Merging uint8
+
+const (
+	// WhenBehind merges from the time on when more than max(1024, 2 x live keys) records wait, until none
+	// waits.
+	WhenBehind Merging = iota
+	Always
+	Never
+)
+
+// Snapshot is the content of the store after one of its writes.
+type Snapshot[K comparable] struct {
+	// Write is the number of that write.
+	Write uint64
+	// Len is how many times Next may be called. Next returns an Add or a Resync of one more object.
+	Len  int
+	Next func() Record[K]
+}
+
+// pending is a snapshot that a cursor delivers before the record with the number before.
+type pending[K comparable] struct {
+	Snapshot[K]
+	before uint64
+	since  time.Duration
+	// ends says that an End follows.
+	ends bool
+}
+
+const (
+	// An append to a backlog that is large moves this many records into it, and twice as many as it
+	// appends; none of them is in a processor's cache by then, and the informer waits.
+	movedOfMany = 256
+	// An append moves this many where no more than that wait, or where all changes are merged.
+	moved = 2048
+)
+
+// nowhere is the position of a cursor that does not read: behind every record.
+const nowhere = math.MaxUint64
+
+// NewCursor returns a cursor that reads nothing until Start or Join is called.
+func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
+	c := &Cursor[K]{log: l, merging: merging, behind: merging == Always, ready: make(chan struct{}, 1)}
+	c.position.Store(nowhere)
+	return c
+}
+
+// Start puts the cursor at the end of the log.
+func (c *Cursor[K]) Start() {
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.startLocked()
+}
+
+// Join puts the cursor at the end of the log, behind a snapshot and, if the first list has ended, its
+// end. take returns the snapshot; it is called with the log's lock, so it must not block.
+func (c *Cursor[K]) Join(now time.Time, take func() Snapshot[K]) {
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.startLocked() {
+		return
+	}
+	s := take()
+	if s.Write > c.log.write {
+		c.skips = s.Write
+	}
+	c.addLocked(s, now, c.log.ended)
+}
+
+// startLocked is called with both locks. It returns false if the cursor is closed.
+func (c *Cursor[K]) startLocked() bool {
+	if c.closed {
+		return false
+	}
+	c.log.cursors = append(c.log.cursors, c)
+	c.block = c.log.last
+	c.position.Store(c.log.end.Load())
+	return true
+}
+
+// Resync delivers a snapshot behind all that waits, except for the keys of which a record waits. take
+// gets those keys and returns the snapshot without them; it is called with the log's lock, so it
+// must not block. Resync returns false if it is to be called again later: while more than most
+// records wait, or, after the next Append, while a write of the snapshot is not in the log. It does
+// nothing while an earlier snapshot is pending.
+func (c *Cursor[K]) Resync(now time.Time, most int, take func(without map[K]bool) Snapshot[K]) bool {
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed || c.snapshot != nil:
+		return true
+	case c.changesLocked() > most:
+		return false
+	}
+	s := take(c.keysLocked())
+	if c.awaits = s.Write > c.log.write; c.awaits {
+		return false
+	}
+	c.addLocked(s, now, false)
+	return true
+}
+
+// addLocked is called with both locks.
+func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time, ends bool) {
+	if s.Len > 0 || ends {
+		c.snapshot = &pending[K]{Snapshot: s, before: c.log.end.Load(), since: now.Sub(c.log.start), ends: ends}
+		c.special.Store(true)
+	}
+}
+
+// skip moves the cursor past a write that is being appended, if its snapshot has that write. It is
+// called with the log's lock.
+func (c *Cursor[K]) skip(write, end uint64) {
+	if c.skips == 0 || write == 0 {
+		return
+	}
+	if write >= c.skips {
+		c.skips = 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.block = c.log.last
+	c.position.Store(end)
+}
+
+// Next removes the next record and stores it in r. If it returns false, none waits, r is as it was, and
+// Ready receives once that has changed.
+func (c *Cursor[K]) Next(r *Record[K]) bool {
+	if c.next(r) {
+		return true
+	}
+	c.log.trim()
+	return false
+}
+
+func (c *Cursor[K]) next(r *Record[K]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ok := c.backlog.take(r) || c.readLocked(r)
+	if !ok && !c.closed {
+		// First asleep and then the end, as Append does it the other way around.
+		c.asleep.Store(true)
+		if ok = c.readLocked(r); ok {
+			c.asleep.Store(false)
+		}
+	}
+	if c.special.Load() {
+		c.caughtUpLocked()
+	}
+	return ok
+}
+
+// readLocked removes the next record of the log or of the snapshot.
+func (c *Cursor[K]) readLocked(r *Record[K]) bool {
+	at := c.position.Load()
+	switch {
+	case c.snapshot != nil && at >= c.snapshot.before:
+		c.readSnapshotLocked(r)
+		return true
+	case at >= c.log.end.Load():
+		return false
+	}
+	if at-c.block.from == uint64(len(c.block.records)) {
+		c.block = c.block.next
+	}
+	*r = c.block.records[at-c.block.from]
+	c.position.Store(at + 1)
+	return true
+}
+
+func (c *Cursor[K]) readSnapshotLocked(r *Record[K]) {
+	s := c.snapshot
+	if s.Len > 0 {
+		*r = s.Next()
+		s.Len--
+	} else {
+		*r = Record[K]{Kind: End}
+		s.ends = false
+	}
+	r.Since = s.since
+	if s.Len == 0 && !s.ends {
+		c.snapshot = nil
+	}
+}
+
+// caughtUpLocked ends merging if nothing waits, and notes what is special.
+func (c *Cursor[K]) caughtUpLocked() {
+	empty := c.backlog.first == nil && c.snapshot == nil && c.position.Load() >= c.log.end.Load()
+	if empty && c.behind && c.merging == WhenBehind {
+		c.behind, c.backlog = false, backlog[K]{}
+	}
+	if !c.behind && c.snapshot == nil {
+		c.special.Store(false)
+	}
+}
+
+// absorb moves pending records into the backlog if they are to be merged, after so many have been
+// appended. It is called with the log's lock, and costs next to nothing for a cursor that keeps up.
+func (c *Cursor[K]) absorb(appended, live int) bool {
+	limit := max(1024, 2*live)
+	if c.merging == WhenBehind && !c.special.Load() && c.log.end.Load()-c.position.Load() <= 1024 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := c.changesLocked()
+	if c.behind = c.behind || changes > limit; !c.behind {
+		return false
+	}
+	c.special.Store(true)
+	most := moved + appended
+	if c.merging == WhenBehind && changes > moved {
+		most = movedOfMany + 2*appended
+	}
+	var r Record[K]
+	for range most {
+		if !c.readLocked(&r) {
+			break
+		}
+		c.backlog.add(&r)
+	}
+	c.caughtUpLocked()
+	return true
+}
+
+// changesLocked is how many changes wait.
+func (c *Cursor[K]) changesLocked() int {
+	n, at, end, listEnd := len(c.backlog.byKey), c.position.Load(), c.log.end.Load(), c.log.listEnd.Load()
+	if at < end {
+		n += int(end - at)
+	}
+	if at < listEnd && listEnd <= end {
+		n-- // the End
+	}
+	if c.snapshot != nil {
+		n += c.snapshot.Len
+	}
+	return n
+}
+
+// keysLocked are the keys of the records that wait, without those of a snapshot.
+func (c *Cursor[K]) keysLocked() map[K]bool {
+	keys := map[K]bool{}
+	for key := range c.backlog.byKey {
+		keys[key] = true
+	}
+	c.eachLocked(func(r *Record[K]) bool {
+		keys[r.Key] = true
+		return true
+	})
+	return keys
+}
+
+// eachLocked calls f for the changes in the log that are to be read, until it returns false.
+func (c *Cursor[K]) eachLocked(f func(r *Record[K]) bool) {
+	end, b := c.log.end.Load(), c.block
+	for at := c.position.Load(); at < end; at++ {
+		if at-b.from == uint64(len(b.records)) {
+			b = b.next
+		}
+		if r := &b.records[at-b.from]; r.Kind != End && !f(r) {
+			return
+		}
+	}
+}
+
+// Status is what waits for a cursor.
+type Status struct {
+	// Changes is how many changes wait.
+	Changes int
+	// Oldest is since when the oldest of them has waited.
+	Oldest time.Time
+	// Merging says that they are merged by key.
+	Merging bool
+}
+
+// Status returns what waits for the cursor.
+func (c *Cursor[K]) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := Status{Changes: c.changesLocked(), Merging: c.behind}
+	if s.Changes > 0 {
+		s.Oldest = c.log.start.Add(c.oldestLocked())
+	}
+	return s
+}
+
+func (c *Cursor[K]) oldestLocked() (since time.Duration) {
+	for e := c.backlog.first; e != nil; e = e.next {
+		if e.Kind != End {
+			return e.Since
+		}
+	}
+	s := c.snapshot
+	if s != nil {
+		since = s.since
+		if s.Len > 0 && c.position.Load() >= s.before {
+			return since
+		}
+	}
+	c.eachLocked(func(r *Record[K]) bool {
+		since = r.Since
+		return false
+	})
+	return since
+}
+
+// wake wakes the handler if it waits for records and some came, or if a resync waits for the append. It
+// is called with the log's lock.
+func (c *Cursor[K]) wake(news bool) {
+	if !c.awaits && !(news && c.asleep.Load() && c.asleep.CompareAndSwap(true, false)) {
+		return
+	}
+	c.awaits = false
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Ready receives after Next has returned false, once there may be another record, and after Resync has
+// returned false for a write that was not in the log, once it is.
+func (c *Cursor[K]) Ready() <-chan struct{} { return c.ready }
+
+// Close drops all that waits. Next returns nothing from then on.
+func (c *Cursor[K]) Close() {
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
+	c.mu.Lock()
+	c.closed, c.behind = true, false
+	c.block, c.snapshot, c.backlog = nil, nil, backlog[K]{}
+	c.position.Store(nowhere)
+	c.mu.Unlock()
+	c.log.trimLocked()
+}

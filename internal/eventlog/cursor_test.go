@@ -1,0 +1,184 @@
+package eventlog
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rig is a log with one cursor.
+type rig struct {
+	*testing.T
+	log    *Log[string]
+	cursor *Cursor[string]
+	number int
+}
+
+func newRig(t *testing.T, merging Merging) *rig {
+	log := New[string](start)
+	r := &rig{t, log, log.NewCursor(merging), 0}
+	r.cursor.Start()
+	return r
+}
+
+// updates appends so many updates, one at a time, of each of the keys in turn.
+func (r *rig) updates(count, keys, live int) {
+	for i := range count {
+		r.number++
+		r.log.Append([]Record[string]{update(fmt.Sprint(i%keys), r.number)}, uint64(r.number), live, start)
+	}
+}
+
+func (r *rig) all() (all []string) {
+	for {
+		next, ok := next(r.cursor)
+		if !ok {
+			return all
+		}
+		all = append(all, fmt.Sprint(next.Key, next.Kind, next.Old, next.New))
+	}
+}
+
+// G8: fails if merging begins a change early or late, with few live keys or with many, or if an append
+// merges more than its share.
+func TestMergingBeginsAtTheLimit(t *testing.T) {
+	for live, limit := range map[int]int{0: 1024, 1: 1024, 512: 1024, 513: 1026, 10_000: 20_000} {
+		r := newRig(t, WhenBehind)
+		r.updates(limit, 7, live)
+		require.Equal(t, Status{Changes: limit, Oldest: start}, r.cursor.Status(), "%d live", live)
+		r.updates(1, 7, live)
+		merged := limit + 1
+		if merged > moved {
+			merged = movedOfMany + 2
+		}
+		require.Equal(t, Status{Changes: limit + 1 - merged + 7, Oldest: start, Merging: true}, r.cursor.Status(), "%d live", live)
+		r.updates(limit/movedOfMany, 7, live)
+		require.Equal(t, 7, r.cursor.Status().Changes, "%d live", live)
+		require.Len(t, r.all(), 7)
+		require.Zero(t, r.cursor.Status())
+		r.updates(2, 1, live)
+		require.Equal(t, 2, r.cursor.Status().Changes, "once nothing waits, two changes of a key are two")
+	}
+}
+
+// Objects that come and go while nobody reads leave nothing behind, also where another one waits in front
+// of them. Fails if their entries are kept.
+func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
+	r := newRig(t, Always)
+	r.updates(1, 1, 1)
+	for i := range 20_000 {
+		r.log.Append([]Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}, 1, 1, start)
+		r.log.Append([]Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}, 1, 1, start)
+	}
+	require.Equal(t, 1, r.cursor.Status().Changes)
+	require.Same(t, r.cursor.backlog.first, r.cursor.backlog.last)
+	require.LessOrEqual(t, r.cursor.backlog.most, 2)
+	require.Nil(t, r.cursor.block.next)
+	require.Equal(t, []string{"02 0 1"}, r.all())
+}
+
+// Fails if a backlog that is never empty keeps the memory of its worst day.
+func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
+	r := newRig(t, Always)
+	r.updates(20_000, 20_000, 20_000)
+	for range 19_900 {
+		_, ok := next(r.cursor)
+		require.True(t, ok)
+	}
+	require.LessOrEqual(t, r.cursor.backlog.most, 8*100)
+	require.Len(t, r.all(), 100)
+	require.LessOrEqual(t, r.cursor.backlog.most, keptKeys)
+}
+
+// Changes that cancel out in front of the rest do not end the merging of the rest.
+func TestMergingGoesOnWhereTheOldestCancelOut(t *testing.T) {
+	r := newRig(t, WhenBehind)
+	r.log.Append([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}, 1, 1, start)
+	r.updates(1023, 1, 1)
+	require.Equal(t, Status{Changes: 1, Oldest: start, Merging: true}, r.cursor.Status())
+}
+
+// The age of a backlog is that of its oldest change: an End does not count, nor a change that has
+// cancelled out.
+func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+	r := newRig(t, Always)
+	add := func(second int, record Record[string]) {
+		r.log.Append([]Record[string]{record}, 1, 1, at(second))
+	}
+	add(1, Record[string]{Kind: Add, Key: "a", New: 1})
+	r.log.AppendEnd(1, at(1))
+	add(2, update("b", 1))
+	add(4, update("b", 2))
+	require.Equal(t, Status{Changes: 2, Oldest: at(1), Merging: true}, r.cursor.Status())
+	add(3, Record[string]{Kind: Delete, Key: "a", Old: 1})
+	require.Equal(t, Status{Changes: 1, Oldest: at(2), Merging: true}, r.cursor.Status())
+}
+
+// A cursor that joins between a write and its append gets the write once, with its snapshot, and
+// everything that is appended later. Fails if the write is delivered twice, or the next one skipped.
+func TestACursorThatJoinsSkipsTheWritesOfItsSnapshot(t *testing.T) {
+	for behind := range uint64(3) {
+		log := New[string](start)
+		log.AppendEnd(0, start)
+		for write := range uint64(3) {
+			log.Append(nil, write+1, 0, start)
+		}
+		r := &rig{t, log, log.NewCursor(WhenBehind), 0}
+		require.Zero(t, r.cursor.Status(), "before it joins")
+		r.cursor.Join(start, func() Snapshot[string] {
+			return snapshotOf(3+behind, Record[string]{Kind: Add, Key: "a", New: 0})
+		})
+		require.Equal(t, Status{Changes: 1, Oldest: start}, r.cursor.Status())
+		for write := range behind {
+			log.Append([]Record[string]{update("in the snapshot", 1)}, 4+write, 1, start)
+		}
+		log.Append([]Record[string]{update("a", 1)}, 4+behind, 1, start)
+		require.Equal(t, []string{"a1 <nil> 0", "6 <nil> <nil>", "a2 0 1"}, r.all(), "%d writes behind", behind)
+	}
+}
+
+// A resync whose snapshot has a write that is not in the log waits for it, be the append empty, and is
+// woken for it. It waits while too much waits, and is left out while the last one is pending.
+func TestAResyncWaitsForTheWriteOfItsSnapshot(t *testing.T) {
+	r := newRig(t, WhenBehind)
+	resync := func(write uint64, most int) bool {
+		return r.cursor.Resync(start, most, func(without map[string]bool) Snapshot[string] {
+			if without["a"] {
+				return snapshotOf(write, Record[string]{Kind: Resync, Key: "b", New: 0})
+			}
+			return snapshotOf(write, Record[string]{Kind: Resync, Key: "a", New: 0}, Record[string]{Kind: Resync, Key: "b", New: 0})
+		})
+	}
+	require.Empty(t, r.all())
+	require.False(t, resync(1, 0))
+	require.Empty(t, r.cursor.Ready())
+	r.log.Append(nil, 1, 2, start)
+	require.Len(t, r.cursor.Ready(), 1)
+	r.updates(1, 1, 2)
+	require.False(t, resync(1, 0), "one change waits")
+	require.True(t, resync(1, 1))
+	require.Equal(t, 3, r.cursor.Status().Changes)
+	require.True(t, resync(1, 100), "the last one is pending")
+	require.Equal(t, []string{"02 0 1", "a5 <nil> 0", "b5 <nil> 0"}, r.all())
+	r.log.Append([]Record[string]{update("a", 1)}, 1, 2, start)
+	require.True(t, resync(1, 100))
+	require.Equal(t, []string{"a2 0 1", "b5 <nil> 0"}, r.all(), "a change of a is pending")
+}
+
+// A closed cursor delivers nothing, and is no reason to keep the log.
+func TestAClosedCursorKeepsNothing(t *testing.T) {
+	r := newRig(t, Never)
+	r.updates(3, 1, 1)
+	r.cursor.Close()
+	require.Empty(t, r.all())
+	require.Zero(t, r.log.used)
+	r.cursor.Close()
+	r.cursor.Start()
+	r.cursor.Join(start, func() Snapshot[string] { panic("it is closed") })
+	require.True(t, r.cursor.Resync(start, 1, nil))
+	r.updates(1, 1, 1)
+	require.Empty(t, r.all())
+}

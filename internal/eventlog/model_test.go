@@ -1,0 +1,310 @@
+package eventlog
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// state is a state of an object: in which of its lives, and by which change.
+type state struct{ life, number int }
+
+// cursorModel is a source, a cursor and a handler that reads it. The model derives what the handler
+// must be notified of from what the handler has and what the source has had since, not from how
+// records merge.
+type cursorModel struct {
+	*testing.T
+	log     *Log[string]
+	cursor  *Cursor[string]
+	random  *rand.Rand
+	source  map[string]*state
+	view    map[string]*state
+	waiting []*waitingEntry
+	// changes is how many entries of waiting are not an End.
+	changes int
+	merging bool
+	ended   bool
+	number  int
+	keys    int
+}
+
+// waitingEntry is the parts of a pending change, or an End.
+type waitingEntry struct {
+	key   string
+	parts []Record[string]
+}
+
+func (w *waitingEntry) isEnd() bool { return w.parts[0].Kind == End }
+
+// begins and ends say whether the object existed before the first part, and after the last.
+func (w *waitingEntry) begins() bool { return w.parts[0].Kind != Add }
+func (w *waitingEntry) ends() bool   { return w.parts[len(w.parts)-1].Kind != Delete }
+
+func newCursorModel(t *testing.T, merging Merging, keys int, seed uint64) *cursorModel {
+	log := New[string](time.Unix(0, 0))
+	m := &cursorModel{
+		T: t, log: log, cursor: log.NewCursor(merging), random: rand.New(rand.NewPCG(seed, 1)), keys: keys,
+		source: map[string]*state{}, view: map[string]*state{}, merging: merging == Always,
+	}
+	m.cursor.Start()
+	return m
+}
+
+// now is another second for each record.
+func (m *cursorModel) now() time.Time {
+	m.number++
+	return time.Unix(int64(m.number), 0)
+}
+
+func (m *cursorModel) append(r Record[string]) {
+	live, now := len(m.source), m.now()
+	if r.Kind == End {
+		m.log.AppendEnd(live, now)
+	} else {
+		m.log.Append([]Record[string]{r}, uint64(m.number), live, now)
+	}
+	r.Since = now.Sub(time.Unix(0, 0))
+	if m.cursor.merging == WhenBehind && m.changes >= max(1024, 2*live) {
+		m.mergeAll()
+	}
+	m.wait(&waitingEntry{key: r.Key, parts: []Record[string]{r}})
+	m.caughtUp()
+	m.count()
+	if m.cursor.merging != Never {
+		require.LessOrEqual(m, m.changes, max(1024, 2*live, m.keys), "G8")
+	}
+}
+
+func (m *cursorModel) count() { require.Equal(m, m.changes, m.cursor.Status().Changes) }
+
+func (m *cursorModel) wait(w *waitingEntry) {
+	if m.merging && !w.isEnd() {
+		at := slices.IndexFunc(m.waiting, func(other *waitingEntry) bool { return other.key == w.key && !other.isEnd() })
+		if at >= 0 {
+			merged := m.waiting[at]
+			merged.parts = append(merged.parts, w.parts...)
+			if !merged.begins() && !merged.ends() {
+				m.waiting = slices.Delete(m.waiting, at, at+1)
+				m.changes--
+			}
+			return
+		}
+	}
+	m.waiting = append(m.waiting, w)
+	if !w.isEnd() {
+		m.changes++
+	}
+}
+
+func (m *cursorModel) caughtUp() {
+	if len(m.waiting) == 0 && m.cursor.merging == WhenBehind {
+		m.merging = false
+	}
+}
+
+func (m *cursorModel) mergeAll() {
+	if m.merging {
+		return
+	}
+	m.merging = true
+	all := m.waiting
+	m.waiting, m.changes = nil, 0
+	for _, w := range all {
+		m.wait(w)
+	}
+}
+
+// change changes an object of the source.
+func (m *cursorModel) change(op byte) {
+	key := fmt.Sprint("a/", m.random.IntN(m.keys))
+	was, exists := m.source[key]
+	is := &state{number: m.number + 1}
+	r := Record[string]{Key: key}
+	switch {
+	case !exists:
+		r.Kind, r.New = Add, is
+	case op%8 < 4:
+		is.life = was.life
+		r.Kind, r.Old, r.New = Update, was, is
+	case op%8 < 6:
+		r.Kind, r.Old, is = Delete, was, nil
+	default:
+		is.life = was.life + 1
+		r.Kind, r.Old, r.New = Recreate, was, is
+	}
+	if delete(m.source, key); is != nil {
+		m.source[key] = is
+	}
+	m.append(r)
+}
+
+// resync repeats each object of which no change waits.
+func (m *cursorModel) resync() {
+	now := m.now()
+	require.True(m, m.cursor.Resync(now, m.changes, func(without map[string]bool) Snapshot[string] {
+		pending := map[string]bool{}
+		for _, w := range m.waiting {
+			if !w.isEnd() {
+				pending[w.key] = true
+			}
+		}
+		require.Equal(m, pending, without)
+		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m.source)), func(key string) bool { return pending[key] })
+		var all []Record[string]
+		for _, key := range keys {
+			require.Same(m, m.source[key], m.view[key], "nothing waits of %s, and the handler has an older state", key)
+			r := Record[string]{Kind: Resync, Key: key, New: m.source[key], Since: now.Sub(time.Unix(0, 0))}
+			all = append(all, r)
+			m.waiting = append(m.waiting, &waitingEntry{key: key, parts: []Record[string]{r}})
+			m.changes++
+		}
+		return snapshotOf(m.log.write, all...)
+	}))
+	m.count()
+}
+
+func snapshotOf(write uint64, all ...Record[string]) Snapshot[string] {
+	return Snapshot[string]{Write: write, Len: len(all), Next: func() Record[string] {
+		next := all[0]
+		all = all[1:]
+		return next
+	}}
+}
+
+// take reads a record and checks it.
+func (m *cursorModel) take() {
+	before := m.cursor.Status()
+	r, ok := next(m.cursor)
+	require.Equal(m, len(m.waiting) > 0, ok)
+	if !ok {
+		return
+	}
+	w := m.waiting[0]
+	m.waiting = m.waiting[1:]
+	m.caughtUp()
+	require.Equal(m, w.isEnd(), r.Kind == End)
+	if w.isEnd() {
+		return
+	}
+	m.changes--
+	require.Equal(m, w.key, r.Key)
+	require.Equal(m, w.parts[0].Since, r.Since, "it has waited since its oldest part")
+	require.Equal(m, time.Unix(0, 0).Add(r.Since), before.Oldest)
+	m.handle(w, r)
+	m.count()
+}
+
+// handle checks the record that the handler gets for w, and applies it to the view.
+func (m *cursorModel) handle(w *waitingEntry, r Record[string]) {
+	has, known := m.view[w.key]
+	require.Equal(m, known, w.begins())
+	is, _ := w.parts[len(w.parts)-1].New.(*state)
+	broken := slices.ContainsFunc(w.parts, func(p Record[string]) bool { return p.Kind == Delete || p.Kind == Recreate })
+	resyncs := !slices.ContainsFunc(w.parts, func(p Record[string]) bool { return p.Kind != Resync })
+	switch {
+	case !known:
+		require.Equal(m, Add, r.Kind)
+	case !w.ends():
+		require.Equal(m, Delete, r.Kind)
+		require.Equal(m, has.life, r.Old.(*state).life, "the deletion is that of the object that the handler has")
+	case broken:
+		require.Equal(m, Recreate, r.Kind)
+		require.Equal(m, has.life, r.Old.(*state).life, "the deletion is that of the object that the handler has")
+	case resyncs:
+		require.Equal(m, Resync, r.Kind)
+		require.Same(m, has, r.New)
+	default:
+		require.Equal(m, Update, r.Kind)
+		require.Same(m, has, r.Old, "old is the state that was delivered last")
+	}
+	if delete(m.view, w.key); w.ends() {
+		require.Same(m, is, r.New)
+		m.view[w.key] = is
+	}
+}
+
+// drain reads everything: the handler has what the source has, and the cursor keeps no memory.
+func (m *cursorModel) drain() {
+	for len(m.waiting) > 0 {
+		m.take()
+	}
+	m.take()
+	require.Equal(m, m.source, m.view)
+	require.Equal(m, Status{Merging: m.cursor.merging == Always}, m.cursor.Status())
+	require.Nil(m, m.cursor.backlog.first)
+	require.LessOrEqual(m, m.cursor.backlog.most, keptKeys)
+	require.Zero(m, m.log.used)
+	require.Nil(m, m.cursor.block.next)
+}
+
+// step does what one byte of a script says.
+func (m *cursorModel) step(b byte) {
+	switch {
+	case b < 120:
+		m.change(b)
+	case b < 180:
+		m.take()
+	case b < 190:
+		m.resync()
+	case b < 195 && !m.ended:
+		m.ended = true
+		m.append(Record[string]{Kind: End})
+	case b < 225: // the handler hangs
+		for range 20 * max(1, int(b)-190) {
+			m.change(byte(m.random.UintN(256)))
+		}
+	case b < 250: // the handler catches up some of it
+		for range 20 * int(b-220) {
+			m.take()
+		}
+	default:
+		m.drain()
+	}
+	require.Equal(m, m.merging, m.cursor.Status().Merging)
+}
+
+func (m *cursorModel) run(script []byte) {
+	for _, b := range script {
+		m.step(b)
+	}
+	m.drain()
+}
+
+// Whatever happens at the source and however slow the handler is: in the end it has what the source has;
+// it gets an Add, Updates and a Delete of each key, each with the old state that was delivered last; in
+// the source's order or, once merged, that of the oldest parts; no more of each key than needed; and the
+// memory is released. Unmerged, every change is delivered.
+func FuzzBacklogMatchesAModel(f *testing.F) {
+	f.Add([]byte{1, 1, 5, 1, 130, 7, 1, 130, 191, 185, 130, 130}, uint8(3), uint64(1))
+	f.Add([]byte{224, 224, 240, 1, 2, 3, 224, 249, 249, 249, 185, 249, 224, 255}, uint8(40), uint64(2))
+	f.Add([]byte{224, 224, 224, 191, 5, 5, 5, 5, 5, 5, 130, 249, 191, 224, 224, 185, 240}, uint8(200), uint64(3))
+	f.Fuzz(func(t *testing.T, script []byte, keys uint8, seed uint64) {
+		if len(script) > 40 {
+			script = script[:40]
+		}
+		for _, merging := range []Merging{WhenBehind, Always, Never} {
+			newCursorModel(t, merging, int(keys)+1, seed).run(script)
+		}
+	})
+}
+
+// The model with random scripts.
+func TestABacklogMatchesAModel(t *testing.T) {
+	for seed := range uint64(12) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		script := make([]byte, 60)
+		for i := range script {
+			script[i] = byte(random.UintN(256))
+		}
+		for _, merging := range []Merging{WhenBehind, Always, Never} {
+			t.Run(fmt.Sprint(merging, " seed ", seed), func(t *testing.T) {
+				newCursorModel(t, merging, []int{1, 3, 40, 700}[seed%4], seed).run(script)
+			})
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package guarantees
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/watchmirror/cache"
+)
+
+// G7: whatever a program does to a store while a list comes, what was not listed is gone at its end,
+// and what was listed stays. Fails if an object counts as listed because its place was a listed one's.
+func TestG7WhatOthersDoDuringAListIsNotTakenForListed(t *testing.T) {
+	t.Run("another object takes the place of a listed one", func(t *testing.T) {
+		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		must(t, s.Replace(items("1", "1", "2", "1"), "1"))
+		list := replacing{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
+		list.items(items("1", "1", "2", "1")...)
+		must(t, s.Delete(podAt("a", "1", "1")), s.Add(podAt("a", "3", "2")))
+		list.commit("3")
+		assert.Equal(t, map[string]string{"a/2": "1"}, contents(s))
+	})
+	t.Run("most objects go, and the store shrinks", func(t *testing.T) {
+		const all, listed = 4000, 10
+		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		var objects []any
+		for i := range all {
+			objects = append(objects, podAt("a", itoa(i), "1"))
+		}
+		must(t, s.Replace(objects, "1"))
+		list := replacing{t, s.(cache.Replacer).BeginReplace(cache.ReplaceOptions{})}
+		list.items(objects[all-listed:]...)
+		for _, obj := range objects[:all-2*listed] {
+			must(t, s.Delete(obj))
+		}
+		list.commit("3")
+		want := map[string]string{}
+		for i := all - listed; i < all; i++ {
+			want["a/"+itoa(i)] = "1"
+		}
+		assert.Equal(t, want, contents(s))
+	})
+}
