@@ -17,32 +17,42 @@ const batchesInARow = 8
 // applyBatches applies an event of a watch that has been waited for, and those after it that are
 // there already. Nobody waits for an event that is not. The error, if any, ends the watch.
 func (m *run) applyBatches(w *openWatch, e watch.Event) error {
-	for range batchesInARow {
+	for i := range batchesInARow {
+		there := true
+		if i > 0 {
+			e, there = w.nextThere(true)
+		}
 		// What comes after an error is not of this watch: some sources, made for tests, have one
 		// channel for all.
-		for m.batch = append(m.batch, e); len(m.batch) < m.batchLen() && e.Type != watch.Error; m.batch = append(m.batch, e) {
-			var there bool
-			if e, there = w.nextThere(); !there {
+		for there {
+			if m.batch = append(m.batch, e); len(m.batch) == m.batchLen() || e.Type == watch.Error {
 				break
 			}
+			e, there = w.nextThere(i > 0)
+		}
+		if len(m.batch) == 0 {
+			return nil
 		}
 		if err := m.applyBatch(w); err != nil || m.ctx.Err() != nil {
 			return err
 		}
-		// Most sources send over a channel without a buffer: the next event is there if the
-		// sender is let run first. That costs less than to sleep until it has been.
-		runtime.Gosched()
-		var there bool
-		if e, there = w.nextThere(); !there {
-			return nil
-		}
 	}
-	m.batch = append(m.batch, e)
-	return m.applyBatch(w)
+	return nil
 }
 
-// nextThere is the next event, if it is there. A channel that is closed is met again by who waits.
-func (w *openWatch) nextThere() (e watch.Event, there bool) {
+// nextThere is the next event, if it is there. Most sources send over a channel without a buffer: while
+// they send faster than events are applied, it yields to the sender, which costs less than to sleep until
+// an event has come. A channel that is closed is met again by the select.
+func (w *openWatch) nextThere(yield bool) (e watch.Event, there bool) {
+	select {
+	case e, there = <-w.results:
+		return e, there
+	default:
+	}
+	if !yield {
+		return e, false
+	}
+	runtime.Gosched()
 	select {
 	case e, there = <-w.results:
 	default:
