@@ -1,10 +1,15 @@
 package cache
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 // Phase says what a reflector is doing.
@@ -138,4 +143,250 @@ func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
 		return 0
 	})
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
+}
+
+// report is what a reflector's status says, guarded by the reflector's mutex.
+type report struct {
+	phase    Phase
+	since    time.Time
+	accepted string
+	synced   bool
+	failures int
+	last     *Failure
+	// absent and forbidden count answers in a row.
+	absent, forbidden int
+	// held are objects that never reached the store, by their places: see placeOf.
+	held quarantine
+}
+
+// barredAfter is how many times in a row a source must answer "not found" or
+// "forbidden" before the phase says so: an API server that restarts answers 404
+// for some seconds for what it will serve again.
+const barredAfter = 3
+
+// Status implements StatusReporter.
+func (r *Reflector) Status() Status {
+	applied, known := appliedVersionOf(r.store)
+	held := quarantinedIn(r.store)
+	synced := syncedOf(r.store)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	status := Status{
+		Name:                r.name,
+		TypeDescription:     r.typeDescription,
+		Phase:               r.report.phase,
+		PhaseSince:          r.report.since,
+		AppliedVersion:      applied,
+		AcceptedVersion:     r.report.accepted,
+		Synced:              r.report.synced && synced,
+		ConsecutiveFailures: r.report.failures,
+		Quarantined:         mergeQuarantined(r.report.held.list(), held),
+	}
+	if !known {
+		status.AppliedVersion = r.report.accepted
+	}
+	if r.report.last != nil {
+		last := *r.report.last
+		status.LastFailure = &last
+	}
+	return status
+}
+
+// appliedVersionOf asks a store for its applied version; false if it has none
+// of its own, so that what it accepted is applied.
+func appliedVersionOf(store any) (string, bool) {
+	switch s := store.(type) {
+	case interface{ processedVersion() string }:
+		return s.processedVersion(), true
+	case interface{ LastStoreSyncResourceVersion() string }:
+		return s.LastStoreSyncResourceVersion(), true
+	}
+	return "", false
+}
+
+func quarantinedIn(store any) []Quarantined {
+	if q, ok := store.(quarantiner); ok {
+		return q.quarantined()
+	}
+	return nil
+}
+
+func syncedOf(store any) bool {
+	queue, ok := store.(interface{ HasSynced() bool })
+	return !ok || queue.HasSynced()
+}
+
+// setPhase notes what the reflector does now. A source that has answered "not
+// found" or "forbidden" often enough stays in that phase whatever is tried.
+func (r *Reflector) setPhase(phase Phase) {
+	now := r.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if phase == PhasePaused || phase == PhaseListing || phase == PhaseStreaming || phase == PhaseWatching {
+		switch {
+		case r.report.absent >= barredAfter:
+			phase = PhaseAbsent
+		case r.report.forbidden >= barredAfter:
+			phase = PhaseForbidden
+		}
+	}
+	if r.report.phase != phase {
+		r.report.phase, r.report.since = phase, now
+	}
+}
+
+// succeeded notes that the source has answered and been understood.
+func (r *Reflector) succeeded(phase Phase) {
+	r.mu.Lock()
+	r.report.failures, r.report.absent, r.report.forbidden = 0, 0, 0
+	r.mu.Unlock()
+	r.setPhase(phase)
+}
+
+// setAccepted notes that the store took a version.
+func (r *Reflector) setAccepted(version string) {
+	r.progress.version = version
+	r.mu.Lock()
+	r.report.accepted = version
+	r.mu.Unlock()
+	r.meters.accepted(version)
+}
+
+// failed counts a failure and tells of it.
+func (r *Reflector) failed(ctx context.Context, err error) {
+	r.count(err)
+	r.onError(ctx, r, err)
+}
+
+// count counts a failure that somebody else tells of.
+func (r *Reflector) count(err error) {
+	cause := r.note(err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.failures++
+	r.report.absent = streak(r.report.absent, cause == CauseNotFound)
+	r.report.forbidden = streak(r.report.forbidden, cause == CauseForbidden)
+}
+
+// tell reports what is no failure of the source: a quarantined object, a misuse.
+func (r *Reflector) tell(ctx context.Context, err error) {
+	r.note(err)
+	r.onError(ctx, r, err)
+}
+
+// note makes err the last failure.
+func (r *Reflector) note(err error) Cause {
+	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.last = last
+	return last.Cause
+}
+
+// quarantined reports an object that was held back, once a version. held says
+// that the store remembers it; otherwise the reflector does, in a copy of the
+// error: the original may be a store's own.
+func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held bool) {
+	if !held {
+		mine := *object
+		object = &mine
+		place, kept := r.placeOf(object), withoutStack(object.Err) // these call the cause's methods
+		r.mu.Lock()
+		r.report.held.addUnder(place, object, kept)
+		r.mu.Unlock()
+	}
+	if !object.repeated {
+		r.tell(ctx, object)
+	}
+}
+
+// placeOf says as what the reflector holds an object that was refused: by its own name, where that
+// is known, whatever key a store has for it. What it is released by is an object, not a key.
+func (r *Reflector) placeOf(object *ObjectError) string {
+	if object.object == (identity{}) {
+		return object.Key
+	}
+	return r.placeAmong(object.object)
+}
+
+// placeAmong is the name, with the kind where objects of any kind are taken.
+func (r *Reflector) placeAmong(id identity) string {
+	if r.expectedType != nil {
+		return id.name.String()
+	}
+	return fmt.Sprintf("%s\x00%v", id.name, id.kind)
+}
+
+// placesOf are the places in which an object may be held: by its name, if nothing else was said of
+// it, and as placeAmong says.
+func (r *Reflector) placesOf(obj any) []string {
+	places := []string{nameOf(obj)}
+	if id, err := identityOf(obj); err == nil && r.expectedType == nil {
+		places = append(places, r.placeAmong(id))
+	}
+	return places
+}
+
+// released forgets that an object was held back before it reached the store.
+func (r *Reflector) released(obj any) {
+	places := r.placesOf(obj)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, place := range places {
+		r.report.held.release(place)
+	}
+}
+
+// holds says whether anything is held back before it reached the store, so that
+// the usual case need not compute keys.
+func (r *Reflector) holds() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.report.held.holdsAny()
+}
+
+func streak(before int, again bool) int {
+	if again {
+		return before + 1
+	}
+	return 0
+}
+
+// DefaultWatchErrorHandler logs each failure once, at the level that its kind
+// deserves: what a healthy cluster does every day is not logged as an error.
+func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
+	logger := klog.FromContext(ctx)
+	who := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
+	switch {
+	case CauseOf(err) == CauseObject:
+		// Whatever its cause looks like: an object that breaks off is no watch that does.
+		logger.Error(err, "Object not taken", who[:4]...)
+	case errors.As(err, new(*streamRejected)):
+		logger.V(1).Info("The source does not stream its first state, listing instead", who...)
+	case isExpiredError(err):
+		logger.V(4).Info("Resource version expired, listing anew", who...)
+	case err == io.EOF:
+		// The server closed the watch, which is its right. A list or a request
+		// that ends so is an EOF inside another error, and a failure.
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		logger.V(1).Info("Watch was cut", who...)
+	default:
+		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
+		// clock that began outside a test's bubble. The backoff limits ours.
+		logger.Error(err, whatFailed(err), who[:4]...)
+	}
+}
+
+// whatFailed is the message for an error: not everything that is reported keeps the
+// mirror from going on.
+func whatFailed(err error) string {
+	switch CauseOf(err) {
+	case CauseProcess, CausePanic:
+		return "Handler failed"
+	case CauseMutated:
+		return "Shared object was changed"
+	case CauseMisuse:
+		return "Wrong use"
+	}
+	return "Mirroring failed"
 }

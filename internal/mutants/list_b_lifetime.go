@@ -6,7 +6,7 @@ var lifetimeFaults = []Mutant{
 	{
 		Name:    "forgets-a-stream-that-never-became-a-watch",
 		Guards:  []string{"B17"},
-		File:    "run.go",
+		File:    "reflector_run.go",
 		From:    "	defer func() { m.dropStream(panicking) }()\n",
 		To:      "	_ = panicking\n",
 		Package: guarantees,

@@ -4,7 +4,7 @@ package mutants
 // changed (B6-B8, B25).
 var objectFaults = []Mutant{
 	{
-		Name: "takes-a-list-of-nothing-but-wrong-types-for-an-empty-one", Guards: []string{"B25", "G6"}, File: "list_taker.go",
+		Name: "takes-a-list-of-nothing-but-wrong-types-for-an-empty-one", Guards: []string{"B25", "G6"}, File: "list.go",
 		From:    "\tif in.failsByType() {\n\t\tfirst :=",
 		To:      "\tif in.failsByType() && in.items == 0 {\n\t\tfirst :=",
 		Package: guarantees,

@@ -6,7 +6,7 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "forgets-how-many-streams-have-failed",
 		Guards:  []string{"B1"},
-		File:    "watchlist.go",
+		File:    "watch_list.go",
 		From:    "m.progress.streamTries++",
 		To:      "m.progress.streamTries = 1",
 		Package: guarantees,
@@ -16,7 +16,7 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "waits-for-a-second-stream-after-a-silence",
 		Guards:  []string{"B1"},
-		File:    "watchlist.go",
+		File:    "watch_list.go",
 		From:    "m.progress.streamTries >= streamTries || silent || cause",
 		To:      "m.progress.streamTries >= streamTries || cause",
 		Package: guarantees,
@@ -26,7 +26,7 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "waits-for-the-answer-to-a-stream-as-long-as-for-a-watch",
 		Guards:  []string{"B1"},
-		File:    "watchlist.go",
+		File:    "watch_list.go",
 		From:    "s.watch, err = s.open(options, timeout, streamQuiet)",
 		To:      "s.watch, err = s.open(options, timeout, timeout+watchGrace)",
 		Package: guarantees,
@@ -36,7 +36,7 @@ var pausingFaults = []Mutant{
 	{
 		Name:   "streams-again-every-second-after-expired",
 		Guards: []string{"B2", "G13"},
-		File:   "watchlist.go",
+		File:   "watch_list.go",
 		From: `	cause := CauseOf(err)
 	m.progress.streamTries++
 `,
@@ -55,7 +55,7 @@ var pausingFaults = []Mutant{
 	{
 		Name:   "does-not-count-an-expired-stream-as-a-try",
 		Guards: []string{"B2"},
-		File:   "watchlist.go",
+		File:   "watch_list.go",
 		From:   "m.progress.streamTries++",
 		To: `if cause != CauseExpired {
 		m.progress.streamTries++
@@ -87,7 +87,7 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "hears-the-context-only-between-two-waits",
 		Guards:  []string{"B4", "G9"},
-		File:    "run.go",
+		File:    "reflector_run.go",
 		From:    "		case <-m.ctx.Done():\n			return woken{end: endContext}\n",
 		To:      "",
 		Package: guarantees,
@@ -97,7 +97,7 @@ var pausingFaults = []Mutant{
 	{
 		Name:    "counts-streams-that-failed-long-ago",
 		Guards:  []string{"B1"},
-		File:    "watchlist.go",
+		File:    "watch_list.go",
 		From:    "	m.progress.streamTries = 0\n	m.stream = s.watch\n",
 		To:      "	m.stream = s.watch\n",
 		Package: guarantees,

@@ -21,7 +21,7 @@ var reportingFaults = []Mutant{
 	{
 		Name:    "takes-an-error-in-a-streaming-list-for-its-end",
 		Guards:  []string{"B5", "G12"},
-		File:    "watchlist.go",
+		File:    "watch_list.go",
 		From:    `return "", false, eventError(e.Object)`,
 		To:      `return "", false, fmt.Errorf("ended after %d objects: %w", s.items, ErrNoInitialEventsEnd)`,
 		Package: guarantees,

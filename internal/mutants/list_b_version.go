@@ -74,7 +74,7 @@ var versionFaults = []Mutant{
 	{
 		Name:    "forgets-the-newest-version-of-a-stream-that-broke",
 		Guards:  []string{"B15", "G2"},
-		File:    "watchlist.go",
+		File:    "watch_list.go",
 		From:    "	s.newest = newerOf(s.newest, version)\n",
 		To:      "	if e.Type == watch.Added {\n		s.newest = newerOf(s.newest, version)\n	}\n",
 		Package: guarantees,
@@ -84,7 +84,7 @@ var versionFaults = []Mutant{
 	{
 		Name:    "lets-a-key-go-back-in-a-stream",
 		Guards:  []string{"B15", "G2"},
-		File:    "watchlist.go",
+		File:    "watch_list.go",
 		From:    "	s.entries[key] = received.ResourceVersion\n",
 		To:      "",
 		Package: guarantees,
@@ -104,7 +104,7 @@ var versionFaults = []Mutant{
 	{
 		Name:    "takes-a-silent-watch-for-a-quiet-one",
 		Guards:  []string{"B23"},
-		File:    "version_check.go",
+		File:    "reflector_run.go",
 		From:    "w.silent == silentTicks && m.progress.checks.bookmarks",
 		To:      "w.silent == -silentTicks && m.progress.checks.bookmarks",
 		Package: guarantees,
@@ -112,7 +112,7 @@ var versionFaults = []Mutant{
 		Fault:   "A restore behind a clean close goes unnoticed, though the bookmarks have stopped.",
 	},
 	{
-		Name: "goes-by-versions-that-are-given-out-again", Guards: []string{"B23"}, File: "list_taker.go",
+		Name: "goes-by-versions-that-are-given-out-again", Guards: []string{"B23"}, File: "list.go",
 		From:    "VersionsReset: reset}",
 		To:      "VersionsReset: reset && in.unchecked}",
 		Package: guarantees,

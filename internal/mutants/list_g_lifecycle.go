@@ -3,7 +3,7 @@ package mutants
 // How a run ends: G9.
 var lifecycleMutants = []Mutant{
 	{
-		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "run.go",
+		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
 		From: "\tm.setPhase(PhasePaused)\n\ttimer := m.clock.NewTimer(d)\n\tdefer timer.Stop()\n\tfor {\n",
 		To: `	m.setPhase(PhasePaused)
 	timer := m.clock.NewTimer(d)

@@ -11,7 +11,7 @@ var objectMutants = []Mutant{
 		Fault:   "One object that cannot be transformed makes the whole cache be listed again and again.",
 	},
 	{
-		Name: "deletes-in-a-stream-what-an-object-of-another-type-was-called", Guards: []string{"G6"}, File: "watchlist.go",
+		Name: "deletes-in-a-stream-what-an-object-of-another-type-was-called", Guards: []string{"G6"}, File: "watch_list.go",
 		From:    "examine(e.Object, e.Type != watch.Bookmark, nil)",
 		To:      "examine(e.Object, e.Type != watch.Bookmark && e.Type != watch.Deleted, nil)",
 		Package: guarantees,
@@ -57,7 +57,7 @@ var objectMutants = []Mutant{
 		Fault:   "One flipped bit in a list, and an object is missing until it is next written.",
 	},
 	{
-		Name: "lists-again-and-again-what-is-never-decoded", Guards: []string{"G6"}, File: "refetch.go",
+		Name: "lists-again-and-again-what-is-never-decoded", Guards: []string{"G6"}, File: "reflector_run.go",
 		From:    "again && known == version {",
 		To:      "again && known != version {",
 		Package: guarantees,

@@ -45,7 +45,7 @@ var requestMutants = []Mutant{
 		Fault:   "Alerts count twice as many failures as there were.",
 	},
 	{
-		Name: "keeps-the-last-failure-out-of-the-status", Guards: []string{"G12"}, File: "reflector_report.go",
+		Name: "keeps-the-last-failure-out-of-the-status", Guards: []string{"G12"}, File: "status.go",
 		From:    "\tr.report.last = last\n",
 		To:      "",
 		Package: guarantees,
