@@ -84,6 +84,11 @@ func SetInformerMetricsProvider(metricsProvider InformerMetricsProvider) {
 	defaultInformerMetrics.setOnce(metricsProvider)
 }
 
+// ErrOwnHandler is ErrHandlerRunning.
+//
+// Deprecated: use ErrHandlerRunning.
+var ErrOwnHandler = ErrHandlerRunning
+
 // NewInformer is NewInformerWithOptions with a source, an example of what it sends, a
 // resync period (0 is never) and a handler.
 //

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/watchmirror/cache/internal/tasks"
 )
 
 // ShouldResyncFunc says whether a resync that is due is to happen.
@@ -301,17 +303,16 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	// Each of the two ends the other: a panic on one side must not leave the
 	// other behind. The queue is closed last, when nothing comes in any more.
 	ctx, cancel := context.WithCancel(ctx)
-	var g group
+	g := tasks.New(c.reflector.clock, cancel, panicError)
 	defer c.consumer.attach()()
-	after := func() {
-		cancel()
-		g.crash(c.reflector.clock, cancel)
-	}
-	g.start(after, func() { c.consumer.consume(ctx) })
-	defer g.wait()
+	g.Go(func() {
+		defer cancel()
+		c.consumer.consume(ctx)
+	})
+	defer g.Wait()
 	defer c.queue.Close()
 	defer cancel()
-	g.lead(c.reflector.clock, cancel, func() { c.reflector.RunWithContext(ctx) })
+	g.Lead(func() { c.reflector.RunWithContext(ctx) })
 }
 
 func (c *controller) HasSynced() bool { return c.queue.HasSynced() }

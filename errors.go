@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -37,11 +38,10 @@ var (
 	// same informer.
 	ErrForeignRegistration = errors.New("registration belongs to another informer")
 
-	// ErrOwnHandler is returned by ShutDownEventHandler inside the very handler that
-	// it is to wait for, and by Stop and Shutdown of an InformerSet inside anything that
-	// an informer calls and that they would wait for. Use RemoveEventHandler, release,
-	// or the end of a context there: they do not wait.
-	ErrOwnHandler = errors.New("called from inside what it would wait for: use what does not wait")
+	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not
+	// returned after 30 s. The handler was removed. It hangs, or it shuts itself down and so
+	// waits for itself: use RemoveEventHandler there.
+	ErrHandlerRunning = errors.New("handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
 
 	// ErrHandlerPanicked is the cause in a ProcessError when a handler, or Process,
 	// panicked and the process lived on; the panic handlers of apimachinery have had
@@ -376,6 +376,14 @@ func (e *SlowSourceError) Error() string {
 type PanicError struct {
 	Value any
 	Stack []byte
+}
+
+// panicError makes a PanicError of a recovered value. Call it in the deferred function that recovers.
+func panicError(value any) any {
+	if _, ok := value.(*PanicError); ok {
+		return value
+	}
+	return &PanicError{Value: value, Stack: debug.Stack()}
 }
 
 // Error prints the value and the stack.

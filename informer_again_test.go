@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,32 +46,6 @@ func TestAnInformerThatSomebodyElseRanIsNotHandedOutOnceItHasStopped(t *testing.
 		end := runSet(t, &set)
 		require.NoError(t, set.WaitSynced(t.Context()))
 		end()
-	})
-}
-
-// The error handler is told of it by the set's goroutine for the informer.
-func TestWhoIsToldThatAnInformerRunsAlreadyCannotWaitForItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set InformerSet
-		var informer *Informer[*object]
-		var got error
-		informer, _, err := InformerOf(&set, newSource(t), InformerConfig[*object]{
-			ReflectorOptions: ReflectorOptions{ErrorHandler: func(_ context.Context, _ *Reflector, err error) {
-				if errors.Is(err, ErrAlreadyRan) {
-					got = set.Stop(t.Context(), informer.Shared())
-				}
-			}},
-		})
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan error)
-		go func() { over <- informer.Run(ctx) }()
-		synctest.Wait()
-		end := runSet(t, &set)
-		require.ErrorIs(t, got, ErrOwnHandler)
-		end()
-		cancel()
-		require.NoError(t, <-over)
 	})
 }
 

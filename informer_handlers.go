@@ -143,38 +143,6 @@ func (inf *sharedIndexInformer) forget(l *listener) bool {
 	return true
 }
 
-// enter and leave say that the goroutine that calls them calls user code for the informer
-// in between.
-func (inf *sharedIndexInformer) enter() (goroutine uint64) {
-	goroutine = goroutineID()
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	if inf.goroutines == nil {
-		inf.goroutines = map[uint64]int{}
-	}
-	inf.goroutines[goroutine]++
-	return goroutine
-}
-
-func (inf *sharedIndexInformer) leave() {
-	goroutine := goroutineID()
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	if inf.goroutines[goroutine]--; inf.goroutines[goroutine] == 0 {
-		delete(inf.goroutines, goroutine)
-	}
-}
-
-// isCalling says whether it is called from inside one of the informer's calls of user
-// code: a handler, the error handler, a transform. Whoever waits there for the run to end
-// waits for itself.
-func (inf *sharedIndexInformer) isCalling() bool {
-	goroutine := goroutineID()
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	return goroutine != 0 && inf.goroutines[goroutine] > 0
-}
-
 // errForeign is the error for a handle that is not the informer's.
 func errForeign(handle ResourceEventHandlerRegistration) error {
 	return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/tasks"
 )
 
 // Run implements SharedInformer.
@@ -22,8 +24,6 @@ func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 
 // tellRefused tells the error handler why a run was refused.
 func (inf *sharedIndexInformer) tellRefused(ctx context.Context, err error) {
-	inf.enter()
-	defer inf.leave()
 	inf.reflector.tell(inf.withLogger(ctx), err)
 }
 
@@ -38,12 +38,10 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
 	inf.ctx = ctx
-	inf.enter()
-	defer inf.leave()
 	defer inf.detector.clear()
 	defer inf.releaseMeters()
-	r := running{ctx: ctx, goroutines: &group{}, cancel: cancel}
-	defer r.goroutines.wait()
+	r := running{ctx: ctx, goroutines: tasks.New(inf.clock, cancel, panicError)}
+	defer r.goroutines.Wait()
 	defer inf.stop()
 	defer cancel()
 	inf.beginMeters()
@@ -52,7 +50,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 		inf.reflector.tell(ctx, fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
 			inf.reflector.name, period, minimumResync))
 	}
-	r.goroutines.lead(inf.clock, cancel, func() { inf.reflector.RunWithContext(ctx) })
+	r.goroutines.Lead(func() { inf.reflector.RunWithContext(ctx) })
 	return nil
 }
 
@@ -67,9 +65,7 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 // running is what it takes to start a goroutine while the informer runs.
 type running struct {
 	ctx        context.Context
-	goroutines *group
-	// cancel ends the run, where a handler's panic is not survived.
-	cancel context.CancelFunc
+	goroutines *tasks.Group
 }
 
 // start starts the listeners there are.
@@ -81,11 +77,7 @@ func (inf *sharedIndexInformer) start(r running) {
 		inf.startLocked(l)
 	}
 	if inf.detector != nil {
-		r.goroutines.start(func() { r.goroutines.crash(inf.clock, r.cancel) }, func() {
-			inf.enter()
-			defer inf.leave()
-			inf.detector.run(r.ctx, inf.clock)
-		})
+		r.goroutines.Go(func() { inf.detector.run(r.ctx, inf.clock) })
 	}
 }
 
@@ -93,7 +85,7 @@ func (inf *sharedIndexInformer) start(r running) {
 // is not survived ends the run, and comes out of it.
 func (inf *sharedIndexInformer) startLocked(l *listener) {
 	r := inf.running
-	r.goroutines.start(func() { r.goroutines.crash(inf.clock, r.cancel) }, func() { l.run(r.ctx) })
+	r.goroutines.Go(func() { l.run(r.ctx) })
 }
 
 // stop makes it known that the run is over, or never will be. The listeners, which it

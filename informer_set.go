@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/tasks"
 )
 
 // InformerSet runs informers together. It has one of each source and type of objects,
@@ -31,7 +34,7 @@ type InformerSet struct {
 type setRun struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
-	goroutines group
+	goroutines *tasks.Group
 	// over is closed when all that was started has ended.
 	over chan struct{}
 	// live are the members that run, those that the set has forgotten included.
@@ -188,9 +191,9 @@ func (s *InformerSet) startLocked(m *setMember) {
 		run.live.Delete(m)
 		s.mu.Unlock()
 		close(stopped)
-		run.goroutines.crash(m.shared.clock, run.cancel)
 	}
-	run.goroutines.start(after, func() {
+	run.goroutines.Go(func() {
+		defer after()
 		if err := m.shared.run(ctx); err != nil {
 			m.shared.tellRefused(ctx, err) // somebody else runs it
 		}
@@ -211,7 +214,7 @@ func (s *InformerSet) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.end(run)
-	defer run.goroutines.wait()
+	defer run.goroutines.Wait()
 	<-ctx.Done()
 	// Nothing is started from now on; what is just being started is, when the lock is had.
 	s.mu.Lock()
@@ -225,7 +228,10 @@ func (s *InformerSet) begin(ctx context.Context, cancel context.CancelFunc) (*se
 	if s.running != nil {
 		return nil, fmt.Errorf("informer set: %w", ErrAlreadyRan)
 	}
-	s.running = &setRun{ctx: ctx, cancel: cancel, over: make(chan struct{}), live: sets.Set[*setMember]{}}
+	s.running = &setRun{
+		ctx: ctx, cancel: cancel, over: make(chan struct{}), live: sets.Set[*setMember]{},
+		goroutines: tasks.New(clock.RealClock{}, cancel, panicError),
+	}
 	for _, m := range s.members {
 		s.startLocked(m)
 	}
@@ -243,17 +249,12 @@ func (s *InformerSet) end(run *setRun) {
 
 // Stop stops one informer, which is given as its Shared, whoever else wants it, and waits
 // until it has stopped, or until ctx has ended, whose error it returns then; the set has
-// forgotten it, and InformerOf makes a new one. It fails with ErrOwnHandler, and stops
-// nothing, if it is called from inside a handler, a transform or the error handler of the
-// informer, for which it would wait: release does not wait. A source that calls it from
-// List or Watch waits for itself, until ctx ends.
+// forgotten it, and InformerOf makes a new one. Called from inside a handler, or another function
+// that the informer calls, it waits until ctx ends: use release there, which does not wait.
 func (s *InformerSet) Stop(ctx context.Context, informer SharedIndexInformer) error {
 	own, ok := informer.(*sharedIndexInformer)
 	if !ok || own == nil {
 		return fmt.Errorf("%T is no informer of a set: give it what its Shared returns", informer)
-	}
-	if own.isCalling() {
-		return fmt.Errorf("informer %s was not stopped: %w", own.reflector.name, ErrOwnHandler)
 	}
 	stopped, err := s.drop(own)
 	if err != nil || stopped == nil {
@@ -293,24 +294,16 @@ func (s *InformerSet) drop(informer *sharedIndexInformer) (stopped <-chan struct
 
 // Shutdown ends Run and waits until all informers have stopped and Run is about to
 // return, or until ctx has ended, whose error it returns then. It does nothing if Run
-// does not run. Called from inside a handler, a transform or the error handler of one of
-// the informers, for which it would wait, it ends Run and returns ErrOwnHandler.
+// does not run. Called from inside a handler, or another function that one of the
+// informers calls, it waits until ctx ends.
 func (s *InformerSet) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	run, fromInside := s.running, false
-	if run != nil {
-		for m := range run.live {
-			fromInside = fromInside || m.shared.isCalling()
-		}
-	}
+	run := s.running
 	s.mu.Unlock()
 	if run == nil {
 		return nil
 	}
 	run.cancel()
-	if fromInside {
-		return fmt.Errorf("informer set ends, and was not waited for: %w", ErrOwnHandler)
-	}
 	return awaitEnd(ctx, run.over)
 }
 

@@ -198,7 +198,9 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 		var set InformerSet
 		source := newSource(t, pod("a", "1"))
 		source.FailLists(1, errBoom)
-		old := insideInformer(t, &set, source, func(c *InformerConfig[*object]) { c.ReflectorOptions.ErrorHandler = calling(runtime.Goexit) })
+		old := changedInformer(t, &set, source, func(c *InformerConfig[*object]) {
+			c.ReflectorOptions.ErrorHandler = func(context.Context, *Reflector, error) { runtime.Goexit() }
+		})
 		end := runSet(t, &set)
 		assert.True(t, old.Shared().IsStopped())
 		assert.Empty(t, set.Status())
@@ -240,7 +242,7 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 		make := func(name string, script func(*cachetest.Source)) *Informer[*object] {
 			source := newSource(t)
 			script(source)
-			return insideInformer(t, &set, source, func(c *InformerConfig[*object]) { c.Name = name })
+			return changedInformer(t, &set, source, func(c *InformerConfig[*object]) { c.Name = name })
 		}
 		hang := func(s *cachetest.Source) { s.HangLists(1) }
 		make("broken", func(s *cachetest.Source) { s.FailLists(1000, errBoom) })
@@ -263,4 +265,13 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 		assert.NotContains(t, err.Error(), "fine")
 		end()
 	})
+}
+
+// changedInformer is an informer of the set, with the config changed.
+func changedInformer(t *testing.T, set *InformerSet, source ListerWatcher, change func(*InformerConfig[*object])) *Informer[*object] {
+	config := InformerConfig[*object]{ReflectorOptions: ReflectorOptions{Strategy: ListPaged, ErrorHandler: (&heard{}).handle}}
+	change(&config)
+	informer, _, err := InformerOf(set, source, config)
+	require.NoError(t, err)
+	return informer
 }

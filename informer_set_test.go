@@ -217,21 +217,3 @@ type funcSource struct{ _ []func() }
 func (funcSource) List(metav1.ListOptions) (apiruntime.Object, error) { return nil, nil }
 
 func (funcSource) Watch(metav1.ListOptions) (watch.Interface, error) { return nil, nil }
-
-func TestAHandlerCannotStopItsOwnInformerAndWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set InformerSet
-		informer, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		var got error
-		_, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{
-			AddFunc: func(*object) { got = set.Stop(t.Context(), informer.Shared()) },
-		})
-		require.NoError(t, err)
-		end := runSet(t, &set)
-		synctest.Wait()
-		require.ErrorIs(t, got, ErrOwnHandler)
-		require.False(t, informer.Shared().IsStopped())
-		end()
-		require.ErrorContains(t, set.Stop(t.Context(), informer.Shared()), "in the set")
-	})
-}

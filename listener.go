@@ -31,9 +31,6 @@ type listener struct {
 	// handler is not called any more.
 	gone              atomic.Bool
 	removed, finished chan struct{}
-	// goroutine is the one that calls the handler, 0 before it has started.
-	goroutine atomic.Uint64
-
 	delivered, panics atomic.Int64
 }
 
@@ -133,7 +130,6 @@ func (l *listener) run(ctx context.Context) {
 	if l.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *l.options.Logger)
 	}
-	l.begin()
 	returned := false
 	defer func() {
 		value := recover()
@@ -239,15 +235,11 @@ func survivePanic(ctx context.Context) {
 	}
 }
 
-// begin notes that a goroutine calls the handler from now on.
-func (l *listener) begin() { l.goroutine.Store(l.informer.enter()) }
-
 // end notes that nobody calls the handler any more. Unless the context or a removal is the reason, the
 // handler has ended its goroutine (runtime.Goexit, as a failing assertion of a test does), or its
 // panic ends the run, which is not reported again.
 func (l *listener) end(ctx context.Context, returned, panicked bool) {
 	defer close(l.finished)
-	defer l.informer.leave()
 	exited := !returned && ctx.Err() == nil && l.informer.withdraw(l, ErrHandlerExited)
 	l.remove(ErrInformerStopped)
 	if exited && !panicked {
@@ -264,9 +256,6 @@ func (l *listener) remove(why error) {
 	l.cursor.Close()
 	l.synced.fail(why)
 }
-
-// isCalling says whether it is called from inside the handler.
-func (l *listener) isCalling() bool { return l.goroutine.Load() == goroutineID() }
 
 func (l *listener) status(now time.Time) HandlerStatus {
 	waits := l.cursor.Status()

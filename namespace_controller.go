@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/watchmirror/cache/internal/tasks"
 )
 
 // namespaceController is the Controller of several namespaces: one whole controller
@@ -87,16 +89,15 @@ func (c *namespaceController) RunWithContext(ctx context.Context) {
 	defer cancel()
 	// What was synced in the very moment of the end counts, too.
 	defer c.synced.check()
-	var g group
+	g := tasks.New(c.members[0].reflector.clock, cancel, panicError)
 	for _, member := range c.members {
-		after := func() {
-			cancel()
-			g.crash(member.reflector.clock, cancel)
-		}
-		g.start(after, func() { member.RunWithContext(ctx) })
+		g.Go(func() {
+			defer cancel()
+			member.RunWithContext(ctx)
+		})
 	}
-	g.start(func() {}, func() { c.synced.await(ctx) })
-	g.wait()
+	g.Go(func() { c.synced.await(ctx) })
+	g.Wait()
 }
 
 func (c *namespaceController) HasSynced() bool { return c.synced.check() }

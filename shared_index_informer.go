@@ -41,8 +41,6 @@ type sharedIndexInformer struct {
 	mu      sync.Mutex
 	phase   informerPhase
 	running running
-	// goroutines are those that call user code for the informer, and how many times over.
-	goroutines map[uint64]int
 	// listeners is replaced, never changed: whoever has it may go through it without
 	// the lock.
 	listeners []*listener

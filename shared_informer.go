@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -169,22 +170,27 @@ func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.O
 	return newSharedIndexInformer(lw, exampleOf(exampleObject), options)
 }
 
+// shutDownLimit is how long ShutDownEventHandler waits.
+const shutDownLimit = 30 * time.Second
+
 // ShutDownEventHandler removes a handler and waits until its last call has returned.
-// It fails as RemoveEventHandler does, and with ErrOwnHandler, the handler staying,
-// if it is called by that very handler, for which it would wait for ever. A handler
-// that waits for a goroutine that shuts it down, or two handlers that shut down each
-// other, it cannot tell, and they wait for ever.
+// It fails as RemoveEventHandler does, and with ErrHandlerRunning if that call has not
+// returned after 30 s: the handler hangs, or it waits for this very call, as one does that
+// shuts itself down. RemoveEventHandler does not wait, and is what a handler should use.
 func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
 	own, ok := handle.(*listener)
 	if !ok || own == nil {
 		return errForeign(handle)
 	}
-	if own.isCalling() {
-		return ErrOwnHandler
-	}
 	if err := informer.RemoveEventHandler(handle); err != nil {
 		return err
 	}
-	<-own.finished
-	return nil
+	ctx, cancel := context.WithTimeout(context.Background(), shutDownLimit)
+	defer cancel()
+	select {
+	case <-own.finished:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("handler %s: %w", own.options.Name, ErrHandlerRunning)
+	}
 }

@@ -24,16 +24,14 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 }
 
 // ShutdownChan is what client-go's ShutDownEventHandler looks for in a handle, once it
-// has had the handler removed, and then receives from. Here it is the call that waits, and
-// the channel is closed: so nobody has to stand by to close it, and a handler that shuts
-// itself down is found out, who would wait for ever on a channel. Of a handler that has
-// not been removed it returns nil, on which nothing is ever received.
+// has had the handler removed, and then receives from. Here it is the call that waits, at most
+// 30 s for a call of the handler that hangs or that shuts itself down, and the channel is
+// closed. For a handler that has not been removed it returns nil.
 func (r *registration) ShutdownChan() <-chan struct{} {
 	if !r.removed.Load() {
 		return nil
 	}
-	// It is removed already. What is left to go wrong is cache.ErrOwnHandler, when there
-	// is nothing to wait for but the caller.
+	// It is removed already, so the only error left is cache.ErrHandlerRunning.
 	_ = cache.ShutDownEventHandler(r.informer, r.handle)
 	return closed
 }

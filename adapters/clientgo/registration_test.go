@@ -96,7 +96,7 @@ func TestShutDownEventHandlerOfClientGoWaitsForTheCallThatIsUnderWay(t *testing.
 	})
 }
 
-func TestAHandlerRemovesItselfAndWaitsForNobody(t *testing.T) {
+func TestAHandlerRemovesItselfWithoutADeadlock(t *testing.T) {
 	for name, remove := range map[string]func(toolscache.SharedInformer, toolscache.ResourceEventHandlerRegistration) error{
 		"RemoveEventHandler": func(i toolscache.SharedInformer, h toolscache.ResourceEventHandlerRegistration) error {
 			return i.RemoveEventHandler(h)
@@ -114,6 +114,7 @@ func TestAHandlerRemovesItselfAndWaitsForNobody(t *testing.T) {
 				require.NoError(t, err)
 				handles <- handle
 				run(t, informer)
+				time.Sleep(time.Minute)
 				require.Equal(t, []error{nil}, calls)
 			})
 		})

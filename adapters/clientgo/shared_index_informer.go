@@ -48,7 +48,7 @@ import (
 //     checker that is not this library's, and has a cache.DoneError and no
 //     cache.SuccessChecker, Done starts a goroutine, which ends when the checker does.
 //   - client-go's ShutDownEventHandler, called by the very handler that it shuts down,
-//     returns at once instead of never; the handler is told nothing more.
+//     returns after 30 s instead of never.
 //   - GetIndexer and GetStore are as Indexer says.
 //
 // It panics if informer is nil.

@@ -50,15 +50,15 @@ var lifecycleMutants = []Mutant{
 	},
 	{
 		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "informer_run.go",
-		From:    "\tdefer r.goroutines.wait()\n",
+		From:    "\tdefer r.goroutines.Wait()\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest",
 		Fault:   "A program tears down what its handler uses while the handler still runs.",
 	},
 	{
-		Name: "lets-one-namespace-hold-up-the-panic-of-another", Guards: []string{"G9"}, File: "namespace_controller.go",
-		From:  "\t\t\tg.crash(member.reflector.clock, cancel)\n",
+		Name: "lets-one-namespace-hold-up-the-panic-of-another", Guards: []string{"G9"}, File: "internal/tasks/tasks.go",
+		From:  "\t\t\tif value != nil {\n\t\t\t\tg.crash()\n\t\t\t}\n",
 		To:    "",
 		Test:  "TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs",
 		Fault: "A handler has panicked, and the process lives on, half dead, for as long as the source of another namespace hangs.",
