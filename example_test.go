@@ -16,31 +16,42 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The README shows the body of this example: TestTheREADMEShowsTheExample.
-func ExampleNewInformerFor() {
-	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New(...), or your own
-	defer source.Close()
-	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"))
-
+// The README shows this function: TestTheREADMEShowsTheExample.
+func mirror(source cache.ListerWatcher) error {
 	informer := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})
-	handled, _ := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
-		DeleteFunc: func(gone cache.DeletedObject[*unstructured.Unstructured]) {
-			fmt.Println("gone:", gone.GetKey(), "final state known:", gone.Exact())
+	handler, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
+		DeleteFunc: func(deleted cache.DeletedObject[*unstructured.Unstructured]) {
+			fmt.Println("deleted:", deleted.GetKey(), "final state known:", deleted.Exact())
 		},
 	})
-
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
 	running.Go(func() { informer.Run(ctx) })
-	_ = informer.WaitSynced(ctx)                           // the store has the first list
-	_ = cache.WaitForDone(ctx, handled.HasSyncedChecker()) // the handler has handled it
-
+	if err := informer.WaitSynced(ctx); err != nil { // until the store has the first list
+		return err
+	}
+	if err := cache.WaitForDone(ctx, handler.HasSyncedChecker()); err != nil { // until the handler has processed it
+		return err
+	}
 	for key, object := range informer.ByNamespace("shop").All() {
 		fmt.Println(key, "is a", object.GetKind())
 	}
 	fmt.Println(informer.Len(), "objects at version", informer.LastSyncResourceVersion())
-	cancel()
-	running.Wait()
+	return nil
+}
+
+func ExampleNewInformerFor() {
+	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New(...), or your own
+	defer source.Close()
+	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"))
+	if err := mirror(source); err != nil {
+		fmt.Println(err)
+	}
 	// Unordered output:
 	// shop/prices is a ConfigMap
 	// shop/stock is a ConfigMap
@@ -59,7 +70,7 @@ func ExampleNew() {
 		ListerWatcher: source,
 		Store:         indexer,
 		Handler: cache.ResourceEventHandlerFuncs{
-			DeleteFunc: func(obj any) { fmt.Println("gone:", name(obj)) },
+			DeleteFunc: func(obj any) { fmt.Println("deleted:", name(obj)) },
 		},
 	})
 
@@ -92,8 +103,7 @@ func name(obj any) string {
 	return name
 }
 
-// The README's example is ExampleNewInformerFor's body, line by line, and at most 25
-// lines.
+// The README's example is the function mirror, line by line, and at most 30 lines.
 func TestTheREADMEShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -102,13 +112,9 @@ func TestTheREADMEShowsTheExample(t *testing.T) {
 	_, shown, found := strings.Cut(string(readme), "```go\n")
 	require.True(t, found)
 	shown, _, _ = strings.Cut(shown, "```")
-	_, body, found := strings.Cut(string(code), "func ExampleNewInformerFor() {\n")
+	_, body, found := strings.Cut(string(code), "func mirror(")
 	require.True(t, found)
-	body, _, _ = strings.Cut(body, "\t// Unordered output:")
-	var lines []string
-	for line := range strings.Lines(body) {
-		lines = append(lines, strings.TrimPrefix(line, "\t"))
-	}
-	assert.Equal(t, strings.Join(lines, ""), shown)
-	assert.LessOrEqual(t, strings.Count(shown, "\n"), 25)
+	body, _, _ = strings.Cut(body, "\n}\n")
+	assert.Equal(t, "func mirror("+body+"\n}\n", shown)
+	assert.LessOrEqual(t, strings.Count(shown, "\n"), 30)
 }
