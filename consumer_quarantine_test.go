@@ -104,7 +104,7 @@ func TestAControllerKeepsNothingOfABatchThatIsNotApplied(t *testing.T) {
 // there is a consumer.
 func TestAnEmptyFirstListOfAProcessIsSyncedWithItsVersion(t *testing.T) {
 	queue := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-	defer queue.attach(takesBatches, &processConsumer{})()
+	defer queue.attach(takesBatches)()
 	require.NoError(t, queue.BeginReplace(ReplaceOptions{}).Commit(t.Context(), "7"))
 	assert.False(t, queue.HasSynced())
 	require.NoError(t, queue.popPending(func(b batch) error {

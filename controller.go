@@ -197,6 +197,9 @@ func newController(config Config) *controller {
 	if config.Queue == nil {
 		config.Queue = config.newQueue()
 	}
+	if own, ok := config.Queue.(*DeltaFIFO); ok && config.Store != nil {
+		own.quarantine = partOf(config.Store, byQueue) // so that readers of the store know
+	}
 	ctlr := &controller{queue: config.Queue}
 	ctlr.reflector = NewReflectorWithOptions(config.ListerWatcher, exampleOf(config.ObjectType), config.Queue, config.reflectorOptions())
 	if config.Store != nil {

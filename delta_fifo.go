@@ -86,8 +86,10 @@ type DeltaFIFO struct {
 
 	mu  sync.Mutex
 	log deltaLog
-	// held are the objects that could not be taken.
-	held quarantine
+	// quarantine has the objects that could not be queued; own is known, if that is a store of
+	// this package.
+	quarantine quarantinePart
+	own        *keyedStore
 
 	// populated is true once something has come that is not of a first list, or
 	// a first list has ended. listing is true once a part of one has come.
@@ -109,8 +111,6 @@ type DeltaFIFO struct {
 	// shown are the keys that came before the end of the first list and are not
 	// of it: by events, or by first lists that were aborted.
 	shown sets.Set[string]
-	// holders hold back objects on the consumer's side.
-	holders []holder
 
 	// limited makes parts wait for the consumer, except while telling is true; room,
 	// if not nil, is closed when there may be a place for one.
@@ -127,7 +127,6 @@ var (
 	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
 	_ taker                  = (*DeltaFIFO)(nil)
 	_ entryKeeper            = (*DeltaFIFO)(nil)
-	_ quarantiner            = (*DeltaFIFO)(nil)
 )
 
 // NewDeltaFIFO makes a queue.
@@ -163,8 +162,9 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	}
 	f.logger = klog.LoggerWithName(f.logger, f.name)
 	f.moved = sync.NewCond(&f.mu)
-	if h, ok := opts.KnownObjects.(holder); ok {
-		f.holders = append(f.holders, h)
+	f.quarantine = quarantinePart{&quarantine{}, byQueue, ""}
+	if own, ok := opts.KnownObjects.(interface{ keyed() *keyedStore }); ok {
+		f.own = own.keyed()
 	}
 	return f
 }
@@ -299,6 +299,7 @@ type arriving struct {
 	unwanted bool
 	// failure is set if it could not be transformed.
 	failure *ObjectError
+	kept    error
 }
 
 // take queues what arrives, and the version that holds from then on, if there is one.
@@ -341,6 +342,7 @@ func (f *DeltaFIFO) transform(a *arriving) {
 		a.failure.object, _ = identityOf(a.Object)
 	}
 	a.Object, a.unwanted = out, !keep && err == nil
+	a.kept = withoutStack(err)
 }
 
 // arriveDeleted is transform for a deletion. The final state of what nobody has is not
@@ -359,7 +361,7 @@ func (f *DeltaFIFO) arriveDeleted(a *arriving) {
 // mu.
 func (f *DeltaFIFO) takeLocked(a *arriving) {
 	if a.failure != nil && a.Type != Deleted {
-		f.held.add(a.failure)
+		f.quarantine.add("", a.failure, a.kept)
 		return
 	}
 	f.releaseLocked(&a.queued)
@@ -387,9 +389,10 @@ func (f *DeltaFIFO) addLocked(c *queued) {
 // itself tells a queue from what embeds one. See embedsQueue.
 func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
 
-// quarantined returns what is held back. See quarantiner.
-func (f *DeltaFIFO) quarantined() []Quarantined {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.held.list()
+// quarantined returns the objects that could not be queued.
+func (f *DeltaFIFO) quarantined() []Quarantined { return f.quarantine.list(everyKey) }
+
+// consumed is the consumer's part of the table.
+func (f *DeltaFIFO) consumed() quarantinePart {
+	return quarantinePart{f.quarantine.quarantine, byConsumer, f.quarantine.prefix}
 }

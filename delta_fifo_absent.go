@@ -49,8 +49,8 @@ func (f *DeltaFIFO) keysLocked() []string {
 	if f.known != nil {
 		keys = append(keys, f.known.ListKeys()...)
 	}
-	for _, h := range f.holders {
-		keys = append(keys, h.heldKeys()...)
+	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
+		keys = append(keys, bad.Key)
 	}
 	return keys
 }

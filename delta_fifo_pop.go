@@ -313,12 +313,10 @@ func (f *DeltaFIFO) IsClosed() bool {
 }
 
 // attach tells the queue of a consumer of our own, before anything comes in: how it
-// takes things out, and who holds back what it could not apply. detach tells that it
-// takes nothing out any more.
-func (f *DeltaFIFO) attach(how consumption, holders ...holder) (detach func()) {
+// takes things out. detach tells that it takes nothing out any more.
+func (f *DeltaFIFO) attach(how consumption) (detach func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.consumption = how
-	f.holders = append(f.holders, holders...)
 	return func() { f.limitParts(false) }
 }

@@ -30,7 +30,12 @@ func (r *queueReplacement) publish(version string) (unread []error) {
 	if !r.lacksNothing {
 		unread = r.queueDeletionsLocked()
 	}
-	f.held.releaseIf(func(key string) bool { return !r.withheld.Has(key) })
+	for i := range r.refused {
+		if a := &r.refused[i]; r.withheld.Has(a.failure.Key) {
+			f.quarantine.add("", a.failure, a.kept)
+		}
+	}
+	f.quarantine.releaseIf(func(key string) bool { return !r.withheld.Has(key) })
 	f.log.tell(version, !f.populated)
 	f.populated, f.listing, f.shown = true, false, nil
 	return unread
@@ -69,5 +74,5 @@ func (r *queueReplacement) keep() {
 
 func (r *queueReplacement) drop() {
 	r.over = true
-	r.changes, r.before, r.fresh, r.listed, r.withheld, r.held, r.absent = nil, nil, nil, nil, nil, nil, nil
+	r.changes, r.before, r.fresh, r.listed, r.withheld, r.refused, r.absent = nil, nil, nil, nil, nil, nil, nil
 }

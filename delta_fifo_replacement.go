@@ -36,8 +36,10 @@ type queueReplacement struct {
 	lacksNothing bool
 	absent       []string
 	absentKnown  bool
-	// held is what the queue holds back of a list that is not visible.
-	held heldAside
+	// unchecked is true for a list that may turn out to be too old: refused is what it has brought
+	// and could not be queued, which is quarantined at Commit.
+	unchecked bool
+	refused   []arriving
 }
 
 // BeginReplace starts a replacement. See Replacer.
@@ -48,7 +50,7 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.newReplacement(!f.populated && !options.Aside)
-	r.reset = options.VersionsReset
+	r.reset, r.unchecked = options.VersionsReset, options.Aside
 	return r
 }
 
@@ -131,7 +133,6 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 		taken = append(taken, a)
 	}
 	since := r.newestReceivedOf(taken)
-	var failures []*ObjectError
 	for i, a := range taken {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -150,7 +151,7 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 		case a.failure != nil:
 			r.withhold(key)
 			refused = append(refused, refusal{items[i], a.failure})
-			failures = append(failures, a.failure)
+			r.quarantine(a)
 		case a.unwanted:
 			r.unlist(key)
 			if r.visible {
@@ -163,7 +164,6 @@ func (r *queueReplacement) takeItems(ctx context.Context, items []any) (refused 
 			r.prepare(key, a.queued)
 		}
 	}
-	r.hold(failures)
 	return refused, nil
 }
 
@@ -175,13 +175,12 @@ func (r *queueReplacement) newestReceivedOf(arriving []arriving) []lastReceived 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := make([]lastReceived, len(arriving))
-	anyHeld := slices.ContainsFunc(f.holders, holder.mayHold)
 	for i, a := range arriving {
 		_, pending := f.newestLocked(a.key)
 		if pending || f.populated || r.hasCome(a.key.String()) {
 			since[i] = f.newestReceivedLocked(a.key)
 		}
-		if anyHeld && originOf(a.received).Same(since[i].origin) && f.heldBackLocked(a.key.String()) {
+		if _, refused := f.refused(a.key); refused && originOf(a.received).Same(since[i].origin) {
 			// The consumer has this state, perhaps with a Sync of it queued, and holds back
 			// a newer one, which the source has undone: it is to hear of that.
 			since[i] = lastReceived{}
@@ -195,25 +194,14 @@ func (r *queueReplacement) hasCome(key string) bool {
 	return r.queue.shown.Has(key) || r.listed.Has(key)
 }
 
-func (r *queueReplacement) hold(failures []*ObjectError) {
-	f := r.queue
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, failure := range failures {
-		if r.visible {
-			f.held.add(failure)
-		} else {
-			r.held.add(&f.held, failure)
-		}
+// quarantine quarantines what the list has brought, or will at Commit.
+func (r *queueReplacement) quarantine(a arriving) {
+	if r.unchecked {
+		a.failure.repeated = r.queue.quarantine.knows(a.failure)
+		r.refused = append(r.refused, a)
+		return
 	}
-}
-
-// disown implements disowner.
-func (r *queueReplacement) disown() {
-	f := r.queue
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r.held.undo(&f.held)
+	r.queue.quarantine.add("", a.failure, a.kept)
 }
 
 // list notes that a key is listed and its newest state taken.

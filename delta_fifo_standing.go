@@ -2,7 +2,6 @@ package cache
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -75,8 +74,8 @@ func (f *DeltaFIFO) newestReceivedLocked(key table.Key) (last lastReceived) {
 		return lastReceived{newest.from(), newest.Type == Deleted}
 	}
 	switch known := f.known.(type) {
-	case originKeeper:
-		last.origin, _ = known.originUnder(key)
+	case interface{ keyed() *keyedStore }:
+		last.origin, _ = known.keyed().originUnder(key)
 	case ReceivedGetter:
 		received, _ := known.Received(key.String())
 		last.origin = originOf(received)
@@ -101,7 +100,8 @@ func (f *DeltaFIFO) mayDeleteLocked(key table.Key) bool {
 	if f.standingLocked(key).present {
 		return true
 	}
-	return newest == nil && f.heldBackLocked(key.String())
+	_, refused := f.refused(key)
+	return newest == nil && refused
 }
 
 // lastHeld is the version of the quarantined state of a key, if that is what was last received
@@ -109,37 +109,33 @@ func (f *DeltaFIFO) mayDeleteLocked(key table.Key) bool {
 func (f *DeltaFIFO) lastHeld(key table.Key) (version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.held.holdsAny() {
-		if version, held := f.held.version(key.String()); held {
+	if f.quarantine.any() {
+		if version, held := f.quarantine.version(key.String()); held {
 			return version
 		}
 	}
 	if f.log.newest(key) != nil {
 		return ""
 	}
-	for _, h := range f.holders {
-		if !h.mayHold() {
-			continue
-		}
-		if version, held := h.heldVersion(key.String()); held {
-			return version
-		}
-	}
-	return ""
+	version, _ = f.refused(key)
+	return version
 }
 
-// heldBackLocked says whether a consumer holds back a state of the key.
-func (f *DeltaFIFO) heldBackLocked(key string) bool {
-	return slices.ContainsFunc(f.holders, func(h holder) bool {
-		_, held := h.heldVersion(key)
-		return held
-	})
+// refused is the version of the state of a key that the consumer or its store has quarantined.
+func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
+	if consumed := f.consumed(); consumed.any() {
+		version, quarantined = consumed.version(key.String())
+	}
+	if !quarantined && f.own != nil && f.own.storage.quarantined.any() {
+		version, quarantined = f.own.storage.quarantined.version(key.String())
+	}
+	return version, quarantined
 }
 
 // releaseLocked forgets that a state of a change's key is held back here. The caller holds mu.
 func (f *DeltaFIFO) releaseLocked(c *queued) {
-	if f.held.holdsAny() {
+	if f.quarantine.any() {
 		c.keepText()
-		f.held.release(c.key.String())
+		f.quarantine.release(c.key.String())
 	}
 }

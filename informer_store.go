@@ -16,7 +16,6 @@ var (
 	_ Replacer               = informerStore{}
 	_ ResourceVersionUpdater = informerStore{}
 	_ taker                  = informerStore{}
-	_ quarantiner            = informerStore{}
 )
 
 // takeChanges implements taker.

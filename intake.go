@@ -268,7 +268,7 @@ func (m *threadSafeMap) regression(c *change, have table.Origin, quarantined str
 // goesBack is regression for an event that is not being written.
 func (m *threadSafeMap) goesBack(c *change) error {
 	have, _ := m.originOf(c.key)
-	version, _ := m.heldVersion(c.key)
+	version, _ := m.quarantined.version(c.key.String())
 	return m.regression(c, have, version)
 }
 
@@ -329,30 +329,8 @@ func (k *keyedStore) olderThanEntry(key table.Key, received Received) error {
 	return k.storage.goesBack(&change{key: key, origin: originOf(received), says: metadata{received: received}})
 }
 
-// heldVersion implements holder.
-func (k *keyedStore) heldVersion(key string) (version string, held bool) {
-	if k.scope.lacks(key) {
-		return "", false
-	}
-	return k.storage.heldVersion(table.KeyOf(key))
-}
-
-// heldKeys implements holder.
-func (k *keyedStore) heldKeys() []string {
-	k.storage.heldMu.RLock()
-	defer k.storage.heldMu.RUnlock()
-	return k.storage.held.keysOf(k.scope.has)
-}
-
-// mayHold implements holder, for all of the storage: that is soon answered.
-func (k *keyedStore) mayHold() bool { return k.storage.holds.Load() }
-
-func (k *keyedStore) quarantined() []Quarantined {
-	k.storage.heldMu.RLock()
-	held := k.storage.held.copyOf(k.scope.has)
-	k.storage.heldMu.RUnlock()
-	return sortedByKey(held)
-}
+// quarantined returns the quarantined objects of the store's scope.
+func (k *keyedStore) quarantined() []Quarantined { return k.storage.quarantined.list(k.scope.has) }
 
 // samePointer is true if both are one pointer. Other values are never the same here; comparing
 // them could panic.

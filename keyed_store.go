@@ -34,10 +34,8 @@ var (
 	_ Indexer                = (*cache)(nil)
 	_ TransformingStore      = (*cache)(nil)
 	_ Replacer               = (*cache)(nil)
-	_ originKeeper           = (*cache)(nil)
 	_ ResourceVersionUpdater = (*cache)(nil)
 	_ taker                  = (*cache)(nil)
-	_ quarantiner            = (*cache)(nil)
 )
 
 // StoreOption is an option of NewStore and NewIndexer.

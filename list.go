@@ -947,23 +947,13 @@ func (in *listTaker) commit(version string) error {
 			return storeError("Replace", nil, other)
 		}
 	}
-	in.mu.Lock()
-	in.Reflector.report.held.releaseIf(func(place string) bool { return !in.met[place] })
-	in.mu.Unlock()
+	in.quarantine.releaseIf(func(place string) bool { return !in.met[place] })
 	return nil
 }
 
 // abort gives up; after a commit it does nothing.
 func (in *listTaker) abort() {
-	if in.replacement == nil {
-		return
+	if in.replacement != nil {
+		in.replacement.Abort()
 	}
-	if ours, ok := in.replacement.(disowner); ok && in.unchecked {
-		ours.disown()
-	}
-	in.replacement.Abort()
 }
-
-// disowner is implemented by our replacements. disown lets go of the objects that one
-// holds back that is not visible: nobody has been told of them. Abort follows.
-type disowner interface{ disown() }

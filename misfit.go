@@ -54,7 +54,14 @@ func (r *Reflector) examine(obj runtime.Object, typed bool, says *metadata) (rec
 
 // storeKey is the key by which readers of the store ask for an object, empty if that is not
 // known.
-func (r *Reflector) storeKey(obj any) string { return r.report.held.readers.keyOf(obj) }
+func (r *Reflector) storeKey(obj any) string {
+	keeper, ours := r.store.(entryKeeper)
+	if !ours {
+		return ""
+	}
+	key, _ := keeper.eventKey(obj)
+	return key.String()
+}
 
 // metadataOf reads what a reflector needs of an object's metadata, or says why it
 // cannot. An object can have the methods and nothing behind them. Of a bookmark's object the

@@ -69,11 +69,8 @@ var (
 	_ Store                  = (*namespaceView)(nil)
 	_ TransformingStore      = (*namespaceView)(nil)
 	_ Replacer               = (*namespaceView)(nil)
-	_ originKeeper           = (*namespaceView)(nil)
 	_ ResourceVersionUpdater = (*namespaceView)(nil)
 	_ taker                  = (*namespaceView)(nil)
-	_ quarantiner            = (*namespaceView)(nil)
-	_ holder                 = (*namespaceView)(nil)
 )
 
 // InNamespace returns the part of store whose keys begin with "namespace/", as a

@@ -16,11 +16,6 @@ type batch struct {
 	initial bool
 }
 
-// originKeeper is implemented by our stores: it says what was received of what is under a key.
-type originKeeper interface {
-	originUnder(key table.Key) (origin table.Origin, exists bool)
-}
-
 // entryKeeper is implemented by our stores, for events that come as part of a list.
 type entryKeeper interface {
 	// eventKey is the key of an event's object.
@@ -35,22 +30,3 @@ var (
 	_ entryKeeper = (*DeltaFIFO)(nil)
 	_ entryKeeper = informerStore{}
 )
-
-// holder is implemented by our stores and consumers. A queue asks them before it
-// takes the deletion of a key that nobody has for meaningless: a state of it may be
-// held back, and is to be forgotten. It is called under the queue's lock and must
-// not call the queue.
-type holder interface {
-	// heldVersion is the version of the state that is held back, "" if that is not known.
-	heldVersion(key string) (version string, held bool)
-	heldKeys() []string
-	// mayHold says whether any key may be held back, so that in the usual case nobody
-	// need ask for each.
-	mayHold() bool
-}
-
-// quarantiner is implemented by whatever holds back objects.
-type quarantiner interface {
-	// quarantined returns the objects held back at the moment, by key.
-	quarantined() []Quarantined
-}

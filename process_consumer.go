@@ -17,11 +17,14 @@ type processConsumer struct {
 	mu sync.Mutex
 	// seen is the newest version that a foreign queue has handed out.
 	seen string
-	held quarantine
+	// failed are the objects that could not be processed.
+	failed quarantinePart
 }
 
 func newProcessConsumer(r *Reflector, c Config) *processConsumer {
-	return &processConsumer{reflector: r, queue: c.Queue, process: c.Process, processBatch: c.ProcessBatch}
+	return &processConsumer{
+		reflector: r, queue: c.Queue, process: c.Process, processBatch: c.ProcessBatch, failed: partOf(c.Queue, byConsumer),
+	}
 }
 
 func (p *processConsumer) appliedVersion() string {
@@ -34,9 +37,7 @@ func (p *processConsumer) appliedVersion() string {
 }
 
 func (p *processConsumer) quarantined() []Quarantined {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.held.list()
+	return p.failed.list(everyKey)
 }
 
 func (p *processConsumer) attach() (detach func()) {
@@ -48,7 +49,7 @@ func (p *processConsumer) attach() (detach func()) {
 	if p.processBatch != nil {
 		how = takesBatches
 	}
-	return queue.attach(how, p)
+	return queue.attach(how)
 }
 
 func (p *processConsumer) consume(ctx context.Context) {
@@ -96,10 +97,10 @@ func (p *processConsumer) done(ctx context.Context, deltas []Delta, process func
 	}
 	p.see(deltas)
 	if err == nil {
-		p.release(deltas)
+		p.settle(deltas, nil)
 		return nil
 	}
-	p.reflector.tell(ctx, p.hold(deltas, withoutObject(err)))
+	p.reflector.tell(ctx, p.settle(deltas, withoutObject(err)))
 	return err
 }
 
@@ -118,69 +119,28 @@ func (p *processConsumer) see(deltas []Delta) {
 	}
 }
 
-// release forgets what was held back and has now been processed. Keys are only
-// computed if anything is held.
-func (p *processConsumer) release(deltas []Delta) {
-	p.mu.Lock()
-	holds := p.held.holdsAny()
-	p.mu.Unlock()
-	if !holds {
-		return
-	}
-	for _, d := range deltas {
-		key := p.keyOf(d)
-		p.mu.Lock()
-		switch {
-		case d.Type == Deleted, d.Type == Replaced:
-			// What a list says is what the source has, also if that is older.
-			p.held.release(key)
-		case onlyRepeats(p.queue, d):
-			p.held.releaseRepeated(key, receivedOf(d.Object))
-		default:
-			p.held.releaseFor(key, receivedOf(d.Object))
-		}
-		p.mu.Unlock()
-	}
-}
-
-func (p *processConsumer) heldVersion(key string) (version string, held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.held.version(key)
-}
-
-func (p *processConsumer) heldKeys() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.held.keys()
-}
-
-func (p *processConsumer) mayHold() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.held.holdsAny()
-}
-
-// hold holds back what could not be processed and returns the error that says so.
-func (p *processConsumer) hold(deltas []Delta, err error) *ProcessError {
+// settle notes what became of deltas, and returns the error that says so if they could not be
+// processed.
+func (p *processConsumer) settle(deltas []Delta, err error) *ProcessError {
 	const named = 10
+	if err == nil && !p.failed.any() {
+		return nil
+	}
 	failed := &ProcessError{Err: err}
 	for _, d := range deltas {
 		if d.Type == Bookmark {
 			continue
 		}
-		key := p.keyOf(d)
+		key, version := p.keyOf(d), receivedOf(d.Object).ResourceVersion
 		failed.Changes++
 		if len(failed.Keys) < named && !slices.Contains(failed.Keys, key) {
 			failed.Keys = append(failed.Keys, key)
 		}
-		held := &ObjectError{Key: key, ResourceVersion: receivedOf(d.Object).ResourceVersion, Stage: StageProcess, Err: err}
-		p.mu.Lock()
-		// What a resync repeats is not the newest, if another state is held back already.
-		if !onlyRepeats(p.queue, d) || !p.held.holds(key) {
-			p.held.add(held)
+		var refused *ObjectError
+		if err != nil {
+			refused = &ObjectError{Key: key, ResourceVersion: version, Stage: StageProcess, Err: err}
 		}
-		p.mu.Unlock()
+		settle(p.failed, p.queue, d, key, version, refused)
 	}
 	return failed
 }

@@ -3,14 +3,15 @@ package cache
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
-// Quarantined is an object that is not shown as the source has it, because that
-// state could not be taken. Where it cannot be known which object it is, its place
-// stands for it until the next list.
+// Quarantined is an object whose latest state could not be applied, so that an earlier one, or
+// none, is shown. Where its key is not known, its place in the list or watch stands for it until
+// the next list.
 type Quarantined struct {
 	// Key, ResourceVersion, Stage as in ObjectError.
 	Key             string
@@ -20,51 +21,199 @@ type Quarantined struct {
 	Err error
 }
 
-// quarantine remembers which keys are held back and for which version that was
-// reported, so that it is reported once a version. Its owner guards it with its
-// own lock. The zero value is ready.
+// quarantine is the table of the keys whose latest state could not be applied. A pipeline has one:
+// its reflector, queue, consumer and store have entries of their own in it, and readers of the store
+// ask for those of all. Its lock is the last one in the order, and is held for a few steps only.
+// The zero value is ready.
 type quarantine struct {
-	held ebbing[Quarantined]
-	// readers, if it is of a store, has the same for those who read that.
-	readers quarantineReaders
+	// sizes count the entries of each owner: in the usual case nobody takes the lock.
+	sizes   [quarantineOwners]atomic.Int64
+	mu      sync.RWMutex
+	entries map[quarantinePlace]quarantineEntry
+	// byKey has the places of the entries that have a key of the store.
+	byKey map[string][]quarantinePlace
 }
 
-// add holds a key back. The error is marked as repeated if the same version of
-// the same key failed at the same stage before; an object without a version
-// cannot be told from its predecessor and is reported each time.
-func (q *quarantine) add(e *ObjectError) { q.addKept(e, withoutStack(e.Err)) }
+// quarantineOwner is a stage of a pipeline. What one has quarantined another does not release:
+// their versions differ.
+type quarantineOwner uint8
 
-// addKept is add for a cause that has been made fit to be kept, for which the error's own
-// methods are asked: here they are not.
-func (q *quarantine) addKept(e *ObjectError, kept error) { q.addUnder(e.Key, e, kept) }
+const (
+	byStore quarantineOwner = iota
+	byConsumer
+	byQueue
+	byReflector
+	quarantineOwners
+)
 
-// addUnder is addKept for an owner that tells objects apart otherwise than by their keys.
-func (q *quarantine) addUnder(place string, e *ObjectError, kept error) {
-	e.repeated = q.knowsAt(place, e)
-	held := Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: kept}
-	q.held.put(place, held)
-	q.readers.put(place, cmp.Or(e.storeKey, e.Key), held)
+// quarantinePlace is a key, or what stands for one, with its owner.
+type quarantinePlace struct {
+	owner  quarantineOwner
+	prefix string
+	place  string
 }
 
-// knows says whether this failure has been added before.
-func (q *quarantine) knows(e *ObjectError) bool { return q.knowsAt(e.Key, e) }
-
-func (q *quarantine) knowsAt(place string, e *ObjectError) bool {
-	before, known := q.held.all[place]
-	return known && e.ResourceVersion != "" && before.ResourceVersion == e.ResourceVersion && before.Stage == e.Stage
+type quarantineEntry struct {
+	Quarantined
+	storeKey string
 }
 
-// put quarantines under a key what was quarantined under it before.
-func (q *quarantine) put(key string, held Quarantined) {
-	q.held.put(key, held)
-	q.readers.put(key, held.Key, held)
+// quarantinePart are the entries of one owner: those of a view's have its prefix.
+type quarantinePart struct {
+	*quarantine
+	owner  quarantineOwner
+	prefix string
 }
 
-// ebb gives back the memory of what was released.
-func (q *quarantine) ebb() { q.held.ebb() }
+// find is the error of a key of which nothing is stored: nil if it is not quarantined.
+func (q *quarantine) find(key string) error {
+	if q.isEmpty() {
+		return nil
+	}
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	for _, at := range q.byKey[key] {
+		e := q.entries[at]
+		return &ObjectError{Key: key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
+	}
+	return nil
+}
 
-// withoutStack makes an error fit to be kept, once for each of many objects: a
-// panic in it keeps its value, not its stack, which has been reported.
+func (q *quarantine) isEmpty() bool {
+	for i := range q.sizes {
+		if q.sizes[i].Load() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// any says whether the owner has any entries.
+func (p quarantinePart) any() bool { return p.sizes[p.owner].Load() > 0 }
+
+func (p quarantinePart) at(place string) quarantinePlace {
+	return quarantinePlace{p.owner, p.prefix, place}
+}
+
+// add quarantines e's key, or place if that is not empty. cause is e's as it is kept: see
+// withoutStack. e is marked as repeated if the same version of it failed at the same stage before:
+// a failure is reported once a version, and each time where there is no version.
+func (p quarantinePart) add(place string, e *ObjectError, cause error) {
+	at := p.at(cmp.Or(place, e.Key))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.repeated = p.entries[at].repeats(e)
+	p.remove(at)
+	if p.entries == nil {
+		p.entries, p.byKey = map[quarantinePlace]quarantineEntry{}, map[string][]quarantinePlace{}
+	}
+	key := cmp.Or(e.storeKey, e.Key)
+	p.entries[at] = quarantineEntry{Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: cause}, key}
+	p.byKey[key] = append(p.byKey[key], at)
+	p.sizes[p.owner].Add(1)
+}
+
+func (e quarantineEntry) repeats(failure *ObjectError) bool {
+	return failure.ResourceVersion != "" && e.ResourceVersion == failure.ResourceVersion && e.Stage == failure.Stage
+}
+
+// knows says whether this failure was added before.
+func (p quarantinePart) knows(e *ObjectError) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.entries[p.at(e.Key)].repeats(e)
+}
+
+// version is that of the quarantined state of a key. It may be empty.
+func (p quarantinePart) version(place string) (version string, quarantined bool) {
+	if !p.any() {
+		return "", false
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	e, quarantined := p.entries[p.at(place)]
+	return e.ResourceVersion, quarantined
+}
+
+// release ends that a key is quarantined: a later state was applied, or the object is deleted.
+func (p quarantinePart) release(place string) {
+	if p.any() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.remove(p.at(place))
+	}
+}
+
+// releaseIf releases the keys for which released is true.
+func (p quarantinePart) releaseIf(released func(place string) bool) {
+	if !p.any() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := range p.entries {
+		if p.has(at) && released(at.place) {
+			p.remove(at)
+		}
+	}
+}
+
+func (p quarantinePart) has(at quarantinePlace) bool {
+	return at.owner == p.owner && at.prefix == p.prefix
+}
+
+// remove removes an entry, if it is there. The caller holds mu.
+func (q *quarantine) remove(at quarantinePlace) {
+	e, known := q.entries[at]
+	if !known {
+		return
+	}
+	delete(q.entries, at)
+	others := slices.DeleteFunc(q.byKey[e.storeKey], func(other quarantinePlace) bool { return other == at })
+	if q.byKey[e.storeKey] = others; len(others) == 0 {
+		delete(q.byKey, e.storeKey)
+	}
+	q.sizes[at.owner].Add(-1)
+	if len(q.entries) == 0 {
+		q.entries, q.byKey = nil, nil // a map does not shrink
+	}
+}
+
+// list returns the entries under the keys for which in is true, sorted by key.
+func (p quarantinePart) list(in func(key string) bool) []Quarantined {
+	all := []Quarantined{}
+	if p.any() {
+		p.mu.RLock()
+		for at, e := range p.entries {
+			if p.has(at) && in(at.place) {
+				all = append(all, e.Quarantined)
+			}
+		}
+		p.mu.RUnlock()
+	}
+	slices.SortFunc(all, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
+
+func everyKey(string) bool { return true }
+
+// partOf is the part of a pipeline's table that an owner in front of store has: the table is that
+// of the store or queue if it is one of this package, else a new one.
+func partOf(store any, owner quarantineOwner) quarantinePart {
+	switch store := store.(type) {
+	case interface{ keyed() *keyedStore }:
+		k := store.keyed()
+		return quarantinePart{k.storage.quarantined.quarantine, owner, k.scope.prefix}
+	case interface{ itself() *DeltaFIFO }:
+		part := store.itself().quarantine
+		part.owner = owner
+		return part
+	}
+	return quarantinePart{&quarantine{}, owner, ""}
+}
+
+// withoutStack is an error as it is kept, once for each of many objects: of a panic it has the
+// value and not the stack, which has been reported. It calls the error's methods.
 func withoutStack(err error) error {
 	var panicked *PanicError
 	if !errors.As(err, &panicked) || panicked.Stack == nil {
@@ -73,110 +222,19 @@ func withoutStack(err error) error {
 	return &functionPanic{text: err.Error(), PanicError: PanicError{Value: panicked.Value}}
 }
 
-// releaseFor forgets a key because a state of it was taken, unless that is an older
-// one than what is held back: a resync may repeat it.
-func (q *quarantine) releaseFor(key string, taken Received) {
-	if held, ok := q.held.all[key]; ok && !versionBefore(taken.ResourceVersion, held.ResourceVersion) {
-		q.release(key)
+// quarantinedIn returns the quarantined objects of a store or queue of this package.
+func quarantinedIn(store any) []Quarantined {
+	if own, ok := store.(interface{ quarantined() []Quarantined }); ok {
+		return own.quarantined()
 	}
+	return nil
 }
 
-// releaseRepeated forgets a key because the very state of it that was held back was taken
-// when it was repeated.
-func (q *quarantine) releaseRepeated(key string, taken Received) {
-	if held, ok := q.held.all[key]; ok && held.ResourceVersion == taken.ResourceVersion {
-		q.release(key)
-	}
-}
-
-// holds says whether a key is held back.
-func (q *quarantine) holds(key string) bool {
-	_, held := q.held.all[key]
-	return held
-}
-
-// holdsAny says whether any key is held back.
-func (q *quarantine) holdsAny() bool { return len(q.held.all) > 0 }
-
-// version is that of the state of a key that is held back, if one is.
-func (q *quarantine) version(key string) (version string, held bool) {
-	quarantined, held := q.held.all[key]
-	return quarantined.ResourceVersion, held
-}
-
-// keys are the keys that are held back, in no order.
-func (q *quarantine) keys() []string { return slices.Collect(maps.Keys(q.held.all)) }
-
-// keysOf is keys for those that are part of something.
-func (q *quarantine) keysOf(part func(key string) bool) (keys []string) {
-	for key := range q.held.all {
-		if part(key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// release forgets a key: a later state was taken, or the object is gone.
-func (q *quarantine) release(key string) {
-	if len(q.held.all) > 0 {
-		q.forget(key)
-		q.ebb()
-	}
-}
-
-// forget is release for who calls ebb himself.
-func (q *quarantine) forget(key string) {
-	if q.holds(key) {
-		delete(q.held.all, key)
-		q.readers.remove(key)
-	}
-}
-
-// releaseIf forgets the keys for which gone is true.
-func (q *quarantine) releaseIf(gone func(key string) bool) {
-	q.forgetIf(gone)
-	q.ebb()
-}
-
-// forgetIf is releaseIf for who calls ebb himself. It also removes from what readers know the
-// places that a predecessor of this quarantine has left there.
-func (q *quarantine) forgetIf(gone func(key string) bool) {
-	for key := range q.held.all {
-		if gone(key) {
-			q.forget(key)
-		}
-	}
-	q.readers.keepOnly(q.holds)
-}
-
-// list returns what is held back, by key.
-func (q *quarantine) list() []Quarantined {
-	return sortedByKey(q.copyOf(func(string) bool { return true }))
-}
-
-// copyOf is what is held back under the keys that are part of something, in no order: what
-// is not is not copied. To sort it, which takes longer, its owner's lock is not needed.
-func (q *quarantine) copyOf(part func(key string) bool) []Quarantined {
-	out := []Quarantined{}
-	for key, held := range q.held.all {
-		if part(key) {
-			out = append(out, held)
-		}
-	}
-	return out
-}
-
-func sortedByKey(all []Quarantined) []Quarantined {
-	slices.SortFunc(all, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
-	return all
-}
-
-// heldIn says whether the store that could not take an object remembers it. Ours
-// do so by key: an object without one is held, by its name, by whoever offered it.
+// heldIn says whether the store that refused an object has it in quarantine. Ours quarantine by
+// key: an object without one is quarantined, by its name, by the one that passed it on.
 func heldIn(store any, object *ObjectError) bool {
-	_, remembers := store.(quarantiner)
-	return remembers && object.Stage != StageKey && object.Stage != StageMetadata
+	_, quarantines := store.(interface{ quarantined() []Quarantined })
+	return quarantines && object.Stage != StageKey && object.Stage != StageMetadata
 }
 
 // asObjectError finds the ObjectError in err, if there is one.

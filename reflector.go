@@ -69,6 +69,8 @@ type Reflector struct {
 	// progress and meters belong to the goroutine that runs the reflector.
 	progress progress
 	meters   *reflectorMeters
+	// quarantine has objects that never reached the store, by their places: see placeOf.
+	quarantine quarantinePart
 
 	mu      sync.Mutex
 	running bool
@@ -181,7 +183,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	r.setDefaults(expectedType)
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
 	r.report.since = r.clock.Now()
-	r.report.held.readers = readersOf(store, byReflector)
+	r.quarantine = partOf(store, byReflector)
 	r.taker, r.ours = takerOf(store)
 	return r
 }

@@ -385,10 +385,8 @@ func (m *run) refetchNow(w *openWatch) error {
 // isAnyUndecoded says whether any of the items is still quarantined in the same version. Of one
 // without a name nobody knows.
 func (m *run) isAnyUndecoded(items undecodedItems) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for name, version := range items {
-		if held, known := m.report.held.version(name); name == "" || known && held == version {
+		if held, known := m.quarantine.version(name); name == "" || known && held == version {
 			return true
 		}
 	}

@@ -75,7 +75,6 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
 	reflector.ErrorHandler = inf.report
 	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.store, inf}, reflector)
-	showQuarantines(inf.store, inf.reflector, nil)
 	inf.clock = inf.reflector.clock
 	inf.log = eventlog.New[table.Key](inf.now())
 	inf.synced = newSyncChecker(inf.title())

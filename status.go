@@ -155,8 +155,6 @@ type report struct {
 	last     *Failure
 	// absent and forbidden count answers in a row.
 	absent, forbidden int
-	// held are objects that never reached the store, by their places: see placeOf.
-	held quarantine
 }
 
 // barredAfter is how many times in a row a source must answer "not found" or
@@ -180,7 +178,7 @@ func (r *Reflector) Status() Status {
 		AcceptedVersion:     r.report.accepted,
 		Synced:              r.report.synced && synced,
 		ConsecutiveFailures: r.report.failures,
-		Quarantined:         mergeQuarantined(r.report.held.list(), held),
+		Quarantined:         mergeQuarantined(r.quarantine.list(everyKey), held),
 	}
 	if !known {
 		status.AppliedVersion = r.report.accepted
@@ -202,13 +200,6 @@ func appliedVersionOf(store any) (string, bool) {
 		return s.LastStoreSyncResourceVersion(), true
 	}
 	return "", false
-}
-
-func quarantinedIn(store any) []Quarantined {
-	if q, ok := store.(quarantiner); ok {
-		return q.quarantined()
-	}
-	return nil
 }
 
 func syncedOf(store any) bool {
@@ -290,10 +281,7 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held b
 	if !held {
 		mine := *object
 		object = &mine
-		place, kept := r.placeOf(object), withoutStack(object.Err) // these call the cause's methods
-		r.mu.Lock()
-		r.report.held.addUnder(place, object, kept)
-		r.mu.Unlock()
+		r.quarantine.add(r.placeOf(object), object, withoutStack(object.Err))
 	}
 	if !object.repeated {
 		r.tell(ctx, object)
@@ -329,21 +317,14 @@ func (r *Reflector) placesOf(obj any) []string {
 
 // released forgets that an object was held back before it reached the store.
 func (r *Reflector) released(obj any) {
-	places := r.placesOf(obj)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, place := range places {
-		r.report.held.release(place)
+	for _, place := range r.placesOf(obj) {
+		r.quarantine.release(place)
 	}
 }
 
 // holds says whether anything is held back before it reached the store, so that
 // the usual case need not compute keys.
-func (r *Reflector) holds() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.report.held.holdsAny()
-}
+func (r *Reflector) holds() bool { return r.quarantine.any() }
 
 func streak(before int, again bool) int {
 	if again {

@@ -17,7 +17,7 @@ import (
 // package table. Who writes prepares that first, with all calls of user code (see intake.go),
 // and then makes one write of it, however large: readers see all of it or nothing.
 //
-// Locks, in the order in which they are taken: writing, heldMu, the table's own, mu. No user code
+// Locks, in the order in which they are taken: writing, the table's own, mu, the quarantine's. No user code
 // is called under any of them.
 type threadSafeMap struct {
 	table *table.Table
@@ -32,12 +32,8 @@ type threadSafeMap struct {
 	move  versionMove
 	moves func()
 
-	// heldMu guards held; holds says whether there is anything, for who need not know what.
-	heldMu sync.RWMutex
-	held   quarantine
-	holds  atomic.Bool
-	// quarantined is what readers know of quarantined keys, here and on the way here.
-	quarantined quarantineIndex
+	// quarantined is the store's part of its pipeline's table.
+	quarantined quarantinePart
 
 	// mu guards the versions, of the whole and of views, and writes.
 	mu    sync.RWMutex
@@ -59,7 +55,7 @@ func newThreadSafeMap(indexers Indexers, opts ...ThreadSafeStoreOption) *threadS
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
 	m := &threadSafeMap{}
-	m.held.readers = quarantineReaders{index: &m.quarantined, by: byStore}
+	m.quarantined = quarantinePart{&quarantine{}, byStore, ""}
 	m.version = func() string { return m.whole.version }
 	m.moves = m.moveLocked
 	m.table = table.New(len(indexers), m.label)
@@ -95,8 +91,6 @@ func (m *threadSafeMap) originOf(key table.Key) (origin table.Origin, exists boo
 type storeWrite struct {
 	m     *threadSafeMap
 	table *table.Write
-	// held is true if the write has heldMu: it is taken before readers have to wait.
-	held bool
 }
 
 // directly is how many changes are applied in one write where readers see them: as many as a
@@ -109,8 +103,7 @@ const wholeStore = 1 << 30
 // begin begins a write of some changes. It must be committed.
 func (m *threadSafeMap) begin(changes []change) storeWrite {
 	m.lockIndexed(changes)
-	held := m.holds.Load() || slices.ContainsFunc(changes, func(c change) bool { return c.err != nil })
-	return m.openLocked(m.weightOf(changes), held)
+	return storeWrite{m, m.table.Begin(m.weightOf(changes))}
 }
 
 // lockIndexed locks writing at a moment when the changes have their values for the indexers that
@@ -127,15 +120,6 @@ func (m *threadSafeMap) lockIndexed(changes []change) {
 		}
 		m.writing.Unlock()
 	}
-}
-
-// openLocked opens the table for so many changes; held says whether the quarantine may change. The
-// caller holds writing.
-func (m *threadSafeMap) openLocked(weight int, held bool) storeWrite {
-	if held {
-		m.heldMu.Lock()
-	}
-	return storeWrite{m, m.table.Begin(weight), held}
 }
 
 // weightOf is how many changes some writes are; where they are too many to be made directly, it
@@ -222,8 +206,8 @@ func (w storeWrite) regression(c *change) error {
 	}
 	have, _ := w.find(c.key)
 	var quarantined string
-	if w.held {
-		quarantined, _ = w.m.held.version(c.key.String())
+	if w.m.quarantined.any() {
+		quarantined, _ = w.m.quarantined.version(c.key.String())
 	}
 	return w.m.regression(c, have, quarantined)
 }
@@ -242,27 +226,23 @@ func (w storeWrite) hold(c *change) {
 	if c.err.Stage == StageKey || c.err.Stage == StageMetadata {
 		return
 	}
-	w.m.held.addKept(c.err, c.kept)
+	w.m.quarantined.add("", c.err, c.kept)
 }
 
 // release ends that a key is quarantined, if it is.
 func (w storeWrite) release(key table.Key) {
-	if w.held {
-		w.m.held.release(key.String())
+	if w.m.quarantined.any() {
+		w.m.quarantined.release(key.String())
 	}
 }
 
-// holds says whether a key is quarantined.
-func (w storeWrite) holds(key table.Key) bool { return w.m.held.holds(key.String()) }
-
-// heldVersion is the version of the state of a key that is quarantined, if one is.
-func (m *threadSafeMap) heldVersion(key table.Key) (version string, held bool) {
-	if !m.holds.Load() {
-		return "", false
+// isQuarantined says whether a key is quarantined by the store.
+func (m *threadSafeMap) isQuarantined(key table.Key) bool {
+	if !m.quarantined.any() {
+		return false
 	}
-	m.heldMu.RLock()
-	defer m.heldMu.RUnlock()
-	return m.held.version(key.String())
+	_, quarantined := m.quarantined.version(key.String())
+	return quarantined
 }
 
 // versionMove is what becomes of a store's versions with a write. The zero value is nothing.
@@ -281,10 +261,6 @@ func (w storeWrite) commit(move versionMove) {
 		w.table.Commit(nil)
 	} else {
 		w.table.Commit(m.moves)
-	}
-	if w.held {
-		m.holds.Store(m.held.holdsAny())
-		m.heldMu.Unlock()
 	}
 	if len(m.lists) == 0 { // packing gives cells other numbers
 		m.table.Pack()

@@ -3,7 +3,6 @@ package cache
 import (
 	"context"
 	"errors"
-	"sync"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
@@ -21,10 +20,8 @@ type storeConsumer struct {
 	// changes is reused from batch to batch; it is cleared after each, so that it keeps no
 	// object alive.
 	changes []change
-
-	mu sync.Mutex
-	// held are the objects that the store has refused and does not remember.
-	held quarantine
+	// refused are the objects that a store of another package has refused.
+	refused quarantinePart
 }
 
 func newStoreConsumer(r *Reflector, c Config) *storeConsumer {
@@ -32,22 +29,19 @@ func newStoreConsumer(r *Reflector, c Config) *storeConsumer {
 		reflector: r, queue: c.Queue.(*DeltaFIFO), store: c.Store,
 		handler: c.Handler, mergeRecreated: c.MergeRecreated,
 	}
-	showQuarantines(s.store, r, s.queue)
+	s.refused = s.queue.consumed()
 	return s
 }
 
 func (s *storeConsumer) appliedVersion() string { return s.store.LastStoreSyncResourceVersion() }
 
 func (s *storeConsumer) quarantined() []Quarantined {
-	s.mu.Lock()
-	mine := s.held.list()
-	s.mu.Unlock()
-	return mergeQuarantined(mine, quarantinedIn(s.store))
+	return mergeQuarantined(s.refused.list(everyKey), quarantinedIn(s.store))
 }
 
 func (s *storeConsumer) attach() (detach func()) {
 	s.queue.limitParts(true)
-	return s.queue.attach(takesBatches, s)
+	return s.queue.attach(takesBatches)
 }
 
 func (s *storeConsumer) consume(ctx context.Context) {
@@ -96,7 +90,9 @@ func (s *storeConsumer) apply(ctx context.Context, b batch) error {
 			break
 		}
 		c := &s.changes[i]
-		s.hold(b.changes[i], c.err)
+		if c.err == nil && s.refused.any() || c.err != nil && !heldIn(s.store, c.err) {
+			settle(s.refused, s.queue, b.changes[i].Delta, c.key.String(), c.says.received.ResourceVersion, c.err)
+		}
 		if c.err != nil {
 			s.reflector.quarantined(ctx, c.err, true)
 			continue
@@ -117,47 +113,19 @@ func (s *storeConsumer) clearChanges() {
 	}
 }
 
-// hold notes what became of a change where the store does not: what was refused is
-// held back until as new a state is taken, or the key is gone.
-func (s *storeConsumer) hold(c queued, refused *ObjectError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if refused == nil && !s.held.holdsAny() {
-		return
-	}
-	key := c.key.String()
+// settle notes what became of a delta: where it was refused, its key is quarantined until as new a
+// state is applied, or the object is deleted.
+func settle(part quarantinePart, queue Queue, d Delta, key, version string, refused *ObjectError) {
+	before, quarantined := part.version(key)
+	repeats := onlyRepeats(queue, d) // a resync's state need not be the newest
 	switch {
-	case refused != nil && heldIn(s.store, refused):
-	case refused != nil && onlyRepeats(s.queue, c.Delta) && s.held.holds(key):
-		// What a resync repeats is not the newest, if another state is held back already.
-	case refused != nil:
-		s.held.add(refused)
-	case c.Type == Deleted, c.Type == Replaced:
-		// What a list says is what the source has, also if that is older.
-		s.held.release(key)
-	case onlyRepeats(s.queue, c.Delta):
-		s.held.releaseRepeated(key, c.lastReceived())
-	default:
-		s.held.releaseFor(key, c.lastReceived())
+	case refused != nil && !(repeats && quarantined):
+		part.add("", refused, withoutStack(refused.Err))
+	case refused != nil || !quarantined:
+	// What a list says is what the source has, also if that is older.
+	case d.Type == Deleted, d.Type == Replaced, repeats && before == version, !repeats && !versionBefore(version, before):
+		part.release(key)
 	}
-}
-
-func (s *storeConsumer) heldVersion(key string) (version string, held bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held.version(key)
-}
-
-func (s *storeConsumer) heldKeys() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held.keys()
-}
-
-func (s *storeConsumer) mayHold() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held.holdsAny()
 }
 
 func (s *storeConsumer) write(ctx context.Context, version string) bool {

@@ -172,15 +172,12 @@ func (r *storeReplacement) take(ctx context.Context, items []any, refused []refu
 // refuse quarantines what a list that is not visible has brought, or will at Commit.
 func (r *storeReplacement) refuse(c *change) {
 	m := r.in.storage
-	m.heldMu.Lock()
-	defer m.heldMu.Unlock()
 	if r.unchecked {
 		r.refused = append(r.refused, *c)
-		c.err.repeated = m.held.knows(c.err)
+		c.err.repeated = m.quarantined.knows(c.err)
 		return
 	}
-	m.held.addKept(c.err, c.kept)
-	m.holds.Store(true)
+	m.quarantined.add("", c.err, c.kept)
 }
 
 // look finds the keys of some, and which of them are unchanged.
@@ -204,7 +201,7 @@ func (r *storeReplacement) look() {
 		if c.existed = exists; !exists {
 			continue
 		}
-		_, held := m.heldVersion(c.key) // then that was received last
+		held := m.isQuarantined(c.key) // then that was received last
 		if c.unchanged = !held && !differs[i] && (r.visible || !r.marks.added.has(found.Number)) && !r.marks.changed.has(found.Number) && c.origin.Same(m.table.Origin(found.Number)); c.unchanged {
 			r.marks.confirmed.add(found.Number)
 		} else {
@@ -312,10 +309,10 @@ func (r *storeReplacement) publish(version string) (refused []refusal) {
 	m.endListLocked(r.marks)
 	listed := len(r.staged)
 	r.staged = append(r.staged, r.goneLocked()...)
-	w := m.openLocked(m.weightOf(r.staged), true)
+	w := storeWrite{m, m.table.Begin(m.weightOf(r.staged))}
 	for i := range r.staged {
 		c := &r.staged[i]
-		if have, exists := w.find(c.key); exists && c.kind != Deleted && c.err == nil && have.Same(c.origin) && !r.reset && !w.holds(c.key) {
+		if have, exists := w.find(c.key); exists && c.kind != Deleted && c.err == nil && have.Same(c.origin) && !r.reset && !m.isQuarantined(c.key) {
 			continue // the list has brought it twice
 		}
 		if i >= listed && r.marks.confirmed.has(c.number) {
@@ -336,7 +333,7 @@ func (r *storeReplacement) publish(version string) (refused []refusal) {
 			w.hold(c)
 		}
 	}
-	m.held.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
+	m.quarantined.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
 	w.commit(versionMove{scope: scope, version: version, listed: true})
 	r.in.published(r.staged, initial) // at once: a handler that joins tells writes apart by number
 	r.clear()

@@ -82,7 +82,7 @@ func keysIn(t *testing.T, s Indexer, index, value string) []string {
 	return keys
 }
 
-func heldKeys(s quarantiner) []string {
+func heldKeys(s interface{ quarantined() []Quarantined }) []string {
 	var keys []string
 	for _, held := range s.quarantined() {
 		keys = append(keys, held.Key)
@@ -470,7 +470,7 @@ func TestNoFunctionOfTheUserRunsUnderTheLock(t *testing.T) {
 		for name, mu := range map[string]interface {
 			TryLock() bool
 			Unlock()
-		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "heldMu": &s.storage.heldMu} {
+		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "quarantine": &s.storage.quarantined.mu} {
 			if !mu.TryLock() {
 				t.Errorf("called under %s", name)
 				return

@@ -105,11 +105,11 @@ func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 			changes = append(changes, change{kind: Deleted, key: key})
 		}
 	})
-	w := m.openLocked(m.weightOf(changes), true)
+	w := storeWrite{m, m.table.Begin(m.weightOf(changes))}
 	for i := range changes {
 		w.apply(&changes[i])
 	}
-	m.held.releaseIf(func(key string) bool { _, listed := items[key]; return !listed })
+	m.quarantined.releaseIf(func(key string) bool { _, listed := items[key]; return !listed })
 	w.commit(versionMove{scope: &m.whole, version: resourceVersion, listed: true})
 	var failures []*ObjectError
 	for i := range changes {
