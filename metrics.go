@@ -1,0 +1,465 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// MetricsProvider makes the instruments of reflectors. A reflector asks for each of them
+// when a run starts, with its name, and uses them on the goroutine of that run alone. Of
+// two reflectors with one name each asks. An instrument that is nil is left out.
+//
+// A provider that is also a ReflectorMetricsReleaser is notified when the run is over.
+type MetricsProvider interface {
+	// NewListsMetric makes the instrument for lists: one for each, in pages or whole,
+	// whether it succeeds or fails. A streaming list is a watch.
+	NewListsMetric(name string) CounterMetric
+	// NewListDurationMetric makes the instrument for how long a list took that
+	// succeeded, in seconds: from its first request to its last object, including the
+	// time in which the store applied parts of it.
+	NewListDurationMetric(name string) SummaryMetric
+	// NewItemsInListMetric makes the instrument for how many objects a list had that
+	// succeeded, including those that were quarantined.
+	NewItemsInListMetric(name string) SummaryMetric
+
+	// NewWatchesMetric makes the instrument for watches: one for each request, whether
+	// it is accepted or refused.
+	NewWatchesMetric(name string) CounterMetric
+	// NewShortWatchesMetric makes the instrument for watches that the source closed
+	// within a second, without an error and without an event.
+	NewShortWatchesMetric(name string) CounterMetric
+	// NewWatchDurationMetric makes the instrument for how long a watch was open, in
+	// seconds, however it ended.
+	NewWatchDurationMetric(name string) SummaryMetric
+	// NewItemsInWatchMetric makes the instrument for how many events a watch brought,
+	// including bookmarks and those of a streaming list, without error events.
+	NewItemsInWatchMetric(name string) SummaryMetric
+
+	// NewLastResourceVersionMetric makes the instrument for the last version that the
+	// store accepted. Of a version of more than 15 digits it shows the last 15, which a
+	// float64 holds exactly; one that is not a decimal number is left out.
+	NewLastResourceVersionMetric(name string) GaugeMetric
+}
+
+// ReflectorMetricsReleaser is an optional interface of a MetricsProvider.
+type ReflectorMetricsReleaser interface {
+	// ReleaseReflectorMetrics is called once for each run, on its goroutine, before Run
+	// returns. The instruments made with that name for the run are not used again. A
+	// provider whose reflectors may share a name counts runs, and removes an instrument
+	// with the last of them.
+	ReleaseReflectorMetrics(name string)
+}
+
+// InformerMetricsProvider makes the instruments of informers and stores, each with the
+// informer's name and resource. An informer asks for its instruments when its run starts,
+// and uses them on the goroutine of the run. A store of WithStoreMetrics or
+// WithThreadSafeStoreMetrics asks for its own when it is made, and uses it as long as the
+// name is reserved, by one goroutine at a time; after a panic of Set it does not use it
+// again. An instrument that is nil is left out.
+//
+// An instrument can outlive the name: it must drop values once id.Reserved is false. A
+// provider that is also an InformerMetricsReleaser is notified when an informer's run is
+// over.
+type InformerMetricsProvider interface {
+	// NewQueuedItemMetric makes the instrument for how many changes the reflector has
+	// passed on that are not applied yet.
+	NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric
+	// NewProcessingLatencyMetric makes the instrument for how long it took to apply
+	// them, in seconds.
+	NewProcessingLatencyMetric(id InformerNameAndResource) HistogramMetric
+	// NewStoreResourceVersionMetric makes the instrument for the resource version
+	// that the store holds, as a number. Of a version of more than 15 digits it shows the
+	// last 15, which a float64 holds exactly; one that is not a decimal number is left out,
+	// and none is 0.
+	NewStoreResourceVersionMetric(id InformerNameAndResource) GaugeMetric
+}
+
+// InformerMetricsReleaser is an optional interface of an InformerMetricsProvider.
+type InformerMetricsReleaser interface {
+	// ReleaseInformerMetrics is called once, on the goroutine of the run, before Run
+	// returns. The instruments made with that id are not used again, except that a Set
+	// may be running for a goroutine of the program that writes to the informer's store.
+	// It is not called for a store alone.
+	ReleaseInformerMetrics(id InformerNameAndResource)
+}
+
+// CounterMetric is an instrument for a number that only grows. It must not block.
+type CounterMetric interface {
+	// Inc adds one.
+	Inc()
+}
+
+// SummaryMetric is an instrument for single observations. It must not block.
+type SummaryMetric interface {
+	// Observe counts one value.
+	Observe(float64)
+}
+
+// GaugeMetric is an instrument for a value that rises and falls. It must not block.
+type GaugeMetric interface {
+	// Set replaces the value.
+	Set(float64)
+}
+
+// HistogramMetric is an instrument for a distribution. It must not block.
+type HistogramMetric interface {
+	// Observe counts one value.
+	Observe(float64)
+}
+
+// SetReflectorMetricsProvider sets the MetricsProvider of the reflectors that are made from
+// then on, in the whole process, unless they have one of their own in
+// ReflectorOptions.MetricsProvider, which new code should use. Only the first call has an
+// effect, and one with nil has none. It may be called concurrently.
+func SetReflectorMetricsProvider(metricsProvider MetricsProvider) {
+	if metricsProvider != nil {
+		defaultReflectorMetrics.CompareAndSwap(nil, &metricsProvider)
+	}
+}
+
+// SetInformerMetricsProvider sets the InformerMetricsProvider of the informers and of the
+// stores of WithStoreMetrics that are made from then on, in the whole process, unless they
+// have one of their own in their options, which new code should use. Only the first call has
+// an effect, and one with nil has none. It may be called concurrently.
+func SetInformerMetricsProvider(metricsProvider InformerMetricsProvider) {
+	if metricsProvider != nil {
+		defaultInformerMetrics.CompareAndSwap(nil, &metricsProvider)
+	}
+}
+
+var (
+	defaultReflectorMetrics defaultProvider[MetricsProvider]
+	defaultInformerMetrics  defaultProvider[InformerMetricsProvider]
+)
+
+type defaultProvider[P any] struct{ atomic.Pointer[P] }
+
+// or returns own or, if that is nil, the default.
+func (d *defaultProvider[P]) or(own P) P {
+	if set := d.Load(); any(own) == nil && set != nil {
+		return *set
+	}
+	return own
+}
+
+// orNoInstrument returns metric or, for one that a provider leaves out, one that does nothing.
+func orNoInstrument[M any](metric M) M {
+	if any(metric) == nil {
+		return any(noInstrument{}).(M)
+	}
+	return metric
+}
+
+type noInstrument struct{}
+
+func (noInstrument) Inc()            {}
+func (noInstrument) Observe(float64) {}
+func (noInstrument) Set(float64)     {}
+
+// reflectorMeters are the instruments of one run of a reflector. All methods may be called
+// on nil, which measures nothing.
+type reflectorMeters struct {
+	clock                       clock.Clock
+	lists, watches, short       CounterMetric
+	listDuration, itemsInList   SummaryMetric
+	watchDuration, itemsInWatch SummaryMetric
+	version                     GaugeMetric
+}
+
+// beginMeters makes the instruments of a run that begins. The caller has deferred
+// releaseMeters, for a provider that panics half way.
+func (r *Reflector) beginMeters() {
+	provider := r.metrics
+	if provider == nil {
+		return
+	}
+	r.meters = &reflectorMeters{
+		clock:         r.clock,
+		lists:         orNoInstrument(provider.NewListsMetric(r.name)),
+		listDuration:  orNoInstrument(provider.NewListDurationMetric(r.name)),
+		itemsInList:   orNoInstrument(provider.NewItemsInListMetric(r.name)),
+		watches:       orNoInstrument(provider.NewWatchesMetric(r.name)),
+		short:         orNoInstrument(provider.NewShortWatchesMetric(r.name)),
+		watchDuration: orNoInstrument(provider.NewWatchDurationMetric(r.name)),
+		itemsInWatch:  orNoInstrument(provider.NewItemsInWatchMetric(r.name)),
+		version:       orNoInstrument(provider.NewLastResourceVersionMetric(r.name)),
+	}
+	r.meters.accepted(r.progress.version) // that of the run before
+}
+
+// releaseMeters releases the instruments of a run that is over.
+func (r *Reflector) releaseMeters() {
+	r.meters = nil
+	if releaser, ok := r.metrics.(ReflectorMetricsReleaser); ok {
+		releaser.ReleaseReflectorMetrics(r.name)
+	}
+}
+
+// listBegins counts a list that is about to be requested.
+func (m *reflectorMeters) listBegins() (began time.Time) {
+	if m == nil {
+		return time.Time{}
+	}
+	m.lists.Inc()
+	return m.clock.Now()
+}
+
+// listEnded observes a list, unless it failed.
+func (m *reflectorMeters) listEnded(began time.Time, items int, err error) {
+	if m != nil && err == nil {
+		m.listDuration.Observe(m.clock.Since(began).Seconds())
+		m.itemsInList.Observe(float64(items))
+	}
+}
+
+// watchBegins counts a watch that is about to be requested.
+func (m *reflectorMeters) watchBegins() {
+	if m != nil {
+		m.watches.Inc()
+	}
+}
+
+// watchClosed counts a watch that the source has closed, if it was a short one.
+func (m *reflectorMeters) watchClosed(w *openWatch) {
+	if m != nil && w.events == 0 && m.clock.Since(w.answered) < veryShortWatch {
+		m.short.Inc()
+	}
+}
+
+// watchEnded observes a watch, unless it never was open.
+func (m *reflectorMeters) watchEnded(w *openWatch) {
+	if m != nil && w.opened {
+		m.watchDuration.Observe(m.clock.Since(w.answered).Seconds())
+		m.itemsInWatch.Observe(float64(w.events))
+	}
+}
+
+// accepted shows a version that the store has accepted.
+func (m *reflectorMeters) accepted(version string) {
+	if m == nil {
+		return
+	}
+	if number, ok := versionNumber(version); ok {
+		m.version.Set(number)
+	}
+}
+
+// versionNumber is the number that instruments show for a resource version. Of a long one it is
+// the last 15 digits, as in client-go: more do not fit into the 53 bits of a float64.
+func versionNumber(version string) (number float64, ok bool) {
+	const digits = 15
+	for i := range len(version) {
+		if version[i] < '0' || version[i] > '9' {
+			return 0, false
+		}
+	}
+	short, err := strconv.ParseInt(version[max(0, len(version)-digits):], 10, 64)
+	return float64(short), err == nil
+}
+
+// informerMeters are the instruments of one run of an informer with a reserved name. The
+// zero value measures nothing. The store shows its version itself.
+type informerMeters struct {
+	id      InformerNameAndResource
+	queued  GaugeMetric
+	latency HistogramMetric
+}
+
+// beginMeters makes the instruments of the run that begins. The caller has deferred
+// releaseMeters, for a provider that panics half way.
+func (inf *sharedIndexInformer) beginMeters() {
+	provider, id := inf.options.InformerMetricsProvider, inf.options.Identifier
+	if provider == nil || !id.Reserved() {
+		return
+	}
+	inf.meters.id = id
+	inf.meters.queued = orNoInstrument(provider.NewQueuedItemMetric(id))
+	inf.meters.latency = orNoInstrument(provider.NewProcessingLatencyMetric(id))
+	WithThreadSafeStoreMetrics(id, provider)(inf.store.storage)
+}
+
+// releaseMeters releases the instruments of the run that is over, also if the name has been
+// released since.
+func (inf *sharedIndexInformer) releaseMeters() {
+	id := inf.meters.id
+	if id.reserved == nil {
+		return // none were made
+	}
+	inf.meters = informerMeters{}
+	inf.store.storage.gauge.Store(nil)
+	if releaser, ok := inf.options.InformerMetricsProvider.(InformerMetricsReleaser); ok {
+		releaser.ReleaseInformerMetrics(id)
+	}
+}
+
+// begin notes that so many changes are about to be applied.
+func (m *informerMeters) begin(clock clock.Clock, changes int) (began time.Time) {
+	if m.queued == nil || !m.id.Reserved() {
+		return time.Time{}
+	}
+	m.queued.Set(float64(changes))
+	return clock.Now()
+}
+
+// applied notes that they have been.
+func (m *informerMeters) applied(clock clock.Clock, began time.Time) {
+	if !began.IsZero() && m.id.Reserved() {
+		m.latency.Observe(clock.Since(began).Seconds())
+		m.queued.Set(0)
+	}
+}
+
+// WithStoreMetrics has a store show its applied version with an instrument that metrics
+// makes, or, if metrics is nil, the provider of SetInformerMetricsProvider. Nothing is shown
+// unless identifier is reserved. Informers have it in their options.
+func WithStoreMetrics(identifier InformerNameAndResource, metrics InformerMetricsProvider) StoreOption {
+	return func(c *cache) { WithThreadSafeStoreMetrics(identifier, metrics)(c.storage) }
+}
+
+// WithThreadSafeStoreMetrics is WithStoreMetrics for NewThreadSafeStore.
+func WithThreadSafeStoreMetrics(identifier InformerNameAndResource, metricsProvider InformerMetricsProvider) ThreadSafeStoreOption {
+	return func(m *threadSafeMap) {
+		m.gauge.Store(nil)
+		if provider := defaultInformerMetrics.or(metricsProvider); provider != nil && identifier.Reserved() {
+			m.gauge.Store(&versionGauge{id: identifier, gauge: orNoInstrument(provider.NewStoreResourceVersionMetric(identifier))})
+		}
+	}
+}
+
+// versionGauge shows the applied version of a store.
+type versionGauge struct {
+	id    InformerNameAndResource
+	gauge GaugeMetric
+	// calls are the calls of showVersion that the first of them has yet to handle. Only that one uses shown.
+	calls atomic.Int64
+	shown string
+}
+
+// showVersion shows the applied version after it may have moved. Writers call it without a lock, since
+// the instrument is the user's. It does not wait for a running call, which shows the newest version.
+func (m *threadSafeMap) showVersion() {
+	g := m.gauge.Load()
+	if g == nil || !g.id.Reserved() || g.calls.Add(1) > 1 {
+		return
+	}
+	for seen := int64(0); !g.calls.CompareAndSwap(seen, 0); {
+		seen = g.calls.Load()
+		m.mu.RLock()
+		version := m.version()
+		m.mu.RUnlock()
+		if version == g.shown || m.gauge.Load() != g {
+			continue
+		}
+		g.shown = version
+		if number, ok := versionNumber(version); ok || version == "" {
+			g.gauge.Set(number)
+		}
+	}
+}
+
+// InformerName is the name under which a program's informers publish metrics. There is
+// one of a name at a time in a process, and under it each resource is published by
+// one informer: two would overwrite each other's values.
+//
+// All methods may be called concurrently, and on nil, which is a name that publishes
+// nothing, as the zero value is.
+type InformerName struct {
+	name string
+
+	mu sync.Mutex
+	// resources are those that are published, each with the flag that its
+	// InformerNameAndResource shares. It is nil without a name and after Release.
+	resources map[schema.GroupVersionResource]*atomic.Bool
+}
+
+// informerNames has the InformerName of each name that is in use in this process.
+var informerNames sync.Map
+
+// NewInformerName takes the name. It fails if the name is empty or in use in this
+// process. Release makes it available again.
+func NewInformerName(name string) (*InformerName, error) {
+	if name == "" {
+		return nil, errors.New("informer name is empty: choose one that distinguishes this program's metrics")
+	}
+	n := &InformerName{name: name, resources: map[schema.GroupVersionResource]*atomic.Bool{}}
+	if _, taken := informerNames.LoadOrStore(name, n); taken {
+		return nil, fmt.Errorf("informer name %q is in use in this process: choose another, or Release it first", name)
+	}
+	return n, nil
+}
+
+// Name returns the name, after Release too.
+func (n *InformerName) Name() string {
+	if n == nil {
+		return ""
+	}
+	return n.name
+}
+
+// WithResource returns the identifier for an informer of the resource. The first call
+// for a resource gets one that is reserved and so publishes; later ones, until Release,
+// get one that does not, and so does every call after Release. The second for a
+// resource is logged as an error, since the metrics of its informer will be missing.
+func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNameAndResource {
+	identity := InformerNameAndResource{name: n.Name(), gvr: gvr}
+	if n == nil {
+		return identity
+	}
+	n.mu.Lock()
+	_, second := n.resources[gvr]
+	if n.resources != nil && !second {
+		identity.reserved = new(atomic.Bool)
+		identity.reserved.Store(true)
+		n.resources[gvr] = identity.reserved
+	}
+	n.mu.Unlock()
+	if second {
+		klog.Background().Error(nil, "Second informer of the same name and resource: only the first publishes metrics", "informerName", n.name, "resource", gvr.String())
+	}
+	return identity
+}
+
+// Release ends the use of the name: from then on nothing publishes under this InformerName,
+// and NewInformerName can take the name anew. A second call does nothing.
+func (n *InformerName) Release() {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	for _, reserved := range n.resources {
+		reserved.Store(false)
+	}
+	n.resources = nil
+	n.mu.Unlock()
+	informerNames.CompareAndDelete(n.name, n) // last, so that nothing publishes under the name of the next
+}
+
+// InformerNameAndResource says under which name and for which resource an informer
+// publishes metrics. InformerName.WithResource makes one. The zero value publishes
+// nothing.
+type InformerNameAndResource struct {
+	name     string
+	gvr      schema.GroupVersionResource
+	reserved *atomic.Bool
+}
+
+// Name returns the informer's name.
+func (n InformerNameAndResource) Name() string { return n.name }
+
+// GroupVersionResource returns the resource.
+func (n InformerNameAndResource) GroupVersionResource() schema.GroupVersionResource { return n.gvr }
+
+// Reserved returns whether metrics are to be published: true from WithResource until
+// the InformerName is released. It takes no lock, so that instruments can ask it at each
+// value.
+func (n InformerNameAndResource) Reserved() bool {
+	return n.reserved != nil && n.reserved.Load()
+}

@@ -1,0 +1,633 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+var (
+	informerPods  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	informerNodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+)
+
+func takeName(t *testing.T) *InformerName {
+	t.Helper()
+	name, err := NewInformerName(t.Name())
+	require.NoError(t, err)
+	t.Cleanup(name.Release)
+	return name
+}
+
+// values are what the instruments of one run recorded.
+type values = map[string][]float64
+
+// recordedMetrics is a provider of both kinds that records every value of every instrument.
+type recordedMetrics struct {
+	t *testing.T
+
+	mu     sync.Mutex
+	values values
+	// live is how many runs have instruments, made how many instruments were made.
+	live, made int
+	// panics at the last instrument of a reflector.
+	panics bool
+}
+
+func newRecordedMetrics(t *testing.T) *recordedMetrics {
+	return &recordedMetrics{t: t, values: values{}}
+}
+
+type recordedInstrument struct {
+	metrics *recordedMetrics
+	name    string
+	busy    atomic.Bool
+}
+
+func (i *recordedInstrument) Inc() { i.Set(1) }
+
+func (i *recordedInstrument) Observe(value float64) { i.Set(value) }
+
+func (i *recordedInstrument) Set(value float64) {
+	assert.False(i.metrics.t, i.busy.Swap(true), "%s is used by two at once", i.name)
+	defer i.busy.Store(false)
+	i.metrics.mu.Lock()
+	defer i.metrics.mu.Unlock()
+	i.metrics.values[i.name] = append(i.metrics.values[i.name], value)
+}
+
+func (m *recordedMetrics) make(run, kind string) *recordedInstrument {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if kind == "lists" || kind == "queued" {
+		m.live++
+	}
+	m.made++
+	return &recordedInstrument{metrics: m, name: run + " " + kind}
+}
+
+// take returns the values of a run since the last call.
+func (m *recordedMetrics) take(run string) values {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := values{}
+	for name, recorded := range m.values {
+		if kind, of := strings.CutPrefix(name, run+" "); of {
+			taken[kind] = recorded
+			delete(m.values, name)
+		}
+	}
+	return taken
+}
+
+func (m *recordedMetrics) ReleaseReflectorMetrics(string)                 { m.release() }
+func (m *recordedMetrics) ReleaseInformerMetrics(InformerNameAndResource) { m.release() }
+
+func (m *recordedMetrics) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live--
+}
+
+func (m *recordedMetrics) NewListsMetric(name string) CounterMetric { return m.make(name, "lists") }
+func (m *recordedMetrics) NewListDurationMetric(name string) SummaryMetric {
+	return m.make(name, "list seconds")
+}
+func (m *recordedMetrics) NewItemsInListMetric(name string) SummaryMetric {
+	return m.make(name, "list items")
+}
+func (m *recordedMetrics) NewWatchesMetric(name string) CounterMetric { return m.make(name, "watches") }
+func (m *recordedMetrics) NewShortWatchesMetric(name string) CounterMetric {
+	return m.make(name, "short watches")
+}
+func (m *recordedMetrics) NewWatchDurationMetric(name string) SummaryMetric {
+	return m.make(name, "watch seconds")
+}
+func (m *recordedMetrics) NewItemsInWatchMetric(name string) SummaryMetric {
+	return m.make(name, "watch items")
+}
+func (m *recordedMetrics) NewLastResourceVersionMetric(name string) GaugeMetric {
+	if m.panics {
+		panic("no more")
+	}
+	return m.make(name, "version")
+}
+func (m *recordedMetrics) NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric {
+	return m.make(id.Name(), "queued")
+}
+func (m *recordedMetrics) NewProcessingLatencyMetric(id InformerNameAndResource) HistogramMetric {
+	return m.make(id.Name(), "latency")
+}
+func (m *recordedMetrics) NewStoreResourceVersionMetric(id InformerNameAndResource) GaugeMetric {
+	return m.make(id.Name(), "store version")
+}
+
+// start calls run until stop, which waits for it.
+func start(run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// runMetered runs a reflector named r.
+func runMetered(t *testing.T, source ListerWatcher, options ReflectorOptions) (stop func()) {
+	t.Helper()
+	options.Name, options.ErrorHandler = "r", (&heard{}).handle
+	return start(NewReflectorWithOptions(source, &object{}, NewStore(MetaNamespaceKeyFunc), options).RunWithContext)
+}
+
+func numbered(n int) *object { return pod("a", fmt.Sprint(n)) }
+
+func numberedSource(t *testing.T, count int) *cachetest.Source {
+	source := newSource(t)
+	for n := range count {
+		must(t, source.Apply(numbered(n)))
+	}
+	return source
+}
+
+func TestMetricsCountAPagedListOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, metrics := numberedSource(t, 5), newRecordedMetrics(t)
+		defer source.Close()
+		source.DelayLists(2 * time.Second)
+		stop := runMetered(t, source, ReflectorOptions{Strategy: ListPaged, PageSize: 2, MetricsProvider: metrics})
+		synctest.Wait()
+		assert.Equal(t, values{"lists": {1}}, metrics.take("r"), "a list is counted when it begins")
+		sleep(time.Minute)
+		assert.Equal(t, values{"list seconds": {6}, "list items": {5}, "version": {5}, "watches": {1}}, metrics.take("r"))
+		stop()
+		assert.Equal(t, values{"watch seconds": {54}, "watch items": {0}}, metrics.take("r"), "a watch that is stopped has an end")
+	})
+}
+
+func TestMetricsCountAStreamingListAsAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
+		defer source.Close()
+		stop := runMetered(t, source, ReflectorOptions{Strategy: ListStreaming, MetricsProvider: metrics})
+		sleep(5 * time.Second)
+		assert.Equal(t, values{"watches": {1}, "version": {3}}, metrics.take("r"))
+		must(t, source.Apply(numbered(3)))
+		sleep(2 * time.Second)
+		stop()
+		assert.Equal(t, values{
+			"version": {4}, "watch seconds": {7}, "watch items": {5}, // 3, their bookmark, and 1
+		}, metrics.take("r"))
+	})
+}
+
+func TestMetricsCountTheEventsOfAWatchWithoutItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, metrics := numberedSource(t, 1), newRecordedMetrics(t)
+		defer source.Close()
+		defer runMetered(t, source, ReflectorOptions{Strategy: ListWhole, MetricsProvider: metrics})()
+		synctest.Wait()
+		metrics.take("r")
+		for n := range 100 {
+			must(t, source.Apply(numbered(n+1)))
+		}
+		sleep(30 * time.Second)
+		source.BreakWatches(cachetest.ErrInternal())
+		synctest.Wait()
+		got := metrics.take("r")
+		assert.Equal(t, []float64{30}, got["watch seconds"])
+		assert.Equal(t, []float64{100}, got["watch items"])
+		assert.Equal(t, float64(101), got["version"][len(got["version"])-1])
+		assert.NotContains(t, got, "short watches")
+	})
+}
+
+func TestMetricsCountAWatchThatTheSourceClosesAtOnceAsShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy ListStrategy
+		script   func(*cachetest.Source)
+		want     values
+	}{
+		"a watch": {ListWhole, func(s *cachetest.Source) { s.CloseNextWatches(1, 0) },
+			values{"watches": {1}, "short watches": {1}, "watch seconds": {0}, "watch items": {0}}},
+		"a stream": {ListStreaming, func(s *cachetest.Source) { s.CloseNextWatches(1, 0) },
+			values{"watches": {1}, "short watches": {1}, "watch seconds": {0}, "watch items": {0}}},
+		"a stream with an event": {ListStreaming, func(s *cachetest.Source) { s.CloseNextWatches(1, 1) },
+			values{"watches": {1}, "watch seconds": {0}, "watch items": {1}}},
+		"a stream with an error": {ListStreaming, func(s *cachetest.Source) { s.BreakNextWatches(1, 0, nil) },
+			values{"watches": {1}, "watch seconds": {0}, "watch items": {0}}},
+		"a watch that is refused": {ListWhole, func(s *cachetest.Source) { s.FailWatches(1, cachetest.ErrInternal()) },
+			values{"watches": {1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, metrics := numberedSource(t, 1), newRecordedMetrics(t)
+				defer source.Close()
+				c.script(source)
+				defer runMetered(t, source, ReflectorOptions{Strategy: c.strategy, MetricsProvider: metrics})()
+				synctest.Wait()
+				got := metrics.take("r")
+				for _, kind := range []string{"lists", "list seconds", "list items", "version"} {
+					delete(got, kind)
+				}
+				assert.Equal(t, c.want, got)
+			})
+		})
+	}
+}
+
+func TestMetricsCountFailedListsAndRelists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, metrics := numberedSource(t, 2), newRecordedMetrics(t)
+		defer source.Close()
+		source.FailLists(1, cachetest.ErrInternal())
+		defer runMetered(t, source, ReflectorOptions{Strategy: ListWhole, MetricsProvider: metrics})()
+		synctest.Wait()
+		assert.Equal(t, values{"lists": {1}}, metrics.take("r"))
+		sleep(10 * time.Second)
+		assert.Equal(t, values{
+			"lists": {1}, "list seconds": {0}, "list items": {2}, "version": {2}, "watches": {1},
+		}, metrics.take("r"))
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(30 * time.Second)
+		assert.Equal(t, []float64{2}, metrics.take("r")["list items"])
+	})
+}
+
+// Of a long version the digits that a float64 holds are shown, as client-go's stores show it.
+func TestAVersionIsShownAsANumber(t *testing.T) {
+	for version, want := range map[string]float64{
+		"17": 17, "999999999999999": 999999999999999, "1000000000000001": 1, "1234567890123456789": 567890123456789,
+	} {
+		number, ok := versionNumber(version)
+		assert.True(t, ok)
+		assert.Equal(t, want, number)
+	}
+	for _, version := range []string{"", "1e5", "0x10", "-5", "NaN", "etag"} {
+		_, ok := versionNumber(version)
+		assert.False(t, ok, version)
+	}
+}
+
+// A second run has instruments of its own, which show the version that it begins with.
+func TestEachRunHasInstrumentsOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
+		defer source.Close()
+		reflector := NewReflectorWithOptions(source, nil, NewStore(MetaNamespaceKeyFunc), ReflectorOptions{
+			Name: "r", Strategy: ListWhole, MetricsProvider: metrics, ErrorHandler: (&heard{}).handle,
+		})
+		assert.Zero(t, metrics.made, "none before a run")
+		stop := start(reflector.RunWithContext)
+		synctest.Wait()
+		reflector.RunWithContext(t.Context()) // is refused
+		assert.Equal(t, 1, metrics.live)
+		assert.Equal(t, 8, metrics.made)
+		stop()
+		assert.Zero(t, metrics.live, "released")
+		metrics.take("r")
+
+		source.FailLists(cachetest.Forever, cachetest.ErrInternal())
+		require.Error(t, reflector.ListAndWatchWithContext(t.Context()))
+		assert.Equal(t, values{"version": {3}, "lists": {1}}, metrics.take("r"))
+		assert.Zero(t, metrics.live)
+		assert.Equal(t, 16, metrics.made)
+	})
+}
+
+// Controllers and typed informers pass the provider on to their reflectors.
+func TestEveryKindOfMirrorHasMetricsOfItsReflector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics, source := newRecordedMetrics(t), numberedSource(t, 2)
+		defer source.Close()
+		options := func(name string) ReflectorOptions {
+			return ReflectorOptions{Name: name, Strategy: ListWhole, MetricsProvider: metrics}
+		}
+		_, plain := NewInformerWithOptions(InformerOptions{ListerWatcher: source, ReflectorOptions: options("plain")})
+		typed := NewInformerFor(source, InformerConfig[*object]{ReflectorOptions: options("typed")})
+		stops := []func(){
+			start(plain.RunWithContext),
+			start(func(ctx context.Context) { _ = typed.Run(ctx) }),
+			start(New(&Config{
+				ListerWatcher: source, Store: NewStore(MetaNamespaceKeyFunc), ReflectorOptions: options("controller"),
+			}).RunWithContext),
+			start(New(&Config{
+				Namespaces: map[string]ListerWatcher{"a": source.Namespace("a"), "b": source.Namespace("b")},
+				Store:      NewStore(MetaNamespaceKeyFunc), ReflectorOptions: options("namespaces"),
+			}).RunWithContext),
+		}
+		synctest.Wait()
+		for name, items := range map[string]float64{"plain": 2, "typed": 2, "controller": 2, "namespaces/a": 2, "namespaces/b": 0} {
+			assert.Equal(t, values{
+				"lists": {1}, "list seconds": {0}, "list items": {items}, "version": {2}, "watches": {1},
+			}, metrics.take(name), name)
+		}
+		for _, stop := range stops {
+			stop()
+		}
+		assert.Zero(t, metrics.live)
+		assert.Equal(t, 40, metrics.made)
+	})
+}
+
+func TestAnInstrumentMayBeLeftOut(t *testing.T) {
+	gauge, counter, summary := orNoInstrument[GaugeMetric](nil), orNoInstrument[CounterMetric](nil), orNoInstrument[SummaryMetric](nil)
+	gauge.Set(1)
+	counter.Inc()
+	summary.Observe(1)
+}
+
+// What a provider made before it panicked is released, and the reflector can run again.
+func TestAProviderThatPanicsIsReleased(t *testing.T) {
+	metrics := newRecordedMetrics(t)
+	metrics.panics = true
+	source := &ListWatch{ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) { return nil, errors.New("down") }}
+	reflector := NewReflectorWithOptions(source, nil, NewStore(MetaNamespaceKeyFunc), ReflectorOptions{MetricsProvider: metrics})
+	for range 2 {
+		require.PanicsWithValue(t, "no more", func() { reflector.RunWithContext(t.Context()) })
+		assert.Zero(t, metrics.live)
+	}
+}
+
+// Programs make and drop informers without end: their instruments must not stay.
+func TestAThousandRunsLeaveNoInstrument(t *testing.T) {
+	const runs = 1_000
+	metrics := newRecordedMetrics(t)
+	for n := range runs {
+		name, err := NewInformerName(fmt.Sprint("leaves none ", n%(runs/2))) // each name comes twice
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		source := &ListWatch{ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) {
+			cancel()
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+		}}
+		NewSharedIndexInformerWithOptions(source, &object{}, SharedIndexInformerOptions{
+			Identifier: name.WithResource(informerPods), InformerMetricsProvider: metrics,
+			ReflectorOptions: ReflectorOptions{MetricsProvider: metrics},
+		}).RunWithContext(ctx)
+		name.Release()
+	}
+	assert.Zero(t, metrics.live)
+	assert.Equal(t, runs*11, metrics.made)
+}
+
+// The default provider is for what is made afterwards without one of its own, and is set once.
+func TestTheDefaultMetricsProviderIsForWhatHasNoneOfItsOwn(t *testing.T) {
+	t.Cleanup(func() { // for the other tests of the process
+		defaultReflectorMetrics.Store(nil)
+		defaultInformerMetrics.Store(nil)
+	})
+	name := takeName(t)
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t)
+		defer source.Close()
+		own, common, late := newRecordedMetrics(t), newRecordedMetrics(t), newRecordedMetrics(t)
+		resource := func(called string) InformerNameAndResource {
+			return name.WithResource(schema.GroupVersionResource{Resource: called})
+		}
+		informer := func(called string, options SharedIndexInformerOptions) func() {
+			options.Identifier = resource(called)
+			inf := NewSharedIndexInformerWithOptions(source, &object{}, options)
+			return func() {
+				done := make(chan struct{})
+				close(done)
+				inf.Run(done)
+			}
+		}
+		before := informer("before", SharedIndexInformerOptions{})
+		SetReflectorMetricsProvider(nil)
+		SetInformerMetricsProvider(nil)
+		SetReflectorMetricsProvider(common)
+		SetInformerMetricsProvider(common)
+		SetReflectorMetricsProvider(late)
+		SetInformerMetricsProvider(late)
+		before()
+		assert.Zero(t, common.made)
+		informer("after", SharedIndexInformerOptions{})()
+		assert.Equal(t, 11, common.made)
+		informer("with", SharedIndexInformerOptions{InformerMetricsProvider: own, ReflectorOptions: ReflectorOptions{MetricsProvider: own}})()
+		assert.Equal(t, 11, own.made)
+		NewStore(MetaNamespaceKeyFunc, WithStoreMetrics(resource("store"), nil))
+		NewThreadSafeStore(nil, nil, WithThreadSafeStoreMetrics(resource("map"), nil))
+		NewStore(MetaNamespaceKeyFunc)
+		assert.Equal(t, 13, common.made)
+		assert.Zero(t, late.made)
+	})
+}
+
+func storedPod(version string) *object {
+	o := pod("a", "1")
+	o.ResourceVersion = version
+	return o
+}
+
+func TestAStoreShowsItsAppliedVersion(t *testing.T) {
+	for kind, newStore := range map[string]func(InformerNameAndResource, InformerMetricsProvider) interface{ Bookmark(string) }{
+		"store": func(id InformerNameAndResource, metrics InformerMetricsProvider) interface{ Bookmark(string) } {
+			store := NewStore(MetaNamespaceKeyFunc, WithStoreMetrics(id, metrics))
+			must(t, store.Replace([]any{storedPod("3")}, "7"))
+			must(t, store.Add(storedPod("8"))) // moves no version of the store
+			return store
+		},
+		"thread-safe store": func(id InformerNameAndResource, metrics InformerMetricsProvider) interface{ Bookmark(string) } {
+			store := NewThreadSafeStore(nil, nil, WithThreadSafeStoreMetrics(id, metrics))
+			store.Replace(map[string]any{"a/1": storedPod("3")}, "7")
+			store.Add("a/1", storedPod("8"))
+			return store
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			name, metrics := takeName(t), newRecordedMetrics(t)
+			id := name.WithResource(informerPods)
+			store := newStore(id, metrics)
+			assert.Equal(t, values{"store version": {7}}, metrics.take(t.Name()))
+			for _, version := range []string{"9", "9", "etag", "1234567890123456789", ""} {
+				store.Bookmark(version)
+			}
+			assert.Equal(t, values{"store version": {9, 567890123456789, 0}}, metrics.take(t.Name()))
+			NewStore(MetaNamespaceKeyFunc, WithStoreMetrics(InformerNameAndResource{}, metrics)).Bookmark("3")
+			name.Release()
+			store.Bookmark("10")
+			assert.Empty(t, metrics.values, "without a reserved name")
+		})
+	}
+}
+
+// A store with namespace views shows the version that it returns.
+func TestAStoreWithViewsShowsTheLowestOfTheirVersions(t *testing.T) {
+	metrics := newRecordedMetrics(t)
+	store := NewStore(MetaNamespaceKeyFunc, WithStoreMetrics(takeName(t).WithResource(informerPods), metrics))
+	a, b := InNamespace(store, "a"), InNamespace(store, "b")
+	must(t, a.Replace([]any{storedPod("5")}, "9"))
+	b.Bookmark("4")
+	b.Bookmark("12")
+	assert.Equal(t, values{"store version": {4, 9}}, metrics.take(t.Name()))
+	InNamespace(store, "c")
+	assert.Equal(t, values{"store version": {0}}, metrics.take(t.Name()), "one part has none")
+}
+
+// Fails, with -race or without, if two writers use the instrument at once, or if the older of
+// two versions is shown last.
+func TestConcurrentWritersShowTheLastVersion(t *testing.T) {
+	metrics := newRecordedMetrics(t)
+	store := NewStore(MetaNamespaceKeyFunc, WithStoreMetrics(takeName(t).WithResource(informerPods), metrics))
+	var writers sync.WaitGroup
+	for writer := range 8 {
+		writers.Go(func() {
+			for n := range 500 {
+				store.Bookmark(fmt.Sprint(1 + writer*500 + n))
+			}
+		})
+	}
+	writers.Wait()
+	shown := metrics.take(t.Name())["store version"]
+	require.NotEmpty(t, shown)
+	assert.Equal(t, store.LastStoreSyncResourceVersion(), fmt.Sprint(int(shown[len(shown)-1])))
+}
+
+// hangingGauge blocks its first value until free is closed.
+type hangingGauge struct {
+	*recordedMetrics
+	free  chan struct{}
+	shown []float64
+}
+
+func (g *hangingGauge) Set(value float64) {
+	g.shown = append(g.shown, value)
+	<-g.free
+}
+
+func (g *hangingGauge) NewStoreResourceVersionMetric(InformerNameAndResource) GaugeMetric { return g }
+
+// An instrument is the user's: no writer and no reader waits for it. Fails if it is called
+// under a lock, or if the version that came meanwhile is not shown.
+func TestAnInstrumentThatHangsHoldsUpNoOtherWriter(t *testing.T) {
+	id := takeName(t).WithResource(informerPods)
+	synctest.Test(t, func(t *testing.T) {
+		gauge := &hangingGauge{free: make(chan struct{})}
+		store := NewStore(MetaNamespaceKeyFunc, WithStoreMetrics(id, gauge))
+		go store.Bookmark("1")
+		synctest.Wait()
+		store.Bookmark("2")
+		must(t, store.Replace([]any{storedPod("3")}, "3"))
+		assert.Equal(t, "3", store.LastStoreSyncResourceVersion())
+		close(gauge.free)
+		synctest.Wait()
+		assert.Equal(t, []float64{1, 3}, gauge.shown)
+	})
+}
+
+// Nor does the run of an informer wait for a Set of somebody else who writes to its store, which is the
+// last one.
+func TestAnInstrumentThatHangsHoldsUpNoEndOfARun(t *testing.T) {
+	id := takeName(t).WithResource(informerPods)
+	synctest.Test(t, func(t *testing.T) {
+		gauge := &hangingGauge{recordedMetrics: newRecordedMetrics(t), free: make(chan struct{}, 1)}
+		gauge.free <- struct{}{}
+		source := numberedSource(t, 1)
+		defer source.Close()
+		inf := NewSharedIndexInformerWithOptions(source, &object{}, SharedIndexInformerOptions{InformerMetricsProvider: gauge, Identifier: id})
+		stop := start(inf.RunWithContext)
+		synctest.Wait()
+		go inf.GetIndexer().Bookmark("100")
+		synctest.Wait()
+		stop()
+		assert.Zero(t, gauge.live)
+		inf.GetIndexer().Bookmark("200")
+		close(gauge.free)
+		synctest.Wait()
+		assert.Equal(t, []float64{1, 100}, gauge.shown)
+	})
+}
+
+func TestAnInformerHasInstrumentsWhileItRuns(t *testing.T) {
+	name := takeName(t)
+	id, second := name.WithResource(informerPods), name.WithResource(informerPods)
+	synctest.Test(t, func(t *testing.T) {
+		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
+		defer source.Close()
+		inf := NewInformerFor(source, InformerConfig[*object]{Identifier: id, InformerMetricsProvider: metrics})
+		other := NewInformerFor(source, InformerConfig[*object]{Identifier: second, InformerMetricsProvider: metrics})
+		assert.Zero(t, metrics.made, "none before the run")
+		stopOther := start(func(ctx context.Context) { _ = other.Run(ctx) })
+		stop := start(func(ctx context.Context) { _ = inf.Run(ctx) })
+		synctest.Wait()
+		assert.Equal(t, []float64{3}, metrics.take(id.Name())["store version"])
+
+		must(t, source.Apply(numbered(3)))
+		synctest.Wait()
+		assert.Equal(t, values{"queued": {1, 0}, "latency": {0}, "store version": {4}}, metrics.take(id.Name()))
+
+		source.SendBookmarksAt(9)
+		synctest.Wait()
+		assert.Equal(t, []float64{9}, metrics.take(id.Name())["store version"], "a version without an object")
+		stopOther()
+		assert.Equal(t, 1, metrics.live)
+		assert.Equal(t, 3, metrics.made, "none for the second of a name and resource")
+		name.Release()
+		stop()
+		assert.Zero(t, metrics.live, "released, although the name was before")
+		inf.Shared().GetStore().Bookmark("11")
+		assert.Empty(t, metrics.take(id.Name()), "after the run")
+	})
+}
+
+func TestAnInformerNameIsTakenOnce(t *testing.T) {
+	first := takeName(t)
+	assert.Equal(t, t.Name(), first.Name())
+	_, err := NewInformerName(t.Name())
+	require.ErrorContains(t, err, t.Name())
+	_, err = NewInformerName("")
+	require.ErrorContains(t, err, "empty")
+
+	first.Release()
+	second := takeName(t)
+	first.Release() // the name is another's now
+	_, err = NewInformerName(t.Name())
+	require.Error(t, err)
+	assert.True(t, second.WithResource(informerPods).Reserved())
+}
+
+func TestAResourceIsPublishedByOneInformerOfAName(t *testing.T) {
+	out := captureKlog(t, 0)
+	name := takeName(t)
+	pods, nodes := name.WithResource(informerPods), name.WithResource(informerNodes)
+	assert.True(t, pods.Reserved())
+	assert.True(t, nodes.Reserved())
+	assert.Empty(t, out.all())
+	again := name.WithResource(informerPods)
+	assert.False(t, again.Reserved())
+	require.Len(t, out.all(), 1)
+	assert.Regexp(t, `^E.* informerName="`+t.Name()+`" resource="/v1, Resource=pods"$`, out.all()[0])
+
+	name.Release()
+	var none *InformerName
+	for _, name := range []*InformerName{name, none, {}} {
+		late := name.WithResource(informerPods)
+		assert.Equal(t, name.Name(), late.Name())
+		assert.Equal(t, informerPods, late.GroupVersionResource())
+		assert.False(t, late.Reserved())
+		name.Release()
+	}
+	for _, identity := range []InformerNameAndResource{pods, nodes, again, {}} {
+		assert.False(t, identity.Reserved())
+	}
+	assert.Len(t, out.all(), 1, "one after Release is not logged")
+}
