@@ -110,31 +110,36 @@ func (b *backoff) note(r request) {
 	b.requests = append(b.requests, r)
 }
 
-// failure is what pause needs to know of what went wrong.
+// failure is what a pause depends on.
 type failure struct {
-	// began is when the request was made that failed, or now for a watch that
-	// had lived.
+	// began is when the request was made that failed, or now for a watch that had lived; zero if nothing failed.
 	began time.Time
-	// requests is how many the next state makes: two for a list, which a watch
-	// follows at once, otherwise one.
+	// requests is how many requests follow the pause.
 	requests int
-	// retryAfter is what the server asked for, 0 if nothing.
+	// retryAfter is how long the source has asked to wait, 0 if it has not.
 	retryAfter time.Duration
-	// progress is true for a short watch that moved the version and closed
-	// without an error.
+	// progress is true for a short watch that moved the version and closed without an error.
 	progress bool
+	// unknown is true if the source does not know the version it was asked for.
+	unknown bool
+	// atOnce asks for no pause beyond the limits and retryAfter.
+	atOnce bool
 }
 
-// pause returns how long to wait after a failure at now, and counts on it being
-// waited.
-func (b *backoff) pause(now time.Time, f failure) time.Duration {
-	b.fails(now, f)
-	pause := b.step(now)
+// pause returns how long to wait after a failure at now, and counts on it being waited.
+func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
+	if !f.began.IsZero() {
+		b.fails(now, f)
+	}
+	if !f.atOnce {
+		pause = b.step(now)
+	}
 	if f.progress {
 		pause = min(pause, maxProgressPause)
 	}
-	pause = max(pause, min(f.retryAfter, maxRetryAfter), b.stretch(now, f.requests))
-	b.resumed = now.Add(pause)
+	if pause = max(pause, min(f.retryAfter, maxRetryAfter), b.stretch(now, f.requests)); pause > 0 {
+		b.resumed = now.Add(pause)
+	}
 	return pause
 }
 
@@ -189,17 +194,6 @@ func (b *backoff) customStep() time.Duration {
 	pause := b.current.Step()
 	b.current.Jitter = jitter
 	return pause + time.Duration(b.random()*max(jitter, 0)*float64(pause))
-}
-
-// space returns how long to wait before n requests that follow without a pause, on a
-// failure or on a list: as long as the limit of the run asks for, and as the source has
-// asked for, within reason. It counts on it being waited.
-func (b *backoff) space(now time.Time, n int, retryAfter time.Duration) time.Duration {
-	pause := max(min(retryAfter, maxRetryAfter), b.stretch(now, n))
-	if pause > 0 {
-		b.resumed = now.Add(pause)
-	}
-	return pause
 }
 
 // stretch returns how long n further requests must wait so that the limit of the

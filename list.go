@@ -39,9 +39,8 @@ type listing struct {
 }
 
 // listState makes the store equal to a list and goes on to watch.
-func (m *run) listState() state {
+func (m *run) listState() step {
 	m.setPhase(PhaseListing)
-	m.awaitCheck()
 	steps := trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
 	l := &listing{run: m, steps: steps, asked: m.listVersion()}
 	began := m.clock.Now()
@@ -56,13 +55,13 @@ func (m *run) listState() state {
 	m.haveState(l.answered)
 	m.refetchLater(l.undecoded, began)
 	klog.FromContext(m.ctx).V(2).Info("Listed", "reflector", m.name, "type", m.typeDescription, "objects", l.items, "version", l.answered)
-	return m.spaced(1, 0, (*run).watchState)
+	return m.pause(stateWatch, failure{atOnce: true})
 }
 
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(version string) {
 	p := &m.progress
-	p.newest, p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested = false, false, false, 0, "", false
+	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested = false, false, 0, "", false
 	p.passedOn = ""
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed = true
@@ -78,7 +77,7 @@ func (m *run) haveState(version string) {
 // does not know the last one.
 func (m *run) listVersion() string {
 	switch have := m.progress.floor(); {
-	case m.progress.newest:
+	case m.progress.newest():
 		return ""
 	case have == "":
 		return "0"
@@ -116,34 +115,27 @@ func (m *run) pageSize(version string) int64 {
 }
 
 // listFailed reports what went wrong with a list and says what comes next.
-func (m *run) listFailed(err error, began time.Time) state {
+func (m *run) listFailed(err error, began time.Time) step {
 	if m.ctx.Err() != nil {
-		return nil
+		return step{}
 	}
-	cause := CauseOf(err)
-	action := answerToList(cause)
-	atOnce := action == listNewestAtOnce && !m.progress.newest
-	if action != listAgain {
-		m.progress.newest = true
-	}
-	switch cause {
+	f := failure{began: began, retryAfter: retryAfter(err)}
+	switch cause := CauseOf(err); cause {
 	case CauseRegression:
 		m.progress.anyVersion = true
 	case CauseExpired, CauseVersionTooLarge:
+		if f.atOnce = !m.progress.newest(); f.atOnce {
+			f.retryAfter = pauseForNews(cause, err)
+		}
 		m.progress.unknown = true
 	}
-	if m.round && !atOnce {
+	if m.round && !f.atOnce {
 		m.count(err)
 		m.result = err
-		return nil
+		return step{}
 	}
 	m.failed(m.ctx, err)
-	f := failure{began: began, retryAfter: retryAfter(err)}
-	if atOnce {
-		m.progress.backoff.fails(m.clock.Now(), f)
-		return m.spaced(m.requestsForState(), pauseForNews(cause, err), stateAgain)
-	}
-	return m.pauseForState(f)
+	return m.pause(stateWhole, f)
 }
 
 // take lists with the given options, page by page, into the store. A continue
@@ -158,12 +150,11 @@ func (l *listing) take(options metav1.ListOptions) error {
 		l.noteShown()
 		l.abort()
 		l.failed(l.ctx, l.wrap(expired.answer))
-		l.progress.backoff.fails(l.clock.Now(), failure{began: expired.asked})
 		l.begin()
 		l.asked = l.listVersion() // at least what the pages have shown
 		options = listOptions(l.asked, 0)
-		if end := l.stretched(2); end != nil {
-			return end
+		if !l.pauseHere(failure{began: expired.asked, atOnce: true}) {
+			return l.ctx.Err()
 		}
 		err = l.takePages(options)
 	}
@@ -205,13 +196,13 @@ type tokenExpired struct {
 
 func (t *tokenExpired) Error() string { return t.answer.Error() }
 
-// stretched waits where the limit on requests asks for it.
-func (l *listing) stretched(requests int) error {
-	if l.spaced(requests, 0, (*run).listState) == nil {
-		return l.ctx.Err()
-	}
+// pauseHere pauses in the middle of a list; the rest of it and the watch after it are two requests. It is false if the
+// context ended.
+func (l *listing) pauseHere(f failure) bool {
+	f.requests = 2
+	slept := l.sleep(l.pause(stateWhole, f).pause)
 	l.setPhase(PhaseListing)
-	return nil
+	return slept
 }
 
 // wrap says what was listed. The cause stays to be found.
@@ -238,8 +229,13 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 				return &tokenExpired{asked, err}
 			}
 			if failures++; failures < pageTries && mayFailOnce(CauseOf(err)) {
-				if end := l.pauseForPage(err, asked); end != nil {
-					return end
+				if l.ctx.Err() != nil {
+					return l.ctx.Err()
+				}
+				// The pages before it may have cost the source far more.
+				l.failed(l.ctx, l.wrap(err))
+				if !l.pauseHere(failure{began: asked, retryAfter: retryAfter(err)}) {
+					return l.ctx.Err()
 				}
 				l.pageAgain(items)
 				continue
@@ -258,22 +254,6 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 		options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 	}
 	return l.ctx.Err()
-}
-
-// pauseForPage reports that a page failed and pauses before it is asked for again: the
-// pages before it may have cost the source far more.
-func (l *listing) pauseForPage(err error, asked time.Time) error {
-	if l.ctx.Err() != nil {
-		return l.ctx.Err()
-	}
-	l.failed(l.ctx, l.wrap(err))
-	// The page and the watch after the list are two requests.
-	f := failure{began: asked, requests: 2, retryAfter: retryAfter(err)}
-	if l.pause(f, (*run).listState) == nil {
-		return l.ctx.Err()
-	}
-	l.setPhase(PhaseListing)
-	return nil
 }
 
 // page asks for one page, or the whole list, passes its objects on and returns the

@@ -26,8 +26,6 @@ type openWatch struct {
 	// fires when the watch must be looked at, then at the latest.
 	expires time.Time
 	timer   clock.Timer
-	// check is the check of the source's version that is under way, or nil.
-	check *versionCheck
 	// ticked is when it was last asked whether the watch is silent, counted how many
 	// events it had brought by then, silent for how many ticks in a row that was so.
 	ticked          time.Time
@@ -150,13 +148,4 @@ func (w *openWatch) lived(now time.Time) time.Duration {
 		return now.Sub(w.asked)
 	}
 	return now.Sub(w.answered)
-}
-
-// waits is what an open watch waits for.
-func (w *openWatch) waits() waiting {
-	waits := waiting{events: w.results, timer: w.timer.C()}
-	if w.check != nil {
-		waits.done = w.check.done
-	}
-	return waits
 }

@@ -86,10 +86,8 @@ type progress struct {
 	// passedOn is the last one that the store was given by itself, with an event or a bookmark; ""
 	// after a list.
 	passedOn string
-	// newest is true if the next list must be at "": the last version is
-	// unknown to the source, or the source has gone back in time.
-	newest bool
-	// anyVersion is true if the next list is to be taken whatever its version.
+	// anyVersion is true if the next list is to be accepted whatever its version, since the
+	// source has gone back in time.
 	anyVersion bool
 	// unknown is true once the source has said that it does not know the last version,
 	// be it that it has expired or that it has not come as far: the newest that it has
@@ -116,6 +114,9 @@ type progress struct {
 	// failure that is answered at once because of it.
 	rested bool
 }
+
+// newest says whether the next list must be at "".
+func (p *progress) newest() bool { return p.anyVersion || p.unknown }
 
 // floor is the version below which no state is taken.
 func (p *progress) floor() string {

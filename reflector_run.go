@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -18,41 +17,47 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// run is one run of a reflector: a state machine whose states are functions that
-// return the next. There are four: list (list.go), stream (watchlist.go), watch
-// (watch.go) and pause. Whatever a state waits for, it waits in the one select
-// of next, where the context and the resync timer are heard too.
+// run is one run of a reflector: a loop over its states. Each state returns the next one and the pause before it.
 type run struct {
 	*Reflector
 	ctx context.Context
-	// round is true for ListAndWatch: the run ends where a list would begin
-	// again, or the watch failed.
+	// round is true for ListAndWatch: the run ends where a list would begin again, or the watch failed.
 	round bool
-	// listed is true once this run has a first state: there is nothing to
-	// resync before.
+	// listed is true once this run has a first state: before that there is nothing to resync.
 	listed bool
 	resync clock.Timer
-	// refetch, if not nil, fires when refetching are to be listed once more.
-	refetch    clock.Timer
+	// refetching are undecoded items that are to be listed once more, at refetchAt.
 	refetching undecodedItems
+	refetchAt  time.Time
 	// stream is the watch that a streaming list has left open.
 	stream *openWatch
-	// lateCheck is a check of the source's version that has outlived its context and its
-	// watch, or nil.
-	lateCheck *versionCheck
+	// check is a check of the source's version that is under way, or nil.
+	check *versionCheck
 	// steppedBack is true if the state that is coming is older than the last one. stepBack is
 	// its report, until that has been made.
 	steppedBack bool
 	stepBack    *RegressionError
-	// batch are the events that are being applied, changes what becomes of them.
+	// batch are the events that are being applied, changes what they change.
 	batch   []watch.Event
 	changes []change
 	// result is what ListAndWatch returns.
 	result error
 }
 
-// state does something and returns what comes next; nil ends the run.
-type state func(*run) state
+// state is one of the states of a run.
+type state int
+
+const (
+	stateEnd   state = iota
+	stateWhole       // a list or a streaming list (list.go, watch_list.go)
+	stateWatch       // watch.go
+)
+
+// step is the state that is next, after a pause.
+type step struct {
+	state state
+	pause time.Duration
+}
 
 // Run is RunWithContext with a stop channel.
 func (r *Reflector) Run(stopCh <-chan struct{}) {
@@ -90,10 +95,19 @@ func (r *Reflector) ListAndWatchWithContext(ctx context.Context) error {
 }
 
 func (r *Reflector) runStates(ctx context.Context, round bool) error {
-	if !r.start() {
+	r.mu.Lock()
+	running := r.running
+	r.running = true
+	r.mu.Unlock()
+	if running {
 		return fmt.Errorf("reflector %s: %w", r.name, ErrAlreadyRan)
 	}
-	defer r.stop()
+	defer func() {
+		r.setPhase(PhaseStopped)
+		r.mu.Lock()
+		r.running = false
+		r.mu.Unlock()
+	}()
 	defer r.releaseMeters()
 	r.beginMeters()
 	if r.logger != nil {
@@ -112,61 +126,66 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		defer m.resync.Stop()
 	}
 	panicking := true
-	defer func() { m.leaveCheck(panicking) }()
-	defer m.stopRefetch()
+	defer func() { m.awaitCheck(true, panicking) }()
 	defer func() { m.dropStream(panicking) }()
 
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.resyncPeriod)
 	defer logger.V(3).Info("Stopped reflector", "reflector", r.name, "type", r.typeDescription)
-	for s := m.firstState(); s != nil && ctx.Err() == nil; {
-		s = s(m)
+	for next := (step{state: stateWhole}); next.state != stateEnd && m.sleep(next.pause); {
+		if m.awaitCheck(false, false); ctx.Err() != nil {
+			break
+		}
+		switch { // after the pause, and not before
+		case next.state == stateWatch:
+			next = m.watchState()
+		case m.mayStream():
+			next = m.streamState()
+		default:
+			next = m.listState()
+		}
 	}
 	panicking = false
 	return m.result
 }
 
-func (r *Reflector) start() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running {
-		return false
+// pause is the step to a state after a failure, or after none: as long as the backoff asks for, and so that the requests
+// of that state stay within the limits of G13.
+func (m *run) pause(to state, f failure) step {
+	if f.unknown && m.progress.rested {
+		// The source does not know the version it was asked for, and says so on the first request after a pause: another
+		// pause would keep a mirror behind whose version was forgotten while the source was away.
+		f.atOnce = true
 	}
-	r.running = true
-	return true
-}
-
-func (r *Reflector) stop() {
-	now := r.clock.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running = false
-	r.report.phase, r.report.since = PhaseStopped, now
-}
-
-// firstState is how to get a whole state: by a stream or a list.
-func (m *run) firstState() state {
-	if m.mayStream() {
-		return (*run).streamState
+	m.progress.rested = !f.atOnce
+	switch {
+	case f.requests > 0:
+	case to == stateWhole && m.streamIsDue() && !f.atOnce:
+		f.requests = streamListWatch // the pause makes room for what follows if the stream fails again
+	default:
+		f.requests = m.requestsFor(to)
 	}
-	return (*run).listState
+	return step{to, m.progress.backoff.pause(m.clock.Now(), f)}
 }
 
-// end is what stopped a wait.
-type end int
+// requestsFor is how many requests a state makes: a list is followed by a watch, a stream is its own.
+func (m *run) requestsFor(to state) int {
+	if to == stateWatch || m.mayStream() {
+		return 1
+	}
+	return 2
+}
 
-const (
-	endContext end = iota // the context has ended
-	endDone               // what was waited for is done
-	endTimer              // the timer has fired
-	endEvent              // the watch has sent something
-	endClosed             // the watch has closed
-	endBatch              // a list has brought some items
-	endFlood              // the watch has sent several events
-	endQuiet              // for some time it has sent nothing
-	endResync             // a resync has failed
-	endRefetch            // undecoded items are to be listed once more
-)
+// sleep is false if the context ended first.
+func (m *run) sleep(d time.Duration) bool {
+	if d > 0 {
+		m.setPhase(PhasePaused)
+		timer := m.clock.NewTimer(d)
+		defer timer.Stop()
+		m.next(waiting{timer: timer.C()})
+	}
+	return m.ctx.Err() == nil
+}
 
 // waiting is what a state waits for; a nil channel never comes.
 type waiting struct {
@@ -174,27 +193,40 @@ type waiting struct {
 	timer   <-chan time.Time
 	events  <-chan watch.Event
 	batches <-chan itemBatch
-	refetch <-chan time.Time
+	// resync has a failed resync end the wait. Otherwise it is only reported.
+	resync bool
 }
 
-// woken is how a wait ended, with what came of it.
+// end is what ended a wait.
+type end int
+
+const (
+	endContext end = iota // the context has ended
+	endDone               // done was closed
+	endTimer              // the timer has fired
+	endEvent              // the watch has sent something
+	endClosed             // the watch has closed
+	endBatch              // a list has brought some items
+	endResync             // a resync has failed
+)
+
+// woken is how a wait ended, with what it brought.
 type woken struct {
 	end   end
-	event watch.Event // of endEvent
-	batch itemBatch   // of endBatch
-	err   error       // of endResync
+	event watch.Event
+	batch itemBatch
+	err   error
 }
 
-// next waits for the first of w, the context and a failed resync. A run waits
-// nowhere else, but for a call into the source that outlives its context, and for
-// the consumer where a first list is ahead of it.
+// next waits for the first of w and the context, and resyncs meanwhile. A run waits nowhere else, except for calls into
+// the source that outlive their context.
 func (m *run) next(w waiting) woken {
-	for {
-		// A busy watch must not hide the end of the context: select is fair,
-		// and fair is half of the time too late.
-		if m.ctx.Err() != nil {
-			return woken{end: endContext}
-		}
+	var resync <-chan time.Time
+	if m.resync != nil {
+		resync = m.resync.C()
+	}
+	// The context is asked first: a busy watch must not hide its end, and a select is only fair.
+	for m.ctx.Err() == nil {
 		select {
 		case <-m.ctx.Done():
 			return woken{end: endContext}
@@ -209,21 +241,17 @@ func (m *run) next(w waiting) woken {
 			return woken{end: endEvent, event: event}
 		case batch := <-w.batches:
 			return woken{end: endBatch, batch: batch}
-		case <-w.refetch:
-			return woken{end: endRefetch}
-		case <-m.resyncDue():
-			if err := m.resyncNow(); err != nil {
+		case <-resync:
+			switch err := m.resyncNow(); {
+			case err == nil:
+			case w.resync:
 				return woken{end: endResync, err: err}
+			default:
+				m.failed(m.ctx, err)
 			}
 		}
 	}
-}
-
-func (m *run) resyncDue() <-chan time.Time {
-	if m.resync == nil {
-		return nil
-	}
-	return m.resync.C()
+	return woken{end: endContext}
 }
 
 // resyncNow resyncs the store, if it has anything yet and ShouldResync agrees.
@@ -243,80 +271,9 @@ func (m *run) resyncNow() error {
 	return nil
 }
 
-// sleep pauses for d and goes on with s.
-func (m *run) sleep(d time.Duration, s state) state {
-	if d <= 0 {
-		return s
-	}
-	m.setPhase(PhasePaused)
-	timer := m.clock.NewTimer(d)
-	defer timer.Stop()
-	for {
-		switch woke := m.next(waiting{timer: timer.C()}); woke.end {
-		case endTimer:
-			return s
-		case endResync:
-			m.failed(m.ctx, woke.err)
-		default:
-			return nil
-		}
-	}
-}
-
-// pause sleeps as the backoff says after a failure, then goes on with s.
-func (m *run) pause(f failure, s state) state {
-	m.progress.rested = true
-	return m.sleep(m.progress.backoff.pause(m.clock.Now(), f), s)
-}
-
-// spaced goes on with s without a pause, but as far apart as the limits of G13 ask for
-// where so many requests follow, and as the source has asked for.
-func (m *run) spaced(requests int, retryAfter time.Duration, s state) state {
-	return m.sleep(m.progress.backoff.space(m.clock.Now(), requests, retryAfter), s)
-}
-
-// pauseForState pauses before getting a whole state.
-func (m *run) pauseForState(f failure) state {
-	if f.requests = m.requestsForState(); m.streamIsDue() {
-		// A stream that has failed before is tried again, where the limits leave room for
-		// what follows another failure: the pause makes it.
-		f.requests = streamListWatch
-	}
-	return m.pause(f, stateAgain)
-}
-
-// stateAfterNews gets a whole state because the source does not know the version that it
-// was asked for. If that is how it answered the first request after a pause, the pause
-// has been had: a mirror whose version was forgotten while the source was away would
-// otherwise be behind for two of them. The limits of G13 hold all the same.
-func (m *run) stateAfterNews(f failure) state {
-	now := m.clock.Now()
-	if !m.progress.rested {
-		return m.pauseForState(f)
-	}
-	m.progress.rested = false
-	m.progress.backoff.fails(now, f)
-	return m.spaced(m.requestsForState(), f.retryAfter, stateAgain)
-}
-
-// requestsForState is how many requests the next whole state makes: a list is followed
-// by a watch, a stream is its own.
-func (m *run) requestsForState() int {
-	if m.mayStream() {
-		return 1
-	}
-	return 2
-}
-
-// stateAgain decides after the pause, and not before, how to get a whole state.
-func stateAgain(m *run) state { return m.firstState() }
-
-// An item of a list that could not be decoded may have been damaged on its way. The watch does
-// not bring it again until it is next written, so it is fetched by one more list: after a pause
-// of the backoff, within the limits of G13, while the watch goes on. Each version of an item has
-// that once, and such lists are a minute apart: what is never decoded stays quarantined.
-
-// refetchInterval is how far apart lists are that are made for undecoded items.
+// An item of a list that could not be decoded may have been damaged on its way. The watch does not bring it again until
+// it is next written, so there is one more list, while the watch goes on until then. Each version of an item has that
+// once, and such lists are a minute apart: an item that is never decoded stays quarantined.
 const refetchInterval = time.Minute
 
 // undecodedItems are the versions of the items of a list that could not be decoded, by name.
@@ -326,85 +283,55 @@ type undecodedItems map[string]string
 // errRefetch ends a watch because undecoded items are to be listed once more.
 var errRefetch = errors.New("items that could not be decoded are listed once more")
 
-// refetchLater notes the undecoded items of a list that was committed, and when they are to be
-// listed once more, if there are any that the list before did not have.
+// refetchLater notes the undecoded items of a list that was committed, and when to list those again that the list before
+// did not have.
 func (m *run) refetchLater(undecoded undecodedItems, listBegan time.Time) {
-	m.stopRefetch()
 	before := m.progress.undecoded
-	m.progress.undecoded = undecoded
+	m.progress.undecoded, m.refetching = undecoded, undecodedItems{}
 	for name, version := range undecoded {
-		if known, again := before[name]; again && known == version {
-			continue
+		if known, again := before[name]; !again || known != version {
+			m.refetching[name] = version
 		}
-		if m.refetching == nil {
-			m.refetching = undecodedItems{}
-		}
-		m.refetching[name] = version
 	}
-	if m.refetching == nil {
+	if len(m.refetching) == 0 {
 		return
 	}
-	now, requests := m.clock.Now(), m.requestsForState()
+	requests := m.requestsFor(stateWhole)
 	if m.stream == nil {
 		requests++ // the watch that is next
 	}
-	pause := m.progress.backoff.beside(now, failure{began: listBegan, requests: requests})
-	if last := m.progress.refetched; !last.IsZero() {
-		pause = max(pause, last.Add(refetchInterval).Sub(now))
-	}
-	m.refetch = m.clock.NewTimer(pause)
-}
-
-// refetchDue fires when undecoded items are to be listed once more.
-func (m *run) refetchDue() <-chan time.Time {
-	if m.refetch == nil {
-		return nil
-	}
-	return m.refetch.C()
-}
-
-// refetchNow is errRefetch if they are to be listed now: unless the watch has brought all of
-// them since. It is due again later if the limits of G13 leave no room, or if what the watch has
-// sent ends that with an error, which it returns.
-func (m *run) refetchNow(w *openWatch) error {
-	if !m.isAnyUndecoded(m.refetching) {
-		m.stopRefetch()
-		return nil
-	}
 	now := m.clock.Now()
-	if pause := m.progress.backoff.stretch(now, m.requestsForState()); pause > 0 {
-		m.refetch.Reset(pause)
+	m.refetchAt = now.Add(m.progress.backoff.beside(now, failure{began: listBegan, requests: requests}))
+	if earliest := m.progress.refetched.Add(refetchInterval); m.refetchAt.Before(earliest) {
+		m.refetchAt = earliest
+	}
+}
+
+// refetch is errRefetch if undecoded items are to be listed now: unless the watch has brought all of them since. It is
+// due again later if the limits of G13 leave no room.
+func (m *run) refetch(now time.Time) error {
+	missing := false
+	for name, version := range m.refetching {
+		held, known := m.quarantine.version(name)
+		missing = missing || name == "" || known && held == version // nobody knows of one without a name
+	}
+	if !missing {
+		m.refetching = nil
+		return nil
+	}
+	if pause := m.progress.backoff.stretch(now, m.requestsFor(stateWhole)); pause > 0 {
+		m.refetchAt = now.Add(pause)
 		return nil
 	}
 	klog.FromContext(m.ctx).V(2).Info("Listing once more for items that could not be decoded", "reflector", m.name, "type", m.typeDescription)
-	m.progress.refetched = now
-	m.stopRefetch()
+	m.progress.refetched, m.refetching = now, nil
 	return errRefetch
 }
 
-// isAnyUndecoded says whether any of the items is still quarantined in the same version. Of one
-// without a name nobody knows.
-func (m *run) isAnyUndecoded(items undecodedItems) bool {
-	for name, version := range items {
-		if held, known := m.quarantine.version(name); name == "" || known && held == version {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *run) stopRefetch() {
-	if m.refetch != nil {
-		m.refetch.Stop()
-	}
-	m.refetch, m.refetching = nil, nil
-}
-
-// A server that was restored from an older copy accepts a watch from a version that it has
-// not reached yet, and is silent until it has. So after an outage, and when a watch is
-// suspiciously silent, the source is asked for its present version: one list of one object,
-// whose version is compared with the mirror's. The check is made beside the open watch, and
-// not before it: then no restore falls between the two, and no retry waits for it.
+// A server that was restored from an older copy accepts a watch from a version that it has not reached yet, and is silent
+// until it has. So after an outage, and when a watch is suspiciously silent, the source is asked for its present version,
+// by a list of one object. That is done beside the open watch, and not before it: then no restore falls between the two,
+// and no retry waits for it.
 
 const (
 	// checkSettle is how long a watch must have been open before the check: one that is
@@ -442,230 +369,169 @@ type checks struct {
 
 // versionCheck is one check that is under way.
 type versionCheck struct {
-	began  time.Time
-	cancel context.CancelFunc
-	done   chan struct{}
+	began    time.Time
+	cancel   context.CancelFunc
+	done     <-chan struct{}
+	panicked **PanicError
 	// have is the mirror's version when it began.
 	have string
-	// overdue is true once it has been given up, left once nobody waits for it any more
-	// but the end of the run.
-	overdue, left bool
-	// The rest is set when done is closed.
-
-	// got is the source's version. whole is true if it sent more than one object.
-	got      string
-	whole    bool
-	err      error
-	panicked *PanicError
+	// overdue is true once it has been given up, cut once its watch has ended before it, left once only the end of the
+	// run waits for it.
+	overdue, cut, left bool
+	// These are set when done is closed: the source's version, and whether it sent more than one object.
+	got   string
+	whole bool
+	err   error
 }
 
-// mayCheck says whether the source's version means anything beside the mirror's, and may be
-// asked for.
-func (m *run) mayCheck() bool {
-	_, err := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
-	return err == nil && !m.wholeLists && (m.lateCheck == nil || m.lateCheck.isDone()) && !m.clock.Now().Before(m.progress.checks.rest)
+// serveTimer does what is due beside an open watch, and sets the watch's timer to what is due next. The error, if any,
+// ends the watch.
+func (m *run) serveTimer(w *openWatch) error {
+	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
+	isDue := func(at time.Time) bool {
+		if now.Before(at) && at.Before(next) {
+			next = at
+		}
+		return !now.Before(at)
+	}
+	if isDue(w.expires) {
+		return ErrWatchOverdue
+	}
+	if len(m.refetching) > 0 && isDue(m.refetchAt) {
+		if err := m.refetch(now); err != nil {
+			return err
+		}
+		isDue(m.refetchAt)
+	}
+	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
+	switch c := m.check; {
+	case c != nil && (c.cut || c.overdue):
+	case c != nil:
+		if isDue(c.began.Add(checkPatience)) {
+			c.overdue = true
+			c.cancel()
+		}
+	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
+	default:
+		if isDue(w.ticked.Add(silentTick)) {
+			if w.silent++; w.events != w.counted {
+				w.counted, w.silent = w.events, 0
+			}
+			w.ticked = now
+			checks.wanted = checks.wanted || w.silent == silentTicks && checks.bookmarks
+			isDue(now.Add(silentTick))
+		}
+		if checks.wanted && isDue(m.checkAt(w, now)) {
+			m.beginCheck(now)
+			isDue(now.Add(checkPatience))
+		}
+	}
+	w.timer.Reset(next.Sub(now))
+	return nil
 }
 
 // checkAt says when a wanted check of an open watch is due: when the watch has settled, not
 // soon after the last check, and where the limits of G13 leave room for it.
-func (m *run) checkAt(w *openWatch) time.Time {
-	now := m.clock.Now()
+func (m *run) checkAt(w *openWatch, now time.Time) time.Time {
 	due := w.answered.Add(min(checkSettle, (w.expires.Sub(w.asked)-watchGrace)/2))
-	if spaced := m.progress.checks.last.Add(checkSpacing); due.Before(spaced) {
-		due = spaced
-	}
-	if room := now.Add(m.progress.backoff.stretch(now, 1)); due.Before(room) {
-		due = room
+	for _, at := range []time.Time{m.progress.checks.last.Add(checkSpacing), now.Add(m.progress.backoff.stretch(now, 1))} {
+		if due.Before(at) {
+			due = at
+		}
 	}
 	return due
 }
 
-// wake sets the watch's timer to when it must be looked at next, at its deadline at the
-// latest.
-func (m *run) wake(w *openWatch) {
-	now := m.clock.Now()
-	next := w.expires
-	sooner := func(at time.Time) {
-		if at.Before(next) {
-			next = at
-		}
-	}
-	switch {
-	case w.check != nil && w.check.overdue: // it ends as soon as the source lets go of it
-	case w.check != nil:
-		sooner(w.check.began.Add(checkPatience))
-	case !m.mayCheck():
-	case m.progress.checks.wanted:
-		sooner(m.checkAt(w))
-	default:
-		sooner(w.ticked.Add(silentTick))
-	}
-	w.timer.Reset(max(0, next.Sub(now)))
-}
-
-// look is called when the watch's timer fires. It is true if the deadline has passed.
-func (m *run) look(w *openWatch) (overdue bool) {
-	now := m.clock.Now()
-	if !now.Before(w.expires) {
-		return true
-	}
-	if now.Sub(w.ticked) >= silentTick {
-		m.tick(w, now)
-	}
-	switch {
-	case w.check != nil:
-		if now.Sub(w.check.began) >= checkPatience {
-			w.check.overdue = true
-			w.check.cancel()
-		}
-	case m.progress.checks.wanted && m.mayCheck() && !now.Before(m.checkAt(w)):
-		m.beginCheck(w, now)
-	}
-	m.wake(w)
-	return false
-}
-
-// tick counts the minutes in which the watch has brought nothing.
-func (m *run) tick(w *openWatch, now time.Time) {
-	w.ticked = now
-	if w.events != w.counted {
-		w.counted, w.silent = w.events, 0
-		return
-	}
-	if w.silent++; w.silent == silentTicks && m.progress.checks.bookmarks {
-		m.progress.checks.wanted = true
-	}
-}
-
-func (m *run) beginCheck(w *openWatch, now time.Time) {
+func (m *run) beginCheck(now time.Time) {
 	m.progress.checks.last = now
 	m.progress.backoff.note(request{at: now})
-	m.leaveCheck(false) // which is done, or mayCheck would not allow this
 	ctx, cancel := context.WithCancel(m.ctx)
-	c := &versionCheck{began: now, cancel: cancel, done: make(chan struct{}), have: m.progress.version}
-	c.err = errSourceExited // until the call has returned
-	w.check = c
-	go func() {
-		defer close(c.done)
-		defer func() {
-			if value := recover(); value != nil {
-				c.panicked = &PanicError{Value: value, Stack: debug.Stack()}
-			}
-		}()
-		c.got, c.whole, c.err = m.sourceVersion(ctx)
-	}()
+	c := &versionCheck{began: now, cancel: cancel, have: m.progress.version, err: errSourceExited}
+	c.done, c.panicked = apart(func() { c.got, c.whole, c.err = m.sourceVersion(ctx) })
+	m.check = c
 }
 
-// takeCheck takes the result of the watch's check. The error, if any, ends the watch.
-func (m *run) takeCheck(w *openWatch) error {
-	c := w.check
-	w.check = nil
+// endCheck takes the result of a check. The error, if any, ends the watch.
+func (m *run) endCheck() error {
+	c, checks := m.check, &m.progress.checks
+	m.check = nil
 	c.cancel()
-	if c.panicked != nil {
-		panic(c.panicked)
+	switch {
+	case *c.panicked != nil:
+		panic(*c.panicked)
+	case c.err == nil:
+		checks.wanted, checks.failures = false, 0
+		if c.whole || c.got == "" {
+			checks.rest = m.clock.Now().Add(checkRest)
+		}
+		if versionBefore(c.got, c.have) {
+			return &RegressionError{What: "list", Have: c.have, Got: c.got}
+		}
+	case m.ctx.Err() == nil:
+		if c.overdue {
+			c.err = fmt.Errorf("not answered within %s: %w", checkPatience, c.err)
+		}
+		m.progress.backoff.fails(m.clock.Now(), failure{began: c.began})
+		if checks.failures++; checks.failures >= checkTries {
+			checks.wanted, checks.failures = false, 0
+		}
+		m.tell(m.ctx, fmt.Errorf("checking the version of %s: %w", m.typeDescription, c.err))
 	}
-	state := &m.progress.checks
-	if c.err != nil {
-		m.checkFailed(c)
-		m.wake(w)
-		return nil
-	}
-	state.wanted, state.failures = false, 0
-	if c.whole || c.got == "" {
-		state.rest = m.clock.Now().Add(checkRest)
-	}
-	if versionBefore(c.got, c.have) {
-		return &RegressionError{What: "list", Have: c.have, Got: c.got}
-	}
-	m.wake(w)
 	return nil
 }
 
-// checkFailed reports a check that failed. The watch goes on: as far as it says, there is
-// nothing wrong.
-func (m *run) checkFailed(c *versionCheck) {
-	if m.ctx.Err() != nil {
-		return
+// cutCheck cancels a check that the end of its watch has overtaken: it is made again beside the next one, however short
+// that is. The result of a check that is done counts.
+func (m *run) cutCheck(panicking bool) error {
+	c := m.check
+	if c == nil || c.cut {
+		return nil
 	}
-	if c.overdue {
-		c.err = fmt.Errorf("not answered within %s: %w", checkPatience, c.err)
-	}
-	state := &m.progress.checks
-	m.progress.backoff.fails(m.clock.Now(), failure{began: c.began})
-	if state.failures++; state.failures >= checkTries {
-		state.wanted, state.failures = false, 0
-	}
-	m.tell(m.ctx, fmt.Errorf("checking the version of %s: %w", m.typeDescription, c.err))
-}
-
-// endCheck ends a check that the watch's end has overtaken. What it has found by then is not
-// lost: a failure is reported, anything else is asked again.
-func (m *run) endCheck(w *openWatch, panicking bool) {
-	c := w.check
-	if c == nil {
-		return
-	}
-	w.check = nil
 	c.cancel()
-	if panicking || !c.isDone() {
-		// The next watch may be as short: it is not kept waiting by this check.
-		m.lateCheck, m.progress.checks.last = c, time.Time{}
-		return
-	}
-	if c.panicked != nil {
-		panic(c.panicked)
-	}
-	if c.err != nil {
-		m.checkFailed(c)
-	}
-}
-
-func (c *versionCheck) isDone() bool {
 	select {
 	case <-c.done:
-		return true
+		if !panicking {
+			return m.endCheck()
+		}
 	default:
-		return false
 	}
+	c.cut, m.progress.checks.last = true, time.Time{}
+	return nil
 }
 
-// awaitCheck waits for a check that was ended before the source is called again, but not for
-// ever for a source that ignores its context: the mirror would be behind for as long.
-func (m *run) awaitCheck() {
-	c := m.lateCheck
-	if c == nil || c.left {
+// awaitCheck waits for a check that was cut, before the source is called again: not for ever, since the mirror is behind
+// for as long. A run that ends waits however long it takes; if that run panics, a panic of the check is logged.
+func (m *run) awaitCheck(ending, panicking bool) {
+	c := m.check
+	if c == nil || c.left && !ending {
 		return
 	}
-	timer := m.clock.NewTimer(slowSource)
-	defer timer.Stop()
-	select {
-	case <-c.done:
-		m.leaveCheck(false)
-	case <-m.ctx.Done():
-	case <-timer.C():
-		c.left = true
-		m.tell(m.ctx, &SlowSourceError{Op: "List", Waited: slowSource})
+	if c.cancel(); !c.left {
+		ended := m.ctx.Done()
+		if ending {
+			ended = nil
+		}
+		timer := m.clock.NewTimer(slowSource)
+		defer timer.Stop()
+		select {
+		case <-c.done:
+		case <-ended:
+			return
+		case <-timer.C():
+			c.left = true
+			m.tell(m.ctx, &SlowSourceError{Op: "List", Waited: slowSource})
+			if !ending {
+				return
+			}
+		}
 	}
-}
-
-// leaveCheck waits for a check that was ended, at the end of a run however long it takes. While
-// the run panics, a panic of the check is logged: the first one is to come out of Run.
-func (m *run) leaveCheck(panicking bool) {
-	c := m.lateCheck
-	if c == nil {
-		return
-	}
-	m.lateCheck = nil
-	if c.left {
-		<-c.done
-	} else {
-		m.awaitSlow("List", c.done)
-	}
+	<-c.done
+	m.check = nil
 	switch {
-	case c.panicked != nil && panicking:
-		klog.FromContext(m.ctx).Error(c.panicked, "Check of the source's version panicked as well", "reflector", m.name, "type", m.typeDescription)
-	case c.panicked != nil:
-		panic(c.panicked)
+	case *c.panicked != nil && panicking:
+		klog.FromContext(m.ctx).Error(*c.panicked, "Check of the source's version panicked as well", "reflector", m.name, "type", m.typeDescription)
+	case *c.panicked != nil:
+		panic(*c.panicked)
 	}
 }
 

@@ -292,9 +292,6 @@ const (
 	listNewestAfterNews
 	// listNewest: pause, then list at "".
 	listNewest
-	// listNewestAtOnce: list at "", the first time without a pause but that of
-	// pauseForNews.
-	listNewestAtOnce
 	// watchAgain: pause, then watch from the last version.
 	watchAgain
 	// watchAgainAtOnce: watch from the last version.
@@ -304,17 +301,6 @@ const (
 	// watchWithDeadline: watchAgain as long as RetryWithDeadline says so.
 	watchWithDeadline
 )
-
-// answerToList is the table of answers for a list that failed.
-func answerToList(cause Cause) answer {
-	switch cause {
-	case CauseExpired, CauseVersionTooLarge:
-		return listNewestAtOnce
-	case CauseRegression:
-		return listNewest
-	}
-	return listAgain
-}
 
 // mayFailOnce says whether a request that failed so may succeed as it is. The others
 // are definite answers.

@@ -92,9 +92,6 @@ func (m *run) awaitCall(c sourceCall, done <-chan struct{}, cancel context.Cance
 		switch woke.end {
 		case endDone:
 			return woke
-		case endResync:
-			m.failed(m.ctx, woke.err)
-			continue
 		case endBatch:
 			if woke.err = c.take(woke.batch); woke.err == nil {
 				continue
@@ -104,6 +101,22 @@ func (m *run) awaitCall(c sourceCall, done <-chan struct{}, cancel context.Cance
 		m.awaitSlow(c.op, done)
 		return woke
 	}
+}
+
+// apart calls f on a goroutine of its own, for which the caller waits: done is closed at its end, and panicked says
+// then whether it has panicked.
+func apart(f func()) (done chan struct{}, panicked **PanicError) {
+	done, panicked = make(chan struct{}), new(*PanicError)
+	go func() {
+		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				*panicked = &PanicError{Value: value, Stack: debug.Stack()}
+			}
+		}()
+		f()
+	}()
+	return done, panicked
 }
 
 func (m *run) awaitSlow(op string, done <-chan struct{}) {

@@ -22,12 +22,11 @@ const (
 
 // watchState opens a watch at the last version, or goes on with the one that the
 // streaming list left, and applies what it sends until it ends.
-func (m *run) watchState() state {
+func (m *run) watchState() step {
 	m.setPhase(PhaseWatching)
 	w := m.stream
 	m.stream = nil
 	if w == nil {
-		m.awaitCheck()
 		options, timeout := m.watchOptions(m.progress.version)
 		asked := m.clock.Now()
 		var err error
@@ -35,19 +34,19 @@ func (m *run) watchState() state {
 			return m.watchFailed(err, asked, true)
 		}
 		if w == nil {
-			return nil
+			return step{}
 		}
 		w.synthetic = options.ResourceVersion == "" || options.ResourceVersion == "0"
 	}
 	end := m.watchUntilEnd(w)
 	switch {
 	case end.stopped:
-		return nil
+		return step{}
 	case errors.Is(end.err, errRefetch):
 		if m.round {
-			return nil
+			return step{}
 		}
-		return m.firstState()
+		return step{state: stateWhole}
 	case end.err != nil:
 		return m.watchFailed(end.err, end.began, false)
 	}
@@ -69,9 +68,12 @@ type watchEnd struct {
 // no connection stays open through a pause.
 func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
 	panicking := true
-	defer func() { m.endCheck(w, panicking) }()
+	defer func() {
+		if older := m.cutCheck(panicking); end.err == nil && !end.stopped {
+			end.err = older
+		}
+	}()
 	defer func() { m.closeAfter(w, panicking) }()
-	m.wake(w)
 	end.stopped, end.err = m.applyEvents(w)
 	panicking = false
 	now := m.clock.Now()
@@ -84,9 +86,11 @@ func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
 }
 
 func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
-	for {
-		waits := w.waits()
-		waits.refetch = m.refetchDue()
+	for err = m.serveTimer(w); err == nil; {
+		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
+		if m.check != nil && !m.check.cut {
+			waits.done = m.check.done
+		}
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.applyBatches(w, woke.event)
@@ -94,46 +98,40 @@ func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
 			m.meters.watchClosed(w)
 			return false, nil
 		case endTimer:
-			if m.look(w) {
-				return false, ErrWatchOverdue
-			}
+			err = m.serveTimer(w)
 		case endDone:
-			if older := m.takeCheck(w); older != nil {
-				return false, older
+			if err = m.endCheck(); err == nil {
+				err = m.serveTimer(w)
 			}
 		case endResync:
-			return false, woke.err
-		case endRefetch:
-			err = m.refetchNow(w)
+			err = woke.err
 		default:
 			return true, nil
 		}
-		if err != nil {
-			return false, err
-		}
 	}
+	return false, err
 }
 
 // watchClosed answers the end of a watch without an error. Every watch ends so
 // at its timeout; one that ended early is followed by a pause.
-func (m *run) watchClosed(w *openWatch, lived time.Duration) state {
+func (m *run) watchClosed(w *openWatch, lived time.Duration) step {
 	klog.FromContext(m.ctx).V(4).Info("Watch closed", "reflector", m.name, "type", m.typeDescription, "events", w.events, "lived", lived)
 	switch {
 	case lived < veryShortWatch && w.events == 0:
 		return m.watchFailed(&VeryShortWatchError{Name: m.name}, w.asked, false)
 	case lived < shortWatch:
-		return m.pause(failure{began: w.asked, requests: 1, progress: w.moved}, (*run).watchState)
+		return m.pause(stateWatch, failure{began: w.asked, progress: w.moved})
 	}
 	m.succeeded(PhaseWatching)
 	m.progress.watchFailures = 0
-	return (*run).watchState
+	return step{state: stateWatch}
 }
 
 // watchFailed reports what went wrong with a watch and says what comes next.
 // refused is true if it was the request.
-func (m *run) watchFailed(err error, began time.Time, refused bool) state {
+func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 	if m.ctx.Err() != nil {
-		return nil
+		return step{}
 	}
 	m.progress.retry.After(err)
 	cause := CauseOf(err)
@@ -148,37 +146,35 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) state {
 		} else {
 			m.failed(m.ctx, err)
 		}
-		return nil
+		return step{}
 	}
 	m.failed(m.ctx, err)
-	f := failure{began: began, requests: 1, retryAfter: retryAfter(err)}
+	f := failure{began: began, retryAfter: retryAfter(err)}
 	switch action {
 	case watchAgainAtOnce:
 		m.progress.rested = false
-		return (*run).watchState
+		return step{state: stateWatch}
 	case watchAgain:
-		return m.pause(f, (*run).watchState)
+		return m.pause(stateWatch, f)
 	case watchWithDeadline:
 		if m.progress.retry.ShouldRetry() {
-			return m.pause(f, (*run).watchState)
+			return m.pause(stateWatch, f)
 		}
 	case watchThenList:
 		m.progress.watchFailures++
 		if m.progress.watchFailures < watchesBeforeList {
-			return m.pause(f, (*run).watchState)
+			return m.pause(stateWatch, f)
 		}
 	case listNewest:
-		m.progress.newest, m.progress.anyVersion = true, true
+		m.progress.anyVersion = true
 	case listNewestAfterNews:
-		m.progress.newest, m.progress.unknown = true, true
+		m.progress.unknown, f.unknown = true, true
 		f.retryAfter = pauseForNews(CauseVersionTooLarge, err)
-		fallthrough
 	case listAfterNews:
-		m.progress.watchFailures = 0
-		return m.stateAfterNews(f)
+		f.unknown = true
 	}
 	m.progress.watchFailures = 0
-	return m.pauseForState(f)
+	return m.pause(stateWhole, f)
 }
 
 // sameRound says whether client-go's ListAndWatch would watch again after err

@@ -77,9 +77,8 @@ func (m *run) streamIsDue() bool {
 
 // streamState makes the store equal to what a stream sends, and leaves the stream
 // to the watch state.
-func (m *run) streamState() state {
+func (m *run) streamState() step {
 	m.setPhase(PhaseStreaming)
-	m.awaitCheck()
 	steps := trace.New("Streaming list", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
 	began := m.clock.Now()
 	s := &streaming{run: m, steps: steps}
@@ -92,14 +91,14 @@ func (m *run) streamState() state {
 	m.stream = s.watch
 	m.haveState(version)
 	m.refetchLater(s.undecoded, began)
-	return (*run).watchState
+	return step{state: stateWatch}
 }
 
 // streamFailed reports what went wrong with a stream and says what comes next.
 // Every kind of failure counts as a try; a silence, or a rejection, is enough for a list.
-func (m *run) streamFailed(err error, began time.Time, silent bool) state {
+func (m *run) streamFailed(err error, began time.Time, silent bool) step {
 	if m.ctx.Err() != nil {
-		return nil
+		return step{}
 	}
 	cause := CauseOf(err)
 	m.progress.streamTries++
@@ -107,24 +106,22 @@ func (m *run) streamFailed(err error, began time.Time, silent bool) state {
 		m.progress.streamTries = 0
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
+	f := failure{began: began, retryAfter: retryAfter(err)}
 	switch cause {
 	case CauseExpired, CauseVersionTooLarge:
-		m.progress.newest, m.progress.unknown = true, true
+		m.progress.unknown, f.unknown = true, true
+		f.retryAfter = pauseForNews(cause, err)
 		if m.clock.Since(began) >= shortWatch {
 			m.progress.rested = false
 		}
-		m.failed(m.ctx, err)
-		return m.stateAfterNews(failure{began: began, retryAfter: pauseForNews(cause, err)})
 	case CauseRegression:
-		m.progress.newest, m.progress.anyVersion = true, true
-	}
-	if cause == CauseRejected {
+		m.progress.anyVersion = true
+	case CauseRejected:
 		// A definite answer, which says nothing against a list: that follows at once.
-		m.failed(m.ctx, &streamRejected{err})
-		return m.spaced(2, 0, stateAgain)
+		err, f = &streamRejected{err}, failure{requests: 2, atOnce: true}
 	}
 	m.failed(m.ctx, err)
-	return m.pauseForState(failure{began: began, retryAfter: retryAfter(err)})
+	return m.pause(stateWhole, f)
 }
 
 // streamRejected marks the answer of a source that does not stream its first state. Older
@@ -139,7 +136,7 @@ func (s *streamRejected) Unwrap() error { return s.error }
 func (s *streaming) take() (version string, err error) {
 	s.floor = s.progress.floor()
 	options, timeout := s.watchOptions(s.floor)
-	if s.progress.newest {
+	if s.progress.newest() {
 		options.ResourceVersion = ""
 	}
 	options.SendInitialEvents = ptr.To(true)
@@ -214,8 +211,6 @@ func (s *streaming) untilBookmark() (string, error) {
 		case endTimer:
 			s.silent = true
 			return "", fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, s.items, ErrNoInitialEventsEnd)
-		case endResync:
-			s.failed(s.ctx, woke.err)
 		default:
 			return "", s.ctx.Err()
 		}

@@ -23,9 +23,9 @@ var lifetimeFaults = []Mutant{
 		Fault:  "The table of a queue stays as large as in its busiest minute.",
 	},
 	{
-		Name: "waits-for-an-open-watch-as-long-as-it-stays-open", Guards: []string{"B19"}, File: "open_watch.go",
-		From:    "waiting{events: w.results, timer: w.timer.C()}",
-		To:      "waiting{events: w.results}",
+		Name: "waits-for-an-open-watch-as-long-as-it-stays-open", Guards: []string{"B19"}, File: "watch.go",
+		From:    "waiting{events: w.results, timer: w.timer.C(), resync: true}",
+		To:      "waiting{events: w.results, resync: true}",
 		Package: guarantees,
 		Test:    "TestB19AHalfOpenWatchIsEndedAndResumed",
 		Fault:   "After a firewall has dropped the connection the cache stays as it is for ever.",

@@ -42,9 +42,9 @@ var pausingFaults = []Mutant{
 `,
 		To: `	cause := CauseOf(err)
 	if cause == CauseExpired {
-		m.progress.newest = true
+		m.progress.unknown = true
 		m.failed(m.ctx, err)
-		return m.sleep(time.Second, (*run).streamState)
+		return step{stateWhole, time.Second}
 	}
 	m.progress.streamTries++
 `,

@@ -7,12 +7,12 @@ var reportingFaults = []Mutant{
 		Guards: []string{"B5", "G12"},
 		File:   "watch.go",
 		From: `	m.failed(m.ctx, err)
-	f := failure{began: began, requests: 1, retryAfter: retryAfter(err)}
+	f := failure{began: began, retryAfter: retryAfter(err)}
 `,
 		To: `	if m.count(err); refused {
 		m.onError(m.ctx, m.Reflector, err)
 	}
-	f := failure{began: began, requests: 1, retryAfter: retryAfter(err)}
+	f := failure{began: began, retryAfter: retryAfter(err)}
 `,
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",

@@ -4,16 +4,8 @@ package mutants
 var lifecycleMutants = []Mutant{
 	{
 		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
-		From: "\tm.setPhase(PhasePaused)\n\ttimer := m.clock.NewTimer(d)\n\tdefer timer.Stop()\n\tfor {\n",
-		To: `	m.setPhase(PhasePaused)
-	timer := m.clock.NewTimer(d)
-	defer timer.Stop()
-	if m.resync == nil {
-		<-timer.C()
-		return s
-	}
-	for {
-`,
+		From:    "\t\tm.next(waiting{timer: timer.C()})\n",
+		To:      "\t\t<-timer.C()\n",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
 		Fault:   "A process that is told to end while its server is away hangs for up to a minute.",

@@ -58,8 +58,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "lists-again-and-again-what-is-never-decoded", Guards: []string{"G6"}, File: "reflector_run.go",
-		From:    "again && known == version {",
-		To:      "again && known != version {",
+		From:    "!again || known != version {",
+		To:      "!again || known == version {",
 		Package: guarantees,
 		Test:    "TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined",
 		Fault:   "One object that no decoder takes has the whole list made every minute.",

@@ -38,8 +38,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "reports-a-failed-list-twice", Guards: []string{"G12"}, File: "list.go",
-		From:    "\tm.failed(m.ctx, err)\n\tf := failure{",
-		To:      "\tm.failed(m.ctx, err)\n\tm.failed(m.ctx, err)\n\tf := failure{",
+		From:    "\tm.failed(m.ctx, err)\n\treturn m.pause(stateWhole, f)",
+		To:      "\tm.failed(m.ctx, err)\n\tm.failed(m.ctx, err)\n\treturn m.pause(stateWhole, f)",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Alerts count twice as many failures as there were.",
@@ -54,8 +54,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "asks-a-broken-watch-again-without-a-pause", Guards: []string{"G13"}, File: "watch.go",
-		From:    "if m.progress.watchFailures < watchesBeforeList {\n\t\t\treturn m.pause(f, (*run).watchState)",
-		To:      "if m.progress.watchFailures < watchesBeforeList {\n\t\t\treturn (*run).watchState",
+		From:    "if m.progress.watchFailures < watchesBeforeList {\n\t\t\treturn m.pause(stateWatch, f)",
+		To:      "if m.progress.watchFailures < watchesBeforeList {\n\t\t\treturn step{state: stateWatch}",
 		Package: guarantees,
 		Test:    "TestG13AFailingSourceGetsFewRequests",
 		Fault:   "A thousand clients storm a server that is just coming back.",
