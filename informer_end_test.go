@@ -183,7 +183,7 @@ func TestAHandlerHasNeverSyncedBeforeItsInformer(t *testing.T) {
 				<-handle.HasSyncedChecker().Done()
 				assert.True(t, handle.HasSynced())
 				assert.True(t, r.inf.HasSynced())
-				assert.NoError(t, doneError(r.inf.HasSyncedChecker()))
+				assert.NoError(t, r.inf.HasSyncedChecker().(DoneError).Err())
 			})
 		}
 		r.run()

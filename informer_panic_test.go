@@ -47,7 +47,7 @@ func TestAPanicOfAHandlerComesOutOfRunWithItsStack(t *testing.T) {
 		assert.Equal(t, []any{errBoom}, *got)
 		assert.Equal(t, []string{"add a/1@1"}, other.take())
 		assert.True(t, r.inf.Shared().IsStopped())
-		assert.ErrorIs(t, doneError(handle.HasSyncedChecker()), ErrInformerStopped)
+		assert.ErrorIs(t, handle.HasSyncedChecker().(DoneError).Err(), ErrInformerStopped)
 		r.source.Close()
 	})
 }

@@ -96,7 +96,7 @@ func (inf *sharedIndexInformer) stop() []*listener {
 	inf.running = running{}
 	listeners := inf.listeners
 	inf.mu.Unlock()
-	inf.synced.fail(ErrInformerStopped)
+	inf.synced.finish(ErrInformerStopped)
 	inf.notifications = nil
 	return listeners
 }
@@ -170,7 +170,7 @@ func (inf *sharedIndexInformer) tellSynced() {
 		return
 	}
 	// First, so that no handler has synced before the informer has.
-	inf.synced.succeed()
+	inf.synced.finish(nil)
 	inf.log.AppendEnd(inf.store.storage.len(), inf.now())
 }
 

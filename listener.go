@@ -184,7 +184,7 @@ func (l *listener) next(ctx context.Context, due clock.Timer, n *notification) b
 // deliver notifies the handler of one change, or ends its first list.
 func (l *listener) deliver(ctx context.Context, n *notification) {
 	if n.Kind == eventlog.End {
-		l.synced.succeed()
+		l.synced.finish(nil)
 		return
 	}
 	for i, kind := range callsOf(n.Kind) {
@@ -254,7 +254,7 @@ func (l *listener) remove(why error) {
 		close(l.removed)
 	}
 	l.cursor.Close()
-	l.synced.fail(why)
+	l.synced.finish(why)
 }
 
 func (l *listener) status(now time.Time) HandlerStatus {

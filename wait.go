@@ -6,46 +6,45 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/klog/v2"
 )
 
-// DoneChecker is something that gets done once, and stays done: the first list of
-// an informer (HasSyncedChecker), or a handler's work on it. It can be waited for
-// without polling, alone by its channel or together with others by WaitFor and
-// WaitForDone. Both methods may be called concurrently.
+// DoneChecker gets done once, and stays done: the first list of an informer
+// (HasSyncedChecker), or a handler's work on it. It can be waited for without polling,
+// alone by its channel or together with others by WaitFor and WaitForDone. Both methods
+// may be called concurrently.
 //
-// Done says that there is nothing more to wait for, not that all went well. A
-// checker that can end in vain implements DoneError as well.
+// Done does not mean that all went well. A checker that can fail implements DoneError
+// as well.
 type DoneChecker interface {
-	// Name says what is waited for, for logs and errors. It may be made at the
-	// call, and so is not for hot paths.
+	// Name is for logs and errors. It may be made at the call, and so is not for hot paths.
 	Name() string
 	// Done is closed when it is done, and never before. It is the same channel
 	// each time.
 	Done() <-chan struct{}
 }
 
-// DoneError is implemented by a DoneChecker that can be done although what it
-// stands for never came, and never will: the waits end instead of hanging. The
-// checkers of this package's informers and registrations implement it.
+// DoneError is implemented by a DoneChecker that can end without success, so that waits
+// for it end too. The checkers of this package's informers and registrations implement it.
 type DoneError interface {
-	// Err is nil as long as Done is open, and for good once what was waited for
-	// has come. Otherwise it says why that never will: ErrHandlerRemoved,
-	// ErrInformerStopped.
+	// Err is nil as long as Done is open, and for good after success. Otherwise it says
+	// why there will be none: ErrHandlerRemoved, ErrInformerStopped.
 	Err() error
 }
 
 // SuccessChecker is implemented by the checkers of this package's informers and
 // registrations, for code that waits on a channel and does not know of DoneError.
 type SuccessChecker interface {
-	// Succeeded is closed once what was waited for has come, and never otherwise.
+	// Succeeded is closed upon success, and never otherwise.
 	Succeeded() <-chan struct{}
 }
 
-// IsDone says whether checker is done, without waiting. It looks at the channel
+// IsDone returns whether checker is done, without waiting. It looks at the channel
 // alone: a checker whose channel is closed is done, even with an Err. For an
-// informer's sync, HasSynced is the question to ask.
+// informer's sync, use HasSynced.
 func IsDone(checker DoneChecker) bool { return isClosed(checker.Done()) }
 
 func isClosed(done <-chan struct{}) bool {
@@ -57,6 +56,41 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
+// syncChecker is a DoneChecker that succeeds or fails, once. It implements DoneError and SuccessChecker.
+type syncChecker struct {
+	name            string
+	once            sync.Once
+	succeeded, done chan struct{}
+	err             error // set before done is closed
+}
+
+func newSyncChecker(name string) *syncChecker {
+	return &syncChecker{name: name, succeeded: make(chan struct{}), done: make(chan struct{})}
+}
+
+func (s *syncChecker) Name() string               { return s.name }
+func (s *syncChecker) Done() <-chan struct{}      { return s.done }
+func (s *syncChecker) Succeeded() <-chan struct{} { return s.succeeded }
+func (s *syncChecker) hasSucceeded() bool         { return isClosed(s.succeeded) }
+
+func (s *syncChecker) Err() error {
+	if !isClosed(s.done) {
+		return nil
+	}
+	return s.err
+}
+
+// finish makes it succeed, or fail with err. Only the first call has an effect.
+func (s *syncChecker) finish(err error) {
+	s.once.Do(func() {
+		s.err = err
+		if err == nil {
+			close(s.succeeded)
+		}
+		close(s.done)
+	})
+}
+
 // WaitFor waits until all checkers are done, and returns true; without checkers,
 // as in client-go, at once. It returns false as soon as one of them is done with
 // an Err (see DoneError), without waiting for the others, and when ctx ends. A
@@ -64,7 +98,7 @@ func isClosed(done <-chan struct{}) bool {
 // false, at once.
 //
 // It logs to ctx's logger. Why it returned false for a reason other than ctx is
-// logged as an error. With a what, which says what the wait is for, it also logs
+// logged as an error. With a what, which names the purpose of the wait, it also logs
 // its beginning, each checker that is done, and the names of those that were not
 // when it gave up. For fewer lines, raise the logger's level:
 //
@@ -72,68 +106,134 @@ func isClosed(done <-chan struct{}) bool {
 //
 // WaitForDone does the same and returns the reason; use it in new code.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
-	// Lines are attributed to the caller; this holds for lines written in this
-	// very function only.
-	helper, logger := klog.FromContext(ctx).WithCallStackHelper()
-	helper()
+	logger := klog.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
 	if len(checkers) == 0 {
 		logger.V(5).Info("Nothing to wait for", "for", what)
 		return true
+	}
+	if err := findNil(checkers); err != nil {
+		logger.Error(err, "Cannot wait", "for", what)
+		return false
 	}
 	var progress klog.Logger // writes nothing
 	if what != "" {
 		progress = logger
 	}
-	w, err := newJoinedWait(ctx, checkers)
-	if err != nil {
-		logger.Error(err, "Cannot wait", "for", what)
-		return false
-	}
-
 	progress.Info("Waiting", "for", what)
-	for w.next() {
-		name, err := w.last.Name(), doneError(w.last)
+	failure := waitAll(ctx, checkers, func(name string, err error) {
 		if err != nil {
-			logger.Error(err, "Waited in vain", "for", what, "checker", name)
-			continue
+			logger.WithCallDepth(2).Error(err, "Waited in vain", "for", what, "checker", name)
+			return
 		}
-		progress.Info("Done", "for", what, "checker", name)
-	}
-	failure := w.failure()
+		progress.WithCallDepth(2).Info("Done", "for", what, "checker", name)
+	})
 	if failure == nil {
 		return true
 	}
-	if names := failure.unfinished(); len(names) > 0 {
-		progress.Info("Gave up waiting", "for", what, "cause", failure.cause, "notDone", names)
+	if len(failure.pending) > 0 {
+		progress.Info("Gave up waiting", "for", what, "cause", failure.cause, "notDone", failure.pending)
 	}
 	return false
 }
 
 // WaitForDone waits until all checkers are done. It returns early as soon as one
 // of them is done with an Err, and when ctx ends: the error then names each checker
-// that is not done, with the reason. errors.Is finds in it the Err of each that was
-// done in vain (ErrHandlerRemoved, ErrInformerStopped) and, if ctx had ended, its
+// that is not done or has failed, with the reason. errors.Is finds in it the Err of each
+// that has failed (ErrHandlerRemoved, ErrInformerStopped) and, if ctx had ended, its
 // cause and its error. Without checkers, or with a nil one, the error is
 // ErrNothingToWaitFor.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	if len(checkers) == 0 {
 		return fmt.Errorf("%w: %s", ErrNothingToWaitFor, passCheckers)
 	}
-	w, err := newJoinedWait(ctx, checkers)
-	if err != nil {
+	if err := findNil(checkers); err != nil {
 		return err
 	}
-	for w.next() {
-	}
-	// Not returned as it is: a nil pointer would be an error that is not nil.
-	if failure := w.failure(); failure != nil {
+	if failure := waitAll(ctx, checkers, func(string, error) {}); failure != nil {
 		return failure
 	}
 	return nil
 }
 
-// SyncResult says which informers of a factory have synced, by the type of their
-// objects. It is what generated factories return.
+const passCheckers = "pass the result of HasSyncedChecker of an informer, a controller or a handler's registration"
+
+func findNil(checkers []DoneChecker) error {
+	for i, checker := range checkers {
+		if isNilPointer(checker) {
+			return fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), ErrNothingToWaitFor, passCheckers)
+		}
+	}
+	return nil
+}
+
+// waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that is
+// done, with its Err.
+func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string, err error)) *waitError {
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	woken := make(chan int, len(checkers))
+	for i, checker := range checkers {
+		closed := checker.Done()
+		go func() {
+			select {
+			case <-closed:
+			case <-wait.Done():
+			}
+			woken <- i
+		}()
+	}
+	isDone, errs := make([]bool, len(checkers)), make([]error, len(checkers))
+	for range checkers { // each goroutine ends, at the latest with wait
+		i := <-woken
+		if isDone[i] = IsDone(checkers[i]); !isDone[i] {
+			continue
+		}
+		failing, can := checkers[i].(DoneError)
+		if _, isContext := checkers[i].(context.Context); can && !isContext { // the Err of a context is no failure
+			errs[i] = failing.Err()
+		}
+		if errs[i] != nil {
+			cancel()
+		}
+		done(checkers[i].Name(), errs[i])
+	}
+
+	failure, why := &waitError{cause: context.Cause(ctx)}, "given up, since the wait failed"
+	if failure.cause != nil {
+		why = failure.cause.Error()
+	}
+	for i, err := range errs {
+		if name := checkers[i].Name(); err != nil {
+			failure.all = append(failure.all, fmt.Sprintf("%q (%v)", name, err))
+			failure.causes = append(failure.causes, err)
+		} else if !isDone[i] {
+			failure.all = append(failure.all, fmt.Sprintf("%q (%s)", name, why))
+			failure.pending = append(failure.pending, name)
+		}
+	}
+	switch {
+	case failure.all == nil:
+		return nil
+	case failure.cause == nil:
+		failure.cause = failure.causes[0]
+	case failure.pending != nil:
+		failure.causes = append(failure.causes, failure.cause, ctx.Err())
+	}
+	return failure
+}
+
+// waitError names the checkers that have failed or are not done, and those of them that are pending.
+type waitError struct {
+	all, pending []string
+	cause        error
+	causes       []error
+}
+
+func (e *waitError) Error() string   { return "not done: " + strings.Join(e.all, ", ") }
+func (e *waitError) Unwrap() []error { return e.causes }
+
+// SyncResult is for each type of objects whether the informer of a factory has synced. It is the result of
+// generated factories.
 type SyncResult struct {
 	// Err is nil if all have synced, otherwise why the wait ended.
 	Err error
@@ -158,4 +258,64 @@ func (c SyncResult) AsError() error {
 	}
 	slices.Sort(types)
 	return fmt.Errorf("caches not synced: %s: %w", strings.Join(types, ", "), c.Err)
+}
+
+// InformerSynced returns whether a cache has synced; HasSynced of an informer or of a
+// handler's registration is one. It must not block.
+type InformerSynced func() bool
+
+// WaitForCacheSync waits until all functions are true in one round, and returns true;
+// at once if they are, or if there are none. It returns false when stopCh is closed
+// before that. They are called one after the other in the caller's goroutine, first
+// at once, then after pauses that grow from 1 ms to 100 ms. A nil function is a
+// mistake, logged as an error: false, at once.
+//
+// A function cannot say that it will never be true: for an informer that stopped or a
+// handler that was removed, the wait lasts until stopCh is closed. WaitForDone and
+// WaitFor end then, say why, and do not poll.
+func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
+	return waitSyncedFuncs(klog.Background(), klog.Logger{}, stopCh, cacheSyncs)
+}
+
+// WaitForNamedCacheSync is WaitForCacheSync that logs its beginning and its outcome
+// with the name of the controller that waits.
+//
+// Where there is a context, use WaitForNamedCacheSyncWithContext or, better,
+// WaitForDone.
+func WaitForNamedCacheSync(controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
+	logger := klog.Background().WithValues("controller", controllerName)
+	return waitSyncedFuncs(logger, logger, stopCh, cacheSyncs)
+}
+
+// WaitForNamedCacheSyncWithContext is WaitForCacheSync that ends with ctx and logs its
+// beginning and its outcome to ctx's logger, which may have the name of the controller.
+// For fewer lines, raise that logger's level, as for WaitFor.
+func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...InformerSynced) bool {
+	logger := klog.FromContext(ctx)
+	return waitSyncedFuncs(logger, logger, ctx.Done(), cacheSyncs)
+}
+
+// waitSyncedFuncs polls. The first pause is short, since tests and small caches sync at once; the longest is
+// client-go's.
+func waitSyncedFuncs(logger, progress klog.Logger, stopCh <-chan struct{}, cacheSyncs []InformerSynced) bool {
+	logger, progress = logger.WithCallDepth(2), progress.WithCallDepth(2) // lines are attributed to the caller
+	for i, synced := range cacheSyncs {
+		if synced == nil {
+			logger.Error(fmt.Errorf("function %d of %d is nil: %w: pass HasSynced of an informer, a controller or a handler's registration, without calling it",
+				i+1, len(cacheSyncs), ErrNothingToWaitFor), "Cannot wait for caches")
+			return false
+		}
+	}
+	progress.Info("Waiting until caches have synced")
+	for pause := time.Millisecond; slices.ContainsFunc(cacheSyncs, func(synced InformerSynced) bool { return !synced() }); {
+		select {
+		case <-stopCh:
+			progress.Error(nil, "Stopped before caches had synced")
+			return false
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 100*time.Millisecond)
+	}
+	progress.Info("Caches have synced")
+	return true
 }

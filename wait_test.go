@@ -3,11 +3,9 @@ package cache
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -194,14 +192,6 @@ func TestAWaitInVainNamesAllThatWereDoneByThen(t *testing.T) {
 	assert.Len(t, logged, 4, "nobody was given up: %q", logged)
 }
 
-// The failures count even if nothing else is logged.
-func TestAWaitInVainIsLoggedWithoutAName(t *testing.T) {
-	out := &logLines{}
-	ctx := klog.NewContext(t.Context(), out.logger(0))
-	assert.False(t, WaitFor(ctx, "", inVainAfter("removed", 0, ErrHandlerRemoved), doneAfter("never", -1)))
-	assert.Equal(t, []string{fmt.Sprintf(`"Waited in vain" err=%q for="" checker="removed"`, ErrHandlerRemoved)}, lineTexts(out.all()))
-}
-
 // lineTexts are the lines without severity, second and file.
 func lineTexts(all []string) []string {
 	for i, line := range all {
@@ -271,11 +261,6 @@ func TestAContextWithANameIsACheckerThatIsDoneWhenItEnds(t *testing.T) {
 	assert.True(t, WaitFor(t.Context(), "", namedContext{ctx}))
 }
 
-func TestACheckerThatIsDoneInVainIsDone(t *testing.T) {
-	assert.True(t, IsDone(inVainAfter("removed", 0, ErrHandlerRemoved)))
-	assert.False(t, IsDone(inVainAfter("running", -1, ErrHandlerRemoved)))
-}
-
 func TestASyncResultNamesWhatHasNotSynced(t *testing.T) {
 	require.NoError(t, SyncResult{}.AsError())
 	require.NoError(t, SyncResult{Synced: map[reflect.Type]bool{reflect.TypeFor[int](): false}}.AsError(), "Err decides")
@@ -301,48 +286,94 @@ func TestAWaitForManyCheckers(t *testing.T) {
 	})
 }
 
-func TestAFailedWaitIsFoundByItsCauses(t *testing.T) {
-	mine := errors.New("mine")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(mine)
-	err := WaitForDone(ctx, inVainAfter("removed", 0, ErrHandlerRemoved), doneAfter("never", -1))
-	for _, cause := range []error{mine, context.Canceled, ErrHandlerRemoved} {
-		require.ErrorIs(t, err, cause)
-	}
-	require.NotErrorIs(t, WaitForDone(ctx, inVainAfter("removed", 0, ErrHandlerRemoved)), mine, "nobody was given up for it")
+// polledSync is an InformerSynced that is true from a time on and counts its calls.
+type polledSync struct {
+	since time.Time
+	calls []time.Duration
+	begin time.Time
 }
 
-// Fails if all checkers are waited for in one select, which has room for 65,536 cases.
-func TestAWaitForMoreCheckersThanASelectCanHave(t *testing.T) {
-	const many = 1<<16 + 4000
-	// Most are one checker: it counts as often as it is passed.
-	repeated := func(checker DoneChecker) []DoneChecker { return slices.Repeat([]DoneChecker{checker}, many) }
-	for name, row := range map[string]struct {
-		ctx  time.Duration
-		all  func() []DoneChecker
-		want error
-	}{
-		"all done": {time.Hour, func() []DoneChecker { return repeated(doneAfter("together", time.Second)) }, nil},
-		"in vain in the first part": {time.Hour, func() []DoneChecker {
-			all := repeated(doneAfter("never", -1))
-			all[1] = inVainAfter("removed", time.Second, ErrHandlerRemoved)
-			return all
-		}, ErrHandlerRemoved},
-		"in vain in the last part": {time.Hour, func() []DoneChecker {
-			all := repeated(doneAfter("never", -1))
-			all[many-2] = inVainAfter("removed", time.Second, ErrHandlerRemoved)
-			return all
-		}, ErrHandlerRemoved},
-		"context ended": {time.Second, func() []DoneChecker { return repeated(doneAfter("never", -1)) }, context.DeadlineExceeded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), row.ctx)
-				defer cancel()
-				begin := time.Now()
-				require.ErrorIs(t, WaitForDone(ctx, row.all()...), row.want)
-				assert.Equal(t, time.Second, time.Since(begin))
-			})
-		})
+func syncedAfter(delay time.Duration) *polledSync {
+	return &polledSync{begin: time.Now(), since: time.Now().Add(delay)}
+}
+
+func (a *polledSync) synced() bool {
+	a.calls = append(a.calls, time.Since(a.begin))
+	return !time.Now().Before(a.since)
+}
+
+func TestPollingBeginsQuicklyAndSettlesAt100ms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := syncedAfter(400 * time.Millisecond)
+		assert.True(t, WaitForCacheSync(nil, a.synced))
+		ms := time.Millisecond
+		assert.Equal(t, []time.Duration{0, 1 * ms, 3 * ms, 7 * ms, 15 * ms, 31 * ms, 63 * ms, 127 * ms, 227 * ms, 327 * ms, 427 * ms}, a.calls)
+	})
+}
+
+// One that was true is asked again: all must be true together.
+func TestAllCachesMustBeSyncedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		fickle := func() bool {
+			return time.Since(begin) != 0 && time.Since(begin) < 20*time.Millisecond || time.Since(begin) > 200*time.Millisecond
+		}
+		assert.True(t, WaitForCacheSync(nil, fickle, syncedAfter(25*time.Millisecond).synced))
+		assert.Equal(t, 227*time.Millisecond, time.Since(begin))
+	})
+}
+
+func TestAStopEndsPollingAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		stop := make(chan struct{})
+		time.AfterFunc(250*time.Millisecond, func() { close(stop) })
+		assert.False(t, WaitForCacheSync(stop, func() bool { return false }))
+		assert.Equal(t, 250*time.Millisecond, time.Since(begin), "in the middle of a pause")
+	})
+}
+
+func TestANilFunctionIsAMistakeAndNoHang(t *testing.T) {
+	never := func() bool { t.Error("asked"); return false }
+	out := captureKlog(t, 0)
+	assert.False(t, WaitForCacheSync(nil, never, nil, never))
+	assert.False(t, WaitForNamedCacheSync("tests", nil, never, nil))
+	assert.False(t, WaitForNamedCacheSyncWithContext(t.Context(), nil))
+	all := out.all()
+	require.Len(t, all, 3)
+	assert.Contains(t, all[0], `function 2 of 3 is nil: `)
+	assert.Regexp(t, `^E\d\d wait_test.go "Cannot wait for caches" err="function 2 of 2 is nil: .*pass HasSynced.*controller="tests"`, all[1])
+	assert.Contains(t, all[2], `function 1 of 1 is nil: `)
+}
+
+func TestNamedWaitsLogTheirOutcomeForTheirCaller(t *testing.T) {
+	yes, no := func() bool { return true }, func() bool { return false }
+	stopped := make(chan struct{})
+	close(stopped)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	out := captureKlog(t, 0)
+	assert.True(t, WaitForNamedCacheSync("tests", nil, yes))
+	assert.False(t, WaitForNamedCacheSync("tests", stopped, no))
+	for _, line := range out.all() {
+		assert.Contains(t, line, ` wait_test.go "`)
 	}
+	assert.Equal(t, []string{
+		`"Waiting until caches have synced" controller="tests"`,
+		`"Caches have synced" controller="tests"`,
+		`"Waiting until caches have synced" controller="tests"`,
+		`"Stopped before caches had synced" controller="tests"`,
+	}, lineTexts(out.all()))
+
+	out = &logLines{}
+	logger := klog.LoggerWithName(out.logger(0), "mine")
+	assert.True(t, WaitForNamedCacheSyncWithContext(klog.NewContext(ended, logger), yes), "ended, and synced")
+	assert.False(t, WaitForNamedCacheSyncWithContext(klog.NewContext(ended, logger), no))
+	assert.Equal(t, []string{
+		`"Waiting until caches have synced" logger="mine"`,
+		`"Caches have synced" logger="mine"`,
+		`"Waiting until caches have synced" logger="mine"`,
+		`"Stopped before caches had synced" logger="mine"`,
+	}, lineTexts(out.all()))
 }

@@ -40,7 +40,7 @@ var syncMutants = []Mutant{
 		From: "\tinf.log.AppendEnd(inf.store.storage.len(), inf.now())\n",
 		To: `	inf.log.AppendEnd(inf.store.storage.len(), inf.now())
 	for _, l := range inf.currentListeners() {
-		l.synced.succeed()
+		l.synced.finish(nil)
 	}
 `,
 		Package: guarantees,
