@@ -1,46 +1,37 @@
 package cache
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// How long to pause. This file is arithmetic on points in time: nothing here
-// waits or reads a clock.
+// This file is arithmetic on points in time: nothing here waits or reads a clock.
 
 const (
-	// defaultBackoffReset is how long nothing may fail before the backoff starts
-	// over; client-go's value.
+	// defaultBackoffReset is how long nothing may fail before the backoff starts over; client-go's value.
 	defaultBackoffReset = 2 * time.Minute
-	// maxRetryAfter bounds what a server may ask for with Retry-After.
+	// maxRetryAfter bounds Retry-After.
 	maxRetryAfter = 5 * time.Minute
-	// maxProgressPause bounds the pause after a watch that moved the version and
-	// then closed without an error: such a source is up to date again with each
-	// request, so a long pause costs freshness and spares little.
+	// maxProgressPause bounds the pause after a watch that moved the version and closed without an error: such a source
+	// is up to date again with each request, so a long pause costs freshness and spares little.
 	maxProgressPause = 6 * time.Second
-	// limitMinute is the window of the limits below, and how long a run of
-	// failures is young.
+	// limitMinute is the window of the limits below, and how long a run of failures is young.
 	limitMinute = time.Minute
-)
 
-// The default pauses: 0.2, 0.4, 0.8, 1.6, 3.2 s and then every 4 s while a run of
-// failures is young, so that a connection that was cut costs seconds; then doubled
-// up to 30 s. However they are jittered, twenty of them take more than a minute: one
-// request after each stays within the limit of G13.
-const (
-	firstPause = 200 * time.Millisecond
-	// steadyPause is the longest one of the first minute, longestPause of any.
+	// The default pauses: 0.2, 0.4, 0.8, 1.6, 3.2 s and then every 4 s while a run of failures is young; then doubled up
+	// to 30 s. However they are jittered, twenty of them take more than a minute: one request after each stays within
+	// the limit of G13.
+	firstPause   = 200 * time.Millisecond
 	steadyPause  = 4 * time.Second
 	longestPause = 30 * time.Second
-	// A pause below steadyPause is shortened by up to half of itself, any other
-	// is stretched by up to a quarter.
+	// A pause below steadyPause is shortened by up to half of itself, any other is stretched by up to a quarter.
 	jitterShorter, jitterLonger = 0.5, 0.25
 )
 
-// limit is how many requests a failing source gets: in the minute from the start
-// of a run of failures, and in any minute after it (G13). A backoff alone cannot
-// keep it, because a list and the watch after it are two requests to one pause.
+// limit is how many requests a failing source gets: in the minute from the start of a run of failures, and in any
+// minute after it (G13). A backoff alone cannot keep it: a list and the watch after it are two requests to one pause.
 type limit struct{ firstMinute, laterMinute int }
 
 var (
@@ -51,8 +42,8 @@ var (
 // backoff says how long to pause before a request. One serves all states of a
 // reflector. It belongs to the goroutine that runs the reflector.
 type backoff struct {
-	// custom is a configured backoff, used as given and without the limits; nil for
-	// the default. current is what is left of it in this run of failures.
+	// custom is a configured backoff, without the limits; nil for the default. current is its state in this run of
+	// failures.
 	custom  *wait.Backoff
 	current wait.Backoff
 	reset   time.Duration
@@ -61,34 +52,26 @@ type backoff struct {
 
 	// doubled is the next default pause, as far as the first minute allows it.
 	doubled time.Duration
-	// failing is true from the first failure to the first one after a quiet
-	// reset period.
+	// failing is true from the first failure to the first one after a quiet reset period.
 	failing bool
 	// runStart is when the first request of the run of failures was made.
 	runStart time.Time
-	// resumed is when the last pause was over: quiet time counts from there, so
-	// that a long pause is not taken for health.
+	// resumed is when the last pause was over: quiet time counts from there, so that a long pause is not taken for health.
 	resumed time.Time
-	// lastHard is when something failed that was more than a short watch with
-	// progress.
+	// lastHard is when something failed that was more than a short watch with progress.
 	lastHard time.Time
-	// requests are the latest requests, oldest first, as many as the largest
-	// limit can ask about.
+	// requests are the latest requests, oldest first, as many as the largest limit can ask about.
 	requests []request
 }
 
-// request is one call of List or Watch. A list in pages is one, however many
-// pages were answered.
+// request is one call of List or Watch. A list in pages is one, however many pages were answered.
 type request struct {
 	at   time.Time
 	list bool
 }
 
 func newBackoff(custom *wait.Backoff, reset time.Duration, random func() float64) *backoff {
-	b := &backoff{custom: custom, reset: reset, random: random}
-	if b.reset == 0 {
-		b.reset = defaultBackoffReset
-	}
+	b := &backoff{custom: custom, reset: cmp.Or(reset, defaultBackoffReset), random: random}
 	b.startOver()
 	return b
 }
@@ -104,9 +87,7 @@ func (b *backoff) startOver() {
 // note counts a request that is made now.
 func (b *backoff) note(r request) {
 	const keep = 32
-	if len(b.requests) == keep {
-		b.requests = append(b.requests[:0], b.requests[1:]...)
-	}
+	b.requests = append(b.requests[:0], b.requests[max(0, len(b.requests)-keep+1):]...)
 	b.requests = append(b.requests, r)
 }
 
@@ -143,8 +124,7 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 	return pause
 }
 
-// beside is pause for a request beside a watch that goes on: the next failure is paused for as if
-// there had been none.
+// beside is pause for a request beside an open watch: it does not make the pause of the next failure longer.
 func (b *backoff) beside(now time.Time, f failure) time.Duration {
 	b.fails(now, f)
 	doubled, current := b.doubled, b.current
@@ -169,35 +149,28 @@ func (b *backoff) fails(now time.Time, f failure) {
 	}
 }
 
-// step returns the next pause of the sequence, jittered.
+// step returns the next pause of the sequence, jittered by our own numbers, which a seed can fix.
 func (b *backoff) step(now time.Time) time.Duration {
+	var pause time.Duration
+	var jitter float64
 	if b.custom != nil {
-		return b.customStep()
-	}
-	pause := min(b.doubled, longestPause)
-	if now.Before(b.runStart.Add(limitMinute)) {
-		pause = min(pause, steadyPause)
-	}
-	b.doubled = min(2*pause, longestPause)
-	jitter := jitterLonger
-	if pause < steadyPause {
-		jitter = -jitterShorter
+		jitter, b.current.Jitter = max(b.current.Jitter, 0), 0
+		pause = b.current.Step()
+		b.current.Jitter = jitter
+	} else {
+		pause, jitter = min(b.doubled, longestPause), jitterLonger
+		if now.Before(b.runStart.Add(limitMinute)) {
+			pause = min(pause, steadyPause)
+		}
+		b.doubled = min(2*pause, longestPause)
+		if pause < steadyPause {
+			jitter = -jitterShorter
+		}
 	}
 	return pause + time.Duration(b.random()*jitter*float64(pause))
 }
 
-// customStep is step of a configured backoff. The jitter is ours, and not
-// wait.Backoff's, so that a seed can fix it.
-func (b *backoff) customStep() time.Duration {
-	jitter := b.current.Jitter
-	b.current.Jitter = 0
-	pause := b.current.Step()
-	b.current.Jitter = jitter
-	return pause + time.Duration(b.random()*max(jitter, 0)*float64(pause))
-}
-
-// stretch returns how long n further requests must wait so that the limit of the
-// run holds; 0 while nothing fails.
+// stretch returns how long n further requests must wait so that the limit of the run holds; 0 while nothing fails.
 func (b *backoff) stretch(now time.Time, n int) time.Duration {
 	if !b.failing || b.custom != nil {
 		return 0
@@ -208,34 +181,31 @@ func (b *backoff) stretch(now time.Time, n int) time.Duration {
 	}
 	firstMinuteEnd := b.runStart.Add(limitMinute)
 	if now.Before(firstMinuteEnd) {
-		if b.countSince(b.runStart)+n <= allowed.firstMinute {
+		if len(b.since(b.runStart))+n <= allowed.firstMinute {
 			return 0
 		}
 		return firstMinuteEnd.Sub(now)
 	}
-	// The oldest of the requests that must have left the window of a minute
-	// before n more fit in. Requests of the first minute are none of its own.
-	inWindow := b.requests[len(b.requests)-b.countSince(firstMinuteEnd):]
-	tooMany := len(inWindow) + n - allowed.laterMinute
+	// tooMany are those that must have left the window of a minute. Requests of the first minute are not in it.
+	inWindow := b.since(firstMinuteEnd)
+	tooMany := min(len(inWindow)+n-allowed.laterMinute, len(inWindow))
 	if tooMany <= 0 {
 		return 0
 	}
-	tooMany = min(tooMany, len(inWindow))
 	return max(0, inWindow[tooMany-1].at.Add(limitMinute).Sub(now))
 }
 
-// countSince counts the noted requests at or after t.
-func (b *backoff) countSince(t time.Time) int {
-	n := 0
-	for i := len(b.requests) - 1; i >= 0 && !b.requests[i].at.Before(t); i-- {
-		n++
+// since returns the requests at or after t.
+func (b *backoff) since(t time.Time) []request {
+	from := len(b.requests)
+	for from > 0 && !b.requests[from-1].at.Before(t) {
+		from--
 	}
-	return n
+	return b.requests[from:]
 }
 
-// clusterStart finds the request with which a run of failures began: going back
-// from the one that failed, each that came less than 10 s before its successor,
-// and the list before a watch, however long that took.
+// clusterStart finds the request with which a run of failures began: going back from the one that failed, each that
+// came less than 10 s before its successor, and the list before a watch, however long that took.
 func (b *backoff) clusterStart(began time.Time) time.Time {
 	start := began
 	for i := len(b.requests) - 1; i >= 0; i-- {

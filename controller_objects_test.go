@@ -105,11 +105,11 @@ func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 		other := example.DeepCopy()
 		other.SetKind("Node")
 		other.SetName("n")
-		assert.Nil(t, r.misfit(example, true))
-		misfit := r.misfit(other, true)
-		require.NotNil(t, misfit)
+		assert.Nil(t, r.examine(example, &metadata{}, true))
+		bad := r.examine(other, &metadata{}, true)
+		require.NotNil(t, bad)
 		var unexpected *UnexpectedTypeError
-		require.True(t, errors.As(misfit, &unexpected))
+		require.True(t, errors.As(bad, &unexpected))
 		assert.Contains(t, unexpected.Actual, "Node")
 	})
 }

@@ -3,17 +3,18 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"time"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
-// Every sentinel of the package stands here, each with what causes it and what to do
-// about it, and so do the typed causes, but for those of changed shared objects
-// (mutation_detector.go). They reach the caller as return values, or
-// the error handler and the status where there is nobody to return them to.
+// The sentinels: what causes each, and what to do about it. They are returned to the caller or, where there is none,
+// reported to the error handler and in the status.
 var (
 	// ErrFIFOClosed is returned by Pop and PopBatch once the queue is closed and
-	// empty. It is how a consumer's loop ends; nothing is to be done.
+	// empty. It ends a consumer's loop; nothing is to be done.
 	ErrFIFOClosed = errors.New("queue is closed")
 
 	// ErrZeroLengthDeltasObject is the cause in a KeyError when a key is asked
@@ -25,27 +26,28 @@ var (
 	// reports it returned at once and changed nothing; make a new one to run again.
 	ErrAlreadyRan = errors.New("already running or already run")
 
-	// ErrNilHandler is the cause when an informer is given a nil where it needs a
+	// ErrNilHandler is the cause when an informer is passed a nil where it needs a
 	// handler. Leave the call out.
 	ErrNilHandler = errors.New("handler is nil: pass one, or leave the call out")
 
-	// ErrInformerStarted is the cause when something is set of an informer whose run
+	// ErrInformerStarted is the cause when an option of an informer is set after its run
 	// has begun; nothing has changed. Set it before Run, or in the options.
 	ErrInformerStarted = errors.New("informer has started: it is too late to set it")
 
-	// ErrForeignRegistration is the cause when an informer is given a handle that is
-	// not its own. Keep the handle that AddEventHandler returned, and give it to the
+	// ErrForeignRegistration is the cause when an informer is passed a handle of another
+	// informer. Keep the handle that AddEventHandler returned, and pass it to the
 	// same informer.
 	ErrForeignRegistration = errors.New("registration belongs to another informer")
 
 	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not
 	// returned after 30 s. The handler was removed. It hangs, or it shuts itself down and so
 	// waits for itself: use RemoveEventHandler there.
-	ErrHandlerRunning = errors.New("handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
+	ErrHandlerRunning = errors.New(
+		"handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
 
 	// ErrHandlerPanicked is the cause in a ProcessError when a handler, or Process,
-	// panicked and the process lived on; the panic handlers of apimachinery have had
-	// the value and its stack.
+	// panicked and the process survived; apimachinery's panic handlers were called with
+	// the value.
 	ErrHandlerPanicked = errors.New("panicked")
 
 	// ErrHandlerExited is reported when a handler ended its goroutine by runtime.Goexit,
@@ -54,24 +56,23 @@ var (
 	ErrHandlerExited = errors.New("handler ended its goroutine and is not called any more")
 
 	// ErrEmptyKey is the cause in a KeyError when the key function returned an
-	// empty key, for MetaNamespaceKeyFunc that of an object without a name.
+	// empty key, as MetaNamespaceKeyFunc does for an object without a name.
 	ErrEmptyKey = errors.New("key is empty")
 
-	// ErrNilObject is the cause when a nil, or a nil pointer, stands where an
-	// object should be.
+	// ErrNilObject is the cause when an object is nil or a nil pointer.
 	ErrNilObject = errors.New("object is nil")
 
-	// ErrQuarantined is found, by errors.Is, in every *ObjectError, and so in what Get and
-	// GetByKey of a store, and Get of a lister, return for a key that has no state because
-	// the only one that has come could not be applied. It is no "not found": the source has
+	// ErrQuarantined is found, by errors.Is, in every *ObjectError, and so in the error of Get and
+	// GetByKey of a store, and of Get of a lister, for a key that has no state because
+	// the only one that came could not be applied. It is no "not found": the source has
 	// the object. The error's cause says what is wrong with it; fix that, or wait for a later
 	// state.
 	ErrQuarantined = errors.New("object is quarantined")
 
 	// ErrOtherNamespace is the cause, in a KeyError or an ObjectError, when a
-	// view of one namespace (InNamespace, Config.Namespaces) is given an object
-	// of another, or of none, as its key has it. A source that sends such ignores
-	// the namespace that it was asked for: give the view one that lists and watches
+	// view of one namespace (InNamespace, Config.Namespaces) is passed an object
+	// of another, or of none, according to its key. A source that sends such ignores
+	// the namespace that it was asked for: use one that lists and watches
 	// just that. Where the message says that the object is of the namespace, the
 	// key function does not put that first: make the store with one that does, as
 	// MetaNamespaceKeyFunc.
@@ -105,59 +106,52 @@ var (
 	ErrNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
 
 	// ErrHandlerRemoved is the Err of a registration's checker when the handler was
-	// removed before it had handled the first list: it never will. Remove it later,
+	// removed before it had handled the first list. Remove it later,
 	// or do not wait for it.
 	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
 
-	// ErrInformerStopped is the cause when something is asked of an informer whose run
-	// has ended, or begins to end, and the Err of a checker whose wait that ended. Who
-	// stopped it on purpose has nothing to do; to go on, make a new informer and run
-	// that, for none runs twice.
+	// ErrInformerStopped is the cause when an informer is used whose run
+	// has ended, or begins to end, and the Err of a checker whose wait that ended. If it was
+	// stopped on purpose nothing is to be done; otherwise make and run a new informer:
+	// none runs twice.
 	ErrInformerStopped = errors.New("informer has stopped: make a new one")
 
-	// ErrNothingToWaitFor is the cause when a wait is given nothing, or a nil, to
-	// wait for. Pass what HasSyncedChecker of an informer, a controller or a
-	// registration returns, once these exist.
+	// ErrNothingToWaitFor is the cause when a wait is passed nothing, or a nil, to
+	// wait for. Pass the HasSyncedChecker of an informer, a controller or a
+	// registration, once these exist.
 	ErrNothingToWaitFor = errors.New("nothing to wait for")
 )
 
-// Causes that a program need not tell from others, and so cannot.
+// Causes that programs need not tell from others.
 var (
-	// errNoKind is the cause when GetObjectKind of an object returns nil.
 	errNoKind = errors.New("GetObjectKind returned nil")
-
-	// errDropped is what a consumer returns to the queue for what it was handed
-	// after its context had ended: it was not processed, and must not count as
-	// if it had been.
+	// errUndecoded stands in for a DecodeError that is nil.
+	errUndecoded = errors.New("the source could not decode it, and does not say why")
+	// errDropped is returned to a queue by a consumer whose context had ended: the changes were not processed.
 	errDropped = errors.New("dropped: the context has ended")
-	// errTakenAtOnce and errTakenLate are what a source's ListItems gets of take, and
-	// the list ends with, if it breaks the rules of ItemLister. Items would be lost.
+	// errTakenAtOnce and errTakenLate end a list of a source that breaks the rules of ItemLister: items would be lost.
 	errTakenAtOnce = errors.New("source called take of ListItems while another call of it was running")
 	errTakenLate   = errors.New("source called take after ListItems had returned")
-	// errSourceExited is the answer of a call into the source that ended its goroutine
-	// (runtime.Goexit, as a failing assertion of a test does) and did not return.
+	// errSourceExited: a call into the source ended its goroutine by runtime.Goexit, as a failing assertion does.
 	errSourceExited = errors.New("source ended its goroutine and returned nothing")
 )
 
 // KeyError is returned where no key could be made for an object. It has
 // client-go's shape; its message names the object's type and, if it has one, its
-// name, and never prints the object. One that is kept in a status holds the
-// object's name, an ObjectName, as Obj.
+// name, and never prints the object. In a status, Obj is the
+// object's name, an ObjectName.
 type KeyError struct {
 	Obj any
 	Err error
 }
 
 // Error says which object has no key, and why.
-func (k KeyError) Error() string {
-	return fmt.Sprintf("no key for %s: %v", describe(k.Obj), k.Err)
-}
+func (k KeyError) Error() string { return fmt.Sprintf("no key for %s: %v", describe(k.Obj), k.Err) }
 
 // Unwrap returns the cause.
 func (k KeyError) Unwrap() error { return k.Err }
 
-// withoutObject makes an error fit to be kept: a KeyError in it that holds an
-// object is returned holding the object's name instead.
+// withoutObject makes an error fit to be kept: a KeyError in it then has the object's name in place of the object.
 func withoutObject(err error) error {
 	var key KeyError
 	if !errors.As(err, &key) {
@@ -173,32 +167,31 @@ func withoutObject(err error) error {
 	return KeyError{Obj: name, Err: key.Err}
 }
 
-// ObjectError says that one object could not be taken: it is quarantined. The
-// state that was there before stays, other objects are not held back, and the
+// ObjectError says that one object could not be applied: it is quarantined. Its
+// previous state stays, other objects are not affected, and the
 // object is tried again when it next arrives. A store that returns it (wrapped
 // or not) makes the reflector quarantine the object; any other error of a store
-// makes it list anew.
+// makes it list again.
 type ObjectError struct {
 	// Key is the object's key; without a readable key, its namespace and name,
 	// or its place ("item 3 of the list").
 	Key string
-	// ResourceVersion is the version of the state that was not taken, if known.
+	// ResourceVersion is the version of the state that was not applied, if known.
 	ResourceVersion string
-	// Stage is what failed.
+	// Stage is the step that failed.
 	Stage Stage
 	// Err is the cause. It does not hold the object.
 	Err error
 
 	// repeated marks a failure that has been reported for this very version.
 	repeated bool
-	// object is the object's own name, where Key may be one that a store's key function made; empty
-	// if nobody said.
+	// object is the object's own name, where Key may be one that a store's key function made; may be empty.
 	object identity
 	// storeKey is the key by which readers of the store ask for the object, empty if that is Key.
 	storeKey string
 }
 
-// Stage says which step an object could not pass.
+// Stage says which step failed for an object.
 type Stage string
 
 // The steps on an object's way in.
@@ -224,21 +217,11 @@ func (e *ObjectError) Error() string {
 // Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// naming is the error, or a copy of a store's own, that says which object it is of.
-func (e *ObjectError) naming(obj any) *ObjectError {
-	if e.object != (identity{}) {
-		return e
-	}
-	named := *e
-	named.object, _ = identityOf(obj)
-	return &named
-}
-
 // Is is true for ErrQuarantined.
 func (e *ObjectError) Is(target error) bool { return target == ErrQuarantined }
 
-// UnexpectedTypeError is the cause of an ObjectError of StageType, and the error where
-// something typed meets an object of another type.
+// UnexpectedTypeError is the cause of an ObjectError of StageType, and the error of
+// typed functions for an object of another type.
 type UnexpectedTypeError struct {
 	// Expected and Actual are Go types, or group/version/kind for unstructured.
 	Expected, Actual string
@@ -251,11 +234,11 @@ func (e *UnexpectedTypeError) Error() string {
 
 // ListTypeError is reported when a list, or the initial events of a streaming list, had
 // objects and none of them was of the expected type or kind: the source answers with
-// something else than it was asked for. The list has failed: nothing of it is applied, what
-// was there before stays, no sync follows, and the reflector lists again after a pause. The
-// objects are not reported one by one, nor quarantined.
+// something else than it was asked for. The list has failed: nothing of it is applied, the
+// previous content stays, no sync follows, and the reflector lists again after a pause. The
+// objects are neither reported one by one nor quarantined.
 type ListTypeError struct {
-	// Objects is how many there were.
+	// Objects is their number.
 	Objects int
 	// Key is the first one's, or its place ("item 1 of the list").
 	Key string
@@ -271,10 +254,10 @@ func (e *ListTypeError) Error() string {
 // Unwrap returns the cause.
 func (e *ListTypeError) Unwrap() error { return e.Err }
 
-// RegressionError is reported when a source went back in time, be it that it sent something
-// older or that a check of its version says so. What it sent was
-// not applied; the reflector lists at "" and takes that list whatever its
-// version. Where the source has said before that it does not come up to the
+// RegressionError is reported when a source went back in time: it sent something
+// older, or a check of its version says so. What it sent was
+// not applied; the reflector lists at "" and accepts that list whatever its
+// version. Where the source has said before that it has not reached the
 // version that is held, or has answered a list at it with "expired", a list at "" that
 // is older is reported and applied.
 // Seen once, a server was restored or a stale replica answered; seen
@@ -290,15 +273,11 @@ type RegressionError struct {
 
 // Error names what went back, and from where to where.
 func (e *RegressionError) Error() string {
-	of := ""
-	if e.Key != "" {
-		of = fmt.Sprintf(" of %q", e.Key)
-	}
-	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.What, of, e.Got, e.Have)
+	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.What, ofName(e.Key), e.Got, e.Have)
 }
 
 // StoreError is reported when a store that is not of this package refused an
-// object or a list. The reflector lists anew, after a pause.
+// object or a list. The reflector lists again, after a pause.
 type StoreError struct {
 	// Op is the call: Add, Update, Delete, Replace, Bookmark, Resync, GetByKey.
 	Op string
@@ -309,22 +288,25 @@ type StoreError struct {
 
 // Error names the call, the object and the cause.
 func (e *StoreError) Error() string {
-	of := ""
-	if e.Name != "" {
-		of = fmt.Sprintf(" of %q", e.Name)
-	}
-	return fmt.Sprintf("store refused %s%s: %v", e.Op, of, e.Err)
+	return fmt.Sprintf("store refused %s%s: %v", e.Op, ofName(e.Name), e.Err)
 }
 
 // Unwrap returns the store's error.
 func (e *StoreError) Unwrap() error { return e.Err }
+
+func ofName(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of %q", name)
+}
 
 // ProcessError is reported when the consumer's Process or ProcessBatch failed.
 // The changes are not handed out again; the next ones are.
 type ProcessError struct {
 	// Keys are those of the changes, the first ten if there were more.
 	Keys []string
-	// Changes is how many there were.
+	// Changes is their number.
 	Changes int
 	Err     error
 }
@@ -338,7 +320,7 @@ func (e *ProcessError) Error() string {
 	return fmt.Sprintf("process failed for %q%s: %v", e.Keys, more, e.Err)
 }
 
-// Unwrap returns what Process returned.
+// Unwrap returns the error of Process.
 func (e *ProcessError) Unwrap() error { return e.Err }
 
 // VeryShortWatchError is reported when a watch closed within a second without
@@ -378,7 +360,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// panicError makes a PanicError of a recovered value. Call it in the deferred function that recovers.
+// panicError makes a *PanicError of a recovered value. Call it in the deferred function that recovers.
 func panicError(value any) any {
 	if _, ok := value.(*PanicError); ok {
 		return value
@@ -398,4 +380,94 @@ func (e *PanicError) Error() string {
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
+}
+
+// functionPanic is a panic of a user's function. Its text is one line; the stack is in the PanicError inside.
+type functionPanic struct {
+	text string
+	PanicError
+}
+
+func (f *functionPanic) Error() string { return f.text }
+
+func (f *functionPanic) Unwrap() error { return &f.PanicError }
+
+// caught, deferred, makes an error of a panic of a user's function: data must never make the library panic.
+func caught(what string, err *error) {
+	if value := recover(); value != nil {
+		text := fmt.Sprintf("%s panicked: %v", what, value)
+		*err = &functionPanic{text, PanicError{Value: value, Stack: debug.Stack()}}
+	}
+}
+
+// recovered, deferred, keeps a panic of its goroutine for the one that waits for that.
+func recovered(panicked **PanicError) {
+	if value := recover(); value != nil {
+		*panicked = panicError(value).(*PanicError)
+	}
+}
+
+// keyOf calls a key function, without a lock. The error never holds the object.
+func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
+	if isNilPointer(obj) {
+		return "", ErrNilObject
+	}
+	defer caught("key function", &err)
+	key, err = keyFunc(obj)
+	if err == nil && key == "" {
+		err = ErrEmptyKey
+	}
+	return key, err
+}
+
+// transformedUnder calls a transform on the object under key, without a lock. keep is false where the object is not
+// wanted. The result must have the same key, or its deletion would not find it. A nil transform leaves the object as
+// it is, and so does any a tombstone, whose object has been transformed before.
+func transformedUnder(
+	key table.Key, keyFunc KeyFunc, transform TransformFunc, obj any,
+) (out any, keep bool, err error) {
+	if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone || transform == nil {
+		return obj, true, nil
+	}
+	defer caught("transform", &err)
+	if out, err = transform(obj); err != nil || isNilPointer(out) {
+		return nil, false, err
+	}
+	switch is, err := keyOf(keyFunc, out); {
+	case err != nil:
+		return nil, false, fmt.Errorf("the result has no key: %w", err)
+	case !key.Is(is):
+		return nil, false, fmt.Errorf("changed the key from %q to %q", key.String(), is)
+	}
+	return out, true, nil
+}
+
+// indexValues calls an index function, without a lock.
+func indexValues(index IndexFunc, obj any) (values []string, err error) {
+	defer caught("index function", &err)
+	return index(obj)
+}
+
+// describe names an object for a message by its type and name, never by its content, which may be large or secret.
+func describe(obj any) string {
+	switch o := obj.(type) {
+	case nil:
+		return "nil"
+	case DeletedFinalStateUnknown:
+		return fmt.Sprintf("tombstone %q", o.Key)
+	case ObjectName:
+		return fmt.Sprintf("%q", o.String())
+	}
+	if isNilPointer(obj) {
+		return fmt.Sprintf("nil %T", obj)
+	}
+	if name := nameOf(obj); name != "" {
+		return fmt.Sprintf("%T %q", obj, name)
+	}
+	return fmt.Sprintf("%T", obj)
+}
+
+// isNilPointer is true for nil and for a nil pointer in an interface.
+func isNilPointer(obj any) bool {
+	return !table.HasWord(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
 }

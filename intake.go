@@ -201,6 +201,9 @@ func (in *intake) lookInto(changes []change, there []table.Found) {
 
 // identify gives a change its key and origin, or its err says why it has none.
 func (in *intake) identify(c *change) {
+	if !c.says.readable {
+		_ = c.says.read(c.object)
+	}
 	key, err := in.keyFrom(c.object, &c.says)
 	if err != nil {
 		c.err = rejection(c.object, err)
@@ -233,7 +236,8 @@ func (in *intake) prepare(c *change, exists bool) {
 			return
 		}
 		// What was given to the transform is not to be kept for its name.
-		if m, _ := readMetadata(out); m.named() == c.key {
+		var m metadata
+		if m.read(out); m.named() == c.key {
 			c.key = m.named()
 		}
 	}

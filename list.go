@@ -120,13 +120,11 @@ func (m *run) listFailed(err error, began time.Time) step {
 		return step{}
 	}
 	f := failure{began: began, retryAfter: retryAfter(err)}
-	switch cause := CauseOf(err); cause {
+	switch CauseOf(err) {
 	case CauseRegression:
 		m.progress.anyVersion = true
 	case CauseExpired, CauseVersionTooLarge:
-		if f.atOnce = !m.progress.newest(); f.atOnce {
-			f.retryAfter = pauseForNews(cause, err)
-		}
+		f.atOnce = !m.progress.newest()
 		m.progress.unknown = true
 	}
 	if m.round && !f.atOnce {
@@ -228,7 +226,7 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 			if isExpiredError(err) {
 				return &tokenExpired{asked, err}
 			}
-			if failures++; failures < pageTries && mayFailOnce(CauseOf(err)) {
+			if failures++; failures < pageTries && !answersOf(CauseOf(err)).definite {
 				if l.ctx.Err() != nil {
 					return l.ctx.Err()
 				}
@@ -700,7 +698,9 @@ func (in *listTaker) begin() {
 }
 
 // add takes one listed object.
-func (in *listTaker) add(obj runtime.Object) error { return in.addExamined(obj, in.misfit(obj, true)) }
+func (in *listTaker) add(obj runtime.Object) error {
+	return in.addExamined(obj, in.examine(obj, &metadata{}, true))
+}
 
 // addExamined is add for an object of which it is known what is wrong with it.
 func (in *listTaker) addExamined(obj runtime.Object, bad *ObjectError) error {
@@ -806,6 +806,22 @@ func (in *listTaker) gone(obj runtime.Object) error {
 		case !bad.repeated:
 			in.tell(in.ctx, placed(bad))
 		}
+	}
+	return err
+}
+
+// goneUndecoded is gone for an object whose final state could not be decoded, and
+// reports that.
+func (in *listTaker) goneUndecoded(obj runtime.Object, bad *ObjectError) error {
+	if err := in.flush(); err != nil {
+		return err
+	}
+	in.forget(obj)
+	rejected, err := in.pass(ReplacementPart{Gone: []any{obj}})
+	if len(rejected) > 0 {
+		in.hold(undeleted(bad, rejected[0]), false)
+	} else {
+		in.tell(in.ctx, bad)
 	}
 	return err
 }

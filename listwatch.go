@@ -2,15 +2,12 @@ package cache
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
-
-// This file is the seam to the source: anything that lists and watches is one.
-// The interfaces are client-go's, method by method, so that a source written for
-// either package serves both.
 
 // Lister lists.
 type Lister interface {
@@ -42,11 +39,10 @@ type WatcherWithContext interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcher is a source. A reflector calls it from one goroutine at a time, also while
-// a watch is open; a List that outlives its context by half a minute may meet another call.
-// Until then the next call waits for it: a source that ignores its context delays a watch that
-// is to be resumed by up to 30 s.
-// It prefers the methods of ListerWatcherWithContext where it has them.
+// ListerWatcher is a source. Its methods are client-go's, so that a source for
+// either package serves both; those of ListerWatcherWithContext are preferred where it has them.
+// A reflector makes one call at a time, also while
+// a watch is open; the next call waits for a List that ignores its context, for up to 30 s.
 type ListerWatcher interface {
 	Lister
 	Watcher
@@ -59,25 +55,23 @@ type ListerWatcherWithContext interface {
 }
 
 // ItemLister is an optional interface of a source that can list item by item. A
-// reflector whose source has it calls ListItems in place of ListWithContext, so that
-// of a list some hundred items are in memory as the source made them, and not all. That
-// holds for a store that takes lists in parts (Replacer): for one that does not, the
-// whole list is collected first. The source is asked for the same pages, with the same
-// options.
+// reflector whose source has it calls ListItems in place of ListWithContext, with the same
+// options, so that of a list some hundred decoded items are in memory, and not all. For a store that
+// does not accept lists in parts (Replacer) the whole list is collected first.
 //
 // A type that embeds such a source and changes what ListWithContext answers must
 // have a ListItems of its own as well, or its ListWithContext is not called.
 type ItemLister interface {
-	// ListItems is ListWithContext for whoever wants the items and not the list:
-	// take is called with each item as soon as it is there, in the list's order and
+	// ListItems is ListWithContext, item by item:
+	// take is called with each item as soon as it is decoded, in the list's order and
 	// one at a time, on a goroutine of the source's choosing but never after
-	// ListItems has returned; with it, what the list has said of itself so far
-	// (some servers say version and token only after the items). The item belongs
-	// to the taker. take may wait, holding up the source; it ends with ctx.
+	// ListItems has returned; and with the list's metadata as far as they are known
+	// (some servers send version and token after the items). The item belongs
+	// to take, which may block until ctx ends.
 	//
 	// An error of take ends the call and is returned, wrapped or not. After any
-	// other error what was taken before it is a part of the list and no more.
-	// ListItems returns the list's metadata, complete.
+	// other error the items before it are a part of the list.
+	// ListItems returns the list's complete metadata.
 	ListItems(ctx context.Context, options metav1.ListOptions,
 		take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error)
 }
@@ -88,7 +82,7 @@ func ToListerWithContext(l Lister) ListerWithContext {
 	if with, ok := l.(ListerWithContext); ok {
 		return with
 	}
-	return deafLister{l}
+	return &ListWatch{ListFunc: l.List}
 }
 
 // ToWatcherWithContext is ToListerWithContext for a Watcher.
@@ -96,7 +90,7 @@ func ToWatcherWithContext(w Watcher) WatcherWithContext {
 	if with, ok := w.(WatcherWithContext); ok {
 		return with
 	}
-	return deafWatcher{w}
+	return &ListWatch{WatchFunc: w.Watch}
 }
 
 // ToListerWatcherWithContext is ToListerWithContext for a whole source. A source
@@ -109,18 +103,6 @@ func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 		ListerWithContext
 		WatcherWithContext
 	}{ToListerWithContext(lw), ToWatcherWithContext(lw)}
-}
-
-type deafLister struct{ lister Lister }
-
-func (d deafLister) ListWithContext(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return d.lister.List(options)
-}
-
-type deafWatcher struct{ watcher Watcher }
-
-func (d deafWatcher) WatchWithContext(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return d.watcher.Watch(options)
 }
 
 // ListFunc is ListWatch's List.
@@ -139,8 +121,8 @@ type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 // WatchFuncWithContext is ListWatch's WatchWithContext.
 type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// ListWatch makes a source of two functions. Each may be given in either form;
-// given both, each method calls the form of its own kind. The fields must not be
+// ListWatch makes a source of two functions. Each may be set in either form;
+// with both, each method calls the form of its own kind. The fields must not be
 // changed while a reflector runs.
 type ListWatch struct {
 	// ListFunc lists without a context.
@@ -237,3 +219,90 @@ type markedListWatch struct {
 
 // IsWatchListSemanticsUnSupported implements the marker.
 func (m *markedListWatch) IsWatchListSemanticsUnSupported() bool { return m.unsupported }
+
+// slowSource is how long a call into the source may outlive its context before that is reported.
+const slowSource = 30 * time.Second
+
+// sourceCall is a call into the source, on a goroutine of its own, and what ends it besides its return. The run waits
+// for the call whatever happens.
+type sourceCall struct {
+	// op names the call in a report.
+	op string
+	// ctx and cancel are those of a call whose context outlives it; by default it ends with the call.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// limit, if it comes, ends the call.
+	limit <-chan time.Time
+	// batches are the items of a list that comes one by one, for take; its error ends the call.
+	batches <-chan itemBatch
+	take    func(itemBatch) error
+}
+
+// asked is the result of a call into the source.
+type asked[T any] struct {
+	value T
+	err   error
+	// ended is true if the context ended first, late if the limit came first.
+	ended, late bool
+	// refused is the error of sourceCall.take. The call's own error then says nothing of the source.
+	refused error
+}
+
+// ask calls the source. A panic of the call comes out of ask.
+func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error)) (answer asked[T]) {
+	if c.cancel == nil {
+		c.ctx, c.cancel = context.WithCancel(m.ctx)
+		defer c.cancel()
+	}
+	answer.err = errSourceExited // until the call has returned
+	done, panicked := apart(func() { answer.value, answer.err = call(c.ctx) })
+	running := true
+	defer func() {
+		if running { // a panic of the store or the error handler
+			c.cancel()
+			<-done
+		}
+	}()
+	for running {
+		woke := m.next(waiting{done: done, timer: c.limit, batches: c.batches})
+		switch woke.end {
+		case endDone:
+		case endBatch:
+			if answer.refused = c.take(woke.batch); answer.refused == nil {
+				continue
+			}
+			fallthrough
+		default:
+			c.cancel()
+			m.awaitSlow(c.op, done)
+		}
+		answer.ended, answer.late, running = woke.end == endContext, woke.end == endTimer, false
+	}
+	if *panicked != nil {
+		panic(*panicked)
+	}
+	return answer
+}
+
+// apart calls f on a goroutine of its own, for which the caller waits: done is closed at its end, and panicked says
+// then whether it has panicked.
+func apart(f func()) (done chan struct{}, panicked **PanicError) {
+	done, panicked = make(chan struct{}), new(*PanicError)
+	go func() {
+		defer close(done)
+		defer recovered(panicked)
+		f()
+	}()
+	return done, panicked
+}
+
+func (m *run) awaitSlow(op string, done <-chan struct{}) {
+	timer := m.clock.NewTimer(slowSource)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C():
+		m.tell(m.ctx, &SlowSourceError{Op: op, Waited: slowSource})
+		<-done
+	}
+}

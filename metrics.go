@@ -236,7 +236,7 @@ func (m *reflectorMeters) watchClosed(w *openWatch) {
 
 // watchEnded observes a watch, unless it never was open.
 func (m *reflectorMeters) watchEnded(w *openWatch) {
-	if m != nil && w.opened {
+	if m != nil && !w.answered.IsZero() {
 		m.watchDuration.Observe(m.clock.Since(w.answered).Seconds())
 		m.itemsInWatch.Observe(float64(w.events))
 	}

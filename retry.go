@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // most a given time since the first of a run of them. It is not safe for
 // concurrent use.
 type RetryWithDeadline interface {
-	// After is told of each result; errors that are not of the kind, and nil,
+	// After notes a result; errors that are not of the kind, and nil,
 	// do not count.
 	After(error)
 	// ShouldRetry says whether the run is still within its deadline. Past it,
@@ -102,33 +103,6 @@ const (
 	CauseOther           Cause = "other"
 )
 
-// causeStreamCut and causeBadFrame are what package kubeapi puts into the error event
-// with which a stream ends that broke; the two packages do not import each other.
-const (
-	causeStreamCut metav1.CauseType = "WatchStreamCut"
-	causeBadFrame  metav1.CauseType = "WatchBadFrame"
-)
-
-// causeClientDecoding is what client-go's clients, typed and dynamic, put into the error
-// event with which a stream ends that they could not read. Its code is 500, but no server
-// has sent it.
-const causeClientDecoding metav1.CauseType = "ClientWatchDecoding"
-
-// connectionTexts are in the texts of what ends a stream of HTTP/2 or TLS before its time.
-// client-go keeps nothing but the text of it.
-var connectionTexts = []string{"stream error", "connection error", "http2: ", "GOAWAY", "unexpected EOF", "tls: ", "read tcp ", "connection reset", "i/o timeout"}
-
-// streamCause is the cause in such an event: a connection that was cut, or a frame that
-// cannot be read. Both are answered by a watch from the last version.
-func streamCause(err error) Cause {
-	for _, text := range connectionTexts {
-		if strings.Contains(err.Error(), text) {
-			return CauseCut
-		}
-	}
-	return CauseUnreadable
-}
-
 // FailureCauser is an optional interface of an error that a source returns: it names its
 // kind, one of the Cause constants or another, where nothing else tells it. The errors of
 // package kubeapi have it.
@@ -139,50 +113,25 @@ type FailureCauser interface {
 
 // CauseOf classifies an error as the reflector does.
 func CauseOf(err error) Cause {
-	if cause, ok := ownCause(err); ok {
-		return cause
+	// The outermost of our own: the error of a store may have one of an object inside.
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if own, ok := e.(interface{ cause() Cause }); ok {
+			return own.cause()
+		}
 	}
-	switch {
-	case isExpiredError(err):
-		return CauseExpired
-	case isTooLargeVersionError(err):
-		return CauseVersionTooLarge
-	case apierrors.HasStatusCause(err, causeClientDecoding):
-		return streamCause(err)
-	case apierrors.IsTooManyRequests(err):
-		return CauseTooManyRequests
-	case apierrors.IsInternalError(err):
-		return CauseInternal
-	case apierrors.IsNotFound(err):
-		return CauseNotFound
-	case apierrors.IsForbidden(err):
-		return CauseForbidden
-	case apierrors.IsUnauthorized(err):
-		return CauseUnauthorized
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
-		return CauseRejected
-	case apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
-		return CauseUnavailable
-	case utilnet.IsConnectionRefused(err):
-		return CauseRefused
-	case apierrors.HasStatusCause(err, causeStreamCut), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
-		return CauseCut
+	for _, known := range causes {
+		if known.is(err) {
+			return known.cause
+		}
 	}
-	return connectionCause(err)
-}
-
-// connectionCause classifies what keeps a source from being asked at all, and what it
-// says of itself.
-func connectionCause(err error) Cause {
-	var known FailureCauser
-	var untrusted *tls.CertificateVerificationError
+	var named FailureCauser
 	var dial *net.OpError
 	switch {
-	case errors.As(err, &known):
-		return Cause(known.FailureCause())
+	case errors.As(err, &named):
+		return Cause(named.FailureCause())
 	case apierrors.HasStatusCause(err, causeBadFrame), errors.Is(err, http.ErrSchemeMismatch):
 		return CauseUnreadable
-	case errors.As(err, &untrusted):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return CauseUntrusted
 	case errors.As(err, new(*net.DNSError)), errors.As(err, &dial) && dial.Op == "dial":
 		return CauseUnreachable
@@ -190,57 +139,83 @@ func connectionCause(err error) Cause {
 	return CauseOther
 }
 
-// ownCause classifies the errors that this package makes itself: by the outermost,
-// for a store's error may have an object's inside.
-func ownCause(err error) (Cause, bool) {
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		switch e.(type) {
-		case *ProcessError:
-			return CauseProcess, true
-		case *ObjectError, KeyError:
-			return CauseObject, true
-		case *StoreError:
-			return CauseStore, true
-		case *ListTypeError:
-			return CauseWrongType, true
-		case *RegressionError:
-			return CauseRegression, true
-		case *VeryShortWatchError:
-			return CauseShortWatch, true
-		case *SlowSourceError:
-			return CauseSlowSource, true
-		case *PanicError:
-			return CausePanic, true
-		case *MutatedObjectError:
-			return CauseMutated, true
-		case *UnwatchedTypeError:
-			return CauseMisuse, true
-		}
-	}
-	switch {
-	case errors.Is(err, ErrWatchOverdue):
-		return CauseOverdueWatch, true
-	case errors.Is(err, ErrNoInitialEventsEnd):
-		return CauseNoBookmark, true
-	case errors.Is(err, ErrTableList):
-		return CauseUnreadable, true
-	case errors.Is(err, ErrAlreadyRan):
-		return CauseMisuse, true
-	case errors.Is(err, ErrHandlerExited):
-		return CausePanic, true
-	}
-	return "", false
+func (*ProcessError) cause() Cause        { return CauseProcess }
+func (*ObjectError) cause() Cause         { return CauseObject }
+func (KeyError) cause() Cause             { return CauseObject }
+func (*StoreError) cause() Cause          { return CauseStore }
+func (*ListTypeError) cause() Cause       { return CauseWrongType }
+func (*RegressionError) cause() Cause     { return CauseRegression }
+func (*VeryShortWatchError) cause() Cause { return CauseShortWatch }
+func (*SlowSourceError) cause() Cause     { return CauseSlowSource }
+func (*PanicError) cause() Cause          { return CausePanic }
+func (*MutatedObjectError) cause() Cause  { return CauseMutated }
+func (*UnwatchedTypeError) cause() Cause  { return CauseMisuse }
+
+// causes are those of errors without a type of ours, in the order in which they are tried.
+var causes = []struct {
+	is    func(error) bool
+	cause Cause
+}{
+	{wraps(ErrWatchOverdue), CauseOverdueWatch},
+	{wraps(ErrNoInitialEventsEnd), CauseNoBookmark},
+	{wraps(ErrTableList), CauseUnreadable},
+	{wraps(ErrAlreadyRan), CauseMisuse},
+	{wraps(ErrHandlerExited), CausePanic},
+	{isExpiredError, CauseExpired},
+	{isTooLargeVersionError, CauseVersionTooLarge},
+	{isClientCut, CauseCut},
+	{has(causeClientDecoding), CauseUnreadable},
+	{apierrors.IsTooManyRequests, CauseTooManyRequests},
+	{apierrors.IsInternalError, CauseInternal},
+	{apierrors.IsNotFound, CauseNotFound},
+	{apierrors.IsForbidden, CauseForbidden},
+	{apierrors.IsUnauthorized, CauseUnauthorized},
+	{apierrors.IsInvalid, CauseRejected},
+	{apierrors.IsBadRequest, CauseRejected},
+	{apierrors.IsMethodNotSupported, CauseRejected},
+	{apierrors.IsServiceUnavailable, CauseUnavailable},
+	{apierrors.IsServerTimeout, CauseUnavailable},
+	{apierrors.IsTimeout, CauseUnavailable},
+	{utilnet.IsConnectionRefused, CauseRefused},
+	{has(causeStreamCut), CauseCut},
+	{wraps(io.EOF), CauseCut},
+	{wraps(io.ErrUnexpectedEOF), CauseCut},
+	{utilnet.IsProbableEOF, CauseCut},
+	{utilnet.IsHTTP2ConnectionLost, CauseCut},
 }
 
-// isExpiredError: servers before Kubernetes 1.18 say Gone where later ones say
-// Expired.
-func isExpiredError(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+func wraps(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// isTooLargeVersionError knows the three ways in which API servers have said it:
-// a typed cause since 1.18.6, the cause's message since 1.17, the status's
-// message before.
+func has(cause metav1.CauseType) func(error) bool {
+	return func(err error) bool { return apierrors.HasStatusCause(err, cause) }
+}
+
+const (
+	// causeStreamCut and causeBadFrame are put by package kubeapi into the error event of a stream that broke. The two
+	// packages do not import each other.
+	causeStreamCut metav1.CauseType = "WatchStreamCut"
+	causeBadFrame  metav1.CauseType = "WatchBadFrame"
+	// causeClientDecoding is put by client-go's clients into the error event of a stream that they could not read. Its
+	// code is 500, but no server has sent it.
+	causeClientDecoding metav1.CauseType = "ClientWatchDecoding"
+)
+
+// isClientCut says whether client-go's client could not read a stream because its connection was cut: of the error of
+// HTTP/2 or TLS it keeps the text alone.
+func isClientCut(err error) bool {
+	return apierrors.HasStatusCause(err, causeClientDecoding) && slices.ContainsFunc([]string{
+		"stream error", "connection error", "http2: ", "GOAWAY", "unexpected EOF", "tls: ", "read tcp ",
+		"connection reset", "i/o timeout",
+	}, func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// isExpiredError: servers before Kubernetes 1.18 say Gone where later ones say Expired.
+func isExpiredError(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
+
+// isTooLargeVersionError knows the three ways in which API servers have said it: a typed cause since 1.18.6, the
+// cause's message since 1.17, the status's message before.
 func isTooLargeVersionError(err error) bool {
 	const message = "Too large resource version"
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
@@ -250,37 +225,22 @@ func isTooLargeVersionError(err error) bool {
 	if !apierrors.IsTimeout(err) || !errors.As(err, &status) {
 		return false
 	}
-	if details := status.Status().Details; details != nil {
-		for _, cause := range details.Causes {
-			if cause.Message == message {
-				return true
-			}
-		}
-	}
-	return strings.Contains(status.Status().Message, message)
+	said := status.Status()
+	return strings.Contains(said.Message, message) || said.Details != nil && slices.ContainsFunc(said.Details.Causes,
+		func(cause metav1.StatusCause) bool { return cause.Message == message })
 }
 
-// retryAfter is what the server asked for, 0 if nothing. A server timeout is said to ask
-// for whatever stands there, and that may be below zero.
+// retryAfter is how long the server asks to wait, 0 if it does not say. A source that has not reached a version gets
+// a second, for which API servers ask too: a replica that lags may have caught up by then.
 func retryAfter(err error) time.Duration {
-	seconds, ok := apierrors.SuggestsClientDelay(err)
-	if !ok || seconds < 0 {
-		return 0
+	seconds, _ := apierrors.SuggestsClientDelay(err) // a server timeout may say less than 0
+	if CauseOf(err) == CauseVersionTooLarge {
+		seconds = max(seconds, 1)
 	}
-	return time.Duration(seconds) * time.Second
+	return time.Duration(max(seconds, 0)) * time.Second
 }
 
-// pauseForNews is how long to wait at least after a source has said that it does not know
-// a version. One that has not come as far yet is given a second, for which API servers ask
-// too: a replica that lags may have caught up by then, and is not asked for what is older.
-func pauseForNews(cause Cause, err error) time.Duration {
-	if cause == CauseVersionTooLarge {
-		return max(time.Second, retryAfter(err))
-	}
-	return retryAfter(err)
-}
-
-// answer is what the reflector does about a failure.
+// answer is the reflector's answer to a failure.
 type answer int
 
 const (
@@ -302,45 +262,46 @@ const (
 	watchWithDeadline
 )
 
-// mayFailOnce says whether a request that failed so may succeed as it is. The others
-// are definite answers.
-func mayFailOnce(cause Cause) bool {
-	switch cause {
-	case CauseExpired, CauseVersionTooLarge, CauseNotFound, CauseForbidden, CauseUnauthorized, CauseRejected, CauseTooLarge,
-		CauseUntrusted, CauseCredentials:
-		return false
-	}
-	return true
+// answers are those to a failure of one cause.
+type answers struct {
+	// request is for the request of a watch, stream for a watch that was open.
+	request, stream answer
+	// definite is true if the same request would fail again.
+	definite bool
 }
 
-// answerToWatch is the table of answers for a watch that failed, be it the
-// request (refused) or the stream.
-func answerToWatch(cause Cause, refused bool) answer {
-	switch cause {
-	case CauseExpired:
-		return listAfterNews
-	case CauseVersionTooLarge:
-		// A source that was restored never comes to the version, or not as the same: to
-		// watch again, or to list at no older than it, would be answered likewise.
-		return listNewestAfterNews
-	case CauseStore:
-		return listAgain
-	case CauseRegression:
-		return listNewest
-	case CauseRefused, CauseTooManyRequests, CauseShortWatch:
-		// None of these says anything against the version, however often it comes.
-		return watchAgain
-	case CauseCut:
-		// Nor does a connection that is reset before the watch is accepted. A stream that
-		// is cut each time may be one that cannot be continued from this version.
-		if refused {
-			return watchAgain
-		}
-		return watchThenList
-	case CauseOverdueWatch:
-		return watchAgainAtOnce
-	case CauseInternal:
-		return watchWithDeadline
+// answersTo is the table of answers. Other causes are answered by otherAnswers.
+var answersTo = map[Cause]answers{
+	CauseExpired: {listAfterNews, listAfterNews, true},
+	// A restored source may never reach the version: to ask again for one that is no older would be answered likewise.
+	CauseVersionTooLarge: {listNewestAfterNews, listNewestAfterNews, true},
+	CauseRegression:      {listNewest, listNewest, false},
+	CauseStore:           {listAgain, listAgain, false},
+	// None of these says anything against the version, however often it comes.
+	CauseRefused:         {watchAgain, watchAgain, false},
+	CauseTooManyRequests: {watchAgain, watchAgain, false},
+	CauseShortWatch:      {watchAgain, watchAgain, false},
+	// A stream that is cut each time may be one that cannot be continued from this version.
+	CauseCut:          {watchAgain, watchThenList, false},
+	CauseOverdueWatch: {watchAgainAtOnce, watchAgainAtOnce, false},
+	CauseInternal:     {watchWithDeadline, watchWithDeadline, false},
+	CauseNotFound:     definiteAnswers,
+	CauseForbidden:    definiteAnswers,
+	CauseUnauthorized: definiteAnswers,
+	CauseRejected:     definiteAnswers,
+	CauseTooLarge:     definiteAnswers,
+	CauseUntrusted:    definiteAnswers,
+	CauseCredentials:  definiteAnswers,
+}
+
+var (
+	otherAnswers    = answers{watchThenList, watchThenList, false}
+	definiteAnswers = answers{watchThenList, watchThenList, true}
+)
+
+func answersOf(cause Cause) answers {
+	if known, ok := answersTo[cause]; ok {
+		return known
 	}
-	return watchThenList
+	return otherAnswers
 }

@@ -139,7 +139,6 @@ func (r *storeReplacement) take(ctx context.Context, items []any, refused []refu
 		return nil, err
 	}
 	defer clear(r.some)
-	readTogether(r.some)
 	r.look()
 	for i := range r.some {
 		if ctx.Err() != nil {
@@ -252,7 +251,6 @@ func (r *storeReplacement) show(items []any, refused []refusal) []refusal {
 func (r *storeReplacement) takeGone(gone []any) (refused []refusal) {
 	for _, obj := range gone {
 		r.some = append(r.some[:0], change{kind: Deleted, object: obj})
-		readTogether(r.some)
 		r.in.look(r.some)
 		c := &r.some[0]
 		if c.err != nil {

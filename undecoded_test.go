@@ -43,13 +43,13 @@ func (u *unreadable) GetObjectKind() schema.ObjectKind  { return nil }
 func TestAnUndecodedObjectMayBeHollow(t *testing.T) {
 	r := NewReflector(&ListWatch{}, &object{}, NewStore(MetaNamespaceKeyFunc), 0)
 	for _, hollow := range []apiruntime.Object{&unreadable{}, &unreadable{&metav1.ObjectMeta{}}} {
-		misfit := r.misfit(hollow, true)
-		require.NotNil(t, misfit)
-		assert.Equal(t, StageDecode, misfit.Stage)
-		assert.ErrorIs(t, misfit, errUndecoded)
-		assert.Empty(t, misfit.Key)
+		bad := r.examine(hollow, &metadata{}, true)
+		require.NotNil(t, bad)
+		assert.Equal(t, StageDecode, bad.Stage)
+		assert.ErrorIs(t, bad, errUndecoded)
+		assert.Empty(t, bad.Key)
 	}
-	nothing := r.misfit((*unreadable)(nil), true)
+	nothing := r.examine((*unreadable)(nil), &metadata{}, true)
 	require.NotNil(t, nothing)
 	assert.Equal(t, StageMetadata, nothing.Stage)
 }

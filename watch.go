@@ -1,27 +1,136 @@
 package cache
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"reflect"
+	goruntime "runtime"
+	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 const (
-	// shortWatch is how long a watch must have lived for its end to be no
-	// failure.
+	// shortWatch is how long a watch must have lived for its end to be no failure.
 	shortWatch = 10 * time.Second
 	// veryShortWatch and no event at all is an error, as in client-go.
 	veryShortWatch = time.Second
-	// watchesBeforeList bounds the watches that fail in a row without moving
-	// the version before the state is got anew. The number is a compromise: a
-	// server that cannot continue this watch is left after about half a minute
-	// of backoff, one that restarts is not asked for everything.
+	// watchesBeforeList bounds the watches that fail in a row without moving the version before the reflector lists: after
+	// about half a minute of backoff, so that a server that restarts need not send everything.
 	watchesBeforeList = 10
+	// watchGrace is how long after its timeout a watch is taken for half open: time for a server under load to end it.
+	watchGrace = 30 * time.Second
+	// batchesInARow is how many batches are applied before the timers are looked at again.
+	batchesInARow = 8
 )
 
-// watchState opens a watch at the last version, or goes on with the one that the
-// streaming list left, and applies what it sends until it ends.
+// openWatch is a watch. The state that has it stops it.
+type openWatch struct {
+	watch   watch.Interface
+	results <-chan watch.Event
+	cancel  context.CancelFunc
+	// asked is when the request was made, answered when the source had accepted it.
+	asked, answered time.Time
+	// expires is when the source should have ended the watch at the latest. timer fires when the watch must be looked at.
+	expires time.Time
+	timer   clock.Timer
+	// ticked is when it was last checked for silence, counted the number of its events then, silent the number of
+	// checks in a row that found no further event.
+	ticked          time.Time
+	counted, silent int
+	// synthetic is true while the events may be those that a server makes up for a watch from "" or "0", which come in no
+	// version order. They end at the first that is not Added.
+	synthetic bool
+	events    int
+	// moved is true once the watch has moved the version.
+	moved bool
+}
+
+// watchOptions are those of any watch. Bookmarks are asked for, and nothing depends on their coming. To a server a
+// timeout of 0 would be none at all.
+func (m *run) watchOptions(version string) (metav1.ListOptions, time.Duration) {
+	timeout := m.minWatchTimeout + time.Duration(m.random()*float64(m.maxWatchTimeout-m.minWatchTimeout))
+	seconds := max(1, int64(timeout/time.Second))
+	return metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true}, timeout
+}
+
+// open asks the source for a watch of a given timeout, and waits for the answer for as long as patience. The deadline
+// counts from before the request: a connection can be half open before the first byte. The watch is nil, without an
+// error, if the context ended.
+func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) (*openWatch, error) {
+	ctx, cancel := context.WithCancel(m.ctx)
+	now := m.clock.Now()
+	w := &openWatch{cancel: cancel, asked: now, expires: now.Add(timeout + watchGrace)}
+	w.timer = m.clock.NewTimer(timeout + watchGrace)
+	opened := false
+	defer func() {
+		if !opened {
+			m.stopWatch(w, false)
+		}
+	}()
+	m.progress.backoff.note(request{at: now})
+	m.meters.watchBegins()
+	limit := m.clock.NewTimer(patience)
+	defer limit.Stop()
+	call := sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: limit.C()}
+	answer := ask(m, call, func(ctx context.Context) (watch.Interface, error) {
+		got, err := m.source.WatchWithContext(ctx, options)
+		if err == nil && !isNilPointer(got) {
+			w.watch, w.results = got, got.ResultChan()
+		}
+		return got, err
+	})
+	switch {
+	case answer.late:
+		return nil, ErrWatchOverdue
+	case answer.err != nil || answer.ended:
+		return nil, answer.err
+	case w.results == nil:
+		return nil, ErrNilWatch
+	}
+	opened, w.answered = true, m.clock.Now()
+	w.ticked = w.answered
+	return w, nil
+}
+
+// stopWatch ends a watch and waits until its Stop has returned. A panic of Stop comes out of it, but is logged if the run
+// is panicking already: the first panic is to come out of Run.
+func (m *run) stopWatch(w *openWatch, panicking bool) {
+	m.meters.watchEnded(w)
+	w.timer.Stop()
+	w.cancel()
+	if w.watch == nil {
+		return
+	}
+	done, panicked := apart(w.watch.Stop)
+	m.awaitSlow("Stop", done)
+	switch {
+	case *panicked != nil && panicking:
+		klog.FromContext(m.ctx).Error(*panicked, "Stop of a watch panicked as well", "reflector", m.name, "type", m.typeDescription)
+	case *panicked != nil:
+		panic(*panicked)
+	}
+}
+
+// dropStream stops the watch that a streaming list left for the watch state, if that was never reached.
+func (m *run) dropStream(panicking bool) {
+	if m.stream != nil {
+		m.stopWatch(m.stream, panicking)
+		m.stream = nil
+	}
+}
+
+// watchState opens a watch at the last version, or continues the one that a streaming list left, and applies its
+// events until it ends. Every watch ends without an error at its timeout; one that ended early is followed by a pause.
 func (m *run) watchState() step {
 	m.setPhase(PhaseWatching)
 	w := m.stream
@@ -38,85 +147,22 @@ func (m *run) watchState() step {
 		}
 		w.synthetic = options.ResourceVersion == "" || options.ResourceVersion == "0"
 	}
-	end := m.watchUntilEnd(w)
-	switch {
-	case end.stopped:
-		return step{}
-	case errors.Is(end.err, errRefetch):
-		if m.round {
-			return step{}
-		}
-		return step{state: stateWhole}
-	case end.err != nil:
-		return m.watchFailed(end.err, end.began, false)
-	}
-	return m.watchClosed(w, end.lived)
-}
-
-// watchEnd is how a watch ended: because the context did, with an error, or by
-// closing.
-type watchEnd struct {
-	stopped bool
-	err     error
-	lived   time.Duration
-	// began is when the request was made that a failure counts from: a watch
-	// that has lived does not count as a failed request.
-	began time.Time
-}
-
-// watchUntilEnd applies what a watch sends. The watch is closed when it returns:
-// no connection stays open through a pause.
-func (m *run) watchUntilEnd(w *openWatch) (end watchEnd) {
-	panicking := true
-	defer func() {
-		if older := m.cutCheck(panicking); end.err == nil && !end.stopped {
-			end.err = older
-		}
-	}()
-	defer func() { m.closeAfter(w, panicking) }()
-	end.stopped, end.err = m.applyEvents(w)
-	panicking = false
-	now := m.clock.Now()
-	end.lived, end.began = w.lived(now), w.asked
-	if end.lived >= shortWatch {
-		end.began = now
+	lived, err := m.watchUntilEnd(w)
+	began := w.asked
+	if lived >= shortWatch {
+		began = m.clock.Now()
 		m.progress.rested = false
 	}
-	return end
-}
-
-func (m *run) applyEvents(w *openWatch) (stopped bool, err error) {
-	for err = m.serveTimer(w); err == nil; {
-		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
-		if m.check != nil && !m.check.cut {
-			waits.done = m.check.done
-		}
-		switch woke := m.next(waits); woke.end {
-		case endEvent:
-			err = m.applyBatches(w, woke.event)
-		case endClosed:
-			m.meters.watchClosed(w)
-			return false, nil
-		case endTimer:
-			err = m.serveTimer(w)
-		case endDone:
-			if err = m.endCheck(); err == nil {
-				err = m.serveTimer(w)
-			}
-		case endResync:
-			err = woke.err
-		default:
-			return true, nil
-		}
+	if err == nil {
+		klog.FromContext(m.ctx).V(4).Info("Watch closed", "reflector", m.name, "type", m.typeDescription, "events", w.events, "lived", lived)
 	}
-	return false, err
-}
-
-// watchClosed answers the end of a watch without an error. Every watch ends so
-// at its timeout; one that ended early is followed by a pause.
-func (m *run) watchClosed(w *openWatch, lived time.Duration) step {
-	klog.FromContext(m.ctx).V(4).Info("Watch closed", "reflector", m.name, "type", m.typeDescription, "events", w.events, "lived", lived)
 	switch {
+	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
+		return step{}
+	case errors.Is(err, errRefetch):
+		return step{state: stateWhole}
+	case err != nil:
+		return m.watchFailed(err, began, false)
 	case lived < veryShortWatch && w.events == 0:
 		return m.watchFailed(&VeryShortWatchError{Name: m.name}, w.asked, false)
 	case lived < shortWatch:
@@ -127,8 +173,55 @@ func (m *run) watchClosed(w *openWatch, lived time.Duration) step {
 	return step{state: stateWatch}
 }
 
-// watchFailed reports what went wrong with a watch and says what comes next.
-// refused is true if it was the request.
+// watchUntilEnd applies the events of a watch, and stops it: no connection stays open through a pause. It returns how
+// long the watch has lived, from the answer: a request that hung and was closed once answered has not lived. But some
+// proxies withhold the answer until the first event.
+func (m *run) watchUntilEnd(w *openWatch) (lived time.Duration, err error) {
+	panicking := true
+	defer func() {
+		if older := m.cutCheck(panicking); err == nil {
+			err = older
+		}
+	}()
+	defer func() { m.stopWatch(w, panicking) }()
+	err = m.applyEvents(w)
+	panicking = false
+	since := w.answered
+	if w.events > 0 {
+		since = w.asked
+	}
+	return m.clock.Since(since), err
+}
+
+// applyEvents applies events until the watch ends; the error is nil if it was closed, or the context has ended.
+func (m *run) applyEvents(w *openWatch) (err error) {
+	for err = m.serveTimer(w); err == nil; {
+		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
+		if m.check != nil && !m.check.cut {
+			waits.done = m.check.done
+		}
+		switch woke := m.next(waits); woke.end {
+		case endEvent:
+			err = m.applyBatches(w, woke.event)
+		case endClosed:
+			m.meters.watchClosed(w)
+			return nil
+		case endTimer:
+			err = m.serveTimer(w)
+		case endDone:
+			if err = m.endCheck(); err == nil {
+				err = m.serveTimer(w)
+			}
+		case endResync:
+			err = woke.err
+		default:
+			return nil
+		}
+	}
+	return err
+}
+
+// watchFailed reports a failure of a watch and answers it. refused is true if it was the request that failed.
 func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 	if m.ctx.Err() != nil {
 		return step{}
@@ -138,8 +231,15 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 	if cause != CauseShortWatch {
 		m.progress.checks.wanted = true
 	}
-	action := answerToWatch(cause, refused)
-	if m.round && !m.sameRound(err, action) {
+	action := answersOf(cause).stream
+	if refused {
+		action = answersOf(cause).request
+	}
+	if action == watchWithDeadline && !m.progress.retry.ShouldRetry() {
+		action = listAgain
+	}
+	// client-go's ListAndWatch returns where it would not watch again.
+	if m.round && (action < watchAgain || action == watchThenList || cause == CauseShortWatch) {
 		if refused {
 			m.count(err)
 			m.result = err
@@ -154,12 +254,8 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 	case watchAgainAtOnce:
 		m.progress.rested = false
 		return step{state: stateWatch}
-	case watchAgain:
+	case watchAgain, watchWithDeadline:
 		return m.pause(stateWatch, f)
-	case watchWithDeadline:
-		if m.progress.retry.ShouldRetry() {
-			return m.pause(stateWatch, f)
-		}
 	case watchThenList:
 		m.progress.watchFailures++
 		if m.progress.watchFailures < watchesBeforeList {
@@ -169,7 +265,6 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 		m.progress.anyVersion = true
 	case listNewestAfterNews:
 		m.progress.unknown, f.unknown = true, true
-		f.retryAfter = pauseForNews(CauseVersionTooLarge, err)
 	case listAfterNews:
 		f.unknown = true
 	}
@@ -177,17 +272,335 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 	return m.pause(stateWhole, f)
 }
 
-// sameRound says whether client-go's ListAndWatch would watch again after err
-// rather than return.
-func (m *run) sameRound(err error, action answer) bool {
-	var short *VeryShortWatchError
-	switch action {
-	case watchAgainAtOnce:
-		return true
-	case watchAgain:
-		return !errors.As(err, &short)
-	case watchWithDeadline:
-		return m.progress.retry.ShouldRetry()
+// applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch.
+func (m *run) applyBatches(w *openWatch, e watch.Event) error {
+	limit := 1 // for a store that is not ours
+	if m.ours {
+		limit = directly
 	}
-	return false
+	m.batch = append(m.batch, e)
+	for i := range batchesInARow {
+		// From the second batch on the sender may run before the channel counts as empty: most send over one without a
+		// buffer, and to sleep until the next event costs more. An error ends the batch: some sources, made for tests,
+		// have one channel for all watches.
+		for yielded := i == 0; len(m.batch) < limit && e.Type != watch.Error; {
+			select {
+			case next, open := <-w.results:
+				if open {
+					e, yielded = next, i == 0
+					m.batch = append(m.batch, e)
+					continue
+				}
+				yielded = true // the run's select finds it closed again
+			default:
+			}
+			if yielded {
+				break
+			}
+			goruntime.Gosched()
+			yielded = true
+		}
+		if len(m.batch) == 0 {
+			return nil
+		}
+		if err := m.applyBatch(w); err != nil || m.ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyBatch applies the events of the batch, changes of objects together, and empties it.
+func (m *run) applyBatch(w *openWatch) error {
+	defer func() {
+		clear(m.batch)
+		clear(m.changes)
+		m.batch = m.batch[:0]
+	}()
+	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
+	first, version := 0, m.progress.version
+	for i := range m.batch {
+		e, c := &m.batch[i], &m.changes[i]
+		if e.Type == watch.Error {
+			if err := m.applyChanges(w, m.changes[first:i]); err != nil || m.ctx.Err() != nil {
+				return err
+			}
+			return eventError(e.Object)
+		}
+		if w.events++; w.events == 1 {
+			m.succeeded(PhaseWatching)
+		}
+		w.synthetic = w.synthetic && e.Type == watch.Added
+		c.object, c.sent = e.Object, e.Object
+		bad := m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
+		c.kind = deltaTypeOf(e.Type)
+		if c.kind == Deleted && bad != nil && bad.Stage == StageDecode && bad.Key != "" {
+			c.finalErr, bad = bad, nil
+		}
+		if c.kind == "" || bad != nil {
+			if err := m.applyChanges(w, m.changes[first:i]); err != nil || m.ctx.Err() != nil {
+				return err
+			}
+			if err := m.applyOther(w, c, e.Type, bad); err != nil {
+				return err
+			}
+			first, version = i+1, m.progress.version
+			continue
+		}
+		if c.version = w.advance(c.says.received.ResourceVersion, version); c.version != "" {
+			version = c.version
+		} else if m.isAtList(w, c.says.received.ResourceVersion) {
+			c.version = version
+		}
+	}
+	return m.applyChanges(w, m.changes[first:])
+}
+
+// deltaTypeOf is the change of an object that an event reports, "" if it reports none.
+func deltaTypeOf(t watch.EventType) DeltaType {
+	switch t {
+	case watch.Added:
+		return Added
+	case watch.Modified:
+		return Updated
+	case watch.Deleted:
+		return Deleted
+	}
+	return ""
+}
+
+// advance returns the version that an event moves the watch to, or "" if it stays where it is: the event has none, is
+// synthetic, or belongs to another key and is below the last one, which fake sources do.
+func (w *openWatch) advance(version, from string) string {
+	if w.synthetic || version == from || versionBefore(version, from) {
+		return ""
+	}
+	return version
+}
+
+// isAtList is true for the first event at the very version of the last list. As in client-go a store that is not ours
+// gets that version again: it knows it from its Replace alone.
+func (m *run) isAtList(w *openWatch, version string) bool {
+	return !m.ours && !w.synthetic && version != "" && version == m.progress.version && m.progress.passedOn == ""
+}
+
+// applyChanges passes changes to the store, reports those that were refused and moves the version.
+func (m *run) applyChanges(w *openWatch, changes []change) error {
+	for len(changes) > 0 && m.ctx.Err() == nil {
+		taken, err := m.taker.takeChanges(m.ctx, changes)
+		version := ""
+		for i := range changes[:taken] {
+			c := &changes[i]
+			switch {
+			case c.finalErr != nil && c.err != nil:
+				m.quarantined(m.ctx, undeleted(c.finalErr, c.err), false)
+			case c.finalErr != nil:
+				m.refuse(true, c.sent, c.finalErr, false)
+			case c.err != nil:
+				bad := *c.err // which may be a store's own
+				if bad.object == (identity{}) {
+					bad.object, _ = identityOf(c.sent)
+				}
+				m.refuse(c.kind == Deleted, c.sent, &bad, heldIn(m.store, &bad))
+			case m.holds():
+				m.released(c.sent)
+			}
+			version = cmp.Or(c.version, version)
+		}
+		if version != "" {
+			m.accept(w, version)
+		}
+		if err != nil && m.ctx.Err() == nil {
+			if undecoded := changes[taken].finalErr; undecoded != nil {
+				m.tell(m.ctx, undecoded)
+			}
+			return err
+		}
+		changes = changes[taken:]
+	}
+	return nil
+}
+
+// applyOther applies an event that changes no object, or whose object does not fit.
+func (m *run) applyOther(w *openWatch, c *change, t watch.EventType, bad *ObjectError) error {
+	version := c.says.received.ResourceVersion
+	if t != watch.Bookmark {
+		if c.kind == "" {
+			bad = m.unknownEvent(t, c.sent, &c.says, bad)
+		}
+		m.refuse(c.kind == Deleted, c.sent, bad, false)
+		if version = w.advance(version, m.progress.version); version != "" {
+			m.moveVersion(w, version)
+		}
+		return nil
+	}
+	if bad != nil {
+		m.tell(m.ctx, placed(bad))
+	}
+	m.progress.checks.bookmarks = true
+	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
+	case versionBefore(version, m.progress.version):
+		return &RegressionError{What: "bookmark", Have: m.progress.version, Got: version}
+	case version == "" || version == m.progress.version && !m.isAtList(w, version):
+	case ok:
+		if err := bookmarks.Bookmark(version); err != nil {
+			return &StoreError{Op: "Bookmark", Err: err}
+		}
+		m.accept(w, version)
+	default:
+		m.moveVersion(w, version)
+	}
+	return nil
+}
+
+// moveVersion passes on a version that came without a change of an object.
+func (m *run) moveVersion(w *openWatch, version string) {
+	if updater, ok := m.store.(ResourceVersionUpdater); ok {
+		updater.UpdateResourceVersion(version)
+	}
+	m.accept(w, version)
+}
+
+// accept notes that the store has a version.
+func (m *run) accept(w *openWatch, version string) {
+	m.progress.passedOn = version
+	if version != m.progress.version {
+		w.moved = true
+		m.progress.watchFailures = 0
+		m.setAccepted(version)
+	}
+}
+
+// unknownEvent is the report of an event of an unknown type, with any error of its object.
+func (r *Reflector) unknownEvent(t watch.EventType, obj any, says *metadata, bad *ObjectError) *ObjectError {
+	var err error = &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(t)}
+	if bad != nil {
+		err = fmt.Errorf("%w, with an object that could not be taken either: %w", err, bad.Err)
+	}
+	return r.objectError(obj, says, StageType, err)
+}
+
+// refuse reports a state of an object, or its deletion, that was not applied. A state is quarantined by its key, by the
+// store or here; without a key there is nothing to quarantine. A deletion that fits was applied all the same. One of
+// an unknown object, which no later event corrects, is quarantined by its place until the next list.
+func (m *run) refuse(deleted bool, obj any, bad *ObjectError, inStore bool) {
+	switch {
+	case bad.Key == "" && (!deleted || bad.Stage == StageType):
+		m.tell(m.ctx, placed(bad))
+	case bad.Key != "" && deleted && bad.Stage != StageType && bad.Stage != StageMetadata:
+		m.released(obj)
+		if !bad.repeated {
+			m.tell(m.ctx, bad)
+		}
+	default:
+		m.quarantined(m.ctx, placed(bad), inStore)
+	}
+}
+
+// placed is an error with the place of the event for its key, if it has none.
+func placed(bad *ObjectError) *ObjectError {
+	if bad.Key != "" {
+		return bad
+	}
+	at := *bad
+	at.Key = "watch event"
+	if bad.ResourceVersion != "" {
+		at.Key += " at version " + bad.ResourceVersion
+	}
+	return &at
+}
+
+// undeleted is the report of an undecoded deletion that could not be applied either, as the object has no key. It is
+// quarantined by its name until the next good state of that.
+func undeleted(bad, refused *ObjectError) *ObjectError {
+	return &ObjectError{
+		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: StageDecode,
+		Err: fmt.Errorf("its deletion could not be decoded (%w), and was not applied: %w", bad.Err, refused.Err),
+	}
+}
+
+// examine says why an object is not passed on to the store, nil if it is, and fills in says. typed is false for a
+// bookmark, which need not be of the expected type.
+func (r *Reflector) examine(obj runtime.Object, says *metadata, typed bool) *ObjectError {
+	unreadable := says.read(obj)
+	if isUndecoded(obj) && !isNilPointer(obj) { // first, as it is of no expected type and may have no metadata
+		return r.objectError(obj, says, StageDecode, decodeError(obj))
+	}
+	if unreadable != nil {
+		return &ObjectError{Stage: StageMetadata, Err: unreadable}
+	}
+	if typed {
+		if err := r.unexpected(obj); err != nil {
+			return r.objectError(obj, says, StageType, err)
+		}
+	}
+	return nil
+}
+
+// objectError is the report of an object, by its name and by the key under which readers of the store ask for it.
+func (r *Reflector) objectError(obj any, says *metadata, stage Stage, err error) *ObjectError {
+	bad := &ObjectError{ResourceVersion: says.received.ResourceVersion, Stage: stage, Err: err}
+	if says.name == "" { // a namespace alone names nothing
+		return bad
+	}
+	bad.Key = says.named().String()
+	if keeper, ours := r.store.(entryKeeper); ours {
+		key, _ := keeper.eventKey(obj)
+		bad.storeKey = key.String()
+	}
+	return bad
+}
+
+// unexpected says why an object with metadata is not of the expected type.
+func (r *Reflector) unexpected(obj runtime.Object) (err error) {
+	defer caught("reading the kind", &err)
+	if isTable(obj) {
+		return ErrTableList
+	}
+	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
+		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}
+	}
+	if r.expectedGVK != nil {
+		if actual := obj.GetObjectKind().GroupVersionKind(); actual != *r.expectedGVK {
+			return &UnexpectedTypeError{Expected: r.expectedGVK.String(), Actual: actual.String()}
+		}
+	}
+	return nil
+}
+
+// isOfOtherType says whether a bad object is known to be of another type or kind than expected. Of one that panics
+// the kind is not known.
+func (r *Reflector) isOfOtherType(obj runtime.Object, bad *ObjectError) bool {
+	return bad.Stage == StageType && !errors.As(bad.Err, new(*PanicError)) ||
+		bad.Stage == StageMetadata && !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
+}
+
+// isTable is true for a Table, typed or not. To parse the version of an object costs as much as the other checks: that
+// is left to those of the kind.
+func isTable(obj runtime.Object) bool {
+	kind := obj.GetObjectKind()
+	if own, ok := kind.(*metav1.TypeMeta); isNilPointer(kind) || ok && own.Kind != "Table" {
+		return false
+	}
+	gvk := kind.GroupVersionKind()
+	version := gvk.GroupVersion()
+	return gvk.Kind == "Table" && (version == metav1.SchemeGroupVersion || version == metav1beta1.SchemeGroupVersion)
+}
+
+// eventError is the error in an event of type Error. An object that is no Status is described, not kept: it may be
+// large. One that could not be decoded is an ObjectError: the source has not sent a Status in it.
+func eventError(obj runtime.Object) error {
+	if cause := decodeError(obj); cause != nil {
+		return &ObjectError{
+			Key: "watch event", Stage: StageDecode,
+			Err: fmt.Errorf("the source sent an error event with %s in place of a Status: %w", describe(obj), cause),
+		}
+	}
+	if !isNilPointer(obj) {
+		err := apierrors.FromObject(obj)
+		if !errors.As(err, new(*apierrors.UnexpectedObjectError)) {
+			return err
+		}
+	}
+	return fmt.Errorf("the source sent an error event with %s in place of a Status", describe(obj))
 }

@@ -110,7 +110,6 @@ func (m *run) streamFailed(err error, began time.Time, silent bool) step {
 	switch cause {
 	case CauseExpired, CauseVersionTooLarge:
 		m.progress.unknown, f.unknown = true, true
-		f.retryAfter = pauseForNews(cause, err)
 		if m.clock.Since(began) >= shortWatch {
 			m.progress.rested = false
 		}
@@ -165,7 +164,7 @@ func (s *streaming) take() (version string, err error) {
 				s.progress.shown = newerOf(s.progress.shown, s.newest)
 			}
 			s.abort()
-			s.closeAfter(s.watch, err == nil)
+			s.stopWatch(s.watch, err == nil)
 		}
 	}()
 	if version, err = s.untilBookmark(); err != nil {
@@ -227,7 +226,9 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 	if e.Type != watch.Added {
 		s.watch.synthetic = false
 	}
-	received, bad := s.examine(e.Object, e.Type != watch.Bookmark, nil)
+	var says metadata
+	bad := s.examine(e.Object, &says, e.Type != watch.Bookmark)
+	received := says.received
 	version = received.ResourceVersion
 	s.newest = newerOf(s.newest, version)
 	if e.Type == watch.Bookmark {
@@ -237,8 +238,8 @@ func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err
 		s.position = to
 	}
 	switch {
-	case !isKnown(e.Type):
-		err = s.setUnknownAside(e, s.unknownEvent(e, bad))
+	case deltaTypeOf(e.Type) == "":
+		err = s.setUnknownAside(e, s.unknownEvent(e.Type, e.Object, &says, bad))
 	case e.Type == watch.Deleted:
 		err = s.delete(e, received, bad)
 	default:
@@ -353,10 +354,19 @@ func (s *streaming) bookmark(e watch.Event, at string, bad *ObjectError) (versio
 	if bad != nil {
 		return "", false, nil
 	}
-	about, _ := meta.Accessor(e.Object) // examine has tried
-	if about.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+	if end, err := isInitialEventsEnd(e.Object); err != nil || !end {
+		if err != nil {
+			s.tell(s.ctx, placed(&ObjectError{ResourceVersion: at, Stage: StageMetadata, Err: err}))
+		}
 		return "", false, nil
 	}
 	version, err = s.stateVersion(s.floor, at)
 	return version, err == nil, err
+}
+
+// isInitialEventsEnd says whether a bookmark ends the first state.
+func isInitialEventsEnd(bookmark runtime.Object) (end bool, err error) {
+	defer caught("reading the metadata", &err)
+	about, err := meta.Accessor(bookmark)
+	return err == nil && about.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true", err
 }

@@ -192,3 +192,41 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 	}
 	return nil, err
 }
+
+// deleteFrom deletes from a store that is not ours, for an Undecoded its last known state. No source has ever sent a
+// store an Undecoded, so that its panic is caught: it is answered by a list, as any other refusal.
+func deleteFrom(store ReflectorStore, obj any) (err error) {
+	if !isUndecoded(obj) {
+		return store.Delete(obj)
+	}
+	defer caught("Delete", &err)
+	name := nameOf(obj)
+	if getter, ok := store.(interface {
+		GetByKey(key string) (any, bool, error)
+	}); ok { // that of a queue may return anything
+		if last, exists, err := getter.GetByKey(name); err == nil && exists && nameOf(last) == name {
+			return store.Delete(last)
+		}
+	}
+	err = store.Delete(DeletedFinalStateUnknown{Key: name})
+	if errors.As(err, new(KeyError)) {
+		return store.Delete(obj)
+	}
+	return err
+}
+
+// storeError is the error of a store that is not ours. Our errors for one object keep their meaning through it.
+func storeError(op string, obj any, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, bad := asObjectError(err); bad {
+		return err
+	}
+	var key KeyError
+	if errors.As(err, &key) {
+		version := receivedOf(obj).ResourceVersion
+		return &ObjectError{Key: nameOf(obj), ResourceVersion: version, Stage: StageKey, Err: key.Err}
+	}
+	return &StoreError{Op: op, Name: nameOf(obj), Err: err}
+}

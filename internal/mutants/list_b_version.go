@@ -13,9 +13,9 @@ var versionFaults = []Mutant{
 		Fault:   "After a source has gone back for good the cache never takes anything from it again.",
 	},
 	{
-		Name: "takes-a-bookmark-that-goes-back", Guards: []string{"B15", "G11"}, File: "watch_events.go",
-		From:    "\tif versionBefore(version, m.progress.version) {\n\t\treturn &RegressionError{What: \"bookmark\"",
-		To:      "\tif version == \"\" && versionBefore(version, m.progress.version) {\n\t\treturn &RegressionError{What: \"bookmark\"",
+		Name: "takes-a-bookmark-that-goes-back", Guards: []string{"B15", "G11"}, File: "watch.go",
+		From:    "\tcase versionBefore(version, m.progress.version):\n",
+		To:      "\tcase version == \"\" && versionBefore(version, m.progress.version):\n",
 		Package: guarantees,
 		Test:    "TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest",
 		Fault:   "A server that has lost its newest state goes unnoticed, and the applied version goes back.",
@@ -44,7 +44,7 @@ var versionFaults = []Mutant{
 		Fault:   "The store claims a version of which it has one object, and not those that came before it.",
 	},
 	{
-		Name: "accepts-the-version-of-what-a-store-has-refused", Guards: []string{"B16", "G11"}, File: "watch_events.go",
+		Name: "accepts-the-version-of-what-a-store-has-refused", Guards: []string{"B16", "G11"}, File: "watch.go",
 		From:    "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tif undecoded",
 		To:      "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tm.setAccepted(changes[taken].version)\n\t\t\tif undecoded",
 		Package: guarantees,

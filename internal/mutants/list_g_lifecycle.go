@@ -11,23 +11,17 @@ var lifecycleMutants = []Mutant{
 		Fault:   "A process that is told to end while its server is away hangs for up to a minute.",
 	},
 	{
-		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "source_call.go",
-		From: "\tdefer cancelUnlessDone(done, cancel)\n\twoke := m.awaitCall(c, done, cancel)\n",
-		To: `	woke := m.next(waiting{done: done, timer: c.limit, batches: c.batches})
-	if woke.end == endContext {
-		cancel()
-		go m.awaitSlow(c.op, done)
-		return asked[T]{ended: true}
-	}
-`,
+		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "listwatch.go",
+		From:    "\t\t\tc.cancel()\n\t\t\tm.awaitSlow(c.op, done)\n\t\t}\n",
+		To:      "\t\t\tc.cancel()\n\t\t\trunning = false\n\t\t\tgo m.awaitSlow(c.op, done)\n\t\t\treturn asked[T]{ended: true}\n\t\t}\n",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
 		Fault:   "Run returns while its source is still being called, and nobody owns that goroutine.",
 	},
 	{
-		Name: "does-not-say-which-source-it-waits-for", Guards: []string{"G9"}, File: "source_call.go",
-		From:    "\t\tcancel()\n\t\tm.awaitSlow(c.op, done)\n",
-		To:      "\t\tcancel()\n\t\t<-done\n",
+		Name: "does-not-say-which-source-it-waits-for", Guards: []string{"G9"}, File: "listwatch.go",
+		From:    "\t\t\tm.awaitSlow(c.op, done)\n",
+		To:      "\t\t\t<-done\n",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
 		Fault:   "A process hangs at its end and nothing says because of what.",

@@ -3,7 +3,7 @@ package mutants
 // Objects that cannot be taken, and transforms: G6, G14.
 var objectMutants = []Mutant{
 	{
-		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch_events.go",
+		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch.go",
 		From:    "\t\tchanges = changes[taken:]\n",
 		To:      "\t\tif bad := changes[0].failure(); bad != nil {\n\t\t\treturn bad\n\t\t}\n\t\tchanges = changes[taken:]\n",
 		Package: guarantees,
@@ -12,8 +12,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-in-a-stream-what-an-object-of-another-type-was-called", Guards: []string{"G6"}, File: "watch_list.go",
-		From:    "examine(e.Object, e.Type != watch.Bookmark, nil)",
-		To:      "examine(e.Object, e.Type != watch.Bookmark && e.Type != watch.Deleted, nil)",
+		From:    "examine(e.Object, &says, e.Type != watch.Bookmark)",
+		To:      "examine(e.Object, &says, e.Type != watch.Bookmark && e.Type != watch.Deleted)",
 		Package: guarantees,
 		Test:    "TestG6InAStreamADeletionOfAnotherTypeDeletesNothing",
 		Fault:   "The deletion of a ConfigMap deletes the Pod of its name from the cache.",

@@ -19,8 +19,8 @@ var orderMutants = []Mutant{
 		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object goes back in time.",
 	},
 	{
-		Name: "compares-versions-as-strings", Guards: []string{"G2"}, File: "received.go",
-		From: `	if a == "" || !sortsBefore(a, b) {
+		Name: "compares-versions-as-strings", Guards: []string{"G2"}, File: "keys.go",
+		From: `	if len(a) > len(b) || len(a) == len(b) && a >= b {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)

@@ -1,0 +1,294 @@
+package cache
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// ObjectName names an object among those of its kind. Namespace is empty for
+// kinds that have none.
+type ObjectName struct {
+	Namespace string
+	Name      string
+}
+
+// NewObjectName returns the ObjectName of a namespace and a name.
+func NewObjectName(namespace, name string) ObjectName { return ObjectName{namespace, name} }
+
+// Parts returns the namespace and the name.
+func (n ObjectName) Parts() (namespace, name string) { return n.Namespace, n.Name }
+
+// String returns the key that MetaNamespaceKeyFunc makes: namespace/name, or the
+// name alone if there is no namespace. It differs there from the String of a
+// types.NamespacedName, which always has the slash.
+func (n ObjectName) String() string {
+	if n.Namespace == "" {
+		return n.Name
+	}
+	return n.Namespace + "/" + n.Name
+}
+
+// AsNamespacedName returns the same name in apimachinery's type.
+func (n ObjectName) AsNamespacedName() types.NamespacedName { return types.NamespacedName(n) }
+
+// NamespacedNameAsObjectName is the inverse of AsNamespacedName.
+func NamespacedNameAsObjectName(name types.NamespacedName) ObjectName { return ObjectName(name) }
+
+// ParseObjectName is the inverse of String. It fails if there is more than one
+// slash; namespace and name are not checked otherwise.
+func ParseObjectName(str string) (ObjectName, error) {
+	namespace, name, err := SplitMetaNamespaceKey(str)
+	return ObjectName{namespace, name}, err
+}
+
+// MetaObjectToName returns the name in an object's metadata. It panics on
+// a nil pointer; ObjectToName does not.
+func MetaObjectToName(obj metav1.Object) ObjectName {
+	return ObjectName{obj.GetNamespace(), obj.GetName()}
+}
+
+// ObjectToName returns the name of anything that has metadata, and an error for
+// everything else, nil pointers included (ErrNilObject).
+func ObjectToName(obj any) (name ObjectName, err error) {
+	if isNilPointer(obj) {
+		return ObjectName{}, nilWithoutMeta(obj)
+	}
+	defer caught("reading metadata", &err) // which may be behind a nil pointer in the object
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return ObjectName{}, withoutMeta(err)
+	}
+	return MetaObjectToName(accessor), nil
+}
+
+// nameOf returns an object's namespace and name as a key, "" if it has neither.
+func nameOf(obj any) string {
+	name, _ := ObjectToName(obj)
+	return name.String()
+}
+
+// withoutMeta is the error for an object without metadata; its text is client-go's.
+func withoutMeta(err error) error { return fmt.Errorf("object has no meta: %w", err) }
+
+// nilWithoutMeta is ErrNilObject, for nil itself with client-go's text.
+func nilWithoutMeta(obj any) error {
+	if obj != nil {
+		return ErrNilObject
+	}
+	_, err := meta.Accessor(nil)
+	return nilObjectError{withoutMeta(err)}
+}
+
+// nilObjectError is ErrNilObject with another text.
+type nilObjectError struct{ error }
+
+func (nilObjectError) Is(target error) bool { return target == ErrNilObject }
+
+func (e nilObjectError) Unwrap() error { return e.error }
+
+// DeletionHandlingObjectToName is ObjectToName that also reads tombstones, those of
+// client-go included.
+func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
+	if tombstone, ok := tombstoneOf(obj); ok {
+		return ParseObjectName(tombstone.Key)
+	}
+	return ObjectToName(obj)
+}
+
+// ExplicitKey stands for an object where only its key is at hand:
+// MetaNamespaceKeyFunc returns it as it is.
+type ExplicitKey string
+
+// MetaNamespaceKeyFunc is the usual KeyFunc: namespace/name, or the name alone
+// for an object without a namespace. It does not know tombstones.
+func MetaNamespaceKeyFunc(obj any) (string, error) {
+	if key, ok := obj.(ExplicitKey); ok {
+		return string(key), nil
+	}
+	name, err := ObjectToName(obj)
+	return name.String(), err
+}
+
+// DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also returns
+// the key of a tombstone, also of client-go's. It is the one to use in OnDelete.
+func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
+	if tombstone, ok := tombstoneOf(obj); ok {
+		return tombstone.Key, nil
+	}
+	return MetaNamespaceKeyFunc(obj)
+}
+
+// SplitMetaNamespaceKey is the inverse of MetaNamespaceKeyFunc. Without a
+// slash there is no namespace; with more than one it fails.
+func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
+	namespace, name, slash := strings.Cut(key, "/")
+	switch {
+	case !slash:
+		return "", key, nil
+	case strings.Contains(name, "/"):
+		return "", "", fmt.Errorf("unexpected key format: %q", key)
+	}
+	return namespace, name, nil
+}
+
+// namesObjects says whether a key function is one of ours, whose keys are namespace and name.
+func namesObjects(keyFunc KeyFunc) bool {
+	return sameFunction(keyFunc, DeletionHandlingMetaNamespaceKeyFunc) || sameFunction(keyFunc, MetaNamespaceKeyFunc)
+}
+
+// sameFunction compares functions that are declared, neither methods nor made in another, by where their code begins.
+func sameFunction[F any](a, b F) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+var tombstoneType = reflect.TypeFor[DeletedFinalStateUnknown]()
+
+// tombstoneOf returns obj as a tombstone, if it is one of this package or of another that
+// has a type of that name and form, as client-go: handlers of this package fit its informers.
+func tombstoneOf(obj any) (DeletedFinalStateUnknown, bool) {
+	if own, ok := obj.(DeletedFinalStateUnknown); ok {
+		return own, true
+	}
+	is := reflect.TypeOf(obj)
+	if is == nil || is.Kind() != reflect.Struct || is.Name() != tombstoneType.Name() || !is.ConvertibleTo(tombstoneType) {
+		return DeletedFinalStateUnknown{}, false
+	}
+	return reflect.ValueOf(obj).Convert(tombstoneType).Interface().(DeletedFinalStateUnknown), true
+}
+
+// ownTombstone is obj, but a tombstone of another package as one of this.
+func ownTombstone(obj any) any {
+	if tombstone, ok := tombstoneOf(obj); ok {
+		return tombstone
+	}
+	return obj
+}
+
+// Undecoded is implemented by an object that a source sends in place of one that it
+// could not decode, in a list or an event. Its metadata are those of the other that could be
+// read: namespace, name and resource version, all if possible; the rest
+// is empty. If the object is in a namespace and that could not be read, the name must be empty too:
+// without its namespace it is another object's. (In a view of one namespace it is in
+// that one, whether it says so or not.)
+//
+// A reflector applies it to the object of that name. In a list, or as Added or
+// Modified, the object is quarantined: its previous state stays, the failure is
+// reported once a version, and the version counts; one of a list is listed once more after
+// a pause, as it may have been damaged on its way. As Deleted, the object is removed: its
+// last known state becomes a tombstone, the failure is reported, and nothing stays
+// quarantined. Without a readable name it is reported, and nothing else happens; but
+// for a deletion the place, "watch event at version 7", stays quarantined until the next
+// list is committed, for until then the store may hold an object that was deleted. It is never
+// stored, nor passed to a transform or an index function.
+//
+// The key function of the store, or queue, is called with it, for nothing else knows
+// the object's key. MetaNamespaceKeyFunc copes; one that needs more than
+// the metadata of an object has no key for it, by an error or a panic: then a relist
+// deletes the object as absent, and a deletion leaves it, quarantined until the next
+// list or the next good state of that name. For stores that are not of this
+// package see ReflectorStore.Delete.
+type Undecoded interface {
+	runtime.Object
+	// DecodeError says why the object could not be decoded. It is kept in the
+	// status: it must not hold the object, nor the bytes of it.
+	DecodeError() error
+}
+
+func isUndecoded(obj any) bool {
+	_, undecoded := obj.(Undecoded)
+	return undecoded
+}
+
+// decodeError says why an object could not be decoded; nil if it is no Undecoded.
+func decodeError(obj any) (err error) {
+	undecoded, ok := obj.(Undecoded)
+	if !ok || isNilPointer(obj) {
+		return nil
+	}
+	defer caught("DecodeError", &err)
+	if err = undecoded.DecodeError(); err == nil {
+		err = errUndecoded
+	}
+	return err
+}
+
+// readableName is an object's namespace and name as a key, "" if it has no name.
+func readableName(obj any) string {
+	name, err := ObjectToName(obj)
+	if err != nil || name.Name == "" {
+		return ""
+	}
+	return name.String()
+}
+
+// Received is what the source said of an object when it was received, before any
+// transform: enough to tell an unchanged object from a changed one.
+type Received struct {
+	UID             types.UID
+	ResourceVersion string
+}
+
+// ReceivedGetter is an optional interface of a KeyListerGetter. Where
+// DeltaFIFOOptions.KnownObjects has it, a relist leaves unchanged objects alone
+// and an object older than the known one is noticed; without it every listed
+// object is delivered, as client-go's queue does.
+//
+// It is called under the queue's lock: it must answer from memory and must not
+// call the queue.
+type ReceivedGetter interface {
+	// Received returns what was recorded for key, or false if there is no
+	// such entry.
+	Received(key string) (Received, bool)
+}
+
+// receivedOf reads an object's UID and version; both are empty if it has no readable metadata.
+func receivedOf(obj any) Received {
+	var m metadata
+	_ = m.read(obj)
+	return m.received
+}
+
+// metadata is what an object says of itself, read at once.
+type metadata struct {
+	namespace, name string
+	received        Received
+	// readable is false if the object has none that could be read; the rest is empty then.
+	readable bool
+}
+
+// read fills in empty metadata, in place: a copy would take as long as the reading.
+func (m *metadata) read(obj any) (err error) {
+	if isNilPointer(obj) {
+		return ErrNilObject
+	}
+	defer caught("reading the metadata", &err)
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	received := Received{accessor.GetUID(), accessor.GetResourceVersion()}
+	*m = metadata{accessor.GetNamespace(), accessor.GetName(), received, true}
+	return nil
+}
+
+// named is the key namespace/name.
+func (m *metadata) named() table.Key { return table.Named(m.namespace, m.name) }
+
+// versionBefore is true if both versions are well-formed and a is lower than b. Of two such versions the lower is the
+// shorter, or sorts first; that is asked before their digits, as it mostly settles it.
+func versionBefore(a, b string) bool {
+	if len(a) > len(b) || len(a) == len(b) && a >= b {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
