@@ -51,7 +51,7 @@ controllers: ## one controller on both packages, by its import alone
 	cd examples/controllers && go test -race ./...
 
 .PHONY: compare
-compare: ## measure side by side with client-go, into docs/performance.md; takes an hour, and wants a quiet machine
+compare: ## measure side by side with client-go, into benchmarks/RESULTS.md; takes an hour on a quiet machine
 	cd benchmarks && go run ./compare
 
 .PHONY: cover

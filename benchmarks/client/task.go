@@ -55,6 +55,8 @@ const (
 	Delays Work = "delays"
 	// Paced sends changes one at a time, so many a second that everything sleeps in between.
 	Paced Work = "paced"
+	// Recovery has a server fail and recover: see Fault.
+	Recovery Work = "recovery"
 	// Pending has handlers hang while changes wait for them: Heap.
 	Pending Work = "pending"
 	// Queued puts objects into a queue, as many as there are, and takes them out.
@@ -87,7 +89,7 @@ const (
 var withoutServer = map[Work]func(Task, context.Context) (Result, error){
 	Idle: Task.idle, Stalled: Task.stalled, Relist: Task.relist, Late: Task.late, Behind: Task.behind,
 	FirstList: Task.firstList, ChangedList: Task.changedList, Updates: Task.updates, Delays: Task.delays,
-	Paced: Task.paced, Pending: Task.pending,
+	Paced: Task.paced, Pending: Task.pending, Recovery: Task.recovery,
 	Queued: Task.queued, QueueReplace: Task.known, QueueResync: Task.known,
 	StoreUpdate: Task.storeUpdate, StoreGet: Task.storeGet, StoreByIndex: Task.storeByIndex,
 	StoreList: Task.storeRead, StoreIterate: Task.storeRead, StoreKeys: Task.storeRead,
@@ -130,6 +132,8 @@ type Task struct {
 	Busy bool
 	// Out is how a queue is emptied.
 	Out sides.Out
+	// Fault is for Recovery.
+	Fault Fault
 	// GCPercent is the process's GOGC.
 	GCPercent int
 	// StopTheWorld makes each collection do all of its work while nothing else runs.

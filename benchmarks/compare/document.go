@@ -16,7 +16,7 @@ const (
 )
 
 // emptyDocument is what is made where there is no document.
-const emptyDocument = "# Performance\n\n" + tableBegins + "\n" + tableEnds + "\n"
+const emptyDocument = "# Results\n\n" + tableBegins + "\n" + tableEnds + "\n"
 
 // errNoMarkers says that a document has no place for a table.
 var errNoMarkers = fmt.Errorf("no %q with %q after it", tableBegins, tableEnds)

@@ -23,6 +23,7 @@ type scale struct {
 	idlePasses   int
 	latePasses   int
 	behindPasses int
+	recoveries   int
 
 	objects    int // small ones
 	updates    int
@@ -38,13 +39,13 @@ type scale struct {
 var (
 	// fullScale is that of the goals.
 	fullScale = scale{pods: 100_000, changes: 20_000, listed: 40_000, syncPasses: 1, concurrent: true, cpuPasses: 5,
-		idlePasses: 5, latePasses: 9, behindPasses: 5,
+		idlePasses: 5, latePasses: 9, behindPasses: 5, recoveries: 25,
 		objects: 100_000, updates: 1_000_000, operations: 1_000_000, waits: 2000, fills: 5, reads: 50, replaces: 5, sizes: []int{100_000, 1_000_000}, passes: 5}
 	// shortScale takes some minutes on two cores. A sync cannot be made
 	// smaller at will: what is on its way between source and store, some MiB, must
 	// remain small beside what has been stored.
 	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 1,
-		theirUpdates: 50_000, idlePasses: 2, latePasses: 1, behindPasses: 1,
+		theirUpdates: 50_000, idlePasses: 2, latePasses: 1, behindPasses: 1, recoveries: 9,
 		objects: 40_000, updates: 200_000, operations: 200_000, waits: 200, fills: 2, reads: 200, replaces: 1, sizes: []int{100_000}, passes: 1}
 )
 
@@ -122,6 +123,7 @@ func lines(s scale) []line {
 	all = append(all, s.storeLines()...)
 	all = append(all, s.delayLines()...)
 	all = append(all, s.informerLines()...)
+	all = append(all, s.recoveryLines()...)
 	// As the table has them: those without a number are the last.
 	slices.SortStableFunc(all, func(a, b line) int { return strings.Compare(a.order(), b.order()) })
 	return all

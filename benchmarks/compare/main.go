@@ -6,7 +6,7 @@
 //	go run ./compare -short -record   # writes what it finds into recorded.json
 //
 // Servers and clients are processes of their own: the program starts itself again, with
-// another role. The full form writes the table into docs/performance.md. The program exits
+// another role. The full form writes the table into RESULTS.md. The program exits
 // with 1 if a figure misses its goal by more than is tolerated: 10 % of a stable figure
 // (memory, bytes, goroutines), 20 % of one of time. The short form judges stable figures
 // only, by goal and record, and a line that fails is measured once more before it counts.
@@ -21,7 +21,6 @@ import (
 	"maps"
 	"os"
 	"os/signal"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -64,7 +63,7 @@ func asProcess(role func(arguments []string, stdin io.Reader, stdout io.Writer) 
 // settings are the flags.
 type settings struct {
 	short    bool
-	only     *regexp.Regexp
+	only     selection
 	passes   int
 	profiles string
 	gzip     bool
@@ -77,17 +76,17 @@ type settings struct {
 
 // The files, as they are from where the program is run.
 const (
-	documentPath = "../docs/performance.md"
+	documentPath = "RESULTS.md"
 	recordPath   = "recorded.json"
 )
 
 func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
-	s := settings{only: regexp.MustCompile("")}
+	s := settings{only: everything}
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&s.short, "short", false, "a part of the workloads, and less of each: for CI")
-	flags.Func("only", "measure the workloads whose `name` matches a regular expression", func(text string) (err error) {
-		s.only, err = regexp.Compile(text)
+	flags.Func("only", "measure the workloads with these `numbers` (B1,B18,T), or whose names match a regular expression", func(text string) (err error) {
+		s.only, err = parseSelection(text)
 		return err
 	})
 	flags.IntVar(&s.passes, "passes", 0, "`number` of passes of each side, if not the default")
@@ -99,7 +98,7 @@ func parseSettings(arguments []string, stderr io.Writer) (settings, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}
-	if s.short || s.only.String() != "" {
+	if s.short || s.only.text != "" {
 		s.out = ""
 	}
 	if flags.NArg() > 0 || s.passes < 0 || s.record && !s.short {
@@ -117,7 +116,7 @@ func (s settings) chosen() []line {
 	}
 	var some []line
 	for _, line := range lines(scale) {
-		if s.short && (line.long || !line.stable()) || !s.only.MatchString(line.name) {
+		if s.short && (line.long || !line.stable()) || !s.only.has(line) {
 			continue
 		}
 		// The floor is for whoever looks at the times.
@@ -154,7 +153,7 @@ func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) e
 	began := time.Now()
 	lines := settings.chosen()
 	if len(lines) == 0 {
-		return fmt.Errorf("no workload matches %q", settings.only)
+		return fmt.Errorf("no workload matches %q", settings.only.text)
 	}
 	where := machine()
 	fmt.Fprintln(stdout, strings.Join(where, "; "))
@@ -197,7 +196,7 @@ func (s settings) keep(report *report, where []string) error {
 		return nil
 	}
 	kept := record{}
-	if s.only.String() != "" {
+	if s.only.text != "" {
 		var err error
 		if kept, err = readRecord(s.recorded); err != nil {
 			return err

@@ -19,6 +19,7 @@ const (
 	goalSingle           = 1 / 0.85
 	goalBurst            = 2.5
 	goalPendingBytes     = 100
+	goalRecoverySeconds  = 1
 )
 
 // updateGoals are those of updates, by how many handlers there are.
@@ -147,6 +148,25 @@ func (s scale) knownQueueLines() []line {
 	}
 	return all
 }
+
+// recoveryLines are those of faults and the time until the cache equals the source again.
+func (s scale) recoveryLines() []line {
+	var all []line
+	for _, fault := range client.Faults {
+		task := smallTask(client.Recovery, sides.TypedInformer, recoveryObjects, s.recoveries)
+		task.Fault = fault
+		all = append(all, line{
+			name: "T " + string(fault),
+			figures: []figure{recoveryTime("median", medianDelay, goal{moreThanTheirs, goalRecoverySeconds}),
+				recoveryTime("slowest", longestDelay, goal{})},
+			task:   task,
+			passes: 1,
+		})
+	}
+	return all
+}
+
+const recoveryObjects = 50
 
 // knownObjects are as many at any scale: a goal is said for that.
 const knownObjects = 100_000

@@ -137,25 +137,47 @@ func TestEveryNumberOfTheTableHasItsLines(t *testing.T) {
 	for _, line := range lines(fullScale) {
 		numbers[line.order()] = true
 	}
-	for _, number := range strings.Fields("A1 A2 A3 A4 A5 A6 B1-B3 B4 B8 B18 C1 C2 C3 D1 D2 D3 D4 D5 D6 D7 E F1 F2 F3 G ~") {
+	for _, number := range strings.Fields("A1 A2 A3 A4 A5 A6 B1-B3 B4 B8 B18 C1 C2 C3 D1 D2 D3 D4 D5 D6 D7 E F1 F2 F3 G T ~") {
 		require.True(t, numbers[number], number)
 	}
-	require.Len(t, numbers, 26)
+	require.Len(t, numbers, 27)
+}
+
+// Fails if B18 counts as B1, or B2 is not found in B1-B3.
+func TestOnlyMeasuresTheNumbersThatItNames(t *testing.T) {
+	for only, want := range map[string]string{
+		"B1": "B1-B3", "B2,B18": "B1-B3 B18", "T": "T", "^B1-": "B1-B3", "stalled": "B18", "C": "C1 C2 C3", "": "all",
+	} {
+		chosen, err := parseSelection(only)
+		require.NoError(t, err)
+		have := map[string]bool{}
+		for _, line := range lines(fullScale) {
+			if chosen.has(line) {
+				have[line.order()] = true
+			}
+		}
+		if only == "" {
+			require.Len(t, have, 27)
+			continue
+		}
+		numbers := slices.Sorted(maps.Keys(have))
+		require.Equal(t, want, strings.Join(numbers, " "), only)
+	}
 }
 
 func TestADocumentKeepsWhatIsAroundItsTable(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "docs", "performance.md")
+	path := filepath.Join(t.TempDir(), "docs", "RESULTS.md")
 	require.NoError(t, writeTable(path, "one\n"))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, "# Performance\n\n"+tableBegins+"\none\n"+tableEnds+"\n", string(text))
+	require.Equal(t, "# Results\n\n"+tableBegins+"\none\n"+tableEnds+"\n", string(text))
 	require.NoError(t, os.WriteFile(path, []byte("before\n"+string(text)+"after\n"), 0o600))
 	for range 2 {
 		require.NoError(t, writeTable(path, "two\n"))
 	}
 	text, err = os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, "before\n# Performance\n\n"+tableBegins+"\ntwo\n"+tableEnds+"\nafter\n", string(text))
+	require.Equal(t, "before\n# Results\n\n"+tableBegins+"\ntwo\n"+tableEnds+"\nafter\n", string(text))
 	require.NoError(t, os.WriteFile(path, []byte(tableEnds+tableBegins), 0o600))
 	require.ErrorIs(t, writeTable(path, ""), errNoMarkers)
 }

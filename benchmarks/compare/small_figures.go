@@ -139,3 +139,8 @@ func indexed(n int) string {
 	}
 	return fmt.Sprintf("%d indexes", n)
 }
+
+// recoveryTime is in virtual seconds, but pauses are jittered, so it is not recorded.
+func recoveryTime(which string, delay func(client.Result) float64, goal goal) figure {
+	return figure{name: "s until equal, " + which, format: "%.1f", goal: goal, noisy: true, of: delay}
+}

@@ -50,13 +50,18 @@ func dynamicClient(config *rest.Config) (Source, error) {
 	}
 	resource := client.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
 	return &clientGo{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, options)
-		},
+		list:    listing(resource),
 		watch:   resource.Watch,
 		client:  client,
 		example: &unstructured.Unstructured{},
 	}, nil
+}
+
+// listing is the resource's List with the signature of a ListWatch.
+func listing(resource dynamic.ResourceInterface) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return resource.List(ctx, options)
+	}
 }
 
 // typedClient does what a clientset's client of pods does, without the hundreds of

@@ -45,3 +45,5 @@ func (i theirInformer[T]) Get(key string) T {
 	object, _ := obj.(T)
 	return object
 }
+
+func (i theirInformer[T]) Len() int { return len(i.GetStore().ListKeys()) }

@@ -13,6 +13,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/bubble"
 	"github.com/watchmirror/cache/internal/simulation"
 )
 
@@ -66,7 +67,7 @@ func work() int {
 	os.Stdout = os.Stderr
 
 	var err error
-	code := inTest(func(t *testing.T) {
+	code := bubble.InTest(func(t *testing.T) {
 		err = serve(in, out, os.Stderr, func(script simulation.Script) simulation.Result {
 			return runInTest(t, script)
 		})

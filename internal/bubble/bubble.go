@@ -1,4 +1,5 @@
-package main
+// Package bubble runs programs that are no tests in the virtual time of testing/synctest.
+package bubble
 
 import (
 	"errors"
@@ -9,18 +10,15 @@ import (
 	"time"
 )
 
-// inTest calls f with a *testing.T and returns the code to exit with. A bubble of virtual
-// time is made from nothing else, and only the testing package makes one. Its RunTests
-// runs nothing unless M.Run has prepared it, so this is M.Run itself. MainStart, which
-// makes an M, is outside of Go's promise of compatibility: should a release of Go change
-// what it takes, that shows when this is compiled.
-func inTest(f func(t *testing.T)) int {
-	os.Args = os.Args[:1] // M.Run reads flags, and ours are not its
-	return testing.MainStart(deps{}, []testing.InternalTest{{Name: "Worker", F: f}}, nil, nil, nil).Run()
+// InTest calls f with a *testing.T, which synctest.Test needs, and returns the code to exit with. It may be called once in a process. It
+// overwrites os.Args, because testing.M.Run parses flags. MainStart is outside of Go's promise of compatibility: a release that changes
+// its parameters fails to compile this.
+func InTest(f func(t *testing.T)) int {
+	os.Args = os.Args[:1]
+	return testing.MainStart(deps{}, []testing.InternalTest{{Name: "InTest", F: f}}, nil, nil, nil).Run()
 }
 
-// deps is what "go test" would give to the testing package: as good as nothing, for
-// there are neither fuzz targets nor profiles nor coverage here.
+// deps is what "go test" passes to the testing package: nothing works, since there are no fuzz targets, profiles or coverage.
 type deps struct{}
 
 // corpusEntry is an unnamed type in the testing package as well.
