@@ -99,7 +99,7 @@ type queueAndStore struct {
 }
 
 func (q *queueAndStore) content() ([]any, error) {
-	for q.log.keys > 0 {
+	for len(q.log.pendingKeys()) > 0 {
 		if _, err := q.Pop(q.apply); err != nil {
 			return nil, err
 		}

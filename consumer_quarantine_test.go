@@ -57,7 +57,7 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 		r := newRig(t, source, func(c *Config) { c.ReflectorOptions.Strategy = ListWhole })
 		r.run()
 		synctest.Wait()
-		outcomes := r.ctlr.(*controller).consumer.(*storeConsumer).changes
+		outcomes := r.ctlr.(*controller).changes
 		assert.LessOrEqual(t, cap(outcomes), keptCapacity)
 		for _, o := range outcomes[:cap(outcomes)] {
 			require.Nil(t, o.object)
@@ -91,7 +91,7 @@ func TestAControllerKeepsNothingOfABatchThatIsNotApplied(t *testing.T) {
 		}).(*controller)
 		ctlr.RunWithContext(ctx)
 		require.Len(t, store.ListKeys(), 1, "it has some of the batch")
-		outcomes := ctlr.consumer.(*storeConsumer).changes
+		outcomes := ctlr.changes
 		for _, o := range outcomes[:cap(outcomes)] {
 			require.Nil(t, o.object)
 		}
@@ -104,10 +104,10 @@ func TestAControllerKeepsNothingOfABatchThatIsNotApplied(t *testing.T) {
 // there is a consumer.
 func TestAnEmptyFirstListOfAProcessIsSyncedWithItsVersion(t *testing.T) {
 	queue := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-	defer queue.attach(takesBatches)()
+	queue.attach(popsBatches, false)
 	require.NoError(t, queue.BeginReplace(ReplaceOptions{}).Commit(t.Context(), "7"))
 	assert.False(t, queue.HasSynced())
-	require.NoError(t, queue.popPending(func(b batch) error {
+	require.NoError(t, popPending(queue, func(b batch) error {
 		assert.Equal(t, "7", b.version)
 		assert.False(t, queue.HasSynced())
 		return nil

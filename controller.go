@@ -2,12 +2,16 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/watchmirror/cache/internal/tasks"
@@ -152,33 +156,38 @@ type Controller interface {
 	LastSyncResourceVersion() string
 }
 
-// controller implements Controller.
+// controller implements Controller: its consumer empties the queue into Store and Handler, or into
+// Process.
 type controller struct {
 	reflector *Reflector
 	queue     Queue
-	consumer  consumer
+	// fifo is the queue, if it is one of this package.
+	fifo           *DeltaFIFO
+	process        ProcessFunc
+	processBatch   ProcessBatchFunc
+	store          Store
+	handler        ResourceEventHandler
+	mergeRecreated bool
+	// refused are the objects that Process, or a store of another package, has refused.
+	refused quarantinePart
+	// turns are shared by the controllers that have one handler.
+	turns turns
+	// changes is reused from batch to batch; it is cleared after each, so that it keeps no
+	// object alive.
+	changes []change
+
+	mu sync.Mutex
+	// seen is the newest version that a queue of another package has handed out.
+	seen string
 
 	runs oneRun
 }
 
-// oneRun lets the first through and nobody after.
+// oneRun lets the first through and no other.
 type oneRun struct{ ran atomic.Bool }
 
 // begin says whether this is the first.
 func (o *oneRun) begin() bool { return !o.ran.Swap(true) }
-
-// consumer is what takes things out of the queue.
-type consumer interface {
-	// attach tells the queue that there is a consumer, before anything comes in;
-	// what it returns tells it that there is none any more.
-	attach() (detach func())
-	// consume runs until the queue is closed or ctx has ended.
-	consume(ctx context.Context)
-	// appliedVersion is up to where it has come.
-	appliedVersion() string
-	// quarantined are the objects that it has held back.
-	quarantined() []Quarantined
-}
 
 // New makes a controller. It starts nothing. It panics if the Config has no
 // source, or both kinds of sources, neither Store nor a queue with a Process, or
@@ -197,17 +206,17 @@ func newController(config Config) *controller {
 	if config.Queue == nil {
 		config.Queue = config.newQueue()
 	}
-	if own, ok := config.Queue.(*DeltaFIFO); ok && config.Store != nil {
-		own.quarantine = partOf(config.Store, byQueue) // so that readers of the store know
+	c := &controller{
+		queue: config.Queue, process: config.Process, processBatch: config.ProcessBatch,
+		store: config.Store, handler: config.Handler, mergeRecreated: config.MergeRecreated,
 	}
-	ctlr := &controller{queue: config.Queue}
-	ctlr.reflector = NewReflectorWithOptions(config.ListerWatcher, exampleOf(config.ObjectType), config.Queue, config.reflectorOptions())
+	c.fifo, _ = config.Queue.(*DeltaFIFO)
 	if config.Store != nil {
-		ctlr.consumer = newStoreConsumer(ctlr.reflector, config)
-	} else {
-		ctlr.consumer = newProcessConsumer(ctlr.reflector, config)
+		c.fifo.quarantine = partOf(config.Store, byQueue) // so that readers of the store know
 	}
-	return ctlr
+	c.refused = partOf(config.Queue, byConsumer)
+	c.reflector = NewReflectorWithOptions(config.ListerWatcher, exampleOf(config.ObjectType), config.Queue, config.reflectorOptions())
+	return c
 }
 
 func (c *Config) validate() {
@@ -303,14 +312,21 @@ func (c *controller) RunWithContext(ctx context.Context) {
 		c.reflector.tell(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
 		return
 	}
+	if c.fifo != nil {
+		mode := popsKeys
+		if c.store != nil || c.processBatch != nil {
+			mode = popsBatches
+		}
+		c.fifo.attach(mode, c.store != nil)
+		defer c.fifo.detach()
+	}
 	// Each of the two ends the other: a panic on one side must not leave the
 	// other behind. The queue is closed last, when nothing comes in any more.
 	ctx, cancel := context.WithCancel(ctx)
 	g := tasks.New(c.reflector.clock, cancel, panicError)
-	defer c.consumer.attach()()
 	g.Go(func() {
 		defer cancel()
-		c.consumer.consume(ctx)
+		c.consume(ctx)
 	})
 	defer g.Wait()
 	defer c.queue.Close()
@@ -318,18 +334,257 @@ func (c *controller) RunWithContext(ctx context.Context) {
 	g.Lead(func() { c.reflector.RunWithContext(ctx) })
 }
 
+// consume runs until the queue is closed or ctx has ended.
+func (c *controller) consume(ctx context.Context) {
+	batches, _ := c.queue.(QueueWithBatch)
+	single := func(obj any, initial bool) error {
+		deltas, _ := obj.(Deltas)
+		return c.processed(ctx, deltas, func() error { return c.process(obj, initial) })
+	}
+	batch := func(deltas []Delta, initial bool) error {
+		return c.processed(ctx, deltas, func() error { return c.processBatch(deltas, initial) })
+	}
+	pending := func(changes []change, version string, initial bool) error {
+		defer func() {
+			if clear(changes); cap(changes) <= keptCapacity {
+				c.changes = changes[:0]
+			}
+		}()
+		return c.apply(ctx, changes, version, initial)
+	}
+	var err error
+	for ctx.Err() == nil && !errors.Is(err, ErrFIFOClosed) {
+		switch {
+		case c.store != nil:
+			err = c.fifo.popPending(c.changes, pending)
+		case c.processBatch != nil && batches != nil:
+			err = batches.PopBatch(batch, single)
+		default:
+			_, err = c.queue.Pop(single)
+		}
+	}
+}
+
+// processed has deltas processed, unless ctx has ended, and notes what became of them. Errors are
+// reported here, where the keys are known.
+func (c *controller) processed(ctx context.Context, deltas []Delta, process func() error) (err error) {
+	if ctx.Err() != nil {
+		return errDropped
+	}
+	if survivedPanic(ctx, func() { err = process() }) {
+		err = ErrHandlerPanicked
+	}
+	if _, known := appliedVersionOf(c.queue); !known {
+		c.see(deltas)
+	}
+	if err == nil && !c.refused.any() {
+		return nil
+	}
+	const named = 10
+	failed := &ProcessError{Err: withoutObject(err)}
+	for _, d := range deltas {
+		if d.Type == Bookmark {
+			continue
+		}
+		key, version := c.keyOf(d), receivedOf(d.Object).ResourceVersion
+		failed.Changes++
+		if len(failed.Keys) < named && !slices.Contains(failed.Keys, key) {
+			failed.Keys = append(failed.Keys, key)
+		}
+		var refused *ObjectError
+		if err != nil {
+			refused = &ObjectError{Key: key, ResourceVersion: version, Stage: StageProcess, Err: failed.Err}
+		}
+		c.settle(d.Type, key, version, refused)
+	}
+	if err != nil {
+		c.reflector.tell(ctx, failed)
+	}
+	return err
+}
+
+// see notes the newest version among processed deltas.
+func (c *controller) see(deltas []Delta) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range deltas {
+		if version := receivedOf(d.Object).ResourceVersion; c.seen == "" || versionBefore(c.seen, version) {
+			c.seen = version
+		}
+	}
+}
+
+// keyOf is the queue's, if it has one: a tombstone has that key, too.
+func (c *controller) keyOf(d Delta) string {
+	keyOf := DeletionHandlingMetaNamespaceKeyFunc
+	if keyed, ok := c.queue.(interface{ KeyOf(any) (string, error) }); ok {
+		keyOf = keyed.KeyOf
+	}
+	key, err := keyOf(d.Object)
+	if err != nil {
+		return describe(d.Object)
+	}
+	return key
+}
+
+// settle notes what became of a change: where it was refused, its key is quarantined until as new a
+// state is applied, or the object is deleted.
+func (c *controller) settle(kind DeltaType, key, version string, refused *ObjectError) {
+	before, quarantined := c.refused.version(key)
+	// The state of a resync need not be the newest. A queue that hands out listed objects as Sync
+	// too leaves that open.
+	repeats := kind == Sync && c.fifo != nil && c.fifo.listedType == Replaced
+	switch {
+	case refused != nil && !(repeats && quarantined):
+		c.refused.add("", refused, withoutStack(refused.Err))
+	case refused != nil || !quarantined:
+	// A list has the source's state, also if that is older.
+	case kind == Deleted, kind == Replaced, repeats && before == version, !repeats && !versionBefore(version, before):
+		c.refused.release(key)
+	}
+}
+
+// apply writes changes to the store and then calls the handler: readers are never behind handlers.
+// Where ctx has ended it drops them.
+//
+// A version alone changes no object. It waits for no turn, so that a namespace without objects
+// syncs however long the handler is busy with another, or waits for this very one.
+func (c *controller) apply(ctx context.Context, changes []change, version string, initial bool) error {
+	turns := c.turns
+	if len(changes) == 0 {
+		turns = nil
+	}
+	if turns != nil {
+		c.fifo.awaitsHandler(true)
+	}
+	if !turns.begin(ctx) {
+		return errDropped
+	}
+	defer turns.end()
+	if turns != nil {
+		c.fifo.awaitsHandler(false)
+	}
+	if !c.write(ctx, changes, version) {
+		return errDropped
+	}
+	if c.handler != nil {
+		c.fifo.awaitsHandler(true) // until the turn ends
+	}
+	for i := range changes {
+		if ctx.Err() != nil {
+			break
+		}
+		change := &changes[i]
+		if change.err == nil && c.refused.any() || change.err != nil && !heldIn(c.store, change.err) {
+			c.settle(change.kind, change.key.String(), change.says.received.ResourceVersion, change.err)
+		}
+		if change.err != nil {
+			c.reflector.quarantined(ctx, change.err, true)
+			continue
+		}
+		if change.finalErr != nil && change.applied {
+			c.reflector.tell(ctx, change.finalErr)
+		}
+		if c.handler != nil && change.applied {
+			c.call(ctx, change, initial)
+		}
+	}
+	return nil
+}
+
+// write is false, and nothing was applied, if ctx ended first. A store of another package keeps what
+// it was given until then.
+func (c *controller) write(ctx context.Context, changes []change, version string) bool {
+	if own, ok := ours(c.store); ok {
+		in := own.intake()
+		return in.apply(ctx, changes, version, c.fifo.Transformer() != nil)
+	}
+	for i := range changes {
+		if ctx.Err() != nil {
+			return false
+		}
+		c.writeForeign(&changes[i])
+	}
+	if version != "" {
+		c.store.Bookmark(version)
+	}
+	return true
+}
+
+func (c *controller) writeForeign(change *change) {
+	change.old, change.existed, _ = c.store.GetByKey(change.key.String())
+	change.recreated = change.origin.Recreates(originOf(receivedOf(change.old)))
+	change.applied = change.existed || change.kind != Deleted
+	var op string
+	var err error
+	switch {
+	case !change.applied:
+	case change.kind == Deleted:
+		obj := change.object
+		if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone {
+			obj = change.old // not every key function knows tombstones
+		}
+		op, err = "Delete", c.store.Delete(obj)
+	case change.existed:
+		op, err = "Update", c.store.Update(change.object)
+	default:
+		op, err = "Add", c.store.Add(change.object)
+	}
+	if err != nil {
+		change.applied = false
+		change.err = change.objectError(StageProcess, &StoreError{Op: op, Name: change.key.String(), Err: withoutObject(err)})
+	}
+}
+
+// call calls the handler for one change. Its panic goes to the panic handlers and, unless
+// they end the process, is reported.
+func (c *controller) call(ctx context.Context, change *change, initial bool) {
+	var n notification
+	setNotification(&n, change, initial, c.mergeRecreated)
+	keyed, _ := c.handler.(keyedHandler)
+	for i, kind := range callsOf(n.Kind) {
+		if i > 0 && ctx.Err() != nil {
+			return // the second call of a re-creation
+		}
+		if survivedPanic(ctx, func() { callHandler(kind, &n, c.handler, keyed) }) {
+			c.reflector.tell(ctx, &ProcessError{Keys: []string{change.key.String()}, Changes: 1, Err: ErrHandlerPanicked})
+		}
+	}
+}
+
+// survivedPanic runs f and says whether it panicked and apimachinery's panic
+// handlers let the process live. Otherwise the panic goes on.
+func survivedPanic(ctx context.Context, f func()) bool {
+	panicked := true
+	func() {
+		defer utilruntime.HandleCrashWithContext(ctx)
+		f()
+		panicked = false
+	}()
+	return panicked
+}
+
 func (c *controller) HasSynced() bool { return c.queue.HasSynced() }
 
 func (c *controller) HasSyncedChecker() DoneChecker { return c.queue.HasSyncedChecker() }
 
-func (c *controller) LastSyncResourceVersion() string { return c.consumer.appliedVersion() }
+func (c *controller) LastSyncResourceVersion() string {
+	if c.store != nil {
+		return c.store.LastStoreSyncResourceVersion()
+	}
+	if version, known := appliedVersionOf(c.queue); known {
+		return version
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen
+}
 
-// Status implements StatusReporter: the reflector's, with what the consumer knows
-// better.
+// Status implements StatusReporter: the reflector's, with what the consumer knows better.
 func (c *controller) Status() Status {
 	status := c.reflector.Status()
-	status.AppliedVersion = c.consumer.appliedVersion()
-	status.Synced = c.queue.HasSynced()
-	status.Quarantined = mergeQuarantined(status.Quarantined, c.consumer.quarantined())
+	status.AppliedVersion = c.LastSyncResourceVersion()
+	status.Synced = c.HasSynced()
+	status.Quarantined = mergeQuarantined(status.Quarantined, c.refused.list(everyKey), quarantinedIn(c.store))
 	return status
 }

@@ -2,13 +2,79 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
 )
+
+// DeltaType says what kind of change a Delta is.
+type DeltaType string
+
+// The kinds of change, with the values of client-go's DeltaType.
+const (
+	// Added: the source sent an object that it says is new.
+	Added DeltaType = "Added"
+	// Updated: the source sent a newer state of an object.
+	Updated DeltaType = "Updated"
+	// Deleted: the object was deleted. Delta.Object is its final state, or a
+	// DeletedFinalStateUnknown where that is not known.
+	Deleted DeltaType = "Deleted"
+	// Replaced: the object was in a list (the first one, or a relist). It may be
+	// the state that the consumer has.
+	// A DeltaFIFO sends it only if DeltaFIFOOptions.EmitDeltaTypeReplaced is set,
+	// and Sync in its place otherwise.
+	Replaced DeltaType = "Replaced"
+	// Sync: nothing changed; the object is sent again because of a resync.
+	Sync DeltaType = "Sync"
+	// Bookmark: no object changed; Delta.Object is a BookmarkInfo with the
+	// resource version that holds once every delta before it has been applied.
+	// Only PopBatch sends it, never Pop.
+	Bookmark DeltaType = "Bookmark"
+)
+
+// Delta is one change: its kind, and the object's state after it (for Deleted,
+// the state before). The object is shared and must not be changed.
+type Delta struct {
+	Type   DeltaType
+	Object any
+}
+
+// Deltas are the changes of one key, oldest first, never empty when they come
+// out of a queue.
+type Deltas []Delta
+
+// Oldest returns the first change, or nil if there is none.
+func (d Deltas) Oldest() *Delta {
+	if len(d) == 0 {
+		return nil
+	}
+	return &d[0]
+}
+
+// Newest returns the last change, or nil if there is none.
+func (d Deltas) Newest() *Delta {
+	if len(d) == 0 {
+		return nil
+	}
+	return &d[len(d)-1]
+}
+
+// DeletedFinalStateUnknown is a tombstone: the object under Key was deleted, and the
+// deletion itself was not observed (a relist lacked the object). Obj is the last known
+// state, which may be older than the deleted one, or nil.
+type DeletedFinalStateUnknown struct {
+	Key string
+	Obj any
+}
+
+// BookmarkInfo is the object of a Bookmark delta.
+type BookmarkInfo struct {
+	// ResourceVersion holds once all deltas before the bookmark are applied.
+	ResourceVersion string
+}
 
 // DeltaFIFOOptions configures a DeltaFIFO. The zero value is useful.
 type DeltaFIFOOptions struct {
@@ -22,16 +88,16 @@ type DeltaFIFOOptions struct {
 	// an Undecoded, too.
 	KeyFunction KeyFunc
 
-	// KnownObjects is what the consumer holds, usually the store that it fills:
-	// it must be up to date when the consumer's function returns. A Delete of
-	// what is neither known nor in the queue is ignored; a list deletes what is
-	// known and not listed; a Resync repeats what is known. Without it, only what
-	// is in the queue counts.
+	// KnownObjects has the objects that the consumer has applied, usually the store that
+	// it fills: it must be up to date when the consumer's function returns. A Delete of
+	// an object that is neither known nor in the queue is ignored; a list deletes known
+	// objects that it does not contain; a Resync repeats known objects. Without it, only
+	// objects in the queue count.
 	//
 	// It is read under the queue's lock: it must answer from memory and must not
-	// call the queue. What it may implement besides: ReceivedGetter, so that a
-	// relist leaves unchanged objects alone; ResourceVersionUpdater, to be told
-	// of the version each time everything up to a newer one has been processed.
+	// call the queue. It may implement ReceivedGetter, so that a relist leaves unchanged
+	// objects alone, and ResourceVersionUpdater, which is called with the version each time
+	// everything up to a newer one has been processed.
 	KnownObjects KeyListerGetter
 
 	// EmitDeltaTypeReplaced makes listed objects come out as Replaced; without
@@ -39,84 +105,78 @@ type DeltaFIFOOptions struct {
 	EmitDeltaTypeReplaced bool
 
 	// Transformer, if not nil, is called for each object on its way in, before
-	// anybody else sees it. It is not called for tombstones, a resync, or what
+	// the consumer sees it. It is not called for tombstones, a resync, or objects that
 	// a relist shows to be unchanged.
 	Transformer TransformFunc
 }
 
 // DeltaFIFO is a queue of changes between one producer, a Reflector, and a
-// consumer. It keeps everything that happened to an object since the consumer
-// last took something of that object, except that of deletions in a row one
-// stays.
+// consumer. It keeps every change of an object since the consumer last received
+// one of that object, but merges consecutive deletions.
 //
-// There are two ways out. Pop takes all changes of the key that has waited
-// longest. PopBatch takes what is pending in the order in which it came, with the
+// There are two ways out. Pop returns all changes of the key that has waited
+// longest. PopBatch returns what is pending in the order in which it came, with the
 // resource versions between; Pop lets the versions pass. A consumer may change
-// between the two: a version that comes alone goes by the call that waits, or was
-// made last, and is kept for the first call if there was none yet.
+// between the two: a version without a change passes as the waiting, or else the last,
+// call does it, and is kept for the first call if there was none yet.
 //
-// What is handed out and not yet processed still counts as in the queue: a list
-// that lacks it deletes it, and a Delete of it is not ignored.
+// Changes that are handed out and not yet processed still count as in the queue: a list
+// that lacks the object deletes it, and a Delete of it is not ignored.
 //
-// Pop and PopBatch must not be called from within process: they would wait for
-// themselves.
+// Pop and PopBatch must not be called from within process: they would deadlock.
 //
 // All methods may be called concurrently, but objects of one key must come from
-// one goroutine at a time, or nobody could say which is newer. Only Pop and
-// PopBatch wait. One call of theirs hands out at a time; the others wait for it.
-// No function of the user's runs under the queue's lock, so that one that is slow
-// does not hold back the producer; KnownObjects is the exception, and with it what
-// objects that are stored there say of their UID and version.
+// one goroutine at a time, since their order would not be known otherwise. Only Pop and
+// PopBatch wait. One such call hands out at a time; the others wait for it.
+// No user function runs under the queue's lock, so a slow one does not block the
+// producer; the exceptions are KnownObjects and the metadata methods of its objects.
 //
 // Behaviour is that of client-go's DeltaFIFO unless said otherwise. Objects that
-// cannot be taken are the main difference: the error names them, their previous
-// state stays, and all others are taken.
+// cannot be queued are the main difference: the error names them, their previous
+// state stays, and all others are queued.
 type DeltaFIFO struct {
 	name    string
 	logger  klog.Logger
 	keyFunc KeyFunc
 	// named is true if keyFunc is one of ours, which give an object its name.
-	named       bool
-	known       KeyListerGetter
+	named bool
+	known KeyListerGetter
+	// own is known, if that is a store of this package.
+	own         *keyedStore
 	updater     ResourceVersionUpdater
 	transformer TransformFunc
 	listedType  DeltaType
 	synced      chan struct{}
 	moved       *sync.Cond
+	// quarantine has the objects that could not be queued.
+	quarantine quarantinePart
 
 	mu  sync.Mutex
 	log deltaLog
-	// quarantine has the objects that could not be queued; own is known, if that is a store of
-	// this package.
-	quarantine quarantinePart
-	own        *keyedStore
 
-	// populated is true once something has come that is not of a first list, or
+	// populated is true once a change outside a first list has come, or
 	// a first list has ended. listing is true once a part of one has come.
 	populated bool
 	listing   bool
 	isSynced  bool
 	closed    bool
 
-	// turn is true while something is handed out, until everybody who is to
-	// know of it has been told.
-	turn bool
-	// waiting is how many wait for moved.
-	waiting int
-	// consumption is what becomes of versions that are told alone.
-	consumption consumption
-	// told is the last version that KnownObjects knows of.
-	told string
+	// turn is true while a call hands out, until KnownObjects has the version.
+	turn    bool
+	waiting int // calls that wait for moved
+	mode    popMode
+	// reported is the last version that KnownObjects was given.
+	reported string
 
 	// shown are the keys that came before the end of the first list and are not
 	// of it: by events, or by first lists that were aborted.
-	shown sets.Set[string]
+	shown map[table.Key]bool
 
-	// limited makes parts wait for the consumer, except while telling is true; room,
-	// if not nil, is closed when there may be a place for one.
-	limited bool
-	telling bool
-	room    chan struct{}
+	// limited makes parts wait for the consumer, except while handling is true; room,
+	// if not nil, is closed when a part need not wait any longer.
+	limited  bool
+	handling bool
+	room     chan struct{}
 }
 
 var (
@@ -139,16 +199,14 @@ func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
 // NewDeltaFIFOWithOptions makes an empty queue. It starts nothing.
 func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
-		name:        "DeltaFIFO",
-		logger:      klog.Background(),
-		keyFunc:     MetaNamespaceKeyFunc,
-		known:       opts.KnownObjects,
-		transformer: opts.Transformer,
-		listedType:  Sync,
-		synced:      make(chan struct{}),
-		shown:       sets.Set[string]{},
+		name: "DeltaFIFO", logger: klog.Background(), keyFunc: MetaNamespaceKeyFunc, known: opts.KnownObjects,
+		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
+		log: newDeltaLog(), shown: map[table.Key]bool{}, quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
 	f.updater, _ = opts.KnownObjects.(ResourceVersionUpdater)
+	if own, ok := opts.KnownObjects.(interface{ keyed() *keyedStore }); ok {
+		f.own = own.keyed()
+	}
 	setIf(&f.name, opts.Name)
 	if opts.KeyFunction != nil {
 		f.keyFunc = opts.KeyFunction
@@ -162,10 +220,6 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	}
 	f.logger = klog.LoggerWithName(f.logger, f.name)
 	f.moved = sync.NewCond(&f.mu)
-	f.quarantine = quarantinePart{&quarantine{}, byQueue, ""}
-	if own, ok := opts.KnownObjects.(interface{ keyed() *keyedStore }); ok {
-		f.own = own.keyed()
-	}
 	return f
 }
 
@@ -174,25 +228,24 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 // KeyError with ErrZeroLengthDeltasObject.
 func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
 	key, err := f.keyOf(obj)
-	if deltas, ok := obj.(Deltas); ok && len(deltas) == 0 {
-		return "", KeyError{obj, err}
+	if errors.Is(err, ErrZeroLengthDeltasObject) {
+		err = KeyError{obj, err}
 	}
 	return key, err
 }
 
 func (f *DeltaFIFO) keyOf(obj any) (string, error) {
 	if deltas, ok := obj.(Deltas); ok {
-		newest := deltas.Newest()
-		if newest == nil {
+		if len(deltas) == 0 {
 			return "", ErrZeroLengthDeltasObject
 		}
-		obj = newest.Object
+		obj = deltas.Newest().Object
 	}
 	tombstone, ok := obj.(DeletedFinalStateUnknown)
-	if !ok {
+	switch {
+	case !ok:
 		return keyOf(f.keyFunc, obj)
-	}
-	if tombstone.Key == "" {
+	case tombstone.Key == "":
 		return "", ErrEmptyKey
 	}
 	return tombstone.Key, nil
@@ -204,126 +257,250 @@ func (f *DeltaFIFO) Name() string { return f.name }
 // Transformer returns the function that the options named, or nil.
 func (f *DeltaFIFO) Transformer() TransformFunc { return f.transformer }
 
-// Add takes an object that the source says is new. The error is a KeyError if it
+// itself tells a queue from a type that embeds one. See embedsQueue.
+func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
+
+// quarantined returns the objects that could not be queued.
+func (f *DeltaFIFO) quarantined() []Quarantined { return f.quarantine.list(everyKey) }
+
+// consumed is the consumer's part of the quarantine.
+func (f *DeltaFIFO) consumed() quarantinePart {
+	return quarantinePart{f.quarantine.quarantine, byConsumer, f.quarantine.prefix}
+}
+
+// Add queues an object that the source says is new. The error is a KeyError if it
 // has no key, an *ObjectError if it could not be transformed; then the object's
 // previous state stays.
 func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 
-// Update takes a newer state of an object, with the errors of Add.
+// Update queues a newer state of an object, with the errors of Add.
 func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
-// Delete takes the final state of an object that is gone, or a tombstone; an Undecoded
+// Delete queues the final state of a deleted object, or a tombstone; an Undecoded
 // becomes a tombstone with the last known state. It is ignored if the object is
-// neither queued nor known. With an error other than a
-// KeyError the deletion was taken all the same, as a tombstone: the final state
-// could not be transformed.
+// neither queued nor known. With an error other than a KeyError the deletion was queued all
+// the same, as a tombstone: the final state could not be transformed.
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
-	a := arriving{queued: queued{Delta: Delta{kind, obj}}}
-	if err := f.identify(&a.queued); err != nil {
+	c := change{kind: kind, object: obj}
+	c.says.read(obj)
+	if err := f.identify(&c); err != nil {
 		return KeyError{obj, err}
 	}
-	return f.take(&a, "")
+	f.prepare(&c)
+	f.mu.Lock()
+	at, _ := f.log.find(c.key)
+	f.changeLocked(&c, at)
+	f.unlock()
+	if c.finalErr != nil {
+		return c.finalErr
+	}
+	return c.failure()
 }
 
-// takeChanges implements taker.
+// takeChanges implements taker. Without a transform it takes the queue's lock once.
 func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (taken int, err error) {
-	for ; taken < len(changes) && ctx.Err() == nil; taken++ {
-		c := &changes[taken]
-		err := f.takeEvent(c.kind, c.object, c.version)
-		if bad, own := asObjectError(err); own {
-			c.err = bad
-		} else if err != nil {
-			return taken, err
+	if f.transformer != nil {
+		changes = changes[:1] // what is older is not transformed, so it has to be known what came before
+	}
+	for i := range changes {
+		c := &changes[i]
+		if err := f.identify(c); err != nil {
+			c.err = rejection(c.object, err)
+		} else if f.transformer != nil {
+			if err := f.olderThanEntry(c.key, c.says.received); err != nil {
+				return 0, err
+			}
+			f.prepare(c)
+		} else if c.kind == Deleted {
+			f.prepare(c)
 		}
 	}
-	return taken, ctx.Err()
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	for ; taken < len(changes); taken++ {
+		if c := &changes[taken]; c.key != (table.Key{}) {
+			at, newest := f.log.find(c.key)
+			if err := f.regressionLocked(c, newest); err != nil {
+				return taken, err
+			}
+			f.changeLocked(c, at)
+		}
+		f.log.setVersion(changes[taken].version, !f.populated)
+	}
+	return taken, nil
 }
 
-// takeEvent takes an object together with the version that holds from then on.
-func (f *DeltaFIFO) takeEvent(kind DeltaType, obj any, version string) error {
-	a := arriving{queued: queued{Delta: Delta{kind, obj}}}
-	if err := f.identify(&a.queued); err != nil {
-		f.UpdateResourceVersion(version)
-		return rejection(obj, err)
+// identify gives a change its key and origin. What its object says was read before.
+func (f *DeltaFIFO) identify(c *change) error {
+	if c.key = c.says.named(); !f.named || c.says.name == "" {
+		key, err := f.keyOf(c.object)
+		if err != nil {
+			c.key = table.Key{}
+			return err
+		}
+		c.key = table.KeyOf(key)
+		if !c.says.readable {
+			c.says.read(finalStateOf(c.object))
+		}
 	}
-	// Whether the event goes back in time is looked at first, without holding
-	// the lock until it is taken: one goroutine feeds a queue its events.
-	if regression := f.regression(f.newestReceived(a.key), a.key, a.received); regression != nil {
-		return regression
-	}
-	return f.take(&a, version)
-}
-
-// regression is the error of an event that is older than what was last received of its key: the
-// quarantined state, if one is that has a version, or else have.
-func (f *DeltaFIFO) regression(have lastReceived, key table.Key, received Received) *RegressionError {
-	if version := f.lastHeld(key); version != "" {
-		have = lastReceived{origin: table.OriginOf(version, "")}
-	}
-	if have.deleted || !originOf(received).OlderThan(have.origin) {
-		return nil
-	}
-	return &RegressionError{What: "event", Key: key.String(), Have: have.origin.Version(), Got: received.ResourceVersion}
+	c.origin = originOf(c.says.received)
+	return nil
 }
 
 // eventKey implements entryKeeper.
 func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) {
-	c := queued{Delta: Delta{Object: obj}}
+	c := change{object: obj}
+	c.says.read(obj)
 	err := f.identify(&c)
 	return c.key, err
 }
 
 // olderThanEntry implements entryKeeper.
 func (f *DeltaFIFO) olderThanEntry(key table.Key, received Received) error {
-	if regression := f.regression(f.newestReceived(key), key, received); regression != nil {
-		return regression
-	}
-	return nil
-}
-
-// UpdateResourceVersion says that resourceVersion holds once everything that was
-// put in before has been processed. With a consumer that takes batches it comes
-// out as a Bookmark, after that.
-func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
+	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
 	f.mu.Lock()
-	defer f.unlock()
-	f.log.tell(resourceVersion, !f.populated)
+	defer f.mu.Unlock()
+	_, newest := f.log.find(key)
+	return f.regressionLocked(&c, newest)
 }
 
-// arriving is an event on its way in, with what user code has made of it.
-type arriving struct {
-	queued
-	// unwanted is true if a transform returned nil.
-	unwanted bool
-	// failure is set if it could not be transformed.
-	failure *ObjectError
-	kept    error
+// regressionLocked is the error of an event that is older than the state last received of its key:
+// the quarantined one, if it has a version, or the newest in the queue, or the known one.
+func (f *DeltaFIFO) regressionLocked(c *change, newest *record) error {
+	var version string
+	var quarantined bool
+	if f.quarantine.any() {
+		version, quarantined = f.quarantine.version(c.key.String())
+	}
+	if !quarantined && newest == nil {
+		version, _ = f.refused(c.key)
+	}
+	return c.regression(f.originLocked(c.key, newest), version)
 }
 
-// take queues what arrives, and the version that holds from then on, if there is one.
-func (f *DeltaFIFO) take(a *arriving, version string) error {
+// originLocked is the origin of the state last received of a key: zero if that is deleted.
+func (f *DeltaFIFO) originLocked(key table.Key, newest *record) (origin table.Origin) {
 	switch {
-	case a.Type == Deleted:
-		f.arriveDeleted(a)
-	case f.transformer != nil:
-		f.transform(a)
+	case newest == nil && f.own != nil:
+		origin, _ = f.own.originUnder(key)
+	case newest == nil:
+		if known, ok := f.known.(ReceivedGetter); ok {
+			received, _ := known.Received(key.String())
+			origin = originOf(received)
+		}
+	case newest.Type != Deleted:
+		origin = newest.origin
 	}
+	return origin
+}
+
+// refused is the version of the state of a key that the consumer or its store has quarantined.
+func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
+	if consumed := f.consumed(); consumed.any() {
+		version, quarantined = consumed.version(key.String())
+	}
+	if !quarantined && f.own != nil && f.own.storage.quarantined.any() {
+		version, quarantined = f.own.storage.quarantined.version(key.String())
+	}
+	return version, quarantined
+}
+
+// prepare runs the transform. The final state of an object that is not there is not transformed; in
+// the place of an Undecoded comes the last known state.
+func (f *DeltaFIFO) prepare(c *change) {
+	switch {
+	case c.kind == Deleted && isUndecoded(c.object):
+		c.object = nil
+	case f.transformer == nil:
+	case c.kind != Deleted || f.deletes(c.key):
+		c.transform(f.keyFunc, f.transformer)
+	}
+}
+
+func (f *DeltaFIFO) deletes(key table.Key) bool {
 	f.mu.Lock()
-	defer f.unlock()
-	// A first list that has begun ends when it is committed, whatever else
-	// comes in between.
+	defer f.mu.Unlock()
+	_, newest := f.log.find(key)
+	_, deletes := f.deletesLocked(key, newest)
+	return deletes
+}
+
+// changeLocked queues a change that is not of a list, or quarantines it. at is what log.find says.
+func (f *DeltaFIFO) changeLocked(c *change, at int64) {
+	// A first list that has begun ends when it is committed, whatever comes in between.
 	f.populated = f.populated || !f.listing
 	if !f.populated {
-		f.shown.Insert(a.key.String())
+		f.shown[c.key] = true
 	}
-	f.takeLocked(a)
-	f.log.tell(version, !f.populated)
-	if a.failure == nil {
-		return nil
+	if c.err != nil {
+		f.quarantine.add("", c.err, c.kept)
+		return
 	}
-	return a.failure
+	f.releaseLocked(c.key)
+	f.addLocked(&pendingDelta{Delta{c.kind, c.object}, c.key, c.origin, c.says.received.ResourceVersion}, at)
+}
+
+func (f *DeltaFIFO) releaseLocked(key table.Key) {
+	if f.quarantine.any() {
+		f.quarantine.release(key.String())
+	}
+}
+
+// addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state
+// becomes a tombstone.
+func (f *DeltaFIFO) addLocked(d *pendingDelta, at int64) {
+	if d.Type == Deleted {
+		last, deletes := f.deletesLocked(d.key, f.log.get(at))
+		if !deletes {
+			return
+		}
+		if d.Object == nil {
+			d.Object = DeletedFinalStateUnknown{Key: d.key.String(), Obj: last}
+		}
+	}
+	f.log.add(d, at, !f.populated)
+}
+
+// deletesLocked says whether a deletion of a key changes anything: the object is present, or its
+// deletion waits and the two become one, or the consumer has quarantined it. last is its last state.
+func (f *DeltaFIFO) deletesLocked(key table.Key, newest *record) (last any, deletes bool) {
+	last, deletes, _ = f.stateLocked(key, newest)
+	if !deletes && newest != nil {
+		deletes = newest.stage == pending
+	} else if !deletes {
+		_, deletes = f.refused(key)
+	}
+	return last, deletes
+}
+
+// stateLocked is the state of a key once everything in the queue has been processed. It counts as
+// present if KnownObjects fails to say.
+func (f *DeltaFIFO) stateLocked(key table.Key, newest *record) (obj any, present bool, err error) {
+	switch {
+	case newest != nil:
+		return finalStateOf(newest.Object), newest.Type != Deleted, nil
+	case f.own != nil:
+		if !f.own.scope.hasKey(key) {
+			return nil, false, nil
+		}
+		found, exists := f.own.storage.table.Get(key)
+		return found.Object, exists, nil
+	case f.known == nil:
+		return nil, false, nil
+	}
+	obj, exists, err := f.known.GetByKey(key.String())
+	if !exists && errors.Is(err, ErrQuarantined) {
+		return nil, false, nil
+	}
+	if err != nil || !exists {
+		return nil, err != nil, err
+	}
+	return obj, true, nil
 }
 
 // finalStateOf is an object, or the one that a tombstone holds.
@@ -334,65 +511,390 @@ func finalStateOf(obj any) any {
 	return obj
 }
 
-// transform lets the transform make of an object what is to be kept.
-func (f *DeltaFIFO) transform(a *arriving) {
-	out, keep, err := transformedUnder(a.key, f.keyFunc, f.transformer, a.Object)
-	if err != nil {
-		a.failure = &ObjectError{Key: a.key.String(), ResourceVersion: a.received.ResourceVersion, Stage: StageTransform, Err: err}
-		a.failure.object, _ = identityOf(a.Object)
-	}
-	a.Object, a.unwanted = out, !keep && err == nil
-	a.kept = withoutStack(err)
+// UpdateResourceVersion says that resourceVersion holds once everything that was
+// put in before has been processed. With a consumer that takes batches it comes
+// out as a Bookmark, after that.
+func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
+	f.mu.Lock()
+	defer f.unlock()
+	f.log.setVersion(resourceVersion, !f.populated)
 }
 
-// arriveDeleted is transform for a deletion. The final state of what nobody has is not
-// looked at. In the place of one that could not be decoded the last known will stand.
-func (f *DeltaFIFO) arriveDeleted(a *arriving) {
-	a.keepText()
+// Resync queues, as Sync, every known object that is neither queued nor handed
+// out. They are not transformed: they were when they came. The error joins an
+// *ObjectError for each object that KnownObjects could not return: it is left out, all
+// others are queued.
+func (f *DeltaFIFO) Resync() error {
+	vanished, unread := f.resync()
+	for _, key := range vanished {
+		// As happens if KnownObjects is changed elsewhere meanwhile: no failure. A logger is not
+		// called under the lock.
+		f.logger.Info("KnownObjects lists a key and has nothing under it: there is nothing to resync", "key", key.String())
+	}
+	return errors.Join(unread...)
+}
+
+func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
+	f.mu.Lock()
+	defer f.unlock()
+	keys := f.knownKeysLocked()
+	f.log.reserve(len(keys))
+	for _, key := range keys {
+		at, newest := f.log.find(key)
+		if newest != nil {
+			continue
+		}
+		obj, exists, err := f.stateLocked(key, nil)
+		switch origin := f.originLocked(key, nil); {
+		case err != nil:
+			unread = append(unread, unreadKnown(key, origin, err))
+		case !exists:
+			vanished = append(vanished, key)
+		default:
+			f.log.add(&pendingDelta{Delta{Sync, obj}, key, origin, origin.Version()}, at, !f.populated)
+		}
+	}
+	return vanished, unread
+}
+
+func (f *DeltaFIFO) knownKeysLocked() (keys []table.Key) {
 	switch {
-	case isUndecoded(a.Object):
-		a.Object = nil
-	case f.mayDelete(a.key):
-		f.transform(a)
-	}
-}
-
-// takeLocked queues what arrives, holds it back, or ignores it. The caller holds
-// mu.
-func (f *DeltaFIFO) takeLocked(a *arriving) {
-	if a.failure != nil && a.Type != Deleted {
-		f.quarantine.add("", a.failure, a.kept)
-		return
-	}
-	f.releaseLocked(&a.queued)
-	if a.unwanted {
-		a.keepText()
-		a.Type = Deleted
-	}
-	f.addLocked(&a.queued)
-}
-
-// addLocked queues a change, or ignores it if it deletes nothing. A deletion
-// without a final state becomes a tombstone. The caller holds mu.
-func (f *DeltaFIFO) addLocked(c *queued) {
-	if c.Type == Deleted {
-		if !f.mayDeleteLocked(c.key) {
-			return
+	case f.own != nil:
+		all := f.own.storage.table.Snapshot()
+		keys = make([]table.Key, 0, all.Len())
+		for e := range all.Each {
+			if key := e.Key(); f.own.scope.hasKey(key) {
+				keys = append(keys, key)
+			}
 		}
-		if c.Object == nil {
-			c.Object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: f.standingLocked(c.key).obj}
+	case f.known != nil:
+		for _, key := range f.known.ListKeys() {
+			keys = append(keys, table.KeyOf(key))
 		}
 	}
-	f.log.add(c, !f.populated)
+	return keys
 }
 
-// itself tells a queue from what embeds one. See embedsQueue.
-func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
+// unreadKnown is the error of an object that KnownObjects lists and could not return.
+func unreadKnown(key table.Key, origin table.Origin, err error) *ObjectError {
+	return &ObjectError{
+		Key: key.String(), ResourceVersion: origin.Version(), Stage: StageProcess,
+		Err: &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(err)},
+	}
+}
 
-// quarantined returns the objects that could not be queued.
-func (f *DeltaFIFO) quarantined() []Quarantined { return f.quarantine.list(everyKey) }
+// queueReplacement is a list on its way into a queue.
+type queueReplacement struct {
+	queue *DeltaFIFO
+	// visible is true for a first list, whose parts are queued as they come.
+	visible, over bool
+	// reset is ReplaceOptions.VersionsReset.
+	reset bool
+	// unchecked is true for a list that may turn out to be too old: refused is what it has brought
+	// and could not be queued, which is quarantined at Commit.
+	unchecked bool
+	refused   []*change
+	// staged are the changes that are not queued yet; queued is how many were before them.
+	staged []pendingDelta
+	queued int
+	keys   map[table.Key]listedKey
+	part   []change // reused
+}
 
-// consumed is the consumer's part of the table.
-func (f *DeltaFIFO) consumed() quarantinePart {
-	return quarantinePart{f.quarantine.quarantine, byConsumer, f.quarantine.prefix}
+// listedKey is what a list has said of a key.
+type listedKey struct {
+	// listed is true for a key that stays; withheld, if its newest state could not be queued: an
+	// earlier one that this list brought stays.
+	listed, withheld bool
+	// newest is one more than the place of its newest change among all of the list; those before
+	// dropped were deleted again.
+	newest, dropped int
+}
+
+// BeginReplace starts a replacement. See Replacer.
+//
+// The first one is queued part by part, and all of it is of the initial list. A
+// later one, or one with Aside, is queued at Commit, in one piece with the version.
+func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &queueReplacement{
+		queue: f, visible: !f.populated && !options.Aside, unchecked: options.Aside, reset: options.VersionsReset,
+		keys: map[table.Key]listedKey{},
+	}
+}
+
+// Replace makes list the whole content: each object of it comes out as Replaced,
+// or Sync if the options do not ask for that, unless it is unchanged; all other objects
+// that are queued, handed out or known are deleted, as a tombstone.
+//
+// The error joins those of the objects that could not be queued: a KeyError or an
+// *ObjectError each. They keep their previous state, all others were queued. An
+// *ObjectError whose cause is a *StoreError is of an object that was deleted and that
+// KnownObjects could not return: its tombstone is empty.
+func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
+	r := &queueReplacement{queue: f, keys: make(map[table.Key]listedKey, len(list))}
+	var failures []error
+	refusals, _ := r.add(context.Background(), list)
+	for _, refused := range refusals {
+		failures = append(failures, refused.failure())
+	}
+	return errors.Join(append(failures, r.publish(resourceVersion)...)...)
+}
+
+// Part adds some of the listed objects. It waits only for the Store of a controller
+// of this package.
+func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+	if r.over {
+		return nil, errReplacementOver
+	}
+	if r.visible {
+		err = r.queue.awaitRoom(ctx)
+	} else {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	refused, err := r.add(ctx, part.Items)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range part.Keep {
+		if key, err := r.queue.eventKey(obj); err == nil {
+			r.withhold(key)
+		}
+	}
+	refused = append(refused, r.remove(part.Gone)...)
+	for _, refused := range refused {
+		rejected = append(rejected, refused.err)
+	}
+	if r.visible {
+		r.show()
+	}
+	return rejected, nil
+}
+
+// add prepares listed objects and returns those that cannot be queued. It calls user functions, and
+// fails where ctx ends in between.
+func (r *queueReplacement) add(ctx context.Context, items []any) (refused []refusal, err error) {
+	for len(items) > 0 {
+		n := min(len(items), partSize)
+		r.part = r.part[:0]
+		for _, obj := range items[:n] {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			c := change{kind: r.queue.listedType, object: obj, sent: obj}
+			c.says.read(obj)
+			if err := r.queue.identify(&c); err != nil {
+				refused = append(refused, refusal{obj, rejection(obj, err)})
+				continue
+			}
+			r.part = append(r.part, c)
+		}
+		r.compare()
+		for i := range r.part {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if c := &r.part[i]; !r.stage(c) {
+				refused = append(refused, refusal{c.sent, c.err})
+			}
+		}
+		items = items[n:]
+	}
+	clear(r.part)
+	return refused, nil
+}
+
+// compare notes which objects of a part are in the state last received. Of a first list, known
+// objects count only if they came through this queue: its consumer was not notified of others.
+func (r *queueReplacement) compare() {
+	f := r.queue
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range r.part {
+		c := &r.part[i]
+		_, newest := f.log.find(c.key)
+		if r.reset || newest == nil && !f.populated && !f.shown[c.key] && !r.keys[c.key].listed {
+			continue
+		}
+		if c.unchanged = c.origin.Same(f.originLocked(c.key, newest)); c.unchanged {
+			// If the consumer has quarantined a newer state, the source has gone back to this one.
+			_, refused := f.refused(c.key)
+			c.unchanged = !refused
+		}
+	}
+}
+
+// stage prepares a listed object, unless it is unchanged. It is false if that cannot be queued.
+func (r *queueReplacement) stage(c *change) bool {
+	if newest := r.keys[c.key].newest; newest > r.queued {
+		c.unchanged = c.origin.Same(r.staged[newest-r.queued-1].origin)
+	}
+	if !c.unchanged {
+		r.queue.prepare(c)
+	}
+	switch {
+	case c.err != nil && r.unchecked:
+		c.err.repeated = r.queue.quarantine.knows(c.err)
+		r.refused = append(r.refused, &change{key: c.key, err: c.err, kept: c.kept})
+	case c.err != nil:
+		r.queue.quarantine.add("", c.err, c.kept)
+	}
+	switch {
+	case c.err != nil:
+		r.withhold(c.key)
+	case c.kind == Deleted: // not wanted
+		r.drop(c)
+	default:
+		k := r.keys[c.key]
+		k.listed, k.withheld = true, false
+		if !c.unchanged {
+			r.staged = append(r.staged, pendingDelta{Delta{c.kind, c.object}, c.key, c.origin, c.says.received.ResourceVersion})
+			k.newest = r.queued + len(r.staged)
+		}
+		r.keys[c.key] = k
+	}
+	return c.err == nil
+}
+
+func (r *queueReplacement) withhold(key table.Key) {
+	k := r.keys[key]
+	k.listed, k.withheld = true, true
+	r.keys[key] = k
+}
+
+// drop ends that a key is listed. What is visible is deleted at once, other objects at Commit.
+func (r *queueReplacement) drop(c *change) {
+	r.keys[c.key] = listedKey{dropped: r.queued + len(r.staged)}
+	if r.visible {
+		r.staged = append(r.staged, pendingDelta{Delta{Deleted, c.object}, c.key, c.origin, c.says.received.ResourceVersion})
+	}
+}
+
+// remove deletes objects that the list has brought.
+func (r *queueReplacement) remove(gone []any) (refused []refusal) {
+	for _, obj := range gone {
+		c := change{kind: Deleted, object: obj}
+		c.says.read(obj)
+		if err := r.queue.identify(&c); err != nil {
+			refused = append(refused, refusal{obj, rejection(obj, err)})
+			continue
+		}
+		if r.visible {
+			r.queue.prepare(&c)
+		}
+		if r.drop(&c); c.finalErr != nil {
+			refused = append(refused, refusal{obj, c.finalErr})
+		}
+	}
+	return refused
+}
+
+// show queues a part.
+func (r *queueReplacement) show() {
+	f := r.queue
+	f.mu.Lock()
+	defer f.unlock()
+	f.listing = true
+	before := f.log.end()
+	r.queueLocked()
+	if f.log.end() > before {
+		f.log.endPart()
+	}
+}
+
+// queueLocked queues what is staged.
+func (r *queueReplacement) queueLocked() {
+	f := r.queue
+	f.log.reserve(len(r.staged))
+	for i := range r.staged {
+		d := &r.staged[i]
+		k := r.keys[d.key]
+		if r.queued+i < k.dropped {
+			continue
+		}
+		if !k.withheld {
+			f.releaseLocked(d.key)
+		}
+		at, _ := f.log.find(d.key)
+		f.addLocked(d, at)
+	}
+	r.queued += len(r.staged)
+	clear(r.staged)
+	r.staged = r.staged[:0]
+}
+
+// Commit ends the list. It does not wait. It fails if the replacement is over; any other
+// error is an *ObjectError for each deleted object whose last state KnownObjects could not
+// return: the list was queued all the same, and that object's tombstone is empty.
+func (r *queueReplacement) Commit(_ context.Context, version string) error {
+	if r.over {
+		return errReplacementOver
+	}
+	return errors.Join(r.publish(version)...)
+}
+
+// publish queues what is not queued yet, the deletions of absent objects, and the version, in one
+// step. It returns an *ObjectError for each of those objects whose last state could not be read.
+func (r *queueReplacement) publish(version string) (unread []error) {
+	f := r.queue
+	f.mu.Lock()
+	defer f.unlock()
+	r.queueLocked()
+	unread = r.deleteAbsentLocked()
+	for _, c := range r.refused {
+		if r.keys[c.key].withheld {
+			f.quarantine.add("", c.err, c.kept)
+		}
+	}
+	f.quarantine.releaseIf(func(key string) bool { return !r.keys[table.KeyOf(key)].withheld })
+	f.log.setVersion(version, !f.populated)
+	f.populated, f.listing, f.shown = true, false, nil
+	*r = queueReplacement{queue: f, over: true}
+	return unread
+}
+
+// deleteAbsentLocked queues a tombstone for each object that was not listed and is queued, handed
+// out, known, or quarantined by the consumer.
+func (r *queueReplacement) deleteAbsentLocked() (unread []error) {
+	f := r.queue
+	keys := append(f.log.keys(), f.knownKeysLocked()...)
+	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
+		keys = append(keys, table.KeyOf(bad.Key))
+	}
+	for _, key := range keys {
+		if r.keys[key].listed {
+			continue
+		}
+		at, newest := f.log.find(key)
+		if newest != nil && newest.Type == Deleted {
+			continue
+		}
+		origin := f.originLocked(key, newest)
+		last, _, err := f.stateLocked(key, newest)
+		if err != nil {
+			unread = append(unread, unreadKnown(key, origin, err))
+		}
+		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last}
+		f.log.add(&pendingDelta{Delta{Deleted, tombstone}, key, origin, origin.Version()}, at, !f.populated)
+	}
+	return unread
+}
+
+// Abort gives up: what is staged is dropped, what is queued stays.
+func (r *queueReplacement) Abort() {
+	f := r.queue
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.visible && !f.populated {
+		for key, k := range r.keys {
+			if k.listed {
+				f.shown[key] = true
+			}
+		}
+	}
+	*r = queueReplacement{queue: f, over: true}
 }

@@ -83,7 +83,9 @@ func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			usual := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 			other := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }})
-			got, want := queued{Delta: Delta{Added, obj}}, queued{Delta: Delta{Added, obj}}
+			got, want := change{object: obj}, change{object: obj}
+			got.says.read(obj)
+			want.says.read(obj)
 			err, wanted := usual.identify(&got), other.identify(&want)
 			if wanted != nil {
 				var panicked *PanicError

@@ -5,9 +5,32 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/table"
 )
+
+// requireIndexed compares what the log finds by key with its records, one by one.
+func requireIndexed(t *testing.T, l *deltaLog) {
+	t.Helper()
+	newest, records := map[table.Key]int64{}, 0
+	for at := l.head; at < l.end(); at++ {
+		r := l.get(at)
+		if r.stage == pending {
+			records++
+		}
+		if r.stage != processed && !r.isVersion() {
+			newest[r.key] = at
+		}
+	}
+	require.Equal(t, newest, l.newest)
+	require.Equal(t, records, l.pending)
+	for _, r := range l.records[len(l.records):cap(l.records)] {
+		require.Zero(t, r)
+	}
+}
 
 // versionOf is the version of one of the model's objects as a number.
 func versionOf(obj any) int {
@@ -161,7 +184,7 @@ func (m *queueModel) commit() {
 func (m *queueModel) consume(op int) {
 	b := m.next()
 	m.queue.mu.Lock()
-	changes, pending := m.queue.log.keys, m.queue.log.pending
+	changes, pending := len(m.queue.log.pendingKeys()), m.queue.log.pending
 	m.queue.mu.Unlock()
 	if pending == 0 || op%3 == 0 && changes == 0 {
 		return
@@ -211,7 +234,7 @@ func (m *queueModel) takeOut(way int, around func(apply func()) error) error {
 			return around(func() { m.consumer.takeBatch(deltas) })
 		}, nil)
 	default:
-		return m.queue.popPending(func(b batch) error {
+		return popPending(m.queue, func(b batch) error {
 			return around(func() {
 				for _, c := range b.changes {
 					m.consumer.take([]Delta{c.Delta})

@@ -185,11 +185,13 @@ func TestADeletionIsTakenThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			var tr transforming
 			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "1", "1"))})
-			err := takeOne(f, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"})
-			if object, failed := asObjectError(err); failed {
-				assert.Equal(t, StageTransform, object.Stage)
+			changes := changesOf(event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"})
+			_, err := f.takeChanges(bg, changes)
+			must(t, err)
+			if failed := changes[0].finalErr; failed != nil {
+				assert.Equal(t, StageTransform, failed.Stage)
 			}
-			assert.Equal(t, label == "bad" || label == "panics", err != nil)
+			assert.Equal(t, label == "bad" || label == "panics", changes[0].finalErr != nil)
 			assert.Empty(t, f.quarantined())
 			assert.Equal(t, []string{want}, drained(t, f))
 			assert.Equal(t, "2", f.processedVersion())

@@ -14,7 +14,7 @@ import (
 func TestPartsWaitForOurConsumerWhileTwoAreUnapplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := newListedQueue(t)
-		f.limitParts(true)
+		f.attach(notPopped, true)
 		r := f.BeginReplace(ReplaceOptions{})
 		began := time.Now()
 		part(t, r, ReplacementPart{Items: items("1", "1")})
@@ -49,12 +49,12 @@ func TestAPartThatWaitsEndsWithItsContextTheQueueOrTheLimit(t *testing.T) {
 	}{
 		"context": {func(_ *DeltaFIFO, cancel func()) { cancel() }, context.Canceled},
 		"queue":   {func(f *DeltaFIFO, _ func()) { f.Close() }, ErrFIFOClosed},
-		"limit":   {func(f *DeltaFIFO, _ func()) { f.limitParts(false) }, nil},
+		"limit":   {func(f *DeltaFIFO, _ func()) { f.detach() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, _ := newListedQueue(t)
-				f.limitParts(true)
+				f.attach(notPopped, true)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				r := f.BeginReplace(ReplaceOptions{})
@@ -88,7 +88,7 @@ func TestPartsNeverWaitForSomebodyElsesConsumer(t *testing.T) {
 	}
 	must(t, r.Commit(t.Context(), "2"))
 	// Nor does a relist, which queues nothing until it is committed.
-	f.limitParts(true)
+	f.attach(notPopped, true)
 	r = f.BeginReplace(ReplaceOptions{})
 	for i := range 10 {
 		part(t, r, ReplacementPart{Items: items(itoa(i), "3")})

@@ -1,21 +1,96 @@
 package cache
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"k8s.io/klog/v2"
 	utiltrace "k8s.io/utils/trace"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
-// errNoProcess is returned by Pop and PopBatch if there is nobody to hand to.
+// PopProcessFunc processes what Pop returns. obj is a Deltas for a DeltaFIFO.
+type PopProcessFunc func(obj any, isInInitialList bool) error
+
+// ProcessFunc is the PopProcessFunc of a Config.
+type ProcessFunc func(obj any, isInInitialList bool) error
+
+// ProcessBatchFunc processes what PopBatch hands out: deltas in the order in which
+// they arrived, at most one of each key, and, as the last, a Bookmark if the
+// version moved. All of them are of the initial list, or none.
+type ProcessBatchFunc func(deltas []Delta, isInInitialList bool) error
+
+// Queue is a ReflectorStore whose content is popped.
+type Queue interface {
+	ReflectorStore
+
+	// Pop waits until something is pending, or the queue is closed and empty
+	// (ErrFIFOClosed), hands the oldest to process, without a lock, and returns
+	// it with process's error. It is handed out once, whatever process returns.
+	Pop(PopProcessFunc) (any, error)
+
+	// HasSynced is true once everything of the first list has been processed,
+	// or if something else was put in before any list.
+	HasSynced() bool
+
+	// HasSyncedChecker is HasSynced as something that can be waited for.
+	HasSyncedChecker() DoneChecker
+
+	// Close makes Pop return ErrFIFOClosed once nothing is pending.
+	Close()
+}
+
+// QueueWithBatch is a Queue that also hands out many changes at once.
+type QueueWithBatch interface {
+	Queue
+
+	// PopBatch is Pop for many: it waits likewise and hands what is pending to
+	// processBatch. processSingle does the same for one key's Deltas; it is
+	// used where processBatch is nil.
+	PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error
+}
+
+// A KeyListerGetter knows keys and the values under them.
+type KeyListerGetter interface {
+	KeyLister
+	KeyGetter
+}
+
+// A KeyLister knows its keys.
+type KeyLister interface {
+	// ListKeys returns all keys, in no order.
+	ListKeys() []string
+}
+
+// A KeyGetter knows the value under a key.
+type KeyGetter interface {
+	// GetByKey returns the value, or exists=false.
+	GetByKey(key string) (value any, exists bool, err error)
+}
+
+// errNoProcess is returned by Pop and PopBatch without a function.
 var errNoProcess = errors.New("queue: no function to process with")
 
 const (
-	// A Pop is traced if more keys than slowPopDepth wait behind it and it takes
-	// longer than slowPop: it holds them back then. The numbers are client-go's.
+	// A Pop is traced if more than slowPopDepth keys are in the queue behind it and it takes
+	// longer than slowPop. The numbers are client-go's.
 	slowPopDepth = 10
 	slowPop      = 100 * time.Millisecond
+)
+
+// popMode is how the consumer pops: as the call does that waits or was made last.
+type popMode int
+
+const (
+	// notPopped keeps versions without a change for the first call.
+	notPopped popMode = iota
+	// popsKeys lets them pass.
+	popsKeys
+	// popsBatches has them handed out.
+	popsBatches
 )
 
 // Pop waits until a change is pending, or the queue is closed and empty
@@ -28,26 +103,23 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	if process == nil {
 		return nil, errNoProcess
 	}
-	out, taken, behind := f.nextKey()
-	if taken == nil {
+	f.mu.Lock()
+	if !f.awaitTurnLocked(popsKeys) {
+		f.mu.Unlock()
 		return nil, ErrFIFOClosed
 	}
+	key, taken := f.log.takeKey()
+	initial, behind := !f.isSynced, len(f.log.newest)-1
+	f.mu.Unlock()
 	var deltas any = taken
-	// Without this level the trace would say nothing, whatever it finds.
-	if behind > slowPopDepth && klog.V(2).Enabled() {
-		process = traced(process, out.key.String(), behind)
-	}
-	err := f.handOutKey(out, deltas, process)
-	return deltas, err
-}
-
-func traced(process PopProcessFunc, key string, behind int) PopProcessFunc {
-	return func(obj any, initial bool) error {
-		trace := utiltrace.New("DeltaFIFO Pop", utiltrace.Field{Key: "key", Value: key},
-			utiltrace.Field{Key: "keysBehind", Value: behind})
-		defer trace.LogIfLong(slowPop)
-		return process(obj, initial)
-	}
+	return deltas, f.handOut(true, func() error {
+		if behind > slowPopDepth && klog.V(2).Enabled() {
+			trace := utiltrace.New("DeltaFIFO Pop", utiltrace.Field{Key: "key", Value: key.String()},
+				utiltrace.Field{Key: "keysBehind", Value: behind})
+			defer trace.LogIfLong(slowPop)
+		}
+		return process(deltas, initial)
+	})
 }
 
 // PopBatch waits likewise, and hands what is pending to processBatch in the order
@@ -61,210 +133,143 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 		_, err := f.Pop(processSingle)
 		return err
 	}
-	out, deltas, ok := f.nextBatch()
-	if !ok {
+	f.mu.Lock()
+	if !f.awaitTurnLocked(popsBatches) {
+		f.mu.Unlock()
 		return ErrFIFOClosed
 	}
-	return f.handOut(out, true, func() error { return processBatch(deltas, out.initial) })
+	records, version, initial := f.log.takeBatch(true)
+	deltas := make([]Delta, 0, len(records)+1)
+	for i := range records {
+		if r := &records[i]; r.isOut() {
+			deltas = append(deltas, r.Delta)
+		}
+	}
+	f.mu.Unlock()
+	if version != "" {
+		deltas = append(deltas, Delta{Bookmark, BookmarkInfo{ResourceVersion: version}})
+	}
+	return f.handOut(true, func() error { return processBatch(deltas, initial) })
 }
 
 // popPending is PopBatch for our own controller: it hands out all that is pending
 // and of the first list, or not of it, with several changes of a key, so that what
-// a relist brought is never split. It does not tell KnownObjects of the version;
-// process does, in the write that the version belongs to. What process refuses
-// with errDropped stays in the queue as if it had not been handed out; a store that
-// is not ours keeps what it had been given of it.
-func (f *DeltaFIFO) popPending(process func(batch) error) error {
-	out, changes, ok := f.nextPending()
-	if !ok {
+// a relist brought is never split. The changes are appended to into. KnownObjects is not
+// given the version: process does that, in the write that the version belongs to. What process
+// refuses with errDropped stays in the queue as if it had not been handed out.
+func (f *DeltaFIFO) popPending(into []change, process func(changes []change, version string, initial bool) error) error {
+	f.mu.Lock()
+	if !f.awaitTurnLocked(popsBatches) {
+		f.mu.Unlock()
 		return ErrFIFOClosed
 	}
-	return f.handOut(out, false, func() error {
-		return process(batch{changes: changes, version: out.version, initial: out.initial})
-	})
-}
-
-// consumption is how the consumer takes things out: as the call does that waits
-// or was made last. With several consumers it is that of the last to look.
-type consumption int
-
-const (
-	// notYet keeps versions that were told alone for the first call to come.
-	notYet consumption = iota
-	// takesKeys lets them pass.
-	takesKeys
-	// takesBatches has them handed out.
-	takesBatches
-)
-
-// nextKey waits for the caller's turn and takes out all of a key. It returns how many
-// keys wait behind it; no deltas if the queue is closed and empty.
-func (f *DeltaFIFO) nextKey() (out handout, deltas Deltas, behind int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.awaitTurnLocked(takesKeys) {
-		return handout{}, nil, 0
+	records, version, initial := f.log.takeBatch(false)
+	for i := range records {
+		r := &records[i]
+		if !r.isOut() {
+			continue
+		}
+		c := change{kind: r.Type, object: r.Object, key: r.key, origin: r.origin}
+		if c.says.received.ResourceVersion = r.received; r.received == "" {
+			c.says.received = receivedOf(r.Object)
+		}
+		into = append(into, c)
 	}
-	out, deltas = f.log.takeKey()
-	out.initial = !f.isSynced
-	return out, deltas, f.log.keys
+	f.mu.Unlock()
+	return f.handOut(false, func() error { return process(into, version, initial) })
 }
 
-// nextBatch is nextKey for PopBatch.
-func (f *DeltaFIFO) nextBatch() (out handout, deltas []Delta, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.awaitTurnLocked(takesBatches) {
-		return handout{}, nil, false
-	}
-	out = f.log.takeBatch(true)
-	return out, f.log.deltasOf(out), true
-}
-
-// nextPending is nextKey for popPending.
-func (f *DeltaFIFO) nextPending() (out handout, changes []queued, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.awaitTurnLocked(takesBatches) {
-		return handout{}, nil, false
-	}
-	out = f.log.takeBatch(false)
-	return out, f.log.changesOf(out), true
-}
-
-// awaitTurnLocked waits until it is the caller's turn, which the caller has then, and
-// something is there for it; false means that nothing ever will be. The caller holds
-// mu, which is given away meanwhile.
-func (f *DeltaFIFO) awaitTurnLocked(how consumption) bool {
-	for !f.readyLocked(how) {
-		if !f.turn && f.closed {
+// awaitTurnLocked waits until it is the caller's turn and something is pending; false means that
+// nothing ever will be. It gives the lock away meanwhile.
+func (f *DeltaFIFO) awaitTurnLocked(mode popMode) bool {
+	for {
+		if !f.turn {
+			f.mode = mode
+			f.settleLocked()
+		}
+		switch {
+		case !f.turn && f.log.pending > 0:
+			f.turn = true
+			return true
+		case !f.turn && f.closed:
 			return false
 		}
 		f.waiting++
 		f.moved.Wait()
 		f.waiting--
 	}
-	f.turn = true
-	return true
 }
 
-// readyLocked says whether there is something to take out, for a consumer that
-// takes it so. The caller holds mu.
-func (f *DeltaFIFO) readyLocked(how consumption) bool {
-	if !f.turn {
-		f.consumption = how
-		f.settleLocked()
-	}
-	return !f.turn && f.log.pending > 0
-}
-
-// handOut has process handle what was taken out of the log, without the lock, and
-// notes that it has been. The caller has the turn, and has lost it afterwards.
-func (f *DeltaFIFO) handOut(out handout, tell bool, process func() error) (err error) {
-	// Deferred, for process may panic: what it was handed is gone then, too.
-	defer func() { f.handedOut(out, tell, err) }()
+// handOut has process handle what the caller has taken out of the log, without the lock, and ends
+// the caller's turn, also if process panics.
+func (f *DeltaFIFO) handOut(report bool, process func() error) (err error) {
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if errors.Is(err, errDropped) {
+			f.log.settle(pending)
+		} else {
+			f.log.settle(processed)
+		}
+		f.endTurnLocked(report)
+	}()
 	return process()
 }
 
-// handOutKey is handOut for a Pop.
-func (f *DeltaFIFO) handOutKey(out handout, deltas any, process PopProcessFunc) (err error) {
-	defer func() { f.handedOut(out, true, err) }()
-	return process(deltas, out.initial)
-}
-
-// handedOut ends the turn of a caller that has handed something out, with an answer.
-func (f *DeltaFIFO) handedOut(out handout, tell bool, answer error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if answer != nil && errors.Is(answer, errDropped) {
-		f.log.putBack()
-	} else {
-		f.log.forget(out)
-	}
-	f.endTurnLocked(tell)
-}
-
-// endTurnLocked moves the version past what has been processed, tells KnownObjects
-// of it if it is to be told here, and makes way for the next turn. KnownObjects is
-// told without the lock but within the turn: two versions never overtake each
-// other. The caller holds mu and has the turn.
-func (f *DeltaFIFO) endTurnLocked(tell bool) {
+// endTurnLocked moves the version past what has been processed and makes way for the next turn.
+// KnownObjects is given the version, if report says so, without the lock but within the turn: two
+// versions never overtake each other.
+func (f *DeltaFIFO) endTurnLocked(report bool) {
 	defer func() {
-		f.turn, f.telling = false, false
+		f.turn, f.handling = false, false
 		f.progressLocked()
 	}()
-	for {
-		f.log.pass(f.consumption == takesKeys)
-		if f.told == f.log.holds {
-			return
-		}
-		f.told = f.log.holds
-		if tell && f.updater != nil {
-			f.tellLocked()
+	for f.log.pass(f.mode == popsKeys); f.reported != f.log.holds; f.log.pass(f.mode == popsKeys) {
+		f.reported = f.log.holds
+		if report && f.updater != nil {
+			f.reportLocked()
 		}
 	}
 }
 
-// tellLocked gives the lock away for the call. The caller holds mu.
-func (f *DeltaFIFO) tellLocked() {
-	version := f.told
+func (f *DeltaFIFO) reportLocked() {
+	version := f.reported
 	f.mu.Unlock()
 	defer f.mu.Lock()
 	f.updater.UpdateResourceVersion(version)
 }
 
-// settleLocked lets versions pass that wait for nothing: nothing is pending
-// before them, nothing is handed out, and the consumer does not take versions. The
-// caller holds mu, which is given away in between.
+// settleLocked lets a version pass that waits for nothing and is not to be handed out.
 func (f *DeltaFIFO) settleLocked() {
-	if f.unsettledLocked() {
+	if !f.turn && f.mode == popsKeys && f.log.frontIsVersion() {
 		f.turn = true
 		f.endTurnLocked(true)
 	}
 }
 
-func (f *DeltaFIFO) unsettledLocked() bool {
-	return !f.turn && f.consumption == takesKeys && f.log.frontIsVersion()
-}
-
 // unlock ends a call that has put something in.
 func (f *DeltaFIFO) unlock() {
-	if f.waiting == 0 && f.isSynced && f.room == nil && !f.unsettledLocked() {
-		// Nothing follows from it, and nobody is to be told: most changes come
-		// so while the consumer is busy.
-		f.mu.Unlock()
-		return
-	}
 	defer f.mu.Unlock()
 	f.settleLocked()
-	f.progressLocked()
+	if f.waiting > 0 || !f.isSynced || f.room != nil {
+		f.progressLocked()
+	}
 }
 
-// progressLocked says what follows from a change of the log, and wakes everybody
-// who waits for one. The caller holds mu.
+// progressLocked does what follows from a change of the log, and wakes those who wait for one.
 func (f *DeltaFIFO) progressLocked() {
-	if !f.isSynced && f.populated && f.firstListProcessedLocked() {
+	// A version of the first list counts only if it is to be handed out: before the first Pop, a
+	// list without objects is as good as processed.
+	processed := f.log.initial == 0 || f.mode == notPopped && len(f.log.newest) == 0
+	if !f.isSynced && f.populated && processed {
 		f.isSynced = true
 		close(f.synced)
 	}
-	f.makeRoomLocked()
-	f.moved.Broadcast()
-}
-
-// makeRoomLocked wakes the part that waits for room, if there is room. The caller
-// holds mu.
-func (f *DeltaFIFO) makeRoomLocked() {
-	if f.room != nil && f.roomLocked() {
+	if f.room != nil && (f.closed || !f.crowdedLocked()) {
 		close(f.room)
 		f.room = nil
 	}
-}
-
-// firstListProcessedLocked says whether everything of the first list has been
-// processed. Its version counts only where somebody is to take it: before the
-// first Pop, a list without objects is as good as processed. The caller holds mu.
-func (f *DeltaFIFO) firstListProcessedLocked() bool {
-	return f.log.initial == 0 || f.consumption == notYet && f.log.keys == 0
+	f.moved.Broadcast()
 }
 
 // HasSynced is true once everything of the first list has been processed, its
@@ -280,13 +285,6 @@ func (f *DeltaFIFO) HasSyncedChecker() DoneChecker { return f }
 // Done returns a channel that is closed once HasSynced is true.
 func (f *DeltaFIFO) Done() <-chan struct{} { return f.synced }
 
-// hasPending says whether there is something to take out.
-func (f *DeltaFIFO) hasPending() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.log.pending > 0
-}
-
 // processedVersion is the newest version of which everything that came before it
 // has been processed.
 func (f *DeltaFIFO) processedVersion() string {
@@ -296,7 +294,7 @@ func (f *DeltaFIFO) processedVersion() string {
 }
 
 // Close ends the queue: once nothing is pending, Pop and PopBatch return
-// ErrFIFOClosed, those that wait included. What is put in afterwards is taken as
+// ErrFIFOClosed, those that wait included. What is put in afterwards is queued as
 // before.
 func (f *DeltaFIFO) Close() {
 	f.mu.Lock()
@@ -312,11 +310,347 @@ func (f *DeltaFIFO) IsClosed() bool {
 	return f.closed
 }
 
-// attach tells the queue of a consumer of our own, before anything comes in: how it
-// takes things out. detach tells that it takes nothing out any more.
-func (f *DeltaFIFO) attach(how consumption) (detach func()) {
+// attach is called by a controller before anything comes in: it pops in this mode. With limited, the
+// parts of a first list wait while more than one earlier part has not been processed, so that a
+// source is read no faster than a store is written.
+func (f *DeltaFIFO) attach(mode popMode, limited bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.consumption = how
-	return func() { f.limitParts(false) }
+	f.mode, f.limited = mode, limited
+}
+
+// detach is called when the controller pops nothing any more.
+func (f *DeltaFIFO) detach() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.limited = false
+	f.progressLocked()
+}
+
+// awaitsHandler says whether the consumer, which has the turn, waits for a handler. Parts do not:
+// API servers cut a list after 60 s. What waits for a handler is bounded by the list, and each object
+// is the very one that the store will have.
+func (f *DeltaFIFO) awaitsHandler(does bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.handling = does; f.room != nil {
+		f.progressLocked()
+	}
+}
+
+// crowdedLocked says whether a part has to wait.
+func (f *DeltaFIFO) crowdedLocked() bool { return f.limited && f.log.parts > 1 && !f.handling }
+
+// awaitRoom waits until there is room for a part. It fails if the context ends or
+// the queue is closed first.
+func (f *DeltaFIFO) awaitRoom(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		room, closed, wait := f.room, f.closed, f.crowdedLocked()
+		if wait && room == nil {
+			room = make(chan struct{})
+			f.room = room
+		}
+		f.mu.Unlock()
+		switch {
+		case !wait:
+			return ctx.Err()
+		case closed:
+			return ErrFIFOClosed
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-room:
+		}
+	}
+}
+
+// deltaLog has the changes of a DeltaFIFO in the order in which they came, until they have been
+// processed. It is plain data: its owner guards it.
+//
+// A record is pending, then handed out, then processed, then passed. Batches are
+// handed out from the front; Pop takes all records of one key, so it leaves gaps:
+//
+//	     head                                            end
+//	      ▼                                               ▼
+//	... │ A1 │ B1 │ A2 │ (version 7) │ C1, version 8 │ A3 │
+//	      ▲─────────┘▲────────────────────────────────┘         one key's chain
+//
+// The head passes a record when everything before it, and the record itself, has
+// been processed; the version that the record bears then holds. So a version never gets ahead of an
+// object that came before it, whatever order the keys are popped in.
+type deltaLog struct {
+	records []record
+	// base is the number of records[0], head that of the first record that has not been passed.
+	// Numbers start at 1.
+	base, head int64
+	// newest has the number of the newest record of each key that is pending or handed out.
+	newest map[table.Key]int64
+	// pending counts the records that have not been handed out.
+	pending int
+
+	// out is the last record that is handed out; if ofKey, those of its key are.
+	out   int64
+	ofKey bool
+
+	// version is the last one that came, holds the last one that was passed.
+	version, holds string
+	// initial counts the records of the first list that have not been passed,
+	// parts those that end a part.
+	initial, parts int
+}
+
+// pendingDelta is a change with its key, and what was received before any transform.
+type pendingDelta struct {
+	Delta
+	key      table.Key
+	origin   table.Origin
+	received string // the version; that of the object if empty
+}
+
+// record is a change, a version, or both. One without a key is a version alone, or processed.
+type record struct {
+	pendingDelta
+	version string
+	// prev is the number of the record before it of the same key, 0 if none was in the log.
+	prev  int64
+	stage recordStage
+	// more is true if a later record has this one as its prev.
+	more bool
+	// initial is true if the record came before the first list had ended.
+	initial bool
+	// partEnd is true for the last record of a part of a replacement.
+	partEnd bool
+}
+
+type recordStage uint8
+
+const (
+	pending recordStage = iota
+	handedOut
+	processed
+)
+
+func (r *record) isVersion() bool { return r.key == table.Key{} }
+
+// isOut says whether a change is handed out.
+func (r *record) isOut() bool { return r.stage == handedOut && !r.isVersion() }
+
+// keptCapacity is up to how many records the log keeps the memory it has, however
+// few it needs: about 300 kB, so that ordinary traffic does not allocate.
+const keptCapacity = 2048
+
+func newDeltaLog() deltaLog { return deltaLog{base: 1, head: 1, newest: map[table.Key]int64{}} }
+
+// get returns the record with a number, nil for 0. The pointer is good until the next one is added.
+func (l *deltaLog) get(at int64) *record {
+	if at == 0 {
+		return nil
+	}
+	return &l.records[at-l.base]
+}
+
+// end is the number of the next record.
+func (l *deltaLog) end() int64 { return l.base + int64(len(l.records)) }
+
+// find returns the newest record of a key that is pending or handed out, with its number, or 0.
+func (l *deltaLog) find(key table.Key) (at int64, newest *record) {
+	at = l.newest[key]
+	return at, l.get(at)
+}
+
+// keys are the keys of changes that are pending or handed out, in their order.
+func (l *deltaLog) keys() (keys []table.Key) {
+	met := make(map[table.Key]bool, len(l.newest))
+	for at := l.head; at < l.end(); at++ {
+		if r := l.get(at); r.stage != processed && !r.isVersion() && !met[r.key] {
+			met[r.key] = true
+			keys = append(keys, r.key)
+		}
+	}
+	return keys
+}
+
+// reserve makes room for many changes.
+func (l *deltaLog) reserve(changes int) {
+	if changes > keptCapacity && len(l.records) == 0 {
+		l.records, l.newest = make([]record, 0, changes), make(map[table.Key]int64, changes)
+	}
+}
+
+// add appends a change. at is what find says of its key. Of two deletions in a row the earlier one
+// stays, unless it is a tombstone: the final state says more.
+func (l *deltaLog) add(d *pendingDelta, at int64, initial bool) {
+	if before := l.get(at); before != nil && before.stage == pending && before.Type == Deleted && d.Type == Deleted {
+		if _, unknown := before.Object.(DeletedFinalStateUnknown); unknown {
+			before.pendingDelta = *d
+		}
+		return
+	}
+	if at != 0 {
+		l.get(at).more = true
+	}
+	l.newest[d.key] = l.end()
+	r := l.push(initial)
+	r.pendingDelta, r.prev = *d, at
+}
+
+func (l *deltaLog) push(initial bool) *record {
+	if passed := int(l.head - l.base); len(l.records) == cap(l.records) && passed > len(l.records)/2 {
+		left := copy(l.records, l.records[passed:])
+		clear(l.records[left:])
+		l.records, l.base = l.records[:left], l.head
+	}
+	if n := len(l.records); n < cap(l.records) {
+		l.records = l.records[:n+1] // which is zero
+	} else {
+		l.records = append(l.records, record{})
+	}
+	l.pending++
+	r := &l.records[len(l.records)-1]
+	if r.initial = initial; initial {
+		l.initial++
+	}
+	return r
+}
+
+// setVersion notes that version holds once everything so far has been processed. It
+// sits on the last record if that is pending, so that the two are handed out together.
+func (l *deltaLog) setVersion(version string, initial bool) {
+	if version == "" || version == l.version {
+		return
+	}
+	l.version = version
+	if l.end() > l.head && l.get(l.end()-1).stage == pending {
+		l.get(l.end() - 1).version = version
+		return
+	}
+	l.push(initial).version = version
+}
+
+// endPart makes the last record the end of a part. The caller has just added it.
+func (l *deltaLog) endPart() {
+	l.get(l.end() - 1).partEnd = true
+	l.parts++
+}
+
+// takeKey hands out all changes of the key that has waited longest. One must be pending.
+func (l *deltaLog) takeKey() (key table.Key, deltas Deltas) {
+	first := l.head
+	for r := l.get(first); r.stage != pending || r.isVersion(); r = l.get(first) {
+		first++
+	}
+	key = l.get(first).key
+	if l.out, l.ofKey = first, true; l.get(first).more {
+		l.out = l.newest[key]
+	}
+	n := 0
+	for at := l.out; at >= first; at = l.get(at).prev {
+		n++
+	}
+	deltas = make(Deltas, n)
+	for at := l.out; at >= first; at = l.get(at).prev {
+		n--
+		r := l.get(at)
+		r.stage, deltas[n] = handedOut, r.Delta
+	}
+	l.pending -= len(deltas)
+	return key, deltas
+}
+
+// takeBatch hands out what is pending in the order in which it came, up to the
+// end of the first list if the first record belongs to that; with onePerKey, up
+// to the second change of a key. Something must be pending. The records that are out are among
+// those returned; version is the newest one with or between them.
+func (l *deltaLog) takeBatch(onePerKey bool) (records []record, version string, initial bool) {
+	first := int64(0)
+	for at := l.head; at < l.end(); at++ {
+		r := l.get(at)
+		if r.stage == pending {
+			if first == 0 {
+				first, initial = at, r.initial
+			}
+			if r.initial != initial || onePerKey && r.prev >= first && l.get(r.prev).stage == handedOut {
+				break
+			}
+			r.stage = handedOut
+			l.pending--
+		}
+		if l.out = at; r.version != "" {
+			version = r.version
+		}
+	}
+	l.ofKey = false
+	return l.records[l.head-l.base : l.out+1-l.base], version, initial
+}
+
+// settle makes what is handed out processed, and lets go of its objects, or pending again.
+func (l *deltaLog) settle(stage recordStage) {
+	if stage == processed && l.out-l.head > directly && l.out+1 == l.end() && !l.ofKey {
+		clear(l.newest) // which takes less than to delete many keys
+		return
+	}
+	for at := l.out; at >= l.head; {
+		r := l.get(at)
+		switch {
+		case r.stage != handedOut && l.ofKey:
+			return
+		case r.stage != handedOut:
+		case stage == pending:
+			r.stage = pending
+			l.pending++
+		default:
+			if r.stage = processed; !r.more {
+				delete(l.newest, r.key)
+			}
+			if l.ofKey { // those of a batch are passed next
+				r.pendingDelta = pendingDelta{}
+			}
+		}
+		if at--; l.ofKey {
+			at = r.prev
+		}
+	}
+}
+
+// pass moves the head past what has been processed: all that was handed out. alone is true if versions
+// without a change need not be handed out first.
+func (l *deltaLog) pass(alone bool) {
+	from := l.head
+	for ; l.head < l.end(); l.head++ {
+		r := l.get(l.head)
+		if r.stage == pending {
+			if !alone || !r.isVersion() {
+				break
+			}
+			l.pending--
+		}
+		if r.version != "" {
+			l.holds = r.version
+		}
+		if r.initial {
+			l.initial--
+		}
+		if r.partEnd {
+			l.parts--
+		}
+	}
+	clear(l.records[from-l.base : l.head-l.base])
+	// After a burst, more than four times the memory that is needed is not kept.
+	left := int(l.end() - l.head)
+	switch {
+	case cap(l.records) > keptCapacity && cap(l.records) >= 4*left:
+		l.records = append(make([]record, 0, 2*left), l.records[l.head-l.base:]...)
+		newest := make(map[table.Key]int64, len(l.newest))
+		maps.Copy(newest, l.newest)
+		l.base, l.newest = l.head, newest
+	case left == 0:
+		l.base, l.records = l.head, l.records[:0]
+	}
+}
+
+// frontIsVersion is true if a version without a change would be handed out next.
+func (l *deltaLog) frontIsVersion() bool {
+	return l.head < l.end() && l.get(l.head).stage == pending && l.get(l.head).isVersion()
 }

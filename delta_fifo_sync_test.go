@@ -14,7 +14,7 @@ func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
 		f, _ := newListedQueue(t)
 		got := make(chan batch)
 		go func() {
-			assert.NoError(t, f.popPending(func(b batch) error {
+			assert.NoError(t, popPending(f, func(b batch) error {
 				got <- b
 				return nil
 			}))

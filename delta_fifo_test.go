@@ -92,7 +92,7 @@ func popped(t *testing.T, f *DeltaFIFO) string {
 // drained pops until nothing is pending.
 func drained(t *testing.T, f *DeltaFIFO) (words []string) {
 	t.Helper()
-	for f.log.keys > 0 {
+	for len(f.log.pendingKeys()) > 0 {
 		words = append(words, popped(t, f))
 	}
 	return words
@@ -196,7 +196,7 @@ func TestAClosedQueueHandsOutWhatIsLeft(t *testing.T) {
 	_, err := f.Pop(func(any, bool) error { return nil })
 	assert.ErrorIs(t, err, ErrFIFOClosed)
 	assert.ErrorIs(t, f.PopBatch(func([]Delta, bool) error { return nil }, nil), ErrFIFOClosed)
-	assert.ErrorIs(t, f.popPending(func(batch) error { return nil }), ErrFIFOClosed)
+	assert.ErrorIs(t, popPending(f, func(batch) error { return nil }), ErrFIFOClosed)
 }
 
 // B4 for the queue. Fails if Close does not wake those who wait.
@@ -210,7 +210,7 @@ func TestCloseEndsAWaitAtOnce(t *testing.T) {
 			ended <- err
 		}()
 		go func() { ended <- f.PopBatch(func([]Delta, bool) error { return nil }, nil) }()
-		go func() { ended <- f.popPending(func(batch) error { return nil }) }()
+		go func() { ended <- popPending(f, func(batch) error { return nil }) }()
 		synctest.Wait()
 		f.Close()
 		for range 3 {
@@ -259,7 +259,7 @@ func TestWhatProcessRefusesIsNotHandedOutAgain(t *testing.T) {
 	got, err := f.Pop(func(any, bool) error { return errBoom })
 	assert.ErrorIs(t, err, errBoom)
 	assert.Equal(t, []string{"Sync a/1@1"}, allSaid(got.(Deltas)))
-	assert.Zero(t, f.log.keys)
+	assert.Zero(t, len(f.log.pendingKeys()))
 	assert.Equal(t, "1", f.processedVersion())
 	assert.True(t, f.HasSynced())
 }

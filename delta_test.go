@@ -18,26 +18,71 @@ func TestDeltasKnowTheirOldestAndTheirNewest(t *testing.T) {
 }
 
 func TestTwoDeletionsBecomeTheOneThatSaysMore(t *testing.T) {
-	seen := queued{Delta: Delta{Deleted, podAt("a", "1", "2")}, key: table.KeyOf("a/1")}
-	noticed := queued{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1"}}, key: table.KeyOf("a/1")}
-	noticedAgain := queued{Delta: Delta{Deleted, DeletedFinalStateUnknown{Key: "a/1", Obj: 1}}, key: table.KeyOf("a/1")}
-	added := queued{Delta: Delta{Added, podAt("a", "1", "1")}, key: table.KeyOf("a/1")}
+	final, tombstone := podAt("a", "1", "2"), DeletedFinalStateUnknown{Key: "a/1"}
+	later := DeletedFinalStateUnknown{Key: "a/1", Obj: final}
 	for name, tc := range map[string]struct {
-		earlier, later, want queued
-		ok                   bool
+		first, second any
+		want          []string
 	}{
-		"the final state is known already":    {seen, noticed, seen, true},
-		"the final state comes later":         {noticed, seen, seen, true},
-		"two final states, the first one":     {seen, queued{Delta: Delta{Deleted, 2}}, seen, true},
-		"two tombstones, the second one":      {noticed, noticedAgain, noticedAgain, true},
-		"a deletion after something else":     {added, seen, queued{}, false},
-		"something else after a deletion":     {seen, added, queued{}, false},
-		"two changes that are not a deletion": {added, added, queued{}, false},
+		"the final state is known already": {final, tombstone, []string{"Deleted a/1@2"}},
+		"the final state comes later":      {tombstone, final, []string{"Deleted a/1@2"}},
+		"two final states, the first one":  {final, podAt("a", "1", "3"), []string{"Deleted a/1@2"}},
+		"two tombstones, the second one":   {tombstone, later, []string{"Deleted tombstone a/1 @2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			merged, ok := mergeDeletion(tc.earlier, tc.later)
-			assert.Equal(t, tc.want, merged)
-			assert.Equal(t, tc.ok, ok)
+			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
+			must(t, f.Delete(tc.first), f.Delete(tc.second))
+			assert.Equal(t, tc.want, drained(t, f))
 		})
+	}
+}
+
+// After a burst the memory is released while the queue drains.
+func TestABurstIsGivenBackAsItDrains(t *testing.T) {
+	l := newDeltaLog()
+	const burst = 20_000
+	for i := range burst {
+		l.add(&pendingDelta{Delta: Delta{Updated, i}, key: table.KeyOf(itoa(i))}, 0, false)
+	}
+	for range burst - 10 {
+		l.takeKey()
+		l.settle(processed)
+		l.pass(true)
+	}
+	assert.LessOrEqual(t, cap(l.records), keptCapacity)
+	for _, want := range []string{"19990", "19991"} {
+		key, _ := l.takeKey()
+		assert.Equal(t, want, key.String(), "and nothing is lost")
+	}
+	requireIndexed(t, &l)
+}
+
+func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
+	l := newDeltaLog()
+	for i := range 10_000 {
+		l.add(&pendingDelta{Delta: Delta{Updated, i}, key: table.KeyOf(itoa(i))}, 0, false)
+		if i > 0 {
+			l.takeKey()
+			l.settle(processed)
+			l.pass(true)
+		}
+	}
+	assert.LessOrEqual(t, cap(l.records), 8)
+}
+
+// A change that is still pending does not keep processed ones behind it in memory.
+func TestAProcessedObjectIsLetGoOfAtOnce(t *testing.T) {
+	l := newDeltaLog()
+	for _, key := range []string{"a", "b", "a"} {
+		at, _ := l.find(table.KeyOf(key))
+		l.add(&pendingDelta{Delta: Delta{Updated, key}, key: table.KeyOf(key)}, at, false)
+	}
+	_, deltas := l.takeKey()
+	assert.Len(t, deltas, 2)
+	l.settle(processed)
+	l.pass(true)
+	assert.EqualValues(t, 2, l.end()-l.head, "b, and the gap after it")
+	for _, r := range l.records {
+		assert.NotEqual(t, "a", r.Object)
 	}
 }

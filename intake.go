@@ -111,6 +111,15 @@ type taker interface {
 	takeChanges(ctx context.Context, changes []change) (taken int, err error)
 }
 
+// entryKeeper is implemented by our stores and queue, for events that come as part of a list.
+type entryKeeper interface {
+	// eventKey is the key of an event's object.
+	eventKey(obj any) (table.Key, error)
+	// olderThanEntry is the error of an event that is older than the state last received of its
+	// key, nil if it is not, or if that is not known.
+	olderThanEntry(key table.Key, received Received) error
+}
+
 // intake is the one way into a store: it decides what becomes of each change, be it of a watch, a
 // list, a queue or a caller. It calls the user's functions before the write, without a lock.
 type intake struct {
@@ -226,18 +235,12 @@ func (in *intake) prepare(c *change, exists bool) {
 		in.prepareDeletion(c, exists)
 		return
 	case in.transform != nil:
-		out, keep, err := transformedUnder(c.key, in.keyFunc, in.transform, c.object)
-		if err != nil {
-			c.fail(StageTransform, err)
-			return
-		}
-		if c.object = out; !keep {
-			c.kind, c.object = Deleted, nil
+		if c.transform(in.keyFunc, in.transform); c.err != nil || c.kind == Deleted {
 			return
 		}
 		// What was given to the transform is not to be kept for its name.
 		var m metadata
-		if m.read(out); m.named() == c.key {
+		if m.read(c.object); m.named() == c.key {
 			c.key = m.named()
 		}
 	}
@@ -249,17 +252,29 @@ func (in *intake) prepareDeletion(c *change, exists bool) {
 	case isUndecoded(c.object):
 		c.object = nil
 	case exists && in.publish != nil:
-		out, _, err := transformedUnder(c.key, in.keyFunc, in.transform, c.object)
-		if err != nil {
-			c.finalErr = c.objectError(StageTransform, err)
-		}
+		c.transform(in.keyFunc, in.transform)
+	}
+}
+
+// transform has a transform make the object's state to keep. An object that it does not want is
+// deleted; a deletion whose final state fails has none.
+func (c *change) transform(keyFunc KeyFunc, transform TransformFunc) {
+	out, keep, err := transformedUnder(c.key, keyFunc, transform, c.object)
+	switch {
+	case err != nil && c.kind == Deleted:
+		c.finalErr, c.object = c.objectError(StageTransform, err), nil
+	case err != nil:
+		c.fail(StageTransform, err)
+	case !keep:
+		c.kind, c.object = Deleted, nil
+	default:
 		c.object = out
 	}
 }
 
 // regression is the error of an event that is older than what was last received of its key: the
 // quarantined state, if one is that has a version, or else the stored one.
-func (m *threadSafeMap) regression(c *change, have table.Origin, quarantined string) error {
+func (c *change) regression(have table.Origin, quarantined string) error {
 	if quarantined != "" {
 		have = table.OriginOf(quarantined, "")
 	}
@@ -273,7 +288,7 @@ func (m *threadSafeMap) regression(c *change, have table.Origin, quarantined str
 func (m *threadSafeMap) goesBack(c *change) error {
 	have, _ := m.originOf(c.key)
 	version, _ := m.quarantined.version(c.key.String())
-	return m.regression(c, have, version)
+	return c.regression(have, version)
 }
 
 // published has what was applied told.
@@ -303,7 +318,7 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 		case c.kind == Sync && samePointer(found.Object, c.object):
 			c.same = true
 		case c.kind == Deleted:
-			in.prepareFinal(c)
+			c.transform(in.keyFunc, in.transform) // the handler gets it
 		default:
 			in.prepare(c, exists)
 		}
@@ -314,15 +329,6 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 	}
 	w.commit(versionMove{scope: in.scope, version: version})
 	return true
-}
-
-// prepareFinal is prepareDeletion for a consumer that tells of it.
-func (in *intake) prepareFinal(c *change) {
-	out, _, err := transformedUnder(c.key, in.keyFunc, in.transform, c.object)
-	if err != nil {
-		c.finalErr = c.objectError(StageTransform, err)
-	}
-	c.object = out
 }
 
 // eventKey implements entryKeeper.

@@ -45,7 +45,7 @@ func newNamespaceController(config Config) *namespaceController {
 	var checkers []DoneChecker
 	for _, namespace := range slices.Sorted(maps.Keys(config.Namespaces)) {
 		member := newController(config.inNamespace(base, namespace))
-		member.consumer.(*storeConsumer).turns = shared
+		member.turns = shared
 		c.members = append(c.members, &namespaceMember{namespace, member})
 		checkers = append(checkers, member.HasSyncedChecker())
 	}

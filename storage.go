@@ -209,7 +209,7 @@ func (w storeWrite) regression(c *change) error {
 	if w.m.quarantined.any() {
 		quarantined, _ = w.m.quarantined.version(c.key.String())
 	}
-	return w.m.regression(c, have, quarantined)
+	return c.regression(have, quarantined)
 }
 
 // find is what is there, and its origin.

@@ -19,7 +19,7 @@ func TestTheTombstoneOfAnUndecodedDeletionHasTheNewestKnownState(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: NewStore(MetaNamespaceKeyFunc), EmitDeltaTypeReplaced: true, Transformer: neverUndecoded(t)})
 	gone := undecoded(podAt("a", "1", "7"))
 	must(t, f.Delete(gone))
-	assert.Zero(t, f.log.keys, "of nothing that is known, there is no deletion")
+	assert.Zero(t, len(f.log.pendingKeys()), "of nothing that is known, there is no deletion")
 	must(t, f.Add(podAt("a", "1", "5")))
 	must(t, f.Update(podAt("a", "1", "6")))
 	must(t, f.Delete(gone))

@@ -14,15 +14,6 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A program that stops at the wrong moment leaves a watch open.",
 	},
 	{
-		Name:   "keeps-the-table-that-the-queue-once-needed",
-		Guards: []string{"B18"},
-		File:   "delta_log.go",
-		From:   "if len(l.table.slots) > keptPlaces && len(l.table.slots) >= 4*placesFor(l.keys) {",
-		To:     "if len(l.table.slots) > keptPlaces && l.keys == 0 {",
-		Test:   "TestABurstIsGivenBackAsItDrains",
-		Fault:  "The table of a queue stays as large as in its busiest minute.",
-	},
-	{
 		Name: "waits-for-an-open-watch-as-long-as-it-stays-open", Guards: []string{"B19"}, File: "watch.go",
 		From:    "waiting{events: w.results, timer: w.timer.C(), resync: true}",
 		To:      "waiting{events: w.results, resync: true}",
@@ -91,9 +82,9 @@ var lifetimeFaults = []Mutant{
 		Fault:   "A byte that is damaged in the name of a listed object deletes it, and a controller acts on that.",
 	},
 	{
-		Name: "keeps-alive-what-has-been-processed", Guards: []string{"B18"}, File: "delta_log.go",
-		From:  "\t\tr.queued = queued{}\n",
-		To:    "\t\tr.received = Received{}\n",
+		Name: "keeps-alive-what-has-been-processed", Guards: []string{"B18"}, File: "delta_fifo_pop.go",
+		From:  "\t\t\t\tr.pendingDelta = pendingDelta{}\n",
+		To:    "\t\t\t\tr.received = \"\"\n",
 		Test:  "TestAProcessedObjectIsLetGoOfAtOnce",
 		Fault: "Behind one change that waits, every state that has been processed since stays in memory.",
 	},

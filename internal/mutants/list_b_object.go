@@ -12,15 +12,11 @@ var objectFaults = []Mutant{
 		Fault:   "A controller whose source answers with another type deletes everything that it does not find.",
 	},
 	{
-		Name:   "ends-a-part-at-its-first-object-without-a-key",
-		Guards: []string{"B6", "G6"},
-		File:   "delta_fifo_replacement.go",
-		From: `			refused = append(refused, refusal{obj, rejection(obj, err)})
-			continue
-`,
-		To: `			refused = append(refused, refusal{obj, rejection(obj, err)})
-			break
-`,
+		Name:    "ends-a-part-at-its-first-object-without-a-key",
+		Guards:  []string{"B6", "G6"},
+		File:    "delta_fifo.go",
+		From:    "\t\t\t\trefused = append(refused, refusal{obj, rejection(obj, err)})\n\t\t\t\tcontinue\n",
+		To:      "\t\t\t\trefused = append(refused, refusal{obj, rejection(obj, err)})\n\t\t\t\tbreak\n",
 		Package: guarantees,
 		Test:    "TestB6AListWithBadObjectsIsQueuedWithoutThem",
 		Fault:   "One object without a name empties the cache of all that the list has behind it.",
@@ -48,9 +44,9 @@ var objectFaults = []Mutant{
 	{
 		Name:   "compares-a-listed-object-with-the-stored-one-alone",
 		Guards: []string{"B8"},
-		File:   "delta_fifo_standing.go",
-		From:   "	if newest, ok := f.newestLocked(key); ok {\n		return lastReceived{",
-		To:     "	if newest, ok := f.newestLocked(key); ok && newest.Type == Deleted {\n		return lastReceived{",
+		File:   "delta_fifo.go",
+		From:   "\tcase newest.Type != Deleted:\n\t\torigin",
+		To:     "\tcase newest.Type == Deleted:\n\t\torigin",
 		Test:   "TestARelistLeavesUnchangedObjectsAlone",
 		Fault:  "A list that comes while much is queued delivers all of it a second time.",
 	},
@@ -63,15 +59,15 @@ var objectFaults = []Mutant{
 	},
 	{
 		Name: "records-what-a-transform-has-left-as-received", Guards: []string{"B8"}, File: "intake.go",
-		From:  "\t\tif c.object = out; !keep {\n",
-		To:    "\t\tif c.object, c.origin = out, originOf(receivedOf(out)); !keep {\n",
+		From:  "\t\tc.object = out\n",
+		To:    "\t\tc.object, c.origin = out, originOf(receivedOf(out))\n",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "With a transform that strips metadata each list delivers every object anew, and none counts as re-created.",
 	},
 	{
-		Name: "records-what-a-queues-transform-has-left-as-received", Guards: []string{"B8"}, File: "store_consumer.go",
-		From:  "origin: q.from(),",
-		To:    "origin: originOf(receivedOf(q.Object)),",
+		Name: "records-what-a-queues-transform-has-left-as-received", Guards: []string{"B8"}, File: "delta_fifo_pop.go",
+		From:  "origin: r.origin}",
+		To:    "origin: originOf(receivedOf(r.Object))}",
 		Test:  "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
 		Fault: "A handler hears of an update where one object has gone and another has come.",
 	},

@@ -27,7 +27,7 @@ var lifecycleMutants = []Mutant{
 		Fault:   "A process hangs at its end and nothing says because of what.",
 	},
 	{
-		Name: "tells-the-rest-of-a-batch-after-the-end", Guards: []string{"G9"}, File: "store_consumer.go",
+		Name: "tells-the-rest-of-a-batch-after-the-end", Guards: []string{"G9"}, File: "controller.go",
 		From:    "\t\tif ctx.Err() != nil {\n\t\t\tbreak\n\t\t}\n",
 		To:      "",
 		Package: guarantees,

@@ -11,9 +11,9 @@ var orderMutants = []Mutant{
 		Fault:   "After a first list that broke off, a handler is told an older state of an object it has heard of.",
 	},
 	{
-		Name: "repeats-a-stale-state-at-a-resync", Guards: []string{"G2"}, File: "delta_fifo_sync.go",
-		From:    "_, busy := f.newestLocked(key); busy {",
-		To:      "_, busy := f.newestLocked(key); busy && f.closed {",
+		Name: "repeats-a-stale-state-at-a-resync", Guards: []string{"G2"}, File: "delta_fifo.go",
+		From:    "\t\tif newest != nil {\n\t\t\tcontinue\n",
+		To:      "\t\tif newest != nil && f.closed {\n\t\t\tcontinue\n",
 		Package: guarantees,
 		Test:    "TestB21WhatARelistBringsIsNoResync",
 		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object goes back in time.",

@@ -4,7 +4,7 @@ package mutants
 // handler: G5, G7, G8.
 var syncMutants = []Mutant{
 	{
-		Name: "takes-the-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "delta_fifo_replacement.go",
+		Name: "takes-the-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "delta_fifo.go",
 		From:    "\tf.listing = true\n",
 		To:      "\tf.listing, f.populated = true, true\n",
 		Package: guarantees,
@@ -21,8 +21,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "counts-what-is-queued-as-synced", Guards: []string{"G5"}, File: "delta_fifo_pop.go",
-		From:    "return f.log.initial == 0 || f.consumption == notYet",
-		To:      "return f.log.initial >= 0 || f.consumption == notYet",
+		From:    "processed := f.log.initial == 0 ||",
+		To:      "processed := f.log.initial >= 0 ||",
 		Package: guarantees,
 		Test:    "TestG5SyncedIsWhenTheFirstListHasBeenProcessed",
 		Fault:   "HasSynced is true while the store is still empty.",
@@ -56,17 +56,17 @@ var syncMutants = []Mutant{
 		Fault:   "A handler that is added while the first list is read has synced with half of it.",
 	},
 	{
-		Name: "looks-for-the-absent-in-the-store-and-the-queue-alone", Guards: []string{"G7"}, File: "delta_fifo_absent.go",
-		From:    "f.log.keysOut()...)",
-		To:      "f.log.keysOut()[:0]...)",
+		Name: "looks-for-the-absent-in-the-store-and-the-queue-alone", Guards: []string{"G7"}, File: "delta_fifo_pop.go",
+		From:    "r.stage != processed && !r.isVersion() && !met",
+		To:      "r.stage == pending && !r.isVersion() && !met",
 		Package: guarantees,
 		Test:    "TestG7ARelistDeletesWhatItLacksWhereverItIs",
 		Fault:   "An object that is being processed when the relist comes stays in the cache for ever.",
 	},
 	{
-		Name: "looks-for-the-absent-with-the-consumer-alone", Guards: []string{"G7"}, File: "delta_fifo_absent.go",
-		From:    "append(f.log.pendingKeys(), ",
-		To:      "append(f.log.pendingKeys()[:0], ",
+		Name: "looks-for-the-absent-with-the-consumer-alone", Guards: []string{"G7"}, File: "delta_fifo_pop.go",
+		From:    "r.stage != processed && !r.isVersion() && !met",
+		To:      "r.stage == handedOut && !r.isVersion() && !met",
 		Package: guarantees,
 		Test:    "TestG7WhatARelistLacksGoesAlsoIfItWasOnlyQueued",
 		Fault:   "An object that was only queued when the relist came stays in the cache for ever.",
@@ -142,7 +142,7 @@ var syncMutants = []Mutant{
 		Fault:   "What a handler has not been told yet is gone as soon as a faster one has been told of it.",
 	},
 	{
-		Name: "never-gives-a-bursts-memory-back", Guards: []string{"G8"}, File: "delta_log.go",
+		Name: "never-gives-a-bursts-memory-back", Guards: []string{"G8"}, File: "delta_fifo_pop.go",
 		From:  "case cap(l.records) > keptCapacity && cap(l.records) >= 4*left:",
 		To:    "case cap(l.records) > keptCapacity && cap(l.records) >= 4*left && left < 0:",
 		Test:  "TestABurstIsGivenBackAsItDrains",

@@ -17,9 +17,9 @@ var versionMutants = []Mutant{
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
 	{
-		Name: "says-a-version-holds-when-it-is-queued", Guards: []string{"G11"}, File: "delta_log.go",
-		From:  "\tl.version = version\n\tif l.end() > l.passed {\n",
-		To:    "\tl.version, l.holds = version, version\n\tif l.end() > l.passed {\n",
+		Name: "says-a-version-holds-when-it-is-queued", Guards: []string{"G11"}, File: "delta_fifo_pop.go",
+		From:  "\tl.version = version\n",
+		To:    "\tl.version, l.holds = version, version\n",
 		Test:  "TestAVersionHoldsOnceAllBeforeItIsProcessed",
 		Fault: "The version that a controller says it has processed runs ahead of what it has.",
 	},
