@@ -170,7 +170,7 @@ func (w storeWrite) apply(c *change) {
 	for _, staging := range c.built {
 		staging.build.written[c.key] = staging.result
 	}
-	old, existed := w.table.Put(c.key, c.object, 0, c.values)
+	old, existed := w.table.Put(c.key, c.object, c.values)
 	if c.applied, c.existed = true, existed; existed {
 		c.old, c.recreated = old.Object, c.origin.Recreates(w.m.table.Origin(old.Number))
 	}

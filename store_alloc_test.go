@@ -1,9 +1,7 @@
 package cache
 
 import (
-	"fmt"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -46,34 +44,4 @@ func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
 		assert.Zero(t, testing.AllocsPerRun(100, act), name)
 	}
 	assert.Positive(t, seen)
-}
-
-// A key function of the program's own may return what the program keeps in any case. That is
-// what is listed then, and no copy of it.
-func TestTheKeysOfAFunctionOfTheProgramsOwnAreListedAsWhatItReturned(t *testing.T) {
-	const some = 500
-	texts := map[string]string{}
-	keyOf := func(obj any) (string, error) {
-		key := fmt.Sprintf("ns/%s#", nameOf(obj))
-		texts[key] = key
-		return key, nil
-	}
-	s := NewIndexer(keyOf, nil)
-	for i := range some {
-		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
-	}
-	for i := range some / 2 {
-		require.NoError(t, s.Update(podAt("a", itoa(i), "2")))
-	}
-	for i := 0; i < some; i += 2 {
-		require.NoError(t, s.Delete(podAt("a", itoa(i), "2")))
-	}
-	listed := s.ListKeys()
-	require.Len(t, listed, some/2)
-	for _, key := range listed {
-		require.Same(t, unsafe.StringData(texts[key]), unsafe.StringData(key), key)
-	}
-	if !raceDetected() {
-		assert.EqualValues(t, 1, testing.AllocsPerRun(10, func() { s.ListKeys() }), "the list")
-	}
 }

@@ -6,7 +6,7 @@ var indexFaults = []Mutant{
 	{
 		Name: "stores-an-object-that-has-no-index-values", Guards: []string{"B13"}, File: "storage.go",
 		From:    "\t\tw.hold(c)\n\t\treturn\n",
-		To:      "\t\tw.hold(c)\n\t\tw.table.Put(c.key, c.object, 0, make([][]string, len(w.m.indexers.Load().names)))\n\t\treturn\n",
+		To:      "\t\tw.hold(c)\n\t\tw.table.Put(c.key, c.object, make([][]string, len(w.m.indexers.Load().names)))\n\t\treturn\n",
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",
@@ -14,7 +14,7 @@ var indexFaults = []Mutant{
 	{
 		Name:    "leaves-the-index-entry-of-a-value-that-an-object-had",
 		Guards:  []string{"B14"},
-		File:    "internal/table/reference.go",
+		File:    "internal/table/index.go",
 		From:    "		if one.isOne() {\n			w.unpost(at, one)\n		}\n",
 		To:      "",
 		Package: guarantees,

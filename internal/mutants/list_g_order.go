@@ -90,7 +90,7 @@ var orderMutants = []Mutant{
 		Fault:   "A handler hears the end of an object whose beginning it was spared.",
 	},
 	{
-		Name: "leaves-a-changed-object-out-of-its-new-index-value", Guards: []string{"G4"}, File: "internal/table/reference.go",
+		Name: "leaves-a-changed-object-out-of-its-new-index-value", Guards: []string{"G4"}, File: "internal/table/index.go",
 		From: "\t\t\tw.unpost(at, one)\n\t\t}\n\t\trefs.set(number, w.post(at, number, values[0]))\n",
 		To: `			w.unpost(at, one)
 			refs.set(number, reference{})

@@ -26,7 +26,7 @@ func filled(all []*pod, indexes int) *Table {
 	}
 	w := t.Begin(max(len(all), many))
 	for i, p := range all {
-		w.Put(Named(p.namespace, p.name), p, uint32(i), [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
+		w.Put(Named(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
 	}
 	w.Commit(nil)
 	return t
@@ -110,7 +110,7 @@ func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
 			values[2][0] = p.owner
 		}
 		w := t.Begin(1)
-		w.Put(Named(p.namespace, p.name), p, 1, values)
+		w.Put(Named(p.namespace, p.name), p, values)
 		w.Commit(nil)
 		if snapshots && i%700 == 0 {
 			t.Snapshot()
@@ -131,7 +131,7 @@ func benchmarkChurn(b *testing.B, all []*pod) {
 		w.Commit(nil)
 		w = t.Begin(1)
 		values[0][0] = p.namespace
-		w.Put(key, p, 1, values)
+		w.Put(key, p, values)
 		w.Commit(nil)
 	}
 }
@@ -152,7 +152,7 @@ func benchmarkWhole(b *testing.B, t *Table) {
 	keys := func(s *Snapshot) { s.AppendKeys(make([]string, 0, s.Len())) }
 	run("keys", keys)
 	w := t.Begin(many)
-	w.Each(func(_ uint32, key Key, found Found) { w.Put(KeyOf(key.String()), found.Object, 0, make([][]string, 3)) })
+	w.Each(func(_ uint32, key Key, found Found) { w.Put(KeyOf(key.String()), found.Object, make([][]string, 3)) })
 	w.Commit(nil)
 	run("kept keys", keys)
 }

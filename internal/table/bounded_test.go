@@ -29,9 +29,9 @@ func worstInPlace(t *testing.T, n int) (worst int, by string) {
 			what  string
 			write func(*Write)
 		}{
-			{"an addition", func(w *Write) { w.Put(key, object, 0, values) }},
-			{"a change of values", func(w *Write) { w.Put(key, object, 0, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
-			{"an update", func(w *Write) { w.Put(key, object, 1, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
+			{"an addition", func(w *Write) { w.Put(key, object, values) }},
+			{"a change of values", func(w *Write) { w.Put(key, object, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
+			{"an update", func(w *Write) { w.Put(key, object, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
 			{"a removal", func(w *Write) { w.Remove(key) }},
 		} {
 			if i%2 == 0 {
@@ -56,8 +56,9 @@ func worstInPlace(t *testing.T, n int) (worst int, by string) {
 func TestAWriteInPlaceCopiesNoMoreTheMoreThereIs(t *testing.T) {
 	few, _ := worstInPlace(t, 10_000)
 	most, by := worstInPlace(t, 80_000)
-	// What a page more costs in the lists of pages is 8 bytes for 2,048 objects.
-	require.Less(t, most, few+8_000, "%s: %d bytes of 10,000 objects, %d of 80,000", by, few, most)
+	// A page more in a list of pages is 8 bytes for 2,016 objects. In a large directory a segment
+	// that was not split for long has 8 or 16 places, each in another page of half a kilobyte.
+	require.Less(t, most, few+24_000, "%s: %d bytes of 10,000 objects, %d of 80,000", by, few, most)
 }
 
 // rooms are how much there is room for in all that a table appends to.
@@ -67,7 +68,7 @@ func (t *Table) rooms() map[string]int {
 	for i := range t.references {
 		refs := &t.references[i]
 		rooms[fmt.Sprint("free of ", i)], rooms[fmt.Sprint("chunks of ", i)] = cap(refs.free), cap(refs.chunks)
-		rooms[fmt.Sprint("pages of ", i)] = cap(s.indexes[i].pages)
+		rooms[fmt.Sprint("pages of ", i)] = cap(s.indexes[i].chunks.pages)
 	}
 	return rooms
 }
@@ -84,7 +85,7 @@ func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 			if remove {
 				w.Remove(key)
 			} else {
-				w.Put(key, nil, 0, [][]string{{fmt.Sprint("value ", i)}})
+				w.Put(key, nil, [][]string{{fmt.Sprint("value ", i)}})
 			}
 			for what, room := range table.rooms() {
 				if had := before[what]; had > 4_096 && room > had {
@@ -115,18 +116,15 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 	}
 	free()
 	for i := range 3_000 {
-		w.Put(KeyOf(fmt.Sprint("new/", i)), i, 0, [][]string{{"new"}, {fmt.Sprint(i)}, nil})
+		w.Put(KeyOf(fmt.Sprint("new/", i)), i, [][]string{{"new"}, {fmt.Sprint(i)}, nil})
 		if i%100 == 0 {
 			free()
 		}
 	}
 	free()
-	found, _ := table.Get(KeyOf("namespace-1/pod-00001000"))
-	w.PutAt(found.Number, KeyOf("namespace-1/pod-00001000"), "later", 0, []string{"a", "b", "c"})
-	free()
 	w.AddIndexes(1)
 	free()
-	w.KeepOnly(func(_ uint32, key Key) bool {
+	keepOnly(w, func(key Key) bool {
 		require.True(t, table.mu.TryLock())
 		table.mu.Unlock()
 		return key.IsIn("new/")
@@ -145,29 +143,29 @@ func TestASnapshotCostsNoMoreTheMoreThereIs(t *testing.T) {
 	w.Commit(nil)
 }
 
-func TestGetWaitsForAWriteInPlaceAndNotForOneAside(t *testing.T) {
+// Fails if a reader takes what is changed in place for a state: the short way of every look-up and
+// the long one both have to see that a write is under way.
+func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	table := newTable(0)
 	put(table, "a", 1)
-	aside := table.Begin(many)
-	aside.Put(KeyOf("a"), 2, 0, nil)
+	staged := table.Begin(many)
+	staged.Put(KeyOf("a"), 2, nil)
 	found, _ := table.Get(KeyOf("a"))
 	require.Equal(t, 1, found.Object)
-	aside.Commit(nil)
-	inPlace := table.Begin(1)
-	answer := make(chan any)
-	go func() {
-		found, _ := table.Get(KeyOf("a"))
-		answer <- found.Object
-	}()
-	inPlace.Put(KeyOf("a"), 3, 0, nil)
-	for range 100 {
-		runtime.Gosched() // Get gives up to wait without a lock meanwhile
-	}
-	select {
-	case obj := <-answer:
-		t.Fatalf("half a write was seen: %v", obj)
-	default:
-	}
-	inPlace.Commit(nil)
-	require.Equal(t, 3, <-answer)
+	staged.Commit(nil)
+	w := table.Begin(2)
+	w.Put(KeyOf("a"), 3, nil)
+	hash := KeyOf("a").hash(table.seed)
+	s, _, _ := table.first(hash)
+	require.Nil(t, s)
+	_, _, whole := table.attempt(KeyOf("a"), hash)
+	require.False(t, whole)
+	require.False(t, table.mu.TryLock(), "what Get waits for in the end")
+	w.Put(KeyOf("b"), 3, nil)
+	w.Commit(nil)
+	s, _, _ = table.first(hash)
+	require.NotNil(t, s)
+	found, _, whole = table.attempt(KeyOf("a"), hash)
+	require.True(t, whole)
+	require.Equal(t, 3, found.Object)
 }

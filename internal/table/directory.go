@@ -3,250 +3,184 @@ package table
 import (
 	"math/bits"
 	"sync/atomic"
-	"unsafe"
 )
 
 // directory finds numbers by hash: those of cells by the hash of their key, those of index
-// values by that of their text. It does not know what it finds, so that the one who asks
-// compares.
+// values by the hash of their text. It does not know what it finds: callers compare.
 //
-//	first bits of the hash ──▶ shelf ── next bits ──▶ segment: │ group │ group │ ... │
-//	                                                             ▲      12 tags, 12 numbers
-//	                                              bits of the middle, and on from there
+//	low bits of the hash ──▶ segment: │ group │ group │ ... │
+//	                                     ▲      8 hashes, 8 numbers
+//	            top bits of the hash, and on from there to the first group with a free place
 //
-// A segment that is full is split in two, by one more bit of the hash; its shelf doubles when
-// there is no such bit yet, and is split itself when it is large. So it grows by a segment at
-// a time, and no step takes longer the more there is.
+// It is extendible hashing. A full segment is split by one more bit of the hash; all others
+// stay what they are. A segment that needs fewer bits than the directory has stands in
+// several places. Doubling copies only pointers to pages, so no step takes long.
 type directory struct {
-	owner uint64
-	// bits is how many bits of a hash say which shelf. A shelf that needs fewer stands in
-	// several places, as a segment does in its shelf.
-	bits    uint
-	shelves []atomic.Pointer[shelf]
+	// mask has the low bits by which segments are found.
+	mask     uint32
+	segments cowList[segment]
 }
-
-// shelf is the segments of all hashes that begin with the same bits.
-type shelf struct {
-	owner uint64
-	// before is how many bits of a hash say that it is this shelf, bits how many after
-	// those say which of its segments.
-	before, bits uint
-	segments     []atomic.Pointer[segment]
-}
-
-// shelfBits is how many bits a shelf has at most: 2 kB.
-const shelfBits = 8
 
 const (
 	groups   = 8
-	groupLen = 12
-	// most is up to how many places are taken: with fewer free ones a search is long.
-	most = groups * groupLen * 7 / 8
+	groupLen = 8
+	// maxTaken is how many places of a segment may be taken: searches end at a free one.
+	maxTaken = groups * groupLen * 7 / 8
 )
 
 // segment is some of the numbers. All searches for one go through the same groups.
 type segment struct {
 	groups [groups]group
-	owner  uint64
-	bits   uint8
-	// taken counts the places that are not empty, removed those of them that hold
-	// nothing any more.
-	taken, removed uint8
+	// bits is how many low bits all hashes share, taken how many places are not free.
+	bits, taken uint8
 }
 
-// group is some numbers and their tags, a byte each, in one cache line.
+// group is some hashes, 0 where a place is free, and their numbers, in one cache line. Its
+// words are accessed atomically; they are plain so that a segment can be copied.
 type group struct {
-	tags    [2]atomic.Uint64 // of the second only the first four bytes are used
-	numbers [groupLen]uint32
+	hashes, numbers [groupLen]uint32
 }
 
-// plainGroup is the memory of a group, as plainChunk is that of a chunk.
-type plainGroup [8]uint64
+// hashOf makes a hash for a directory of one of 64 bits.
+func hashOf(hash uint64) uint32 { return max(1, uint32(hash>>32)) }
 
-// It does not compile unless they are of one size.
-var _ = [1]struct{}{}[unsafe.Sizeof(group{})-unsafe.Sizeof(plainGroup{})]
+// home is the group in which a search begins.
+func home(hash uint32) int { return int(hash / (1 << 32 / groups)) }
 
-// copyOf makes a segment of another owner with the same numbers.
-func (s *segment) copyOf(owner uint64) *segment {
-	c := &segment{owner: owner, bits: s.bits, taken: s.taken, removed: s.removed}
-	*(*[groups]plainGroup)(unsafe.Pointer(&c.groups)) = *(*[groups]plainGroup)(unsafe.Pointer(&s.groups))
-	return c
-}
-
-// A tag is eight bits of the hash, so that seldom anything is compared in vain. Some
-// values have another meaning.
-const (
-	emptyTag   = 0
-	removedTag = 1
-	// noTag is that of a byte that has no number.
-	noTag    = 2
-	firstTag = 3
-
-	low  = 0x0101010101010101
-	high = 0x8080808080808080
-	// noTags are the bytes of a group that have no number.
-	noTags = noTag * (low &^ 0xffffffff)
-)
-
-func tagOf(hash uint64) uint64 { return max(firstTag, hash&0xff) }
-
-// home is the group with which a search begins. Its bits are before those of the tag; the
-// first ones choose the segment.
-func home(hash uint64) int { return int(hash >> 8 % groups) }
-
-// equal has the high bit of each byte of tags that is that of pattern, and seldom that of one
-// after such a byte: to be exact takes longer than to look at one in vain. It is 0 only if
-// there is none.
-func equal(tags, pattern uint64) uint64 {
-	differ := tags ^ pattern
-	return (differ - low) &^ differ & high
-}
-
-// A place in a segment is a group, and which of its numbers.
-func placeIn(group, slot int) int              { return group<<4 | slot }
-func groupAndSlot(place int) (group, slot int) { return place >> 4 % groups, place & 15 }
-
-func newDirectory(owner uint64) *directory {
-	d := &directory{owner: owner, shelves: make([]atomic.Pointer[shelf], 1)}
-	first := newShelf(owner, 0, 0)
-	first.segments[0].Store(newSegment(owner, 0))
-	d.shelves[0].Store(first)
+func newDirectory(epoch uint64) (d directory) {
+	d.segments.reach(0, epoch)
+	d.segments.set(0, new(segment), epoch)
 	return d
 }
 
-func newShelf(owner uint64, before, bits uint) *shelf {
-	return &shelf{owner: owner, before: before, bits: bits, segments: make([]atomic.Pointer[segment], 1<<bits)}
-}
+func (d *directory) segment(hash uint32) *segment { return d.segments.get(hash & d.mask) }
 
-// at is the first bits of a hash. The masks keep shifts by 64 apart from those by 0: there is
-// one shelf then, or one segment.
-func (d *directory) at(hash uint64) int {
-	return int(hash>>((64-d.bits)&63)) & (len(d.shelves) - 1)
-}
-
-func (s *shelf) at(hash uint64) int {
-	return int(hash>>((64-s.before-s.bits)&63)) & (len(s.segments) - 1)
-}
-
-func (d *directory) segment(hash uint64) *segment {
-	s := d.shelves[d.at(hash)].Load()
-	return s.segments[s.at(hash)].Load()
-}
-
-func newSegment(owner uint64, bits uint8) *segment {
-	s := &segment{owner: owner, bits: bits}
-	for i := range s.groups {
-		s.groups[i].tags[1].Store(noTags)
+// own returns the segment of a hash for changes.
+func (d *directory) own(hash uint32, epoch uint64) *segment {
+	if s := d.segments.owned(hash&d.mask, epoch); s != nil {
+		return s
 	}
-	return s
+	copied := *d.segment(hash)
+	d.replace(hash, &copied, epoch)
+	return &copied
 }
 
-// search goes through the numbers whose tag is that of a hash. It is begun where it stands:
-// to copy what has just been written word by word takes longer than a search.
-type search struct {
-	segment *segment
-	pattern uint64
-	group   int
-	left    int
-	matches uint64
+// replace puts a segment in all places whose numbers end with its bits of the hash.
+func (d *directory) replace(hash uint32, s *segment, epoch uint64) {
+	step := uint32(1) << s.bits
+	for at := hash & (step - 1); at <= d.mask; at += step {
+		d.segments.set(at, s, epoch)
+	}
 }
 
-func (s *search) begin(in *segment, hash uint64) {
-	s.segment, s.pattern, s.group, s.left = in, tagOf(hash)*low, home(hash), groups
-	s.matches = s.segment.groups[s.group].having(s.pattern)
-}
-
-// having has a bit for each place whose tag is that of the pattern: of the first eight every
-// eighth bit, of the others the one after. There is no branch in it: which of the places it
-// is nobody can foretell, and whoever waits for memory should not have guessed wrong.
-func (g *group) having(pattern uint64) uint64 {
-	return equal(g.tags[0].Load(), pattern)>>7 | equal(g.tags[1].Load(), pattern)&0x80808080>>6
-}
-
-// next is the place of the next match, -1 if there is none.
-func (s *search) next() int {
-	for s.matches == 0 {
-		if s.left--; s.left == 0 || s.segment.groups[s.group].having(emptyTag) != 0 {
-			return -1
+// put adds a number that is not there. It returns false, and has done nothing, if the
+// directory must double first.
+func (d *directory) put(hash, number uint32, epoch uint64) bool {
+	s := d.own(hash, epoch)
+	for s.taken == maxTaken {
+		if d.mask>>s.bits == 0 {
+			return false
 		}
-		if s.group++; s.group == groups {
-			s.group = 0
-		}
-		s.matches = s.segment.groups[s.group].having(s.pattern)
-	}
-	slot := slotOf(s.matches)
-	s.matches &= s.matches - 1
-	return placeIn(s.group, slot)
-}
-
-// slotOf is the first of the matches.
-func slotOf(matches uint64) int {
-	bit := bits.TrailingZeros64(matches)
-	return (bit&1*8 + bit/8) % 16
-}
-
-func (s *segment) number(place int) uint32 {
-	group, slot := groupAndSlot(place)
-	return atomic.LoadUint32(&s.groups[group].numbers[slot])
-}
-
-func (s *segment) setTag(place int, tag uint64) {
-	group, slot := groupAndSlot(place)
-	tags, shift := &s.groups[group].tags[slot/8], uint(slot%8)*8
-	tags.Store(tags.Load()&^(0xff<<shift) | tag<<shift)
-}
-
-func (s *segment) tag(place int) uint64 {
-	group, slot := groupAndSlot(place)
-	return s.groups[group].tags[slot/8].Load() >> (uint(slot%8) * 8) & 0xff
-}
-
-// put adds a number. There must be a place.
-func (s *segment) put(hash uint64, number uint32) {
-	at := s.free(home(hash))
-	if s.tag(at) == removedTag {
-		s.removed--
-	} else {
-		s.taken++
-	}
-	group, slot := groupAndSlot(at)
-	atomic.StoreUint32(&s.groups[group].numbers[slot], number)
-	s.setTag(at, tagOf(hash))
-}
-
-// free is the first place from a group on that holds nothing.
-func (s *segment) free(group int) int {
-	for {
-		for half := range s.groups[group].tags {
-			tags := s.groups[group].tags[half].Load()
-			// Of the tags below noTag, the lowest is always right.
-			if free := (tags - noTag*low) &^ tags & high; free != 0 {
-				return placeIn(group, half*8+bits.TrailingZeros64(free)/8)
+		halves := [2]*segment{{bits: s.bits + 1}, {bits: s.bits + 1}}
+		for g := range s.groups {
+			for i, moved := range s.groups[g].hashes {
+				if moved != 0 {
+					halves[moved>>s.bits&1].put(moved, s.groups[g].numbers[i])
+				}
 			}
 		}
-		group = (group + 1) % groups
+		d.replace(hash&^(1<<s.bits), halves[0], epoch)
+		d.replace(hash|1<<s.bits, halves[1], epoch)
+		s = halves[hash>>s.bits&1]
 	}
+	s.put(hash, number)
+	return true
 }
 
-// remove empties a place. A search that goes on beyond it must not end there.
-func (s *segment) remove(at int) {
-	if group, _ := groupAndSlot(at); s.groups[group].having(emptyTag) != 0 {
-		s.setTag(at, emptyTag)
-		s.taken--
-		return
-	}
-	s.setTag(at, removedTag)
-	s.removed++
+// double gives each segment twice as many places.
+func (d *directory) double(epoch uint64) {
+	d.segments.double(d.mask+1, epoch)
+	d.mask = d.mask<<1 | 1
 }
 
-// each calls f with every number and its tag.
-func (s *segment) each(f func(number uint32, tag uint64)) {
-	for group := range groups {
-		for slot := range groupLen {
-			at := placeIn(group, slot)
-			if tag := s.tag(at); tag >= firstTag {
-				f(s.number(at), tag)
+// find calls is with the numbers that have a hash until it returns true.
+func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
+	s := d.segment(hash)
+	for i := range groups {
+		g := &s.groups[(home(hash)+i)%groups]
+		for matches := g.matches(hash); matches != 0; matches &= matches - 1 {
+			if is(g.number(matches)) {
+				return true
+			}
+		}
+		if g.matches(0) != 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// remove removes a number, which must be there.
+func (d *directory) remove(hash, number uint32, epoch uint64) {
+	s := d.own(hash, epoch)
+	for i := home(hash); ; i = (i + 1) % groups {
+		for matches := s.groups[i].matches(hash); matches != 0; matches &= matches - 1 {
+			if s.groups[i].number(matches) == number {
+				s.free(i, bits.TrailingZeros(matches))
+				return
 			}
 		}
 	}
+}
+
+// matches has a bit for each place of a hash. It has no branch: which place it is cannot be
+// predicted, and a wrong guess would wait for memory.
+func (g *group) matches(hash uint32) uint {
+	return is(&g.hashes[0], hash) | is(&g.hashes[1], hash)<<1 | is(&g.hashes[2], hash)<<2 | is(&g.hashes[3], hash)<<3 |
+		is(&g.hashes[4], hash)<<4 | is(&g.hashes[5], hash)<<5 | is(&g.hashes[6], hash)<<6 | is(&g.hashes[7], hash)<<7
+}
+
+func is(at *uint32, hash uint32) uint {
+	if atomic.LoadUint32(at) == hash {
+		return 1
+	}
+	return 0
+}
+
+// number is that of the first match.
+func (g *group) number(matches uint) uint32 {
+	return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])
+}
+
+func (g *group) set(place int, hash, number uint32) {
+	atomic.StoreUint32(&g.numbers[place], number)
+	atomic.StoreUint32(&g.hashes[place], hash)
+}
+
+// put adds a number. There must be a free place.
+func (s *segment) put(hash, number uint32) {
+	s.taken++
+	for i := home(hash); ; i = (i + 1) % groups {
+		if free := s.groups[i].matches(0); free != 0 {
+			s.groups[i].set(bits.TrailingZeros(free), hash, number)
+			return
+		}
+	}
+}
+
+// free frees a place. Searches that go on beyond its group must not end there, so a number
+// from further on is moved to the place, and to that one's place another.
+func (s *segment) free(group, place int) {
+	s.taken--
+	for at := 1; s.groups[(group+at-1)%groups].matches(0) == 0; at++ {
+		from := &s.groups[(group+at)%groups]
+		for i, hash := range from.hashes {
+			if hash != 0 && (group+at-home(hash))&(groups-1) >= at {
+				s.groups[group].set(place, hash, from.numbers[i])
+				group, place, at = (group+at)%groups, i, 0
+				break
+			}
+		}
+	}
+	s.groups[group].set(place, 0, 0)
 }

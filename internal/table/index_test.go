@@ -26,19 +26,19 @@ func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 		for i, values := range others {
 			key := fmt.Sprint("other-", i)
 			put(table, key, i, values)
-			m.put(key, i, 0, [][]string{values})
+			m.put(key, i, [][]string{values})
 		}
 		for round := range 3 {
 			for i, values := range sets {
 				w := table.Begin(changes)
-				w.Put(KeyOf("one"), i, 0, [][]string{values})
+				w.Put(KeyOf("one"), i, [][]string{values})
 				// An other one goes and comes, so that what follows it moves.
 				key := fmt.Sprint("other-", (i+round)%len(others))
 				w.Remove(KeyOf(key))
-				w.Put(KeyOf(key), i, 0, [][]string{others[(i+round)%len(others)]})
+				w.Put(KeyOf(key), i, [][]string{others[(i+round)%len(others)]})
 				w.Commit(nil)
-				m.put("one", i, 0, [][]string{values})
-				m.put(key, i, 0, [][]string{others[(i+round)%len(others)]})
+				m.put("one", i, [][]string{values})
+				m.put(key, i, [][]string{others[(i+round)%len(others)]})
 				m.check(t, table.Snapshot())
 			}
 		}
@@ -58,12 +58,12 @@ func TestAValueThatAllHaveCanBeTakenFromAnyOfThem(t *testing.T) {
 		for i := range n {
 			key := fmt.Sprint(i)
 			put(table, key, i, []string{"all", "all of them"})
-			m.put(key, i, 0, [][]string{{"all", "all of them"}})
+			m.put(key, i, [][]string{{"all", "all of them"}})
 		}
 		for i := range n {
 			key := fmt.Sprint(i * step % n)
 			put(table, key, -i, []string{"all of them"})
-			m.put(key, -i, 0, [][]string{{"all of them"}})
+			m.put(key, -i, [][]string{{"all of them"}})
 			if i%100 == 0 {
 				m.check(t, table.Snapshot())
 			}
@@ -86,8 +86,8 @@ func TestAHundredThousandValuesOfOneObjectComeAndGoWithoutATrace(t *testing.T) {
 	}
 	for at, i := range table.state.Load().indexes {
 		require.LessOrEqual(t, table.references[at].records, uint32(6), "records are used again")
-		require.LessOrEqual(t, places(i.values), 2, "and places of the directory")
-		require.Len(t, i.pages, 1)
+		require.LessOrEqual(t, i.values.mask, uint32(1), "and places of the directory")
+		require.Len(t, i.chunks.pages, 1)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestIndexesAreAddedToAFilledTable(t *testing.T) {
 		key := fmt.Sprintf("ns-%d/%d", i%3, i)
 		values := [][]string{{fmt.Sprint(i % 10)}}
 		put(table, key, i, values...)
-		m.put(key, i, 0, values)
+		m.put(key, i, values)
 	}
 	before, was := table.Snapshot(), m.clone()
 	w := table.Begin(many)
@@ -117,7 +117,7 @@ func TestIndexesAreAddedToAFilledTable(t *testing.T) {
 	w.Commit(nil)
 	m.check(t, table.Snapshot())
 	put(table, "ns-1/1", 7, nil, []string{"moved"}, []string{"x", "y"})
-	m.put("ns-1/1", 7, 0, [][]string{nil, {"moved"}, {"x", "y"}})
+	m.put("ns-1/1", 7, [][]string{nil, {"moved"}, {"x", "y"}})
 	m.check(t, table.Snapshot())
 	was.check(t, before)
 	require.Len(t, before.state.indexes, 1)

@@ -10,14 +10,13 @@ import (
 // model is what a table should hold, made of maps.
 type model struct {
 	objects map[string]any
-	marks   map[string]uint32
 	// values are those of each key, by index.
 	values []map[string][]string
 	label  Label
 }
 
 func newModel(indexes int) *model {
-	m := &model{objects: map[string]any{}, marks: map[string]uint32{}}
+	m := &model{objects: map[string]any{}}
 	m.addIndexes(indexes)
 	return m
 }
@@ -32,7 +31,7 @@ func (m *model) clone() *model {
 	c := newModel(len(m.values))
 	c.label = m.label
 	for key, obj := range m.objects {
-		c.objects[key], c.marks[key] = obj, m.marks[key]
+		c.objects[key] = obj
 		for i := range m.values {
 			c.values[i][key] = m.values[i][key]
 		}
@@ -40,8 +39,8 @@ func (m *model) clone() *model {
 	return c
 }
 
-func (m *model) put(key string, obj any, mark uint32, values [][]string) {
-	m.objects[key], m.marks[key] = obj, mark
+func (m *model) put(key string, obj any, values [][]string) {
+	m.objects[key] = obj
 	for i := range values {
 		m.values[i][key] = slices.Clone(values[i])
 	}
@@ -49,7 +48,6 @@ func (m *model) put(key string, obj any, mark uint32, values [][]string) {
 
 func (m *model) remove(key string) {
 	delete(m.objects, key)
-	delete(m.marks, key)
 	for i := range m.values {
 		delete(m.values[i], key)
 	}
@@ -65,7 +63,7 @@ func (m *model) check(t *testing.T, s *Snapshot) {
 	m.checkLists(t, s)
 	for key, obj := range m.objects {
 		e, found := s.Get(KeyOf(key))
-		if !found || !same(obj, e.Object()) || m.marks[key] != e.Mark() || !e.Key().Is(key) {
+		if !found || !same(obj, e.Object()) || !e.Key().Is(key) {
 			t.Fatalf("get %.50q: %v", key, found)
 		}
 	}
@@ -80,8 +78,8 @@ func (m *model) checkEach(t *testing.T, s *Snapshot) {
 	s.Each(func(e Entry) bool {
 		key := e.Key().String()
 		want, exists := m.objects[key]
-		if !exists || seen[key] || m.marks[key] != e.Mark() || !same(want, e.Object()) {
-			t.Fatalf("each %.50q: exists: %v, twice: %v, mark %d, want %d", key, exists, seen[key], e.Mark(), m.marks[key])
+		if !exists || seen[key] || !same(want, e.Object()) {
+			t.Fatalf("each %.50q: exists: %v, twice: %v", key, exists, seen[key])
 		}
 		seen[key] = true
 		return true
@@ -161,7 +159,7 @@ func newTable(indexes int) *Table { return New(indexes, func() Label { return La
 // put is a write of its own.
 func put(t *Table, key string, obj any, values ...[]string) {
 	w := t.Begin(1)
-	w.Put(KeyOf(key), obj, 0, values)
+	w.Put(KeyOf(key), obj, values)
 	w.Commit(nil)
 }
 
@@ -169,6 +167,15 @@ func remove(t *Table, key string) {
 	w := t.Begin(1)
 	w.Remove(KeyOf(key))
 	w.Commit(nil)
+}
+
+// keepOnly removes the entries that keep returns false for.
+func keepOnly(w *Write, keep func(Key) bool) {
+	w.Each(func(_ uint32, key Key, _ Found) {
+		if !keep(key) {
+			w.Remove(key)
+		}
+	})
 }
 
 // many is more changes than are made in place.

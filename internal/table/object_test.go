@@ -2,8 +2,12 @@ package table
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -95,10 +99,10 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 
 func TestATypeTooManyIsKeptInABox(t *testing.T) {
 	kept := newTypes()
-	full := make([]unsafe.Pointer, mostTypes-1)
+	full := make([]word, maxTypes-1)
 	kept.all.Store(&full)
 	last, _ := kept.store(1)
-	require.Equal(t, typeID(mostTypes-1), last, "the last number that there is")
+	require.Equal(t, typeID(maxTypes-1), last, "the last number that there is")
 	for range 2 {
 		for _, obj := range []any{"text", &object{1}, 1.5, value{"a", "b"}} {
 			id, word := kept.store(obj)
@@ -109,7 +113,7 @@ func TestATypeTooManyIsKeptInABox(t *testing.T) {
 		require.Equal(t, last, id, "what is known goes on")
 		require.Equal(t, 2, kept.load(id, word))
 	}
-	require.Len(t, *kept.all.Load(), mostTypes)
+	require.Len(t, *kept.all.Load(), maxTypes)
 }
 
 func TestThousandsOfTypesAreToldApart(t *testing.T) {
@@ -119,7 +123,7 @@ func TestThousandsOfTypesAreToldApart(t *testing.T) {
 	w := table.Begin(all)
 	for i := range all {
 		objects[i] = reflect.New(reflect.ArrayOf(i, reflect.TypeFor[byte]())).Elem().Interface()
-		w.Put(KeyOf(fmt.Sprint(i)), objects[i], 0, nil)
+		w.Put(KeyOf(fmt.Sprint(i)), objects[i], nil)
 	}
 	w.Commit(nil)
 	s := table.Snapshot()
@@ -142,4 +146,20 @@ func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	require.False(t, Same(new(int), new(int)))
 	require.False(t, Same(map[string]int{}, map[string]int{}))
 	require.False(t, Same((*int)(nil), (*string)(nil)), "of two types")
+}
+
+func TestOneFileImportsUnsafe(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var found []string
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, one := range parsed.Imports {
+			if one.Path.Value == `"unsafe"` && !strings.HasSuffix(file, "_test.go") {
+				found = append(found, file)
+			}
+		}
+	}
+	require.Equal(t, []string{"word.go"}, found)
 }

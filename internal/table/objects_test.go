@@ -71,7 +71,7 @@ func TestATableHasOnlyWhatItNeverHadAnythingBeside(t *testing.T) {
 		table := New(0, func() Label { return Label{} })
 		for i, obj := range row.objects {
 			w := table.Begin(1)
-			w.Put(Named("a", string(rune('a'+i))), obj, 0, nil)
+			w.Put(Named("a", string(rune('a'+i))), obj, nil)
 			w.Commit(nil)
 		}
 		s := table.Snapshot()

@@ -25,17 +25,17 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	for i := range n {
 		key := fmt.Sprintf("ns-%d/%d", i%50, i)
 		values := [][]string{{fmt.Sprint(i % 50)}, {fmt.Sprint("own ", i)}, []string{"even", fmt.Sprint(i / 2)}[i%2:]}
-		w.Put(KeyOf(key), &object{i}, uint32(i), values)
+		w.Put(KeyOf(key), &object{i}, values)
 		if i%(n/stay) == 0 {
 			found, _ := w.Find(KeyOf(key))
-			m.put(key, found.Object, uint32(i), values)
+			m.put(key, found.Object, values)
 		}
 	}
 	w.Commit(nil)
 	full := heap() - before
 	require.Greater(t, full, n*100, "objects, keys and values")
 	w = table.Begin(many)
-	w.KeepOnly(func(_ uint32, key Key) bool { return m.objects[key.String()] != nil })
+	keepOnly(w, func(key Key) bool { return m.objects[key.String()] != nil })
 	w.Commit(nil)
 	m.check(t, table.Snapshot())
 	kept := table.Snapshot()
@@ -50,17 +50,17 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	require.Less(t, left, full/20)
 	// It is a table as any other.
 	put(table, "new", 1, []string{"1"}, nil, []string{"2", "3"})
-	m.put("new", 1, 0, [][]string{{"1"}, nil, {"2", "3"}})
+	m.put("new", 1, [][]string{{"1"}, nil, {"2", "3"}})
 	m.check(t, table.Snapshot())
 	runtime.KeepAlive(table)
 }
 
 func TestATableIsPackedOnlyIfMostOfItIsGone(t *testing.T) {
-	const n = 2 * worthPacking
+	const n = 2 * minPacked
 	table := newTable(1)
 	w := table.Begin(n)
 	for i := range n {
-		w.Put(KeyOf(fmt.Sprint(i)), i, 0, [][]string{{"all"}})
+		w.Put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 	}
 	w.Commit(nil)
 	packed := 0
@@ -73,7 +73,7 @@ func TestATableIsPackedOnlyIfMostOfItIsGone(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, packed, "what is small is left as it is")
-	require.LessOrEqual(t, table.Cells(), worthPacking)
+	require.LessOrEqual(t, table.Cells(), minPacked)
 }
 
 func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
@@ -90,8 +90,8 @@ func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
 		remove(table, key)
 		table.Pack()
 	}
-	require.LessOrEqual(t, len(table.spaces), 2*worthPacking)
-	require.LessOrEqual(t, len(table.state.Load().spaces), 2*worthPacking)
+	require.LessOrEqual(t, len(table.spaces), 2*minPacked)
+	require.LessOrEqual(t, len(table.state.Load().spaces), 2*minPacked)
 	for i, s := range kept {
 		require.Equal(t, 2, s.Len())
 		e, exists := s.Get(KeyOf(fmt.Sprintf("namespace-%d/a", i*30_000)))
@@ -111,7 +111,7 @@ func TestAHundredThousandValuesOfManyObjectsGiveTheirMemoryBack(t *testing.T) {
 	fill := func(valuesOf func(i int) []string) {
 		w := table.Begin(n)
 		for i := range n {
-			w.Put(KeyOf(fmt.Sprint(i)), nil, 0, [][]string{valuesOf(i)})
+			w.Put(KeyOf(fmt.Sprint(i)), nil, [][]string{valuesOf(i)})
 		}
 		w.Commit(nil)
 		table.Pack()
@@ -132,7 +132,7 @@ func TestManyValuesOfEachObjectGiveTheirMemoryBack(t *testing.T) {
 	fill := func(values ...string) {
 		w := table.Begin(n)
 		for i := range n {
-			w.Put(KeyOf(fmt.Sprint(i)), nil, 0, [][]string{values})
+			w.Put(KeyOf(fmt.Sprint(i)), nil, [][]string{values})
 		}
 		w.Commit(nil)
 		table.Pack()
@@ -153,7 +153,7 @@ func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 	table := newTable(1)
 	w := table.Begin(n)
 	for i := range n {
-		w.Put(KeyOf(fmt.Sprint(i)), nil, 0, [][]string{{fmt.Sprint(i % 100)}})
+		w.Put(KeyOf(fmt.Sprint(i)), nil, [][]string{{fmt.Sprint(i % 100)}})
 	}
 	w.Commit(nil)
 	before := heap()
@@ -169,30 +169,30 @@ func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 
 // A table with much in it and little that comes and goes is not made anew for the latter.
 func TestPackingCostsEachRemovalAConstant(t *testing.T) {
-	const n, rounds, some = 20_000, 3, worthPacking + 100
+	const n, rounds, some = 20_000, 3, minPacked + 100
 	for name, churn := range map[string]struct {
 		in  func(w *Write, i int)
 		out func(w *Write, i int)
 	}{
 		"values": {
-			in:  func(w *Write, i int) { w.Put(KeyOf("one"), i, 0, [][]string{numbered(some)}) },
-			out: func(w *Write, i int) { w.Put(KeyOf("one"), i, 0, [][]string{{"all"}}) },
+			in:  func(w *Write, i int) { w.Put(KeyOf("one"), i, [][]string{numbered(some)}) },
+			out: func(w *Write, i int) { w.Put(KeyOf("one"), i, [][]string{{"all"}}) },
 		},
 		"namespaces": {
 			in: func(w *Write, i int) {
 				for _, text := range numbered(some) {
-					w.Put(Named(fmt.Sprint(text, " of round ", i), "a"), i, 0, [][]string{nil})
+					w.Put(Named(fmt.Sprint(text, " of round ", i), "a"), i, [][]string{nil})
 				}
 			},
 			out: func(w *Write, _ int) {
-				w.KeepOnly(func(_ uint32, key Key) bool { return !key.spaced })
+				keepOnly(w, func(key Key) bool { return !key.spaced })
 			},
 		},
 	} {
 		table := newTable(1)
 		w := table.Begin(n)
 		for i := range n {
-			w.Put(KeyOf(fmt.Sprint(i)), i, 0, [][]string{{"all"}})
+			w.Put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 		}
 		w.Commit(nil)
 		moved := 0

@@ -9,6 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// each calls f with every number, as long as it returns true.
+func (p *postings) each(f func(number uint32) bool) {
+	for numbers := range p.runs {
+		for _, number := range numbers {
+			if !f(number) {
+				return
+			}
+		}
+	}
+}
+
 func (p *postings) all() []uint32 {
 	var all []uint32
 	p.each(func(number uint32) bool {
@@ -21,8 +32,8 @@ func (p *postings) all() []uint32 {
 // blocks is how many blocks there are.
 func (p *postings) blocks() (n int) {
 	if p.many != nil {
-		for _, page := range p.many.pages {
-			n += len(page.blocks)
+		for p.many.has(uint32(n)) && p.many.get(uint32(n)) != nil {
+			n++
 		}
 	}
 	return n
@@ -80,9 +91,9 @@ func TestPostingsBecomeBlocksAndASliceAgain(t *testing.T) {
 		require.Equal(t, 4, p.blocks())
 		down(3 * blockLen)
 		require.Equal(t, 3, p.blocks())
-		up(2*pageBlocks*blockLen + 1)
+		up(2*pageLen*blockLen + 1)
 		require.Len(t, p.many.pages, 3)
-		down(2 * pageBlocks * blockLen)
+		down(2 * pageLen * blockLen)
 		require.Len(t, p.many.pages, 2, "a page without blocks is gone")
 		down(fewAgain + 1)
 		require.Equal(t, 1, p.blocks(), "one who comes and goes does not copy all each time")
@@ -105,19 +116,19 @@ func TestPostingsOfASnapshotStayAsTheyWereThroughGenerations(t *testing.T) {
 		var p postings
 		var want []uint32
 		var all []kept
-		for owner := range uint64(30) {
+		for epoch := range uint64(30) {
 			for range 1 + random.IntN(size) {
 				if len(want) > 0 && (random.IntN(2) == 0 || len(want) > 2*size) {
 					place := random.IntN(len(want))
 					want, _ = removeAt(want, place)
-					p.remove(uint32(place), owner+1)
+					p.remove(uint32(place), epoch+1)
 				} else {
 					number := random.Uint32()
-					p.add(number, owner+1)
+					p.add(number, epoch+1)
 					want = append(want, number)
 				}
 			}
-			// A record is copied as it stands; its postings have the older owner then.
+			// A record is copied as it stands; its postings have the older epoch then.
 			all = append(all, kept{p, slices.Clone(want)})
 		}
 		for i := range all {
@@ -127,7 +138,7 @@ func TestPostingsOfASnapshotStayAsTheyWereThroughGenerations(t *testing.T) {
 }
 
 func TestPostingsAreNotReadOnWhenTheCallerHasEnough(t *testing.T) {
-	for _, size := range []int{3, blockLen + 3, 3 * blockLen, (pageBlocks + 2) * blockLen} {
+	for _, size := range []int{3, blockLen + 3, 3 * blockLen, (pageLen + 2) * blockLen} {
 		var p postings
 		for number := range uint32(size) {
 			p.add(number, 1)
@@ -141,9 +152,9 @@ func TestPostingsAreNotReadOnWhenTheCallerHasEnough(t *testing.T) {
 }
 
 // manyPostings are the numbers below n.
-func manyPostings(n int, owner uint64) (p postings) {
+func manyPostings(n int, epoch uint64) (p postings) {
 	for number := range uint32(n) {
-		p.add(number, owner)
+		p.add(number, epoch)
 	}
 	return p
 }
@@ -153,14 +164,14 @@ func manyPostings(n int, owner uint64) (p postings) {
 func TestTheFirstChangeOfPostingsAfterASnapshotCopiesNoMoreTheMoreThereAre(t *testing.T) {
 	const n = 400_000
 	p := manyPostings(n, 1)
-	for owner, change := range map[uint64]func(*postings, uint64){
-		2: func(p *postings, owner uint64) { p.add(7, owner) },
-		3: func(p *postings, owner uint64) { p.remove(0, owner) },
-		4: func(p *postings, owner uint64) { p.remove(n/2, owner) },
-		5: func(p *postings, owner uint64) { p.remove(n-1, owner) },
+	for epoch, change := range map[uint64]func(*postings, uint64){
+		2: func(p *postings, epoch uint64) { p.add(7, epoch) },
+		3: func(p *postings, epoch uint64) { p.remove(0, epoch) },
+		4: func(p *postings, epoch uint64) { p.remove(n/2, epoch) },
+		5: func(p *postings, epoch uint64) { p.remove(n-1, epoch) },
 	} {
 		changed := p
-		bytes := allocated(func() { change(&changed, owner) })
+		bytes := allocated(func() { change(&changed, epoch) })
 		require.Less(t, bytes, 3_000)
 		require.Equal(t, n, len(p.all()))
 	}
@@ -177,8 +188,8 @@ func BenchmarkPostings(b *testing.B) {
 		})
 		b.Run(fmt.Sprint("first/", n), func(b *testing.B) {
 			b.ReportAllocs()
-			for owner := uint64(2); b.Loop(); owner++ {
-				p.remove(p.add(7, owner), owner)
+			for epoch := uint64(2); b.Loop(); epoch++ {
+				p.remove(p.add(7, epoch), epoch)
 			}
 		})
 	}

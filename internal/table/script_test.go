@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,7 +80,6 @@ func (r *scriptRun) run() {
 		r.steps++
 		r.step(r.next() % 16)
 		r.lookUp(r.next())
-		checkShortcuts(r.T, r.table)
 	}
 	r.keep()
 	for _, k := range r.kept {
@@ -152,7 +152,7 @@ func (r *scriptRun) keepOnly() {
 	few := r.next()%2 == 0
 	r.write(1<<20, func(w *Write) {
 		stays := func(key string) bool { return (len(key)+int(key0(key)))%modulus == 0 == few }
-		w.KeepOnly(func(_ uint32, key Key) bool { return stays(key.String()) })
+		keepOnly(w, func(key Key) bool { return stays(key.String()) })
 		for key := range r.model.objects {
 			if !stays(key) {
 				r.model.remove(key)
@@ -191,8 +191,8 @@ func (r *scriptRun) addIndex() {
 	r.write(many, func(w *Write) {
 		w.AddIndexes(1)
 		r.model.addIndexes(1)
-		w.Each(func(number uint32, key Key, found Found) {
-			values := valuesFor(index, len(key.String()), byte(found.Mark))
+		w.Each(func(number uint32, key Key, _ Found) {
+			values := valuesFor(index, len(key.String()), byte(len(key.String())))
 			w.Index(index, number, values)
 			r.model.values[index][key.String()] = values
 		})
@@ -200,7 +200,7 @@ func (r *scriptRun) addIndex() {
 }
 
 func (r *scriptRun) put(w *Write, n int, kind byte) {
-	key, mark := scriptKey(n), uint32(r.steps)<<8|uint32(kind)
+	key := scriptKey(n)
 	values := make([][]string, len(r.model.values))
 	for index := range values {
 		values[index] = valuesFor(index, n, kind)
@@ -208,42 +208,13 @@ func (r *scriptRun) put(w *Write, n int, kind byte) {
 	obj := r.object(kind)
 	old, existed := w.Find(KeyOf(key))
 	r.wasThere(key, old, existed)
-	ones, all := onesOf(values)
-	there, found := w.FindAt(old.Number, KeyOf(key)) // number 0 is another's, or nobody's, if it is new
-	if found != existed || found && !same(there.Object, old.Object) {
-		r.Fatalf("%.50q is found, or not, in another place than its own", key)
-	}
-	switch {
-	case existed && all:
-		w.PutAt(old.Number, KeyOf(key), obj, mark, ones)
-	case existed && kind%2 == 0:
-		r.wasThere(key, w.Replace(old.Number, KeyOf(key), obj, mark, values), true)
-	case kind%2 == 0:
-		if !w.Add(KeyOf(key), obj, mark, values) {
-			r.Fatalf("%.50q was not added", key)
-		}
-	default:
-		old, existed = w.Put(KeyOf(key), obj, mark, values)
-		r.wasThere(key, old, existed)
-	}
-	r.model.put(key, obj, mark, values)
-	if w.Add(KeyOf(key), obj, mark+1, values) {
-		r.Fatalf("%.50q was added twice", key)
-	}
-	put, exists := w.Find(KeyOf(key))
-	if !exists || !same(put.Object, obj) || put.Mark != mark {
+	was, existed := w.Put(KeyOf(key), obj, values)
+	r.wasThere(key, was, existed)
+	require.True(r, !existed || was.Number == old.Number)
+	r.model.put(key, obj, values)
+	if put, exists := w.Find(KeyOf(key)); !exists || !same(put.Object, obj) || put.Number != was.Number {
 		r.Fatalf("the write does not find what it has put under %.50q", key)
 	}
-}
-
-// onesOf are the values where there is one for each index.
-func onesOf(values [][]string) (ones []string, all bool) {
-	for _, some := range values {
-		if len(some) == 1 {
-			ones = append(ones, some[0])
-		}
-	}
-	return ones, len(ones) == len(values)
 }
 
 func (r *scriptRun) remove(w *Write, n int) {
@@ -256,7 +227,7 @@ func (r *scriptRun) remove(w *Write, n int) {
 // wasThere compares what a change says was there before with the model.
 func (r *scriptRun) wasThere(key string, old Found, existed bool) {
 	want, had := r.model.objects[key]
-	if had != existed || !same(want, old.Object) || r.model.marks[key] != old.Mark {
+	if had != existed || !same(want, old.Object) {
 		r.Fatalf("%.50q: was there: %v, want %v", key, existed, had)
 	}
 }
@@ -265,6 +236,11 @@ func (r *scriptRun) lookUp(n byte) {
 	key := scriptKey(int(n))
 	found, exists := r.table.Get(KeyOf(key))
 	r.wasThere(key, found, exists)
+	byText, exists := r.table.GetText(key)
+	r.wasThere(key, byText, exists)
+	several := make([]Found, 40)
+	r.table.GetAll(slices.Repeat([]Key{KeyOf(key), KeyOf("none")}, 20), several)
+	require.True(r, same(found.Object, several[38].Object) && several[39].Object == nil)
 	require.Equal(r, len(r.model.objects), r.table.Len())
 }
 
@@ -276,7 +252,7 @@ func scriptKey(n int) string {
 	case n == 1:
 		return "/"
 	case n == 2:
-		return strings.Repeat("long", 20_000) // its length does not fit into a head
+		return strings.Repeat("long", 20_000) // its length does not fit into a cell
 	case n%8 == 3:
 		return fmt.Sprintf("plain-%d", n)
 	case n%8 == 4:

@@ -22,15 +22,15 @@ func TestSnapshotsOfTenGenerationsStayAsTheyWere(t *testing.T) {
 					m.remove(key)
 				} else {
 					values := [][]string{{"all"}, {fmt.Sprint(i % 5), fmt.Sprint("g", generation)}}
-					w.Put(KeyOf(key), generation*1000+i, uint32(i), values)
-					m.put(key, generation*1000+i, uint32(i), values)
+					w.Put(KeyOf(key), generation*1000+i, values)
+					m.put(key, generation*1000+i, values)
 				}
 				w.Commit(nil)
 			}
 			all = append(all, keptSnapshot{table.Snapshot(), m.clone()})
 		}
 		w := table.Begin(many)
-		w.KeepOnly(func(uint32, Key) bool { return false })
+		keepOnly(w, func(Key) bool { return false })
 		w.Commit(nil)
 		table.Begin(many).pack()
 		for _, k := range all {
@@ -60,11 +60,11 @@ func TestTheLabelOfASnapshotIsThatOfItsState(t *testing.T) {
 	var label Label
 	table := New(0, func() Label { return label })
 	w := table.Begin(1)
-	w.Put(KeyOf("a"), 1, 0, nil)
+	w.Put(KeyOf("a"), 1, nil)
 	w.Commit(func() { label = Label{"1", 1} })
 	first := table.Snapshot()
 	w = table.Begin(many)
-	w.Put(KeyOf("a"), 2, 0, nil)
+	w.Put(KeyOf("a"), 2, nil)
 	require.Equal(t, Label{"1", 1}, table.Snapshot().Label, "what is not committed has no label yet")
 	w.Commit(func() { label = Label{"2", 2} })
 	second := table.Snapshot()
@@ -77,14 +77,14 @@ func TestTheLabelOfASnapshotIsThatOfItsState(t *testing.T) {
 }
 
 func TestReadingASnapshotEndsWhenTheCallerHasEnough(t *testing.T) {
-	const n = 3 * cellsInChunk
+	const n = 3 * chunkLen
 	table := newTable(1)
 	for i := range n {
 		put(table, fmt.Sprint("ns/", i), i, []string{"all", fmt.Sprint(i)})
 	}
 	s := table.Snapshot()
 	all, _ := s.Values(0)
-	for _, enough := range []int{1, 2, cellsInChunk, cellsInChunk + 1, n - 1, n} {
+	for _, enough := range []int{1, 2, chunkLen, chunkLen + 1, n - 1, n} {
 		met := 0
 		more := func() bool { met++; return met < enough }
 		for name, read := range map[string]func(){
@@ -109,7 +109,7 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	w := table.Begin(1)
 	_, existed := w.Remove(KeyOf("a"))
 	require.False(t, existed)
-	w.KeepOnly(func(uint32, Key) bool { panic("there is none") })
+	keepOnly(w, func(Key) bool { panic("there is none") })
 	w.Commit(nil)
 	table.Begin(many).Commit(nil)
 	newModel(2).check(t, table.Snapshot())
@@ -126,7 +126,7 @@ func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	key := KeyOf("ns/a")
 	write := func(changes int, obj any) {
 		w := table.Begin(changes)
-		w.Put(key, obj, 0, nil)
+		w.Put(key, obj, nil)
 		w.Commit(nil)
 	}
 	write(1, &object{n: 1})

@@ -7,84 +7,98 @@ import (
 	"sync/atomic"
 )
 
-// Table is objects by key, and by the values that they have in indexes. One goroutine at a
-// time may write (see Begin); any number may read meanwhile, without waiting for more than
-// a few writes. The zero value is not ready: see New.
+// Table holds objects by key, and by the values that they have in indexes. One goroutine at a
+// time may write (see Begin); any number may read meanwhile. Create one with New.
 type Table struct {
 	seed  maphash.Seed
 	types *types
-	// label is asked for what a snapshot is labelled with.
 	label func() Label
 
-	// changes is odd while the state that readers see is being changed where it
-	// stands: whoever has found it even, and the same afterwards, has read one state.
+	// changes is odd while the visible state is changed in place: whatever was read between
+	// two loads of the same even number is consistent.
 	changes atomic.Uint64
 	// state is what readers see.
 	state atomic.Pointer[state]
-	// latest is a snapshot of just that state; nil if none has been asked for since.
+	// latest is the snapshot of that state, nil if nobody has asked for it.
 	latest atomic.Pointer[Snapshot]
-
-	// touched is what GetAll has added up.
-	touched atomic.Uint64
-
-	// renumbered counts the changes after which a number may be that of another cell.
-	renumbered atomic.Uint64
-
-	// mu is held while what readers see is changed: by at most inPlace writes, or by
-	// one store of a pointer.
+	// mu is held while the visible state is changed: by a write in place, or while one
+	// pointer is stored.
 	mu sync.Mutex
-	// epoch is the owner of what may be changed where it stands: what has another owner
-	// is part of a snapshot. It is never 0.
+	// epoch is that of the pieces that may be changed in place; older ones may be part of a
+	// snapshot. It is never 0.
 	epoch uint64
-	// frozen is true if all of the state that readers see is part of a snapshot.
+	// frozen is true if the whole visible state is part of a snapshot.
 	frozen atomic.Bool
 
-	// The rest is the writer's alone. open is the write that is under way.
+	// The rest is used only by the goroutine that may write.
 	writer
-	open Write
+	listings []*Listing
+	open     Write
 }
 
-// Label is what the owner of a table says of one of its states.
+// Label describes a state of a table.
 type Label struct {
-	// Version is the resource version up to which the table holds what the source had.
+	// Version is the resource version up to which the table holds the source's changes.
 	Version string
-	// Writes counts the writes that led to it.
+	// Writes counts the writes that led to the state.
 	Writes uint64
 }
 
-// state is all that there is to read. It is either frozen and never changes, or the writer
-// changes it where it stands.
+// state is one state of a table. It is either frozen, and never changes, or changed in place by
+// the writer. Get reads keys, chunks and spaces without a lock: those are changed only
+// element by element, or in another state (see Write.reshape).
 type state struct {
-	short *shortcuts
-	pages []atomic.Pointer[page]
-	keys  *directory
-	// spaces are what keys begin with, by number; 0 is for keys without a slash. More
-	// are appended, none is taken out until the table is packed.
+	keys   directory
+	chunks cowList[chunk]
+	// spaces are the first parts of keys with their slash, by number; 0 is that of keys without.
 	spaces []string
-	// cells is how many there are, free ones included, len how many are not free.
-	cells uint32
-	len   int
-
+	// cells counts all cells, including free ones, len those that are not free.
+	cells   uint32
+	len     int
 	indexes []*index
 }
 
-// page is some chunks: what is copied when one of them is.
-type page struct {
-	owner  uint64
-	chunks [pageLen]atomic.Pointer[chunk]
-	owners [pageLen]uint64
-	// kinds are the types of all objects in each of the chunks, noType if they are of
-	// several.
-	kinds [pageLen]typeID
+// chunkLen is how many cells are copied together: with 8 bytes of the allocator, 128 fill 3,200.
+const chunkLen = 128
+
+type chunk [chunkLen]cell
+
+// cell is an object and its key, in 24 bytes. Its words are accessed atomically where they may
+// be written meanwhile; they are plain so that a chunk can be copied.
+type cell struct {
+	value word // nil if the cell is free
+	name  word // see splitName
+	// kind is the type of the object, and the length of the name from the ninth bit on.
+	kind  uint32
+	space uint32
 }
 
-const (
-	pageLen = 32
-	perPage = pageLen * chunkLen
-)
+func (c *cell) typ() typeID    { return typeID(c.kind) }
+func (c *cell) nameOf() string { return joinName(c.kind>>8, c.name) }
+func (c *cell) isFree() bool   { return c.typ() == noType }
 
-// New makes an empty table. label is called each time a snapshot is made, under a lock: it
-// must return what was set in the last Commit or Relabel.
+// load reads a cell that may be written meanwhile. Its pointers may be followed only after
+// Table.changes has been found unchanged.
+func (c *cell) load() cell {
+	return cell{c.value.load(), c.name.load(), atomic.LoadUint32(&c.kind), atomic.LoadUint32(&c.space)}
+}
+
+// store writes the words that differ: each atomic store takes as long as a lock.
+func (c *cell) store(to cell) {
+	c.value.store(to.value)
+	if c.name != to.name {
+		c.name.store(to.name)
+	}
+	if c.kind != to.kind {
+		atomic.StoreUint32(&c.kind, to.kind)
+	}
+	if c.space != to.space {
+		atomic.StoreUint32(&c.space, to.space)
+	}
+}
+
+// New makes an empty table. label is called under a lock for each snapshot: it must return
+// what was set in the last Commit or Relabel.
 func New(indexes int, label func() Label) *Table {
 	t := &Table{seed: maphash.MakeSeed(), types: newTypes(), label: label, epoch: 1}
 	t.writer = newWriter(indexes)
@@ -94,186 +108,206 @@ func New(indexes int, label func() Label) *Table {
 
 func (t *Table) newState(indexes int) *state {
 	s := &state{keys: newDirectory(t.epoch), spaces: []string{""}}
-	s.short = s.newShortcuts(0)
 	for range indexes {
 		s.indexes = append(s.indexes, newIndex(t.epoch, t.seed))
 	}
 	return s
 }
 
-// Found is what Get finds.
+// Found is an entry that a look-up has found. Its number is that of its cell, until the entry is
+// removed or the table packed.
 type Found struct {
 	Object any
-	// Mark is what the writer has kept with it.
-	Mark uint32
-	// Number is that of its cell. It is its own until Renumbered says something else.
 	Number uint32
 }
 
-// Renumbered changes whenever a number may have become that of another cell, or of none.
-// Whoever keeps numbers reads it before the first of them, and again when he uses them.
-func (t *Table) Renumbered() uint64 { return t.renumbered.Load() }
-
-// Get returns what is under a key. It takes no lock unless it meets one write after the
-// other, and then not for longer than a few of them.
+// Get returns the entry of a key. It takes no lock unless it meets one write after the other,
+// and then waits for one write in place at most.
 func (t *Table) Get(key Key) (Found, bool) {
 	hash := key.hash(t.seed)
-	if s, number, c := t.first(hash); s != nil && s.hasKey(c, key) {
+	if s, number, c := t.first(hash); s != nil && s.isKey(c, key) {
 		return t.found(number, c), true
 	}
-	return t.get(key, hash)
+	return t.search(key, hash)
 }
 
 // GetText is Get for the key with a text.
 func (t *Table) GetText(text string) (Found, bool) {
-	hash := hashOfText(t.seed, text)
-	if s, number, c := t.first(hash); s != nil && s.hasText(c, text) {
+	hash := hashOf(maphash.String(t.seed, text))
+	if s, number, c := t.first(hash); s != nil && s.isText(c, text) {
 		return t.found(number, c), true
 	}
-	return t.get(Key{name: text, origin: uncut}, hash)
+	return t.search(KeyOf(text), hash)
 }
 
-func (t *Table) found(number uint32, c cell) Found {
-	return Found{t.types.load(c.head.typ(), c.value), c.tail.mark(), number}
+// atOnce is how many keys GetAll looks up together.
+const atOnce = inPlace
+
+// GetAll puts the entries of some keys into found, of the same length: without an object where
+// there is none. Like Get it takes no lock. It is no point-in-time view. The cells of several
+// keys are read before any name is compared, so that the processor waits for them together.
+func (t *Table) GetAll(keys []Key, found []Found) {
+	for len(keys) > 0 {
+		n := min(len(keys), atOnce)
+		var hashes, numbers [atOnce]uint32
+		var cells [atOnce]cell
+		var states [atOnce]*state
+		for i, key := range keys[:n] {
+			hashes[i] = key.hash(t.seed)
+		}
+		for i, hash := range hashes[:n] {
+			states[i], numbers[i], cells[i] = t.first(hash)
+		}
+		for i, key := range keys[:n] {
+			switch s := states[i]; {
+			case s != nil && s.isKey(cells[i], key):
+				found[i] = t.found(numbers[i], cells[i])
+			case s != nil && cells[i].isFree():
+				found[i] = Found{}
+			default:
+				found[i], _ = t.search(key, hashes[i])
+			}
+		}
+		keys, found = keys[n:], found[n:]
+	}
 }
 
-// first is most of what get does, in one piece, for what is most often so: that nobody
-// writes, and that the first number with the tag is the right one. If not, the state is nil.
-func (t *Table) first(hash uint64) (*state, uint32, cell) {
-	at := t.changes.Load()
-	s := t.state.Load()
-	g := &s.segment(hash).groups[home(hash)]
-	if matches := g.having(tagOf(hash) * low); matches != 0 {
-		number := atomic.LoadUint32(&g.numbers[slotOf(matches)])
-		if c, exists := s.read(number); exists && at&1 == 0 && t.changes.Load() == at && c.hasHash(hash) {
-			return s, number, c
+// first returns the first cell with a hash, nearly always the only one, or a free one if there
+// is none. The state is nil if a write was met.
+func (t *Table) first(hash uint32) (s *state, number uint32, c cell) {
+	at, s := t.changes.Load(), t.state.Load()
+	segment := s.keys.segment(hash)
+	for i := range groups {
+		g := &segment.groups[(home(hash)+i)%groups]
+		if matches := g.matches(hash); matches != 0 {
+			number = g.number(matches)
+			c = s.read(number)
+			break
+		}
+		if g.matches(0) != 0 {
+			break
 		}
 	}
-	return nil, 0, cell{}
+	if at&1 != 0 || t.changes.Load() != at {
+		s = nil
+	}
+	return s, number, c
 }
 
-func (t *Table) get(key Key, hash uint64) (Found, bool) {
+// search is Get for a key whose cell is not the first one with its hash, and for a reader that
+// meets a write.
+func (t *Table) search(key Key, hash uint32) (Found, bool) {
 	const attempts = 8
 	for range attempts {
-		if at := t.changes.Load(); at&1 == 0 {
-			if found, ok, whole := t.tryGet(key, hash, at); whole {
-				return found, ok
-			}
+		if found, ok, whole := t.attempt(key, hash); whole {
+			return found, ok
 		}
 		runtime.Gosched()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found, ok, _ := t.tryGet(key, hash, t.changes.Load())
-	return found, ok
+	if number, c, ok := t.state.Load().find(key, hash, nil); ok {
+		return t.found(number, c), true
+	}
+	return Found{}, false
 }
 
-// tryGet is whole if nothing has been written since the count of changes was at.
-func (t *Table) tryGet(key Key, hash, at uint64) (found Found, ok, whole bool) {
-	s := t.state.Load()
-	var search search
-	search.begin(s.segment(hash), hash)
-	for {
-		place := search.next()
-		if place < 0 {
-			return found, false, t.changes.Load() == at
-		}
-		number := search.segment.number(place)
-		c, exists := s.read(number)
-		if t.changes.Load() != at {
-			return found, false, false // c may be of two cells
-		}
-		if exists && c.hasHash(hash) && s.hasKey(c, key) {
-			return t.found(number, c), true, true
-		}
+// attempt searches without a lock. It is whole if nothing was written meanwhile.
+func (t *Table) attempt(key Key, hash uint32) (found Found, ok, whole bool) {
+	at := t.changes.Load()
+	if at&1 != 0 {
+		return found, false, false
 	}
+	unchanged := func() bool { return t.changes.Load() == at }
+	number, c, ok := t.state.Load().find(key, hash, unchanged)
+	if ok {
+		return t.found(number, c), true, true
+	}
+	return found, false, unchanged()
 }
 
-// read reads a cell; exists is false for a number that has none.
-func (s *state) read(number uint32) (c cell, exists bool) {
-	chunk, at := s.chunk(number), number%chunkLen
-	if chunk == nil || at >= cellsInChunk {
-		return c, false
-	}
-	c = chunk.cells[at].read()
-	return c, !c.head.isFree()
+func (t *Table) found(number uint32, c cell) Found {
+	return Found{t.types.load(c.typ(), c.value), number}
 }
 
-// hasKey says whether a key is that of a cell with the same hash, as a reader asks: the name
-// itself, which is wherever the caller had it, is looked at only where another key that is
-// here has the same hash. So a key that is not here is taken for one that is if all 64 bits
-// of the hash, its space, and the length of its name are the same; nobody knows the secret
-// that the hash is keyed with.
-func (s *state) hasKey(c cell, key Key) bool {
-	if key.origin == uncut {
-		return s.hasText(c, key.name)
-	}
-	if c.head.isAlike() || c.head.space() == noSpace {
-		return s.isKey(c, key)
-	}
-	return s.hasSpace(c.head.space(), key) && c.head.nameLen() == min(len(key.name), longName)
+// find searches for the cell of a key. Where the state may be written meanwhile, unchanged says
+// whether it was not; if it was, find returns false.
+func (s *state) find(key Key, hash uint32, unchanged func() bool) (number uint32, c cell, ok bool) {
+	s.keys.find(hash, func(candidate uint32) bool {
+		number, c = candidate, s.read(candidate)
+		torn := unchanged != nil && !unchanged()
+		ok = !torn && s.isKey(c, key)
+		return ok || torn
+	})
+	return number, c, ok
 }
 
-// hasText is hasKey for a text. It is cut where the cell's name would begin: that is shorter
-// than to look for the slash.
-func (s *state) hasText(c cell, text string) bool {
-	space, length := c.head.space(), c.head.nameLen()
-	if length == longName || c.head.isAlike() || space == noSpace {
-		return s.isKey(c, KeyOf(text))
+// read reads a cell: a free one for a number without a cell.
+func (s *state) read(number uint32) (c cell) {
+	if chunk := s.chunks.get(number / chunkLen); chunk != nil {
+		c = chunk[number%chunkLen].load()
 	}
-	if space == 0 {
-		return length == len(text)
-	}
-	at := len(text) - length - 1
-	return at >= 0 && text[at] == '/' && s.spaces[space] == text[:at]
+	return c
 }
 
-// isKey says whether a key is that of a cell, without a doubt.
 func (s *state) isKey(c cell, key Key) bool {
-	if c.head.space() == noSpace {
-		return *(*Key)(c.namep) == key
-	}
-	return s.hasSpace(c.head.space(), key) && c.name() == key.name
+	return !c.isFree() && c.nameOf() == key.name && s.spaceOf(&c) == key.space && key.spaced == (c.space != 0)
 }
 
-func (s *state) hasSpace(space uint32, key Key) bool {
-	if space == 0 || !key.spaced {
-		return space == 0 && !key.spaced
-	}
-	return s.spaces[space] == key.space
+// isText is isKey for the key with a text, which is cut where the cell's name would begin.
+func (s *state) isText(c cell, text string) bool {
+	name := c.nameOf()
+	at := len(text) - len(name)
+	return at >= 0 && name == text[at:] && s.spaces[c.space] == text[:at] && !c.isFree()
 }
 
-// key is the key of a cell.
-func (s *state) key(c *cell) Key {
-	space := c.head.space()
-	if space == noSpace {
-		return *(*Key)(c.namep)
+// spaceOf is the first part of a cell's key without the slash.
+func (s *state) spaceOf(c *cell) string {
+	space := s.spaces[c.space]
+	return space[:max(1, len(space))-1]
+}
+
+func (s *state) key(c *cell) Key { return Key{s.spaceOf(c), c.nameOf(), c.space != 0} }
+
+// each calls f with a copy of each cell that is not free, whose entry f may change.
+func (s *state) each(f func(number uint32, c cell, key Key)) {
+	for number := range s.cells {
+		if c := s.read(number); !c.isFree() {
+			f(number, c, s.key(&c))
+		}
 	}
-	key := Key{space: s.spaces[space], name: c.name(), spaced: space != 0}
-	if key.spaced && c.head.endsText() {
-		key.origin = fromText()
+}
+
+// current is the state that the goroutine that may write sees.
+func (t *Table) current() *state {
+	if t.open.s != nil {
+		return t.open.s
 	}
-	return key
+	return t.state.Load()
 }
 
 // Len is how many objects there are.
 func (t *Table) Len() int {
 	t.mu.Lock()
-	n := t.state.Load().len
-	t.mu.Unlock()
-	return n
+	defer t.mu.Unlock()
+	return t.state.Load().len
 }
 
 // Cells is for how many objects there is memory.
 func (t *Table) Cells() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cells := t.state.Load().cells
-	return int(cells - cells/chunkLen)
+	return int(t.state.Load().cells)
 }
 
-// Snapshot is what the table holds now: it stays so. It costs next to nothing, and the
-// writer a copy of each chunk that it changes afterwards.
+// EachKey calls f with the number and the key of each entry that readers see. Only the
+// goroutine that may write may call it.
+func (t *Table) EachKey(f func(number uint32, key Key)) {
+	t.state.Load().each(func(number uint32, _ cell, key Key) { f(number, key) })
+}
+
+// Snapshot returns the state of now, which stays as it is. It is O(1); the writer then copies
+// each piece of about 2 kB before it changes it.
 func (t *Table) Snapshot() *Snapshot {
 	if s := t.latest.Load(); s != nil {
 		return s
@@ -284,14 +318,12 @@ func (t *Table) Snapshot() *Snapshot {
 		return s
 	}
 	t.freeze()
-	kept := *t.state.Load()
-	kept.short = nil // they go on changing, and would keep what is no part of the snapshot
-	s := &Snapshot{state: &kept, types: t.types, seed: t.seed, Label: t.label()}
+	s := &Snapshot{state: t.state.Load(), types: t.types, seed: t.seed, Label: t.label()}
 	t.latest.Store(s)
 	return s
 }
 
-// freeze makes what readers see a thing that never changes. The caller holds mu.
+// freeze ends the epoch: the visible state never changes again. The caller holds mu.
 func (t *Table) freeze() {
 	if !t.frozen.Load() {
 		t.frozen.Store(true)
@@ -299,10 +331,10 @@ func (t *Table) freeze() {
 	}
 }
 
-// Relabel calls set, which changes what label returns: nobody has a snapshot in between.
+// Relabel calls set, which changes what label returns, while nobody takes a snapshot.
 func (t *Table) Relabel(set func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.latest.Store(nil) // first: from set on it is not what label says
+	t.latest.Store(nil) // before set: it no longer has the label
 	set()
 }

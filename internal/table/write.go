@@ -2,120 +2,126 @@ package table
 
 import "slices"
 
-// inPlace is up to how many changes are made where readers see them: some 50 us, during
-// which they wait. What is more is made aside, and shown with one store of a pointer.
+// inPlace is up to how many changes a write makes where readers see them, some 50 us, during
+// which they wait. Larger writes are staged, and published by storing one pointer.
 const inPlace = 32
 
-// writer is what only who writes needs to know. It is changed where it stands: a write that
-// has begun is always finished.
+// writer is what only the writer needs to know. It is changed in place: a write that has begun
+// is always committed.
 type writer struct {
-	// free are the numbers of cells that hold nothing.
+	// free are the numbers of free cells.
 	free []uint32
-	// spaces are the numbers of those in the state; used counts the keys of each.
+	// spaces are the numbers of those in the state; used counts the keys of each, unused the
+	// spaces without a key.
 	spaces map[string]uint32
 	used   []uint32
 	unused int
-	// mostSpaces is up to how many have a number.
-	mostSpaces int
 	// peak is the largest number of objects since the table was made or packed.
 	peak int
-	// references say of each cell where it stands in the indexes.
-	references []references
-	origins    origins
+	// origins are those of the objects; they take no memory as long as all are zero.
+	origins    perCell[Origin]
+	references []references // by index
 }
 
 func newWriter(indexes int) writer {
-	w := writer{spaces: map[string]uint32{}, used: []uint32{0}, mostSpaces: noSpace}
+	w := writer{spaces: map[string]uint32{}, used: []uint32{0}}
 	for range indexes {
 		w.references = append(w.references, newReferences())
 	}
 	return w
 }
 
-// Write is changes that readers see at once, at Commit. It belongs to one goroutine.
+// Write is changes that readers see together, at Commit. It belongs to one goroutine.
 type Write struct {
 	*Table
 	s *state
-	// aside is true if readers see an older state until Commit.
-	aside bool
-	// removed is true if it has made a number that of another cell, or of none.
-	removed bool
-	// warmed is what Warm has added up.
-	warmed uint32
-	// hash is that of the key that was hashed last.
-	hashed Key
-	hash   uint64
+	// staged is true if readers see an older state until Commit.
+	staged bool
 }
 
-// Begin begins a write of about so many changes, which must be committed. Only one may be
-// under way: the caller sees to that. Readers may have to wait if it is of few changes, so
-// nothing that takes its time may happen before Commit: let the number be large then.
+// Begin opens a write of about so many changes, which must be committed. Callers see to it
+// that only one is open. Readers may wait for a write of few changes, so nothing slow may
+// happen before Commit, and no user code run.
 func (t *Table) Begin(changes int) *Write {
 	w := &t.open
-	*w = Write{Table: t, aside: changes > inPlace}
-	if w.aside {
+	*w = Write{Table: t, staged: changes > inPlace}
+	if w.staged {
 		t.mu.Lock()
 		t.freeze()
 		t.mu.Unlock()
 		w.s = t.state.Load().clone()
-		w.s.short = w.s.newShortcuts(len(w.s.short.chunks))
 		return w
 	}
 	t.reserve()
-	w.s = t.state.Load()
+	s := t.state.Load()
 	if t.frozen.Load() {
-		w.s = w.s.clone()
+		s = s.clone()
 	}
 	t.mu.Lock()
-	for t.frozen.Load() && w.s == t.state.Load() {
-		// Somebody has taken a snapshot just now. It stays frozen, so that this is so once.
+	for t.frozen.Load() && s == t.state.Load() {
+		// A snapshot was taken just now. The state stays frozen, so this happens once.
 		t.mu.Unlock()
-		w.s = w.s.clone()
+		s = s.clone()
 		t.mu.Lock()
 	}
 	t.changes.Add(1)
-	// Each store is for all processors to see, and takes as long as a lock: so there is none of
-	// what is there already. Nobody has a snapshot of what is not frozen.
+	// No store of what is there already: each takes as long as a lock.
 	if t.frozen.Load() {
 		t.latest.Store(nil)
-		t.state.Store(w.s)
+		t.state.Store(s)
 		t.frozen.Store(false)
 	}
+	w.s = s
 	return w
 }
 
-// reserve makes room in what is one piece of memory, so that nothing is moved while readers
-// wait.
+// clone copies a state for changes; its pieces are copied when they are changed.
+func (s *state) clone() *state {
+	c := *s
+	c.keys.segments, c.chunks = s.keys.segments.clone(), s.chunks.clone()
+	c.indexes = slices.Clone(s.indexes)
+	return &c
+}
+
+// reserve makes room in slices, so that nothing large is moved while readers wait.
 func (t *Table) reserve() {
 	t.free = slices.Grow(t.free, inPlace)
 	t.used = slices.Grow(t.used, inPlace)
-	for i := range t.references {
-		t.references[i].reserve(t.state.Load().cells)
-	}
 	s := t.state.Load()
-	short := s.withRoom(s.cells + inPlace + 1)
-	if cap(s.spaces)-len(s.spaces) >= inPlace && short == s.short {
+	t.origins.reach(s.cells + inPlace)
+	for i := range t.references {
+		t.references[i].reserve(s.cells)
+	}
+	if cap(s.spaces)-len(s.spaces) >= inPlace {
 		return
 	}
-	// A reader has one or the other: they say the same.
 	roomy := *s
-	roomy.spaces, roomy.short = slices.Grow(s.spaces, inPlace), short
+	roomy.spaces = slices.Grow(s.spaces, inPlace)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.state.Store(&roomy)
 }
 
-// Commit shows the write to readers, and calls also, which may change what label returns,
-// while nobody reads.
+// reshape changes a field of the state that readers load without a lock: they get another one.
+func (w *Write) reshape(change func(*state)) {
+	if w.staged {
+		change(w.s)
+		return
+	}
+	s := *w.s
+	change(&s)
+	w.s = &s
+	w.state.Store(w.s)
+}
+
+// Commit publishes the write, and calls also, which may change what label returns, while
+// nobody reads.
 func (w *Write) Commit(also func()) {
-	if w.aside {
+	if w.staged {
 		w.mu.Lock()
 		w.latest.Store(nil)
 		w.changes.Add(1)
 		w.state.Store(w.s)
-		if w.removed {
-			w.renumbered.Add(1) // again: who has looked since may have read the state before
-		}
 		w.frozen.Store(false)
 	}
 	if also != nil {
@@ -123,190 +129,86 @@ func (w *Write) Commit(also func()) {
 	}
 	w.changes.Add(1)
 	w.mu.Unlock()
-	w.s, w.hashed, w.hash = nil, Key{}, 0
+	w.s = nil
 }
 
-// Find returns what is under a key as the write has left it.
+// Len is how many objects there are in the write.
+func (w *Write) Len() int { return w.s.len }
+
+// Find returns the entry of a key in the write.
 func (w *Write) Find(key Key) (Found, bool) {
-	number, c, ok := w.find(key, w.hashOnce(key))
+	number, c, ok := w.s.find(key, key.hash(w.seed), nil)
 	if !ok {
 		return Found{}, false
 	}
 	return w.found(number, c), true
 }
 
-// hashOnce is the hash of a key, which is most often the one that was asked for last: who
-// puts an object has looked first at what is there.
-func (w *Write) hashOnce(key Key) uint64 {
-	if w.hash == 0 || w.hashed != key {
-		w.hashed, w.hash = key, key.hash(w.seed)
-	}
-	return w.hash
-}
-
-// find finds the cell of a key. If there is none, but one of another key with the same hash,
-// c is alike.
-func (w *Write) find(key Key, hash uint64) (number uint32, c cell, ok bool) {
-	twins := head(0)
-	var search search
-	search.begin(w.s.segment(hash), hash)
-	for place := search.next(); place >= 0; place = search.next() {
-		number = search.segment.number(place)
-		if c, ok = w.s.read(number); ok && c.hasHash(hash) {
-			if w.s.isKey(c, key) {
-				return number, c, true
-			}
-			twins = alikeBit
-		}
-	}
-	return 0, cell{head: twins}, false
-}
-
-// makeAlike notes of all cells with a hash that it does not say which of them it is.
-func (w *Write) makeAlike(hash uint64) {
-	var search search
-	search.begin(w.s.segment(hash), hash)
-	for place := search.next(); place >= 0; place = search.next() {
-		number := search.segment.number(place)
-		if c, ok := w.s.read(number); ok && c.hasHash(hash) {
-			c.head |= alikeBit
-			w.set(number, c)
-		}
-	}
-}
-
-// Put puts an object under a key, with its values in each index, which must not repeat;
-// neither they nor their texts are kept. It returns what was there; the number is that of the
-// cell in any case.
-func (w *Write) Put(key Key, obj any, mark uint32, values [][]string) (old Found, existed bool) {
-	return w.put(key, w.hashOnce(key), obj, mark, values)
-}
-
-func (w *Write) put(key Key, hash uint64, obj any, mark uint32, values [][]string) (old Found, existed bool) {
-	number, c, existed := w.find(key, hash)
+// Put stores an object under a key, with its values in each index, which must not repeat. It
+// keeps neither the values nor their texts. It returns the entry that was there; its number
+// is that of the cell in any case. The origin stays: see SetOrigin.
+func (w *Write) Put(key Key, obj any, values [][]string) (old Found, existed bool) {
+	hash := key.hash(w.seed)
+	number, c, existed := w.s.find(key, hash, nil)
 	if existed {
-		return w.replace(number, c, key, obj, mark, values), true
+		old = w.found(number, c)
+	} else {
+		number = w.add(hash)
+		old.Number, c.space = number, w.useSpace(key)
 	}
-	return Found{Number: w.putNew(key, hash, c.head&alikeBit, obj, mark, values)}, false
-}
-
-// Add is Put for a key under which there is nothing. It is false, and has done nothing, where
-// there is something.
-func (w *Write) Add(key Key, obj any, mark uint32, values [][]string) bool {
-	hash := w.hashOnce(key)
-	_, c, exists := w.find(key, hash)
-	if exists {
-		return false
-	}
-	w.putNew(key, hash, c.head&alikeBit, obj, mark, values)
-	return true
-}
-
-// putNew puts an object under a key under which there is nothing, and says in which cell.
-func (w *Write) putNew(key Key, hash uint64, alike head, obj any, mark uint32, values [][]string) (number uint32) {
-	if alike != 0 {
-		w.makeAlike(hash)
-	}
-	number, space := w.add(key, hash), w.spaceOf(key)
-	typ, value := w.types.store(obj)
-	name, length := storeName(key, space)
-	w.set(number, cell{value, name, newHead(typ, length, space, hash) | textBitOf(key) | alike, newTail(mark, hash)})
-	w.reindexAll(number, values)
-	return number
-}
-
-func (w *Write) reindexAll(number uint32, values [][]string) {
+	id, value := w.types.store(obj)
+	// The name may be part of the object, and the old one would keep the old object alive.
+	length, name := splitName(key.name)
+	w.set(number, cell{value, name, uint32(id) | length<<8, c.space})
 	for at := range w.s.indexes {
-		w.reindex(at, number, values[at])
+		w.Index(at, number, values[at])
+	}
+	return old, existed
+}
+
+// SetOrigin sets the origin of the object of an entry.
+func (w *Write) SetOrigin(number uint32, origin Origin) {
+	if origin != w.origins.of(number) {
+		w.origins.set(number, origin)
 	}
 }
 
-// Remove takes out what is under a key, and returns it.
+// Origin is that of the object of an entry. Only the goroutine that may write may call it.
+func (t *Table) Origin(number uint32) Origin { return t.origins.of(number) }
+
+// Remove removes the entry of a key, and returns it.
 func (w *Write) Remove(key Key) (old Found, existed bool) {
-	hash := w.hashOnce(key)
-	number, c, existed := w.find(key, hash)
+	hash := key.hash(w.seed)
+	number, c, existed := w.s.find(key, hash, nil)
 	if !existed {
 		return old, false
 	}
 	old = w.found(number, c)
-	w.removeCell(number, &c, hash)
+	for at := range w.s.indexes {
+		w.Index(at, number, nil)
+	}
+	w.s.keys.remove(hash, number, w.epoch)
+	w.set(number, cell{})
+	w.SetOrigin(number, Origin{})
+	for _, l := range w.listings {
+		l.marks.set(number, false)
+	}
+	w.free = append(w.free, number)
+	w.s.len--
+	if c.space != 0 {
+		if w.used[c.space]--; w.used[c.space] == 0 {
+			w.unused++
+		}
+	}
 	return old, true
 }
 
-func (w *Write) removeCell(number uint32, c *cell, hash uint64) {
-	for at := range w.s.indexes {
-		w.reindex(at, number, nil)
-	}
-	e := editor{w.s.keys, w.epoch, w, w.s.short}
-	e.remove(hash, number)
-	w.setKeys(e.directory)
-	w.set(number, cell{})
-	w.free = append(w.free, number)
-	if int(number) < len(w.origins) {
-		w.origins[number] = Origin{}
-	}
-	w.renumbered.Add(1)
-	w.removed = true
-	w.s.len--
-	w.leaveSpace(c.head.space())
+// Each calls f with each entry of the write.
+func (w *Write) Each(f func(number uint32, key Key, found Found)) {
+	w.s.each(func(number uint32, c cell, key Key) { f(number, key, w.found(number, c)) })
 }
 
-// KeepOnly removes the objects that are not to be kept.
-func (w *Write) KeepOnly(keep func(number uint32, key Key) bool) {
-	for number := range w.s.cells {
-		c, exists := w.s.read(number)
-		if !exists {
-			continue
-		}
-		if key := w.s.key(&c); !keep(number, key) {
-			w.removeCell(number, &c, key.hash(w.seed))
-		}
-	}
-}
-
-// add makes a cell for a key, which is to be set.
-func (w *Write) add(key Key, hash uint64) (number uint32) {
-	if last := len(w.free) - 1; last >= 0 {
-		number = w.free[last]
-		w.free = w.free[:last]
-	} else {
-		if w.s.cells%chunkLen == cellsInChunk {
-			w.s.cells++ // the number of no cell
-		}
-		number = w.s.cells
-		w.s.cells++
-	}
-	e := editor{w.s.keys, w.epoch, w, w.s.short}
-	e.put(hash, number)
-	w.setKeys(e.directory)
-	w.s.len++
-	w.peak = max(w.peak, w.s.len)
-	return number
-}
-
-func (w *Write) setKeys(keys *directory) {
-	if keys != w.s.keys {
-		w.reshape(func(s *state) { s.keys = keys })
-	}
-}
-
-func (w *Write) hashOf(number uint32, tag uint64) uint64 {
-	c, _ := w.s.read(number)
-	return c.hash(tag)
-}
-
-// set writes a cell.
-func (w *Write) set(number uint32, to cell) {
-	p, at := w.ownChunk(number)
-	c := p.chunks[at].Load()
-	c.write(number, to)
-	if id := to.head.typ(); id != noType && id != p.kinds[at] {
-		p.kinds[at] = c.commonType()
-	}
-}
-
-// AddIndexes adds indexes without values, after the others. The write must be of many
-// changes.
+// AddIndexes adds indexes without values, after the others. The write must be staged.
 func (w *Write) AddIndexes(more int) {
 	for range more {
 		w.s.indexes = append(w.s.indexes, newIndex(w.epoch, w.seed))
@@ -314,17 +216,98 @@ func (w *Write) AddIndexes(more int) {
 	}
 }
 
-// Len is how many objects there are as the write has left them.
-func (w *Write) Len() int { return w.s.len }
+// add makes a cell for a new key.
+func (w *Write) add(hash uint32) (number uint32) {
+	if last := len(w.free) - 1; last >= 0 {
+		number = w.free[last]
+		w.free = w.free[:last]
+	} else {
+		number = w.s.cells
+		w.s.cells++
+	}
+	for !w.s.keys.put(hash, number, w.epoch) {
+		w.reshape(func(s *state) { s.keys.double(w.epoch) })
+	}
+	w.s.len++
+	w.peak = max(w.peak, w.s.len)
+	return number
+}
 
-// Each calls f with the number, the key and the object of each cell.
-func (w *Write) Each(f func(number uint32, key Key, found Found)) {
-	for number := range w.s.cells {
-		if c, exists := w.s.read(number); exists {
-			f(number, w.s.key(&c), w.found(number, c))
-		}
+func (w *Write) set(number uint32, to cell) {
+	at := number / chunkLen
+	if !w.s.chunks.has(at) {
+		w.reshape(func(s *state) { s.chunks.reach(at, w.epoch) })
+	}
+	w.s.chunks.own(at, w.epoch)[number%chunkLen].store(to)
+}
+
+// useSpace is the number of a key's first part, which gets one more key.
+func (w *Write) useSpace(key Key) uint32 {
+	if !key.spaced {
+		return 0
+	}
+	number, known := w.spaces[key.space]
+	if !known {
+		number = uint32(len(w.s.spaces))
+		space := key.space + "/" // a copy: it may be part of an object
+		w.spaces[space[:len(key.space)]] = number
+		w.used = append(w.used, 0)
+		w.reshape(func(s *state) { s.spaces = append(s.spaces, space) })
+	} else if w.used[number] == 0 {
+		w.unused--
+	}
+	w.used[number]++
+	return number
+}
+
+// minPacked is from how many on it is worth the work to release memory.
+const minPacked = 1024
+
+// Pack rebuilds the table if most of its memory is free. Three quarters and more have been
+// removed since it was built, so the cost is constant for each removal. Readers are not
+// blocked. No write may be open.
+func (t *Table) Pack() {
+	if t.IsSparse() {
+		t.Begin(inPlace + 1).pack()
 	}
 }
 
-// Index makes values those of a cell in one of the indexes.
-func (w *Write) Index(index int, number uint32, values []string) { w.reindex(index, number, values) }
+// IsSparse reports whether Pack would do anything. Only the goroutine that may write may call it.
+func (t *Table) IsSparse() bool {
+	live := t.state.Load().len
+	if sparse(live, t.peak) || t.unused > minPacked && t.unused > max(len(t.spaces), live)/2 {
+		return true
+	}
+	return slices.ContainsFunc(t.references, func(refs references) bool {
+		made := int(refs.records)
+		return made > live/2 && sparse(made-len(refs.free), made)
+	})
+}
+
+func sparse(used, made int) bool { return made > minPacked && used < made/4 }
+
+// pack puts everything into a new state.
+func (w *Write) pack() {
+	old, before := w.s, w.Table.writer
+	w.Table.writer = newWriter(len(before.references))
+	w.s = w.newState(len(before.references))
+	marks := make([]bitmap, len(w.listings))
+	values := make([][]string, len(before.references))
+	old.each(func(from uint32, c cell, key Key) {
+		for at := range before.references {
+			values[at] = values[at][:0]
+			for _, one := range before.references[at].all(from) {
+				values[at] = append(values[at], old.indexes[at].record(one.record).text)
+			}
+		}
+		to, _ := w.Put(key, w.types.load(c.typ(), c.value), values)
+		w.SetOrigin(to.Number, before.origins.of(from))
+		for i, l := range w.listings {
+			marks[i].set(to.Number, l.marks.get(from))
+		}
+	})
+	for i, l := range w.listings {
+		l.marks = marks[i]
+	}
+	w.Commit(nil)
+}

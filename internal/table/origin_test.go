@@ -1,0 +1,292 @@
+package table
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// versions are resource versions of all forms, of which some are decimal.
+func versions() []string {
+	return []string{
+		"", "0", "00", "01", "1", "2", "9", "10", "11", "99", "100", "+1", "-1", "1_0", "1e3", "0x1", " 1", "1 ", "x", "١",
+		"18446744073709551614", "18446744073709551615", "18446744073709551616", "99999999999999999999999",
+	}
+}
+
+func TestOriginsCompareAsTheirTexts(t *testing.T) {
+	uids := []string{"", "u", "v"}
+	for _, a := range versions() {
+		for _, b := range versions() {
+			for _, uidA := range uids {
+				for _, uidB := range uids {
+					x, y := OriginOf(a, uidA), OriginOf(b, uidB)
+					require.Equal(t, a == b && uidA == uidB && a != "" && uidA != "", x.Same(y), "%q, %q", a, b)
+					require.Equal(t, uidA != "" && uidB != "" && uidA != uidB, x.Recreates(y))
+					order, err := resourceversion.CompareResourceVersion(a, b)
+					if len(a) < 20 && len(b) < 20 || x.Version() != "" && y.Version() != "" {
+						require.Equal(t, err == nil && order < 0, x.OlderThan(y), "%q, %q", a, b)
+					}
+				}
+			}
+		}
+	}
+	require.Equal(t, "18446744073709551615", OriginOf("18446744073709551615", "").Version())
+	require.Empty(t, OriginOf("18446744073709551616", "").Version(), "it does not fit, so it is older than nothing")
+	require.Equal(t, Origin{}, OriginOf("", ""))
+}
+
+// tracked is a table, and what its origins and listings should be, by key.
+type tracked struct {
+	*testing.T
+	random   *rand.Rand
+	table    *Table
+	objects  map[string]int
+	origins  map[string]Origin
+	listings map[*Listing]map[string]bool
+}
+
+func newTracked(t *testing.T, seed uint64) *tracked {
+	return &tracked{
+		t, rand.New(rand.NewPCG(seed, 7)), newTable(1),
+		map[string]int{}, map[string]Origin{}, map[*Listing]map[string]bool{},
+	}
+}
+
+func (r *tracked) key() string { return fmt.Sprint("ns-", r.random.IntN(3), "/", r.random.IntN(120)) }
+
+func (r *tracked) origin() Origin {
+	if r.random.IntN(4) == 0 {
+		return Origin{}
+	}
+	all := versions()
+	return OriginOf(all[r.random.IntN(len(all))], fmt.Sprint(r.random.IntN(3)))
+}
+
+func (r *tracked) put(w *Write, key string) {
+	n, origin := r.random.Int(), r.origin()
+	put, existed := w.Put(KeyOf(key), n, [][]string{{fmt.Sprint(r.random.IntN(5))}})
+	if existed {
+		require.Equal(r, r.origins[key], w.Origin(put.Number), "a Put leaves it to SetOrigin")
+	} else {
+		require.Zero(r, w.Origin(put.Number))
+	}
+	w.SetOrigin(put.Number, origin)
+	r.origins[key] = origin
+	r.objects[key] = n
+	for l, marks := range r.listings { // each listing may confirm what it has not listed
+		if r.random.IntN(4) == 0 {
+			require.True(r, l.Confirm(KeyOf(key)))
+			marks[key] = true
+		}
+	}
+}
+
+func (r *tracked) remove(w *Write, key string) {
+	_, existed := w.Remove(KeyOf(key))
+	_, had := r.objects[key]
+	require.Equal(r, had, existed)
+	r.forget(key)
+}
+
+func (r *tracked) forget(key string) {
+	delete(r.objects, key)
+	delete(r.origins, key)
+	for _, marks := range r.listings {
+		delete(marks, key)
+	}
+}
+
+func (r *tracked) confirm() {
+	for l, marks := range r.listings {
+		for range 20 {
+			key := r.key()
+			_, exists := r.objects[key]
+			found, _ := r.table.Get(KeyOf(key))
+			if r.random.IntN(2) == 0 {
+				require.Equal(r, exists, l.Confirm(KeyOf(key)))
+			} else {
+				require.Equal(r, exists, l.ConfirmAt(found.Number, KeyOf(key)))
+				require.False(r, l.ConfirmAt(found.Number, KeyOf("another/key")))
+				require.False(r, l.ConfirmAt(1<<30, KeyOf(key)))
+			}
+			if exists {
+				marks[key] = true
+			}
+		}
+	}
+}
+
+func (r *tracked) step() {
+	w := r.table.Begin([]int{1, many}[r.random.IntN(2)])
+	for range 1 + r.random.IntN(20) {
+		if key := r.key(); r.random.IntN(5) < 2 {
+			r.remove(w, key)
+		} else {
+			r.put(w, key)
+		}
+	}
+	r.check(w.Find, w.Origin)
+	w.Commit(nil)
+	switch r.random.IntN(12) {
+	case 0:
+		r.table.Begin(many).pack()
+	case 1:
+		r.table.Snapshot()
+	case 2, 3:
+		r.confirm()
+	case 4:
+		if len(r.listings) < 3 {
+			r.listings[r.table.BeginListing()] = map[string]bool{}
+		}
+	case 5:
+		r.end()
+	}
+}
+
+// end removes what one of the listings has not confirmed of one namespace, and closes it.
+func (r *tracked) end() {
+	for l := range r.listings {
+		scope := fmt.Sprint("ns-", r.random.IntN(3), "/")
+		w := r.table.Begin(len(r.objects))
+		removed := map[string]bool{}
+		l.Unconfirmed(func(key Key) bool { return key.IsIn(scope) }, func(key Key, found Found) bool {
+			require.Equal(r, r.objects[key.String()], found.Object)
+			removed[key.String()] = true
+			w.Remove(key)
+			return true
+		})
+		for key := range r.objects {
+			if removed[key] != (KeyOf(key).IsIn(scope) && !r.listings[l][key]) {
+				r.Fatalf("%s, in scope %s: removed %v, confirmed %v", key, scope, removed[key], r.listings[l][key])
+			}
+		}
+		for key := range removed {
+			r.forget(key)
+		}
+		w.Commit(nil)
+		l.End()
+		l.End()
+		delete(r.listings, l)
+		return
+	}
+}
+
+func (r *tracked) check(find func(Key) (Found, bool), origin func(uint32) Origin) {
+	for l, marks := range r.listings {
+		confirmed := 0
+		for key := range r.objects {
+			found, exists := find(KeyOf(key))
+			if !exists || origin(found.Number) != r.origins[key] || l.Confirmed(found.Number) != marks[key] {
+				r.Fatalf("%s: exists %v, origin %v, want %v, confirmed %v, want %v", key, exists,
+					origin(found.Number), r.origins[key], l.Confirmed(found.Number), marks[key])
+			}
+			if marks[key] {
+				confirmed++
+			}
+		}
+		unconfirmed := 0
+		l.Unconfirmed(nil, func(key Key, _ Found) bool {
+			require.False(r, marks[key.String()])
+			unconfirmed++
+			return true
+		})
+		require.Equal(r, len(r.objects), confirmed+unconfirmed)
+	}
+}
+
+// Fails if a cell that is freed, used again or moved by packing keeps the origin or a mark of
+// another entry, or loses its own; two or three listings are open at times.
+func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := newTracked(t, seed)
+			for range 300 {
+				r.step()
+				r.check(r.table.Get, r.table.Origin)
+			}
+			for len(r.listings) > 0 {
+				r.end()
+			}
+			require.Empty(t, r.table.listings)
+		})
+	}
+}
+
+func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
+	table := newTable(0)
+	for _, key := range []string{"listed", "changed", "removed", "again", "other"} {
+		put(table, key, 1)
+	}
+	l, other := table.BeginListing(), table.BeginListing()
+	for _, key := range []string{"listed", "removed", "again"} {
+		require.True(t, l.Confirm(KeyOf(key)))
+	}
+	put(table, "listed", 2) // a mark survives a change
+	put(table, "changed", 2)
+	put(table, "new", 2)
+	remove(table, "removed")
+	remove(table, "again")
+	put(table, "again", 2)
+	unconfirmed := func(l *Listing) (keys []string) {
+		l.Unconfirmed(nil, func(key Key, _ Found) bool {
+			keys = append(keys, key.String())
+			return true
+		})
+		return sorted(keys)
+	}
+	require.Equal(t, []string{"again", "changed", "new", "other"}, unconfirmed(l))
+	require.True(t, l.Confirm(KeyOf("new")))
+	require.False(t, l.Confirm(KeyOf("removed")))
+	require.Equal(t, []string{"again", "changed", "other"}, unconfirmed(l))
+	require.Equal(t, []string{"again", "changed", "listed", "new", "other"}, unconfirmed(other))
+	l.End()
+	met := 0
+	other.Unconfirmed(nil, func(Key, Found) bool { met++; return met < 2 })
+	require.Equal(t, 2, met)
+}
+
+// The model has few entries; here most chunks are wholly confirmed, and skipped.
+func TestUnconfirmedFindsTheFewAmongMany(t *testing.T) {
+	const n = 20 * chunkLen
+	table := newTable(0)
+	for i := range n {
+		put(table, fmt.Sprint(i), i)
+	}
+	l := table.BeginListing()
+	for i := range n {
+		if i%100 != 7 {
+			require.True(t, l.Confirm(KeyOf(fmt.Sprint(i))))
+		}
+	}
+	var found []any
+	l.Unconfirmed(nil, func(_ Key, one Found) bool {
+		found = append(found, one.Object)
+		return true
+	})
+	require.Len(t, found, n/100+1)
+	for i, obj := range found {
+		require.Equal(t, 100*i+7, obj)
+	}
+}
+
+func TestAnOriginCostsSixteenBytesAndAnOpenListingABit(t *testing.T) {
+	const n = 100_000
+	table := filled(pods(n), 0)
+	before := heap()
+	w := table.Begin(n)
+	w.Each(func(number uint32, _ Key, _ Found) { w.SetOrigin(number, OriginOf(fmt.Sprint(number+1), "u")) })
+	w.Commit(nil)
+	require.Less(t, heap()-before, 17*n)
+	before = heap()
+	l := table.BeginListing()
+	w = table.Begin(n)
+	w.Each(func(number uint32, key Key, _ Found) { l.ConfirmAt(number, key) })
+	w.Commit(nil)
+	require.Less(t, heap()-before, n/3)
+	runtime.KeepAlive(table)
+}
