@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,62 +14,124 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/trace"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
-// slowList is how long a list may take before its steps are logged.
-const slowList = 10 * time.Second
+const (
+	// partSize is how many objects the store is passed at a time. A decoded object may take some 60 KiB before a transform
+	// has stripped it, and a part is alive on the source's side while another is applied.
+	partSize = 100
+	// slowList is how long a list may take before its steps are logged.
+	slowList = 10 * time.Second
+	// pageTries is how often a page may fail before the list is given up: about half a
+	// minute of backoff, in which a server may restart. Its token lasts some minutes.
+	pageTries = 10
+	// emptyPages is how many pages in a row may have nothing but a token. A source that filters its pages may send some
+	// without an object: with the usual 500 to a page, this is half a million objects that it filters out.
+	emptyPages = 1000
+)
 
-// pageTries is how often a page may fail before the list is given up: about half a
-// minute of backoff, in which a server may restart. Its token lasts some minutes.
-const pageTries = 10
-
-// listing is one list, in pages or whole.
+// listing is a whole state on its way into the store: a list in pages, whole or item by item, or a streaming list. It
+// validates the objects and passes them on to a replacement in parts.
 type listing struct {
 	*run
-	*listTaker
 	steps *trace.Trace
-	// asked is the version that was asked for, answered the one that came, once
-	// versioned is true.
-	asked, answered string
-	versioned       bool
-	pages           int
-	// newest is the newest version among the items that are shown although the list
-	// has said no version, or none yet.
-	newest string
+	began time.Time
+	// asked is the version that was asked for, version that of the state, once versioned is true.
+	asked, version string
+	versioned      bool
+	// shown is progress.shown as it was before, newest the newest version among the objects that came before the version.
+	shown, newest string
+	// stepBack is the report of a state that is older than the last one, until it is made.
+	stepBack *RegressionError
+	// unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
+	unchecked bool
+	// reset is true if the source may give out its versions again.
+	reset bool
+	pages int
+
+	// replacement is begun with the first part, or at the end.
+	replacement Replacement
+	part        ReplacementPart
+	// items counts the objects; first is the number of the part's first one.
+	items, first int
+	// fits is true once an object was of the expected type. Until then the list may turn out to have failed: others are the
+	// names of its objects, and firstOther is the error of the first of them.
+	fits       bool
+	others     map[string]bool
+	firstOther *ObjectError
+	// quarantining are the places of the objects of this list that the reflector quarantines, and not the store.
+	quarantining map[string]bool
+	// unreported are rejected objects of a list that may turn out to be too old, or to have failed.
+	unreported []rejectedObject
+	// undecoded are the items that could not be decoded, and of which no later state has come.
+	undecoded undecodedItems
+
+	// The rest is of a streaming list (watch_list.go).
+	streamed bool
+	watch    *openWatch
+	// position is the version that a watch would have come to: that of the events since the first one that was not Added,
+	// and of bookmarks.
+	position string
+	// silent is true once nothing has been sent for streamQuiet.
+	silent bool
+	// entries are the versions that keys were last sent with.
+	entries map[table.Key]string
 }
 
-// listState makes the store equal to a list and goes on to watch.
+func (m *run) newListing(name string) *listing {
+	return &listing{
+		run: m, began: m.clock.Now(), asked: m.listVersion(), shown: m.progress.shown, first: 1,
+		steps:  trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
+		others: map[string]bool{}, quarantining: map[string]bool{}, undecoded: undecodedItems{},
+	}
+}
+
+// listState makes the store equal to a list. A continue token that has expired is answered by one whole list; the token
+// for an inconsistent rest, which servers offer along with that answer, is not used.
 func (m *run) listState() step {
 	m.setPhase(PhaseListing)
-	steps := trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
-	l := &listing{run: m, steps: steps, asked: m.listVersion()}
-	began := m.clock.Now()
-	err := l.take(listOptions(l.asked, m.pageSize(l.asked)))
-	steps.LogIfLong(slowList) // the pause after it is not part of it
+	l := m.newListing("List")
+	expired, err := l.takePages(listOptions(l.asked, m.pageSize(l.asked)))
+	if !expired.IsZero() {
+		l.abort()
+		m.failed(m.ctx, l.wrap(err))
+		began := l.began
+		l = m.newListing("List")
+		l.began = began
+		if l.pauseHere(failure{began: expired, atOnce: true}) {
+			_, err = l.takePages(listOptions(l.asked, 0))
+		}
+	}
+	if err == nil {
+		err = l.commit()
+	}
+	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
-		return m.listFailed(err, began)
+		l.abort()
+		return m.listFailed(l.wrap(err), l.began)
 	}
 	if l.asked == "0" && l.pages > 1 {
 		m.progress.paged = true
 	}
-	m.haveState(l.answered)
-	m.refetchLater(l.undecoded, began)
-	klog.FromContext(m.ctx).V(2).Info("Listed", "reflector", m.name, "type", m.typeDescription, "objects", l.items, "version", l.answered)
+	m.haveState(l)
+	klog.FromContext(m.ctx).V(2).Info("Listed", "reflector", m.name, "type", m.typeDescription, "objects", l.items, "version", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
 }
 
 // haveState notes that the store has accepted a whole state.
-func (m *run) haveState(version string) {
+func (m *run) haveState(l *listing) {
 	p := &m.progress
-	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested = false, false, 0, "", false
-	p.passedOn = ""
+	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested, p.passedOn = false, false, 0, "", false, ""
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed = true
-	m.setAccepted(version)
+	m.setAccepted(l.version)
 	m.mu.Lock()
 	m.report.synced = true
 	m.mu.Unlock()
 	m.succeeded(PhaseWatching)
+	m.refetchLater(l.undecoded, l.began)
 }
 
 // listVersion is the version to list at: any ("0") the first time, then at least
@@ -114,7 +176,7 @@ func (m *run) pageSize(version string) int64 {
 	return 0
 }
 
-// listFailed reports what went wrong with a list and says what comes next.
+// listFailed reports why a list failed and says what is next.
 func (m *run) listFailed(err error, began time.Time) step {
 	if m.ctx.Err() != nil {
 		return step{}
@@ -136,64 +198,6 @@ func (m *run) listFailed(err error, began time.Time) step {
 	return m.pause(stateWhole, f)
 }
 
-// take lists with the given options, page by page, into the store. A continue
-// token that has expired is answered by one whole list; the token for an
-// inconsistent rest, which servers offer along with that answer, is not used: a
-// list of two versions has none.
-func (l *listing) take(options metav1.ListOptions) error {
-	l.begin()
-	err := l.takePages(options)
-	var expired *tokenExpired
-	if errors.As(err, &expired) {
-		l.noteShown()
-		l.abort()
-		l.failed(l.ctx, l.wrap(expired.answer))
-		l.begin()
-		l.asked = l.listVersion() // at least what the pages have shown
-		options = listOptions(l.asked, 0)
-		if !l.pauseHere(failure{began: expired.asked, atOnce: true}) {
-			return l.ctx.Err()
-		}
-		err = l.takePages(options)
-	}
-	if err == nil {
-		err = l.commit(l.answered)
-		l.steps.Step("Committed")
-	}
-	if err != nil {
-		l.noteShown()
-		l.abort()
-		return l.wrap(err)
-	}
-	return nil
-}
-
-// noteShown notes how new a state a list that was given up may have shown. One with
-// a version has said so; without one it is as new as its newest object. One that has
-// nothing but objects of another type has shown nothing.
-func (l *listing) noteShown() {
-	switch {
-	case l.failsByType():
-		l.progress.shown = l.shown
-	case l.answered == "":
-		l.progress.shown = newerOf(l.progress.shown, l.newest)
-	}
-}
-
-// begin starts a list of which nothing is known.
-func (l *listing) begin() {
-	l.listTaker = l.newListTaker(false)
-	l.answered, l.versioned, l.pages, l.newest = "", false, 0, ""
-}
-
-// tokenExpired is what takePages makes of an answer of "expired" to a token.
-type tokenExpired struct {
-	asked  time.Time
-	answer error
-}
-
-func (t *tokenExpired) Error() string { return t.answer.Error() }
-
 // pauseHere pauses in the middle of a list; the rest of it and the watch after it are two requests. It is false if the
 // context ended.
 func (l *listing) pauseHere(f failure) bool {
@@ -203,16 +207,20 @@ func (l *listing) pauseHere(f failure) bool {
 	return slept
 }
 
-// wrap says what was listed. The cause stays to be found.
+// wrap names the list in its error.
 func (l *listing) wrap(err error) error {
-	switch CauseOf(err) {
-	case CauseStore, CauseRegression:
+	switch cause := CauseOf(err); {
+	case cause == CauseStore, cause == CauseRegression:
 		return err
+	case l.streamed:
+		return fmt.Errorf("streaming %s: %w", l.typeDescription, err)
 	}
 	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
 }
 
-func (l *listing) takePages(options metav1.ListOptions) error {
+// takePages lists page by page. A page that fails is asked for again: those before it may have cost the source far more.
+// expired is when a page was asked for whose token had expired, which err says then.
+func (l *listing) takePages(options metav1.ListOptions) (expired time.Time, err error) {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
 	began := l.meters.listBegins()
 	var chain tokenChain
@@ -224,313 +232,40 @@ func (l *listing) takePages(options metav1.ListOptions) error {
 			// An answered page is part of the one request; this was none.
 			l.progress.backoff.note(request{at: asked, list: true})
 			if isExpiredError(err) {
-				return &tokenExpired{asked, err}
+				return asked, err
 			}
-			if failures++; failures < pageTries && !answersOf(CauseOf(err)).definite {
-				if l.ctx.Err() != nil {
-					return l.ctx.Err()
-				}
-				// The pages before it may have cost the source far more.
+			if failures++; failures < pageTries && !answersOf(CauseOf(err)).definite && l.ctx.Err() == nil {
 				l.failed(l.ctx, l.wrap(err))
-				if !l.pauseHere(failure{began: asked, retryAfter: retryAfter(err)}) {
-					return l.ctx.Err()
-				}
-				l.pageAgain(items)
+				l.pauseHere(failure{began: asked, retryAfter: retryAfter(err)})
+				l.items, l.first, l.part = items, items+1, ReplacementPart{}
 				continue
 			}
 		}
 		if err != nil || token == "" {
 			l.meters.listEnded(began, l.items, err)
-			return err
+			return time.Time{}, err
 		}
 		failures = 0
 		if err := chain.follow(token, l.items-items); err != nil {
-			return err
+			return time.Time{}, err
 		}
 		// The token stands for the version of the first page; an API server
 		// rejects a version, or a match, beside it.
 		options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 	}
-	return l.ctx.Err()
+	return time.Time{}, l.ctx.Err()
 }
 
 // page asks for one page, or the whole list, passes its objects on and returns the
 // token of the next. answered is false if it was the request that failed.
 func (l *listing) page(options metav1.ListOptions) (token string, answered bool, err error) {
-	if l.itemLister != nil {
-		return l.itemPage(options)
-	}
-	list, err := l.listObject(options)
-	if err != nil {
-		return "", false, err
-	}
-	token, err = l.takePage(list)
-	return token, true, err
-}
-
-// takePage passes a page's objects on and returns the token of the next.
-func (l *listing) takePage(list runtime.Object) (token string, err error) {
-	version, token, err := listMetadata(list)
-	if err != nil {
-		return "", fmt.Errorf("answer %T is not a list: %w", list, err)
-	}
-	if l.pages == 0 {
-		if err := l.checkVersion(version); err != nil {
-			return "", err
+	items := &itemReader{batches: make(chan itemBatch)}
+	call := sourceCall{op: "List", batches: items.batches, take: l.addBatch}
+	answer := ask(l.run, call, func(ctx context.Context) (itemBatch, error) {
+		if l.itemLister != nil {
+			return items.read(ctx, l.itemLister, options)
 		}
-	}
-	if err := eachItem(list, l.takeItem); err != nil {
-		return "", err
-	}
-	return token, l.endPage()
-}
-
-// checkVersion takes note of the version that the list is at, if it may be.
-func (l *listing) checkVersion(version string) error {
-	answered, err := l.stateVersion(l.progress.floor(), version)
-	if err != nil {
-		return err
-	}
-	l.answered, l.versioned, l.progress.shown = answered, true, answered
-	return nil
-}
-
-// endPage ends a page.
-func (l *listing) endPage() error {
-	l.pages++
-	l.steps.Step("Page taken", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
-	return l.flush()
-}
-
-// tellStepBack reports that the state which is about to be taken is older than the last,
-// if it is.
-func (m *run) tellStepBack() {
-	if m.stepBack != nil {
-		m.tell(m.ctx, m.stepBack)
-		m.stepBack = nil
-	}
-}
-
-// mayBeTooOld says whether there are versions at which a state would not be taken.
-func (p *progress) mayBeTooOld() bool { return p.floor() != "" && !p.anyVersion }
-
-// stateVersion checks the version that a whole state came with against the floor
-// at which it was asked for. A source that says none has been asked for a state at
-// least as new, so that is what it is; to take it for a new beginning would let the
-// next one be older.
-func (m *run) stateVersion(have, answered string) (string, error) {
-	m.steppedBack, m.stepBack = false, nil
-	if answered == "" {
-		return have, nil
-	}
-	if m.progress.anyVersion || !versionBefore(answered, have) {
-		return answered, nil
-	}
-	regression := &RegressionError{What: "list", Have: have, Got: answered}
-	if !m.progress.unknown {
-		return "", regression
-	}
-	// This list is at "" because of that: to list at "" once more would bring the same, a
-	// pause later, which is more than G1 allows. It is told when it happens: with the
-	// commit, or, of a first list, as soon as some of it shows.
-	if m.steppedBack, m.stepBack = true, regression; !m.listed {
-		m.tellStepBack()
-	}
-	return answered, nil
-}
-
-// A list, or a page of one, that comes in one object.
-
-// listObject asks for one page, or the whole list, in one object.
-func (l *listing) listObject(options metav1.ListOptions) (runtime.Object, error) {
-	answer := ask(l.run, sourceCall{op: "List"}, func(ctx context.Context) (runtime.Object, error) {
-		return l.source.ListWithContext(ctx, options)
-	})
-	switch {
-	case answer.ended:
-		return nil, l.ctx.Err()
-	case answer.err != nil:
-		return nil, answer.err
-	case isNilPointer(answer.value):
-		return nil, ErrNilList
-	case isTable(answer.value):
-		return nil, ErrTableList
-	}
-	return answer.value, nil
-}
-
-// listMetadata reads a list's version and continue token.
-func listMetadata(list runtime.Object) (version, token string, err error) {
-	defer caught("reading the list's metadata", &err)
-	about, err := meta.ListAccessor(list)
-	if err != nil {
-		return "", "", err
-	}
-	return about.GetResourceVersion(), about.GetContinue(), nil
-}
-
-// eachItem calls take for each item of a list, copied out of it, so that one item
-// that is kept does not keep the list. The copy is of the item's top level only.
-func eachItem(list runtime.Object, take func(runtime.Object) error) error {
-	if items, ok := interfaceItems(list); ok {
-		for i := range items.Len() {
-			item, _ := items.Index(i).Interface().(runtime.Object)
-			if err := take(item); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var taken error
-	err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
-		taken = take(item)
-		return taken
-	})
-	if err != nil && taken == nil {
-		// apimachinery's message prints the list.
-		return fmt.Errorf("items of %T cannot be read as objects", list)
-	}
-	return taken
-}
-
-// interfaceItems returns the items of a list whose items are interfaces, which
-// may be nil: apimachinery does not get past a nil one.
-func interfaceItems(list runtime.Object) (reflect.Value, bool) {
-	if _, ok := list.(runtime.Unstructured); ok {
-		return reflect.Value{}, false
-	}
-	pointer, err := meta.GetItemsPtr(list)
-	if err != nil {
-		return reflect.Value{}, false
-	}
-	items := reflect.ValueOf(pointer).Elem()
-	return items, items.Kind() == reflect.Slice && items.Type().Elem().Kind() == reflect.Interface
-}
-
-// A list that comes item by item (ItemLister). The source calls on its goroutine,
-// the store is called on the run's; items go from one to the other in batches, over a
-// channel without a buffer. So while the store waits the source is not read, and no
-// more is held than one batch on each side.
-
-// itemBatch is some items of a list, in its order, and what the list had said of
-// itself by the last of them.
-type itemBatch struct {
-	list  metav1.ListMeta
-	items []runtime.Object
-}
-
-// itemTaker is the source's side of one call.
-type itemTaker struct {
-	ctx     context.Context
-	batches chan itemBatch
-	// batch is what has been collected. It belongs to whoever has the turn.
-	batch itemBatch
-	// first is true until something has been handed over.
-	first bool
-
-	mu sync.Mutex
-	// busy is true while a call of take has the turn.
-	busy bool
-	// over is what take answers from now on, if anything.
-	over error
-}
-
-// list makes the call and hands over what it brings.
-func (t *itemTaker) list(ctx context.Context, source ItemLister, options metav1.ListOptions) (metav1.ListMeta, error) {
-	t.ctx = ctx
-	about, err := source.ListItems(ctx, options, t.take)
-	// A source that has not passed on an error of take has left out items: its list
-	// must not count as whole.
-	if left := t.end(); err == nil {
-		err = left
-	}
-	if err == nil && len(t.batch.items) > 0 {
-		err = t.handOver()
-	}
-	return about, err
-}
-
-// take is what the source is given to call.
-func (t *itemTaker) take(list metav1.ListMeta, item runtime.Object) error {
-	if err := t.begin(); err != nil {
-		return err
-	}
-	var err error
-	if t.batch.items == nil {
-		t.batch.items = make([]runtime.Object, 0, partSize)
-	}
-	t.batch.list = list
-	t.batch.items = append(t.batch.items, item)
-	// The first item goes alone: a list that went back in time is not read further.
-	if t.first || len(t.batch.items) >= partSize {
-		err = t.handOver()
-	}
-	return t.taken(err)
-}
-
-// begin takes the turn.
-func (t *itemTaker) begin() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case t.over != nil:
-	case t.busy:
-		t.over = errTakenAtOnce
-	default:
-		// Not left to the hand-over, which is a hundred items away.
-		t.over = t.ctx.Err()
-	}
-	t.busy = t.busy || t.over == nil
-	return t.over
-}
-
-// taken gives the turn back. After an error nothing more is taken.
-func (t *itemTaker) taken(err error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.busy = false
-	if t.over == nil {
-		t.over = err
-	}
-	return t.over
-}
-
-// end ends the taking, and returns the error that had ended it before. It has the
-// turn from then on, unless that is an error.
-func (t *itemTaker) end() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	before := t.over
-	switch {
-	case before != nil:
-	case t.busy:
-		before = errTakenAtOnce
-		t.over = before
-	default:
-		t.over = errTakenLate
-	}
-	return before
-}
-
-// handOver gives the run what has been collected.
-func (t *itemTaker) handOver() error {
-	batch := t.batch
-	t.batch.items, t.first = nil, false
-	select {
-	case t.batches <- batch:
-		return nil
-	case <-t.ctx.Done():
-		return t.ctx.Err()
-	}
-}
-
-// itemPage asks for one page, or the whole list, takes it item by item and returns
-// the token of the next. answered is false if it was the request that failed.
-func (l *listing) itemPage(options metav1.ListOptions) (token string, answered bool, err error) {
-	taker := &itemTaker{batches: make(chan itemBatch), first: true}
-	call := sourceCall{op: "List", batches: taker.batches, take: l.takeBatch}
-	answer := ask(l.run, call, func(ctx context.Context) (metav1.ListMeta, error) {
-		return taker.list(ctx, l.itemLister, options)
+		return listObject(ctx, l.source, options)
 	})
 	switch {
 	case answer.refused != nil:
@@ -540,69 +275,223 @@ func (l *listing) itemPage(options metav1.ListOptions) (token string, answered b
 	case answer.err != nil:
 		return "", false, answer.err
 	}
-	return answer.value.Continue, true, l.endItemPage(answer.value)
+	about := answer.value.about
+	if l.pages == 0 && (!l.versioned || about.ResourceVersion != "" && about.ResourceVersion != l.version) {
+		if err := l.isAt(about.ResourceVersion); err != nil {
+			return "", true, err
+		}
+	}
+	if answer.value.list != nil {
+		if err := eachItem(answer.value.list, l.addItem); err != nil {
+			return "", true, err
+		}
+	}
+	l.pages++
+	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
+	return about.Continue, true, l.flush()
 }
 
-// takeBatch takes some items. The version is checked as soon as the list says it,
+// itemBatch is a list, or a page of one, in one object, or some items of one that comes item by item, in its order, with
+// the list's metadata as far as they were known by then.
+type itemBatch struct {
+	about metav1.ListMeta
+	list  runtime.Object
+	items []runtime.Object
+}
+
+// listObject asks a source for a list, or a page of one, in one object.
+func listObject(ctx context.Context, source ListerWithContext, options metav1.ListOptions) (batch itemBatch, err error) {
+	list, err := source.ListWithContext(ctx, options)
+	if err != nil {
+		return batch, err
+	}
+	defer caught("reading the list's metadata", &err)
+	switch {
+	case isNilPointer(list):
+		return batch, ErrNilList
+	case isTable(list):
+		return batch, ErrTableList
+	case !meta.IsListType(list):
+		return batch, fmt.Errorf("answer %T is not a list", list)
+	}
+	about, err := meta.ListAccessor(list)
+	if err != nil {
+		return batch, fmt.Errorf("answer %T is not a list: %w", list, err)
+	}
+	return itemBatch{list: list, about: metav1.ListMeta{ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue()}}, nil
+}
+
+// eachItem calls add for each item of a list, copied out of it, so that one item
+// that is kept does not keep the list. The copy is of the item's top level only.
+func eachItem(list runtime.Object, add func(runtime.Object) error) error {
+	if _, ok := list.(runtime.Unstructured); !ok {
+		// apimachinery does not get past a nil interface.
+		if pointer, err := meta.GetItemsPtr(list); err == nil {
+			if items := reflect.ValueOf(pointer).Elem(); items.Kind() == reflect.Slice && items.Type().Elem().Kind() == reflect.Interface {
+				for i := range items.Len() {
+					item, _ := items.Index(i).Interface().(runtime.Object)
+					if err := add(item); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+	}
+	var failed error
+	err := meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		failed = add(item)
+		return failed
+	})
+	if err != nil && failed == nil {
+		// apimachinery's message prints the list.
+		return fmt.Errorf("items of %T cannot be read as objects", list)
+	}
+	return failed
+}
+
+// itemReader is the source's side of a list that comes item by item. The source calls on its goroutine, and the store is
+// called on the run's; batches go from one to the other over a channel without a buffer. So while the store waits the
+// source is not read, and no more is held than one batch on each side.
+type itemReader struct {
+	batches chan itemBatch
+	// busy is held by a call of add, and for ever once the list is over. atOnce is true once two calls have met.
+	busy, over, atOnce atomic.Bool
+	// These belong to the holder of busy. err is what add returns from now on.
+	ctx   context.Context
+	batch itemBatch
+	sent  bool
+	err   error
+}
+
+// read makes the call. A source that has not passed on an error of add has left out items: its list is not whole.
+func (r *itemReader) read(ctx context.Context, source ItemLister, options metav1.ListOptions) (itemBatch, error) {
+	r.ctx = ctx
+	about, err := source.ListItems(ctx, options, r.add)
+	r.over.Store(true)
+	switch {
+	case err != nil:
+	case !r.busy.CompareAndSwap(false, true):
+		err = errTakenAtOnce
+	case r.err == nil && len(r.batch.items) > 0:
+		r.send()
+		fallthrough
+	default:
+		err = r.err
+	}
+	return itemBatch{about: about}, err
+}
+
+// add is the function that the source calls with each item.
+func (r *itemReader) add(about metav1.ListMeta, item runtime.Object) (err error) {
+	if !r.busy.CompareAndSwap(false, true) {
+		if r.over.Load() {
+			return errTakenLate
+		}
+		r.atOnce.Store(true)
+		return errTakenAtOnce
+	}
+	defer func() {
+		if r.err == nil && r.atOnce.Load() {
+			r.err = errTakenAtOnce
+		}
+		err = r.err
+		r.busy.Store(false)
+	}()
+	switch {
+	case r.err != nil || r.atOnce.Load():
+		return
+	case r.over.Load():
+		r.err = errTakenLate
+	default:
+		r.err = r.ctx.Err() // not left to the next batch, which is a hundred items away
+	}
+	if r.err != nil {
+		return
+	}
+	if r.batch.items == nil {
+		r.batch.items = make([]runtime.Object, 0, partSize)
+	}
+	r.batch.about, r.batch.items = about, append(r.batch.items, item)
+	// The first item is sent alone: a list that went back in time is not read further.
+	if !r.sent || len(r.batch.items) >= partSize {
+		r.send()
+	}
+	return
+}
+
+func (r *itemReader) send() {
+	select {
+	case r.batches <- r.batch:
+		r.batch.items, r.sent = nil, true
+	case <-r.ctx.Done():
+		r.err = r.ctx.Err()
+	}
+}
+
+// addBatch adds some items. The version is checked as soon as the list says it,
 // before any of them reaches the store.
-func (l *listing) takeBatch(batch itemBatch) error {
-	if version := batch.list.ResourceVersion; !l.versioned && version != "" {
-		if err := l.isAt(version); err != nil {
+func (l *listing) addBatch(batch itemBatch) error {
+	if !l.versioned && batch.about.ResourceVersion != "" {
+		if err := l.isAt(batch.about.ResourceVersion); err != nil {
 			return err
 		}
 	}
 	for _, item := range batch.items {
-		if err := l.takeItem(item); err != nil {
+		if err := l.addItem(item); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeItem takes one item.
-//
-// As long as the list has said no version, its items may be older than what is there
-// or has been shown, and nothing of them must show: they are prepared aside, so that a
-// transform has made of them what is kept. Many servers say the version after the
-// items. Where no version is too old they show as they come, and are noted.
-func (l *listing) takeItem(item runtime.Object) error {
+// addItem adds one item. As long as the list has said no version, its items may be older than the store, and nothing of
+// them must show: many servers say the version after the items. Where no version is too old they show at once.
+func (l *listing) addItem(item runtime.Object) error {
+	var says metadata
+	bad := l.examine(item, &says, true)
 	switch {
-	case l.answered != "":
+	case l.version != "":
 	case !l.versioned && l.progress.mayBeTooOld():
 		l.unchecked = true
 	default:
-		l.newest = newerOf(l.newest, receivedOf(item).ResourceVersion)
+		l.newest = newerOf(l.newest, says.received.ResourceVersion)
 	}
-	return l.add(item)
+	return l.add(item, bad)
 }
 
-// endItemPage ends a page of which about is everything it has said of itself.
-func (l *listing) endItemPage(about metav1.ListMeta) error {
-	version := about.ResourceVersion
-	if l.pages == 0 && (!l.versioned || version != "" && version != l.answered) {
-		if err := l.isAt(version); err != nil {
-			return err
+// isAt notes the version of the state, or fails if that is older than the store and the source has not said that it does
+// not know the store's. A source without versions was asked for a state at least as new, so it is at the floor.
+func (l *listing) isAt(version string) error {
+	have := l.progress.floor()
+	if version == "" {
+		version = have
+	}
+	if !l.progress.anyVersion && versionBefore(version, have) {
+		l.stepBack = &RegressionError{What: "list", Have: have, Got: version}
+		if !l.progress.unknown {
+			return l.stepBack
+		}
+		// The list is at "" for that: another one would bring the same, a pause later, which is more than G1 allows. It is
+		// reported when it shows: with the commit, or, of a first list, with its parts.
+		if l.reset = true; !l.listed {
+			l.reportStepBack()
 		}
 	}
-	return l.endPage()
-}
-
-// isAt takes the list to be at version, if that may be.
-func (l *listing) isAt(version string) error {
-	if err := l.checkVersion(version); err != nil {
-		return err
-	}
-	l.checked()
+	l.version, l.versioned, l.progress.shown, l.unchecked = version, true, version, false
+	l.reportRejected()
 	return nil
 }
 
-// emptyPages is how many pages in a row may have nothing but a token. API servers
-// fill their pages; a source that filters what it has paged may send some without
-// an object: with the usual 500 to a page, half a million objects that it filters out.
-const emptyPages = 1000
+func (l *listing) reportStepBack() {
+	if l.stepBack != nil {
+		l.tell(l.ctx, l.stepBack)
+		l.stepBack = nil
+	}
+}
 
 // tokenChain notices that the continue tokens of a list have no end: a defect of the
-// source that would otherwise be asked page after page without a pause, for ever. The
+// source, which would be asked for page after page without a pause. The
 // zero value is for a list's first page.
 type tokenChain struct {
 	// pages counts the tokens that came, empty the last pages without objects.
@@ -614,11 +503,10 @@ type tokenChain struct {
 	kept string
 }
 
-// follow takes the token that came with a page of so many items.
+// follow notes the token that came with a page of so many items.
 func (c *tokenChain) follow(token string, items int) error {
 	c.pages++
-	c.empty++
-	if items > 0 {
+	if c.empty++; items > 0 {
 		c.empty = 0
 	}
 	switch {
@@ -633,323 +521,204 @@ func (c *tokenChain) follow(token string, items int) error {
 	return nil
 }
 
-// partSize is how many objects go into the store at a time. Before a transform has
-// stripped it, a decoded object may take some 60 KiB of memory, and a part is alive on
-// the source's side while another goes into the store: at 100 that is some MiB
-// altogether, whatever the size of the list or of its pages.
-const partSize = 100
-
-// listTaker takes the objects of one list, from pages or from a stream, sorts out
-// those that do not fit, and passes the rest on to a replacement in parts.
-type listTaker struct {
-	*run
-	// replacement is begun with the first part, or at the end.
-	replacement Replacement
-	streamed    bool
-	part        ReplacementPart
-	// first is the number of the part's first object.
-	first int
-	// met are the objects that this list has brought and the reflector holds back, for
-	// the store does not, by their places.
-	met   map[string]bool
-	items int
-
-	// undecoded are the items that could not be decoded, and of which no later state has come.
-	undecoded undecodedItems
-
-	// fits is true once one object was of the expected type. Until then the list may turn
-	// out to have failed, and wrong are its objects, which have not been reported, each once:
-	// wrongAt is where in it a key is.
-	fits    bool
-	wrong   []*ObjectError
-	wrongAt map[string]int
-	// shown is progress.shown as it was before this list.
-	shown string
-
-	// unchecked is true as long as the list may turn out to be too old to be taken.
-	// What it brings does not show then, and untold are the objects of it that are to
-	// be held back: there is nothing wrong with one that is newer by now.
-	unchecked bool
-	untold    []untold
-}
-
-// untold is an object that is to be held back, as in a reflector's quarantined.
-type untold struct {
-	bad     *ObjectError
-	inStore bool
-}
-
-func (m *run) newListTaker(streamed bool) *listTaker {
-	return &listTaker{run: m, first: 1, met: map[string]bool{}, shown: m.progress.shown, streamed: streamed}
-}
-
-// begin begins the replacement, if that has not been done.
-func (in *listTaker) begin() {
-	if in.replacement != nil {
-		return
+// add adds one object; bad says why it is not passed on.
+func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
+	l.items++
+	other := bad != nil && l.isOfOtherType(obj, bad)
+	if !other && !l.fits {
+		l.fits = true
+		l.reportRejected()
 	}
-	if replacer, ok := in.store.(Replacer); ok && !embedsQueue(in.store) {
-		// Of a source that has gone back, or may have, the same version may be another state.
-		reset := in.progress.anyVersion || in.steppedBack || in.progress.unknown && in.unchecked
-		in.replacement = replacer.BeginReplace(ReplaceOptions{Aside: in.unchecked, VersionsReset: reset})
+	if bad == nil {
+		l.release(obj)
+		if l.part.Items == nil {
+			l.part.Items = make([]any, 0, partSize)
+		}
+		l.part.Items = append(l.part.Items, obj)
 	} else {
-		in.replacement = &wholeReplacement{store: in.store, streamed: in.streamed}
-	}
-}
-
-// add takes one listed object.
-func (in *listTaker) add(obj runtime.Object) error {
-	return in.addExamined(obj, in.examine(obj, &metadata{}, true))
-}
-
-// addExamined is add for an object of which it is known what is wrong with it.
-func (in *listTaker) addExamined(obj runtime.Object, bad *ObjectError) error {
-	in.items++
-	wrong := bad != nil && in.isOfOtherType(obj, bad)
-	if !wrong && !in.fits {
-		in.fits = true
-		in.holdWrong()
-	}
-	if bad != nil {
 		if bad.Stage == StageDecode {
-			if in.undecoded == nil {
-				in.undecoded = undecodedItems{}
-			}
-			in.undecoded[bad.Key] = bad.ResourceVersion
+			l.undecoded[bad.Key] = bad.ResourceVersion
 		}
 		if bad.Key == "" {
-			bad.Key = fmt.Sprintf("item %d of the list", in.items)
+			bad.Key = fmt.Sprintf("item %d of the list", l.items)
 		} else {
-			in.part.Keep = append(in.part.Keep, obj)
+			l.part.Keep = append(l.part.Keep, obj)
 		}
-		if in.fits {
-			in.hold(bad, false)
-		} else {
-			in.addWrong(bad)
+		again := other && l.others[bad.Key]
+		if other {
+			l.others[bad.Key] = true
+			if l.firstOther == nil {
+				l.firstOther = bad
+			}
 		}
-	} else {
-		in.forget(obj)
-		if in.part.Items == nil {
-			in.part.Items = make([]any, 0, partSize)
+		if !again || bad.ResourceVersion != "" { // of a page that is asked for again
+			l.reject(bad, false)
 		}
-		in.part.Items = append(in.part.Items, obj)
 	}
-	if len(in.part.Items)+len(in.part.Keep) >= partSize {
-		return in.flush()
+	if len(l.part.Items)+len(l.part.Keep) >= partSize {
+		return l.flush()
 	}
 	return nil
 }
 
-// addWrong notes an object of another type, in its newest state if it comes again.
-func (in *listTaker) addWrong(bad *ObjectError) {
-	in.met[bad.Key] = true
-	at, again := in.wrongAt[bad.Key]
-	switch {
-	case !again:
-		if in.wrongAt == nil {
-			in.wrongAt = map[string]int{}
-		}
-		in.wrongAt[bad.Key] = len(in.wrong)
-		in.wrong = append(in.wrong, bad)
-	case !versionBefore(bad.ResourceVersion, in.wrong[at].ResourceVersion):
-		in.wrong[at] = bad
-	}
-}
-
-// pageAgain forgets what has been collected of a page that is asked for again, after so many
-// items of the pages before it.
-func (in *listTaker) pageAgain(items int) {
-	in.items, in.first, in.part = items, items+1, ReplacementPart{}
-}
-
-// holdWrong quarantines the objects of another type of a list that has not failed for them.
-func (in *listTaker) holdWrong() {
-	wrong := in.wrong
-	in.wrong, in.wrongAt = nil, nil
-	for _, bad := range wrong {
-		known := in.met[bad.Key]
-		in.hold(bad, false)
-		if !known {
-			delete(in.met, bad.Key) // a stream has deleted it since
-		}
-	}
-}
-
-// failsByType says whether the list has objects, so far, and none of the expected type.
-func (in *listTaker) failsByType() bool {
-	return !in.fits && slices.ContainsFunc(in.wrong, func(bad *ObjectError) bool { return in.met[bad.Key] })
-}
-
-// forgetWrong says whether this list has brought an object of another type under a key, whose
-// deletion has come now: it does not count any more.
-func (in *listTaker) forgetWrong(key string) bool {
-	if _, brought := in.wrongAt[key]; !brought {
-		return false
-	}
-	delete(in.met, key)
-	return true
-}
-
-// gone removes an object that a stream has deleted since it sent it. A deletion that the
-// store refuses is reported, and quarantined where a state from before it may be there: of
+// remove removes an object that a stream has deleted since it sent it. undecoded says that its final state could not be
+// decoded. A deletion that the store refuses is reported, and quarantined where an earlier state may be there: of
 // another namespace there is none, and a final state that cannot be transformed is deleted.
-func (in *listTaker) gone(obj runtime.Object) error {
-	if err := in.flush(); err != nil {
+func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
+	if err := l.flush(); err != nil {
 		return err
 	}
-	in.forget(obj)
-	rejected, err := in.pass(ReplacementPart{Gone: []any{obj}})
+	l.release(obj)
+	rejected, err := l.pass(ReplacementPart{Gone: []any{obj}})
+	if undecoded != nil && len(rejected) == 0 {
+		l.tell(l.ctx, undecoded)
+	}
 	for _, bad := range rejected {
 		switch {
+		case undecoded != nil:
+			l.reject(undeleted(undecoded, bad), false)
 		case bad.Stage != StageTransform && !errors.Is(bad.Err, ErrOtherNamespace):
-			in.hold(placed(bad), false)
+			l.reject(placed(bad), false)
 		case !bad.repeated:
-			in.tell(in.ctx, placed(bad))
+			l.tell(l.ctx, placed(bad))
 		}
 	}
 	return err
 }
 
-// goneUndecoded is gone for an object whose final state could not be decoded, and
-// reports that.
-func (in *listTaker) goneUndecoded(obj runtime.Object, bad *ObjectError) error {
-	if err := in.flush(); err != nil {
-		return err
-	}
-	in.forget(obj)
-	rejected, err := in.pass(ReplacementPart{Gone: []any{obj}})
-	if len(rejected) > 0 {
-		in.hold(undeleted(bad, rejected[0]), false)
-	} else {
-		in.tell(in.ctx, bad)
-	}
-	return err
-}
-
-// forget lets go of an object that this list has brought and that was held back: it
-// brings a later state now.
-func (in *listTaker) forget(obj runtime.Object) {
-	if len(in.met) == 0 {
+// release ends that an object is quarantined: the list brings a later state of it.
+func (l *listing) release(obj runtime.Object) {
+	if len(l.quarantining) == 0 {
 		return
 	}
-	for _, place := range in.placesOf(obj) {
-		delete(in.met, place)
-		delete(in.undecoded, place)
+	for _, place := range l.placesOf(obj) {
+		delete(l.quarantining, place)
+		delete(l.undecoded, place)
 	}
 }
 
-// flush passes on what has been collected.
-func (in *listTaker) flush() error {
-	part, first := in.part, in.first
-	in.part, in.first = ReplacementPart{}, in.items+1
-	if len(part.Items)+len(part.Keep)+len(part.Gone) == 0 {
+// flush passes on the objects that were collected.
+func (l *listing) flush() error {
+	part, first := l.part, l.first
+	l.part, l.first = ReplacementPart{}, l.items+1
+	if len(part.Items)+len(part.Keep) == 0 {
 		return nil
 	}
-	rejected, err := in.pass(part)
+	rejected, err := l.pass(part)
 	for i, bad := range rejected {
 		if bad.Key == "" {
 			// The store says which object it is not; it has no name, either.
-			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, in.items, i+1)
+			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, l.items, i+1)
 		}
-		in.hold(bad, heldIn(in.store, bad))
-	}
-	if in.streamed {
-		in.forgetSuperseded(part, rejected)
+		l.reject(bad, heldIn(l.store, bad))
 	}
 	return err
 }
 
-// forgetSuperseded lets go of what was rejected of a part that has a later state of the
-// same name, or its deletion, as a stream's may. What the store holds back itself, it lets
-// go of itself. What is later than the newest rejection of a name was taken.
-func (in *listTaker) forgetSuperseded(part ReplacementPart, rejected []*ObjectError) {
-	newest := map[string]string{}
-	for _, bad := range rejected {
-		if !heldIn(in.store, bad) {
-			place := in.placeOf(bad)
-			newest[place] = newerOf(newest[place], bad.ResourceVersion)
-		}
-	}
-	if len(newest) == 0 {
-		return
-	}
-	for _, obj := range part.Keep {
-		for _, place := range in.placesOf(obj) {
-			if version, known := newest[place]; known {
-				newest[place] = newerOf(version, receivedOf(obj).ResourceVersion)
-			}
-		}
-	}
-	for _, objects := range [][]any{part.Items, part.Gone} {
-		for _, obj := range objects {
-			for _, place := range in.placesOf(obj) {
-				if version := newest[place]; version != "" && versionBefore(version, receivedOf(obj).ResourceVersion) {
-					delete(in.met, place)
-				}
-			}
-		}
-	}
-}
-
-// pass passes on a part. Its objects' errors are those in rejected.
-func (in *listTaker) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
-	in.begin()
-	rejected, err = in.replacement.Part(in.ctx, part)
-	if err != nil && in.ctx.Err() == nil {
+// pass passes a part to the replacement. rejected are the errors of its objects.
+func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
+	l.begin()
+	rejected, err = l.replacement.Part(l.ctx, part)
+	if err != nil && l.ctx.Err() == nil {
 		err = storeError("Replace", nil, err)
 	}
 	return rejected, err
 }
 
-// hold reports an object that is held back, unless that is known.
-func (in *listTaker) hold(bad *ObjectError, inStore bool) {
-	if !inStore {
-		in.met[in.placeOf(bad)] = true
-	}
-	if in.unchecked {
-		in.untold = append(in.untold, untold{bad, inStore})
+// begin begins the replacement with the first part, or at the end.
+func (l *listing) begin() {
+	if l.replacement != nil {
 		return
 	}
-	in.quarantined(in.ctx, bad, inStore)
+	if replacer, ok := l.store.(Replacer); ok && !embedsQueue(l.store) {
+		// Of a source that has gone back, or may have, the same version may be another state.
+		reset := l.progress.anyVersion || l.reset || l.progress.unknown && l.unchecked
+		l.replacement = replacer.BeginReplace(ReplaceOptions{Aside: l.unchecked, VersionsReset: reset})
+	} else {
+		l.replacement = &wholeReplacement{store: l.store, streamed: l.streamed}
+	}
 }
 
-// checked notes that the list is not too old.
-func (in *listTaker) checked() {
-	in.unchecked = false
-	for _, held := range in.untold {
-		in.quarantined(in.ctx, held.bad, held.inStore)
-	}
-	in.untold = nil
+// rejectedObject is an object that could not be applied; inStore says that the store has quarantined it.
+type rejectedObject struct {
+	bad     *ObjectError
+	inStore bool
 }
+
+// reject quarantines an object and reports it, once that is certain.
+func (l *listing) reject(bad *ObjectError, inStore bool) {
+	if !inStore {
+		l.quarantining[l.placeOf(bad)] = true
+	}
+	l.unreported = append(l.unreported, rejectedObject{bad, inStore})
+	l.reportRejected()
+}
+
+// reportRejected reports rejected objects: none as long as the list may be too old, and no object of another type as long
+// as the list may have failed for them.
+func (l *listing) reportRejected() {
+	if l.unchecked {
+		return
+	}
+	l.unreported = slices.DeleteFunc(l.unreported, func(r rejectedObject) bool {
+		if !l.fits && l.others[r.bad.Key] {
+			return false
+		}
+		l.quarantined(l.ctx, r.bad, r.inStore)
+		return true
+	})
+}
+
+// failsByType says whether the list has objects, so far, and none of the expected type.
+func (l *listing) failsByType() bool { return !l.fits && len(l.others) > 0 }
 
 // commit ends the list, unless none of its objects is of the expected type.
-func (in *listTaker) commit(version string) error {
-	if in.failsByType() {
-		first := in.wrong[0]
-		return &ListTypeError{Objects: in.items, Key: first.Key, Err: first.Err}
+func (l *listing) commit() error {
+	if l.failsByType() {
+		return &ListTypeError{Objects: l.items, Key: l.firstOther.Key, Err: l.firstOther.Err}
 	}
-	in.holdWrong()
-	in.tellStepBack()
-	if err := in.flush(); err != nil {
+	l.fits = true
+	l.reportRejected()
+	l.reportStepBack()
+	if err := l.flush(); err != nil {
 		return err
 	}
-	in.begin()
-	if err := in.replacement.Commit(in.ctx, version); err != nil {
+	l.begin()
+	if err := l.replacement.Commit(l.ctx, l.version); err != nil {
 		objects, other := splitObjectErrors(err)
 		for _, bad := range objects {
-			in.hold(bad, heldIn(in.store, bad))
+			l.reject(bad, heldIn(l.store, bad))
 		}
 		if other != nil {
 			return storeError("Replace", nil, other)
 		}
 	}
-	in.quarantine.releaseIf(func(place string) bool { return !in.met[place] })
+	l.quarantine.releaseIf(func(place string) bool { return !l.quarantining[place] })
+	l.steps.Step("Committed")
 	return nil
 }
 
-// abort gives up; after a commit it does nothing.
-func (in *listTaker) abort() {
-	if in.replacement != nil {
-		in.replacement.Abort()
+// abort gives up a list. It notes how new a state the list may have shown: that of its version, or of its newest object,
+// and none where all objects are of another type.
+func (l *listing) abort() {
+	switch {
+	case l.failsByType():
+		l.progress.shown = l.shown
+	case l.version == "":
+		l.progress.shown = newerOf(l.progress.shown, l.newest)
 	}
+	if l.replacement != nil {
+		l.replacement.Abort()
+	}
+}
+
+// mayBeTooOld says whether there are versions at which a state would not be accepted.
+func (p *progress) mayBeTooOld() bool { return p.floor() != "" && !p.anyVersion }
+
+// newerOf is the newer of two versions, a if they are in no order.
+func newerOf(a, b string) string {
+	if a == "" || versionBefore(a, b) {
+		return b
+	}
+	return a
 }

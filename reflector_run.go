@@ -33,10 +33,6 @@ type run struct {
 	stream *openWatch
 	// check is a check of the source's version that is under way, or nil.
 	check *versionCheck
-	// steppedBack is true if the state that is coming is older than the last one. stepBack is
-	// its report, until that has been made.
-	steppedBack bool
-	stepBack    *RegressionError
 	// batch are the events that are being applied, changes what they change.
 	batch   []watch.Event
 	changes []change
@@ -535,43 +531,23 @@ func (m *run) awaitCheck(ending, panicking bool) {
 	}
 }
 
-// errOneIsEnough ends a list whose version is all that is wanted of it.
+// errOneIsEnough ends a list of which only the version is wanted.
 var errOneIsEnough = errors.New("one object is enough")
 
 // sourceVersion asks the source for its present version, by a list of one object. whole is
-// true if it sent more.
+// true if it sent more; then no more than the second one is read.
 func (m *run) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
 	options := metav1.ListOptions{Limit: 1}
-	if m.itemLister != nil {
-		return itemsVersion(ctx, m.itemLister, options)
+	if m.itemLister == nil {
+		list, err := listObject(ctx, m.source, options)
+		return list.about.ResourceVersion, err == nil && meta.LenList(list.list) > 1, err
 	}
-	list, err := m.source.ListWithContext(ctx, options)
-	switch {
-	case err != nil:
-		return "", false, err
-	case isNilPointer(list):
-		return "", false, ErrNilList
-	case isTable(list):
-		return "", false, ErrTableList
-	}
-	if !meta.IsListType(list) {
-		return "", false, fmt.Errorf("answer %T is not a list", list)
-	}
-	if version, _, err = listMetadata(list); err != nil {
-		return "", false, fmt.Errorf("answer %T is not a list: %w", list, err)
-	}
-	return version, meta.LenList(list) > 1, nil
-}
-
-// itemsVersion is sourceVersion of a source that lists item by item: it is not read further
-// than its second one.
-func itemsVersion(ctx context.Context, source ItemLister, options metav1.ListOptions) (version string, whole bool, err error) {
 	var mu sync.Mutex // against a source that does not keep to one call at a time
 	items := 0
-	about, err := source.ListItems(ctx, options, func(list metav1.ListMeta, _ runtime.Object) error {
+	about, err := m.itemLister.ListItems(ctx, options, func(about metav1.ListMeta, _ runtime.Object) error {
 		mu.Lock()
 		defer mu.Unlock()
-		version = list.ResourceVersion
+		version = about.ResourceVersion
 		if items++; items > 1 {
 			return errOneIsEnough
 		}
@@ -582,8 +558,5 @@ func itemsVersion(ctx context.Context, source ItemLister, options metav1.ListOpt
 	if items > 1 {
 		return version, true, nil
 	}
-	if err != nil {
-		return "", false, err
-	}
-	return about.ResourceVersion, false, nil
+	return about.ResourceVersion, false, err
 }

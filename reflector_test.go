@@ -145,7 +145,7 @@ func TestASlowListLogsItsSteps(t *testing.T) {
 	})
 	klog.Flush()
 	klog.SetOutput(io.Discard)
-	assert.Contains(t, out.String(), "Page taken")
+	assert.Contains(t, out.String(), "Page applied")
 	assert.Contains(t, out.String(), `"List" reflector:test`)
 }
 

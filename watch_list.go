@@ -37,25 +37,6 @@ const (
 	streamListWatch = 3
 )
 
-// streaming is one streaming list.
-type streaming struct {
-	*run
-	*listTaker
-	watch *openWatch
-	steps *trace.Trace
-	// floor is the version below which the state is not taken, newest the newest
-	// one among the objects so far: no version is known of the whole before its
-	// end.
-	floor, newest string
-	// position is the version that a watch would have come to by what has been sent:
-	// that of the events since the first one that was not Added, and of bookmarks.
-	position string
-	// silent is true once it has sent nothing for streamQuiet.
-	silent bool
-	// entries are the versions that keys have been sent with, last or with their deletion.
-	entries map[table.Key]string
-}
-
 // mayStream says whether the next state is to be streamed. Once that has failed it is
 // tried again later, and only where the limits of G13 leave room for the list and the
 // watch that follow another failure: else a mirror that is behind would stay so for a
@@ -75,42 +56,38 @@ func (m *run) streamIsDue() bool {
 	return m.canStreamAtAll() && !after.IsZero() && !m.clock.Now().Before(after)
 }
 
-// streamState makes the store equal to what a stream sends, and leaves the stream
-// to the watch state.
+// streamState makes the store equal to a streaming list, and leaves the stream to the watch state.
 func (m *run) streamState() step {
 	m.setPhase(PhaseStreaming)
-	steps := trace.New("Streaming list", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription})
-	began := m.clock.Now()
-	s := &streaming{run: m, steps: steps}
-	version, err := s.take()
-	steps.LogIfLong(slowList) // the pause after it is not part of it
+	l := m.newListing("Streaming list")
+	err := l.stream()
+	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
-		return m.streamFailed(err, began, s.silent)
+		return m.streamFailed(l.wrap(err), l)
 	}
 	m.progress.streamTries = 0
-	m.stream = s.watch
-	m.haveState(version)
-	m.refetchLater(s.undecoded, began)
+	m.stream = l.watch
+	m.haveState(l)
 	return step{state: stateWatch}
 }
 
 // streamFailed reports what went wrong with a stream and says what comes next.
 // Every kind of failure counts as a try; a silence, or a rejection, is enough for a list.
-func (m *run) streamFailed(err error, began time.Time, silent bool) step {
+func (m *run) streamFailed(err error, l *listing) step {
 	if m.ctx.Err() != nil {
 		return step{}
 	}
 	cause := CauseOf(err)
 	m.progress.streamTries++
-	if m.progress.streamTries >= streamTries || silent || cause == CauseRejected {
+	if m.progress.streamTries >= streamTries || l.silent || cause == CauseRejected {
 		m.progress.streamTries = 0
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
-	f := failure{began: began, retryAfter: retryAfter(err)}
+	f := failure{began: l.began, retryAfter: retryAfter(err)}
 	switch cause {
 	case CauseExpired, CauseVersionTooLarge:
 		m.progress.unknown, f.unknown = true, true
-		if m.clock.Since(began) >= shortWatch {
+		if m.clock.Since(l.began) >= shortWatch {
 			m.progress.rested = false
 		}
 	case CauseRegression:
@@ -130,238 +107,191 @@ type streamRejected struct{ error }
 // Unwrap returns the source's answer.
 func (s *streamRejected) Unwrap() error { return s.error }
 
-// take reads the stream up to its bookmark and commits what came. It leaves the
-// watch open if it succeeds.
-func (s *streaming) take() (version string, err error) {
-	s.floor = s.progress.floor()
-	options, timeout := s.watchOptions(s.floor)
-	if s.progress.newest() {
+// stream reads a stream up to its bookmark and commits it. The watch stays open if that succeeds.
+func (l *listing) stream() (err error) {
+	options, timeout := l.watchOptions(l.progress.floor())
+	if l.progress.newest() {
 		options.ResourceVersion = ""
 	}
 	options.SendInitialEvents = ptr.To(true)
 	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	// The request is under the same patience as the events: a server that
-	// accepts it and says nothing must not hold the first state for the watch's
-	// whole timeout.
-	s.watch, err = s.open(options, timeout, streamQuiet)
+	l.streamed = true
+	// A server that accepts the request and says nothing must not keep the store empty for the whole timeout of the watch.
+	l.watch, err = l.open(options, timeout, streamQuiet)
 	switch {
 	case errors.Is(err, ErrWatchOverdue):
-		s.silent = true
-		return "", s.wrap(fmt.Errorf("not answered for %s: %w", streamQuiet, ErrNoInitialEventsEnd))
+		l.silent = true
+		return fmt.Errorf("not answered for %s: %w", streamQuiet, ErrNoInitialEventsEnd)
 	case err != nil:
-		return "", s.wrap(err)
-	case s.watch == nil:
-		return "", s.ctx.Err()
+		return err
+	case l.watch == nil:
+		return l.ctx.Err()
 	}
-	s.watch.synthetic = true
-	s.listTaker, s.entries = s.newListTaker(true), map[table.Key]string{}
+	l.watch.synthetic = true
+	l.entries = map[table.Key]string{}
 	// The version comes last: until then a state that may be too old must not show.
-	s.unchecked = s.progress.mayBeTooOld()
+	l.unchecked = l.progress.mayBeTooOld()
 	done := false
 	defer func() {
 		if !done {
-			if !s.failsByType() {
-				s.progress.shown = newerOf(s.progress.shown, s.newest)
-			}
-			s.abort()
-			s.stopWatch(s.watch, err == nil)
+			l.abort()
+			l.stopWatch(l.watch, err == nil)
 		}
 	}()
-	if version, err = s.untilBookmark(); err != nil {
-		return "", s.wrap(err)
-	}
-	s.steps.Step("Streamed", trace.Field{Key: "objects", Value: s.items})
-	s.entries = nil // as large as the state, and of no more use
-	s.checked()
-	if err = s.commit(version); err != nil {
-		return "", s.wrap(err)
-	}
-	s.steps.Step("Committed")
-	done = true
-	// As a watch it is young: what it took to get here does not count.
-	s.watch.expires = s.clock.Now().Add(timeout + watchGrace)
-	return version, nil
-}
-
-func (s *streaming) wrap(err error) error {
-	switch CauseOf(err) {
-	case CauseStore, CauseRegression:
+	if err = l.untilBookmark(); err != nil {
 		return err
 	}
-	return fmt.Errorf("streaming %s: %w", s.typeDescription, err)
+	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
+	l.entries = nil // as large as the state
+	if err = l.commit(); err != nil {
+		return err
+	}
+	done = true
+	// As a watch it is young: the time until its bookmark does not count.
+	l.watch.expires = l.clock.Now().Add(timeout + watchGrace)
+	return nil
 }
 
-// untilBookmark takes events until the bookmark and returns its version.
-func (s *streaming) untilBookmark() (string, error) {
-	quiet := s.clock.NewTimer(streamQuiet)
+// untilBookmark applies events until the bookmark that ends the state.
+func (l *listing) untilBookmark() error {
+	quiet := l.clock.NewTimer(streamQuiet)
 	defer quiet.Stop()
-	for {
-		woke := s.next(waiting{events: s.watch.results, timer: quiet.C()})
+	for !l.versioned {
+		woke := l.next(waiting{events: l.watch.results, timer: quiet.C()})
 		switch woke.end {
 		case endEvent:
-			version, done, err := s.handleInitial(woke.event)
-			if err != nil || done {
-				return version, err
+			if err := l.addEvent(woke.event); err != nil {
+				return err
 			}
 			quiet.Reset(streamQuiet)
 		case endClosed:
-			s.meters.watchClosed(s.watch)
-			return "", fmt.Errorf("closed after %d objects: %w", s.items, ErrNoInitialEventsEnd)
+			l.meters.watchClosed(l.watch)
+			return fmt.Errorf("closed after %d objects: %w", l.items, ErrNoInitialEventsEnd)
 		case endTimer:
-			s.silent = true
-			return "", fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, s.items, ErrNoInitialEventsEnd)
+			l.silent = true
+			return fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, l.items, ErrNoInitialEventsEnd)
 		default:
-			return "", s.ctx.Err()
+			return l.ctx.Err()
 		}
 	}
+	return nil
 }
 
-// handleInitial applies one event from before the bookmark that ends the state, by the
-// rules for events of a watch.
-func (s *streaming) handleInitial(e watch.Event) (version string, done bool, err error) {
+// addEvent applies one event before the bookmark that ends the state, by the rules for events of a watch. An event of an
+// unknown type has its object quarantined: its previous state stays.
+func (l *listing) addEvent(e watch.Event) error {
 	if e.Type == watch.Error {
-		return "", false, eventError(e.Object)
+		return eventError(e.Object)
 	}
-	s.watch.events++
+	l.watch.events++
 	if e.Type != watch.Added {
-		s.watch.synthetic = false
+		l.watch.synthetic = false
 	}
 	var says metadata
-	bad := s.examine(e.Object, &says, e.Type != watch.Bookmark)
+	bad := l.examine(e.Object, &says, e.Type != watch.Bookmark)
 	received := says.received
-	version = received.ResourceVersion
-	s.newest = newerOf(s.newest, version)
+	l.newest = newerOf(l.newest, received.ResourceVersion)
 	if e.Type == watch.Bookmark {
-		return s.bookmark(e, version, bad)
+		return l.bookmark(e, received.ResourceVersion, bad)
 	}
-	if to := s.watch.advance(version, s.position); to != "" {
-		s.position = to
+	if to := l.watch.advance(received.ResourceVersion, l.position); to != "" {
+		l.position = to
+	}
+	isDeletion := e.Type == watch.Deleted
+	if known := deltaTypeOf(e.Type) != ""; known && (bad == nil || isDeletion && bad.Stage == StageDecode && bad.Key != "") {
+		if err := l.enter(e.Object, received); err != nil {
+			if bad != nil {
+				l.tell(l.ctx, bad)
+			}
+			return err
+		}
+		if isDeletion {
+			return l.remove(e.Object, bad)
+		}
+	} else if !known {
+		if bad = l.unknownEvent(e.Type, e.Object, &says, bad); bad.Key == "" {
+			bad.Key = fmt.Sprintf("event %d of the stream", l.watch.events)
+			l.tell(l.ctx, bad)
+			return nil
+		}
+		l.part.Keep = append(l.part.Keep, e.Object)
+		l.reject(bad, false)
+		return nil
 	}
 	switch {
-	case deltaTypeOf(e.Type) == "":
-		err = s.setUnknownAside(e, s.unknownEvent(e.Type, e.Object, &says, bad))
-	case e.Type == watch.Deleted:
-		err = s.delete(e, received, bad)
-	default:
-		if bad == nil {
-			err = s.enter(e.Object, received)
+	case !isDeletion:
+		if e.Type == watch.Modified { // an earlier state must not be refused after this one was accepted
+			if err := l.flush(); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = s.addExamined(e.Object, bad)
-		}
+		return l.add(e.Object, bad)
+	case bad.Key == "" && bad.Stage == StageType:
+		l.tell(l.ctx, placed(bad))
+	case l.others[bad.Key]:
+		delete(l.others, bad.Key)
+		delete(l.quarantining, bad.Key)
+	default: // the object may have come before, and stays
+		l.reject(placed(bad), false)
 	}
-	return "", false, err
+	return nil
 }
 
 // enter notes the version of an event's key. It fails if that goes back: from what the
 // stream has sent of the key before, or from what the store has of it, where a state that
-// is older than that is not to be taken.
-func (s *streaming) enter(obj runtime.Object, received Received) error {
-	key, err := s.keyOf(obj)
+// is older than that is not accepted.
+func (l *listing) enter(obj runtime.Object, received Received) error {
+	keeper, ours := l.store.(entryKeeper)
+	var key table.Key
+	var err error
+	if ours {
+		key, err = keeper.eventKey(obj)
+	} else if id, failed := identityOf(obj); failed != nil {
+		err = failed
+	} else if key = table.Named(id.name.Parts()); l.expectedType == nil { // objects of several kinds may have one name
+		key = table.KeyOf(fmt.Sprintf("%v %s", id.kind, id.name))
+	}
 	if err != nil {
 		return nil // for the store to refuse
 	}
-	before, sent := s.entries[key]
-	switch keeper, ours := s.store.(entryKeeper); {
+	before, sent := l.entries[key]
+	switch {
 	case versionBefore(received.ResourceVersion, before):
 		return &RegressionError{What: "event", Key: key.String(), Have: before, Got: received.ResourceVersion}
-	case !sent && ours && s.unchecked && !s.progress.unknown:
+	case !sent && ours && l.unchecked && !l.progress.unknown:
 		if regression := keeper.olderThanEntry(key, received); regression != nil {
 			return regression
 		}
 	}
-	s.entries[key] = received.ResourceVersion
+	l.entries[key] = received.ResourceVersion
 	return nil
-}
-
-// keyOf is the store's key of an object, or, where that is not known, its name. Where
-// objects of any kind are expected, that is the name among those of its kind.
-func (s *streaming) keyOf(obj any) (table.Key, error) {
-	if keeper, ours := s.store.(entryKeeper); ours {
-		return keeper.eventKey(obj)
-	}
-	id, err := identityOf(obj)
-	switch {
-	case err != nil:
-		return table.Key{}, err
-	case s.expectedType == nil:
-		return table.KeyOf(fmt.Sprintf("%v %s", id.kind, id.name)), nil
-	}
-	return table.Named(id.name.Parts()), nil
-}
-
-// setUnknownAside quarantines the object of an event that is of no known type. What was
-// there of it before stays.
-func (s *streaming) setUnknownAside(e watch.Event, bad *ObjectError) error {
-	if bad.Key == "" {
-		bad.Key = fmt.Sprintf("event %d of the stream", s.watch.events)
-		s.tell(s.ctx, bad)
-		return nil
-	}
-	s.part.Keep = append(s.part.Keep, e.Object)
-	s.hold(bad, false)
-	return nil
-}
-
-// delete applies a deletion. One that says nothing of the expected object, or not of which
-// it is, is set aside: whatever it was may have come before, and stays.
-func (s *streaming) delete(e watch.Event, received Received, bad *ObjectError) error {
-	readable := bad == nil || bad.Stage == StageDecode && bad.Key != ""
-	if readable {
-		if err := s.enter(e.Object, received); err != nil {
-			if bad != nil {
-				s.tell(s.ctx, bad)
-			}
-			return err
-		}
-	}
-	switch {
-	case bad == nil:
-		return s.gone(e.Object)
-	case readable:
-		return s.goneUndecoded(e.Object, bad)
-	case bad.Key == "" && bad.Stage == StageType:
-		s.tell(s.ctx, placed(bad))
-	case !s.forgetWrong(bad.Key):
-		s.hold(placed(bad), false)
-	}
-	return nil
-}
-
-// newerOf is the newer of two versions, a if they are in no order.
-func newerOf(a, b string) string {
-	if a == "" || versionBefore(a, b) {
-		return b
-	}
-	return a
 }
 
 // bookmark tells the bookmark that ends the first state from any other. Only the version
 // of that one counts for the state: those of the first events are in no order. One that
-// could not be decoded may have been the end, but nobody can tell: if nothing follows, the
-// stream is given up for being quiet.
-func (s *streaming) bookmark(e watch.Event, at string, bad *ObjectError) (version string, done bool, err error) {
-	s.progress.checks.bookmarks = true
+// could not be decoded may have been the end: if nothing follows, the stream is given up for being quiet.
+func (l *listing) bookmark(e watch.Event, at string, bad *ObjectError) error {
+	l.progress.checks.bookmarks = true
 	if bad != nil {
-		s.tell(s.ctx, placed(bad))
+		l.tell(l.ctx, placed(bad))
 	}
-	if versionBefore(at, s.position) {
-		return "", false, &RegressionError{What: "bookmark", Have: s.position, Got: at}
+	if versionBefore(at, l.position) {
+		return &RegressionError{What: "bookmark", Have: l.position, Got: at}
 	}
 	if at != "" {
-		s.position = at
+		l.position = at
 	}
 	if bad != nil {
-		return "", false, nil
+		return nil
 	}
-	if end, err := isInitialEventsEnd(e.Object); err != nil || !end {
-		if err != nil {
-			s.tell(s.ctx, placed(&ObjectError{ResourceVersion: at, Stage: StageMetadata, Err: err}))
-		}
-		return "", false, nil
+	end, err := isInitialEventsEnd(e.Object)
+	switch {
+	case err != nil:
+		l.tell(l.ctx, placed(&ObjectError{ResourceVersion: at, Stage: StageMetadata, Err: err}))
+	case end:
+		return l.isAt(at)
 	}
-	version, err = s.stateVersion(s.floor, at)
-	return version, err == nil, err
+	return nil
 }
 
 // isInitialEventsEnd says whether a bookmark ends the first state.

@@ -5,8 +5,8 @@ package mutants
 var objectFaults = []Mutant{
 	{
 		Name: "takes-a-list-of-nothing-but-wrong-types-for-an-empty-one", Guards: []string{"B25", "G6"}, File: "list.go",
-		From:    "\tif in.failsByType() {\n\t\tfirst :=",
-		To:      "\tif in.failsByType() && in.items == 0 {\n\t\tfirst :=",
+		From:    "\tif l.failsByType() {\n\t\treturn",
+		To:      "\tif l.failsByType() && l.items == 0 {\n\t\treturn",
 		Package: guarantees,
 		Test:    "TestB25AListOfNothingButWrongTypesIsAFailedList",
 		Fault:   "A controller whose source answers with another type deletes everything that it does not find.",
