@@ -2,15 +2,19 @@ package cache_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -117,4 +121,398 @@ func TestTheREADMEShowsTheExample(t *testing.T) {
 	body, _, _ = strings.Cut(body, "\n}\n")
 	assert.Equal(t, "func mirror("+body+"\n}\n", shown)
 	assert.LessOrEqual(t, strings.Count(shown, "\n"), 30)
+}
+
+// Two parts of a program want the same objects: there is one informer.
+func ExampleInformerOf() {
+	source := cachetest.NewSource(cachetest.Options{})
+	defer source.Close()
+	source.Apply(configMap("shop", "prices", "1"))
+
+	var set cache.InformerSet
+	one, releaseOne, _ := cache.InformerOf(&set, source, cache.InformerConfig[*unstructured.Unstructured]{})
+	two, releaseTwo, _ := cache.InformerOf(&set, source, cache.InformerConfig[*unstructured.Unstructured]{})
+	fmt.Println("the same:", one == two)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { set.Run(ctx) })
+	if err := set.WaitSynced(ctx); err != nil {
+		fmt.Println(err) // which have not synced, and why
+	}
+	fmt.Println(one.Len(), "object")
+
+	releaseOne()
+	fmt.Println("informers:", len(set.Status()))
+	releaseTwo() // nobody wants it any more: it stops
+	fmt.Println("informers:", len(set.Status()))
+	cancel()
+	running.Wait()
+	// Output:
+	// the same: true
+	// 1 object
+	// informers: 1
+	// informers: 0
+}
+
+// A handler that only notes what to look at does not need every change.
+func ExampleHandlerOptions() {
+	source := cachetest.NewSource(cachetest.Options{})
+	defer source.Close()
+	informer := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})
+	look := make(chan string, 1)
+	handled, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
+		AddFunc: func(object *unstructured.Unstructured) { look <- object.GetName() },
+	}, cache.HandlerOptions{Name: "notes", Delivery: cache.Coalesced, SurvivePanics: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { informer.Run(ctx) })
+	_ = cache.WaitForDone(ctx, handled.HasSyncedChecker())
+	source.Apply(configMap("shop", "prices", "1"))
+	fmt.Println("look at", <-look)
+	fmt.Println(informer.Status().Handlers[0].Name, "is", informer.Status().Handlers[0].Delivery)
+	_ = informer.ShutDownHandler(handled) // its last call has returned now
+	cancel()
+	running.Wait()
+	// Output:
+	// look at prices
+	// notes is coalesced
+}
+
+func ExampleTypedLister() {
+	source := cachetest.NewSource(cachetest.Options{})
+	defer source.Close()
+	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"), configMap("lab", "prices", "1"))
+	informer := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{
+		Indexes: cache.TypedIndexers[*unstructured.Unstructured]{
+			"value": func(object *unstructured.Unstructured) ([]string, error) {
+				value, _, err := unstructured.NestedString(object.Object, "data", "value")
+				return []string{value}, err
+			},
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { informer.Run(ctx) })
+	_ = informer.WaitSynced(ctx)
+
+	_, err := informer.ByNamespace("shop").Get("orders")
+	fmt.Println(err)
+	all, _ := informer.ByNamespace("shop").List(labels.Everything())
+	fmt.Println(len(all), "in shop")
+	ones, _ := informer.ByIndex("value", "1")
+	fmt.Println(len(ones), "with value 1")
+	inShop, _ := informer.ByNamespace("shop").AllByIndex("value", "1")
+	for key, object := range inShop {
+		fmt.Println(key, object.GetName())
+	}
+	cancel()
+	running.Wait()
+	// Output:
+	// unstructureds "orders" not found
+	// 2 in shop
+	// 2 with value 1
+	// shop/prices prices
+}
+
+// An index needs a function that says under which values an object is found. It
+// may be none, one or several.
+func ExampleNewIndexer() {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+		"app": func(obj any) ([]string, error) {
+			app, labelled := obj.(metav1.Object).GetLabels()["app"]
+			if !labelled {
+				return nil, nil
+			}
+			return []string{app}, nil
+		},
+	})
+	for _, meta := range []metav1.ObjectMeta{
+		{Namespace: "shop", Name: "prices-1", Labels: map[string]string{"app": "prices"}},
+		{Namespace: "shop", Name: "prices-2", Labels: map[string]string{"app": "prices"}},
+		{Namespace: "blog", Name: "front"},
+	} {
+		if err := indexer.Add(&metav1.PartialObjectMetadata{ObjectMeta: meta}); err != nil {
+			fmt.Println(err)
+		}
+	}
+
+	keys, err := indexer.IndexKeys("app", "prices")
+	fmt.Println(keys, err)
+	inBlog, err := indexer.ByIndex(cache.NamespaceIndex, "blog")
+	fmt.Println(len(inBlog), err)
+	_, err = indexer.ByIndex("colour", "red")
+	fmt.Println(err)
+	// Output:
+	// [shop/prices-1 shop/prices-2] <nil>
+	// 1 <nil>
+	// Index with name colour does not exist
+}
+
+// What is computed from several answers is right only if they are of one moment: a
+// snapshot's are, however much is written in the meantime.
+func ExampleSnapshotOf() {
+	type Pod = metav1.PartialObjectMetadata
+	pod := func(namespace, name, version string) any {
+		return &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: version}}
+	}
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+	})
+	list := []any{pod("shop", "prices-1", "4"), pod("shop", "prices-2", "6"), pod("blog", "front", "7")}
+	if err := store.Replace(list, "7"); err != nil {
+		fmt.Println(err)
+	}
+
+	snapshot, _ := cache.SnapshotOf(store)
+	if err := store.Delete(pod("shop", "prices-1", "8")); err != nil {
+		fmt.Println(err)
+	}
+	inShop, err := snapshot.ByIndex(cache.NamespaceIndex, "shop")
+	fmt.Println(len(inShop), "of", snapshot.Len(), "are in the shop at version", snapshot.ResourceVersion(), err)
+	_, exists := snapshot.Get("shop/prices-1")
+	fmt.Println(exists, len(store.List()))
+	// Output:
+	// 2 of 3 are in the shop at version 7 <nil>
+	// true 2
+}
+
+func shop(name, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
+}
+
+// A Reflector puts changes in; whoever mirrors them takes them out, one key at a
+// time, until the queue is closed and empty.
+func ExampleDeltaFIFO_Pop() {
+	held := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: held, EmitDeltaTypeReplaced: true})
+
+	err := errors.Join(
+		queue.Replace([]any{shop("prices", "1"), shop("orders", "2")}, "2"),
+		queue.Update(shop("prices", "3")),
+		queue.Delete(shop("orders", "4")),
+	)
+	if err != nil {
+		fmt.Println(err)
+	}
+	queue.Close()
+
+	apply := func(obj any, isInInitialList bool) error {
+		for _, delta := range obj.(cache.Deltas) {
+			key, err := queue.KeyOf(delta.Object)
+			if err != nil {
+				return err
+			}
+			fmt.Println(delta.Type, key)
+			if delta.Type == cache.Deleted {
+				err = held.Delete(cache.ExplicitKey(key))
+			} else {
+				err = held.Update(delta.Object)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for {
+		if _, err := queue.Pop(apply); errors.Is(err, cache.ErrFIFOClosed) {
+			break
+		} else if err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("synced:", queue.HasSynced(), "held:", held.ListKeys(), "at:", held.LastStoreSyncResourceVersion())
+	// Output:
+	// Replaced shop/prices
+	// Updated shop/prices
+	// Replaced shop/orders
+	// Deleted shop/orders
+	// synced: true held: [shop/prices] at: 2
+}
+
+// PopBatch hands out what is pending in the order in which it came. A Bookmark
+// says up to which version that is.
+func ExampleDeltaFIFO_PopBatch() {
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
+	if err := queue.Replace([]any{shop("prices", "1"), shop("orders", "2")}, "2"); err != nil {
+		fmt.Println(err)
+	}
+	err := queue.PopBatch(func(deltas []cache.Delta, isInInitialList bool) error {
+		for _, delta := range deltas {
+			if bookmark, ok := delta.Object.(cache.BookmarkInfo); ok {
+				fmt.Println(delta.Type, bookmark.ResourceVersion)
+				continue
+			}
+			key, err := queue.KeyOf(delta.Object)
+			if err != nil {
+				return err
+			}
+			fmt.Println(delta.Type, key)
+		}
+		return nil
+	}, nil)
+	fmt.Println(err)
+	// Output:
+	// Replaced shop/prices
+	// Replaced shop/orders
+	// Bookmark 2
+	// <nil>
+}
+
+// A program that may read some namespaces, and not all, has a source for each. It
+// begins to work with those that it may read, and says which it may not.
+func ExampleConfig_namespaces() {
+	server := cachetest.NewSource(cachetest.Options{})
+	defer server.Close()
+	server.Apply(configMap("shop", "prices", "1"), configMap("blog", "front", "hello"), configMap("bank", "vault", "?"))
+	shut := cachetest.NewSource(cachetest.Options{}) // answers nothing but errors
+	defer shut.Close()
+	shut.FailLists(cachetest.Forever, cachetest.ErrConnectionRefused())
+	shut.FailWatches(cachetest.Forever, cachetest.ErrConnectionRefused())
+
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+	})
+	controller := cache.New(&cache.Config{
+		Namespaces: map[string]cache.ListerWatcher{
+			"shop": server.Namespace("shop"),
+			"blog": server.Namespace("blog"),
+			"bank": shut.Namespace("bank"),
+		},
+		Store: indexer,
+		ReflectorOptions: cache.ReflectorOptions{
+			ErrorHandler: func(context.Context, *cache.Reflector, error) {}, // the status says it as well
+		},
+	})
+
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { controller.RunWithContext(ctx) })
+	for _, namespace := range []string{"shop", "blog"} {
+		synced, _ := cache.SyncedIn(controller, namespace)
+		<-synced.Done()
+	}
+	fmt.Println(len(indexer.ListKeys()), "objects, all synced:", controller.HasSynced())
+	status, _ := cache.StatusOf(controller)
+	for _, one := range status.Namespaces {
+		fmt.Printf("%s: synced %v at version %q\n", one.Namespace, one.Synced, one.AppliedVersion)
+	}
+	cancel()
+	running.Wait()
+	// Output:
+	// 2 objects, all synced: false
+	// bank: synced false at version ""
+	// blog: synced true at version "3"
+	// shop: synced true at version "3"
+}
+
+// A view feeds, and shows, one namespace of a store.
+func ExampleInNamespace() {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	shop, blog := cache.InNamespace(indexer, "shop"), cache.InNamespace(indexer, "blog")
+	fmt.Println(shop.Replace([]any{configMap("shop", "prices", "1")}, "10"))
+	fmt.Println(blog.Replace([]any{configMap("blog", "front", "hello")}, "12"))
+	fmt.Println(shop.Replace(nil, "14")) // the shop is closed, the blog is not
+	fmt.Println(indexer.ListKeys(), indexer.LastStoreSyncResourceVersion())
+	fmt.Println(shop.Add(configMap("blog", "back", "bye")))
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// [blog/front] 12
+	// no key for *unstructured.Unstructured "blog/back": object of another namespace: key "blog/back" does not begin with "shop/"
+}
+
+// A handler of typed objects needs no cast, not even for what was deleted unseen.
+func ExampleDeletedObject() {
+	type Pod = metav1.PartialObjectMetadata
+	handler := cache.TypedResourceEventHandlerFuncs[*Pod]{
+		DeleteFunc: func(deleted cache.DeletedObject[*Pod]) {
+			last, known := deleted.Last()
+			switch {
+			case deleted.Exact():
+				fmt.Println(deleted.GetKey(), "was last labelled", last.Labels["app"])
+			case known:
+				fmt.Println(deleted.GetKey(), "was once labelled", last.Labels["app"])
+			default:
+				fmt.Println(deleted.GetKey(), "is all that is known")
+			}
+		},
+	}
+
+	pod := &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "prices-1", Labels: map[string]string{"app": "prices"}}}
+	handler.OnDelete(cache.DeletedObject[*Pod]{OptionalObj: pod})
+	unseen := cache.DeletedFinalStateUnknown{Key: "shop/prices-1", Obj: pod}
+	handler.OnDelete(cache.DeletedObject[*Pod]{OptionalObj: pod, FinalStateUnknown: &unseen})
+	handler.OnDelete(cache.DeletedObject[*Pod]{FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: "shop/prices-2"}})
+	// Output:
+	// shop/prices-1 was last labelled prices
+	// shop/prices-1 was once labelled prices
+	// shop/prices-2 is all that is known
+}
+
+// step is a DoneChecker that can end in vain.
+type step struct {
+	name string
+	done chan struct{}
+	err  error
+}
+
+func (s *step) Name() string          { return s.name }
+func (s *step) Done() <-chan struct{} { return s.done }
+
+func (s *step) Err() error {
+	if !cache.IsDone(s) {
+		return nil
+	}
+	return s.err
+}
+
+// The error names what is not done, and why. A wait ends as soon as it is in vain.
+func ExampleWaitForDone() {
+	over := make(chan struct{})
+	close(over)
+	pods := &step{name: "pods", done: over}
+	nodes := &step{name: "nodes", done: make(chan struct{})}
+	handler := &step{name: "handler of pods", done: over, err: cache.ErrHandlerRemoved}
+
+	fmt.Println(cache.WaitForDone(context.Background(), pods))
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	err := cache.WaitForDone(ctx, pods, nodes)
+	fmt.Println(err, errors.Is(err, context.DeadlineExceeded))
+
+	err = cache.WaitForDone(context.Background(), pods, handler)
+	fmt.Println(err, errors.Is(err, cache.ErrHandlerRemoved))
+	// Output:
+	// <nil>
+	// not done: "nodes" (context deadline exceeded) true
+	// not done: "handler of pods" (handler was removed before it had handled the first list) true
+}
+
+// An error handler tells a wrongful change from other failures by its type.
+func ExampleMutatedObjectError() {
+	handle := func(err error) {
+		if mutated, ok := errors.AsType[*cache.MutatedObjectError](err); ok {
+			fmt.Println("copy before you change", mutated.Key, mutated.Changes[0].Path)
+		}
+		fmt.Println(err)
+	}
+	handle(&cache.MutatedObjectError{
+		Key:             "shop/web",
+		ResourceVersion: "812",
+		Changes:         []cache.FieldChange{{Path: `metadata.labels["app"]`, Kind: cache.FieldRemoved}},
+		Total:           1,
+	})
+	// Output:
+	// copy before you change shop/web metadata.labels["app"]
+	// object "shop/web" at version 812 was changed in the store, where it is shared: metadata.labels["app"] removed
 }

@@ -104,7 +104,7 @@ type rig struct {
 	done    chan struct{}
 }
 
-// recorder is a handler that remembers what it was told.
+// recorder is a handler that records its calls.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -305,4 +305,71 @@ func keysHeldIn(s Status) []string {
 		keys = append(keys, held.Key)
 	}
 	return keys
+}
+
+// event is a change as a reflector hands it to a store.
+type event struct {
+	kind    DeltaType
+	obj     any
+	version string
+}
+
+// changesOf are events as a taker takes them.
+func changesOf(events ...event) []change {
+	changes := make([]change, len(events))
+	for i, e := range events {
+		changes[i] = change{kind: e.kind, object: e.obj, version: e.version}
+		changes[i].says.read(e.obj)
+	}
+	return changes
+}
+
+// takeOne hands a taker one event.
+func takeOne(t taker, e event) error {
+	changes := changesOf(e)
+	if _, err := t.takeChanges(context.Background(), changes); err != nil {
+		return err
+	}
+	return changes[0].failure()
+}
+
+// receivedUnder is what a store knows of what was received of what is under a key.
+func receivedUnder(s any, key string) (Received, bool) {
+	own, _ := ours(s.(Store))
+	return own.Received(key)
+}
+
+// outcome is what became of one change of a batch.
+type outcome struct {
+	old           any
+	existed       bool
+	obj           any
+	unwanted      bool
+	err, finalErr *ObjectError
+}
+
+// applyBatch applies what a queue has handed out, as a controller does.
+func applyBatch(store any, ctx context.Context, b batch, transformed bool, outcomes []outcome) []outcome {
+	changes := make([]change, len(b.changes))
+	for i, q := range b.changes {
+		changes[i] = change{kind: q.Type, object: q.Object, key: q.key, says: metadata{received: q.received}, origin: originOf(q.received)}
+	}
+	own, _ := ours(store.(Store))
+	in := own.intake()
+	if !in.apply(ctx, changes, b.version, transformed) {
+		return outcomes
+	}
+	for i := range changes {
+		c := &changes[i]
+		if !c.applied && c.err == nil {
+			outcomes = append(outcomes, outcome{})
+			continue
+		}
+		o := outcome{old: c.old, existed: c.existed, obj: c.object, err: c.err, finalErr: c.finalErr}
+		if o.unwanted = c.kind == Deleted && b.changes[i].Type != Deleted; o.unwanted {
+			o.obj = nil
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
 }
