@@ -14,6 +14,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/watchmirror/cache/internal/eventlog"
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
@@ -542,13 +543,19 @@ func (c *controller) call(ctx context.Context, change *change, initial bool) {
 	var n notification
 	setNotification(&n, change, initial, c.mergeRecreated)
 	keyed, _ := c.handler.(keyedHandler)
-	for i, kind := range callsOf(n.Kind) {
-		if i > 0 && ctx.Err() != nil {
-			return // the second call of a re-creation
-		}
-		if survivedPanic(ctx, func() { callHandler(kind, &n, c.handler, keyed) }) {
+	call := func() {
+		if survivedPanic(ctx, func() { callHandler(&n, c.handler, keyed) }) {
 			c.reflector.tell(ctx, &ProcessError{Keys: []string{change.key.String()}, Changes: 1, Err: ErrHandlerPanicked})
 		}
+	}
+	recreated := n.Kind == eventlog.Recreate
+	if recreated {
+		n.Kind = eventlog.Delete
+		call()
+		n.Kind = eventlog.Add
+	}
+	if !recreated || ctx.Err() == nil {
+		call()
 	}
 }
 

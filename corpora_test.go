@@ -432,7 +432,7 @@ var aRecording = recording.Source{Mirrors: 1, Mirror: recording.Mirror{Kind: "ty
 func listenersInput(source recording.Source, script *recording.Script) recording.Input {
 	l := &listenersEncoder{Script: script, source: source, slots: slots{most: 4}}
 	for _, h := range source.Mirror.Handlers {
-		l.join(h, true)
+		l.join(h, false)
 	}
 	for _, d := range recording.Deliveries(source.Lines) {
 		if l.take(d); script.Full() {
@@ -452,19 +452,21 @@ type listenersEncoder struct {
 	// that is under way.
 	held   [4]recording.Object
 	listed []recording.Object
+	// late are the joins that happen within the next write.
+	late []byte
 }
 
 type encodedHandler struct {
 	recording.Handler
-	waiting        int
-	joins, stalled bool
+	waiting int
+	stalled bool
 }
 
 // ofHandler is a byte of what a handler does.
 func ofHandler(what, handler int) byte { return byte(what | handler%16<<4) }
 
-// join has a handler join at once or, if not wholly, only begin to.
-func (l *listenersEncoder) join(h recording.Handler, wholly bool) {
+// join has a handler join, within the next write if late.
+func (l *listenersEncoder) join(h recording.Handler, late bool) {
 	choice := 0
 	if h.Coalesced {
 		choice |= 1
@@ -472,16 +474,15 @@ func (l *listenersEncoder) join(h recording.Handler, wholly bool) {
 	if l.source.Mirror.Resync > 0 {
 		choice |= 2
 	}
-	n := len(l.handlers)
-	if n == 16 {
+	if len(l.handlers) == 16 {
 		return
 	}
-	l.handlers = append(l.handlers, &encodedHandler{Handler: h, joins: !wholly, waiting: 4})
-	if !wholly {
-		l.Add("join late", ofHandler(7, choice))
+	l.handlers = append(l.handlers, &encodedHandler{Handler: h, waiting: 4})
+	if late {
+		l.late = append(l.late, ofHandler(7, choice))
 		return
 	}
-	l.Add("join", ofHandler(7, choice), ofHandler(8, n), ofHandler(8, n))
+	l.Add("join", ofHandler(7, choice))
 }
 
 func (l *listenersEncoder) take(d recording.Delivery) {
@@ -514,8 +515,9 @@ func (l *listenersEncoder) step(d recording.Delivery) {
 			h.stalled = d.Step == "stall"
 		}
 	case "join":
-		l.join(recording.Handler{Coalesced: Delivery(d.N%3) == Coalesced, Slow: d.For}, false)
+		l.join(recording.Handler{Coalesced: Delivery(d.N%3) == Coalesced, Slow: d.For}, true)
 	case "leave":
+		l.joinLate()
 		if n := len(l.handlers); n > 0 {
 			l.Add("leave", ofHandler(14, d.N%n))
 			l.handlers = slices.Delete(l.handlers, d.N%n, d.N%n+1)
@@ -523,18 +525,22 @@ func (l *listenersEncoder) step(d recording.Delivery) {
 	}
 }
 
-// meanwhile has those that are joining go on within the write that comes next, and so between
-// the store and the publication.
+// meanwhile has late handlers join within the write that comes next, between the store and the publication.
 func (l *listenersEncoder) meanwhile() {
-	var steps []byte
-	for i, h := range l.handlers {
-		if h.joins {
-			steps = append(steps, ofHandler(8, i))
-		}
+	for _, h := range l.handlers {
 		h.waiting++
 	}
-	if len(steps) > 0 {
-		l.Add("meanwhile", append([]byte{ofHandler(15, len(steps))}, steps...)...)
+	if len(l.late) > 0 {
+		l.Add("meanwhile", append([]byte{ofHandler(15, len(l.late))}, l.late...)...)
+		l.late = nil
+	}
+}
+
+// joinLate has late handlers join where no write comes.
+func (l *listenersEncoder) joinLate() {
+	if len(l.late) > 0 {
+		l.Add("joined", l.late...)
+		l.late = nil
 	}
 }
 
@@ -584,11 +590,8 @@ func (l *listenersEncoder) pass(pause time.Duration) {
 	if pause == 0 {
 		return
 	}
+	l.joinLate()
 	for i, h := range l.handlers {
-		if h.joins {
-			l.Add("joined", ofHandler(8, i), ofHandler(8, i))
-			h.joins = false
-		}
 		n := min(h.waiting, 8)
 		if h.Slow > 0 {
 			n = min(n, int(pause/h.Slow))
@@ -611,7 +614,7 @@ func TestListenerInputsLeadToWhatTheSourceHolds(t *testing.T) {
 	at := slices.IndexFunc(source.Lines, func(line recording.Line) bool { return line.Do == recording.Event })
 	source.Lines = slices.Insert(slices.Clone(source.Lines), at, recording.Line{At: 1, Do: recording.Step, Step: "join"})
 	script := listenersInput(source, recording.NewScript(400)).Values[0].([]byte)
-	require.Contains(t, string(script), "\x27\x1f(", "a handler that begins to join, and goes on within a write")
+	require.Contains(t, string(script), "\x1f\x27", "a handler that joins within a write")
 	require.Contains(t, string(script), "\x06\xf5", "a relist with new states of both")
 	m := newListenersModel(t, script)
 	m.run()

@@ -1,22 +1,37 @@
 package cache
 
-// ResourceEventHandler is told what happened to objects. Calls come one at a
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// ResourceEventHandler is notified of changes to objects. Calls come one at a
 // time. The objects are shared with the store and every other reader: they, and
 // all that can be reached from them, must not be changed.
 type ResourceEventHandler interface {
-	// OnAdd is told of an object that was not there before. isInInitialList is
+	// OnAdd is called for an object that was not there before. isInInitialList is
 	// true for those of the first list.
 	OnAdd(obj any, isInInitialList bool)
-	// OnUpdate is told of a newer state. Several changes may have become one;
+	// OnUpdate is called for a newer state. Several changes may have become one;
 	// with a resync both are the same object.
 	OnUpdate(oldObj, newObj any)
-	// OnDelete is told of an object that is gone: its final state, or a
+	// OnDelete is called for an object that was removed, with its final state, or with a
 	// DeletedFinalStateUnknown if that was not seen.
 	OnDelete(obj any)
 }
 
-// ResourceEventHandlerFuncs makes a ResourceEventHandler of the functions that
-// are wanted; the others may be nil.
+// ResourceEventHandlerFuncs makes a ResourceEventHandler of functions, each of which may be nil.
 type ResourceEventHandlerFuncs struct {
 	AddFunc    func(obj any)
 	UpdateFunc func(oldObj, newObj any)
@@ -37,16 +52,16 @@ func (f ResourceEventHandlerFuncs) OnUpdate(oldObj, newObj any) {
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one. A tombstone of client-go, whose informers
-// this handler fits, is made one of this package.
+// OnDelete calls DeleteFunc, if there is one. It converts a tombstone of client-go, so that this handler
+// can be added to client-go's informers.
 func (f ResourceEventHandlerFuncs) OnDelete(obj any) {
 	if f.DeleteFunc != nil {
 		f.DeleteFunc(ownTombstone(obj))
 	}
 }
 
-// ResourceEventHandlerDetailedFuncs is ResourceEventHandlerFuncs with an AddFunc
-// that is also told whether the object is of the first list.
+// ResourceEventHandlerDetailedFuncs is ResourceEventHandlerFuncs whose AddFunc has the parameter
+// isInInitialList.
 type ResourceEventHandlerDetailedFuncs struct {
 	AddFunc    func(obj any, isInInitialList bool)
 	UpdateFunc func(oldObj, newObj any)
@@ -67,10 +82,506 @@ func (f ResourceEventHandlerDetailedFuncs) OnUpdate(oldObj, newObj any) {
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one. A tombstone of client-go, whose informers
-// this handler fits, is made one of this package.
+// OnDelete calls DeleteFunc, if there is one. It converts a tombstone of client-go, as that of
+// ResourceEventHandlerFuncs does.
 func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
 	if f.DeleteFunc != nil {
 		f.DeleteFunc(ownTombstone(obj))
+	}
+}
+
+// FilteringResourceEventHandler notifies Handler only of objects that pass FilterFunc. For
+// Handler, an object that begins to pass with an update is added, and one that ceases to pass is
+// deleted. A panic of FilterFunc is a panic of the handler.
+type FilteringResourceEventHandler struct {
+	// FilterFunc must return the same for the same object, and must not change it. For
+	// a deletion it may get a DeletedFinalStateUnknown. If it is nil, all pass.
+	FilterFunc func(obj any) bool
+	// Handler may be nil; FilterFunc is not called then.
+	Handler ResourceEventHandler
+}
+
+// OnAdd calls Handler.OnAdd for an object that passes.
+func (h FilteringResourceEventHandler) OnAdd(obj any, isInInitialList bool) {
+	if h.Handler != nil && h.passes(obj) {
+		h.Handler.OnAdd(obj, isInInitialList)
+	}
+}
+
+// OnUpdate calls Handler.OnUpdate if both states pass, OnAdd if only the new one does, and OnDelete with the
+// old one if only that does.
+func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
+	if h.Handler == nil {
+		return
+	}
+	switch passed, passes := h.passes(oldObj), h.passes(newObj); {
+	case passed && passes:
+		h.Handler.OnUpdate(oldObj, newObj)
+	case passes:
+		h.Handler.OnAdd(newObj, false)
+	case passed:
+		h.Handler.OnDelete(oldObj)
+	}
+}
+
+// OnDelete calls Handler.OnDelete for an object or tombstone that passes. It converts a tombstone of
+// client-go.
+func (h FilteringResourceEventHandler) OnDelete(obj any) {
+	obj = ownTombstone(obj)
+	if h.Handler != nil && h.passes(obj) {
+		h.Handler.OnDelete(obj)
+	}
+}
+
+func (h FilteringResourceEventHandler) passes(obj any) bool {
+	return h.FilterFunc == nil || h.FilterFunc(obj)
+}
+
+// keyedHandler is a handler that needs the key of an object, which cannot always be read from
+// the object. These methods are called instead of OnUpdate and OnDelete.
+type keyedHandler interface {
+	// The key of an update is seldom needed, so its text is not made for each.
+	onUpdate(key table.Key, oldObj, newObj any)
+	onDelete(key string, obj any)
+}
+
+// Delivery is how an informer delivers changes to one handler. In each mode the
+// handler is called by one goroutine, for each key with Add, then Updates, then
+// Delete; it sees no key go back in time; and neither the store nor another handler
+// waits for it.
+type Delivery int
+
+const (
+	// Ordered delivers every change in the order of the source, as
+	// long as the handler keeps up. If more than max(1,024, 2 x live keys) changes
+	// are pending, they are merged by key until none is pending; the status reports
+	// that. So the backlog of a handler that hangs is bounded.
+	//
+	// A merged change keeps the place of its oldest part. The old state of its Update is
+	// the last one that this handler received; an Add stays an Add, of the newest
+	// state; an Add and its Delete that are both pending are not delivered.
+	Ordered Delivery = iota
+	// Coalesced merges always, for a handler that only needs to know which objects have
+	// changed, as in most controllers.
+	Coalesced
+	// OrderedUnbounded never merges. A handler that hangs costs memory without
+	// bound, as it does with client-go.
+	OrderedUnbounded
+)
+
+// String names the delivery.
+func (d Delivery) String() string {
+	switch d {
+	case Ordered:
+		return "ordered"
+	case Coalesced:
+		return "coalesced"
+	case OrderedUnbounded:
+		return "ordered, unbounded"
+	}
+	return fmt.Sprintf("Delivery(%d)", int(d))
+}
+
+// minimumResync is the shortest resync period of a handler. The number is client-go's.
+const minimumResync = time.Second
+
+// HandlerOptions are for one handler of an informer. The zero value is useful.
+type HandlerOptions struct {
+	// Logger is for reports about this handler. Default: the one in Run's context.
+	Logger *klog.Logger
+	// ResyncPeriod is how often the handler is called with an Update of an object
+	// to itself, for every object that has no pending change. Nil is the
+	// informer's default, 0 is never; less than a second is an error.
+	ResyncPeriod *time.Duration
+
+	// Name is the handler's in the status, in reports and in its DoneChecker.
+	// Default: file:line of the caller that adds it.
+	Name string
+	// Delivery is how changes are delivered. Default: Ordered.
+	Delivery Delivery
+	// SurvivePanics keeps a panic of the handler from ending the process: the panic
+	// handlers of apimachinery are called, it is counted and reported, and the next
+	// change is delivered. Without it, apimachinery's ReallyCrash decides, which
+	// is true by default: the run ends, and the panic comes out of Run.
+	SurvivePanics bool
+}
+
+func (o HandlerOptions) validate() error {
+	if o.Delivery < Ordered || o.Delivery > OrderedUnbounded {
+		return fmt.Errorf("HandlerOptions.Delivery is unknown: %d; use Ordered, Coalesced or OrderedUnbounded", int(o.Delivery))
+	}
+	switch period := o.ResyncPeriod; {
+	case period != nil && *period < 0:
+		return fmt.Errorf("HandlerOptions.ResyncPeriod is negative (%v): use 0 for no resync", *period)
+	case period != nil && *period > 0 && *period < minimumResync:
+		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, and 0 is no resync", *period, minimumResync)
+	}
+	return nil
+}
+
+// notification is one change, as handlers are notified of it.
+type notification = eventlog.Record[table.Key]
+
+// setNotification makes n, which is empty, the notification of an applied change.
+func setNotification(n *notification, c *change, initial, mergeRecreated bool) {
+	n.Key, n.Initial = c.key, initial
+	switch {
+	case c.kind == Deleted:
+		n.Kind, n.Old = eventlog.Delete, c.object
+	case !c.existed:
+		n.Kind, n.New = eventlog.Add, c.object
+	case !mergeRecreated && c.recreated:
+		n.Kind, n.Old, n.New = eventlog.Recreate, DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}, c.object
+	default:
+		n.Kind, n.Old, n.New = eventlog.Update, c.old, c.object
+	}
+}
+
+// callHandler calls the method for a notification of any kind but Recreate and End. keyed is the
+// handler too, or nil.
+func callHandler(n *notification, handler ResourceEventHandler, keyed keyedHandler) {
+	switch {
+	case n.Kind == eventlog.Add:
+		handler.OnAdd(n.New, n.Initial)
+	case n.Kind == eventlog.Delete && keyed != nil:
+		keyed.onDelete(n.Key.String(), n.Old)
+	case n.Kind == eventlog.Delete:
+		handler.OnDelete(n.Old)
+	case keyed != nil:
+		keyed.onUpdate(n.Key, n.Before(), n.New)
+	default:
+		handler.OnUpdate(n.Before(), n.New)
+	}
+}
+
+// listener is one handler of an informer: the goroutine that calls it, and its cursor in the informer's
+// log. It is the handler's registration.
+type listener struct {
+	informer *sharedIndexInformer
+	handler  ResourceEventHandler
+	// keyed is the handler too, if it is a keyedHandler.
+	keyed   keyedHandler
+	options HandlerOptions
+	resync  time.Duration
+	synced  *syncChecker
+	cursor  *eventlog.Cursor[table.Key]
+	// due is true if a resync is due and has not begun. Only the listener's goroutine uses it.
+	due bool
+	// gone is set, and removed closed, once nothing more is to be delivered; finished is closed after
+	// the last call.
+	gone              atomic.Bool
+	removed, finished chan struct{}
+
+	delivered, panics atomic.Int64
+}
+
+// resyncBacklog is with how many pending changes a resync begins: their keys are collected under the
+// log's lock. A handler that is further behind is resynced once it is not.
+const resyncBacklog = 1024
+
+func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions, resync time.Duration) *listener {
+	if options.Name == "" {
+		options.Name = firstCallerOutside()
+	}
+	merging := map[Delivery]eventlog.Merging{Ordered: eventlog.WhenBehind, Coalesced: eventlog.Always, OrderedUnbounded: eventlog.Never}
+	keyed, _ := handler.(keyedHandler)
+	return &listener{
+		informer: informer, handler: handler, keyed: keyed, options: options, resync: resync,
+		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title()),
+		cursor:  informer.log.NewCursor(merging[options.Delivery]),
+		removed: make(chan struct{}), finished: make(chan struct{}),
+	}
+}
+
+// HasSynced implements ResourceEventHandlerRegistration.
+func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
+
+// HasSyncedChecker implements ResourceEventHandlerRegistration.
+func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
+
+// snapshot returns a notification like n for each object of the store, except for the keys of without.
+func (l *listener) snapshot(n notification, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
+	stored := l.informer.store.storage.table.Snapshot()
+	count := stored.Len()
+	for key := range without {
+		if _, exists := stored.Get(key); exists {
+			count--
+		}
+	}
+	place := uint32(0)
+	next := func() notification {
+		for {
+			e, after, _ := stored.From(place)
+			place = after
+			if key := e.Key(); !without[key] {
+				n.Key, n.New = key, e.Object()
+				return n
+			}
+		}
+	}
+	return eventlog.Snapshot[table.Key]{Write: stored.Writes, Len: count, Next: next}
+}
+
+// run calls the handler until ctx ends or the listener is removed.
+func (l *listener) run(ctx context.Context) {
+	defer close(l.finished)
+	if l.options.Logger != nil {
+		ctx = klog.NewContext(ctx, *l.options.Logger)
+	}
+	exited := true
+	defer func() {
+		// Not by the loop's end: the handler has ended its goroutine (runtime.Goexit, as a failing assertion of a
+		// test does), or its panic ends the run.
+		value := recover()
+		exited = exited && ctx.Err() == nil && l.informer.withdraw(l, ErrHandlerExited)
+		l.remove(ErrInformerStopped)
+		if value != nil {
+			panic(value) // the frames of the first panic are below
+		}
+		if exited {
+			l.informer.reflector.tell(ctx, fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
+		}
+	}()
+	var resync clock.Timer
+	if l.resync > 0 {
+		resync = l.informer.clock.NewTimer(l.resync)
+		defer resync.Stop()
+	}
+	var n notification
+	for l.next(ctx, resync, &n) {
+		l.deliver(ctx, &n)
+	}
+	exited = false
+}
+
+// next waits for the next notification and stores it in n; it resyncs when that is due. It returns false
+// once the handler is not to be called any more.
+func (l *listener) next(ctx context.Context, resync clock.Timer, n *notification) bool {
+	var due <-chan time.Time
+	if resync != nil {
+		due = resync.C()
+	}
+	// Pending changes must not hide the end, nor starve the resync of a busy handler.
+	for ctx.Err() == nil && !l.gone.Load() {
+		select {
+		case <-due:
+			l.beginResync(resync)
+		default:
+		}
+		if l.due {
+			l.tryResync()
+		}
+		if l.cursor.Next(n) {
+			return true
+		}
+		*n = notification{} // the last one must not keep objects in memory
+		select {
+		case <-ctx.Done():
+		case <-l.removed:
+		case <-due:
+			l.beginResync(resync)
+		case <-l.cursor.Ready():
+		}
+	}
+	return false
+}
+
+func (l *listener) beginResync(timer clock.Timer) {
+	timer.Reset(l.resync)
+	l.due = true
+}
+
+// tryResync resyncs, unless the first list or the last resync is not over yet. It is called
+// again later while the handler is far behind or a write is not published.
+func (l *listener) tryResync() {
+	l.due = l.HasSynced() && !l.cursor.Resync(l.informer.now(), resyncBacklog,
+		func(without map[table.Key]bool) eventlog.Snapshot[table.Key] {
+			return l.snapshot(notification{Kind: eventlog.Resync}, without)
+		})
+}
+
+// deliver makes the calls for one notification, or ends the handler's first list.
+func (l *listener) deliver(ctx context.Context, n *notification) {
+	switch n.Kind {
+	case eventlog.End:
+		l.synced.finish(nil)
+		return
+	case eventlog.Recreate:
+		n.Kind = eventlog.Delete
+		l.call(ctx, n)
+		if ctx.Err() != nil || l.gone.Load() {
+			return
+		}
+		n.Kind = eventlog.Add
+	}
+	l.call(ctx, n)
+}
+
+// call calls the handler once, counts that, and reports a panic that the process survives.
+func (l *listener) call(ctx context.Context, n *notification) {
+	returned := false
+	defer func() {
+		l.delivered.Add(1)
+		if returned {
+			return
+		}
+		l.panics.Add(1)
+		value := recover()
+		if value == nil {
+			return // the handler ends its goroutine
+		}
+		for _, handle := range utilruntime.PanicHandlers {
+			handle(ctx, value)
+		}
+		if utilruntime.ReallyCrash && !l.options.SurvivePanics {
+			panic(value)
+		}
+		l.informer.reflector.tell(ctx, &ProcessError{
+			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
+		})
+	}()
+	callHandler(n, l.handler, l.keyed)
+	returned = true
+}
+
+// remove drops the pending changes and ends the calls of the handler. why ends waits for its sync.
+func (l *listener) remove(why error) {
+	if l.gone.CompareAndSwap(false, true) {
+		close(l.removed)
+	}
+	l.cursor.Close()
+	l.synced.finish(why)
+}
+
+func (l *listener) status(now time.Time) HandlerStatus {
+	pending := l.cursor.Status()
+	status := HandlerStatus{
+		Name: l.options.Name, Delivery: l.options.Delivery,
+		Merging: pending.Merging || l.options.Delivery == Coalesced, Backlog: pending.Changes,
+		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(),
+	}
+	if pending.Changes > 0 {
+		status.OldestAge = max(0, now.Sub(pending.Oldest)) // now was read before
+	}
+	return status
+}
+
+// AddEventHandler implements SharedInformer.
+func (inf *sharedIndexInformer) AddEventHandler(handler ResourceEventHandler) (ResourceEventHandlerRegistration, error) {
+	return inf.AddEventHandlerWithOptions(handler, HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements SharedInformer.
+func (inf *sharedIndexInformer) AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error) {
+	return inf.AddEventHandlerWithOptions(handler, HandlerOptions{ResyncPeriod: &resyncPeriod})
+}
+
+// AddEventHandlerWithOptions implements SharedInformer. It logs an error besides: most programs do not check it.
+func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	background := klog.Background()
+	logger := cmp.Or(options.Logger, inf.options.ReflectorOptions.Logger, &background)
+	err := options.validate()
+	if isNilPointer(handler) {
+		err = ErrNilHandler
+	}
+	if err == nil {
+		period := inf.options.ResyncPeriod
+		if period > 0 {
+			period = max(minimumResync, period)
+		}
+		if options.ResyncPeriod != nil {
+			period = *options.ResyncPeriod
+		}
+		defaults := inf.options.Handlers
+		options.Logger, options.Name = cmp.Or(options.Logger, defaults.Logger), cmp.Or(options.Name, defaults.Name)
+		options.Delivery = cmp.Or(options.Delivery, defaults.Delivery)
+		options.SurvivePanics = options.SurvivePanics || defaults.SurvivePanics
+		l := newListener(inf, handler, options, period)
+		if err = inf.add(l); err == nil {
+			return l, nil
+		}
+	}
+	err = fmt.Errorf("no handler was added: %w", err)
+	logger.Error(err, "Informer refused a handler", "informer", inf.reflector.name, "type", inf.reflector.typeDescription)
+	return nil, err
+}
+
+// add adds a listener. While the informer runs, it gets a snapshot of the store first, which is read as it
+// is delivered.
+func (inf *sharedIndexInformer) add(l *listener) error {
+	now := inf.now()
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	switch inf.phase {
+	case informerStopped:
+		return ErrInformerStopped
+	case informerNew:
+		l.cursor.Start()
+	case informerRunning:
+		l.cursor.Join(now, func() eventlog.Snapshot[table.Key] {
+			return l.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)
+		})
+		inf.startLocked(l)
+	}
+	inf.listeners = append(slices.Clip(inf.listeners), l)
+	return nil
+}
+
+func (inf *sharedIndexInformer) currentListeners() []*listener {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	return inf.listeners
+}
+
+// RemoveEventHandler implements SharedInformer.
+func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
+	l, ok := handle.(*listener)
+	if !ok || l == nil || l.informer != inf {
+		return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
+	}
+	inf.withdraw(l, ErrHandlerRemoved)
+	return nil
+}
+
+// withdraw removes a listener from the informer and ends it; false if that was done before.
+func (inf *sharedIndexInformer) withdraw(l *listener, why error) bool {
+	inf.mu.Lock()
+	at := slices.Index(inf.listeners, l)
+	if at >= 0 {
+		inf.listeners = slices.Delete(slices.Clone(inf.listeners), at, at+1)
+		if inf.phase == informerNew {
+			close(l.finished) // it has no goroutine
+		}
+	}
+	inf.mu.Unlock()
+	if at < 0 {
+		return false
+	}
+	l.remove(why)
+	return true
+}
+
+// shutDownLimit is how long ShutDownEventHandler waits.
+const shutDownLimit = 30 * time.Second
+
+// ShutDownEventHandler removes a handler and waits until its last call has returned.
+// It fails as RemoveEventHandler does, and with ErrHandlerRunning if that call has not
+// returned after 30 s: the handler hangs, or it waits for this very call, as one does that
+// shuts itself down. RemoveEventHandler does not wait, and is what a handler should use.
+func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
+	own, ok := handle.(*listener)
+	if !ok || own == nil {
+		return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
+	}
+	if err := informer.RemoveEventHandler(handle); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutDownLimit)
+	defer cancel()
+	select {
+	case <-own.finished:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("handler %s: %w", own.options.Name, ErrHandlerRunning)
 	}
 }

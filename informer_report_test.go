@@ -227,10 +227,6 @@ func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 			_, err := i.AddHandler(typed, HandlerOptions{Delivery: 7})
 			return err
 		},
-		"two options": func(i *Informer[*object]) error {
-			_, err := i.AddHandler(typed, HandlerOptions{}, HandlerOptions{})
-			return err
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			logged := captureKlog(t, 0)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // FuzzListenersAgainstTheStore lets handlers join and leave an informer, be slow and be
@@ -28,7 +29,7 @@ import (
 //	5     the source has it under another UID
 //	6     a relist: the next byte has a bit for each key that it brings again
 //	7     a handler joins; bit 4: Coalesced, bit 5: it resyncs
-//	8     a handler that is joining goes one step further
+//	8     nothing
 //	9-12  a handler takes what is next
 //	13    a handler's resync is due
 //	14    a handler leaves
@@ -201,13 +202,11 @@ func (m *listenersModel) handlerStep(b byte) {
 	}
 	h := m.handlers[int(b>>4)%len(m.handlers)]
 	switch op := b & 15; {
-	case op == 8:
-		h.goOn()
 	case op == 14:
 		require.NoError(m, m.informer.RemoveEventHandler(h.listener))
 		m.handlers = slices.DeleteFunc(m.handlers, func(other *modelHandler) bool { return other == h })
 		require.False(m, h.take(false), "a handler that has left is told nothing")
-	case h.stage == joined:
+	case op != 8:
 		h.take(op == 13)
 	}
 }
@@ -222,9 +221,12 @@ func (m *listenersModel) join(choice byte) {
 		h.resyncs = true
 	}
 	h.listener = newListener(m.informer, h, options, time.Hour)
-	running, err := m.informer.enlist(h.listener)
-	require.True(m, running)
-	require.NoError(m, err)
+	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.len()
+	// As sharedIndexInformer.add, without a goroutine.
+	m.informer.listeners = append(m.informer.listeners, h.listener)
+	h.listener.cursor.Join(m.informer.now(), func() eventlog.Snapshot[table.Key] {
+		return h.listener.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)
+	})
 	m.handlers = append(m.handlers, h)
 }
 
@@ -233,7 +235,7 @@ func (m *listenersModel) join(choice byte) {
 func (m *listenersModel) check() {
 	for _, h := range m.handlers {
 		waits := h.listener.cursor.Status().Changes > 0 || m.informer.HasSynced() && !h.listener.HasSynced()
-		if h.stage == joined && !waits {
+		if !waits {
 			m.equals(h)
 		}
 	}
@@ -251,12 +253,9 @@ func (m *listenersModel) equals(h *modelHandler) {
 	require.Equal(m, m.informer.HasSynced(), h.listener.HasSynced())
 }
 
-// finish lets every handler join, if it has not, and catch up.
+// finish lets every handler catch up.
 func (m *listenersModel) finish() {
 	for _, h := range m.handlers {
-		for h.stage != joined {
-			h.goOn()
-		}
 		for h.take(false) {
 		}
 		m.equals(h)
@@ -270,35 +269,16 @@ type modelHandler struct {
 	*testing.T
 	listener *listener
 	resyncs  bool
-	stage    joining
-	told     bool
-	listed   int
+	// synced is whether the informer had synced when the handler joined, listed the number of objects in its
+	// store.
+	synced bool
+	listed int
 
 	view map[string]*object
 	// last is the highest version it was told of that was not in its snapshot.
 	last, initial int
 	// news are the keys of which it was told something since its last resync began.
 	news map[string]bool
-}
-
-// joining is how far a handler has got with that.
-type joining int
-
-const (
-	enlisted joining = iota
-	joined
-)
-
-// goOn takes the next step of sharedIndexInformer.add.
-func (h *modelHandler) goOn() {
-	switch h.stage {
-	case enlisted:
-		h.told, h.listed = h.listener.informer.HasSynced(), h.listener.informer.store.storage.len()
-		h.listener.join()
-	case joined:
-		return
-	}
-	h.stage++
 }
 
 // timer never fires: the script says when a resync is due.
@@ -318,7 +298,10 @@ func (h *modelHandler) take(due bool) bool {
 		l.beginResync(timer{})
 	}
 	before := l.cursor.Status().Changes
-	if l.tryResync(); l.cursor.Status().Changes > before {
+	if l.due {
+		l.tryResync()
+	}
+	if l.cursor.Status().Changes > before {
 		h.news = map[string]bool{}
 	}
 	var n notification
@@ -327,7 +310,7 @@ func (h *modelHandler) take(due bool) bool {
 	}
 	synced := l.HasSynced()
 	l.deliver(bg, &n)
-	if !synced && l.HasSynced() && h.told && l.options.Delivery != Coalesced {
+	if !synced && l.HasSynced() && h.synced && l.options.Delivery != Coalesced {
 		require.Equal(h, h.listed, h.initial, "synced before the handler was told of the whole list")
 	}
 	require.True(h, !synced || l.HasSynced())

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -168,29 +167,4 @@ func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defa
 // option is negative or contradicts another: these are mistakes in the program.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
 	return newSharedIndexInformer(lw, exampleOf(exampleObject), options)
-}
-
-// shutDownLimit is how long ShutDownEventHandler waits.
-const shutDownLimit = 30 * time.Second
-
-// ShutDownEventHandler removes a handler and waits until its last call has returned.
-// It fails as RemoveEventHandler does, and with ErrHandlerRunning if that call has not
-// returned after 30 s: the handler hangs, or it waits for this very call, as one does that
-// shuts itself down. RemoveEventHandler does not wait, and is what a handler should use.
-func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
-	own, ok := handle.(*listener)
-	if !ok || own == nil {
-		return errForeign(handle)
-	}
-	if err := informer.RemoveEventHandler(handle); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutDownLimit)
-	defer cancel()
-	select {
-	case <-own.finished:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("handler %s: %w", own.options.Name, ErrHandlerRunning)
-	}
 }

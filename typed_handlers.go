@@ -148,15 +148,6 @@ func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
 	return h.FilterFunc == nil || h.FilterFunc(obj)
 }
 
-// keyedHandler is a handler that wants to know the key of what it is told of, which
-// cannot always be read from the object. It is told by these instead of OnUpdate and
-// OnDelete.
-type keyedHandler interface {
-	// The key of an update is seldom wanted: its text is made by who wants it.
-	onUpdate(key table.Key, oldObj, newObj any)
-	onDelete(key string, obj any)
-}
-
 // tellUpdateOf tells a handler of an update, and a filter its key besides. It looks for
 // the very types: a handler that embeds a filter has its unexported methods too, and
 // perhaps an OnUpdate of its own.

@@ -65,7 +65,7 @@ type reportingTypedInformer[T Object] struct {
 // addTypedHandler adds a handler to an informer, with the one HandlerOptions there may be.
 func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEventHandler[T], options []HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	if len(options) > 1 {
-		return nil, refusedBy(informer, fmt.Errorf("there are %d HandlerOptions, at most one is used", len(options)), options[0])
+		return nil, fmt.Errorf("no handler was added: there are %d HandlerOptions, at most one is used", len(options))
 	}
 	var only HandlerOptions
 	for _, only = range options {
@@ -74,12 +74,4 @@ func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEve
 		return informer.AddEventHandlerWithOptions(nil, only)
 	}
 	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, only)
-}
-
-// refusedBy is the error for a handler that an informer was not even asked to add.
-func refusedBy(informer SharedInformer, why error, options HandlerOptions) error {
-	if own, ok := informer.(*sharedIndexInformer); ok {
-		return own.refused(why, options)
-	}
-	return fmt.Errorf("no handler was added: %w", why)
 }

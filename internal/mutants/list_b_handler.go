@@ -5,9 +5,9 @@ var handlerFaults = []Mutant{
 	{
 		Name:    "never-counts-a-handler-that-panicked-as-synced",
 		Guards:  []string{"B9", "G5"},
-		File:    "listener.go",
-		From:    "	if n.Kind == eventlog.End {\n		l.synced.finish(nil)\n",
-		To:      "	if n.Kind == eventlog.End {\n		if l.panics.Load() > 0 {\n			l.synced.finish(ErrHandlerPanicked)\n		}\n		l.synced.finish(nil)\n",
+		File:    "handlers.go",
+		From:    "	case eventlog.End:\n		l.synced.finish(nil)\n",
+		To:      "	case eventlog.End:\n		if l.panics.Load() > 0 {\n			l.synced.finish(ErrHandlerPanicked)\n		}\n		l.synced.finish(nil)\n",
 		Package: guarantees,
 		Test:    "TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame",
 		Fault:   "A program gives up on a handler that panicked once, though it has been told of the whole list.",
@@ -15,9 +15,9 @@ var handlerFaults = []Mutant{
 	{
 		Name:    "obeys-really-crash-although-panics-are-to-be-survived",
 		Guards:  []string{"B9"},
-		File:    "listener.go",
-		From:    "if l.options.SurvivePanics {",
-		To:      "if l.options.SurvivePanics && !utilruntime.ReallyCrash {",
+		File:    "handlers.go",
+		From:    "if utilruntime.ReallyCrash && !l.options.SurvivePanics {",
+		To:      "if utilruntime.ReallyCrash {",
 		Package: guarantees,
 		Test:    "TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame",
 		Fault:   "SurvivePanics does nothing in a program that has not switched off ReallyCrash.",
@@ -25,7 +25,7 @@ var handlerFaults = []Mutant{
 	{
 		Name:    "lets-a-handler-shut-itself-down",
 		Guards:  []string{"B10"},
-		File:    "shared_informer.go",
+		File:    "handlers.go",
 		From:    "	case <-ctx.Done():\n		return fmt.Errorf(\"handler %s: %w\", own.options.Name, ErrHandlerRunning)\n",
 		To:      "",
 		Package: guarantees,
@@ -35,7 +35,7 @@ var handlerFaults = []Mutant{
 	{
 		Name:    "shuts-a-handler-down-without-waiting-for-its-call",
 		Guards:  []string{"B10"},
-		File:    "shared_informer.go",
+		File:    "handlers.go",
 		From:    "	case <-own.finished:\n",
 		To:      "	default:\n",
 		Package: guarantees,
@@ -45,7 +45,7 @@ var handlerFaults = []Mutant{
 	{
 		Name:    "leaves-who-waits-for-a-removed-handler-waiting",
 		Guards:  []string{"B11"},
-		File:    "listener.go",
+		File:    "handlers.go",
 		From:    "	l.synced.finish(why)\n",
 		To:      "	if why != ErrHandlerRemoved {\n		l.synced.finish(why)\n	}\n",
 		Package: guarantees,

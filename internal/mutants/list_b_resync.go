@@ -5,9 +5,9 @@ var resyncFaults = []Mutant{
 	{
 		Name:    "sets-the-resync-timer-anew-only-after-a-resync",
 		Guards:  []string{"B20"},
-		File:    "listener.go",
-		From:    "	due.Reset(l.resync)\n	l.due = true\n",
-		To:      "	if !l.HasSynced() {\n		return\n	}\n	due.Reset(l.resync)\n	l.due = true\n",
+		File:    "handlers.go",
+		From:    "	timer.Reset(l.resync)\n	l.due = true\n",
+		To:      "	if !l.HasSynced() {\n		return\n	}\n	timer.Reset(l.resync)\n	l.due = true\n",
 		Package: guarantees,
 		Test:    "TestB20NoHandlerIsResyncedBeforeItHasSynced",
 		Fault:   "A handler whose first resync was due during the first list never gets one.",
@@ -15,7 +15,7 @@ var resyncFaults = []Mutant{
 	{
 		Name:    "resyncs-nothing-while-anything-waits",
 		Guards:  []string{"B20"},
-		File:    "listener.go",
+		File:    "handlers.go",
 		From:    "l.informer.now(), resyncBacklog,",
 		To:      "l.informer.now(), 0*resyncBacklog,",
 		Package: guarantees,

@@ -126,9 +126,9 @@ var syncMutants = []Mutant{
 		Fault:   "A handler that hangs costs memory without bound.",
 	},
 	{
-		Name: "merges-for-whoever-asked-for-everything", Guards: []string{"G8"}, File: "handler_options.go",
-		From:    "\tsetIf(&defaults.Delivery, o.Delivery)\n",
-		To:      "\tsetIf(&defaults.Delivery, min(o.Delivery, Coalesced))\n",
+		Name: "merges-for-whoever-asked-for-everything", Guards: []string{"G8"}, File: "handlers.go",
+		From:    "options.Delivery = cmp.Or(options.Delivery, defaults.Delivery)\n",
+		To:      "options.Delivery = cmp.Or(min(options.Delivery, Coalesced), defaults.Delivery)\n",
 		Package: guarantees,
 		Test:    "TestG8AnUnboundedHandlerIsToldEverythingAfterItHung",
 		Fault:   "A handler that is to see every state misses most of them.",
