@@ -238,17 +238,13 @@ func (c *Config) validate() {
 	}
 	queue, known := c.Queue.(*DeltaFIFO)
 	mustHave(known, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
-	mustHave(sameStore(queue.known, c.Store), "Config.Queue does not know Config.Store: set DeltaFIFOOptions.KnownObjects to it")
+	// Otherwise it would ignore deletions.
+	mustHave(queue.known != nil && reflect.TypeOf(queue.known).Comparable() && queue.known == KeyListerGetter(c.Store),
+		"Config.Queue does not know Config.Store: set DeltaFIFOOptions.KnownObjects to it")
 	mustHave(!keyed || own.transformer == nil || queue.transformer == nil,
 		"DeltaFIFOOptions.Transformer and the Store's WithTransformer are both set")
 	mustHave(c.Transform == nil, "Config.Transform needs a Config without a Queue; set DeltaFIFOOptions.Transformer")
 	mustHave(c.KeyFunction == nil, "Config.KeyFunction needs a Config without a Queue; set DeltaFIFOOptions.KeyFunction")
-}
-
-// sameStore says whether a queue knows the very store that is filled from it; if
-// not, it would take no deletion for one.
-func sameStore(known KeyListerGetter, store Store) bool {
-	return known != nil && reflect.TypeOf(known).Comparable() && known == KeyListerGetter(store)
 }
 
 // newQueue makes the queue of a controller that has a store. The two must agree on
@@ -319,7 +315,7 @@ func (c *controller) RunWithContext(ctx context.Context) {
 			mode = popsBatches
 		}
 		c.fifo.attach(mode, c.store != nil)
-		defer c.fifo.detach()
+		defer c.fifo.attach(mode, false)
 	}
 	// Each of the two ends the other: a panic on one side must not leave the
 	// other behind. The queue is closed last, when nothing comes in any more.
@@ -347,7 +343,8 @@ func (c *controller) consume(ctx context.Context) {
 	}
 	pending := func(changes []change, version string, initial bool) error {
 		defer func() {
-			if clear(changes); cap(changes) <= keptCapacity {
+			clear(changes)
+			if c.changes = nil; cap(changes) <= keptCapacity {
 				c.changes = changes[:0]
 			}
 		}()
@@ -375,10 +372,7 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 	if survivedPanic(ctx, func() { err = process() }) {
 		err = ErrHandlerPanicked
 	}
-	if _, known := appliedVersionOf(c.queue); !known {
-		c.see(deltas)
-	}
-	if err == nil && !c.refused.any() {
+	if c.fifo != nil && err == nil && !c.refused.any() {
 		return nil
 	}
 	const named = 10
@@ -388,6 +382,7 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 			continue
 		}
 		key, version := c.keyOf(d), receivedOf(d.Object).ResourceVersion
+		c.see(version)
 		failed.Changes++
 		if len(failed.Keys) < named && !slices.Contains(failed.Keys, key) {
 			failed.Keys = append(failed.Keys, key)
@@ -404,14 +399,11 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 	return err
 }
 
-// see notes the newest version among processed deltas.
-func (c *controller) see(deltas []Delta) {
+func (c *controller) see(version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, d := range deltas {
-		if version := receivedOf(d.Object).ResourceVersion; c.seen == "" || versionBefore(c.seen, version) {
-			c.seen = version
-		}
+	if c.seen == "" || versionBefore(c.seen, version) {
+		c.seen = version
 	}
 }
 

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -529,17 +530,21 @@ func (f *DeltaFIFO) Resync() error {
 	for _, key := range vanished {
 		// As happens if KnownObjects is changed elsewhere meanwhile: no failure. A logger is not
 		// called under the lock.
-		f.logger.Info("KnownObjects lists a key and has nothing under it: there is nothing to resync", "key", key.String())
+		f.logger.Info("KnownObjects lists a key and has nothing under it: there is nothing to resync", "key", key)
 	}
 	return errors.Join(unread...)
 }
 
-func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
+func (f *DeltaFIFO) resync() (vanished []string, unread []error) {
+	if f.known == nil {
+		return nil, nil
+	}
 	f.mu.Lock()
 	defer f.unlock()
-	keys := f.knownKeysLocked()
+	keys := f.known.ListKeys()
 	f.log.reserve(len(keys))
-	for _, key := range keys {
+	for _, text := range keys {
+		key := table.KeyOf(text)
 		at, newest := f.log.find(key)
 		if newest != nil {
 			continue
@@ -547,9 +552,9 @@ func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
 		obj, exists, err := f.stateLocked(key, nil)
 		switch origin := f.originLocked(key, nil); {
 		case err != nil:
-			unread = append(unread, unreadKnown(key, origin, err))
+			unread = append(unread, unreadKnown(text, origin, err))
 		case !exists:
-			vanished = append(vanished, key)
+			vanished = append(vanished, text)
 		default:
 			f.log.add(&pendingDelta{Delta{Sync, obj}, key, origin, origin.Version()}, at, !f.populated)
 		}
@@ -557,30 +562,10 @@ func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
 	return vanished, unread
 }
 
-func (f *DeltaFIFO) knownKeysLocked() (keys []table.Key) {
-	switch {
-	case f.own != nil:
-		all := f.own.storage.table.Snapshot()
-		keys = make([]table.Key, 0, all.Len())
-		for e := range all.Each {
-			if key := e.Key(); f.own.scope.hasKey(key) {
-				keys = append(keys, key)
-			}
-		}
-	case f.known != nil:
-		for _, key := range f.known.ListKeys() {
-			keys = append(keys, table.KeyOf(key))
-		}
-	}
-	return keys
-}
-
 // unreadKnown is the error of an object that KnownObjects lists and could not return.
-func unreadKnown(key table.Key, origin table.Origin, err error) *ObjectError {
-	return &ObjectError{
-		Key: key.String(), ResourceVersion: origin.Version(), Stage: StageProcess,
-		Err: &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(err)},
-	}
+func unreadKnown(key string, origin table.Origin, err error) *ObjectError {
+	cause := &StoreError{Op: "GetByKey", Name: key, Err: withoutObject(err)}
+	return &ObjectError{Key: key, ResourceVersion: origin.Version(), Stage: StageProcess, Err: cause}
 }
 
 // queueReplacement is a list on its way into a queue.
@@ -590,15 +575,14 @@ type queueReplacement struct {
 	visible, over bool
 	// reset is ReplaceOptions.VersionsReset.
 	reset bool
-	// unchecked is true for a list that may turn out to be too old: refused is what it has brought
-	// and could not be queued, which is quarantined at Commit.
+	// unchecked is true for a list that may turn out to be too old: refused are its objects that
+	// could not be queued, which are quarantined at Commit.
 	unchecked bool
-	refused   []*change
+	refused   []change
 	// staged are the changes that are not queued yet; queued is how many were before them.
 	staged []pendingDelta
 	queued int
 	keys   map[table.Key]listedKey
-	part   []change // reused
 }
 
 // listedKey is what a list has said of a key.
@@ -635,175 +619,122 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	r := &queueReplacement{queue: f, keys: make(map[table.Key]listedKey, len(list))}
 	var failures []error
-	refusals, _ := r.add(context.Background(), list)
-	for _, refused := range refusals {
-		failures = append(failures, refused.failure())
+	refused, _ := r.stage(context.Background(), f.listedType, list, nil)
+	for _, one := range refused {
+		failures = append(failures, one.failure())
 	}
-	return errors.Join(append(failures, r.publish(resourceVersion)...)...)
+	return errors.Join(append(failures, r.Commit(context.Background(), resourceVersion))...)
 }
 
 // Part adds some of the listed objects. It waits only for the Store of a controller
 // of this package.
 func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
-	if r.over {
-		return nil, errReplacementOver
-	}
-	if r.visible {
-		err = r.queue.awaitRoom(ctx)
-	} else {
-		err = ctx.Err()
+	f := r.queue
+	switch {
+	case r.over:
+		err = errReplacementOver
+	case r.visible:
+		err = f.awaitRoom(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	refused, err := r.add(ctx, part.Items)
+	refused, err := r.stage(ctx, f.listedType, part.Items, nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, obj := range part.Keep {
-		if key, err := r.queue.eventKey(obj); err == nil {
+		if key, err := f.eventKey(obj); err == nil {
 			r.withhold(key)
 		}
 	}
-	refused = append(refused, r.remove(part.Gone)...)
-	for _, refused := range refused {
-		rejected = append(rejected, refused.err)
+	refused, err = r.stage(ctx, Deleted, part.Gone, refused)
+	for _, one := range refused {
+		rejected = append(rejected, one.err)
 	}
-	if r.visible {
-		r.show()
+	if r.visible && err == nil {
+		f.mu.Lock()
+		defer f.unlock()
+		f.listing = true
+		before := f.log.end()
+		r.queueLocked()
+		f.log.endPart(before)
 	}
-	return rejected, nil
+	return rejected, err
 }
 
-// add prepares listed objects and returns those that cannot be queued. It calls user functions, and
-// fails where ctx ends in between.
-func (r *queueReplacement) add(ctx context.Context, items []any) (refused []refusal, err error) {
-	for len(items) > 0 {
-		n := min(len(items), partSize)
-		r.part = r.part[:0]
-		for _, obj := range items[:n] {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			c := change{kind: r.queue.listedType, object: obj, sent: obj}
-			c.says.read(obj)
-			if err := r.queue.identify(&c); err != nil {
-				refused = append(refused, refusal{obj, rejection(obj, err)})
-				continue
-			}
-			r.part = append(r.part, c)
+// stage prepares objects, and appends those that cannot be queued to refused. It calls user
+// functions, and fails where ctx ends in between.
+func (r *queueReplacement) stage(ctx context.Context, kind DeltaType, objects []any, refused []refusal) ([]refusal, error) {
+	for _, obj := range objects {
+		if ctx.Err() != nil {
+			break
 		}
-		r.compare()
-		for i := range r.part {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if c := &r.part[i]; !r.stage(c) {
-				refused = append(refused, refusal{c.sent, c.err})
-			}
+		c := change{kind: kind, object: obj}
+		c.says.read(obj)
+		if err := r.queue.identify(&c); err != nil {
+			c.err = rejection(obj, err)
+		} else {
+			r.stageChange(&c)
 		}
-		items = items[n:]
+		if bad := cmp.Or(c.err, c.finalErr); bad != nil {
+			refused = append(refused, refusal{obj, bad})
+		}
 	}
-	clear(r.part)
-	return refused, nil
+	return refused, ctx.Err()
 }
 
-// compare notes which objects of a part are in the state last received. Of a first list, known
-// objects count only if they came through this queue: its consumer was not notified of others.
-func (r *queueReplacement) compare() {
-	f := r.queue
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := range r.part {
-		c := &r.part[i]
-		_, newest := f.log.find(c.key)
-		if r.reset || newest == nil && !f.populated && !f.shown[c.key] && !r.keys[c.key].listed {
-			continue
-		}
-		if c.unchanged = c.origin.Same(f.originLocked(c.key, newest)); c.unchanged {
-			// If the consumer has quarantined a newer state, the source has gone back to this one.
-			_, refused := f.refused(c.key)
-			c.unchanged = !refused
-		}
-	}
-}
-
-// stage prepares a listed object, unless it is unchanged. It is false if that cannot be queued.
-func (r *queueReplacement) stage(c *change) bool {
-	if newest := r.keys[c.key].newest; newest > r.queued {
-		c.unchanged = c.origin.Same(r.staged[newest-r.queued-1].origin)
-	}
-	if !c.unchanged {
+func (r *queueReplacement) stageChange(c *change) {
+	if c.unchanged = c.kind != Deleted && r.isUnchanged(c); !c.unchanged && (c.kind != Deleted || r.visible) {
 		r.queue.prepare(c)
 	}
-	switch {
-	case c.err != nil && r.unchecked:
-		c.err.repeated = r.queue.quarantine.knows(c.err)
-		r.refused = append(r.refused, &change{key: c.key, err: c.err, kept: c.kept})
-	case c.err != nil:
-		r.queue.quarantine.add("", c.err, c.kept)
-	}
+	k := r.keys[c.key]
 	switch {
 	case c.err != nil:
 		r.withhold(c.key)
-	case c.kind == Deleted: // not wanted
-		r.drop(c)
+		if r.unchecked {
+			c.err.repeated = r.queue.quarantine.knows(c.err)
+			r.refused = append(r.refused, *c)
+		} else {
+			r.queue.quarantine.add("", c.err, c.kept)
+		}
+		return
+	case c.kind == Deleted: // what is visible is deleted at once, other objects at Commit
+		k = listedKey{dropped: r.queued + len(r.staged)}
 	default:
-		k := r.keys[c.key]
 		k.listed, k.withheld = true, false
-		if !c.unchanged {
-			r.staged = append(r.staged, pendingDelta{Delta{c.kind, c.object}, c.key, c.origin, c.says.received.ResourceVersion})
+	}
+	if !c.unchanged && (c.kind != Deleted || r.visible) {
+		r.staged = append(r.staged, pendingDelta{Delta{c.kind, c.object}, c.key, c.origin, c.says.received.ResourceVersion})
+		if k.listed {
 			k.newest = r.queued + len(r.staged)
 		}
-		r.keys[c.key] = k
 	}
-	return c.err == nil
+	r.keys[c.key] = k
+}
+
+// isUnchanged says whether an object is in the state last received. Of a first list, known objects
+// count only if they came through this queue: its consumer was not notified of others.
+func (r *queueReplacement) isUnchanged(c *change) bool {
+	f, k := r.queue, r.keys[c.key]
+	if k.newest > r.queued {
+		return c.origin.Same(r.staged[k.newest-r.queued-1].origin)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, newest := f.log.find(c.key)
+	if r.reset || newest == nil && !f.populated && !f.shown[c.key] && !k.listed || !c.origin.Same(f.originLocked(c.key, newest)) {
+		return false
+	}
+	// If the consumer has quarantined a newer state, the source has gone back to this one.
+	_, refused := f.refused(c.key)
+	return !refused
 }
 
 func (r *queueReplacement) withhold(key table.Key) {
 	k := r.keys[key]
 	k.listed, k.withheld = true, true
 	r.keys[key] = k
-}
-
-// drop ends that a key is listed. What is visible is deleted at once, other objects at Commit.
-func (r *queueReplacement) drop(c *change) {
-	r.keys[c.key] = listedKey{dropped: r.queued + len(r.staged)}
-	if r.visible {
-		r.staged = append(r.staged, pendingDelta{Delta{Deleted, c.object}, c.key, c.origin, c.says.received.ResourceVersion})
-	}
-}
-
-// remove deletes objects that the list has brought.
-func (r *queueReplacement) remove(gone []any) (refused []refusal) {
-	for _, obj := range gone {
-		c := change{kind: Deleted, object: obj}
-		c.says.read(obj)
-		if err := r.queue.identify(&c); err != nil {
-			refused = append(refused, refusal{obj, rejection(obj, err)})
-			continue
-		}
-		if r.visible {
-			r.queue.prepare(&c)
-		}
-		if r.drop(&c); c.finalErr != nil {
-			refused = append(refused, refusal{obj, c.finalErr})
-		}
-	}
-	return refused
-}
-
-// show queues a part.
-func (r *queueReplacement) show() {
-	f := r.queue
-	f.mu.Lock()
-	defer f.unlock()
-	f.listing = true
-	before := f.log.end()
-	r.queueLocked()
-	if f.log.end() > before {
-		f.log.endPart()
-	}
 }
 
 // queueLocked queues what is staged.
@@ -823,78 +754,66 @@ func (r *queueReplacement) queueLocked() {
 		f.addLocked(d, at)
 	}
 	r.queued += len(r.staged)
-	clear(r.staged)
-	r.staged = r.staged[:0]
+	r.staged = nil
 }
 
-// Commit ends the list. It does not wait. It fails if the replacement is over; any other
+// Commit queues what is not queued yet, a tombstone for each object that was not listed and is
+// queued, handed out, known, or quarantined by the consumer, and the version, in one step. It does not
+// wait. It fails if the replacement is over; any other
 // error is an *ObjectError for each deleted object whose last state KnownObjects could not
 // return: the list was queued all the same, and that object's tombstone is empty.
 func (r *queueReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver
 	}
-	return errors.Join(r.publish(version)...)
-}
-
-// publish queues what is not queued yet, the deletions of absent objects, and the version, in one
-// step. It returns an *ObjectError for each of those objects whose last state could not be read.
-func (r *queueReplacement) publish(version string) (unread []error) {
 	f := r.queue
 	f.mu.Lock()
 	defer f.unlock()
 	r.queueLocked()
-	unread = r.deleteAbsentLocked()
-	for _, c := range r.refused {
-		if r.keys[c.key].withheld {
+	keys := f.log.keys()
+	if f.known != nil {
+		keys = append(keys, f.known.ListKeys()...)
+	}
+	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
+		keys = append(keys, bad.Key)
+	}
+	var unread []error
+	for _, text := range keys {
+		key := table.KeyOf(text)
+		at, newest := f.log.find(key)
+		if r.keys[key].listed || newest != nil && newest.Type == Deleted {
+			continue
+		}
+		origin := f.originLocked(key, newest)
+		last, _, err := f.stateLocked(key, newest)
+		if err != nil {
+			unread = append(unread, unreadKnown(text, origin, err))
+		}
+		tombstone := DeletedFinalStateUnknown{Key: text, Obj: last}
+		f.log.add(&pendingDelta{Delta{Deleted, tombstone}, key, origin, origin.Version()}, at, !f.populated)
+	}
+	for i := range r.refused {
+		if c := &r.refused[i]; r.keys[c.key].withheld {
 			f.quarantine.add("", c.err, c.kept)
 		}
 	}
 	f.quarantine.releaseIf(func(key string) bool { return !r.keys[table.KeyOf(key)].withheld })
 	f.log.setVersion(version, !f.populated)
 	f.populated, f.listing, f.shown = true, false, nil
-	*r = queueReplacement{queue: f, over: true}
-	return unread
-}
-
-// deleteAbsentLocked queues a tombstone for each object that was not listed and is queued, handed
-// out, known, or quarantined by the consumer.
-func (r *queueReplacement) deleteAbsentLocked() (unread []error) {
-	f := r.queue
-	keys := append(f.log.keys(), f.knownKeysLocked()...)
-	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
-		keys = append(keys, table.KeyOf(bad.Key))
-	}
-	for _, key := range keys {
-		if r.keys[key].listed {
-			continue
-		}
-		at, newest := f.log.find(key)
-		if newest != nil && newest.Type == Deleted {
-			continue
-		}
-		origin := f.originLocked(key, newest)
-		last, _, err := f.stateLocked(key, newest)
-		if err != nil {
-			unread = append(unread, unreadKnown(key, origin, err))
-		}
-		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last}
-		f.log.add(&pendingDelta{Delta{Deleted, tombstone}, key, origin, origin.Version()}, at, !f.populated)
-	}
-	return unread
+	*r = queueReplacement{over: true}
+	return errors.Join(unread...)
 }
 
 // Abort gives up: what is staged is dropped, what is queued stays.
 func (r *queueReplacement) Abort() {
-	f := r.queue
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if r.visible && !f.populated {
+	if f := r.queue; r.visible {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		for key, k := range r.keys {
-			if k.listed {
+			if k.listed && !f.populated {
 				f.shown[key] = true
 			}
 		}
 	}
-	*r = queueReplacement{queue: f, over: true}
+	*r = queueReplacement{over: true}
 }

@@ -49,7 +49,7 @@ func TestAPartThatWaitsEndsWithItsContextTheQueueOrTheLimit(t *testing.T) {
 	}{
 		"context": {func(_ *DeltaFIFO, cancel func()) { cancel() }, context.Canceled},
 		"queue":   {func(f *DeltaFIFO, _ func()) { f.Close() }, ErrFIFOClosed},
-		"limit":   {func(f *DeltaFIFO, _ func()) { f.detach() }, nil},
+		"limit":   {func(f *DeltaFIFO, _ func()) { f.attach(notPopped, false) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -218,25 +218,21 @@ func (f *DeltaFIFO) handOut(report bool, process func() error) (err error) {
 
 // endTurnLocked moves the version past what has been processed and makes way for the next turn.
 // KnownObjects is given the version, if report says so, without the lock but within the turn: two
-// versions never overtake each other.
+// versions never overlap.
 func (f *DeltaFIFO) endTurnLocked(report bool) {
 	defer func() {
 		f.turn, f.handling = false, false
 		f.progressLocked()
 	}()
 	for f.log.pass(f.mode == popsKeys); f.reported != f.log.holds; f.log.pass(f.mode == popsKeys) {
-		f.reported = f.log.holds
-		if report && f.updater != nil {
-			f.reportLocked()
+		if f.reported = f.log.holds; report && f.updater != nil {
+			func(version string) {
+				f.mu.Unlock()
+				defer f.mu.Lock()
+				f.updater.UpdateResourceVersion(version)
+			}(f.reported)
 		}
 	}
-}
-
-func (f *DeltaFIFO) reportLocked() {
-	version := f.reported
-	f.mu.Unlock()
-	defer f.mu.Lock()
-	f.updater.UpdateResourceVersion(version)
 }
 
 // settleLocked lets a version pass that waits for nothing and is not to be handed out.
@@ -310,20 +306,13 @@ func (f *DeltaFIFO) IsClosed() bool {
 	return f.closed
 }
 
-// attach is called by a controller before anything comes in: it pops in this mode. With limited, the
-// parts of a first list wait while more than one earlier part has not been processed, so that a
-// source is read no faster than a store is written.
+// attach says that a controller pops in this mode. With limited, the parts of a first list wait while
+// more than one earlier part has not been processed, so that a source is read no faster than a store
+// is written, until it is called without.
 func (f *DeltaFIFO) attach(mode popMode, limited bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.mode, f.limited = mode, limited
-}
-
-// detach is called when the controller pops nothing any more.
-func (f *DeltaFIFO) detach() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.limited = false
 	f.progressLocked()
 }
 
@@ -460,13 +449,11 @@ func (l *deltaLog) find(key table.Key) (at int64, newest *record) {
 	return at, l.get(at)
 }
 
-// keys are the keys of changes that are pending or handed out, in their order.
-func (l *deltaLog) keys() (keys []table.Key) {
-	met := make(map[table.Key]bool, len(l.newest))
+// keys are the keys of changes that are pending or handed out, in their order; some come twice.
+func (l *deltaLog) keys() (keys []string) {
 	for at := l.head; at < l.end(); at++ {
-		if r := l.get(at); r.stage != processed && !r.isVersion() && !met[r.key] {
-			met[r.key] = true
-			keys = append(keys, r.key)
+		if r := l.get(at); r.stage != processed && !r.isVersion() {
+			keys = append(keys, r.key.String())
 		}
 	}
 	return keys
@@ -497,22 +484,12 @@ func (l *deltaLog) add(d *pendingDelta, at int64, initial bool) {
 }
 
 func (l *deltaLog) push(initial bool) *record {
-	if passed := int(l.head - l.base); len(l.records) == cap(l.records) && passed > len(l.records)/2 {
-		left := copy(l.records, l.records[passed:])
-		clear(l.records[left:])
-		l.records, l.base = l.records[:left], l.head
-	}
-	if n := len(l.records); n < cap(l.records) {
-		l.records = l.records[:n+1] // which is zero
-	} else {
-		l.records = append(l.records, record{})
-	}
+	l.records = append(l.records, record{initial: initial})
 	l.pending++
-	r := &l.records[len(l.records)-1]
-	if r.initial = initial; initial {
+	if initial {
 		l.initial++
 	}
-	return r
+	return &l.records[len(l.records)-1]
 }
 
 // setVersion notes that version holds once everything so far has been processed. It
@@ -529,10 +506,12 @@ func (l *deltaLog) setVersion(version string, initial bool) {
 	l.push(initial).version = version
 }
 
-// endPart makes the last record the end of a part. The caller has just added it.
-func (l *deltaLog) endPart() {
-	l.get(l.end() - 1).partEnd = true
-	l.parts++
+// endPart makes the last record the end of a part, if any was added since.
+func (l *deltaLog) endPart(since int64) {
+	if l.end() > since {
+		l.get(l.end() - 1).partEnd = true
+		l.parts++
+	}
 }
 
 // takeKey hands out all changes of the key that has waited longest. One must be pending.
@@ -637,17 +616,21 @@ func (l *deltaLog) pass(alone bool) {
 		}
 	}
 	clear(l.records[from-l.base : l.head-l.base])
-	// After a burst, more than four times the memory that is needed is not kept.
-	left := int(l.end() - l.head)
+	passed := int(l.head - l.base)
+	left := l.records[passed:]
 	switch {
-	case cap(l.records) > keptCapacity && cap(l.records) >= 4*left:
-		l.records = append(make([]record, 0, 2*left), l.records[l.head-l.base:]...)
+	case passed <= len(left):
+		return
+	case cap(l.records) > keptCapacity && cap(l.records) >= 4*len(left): // the memory of a burst is released
+		l.records = append(make([]record, 0, 2*len(left)), left...)
 		newest := make(map[table.Key]int64, len(l.newest))
 		maps.Copy(newest, l.newest)
-		l.base, l.newest = l.head, newest
-	case left == 0:
-		l.base, l.records = l.head, l.records[:0]
+		l.newest = newest
+	default:
+		l.records = l.records[:copy(l.records, left)]
+		clear(left)
 	}
+	l.base = l.head
 }
 
 // frontIsVersion is true if a version without a change would be handed out next.

@@ -191,7 +191,7 @@ func TestWhatAListCouldNotBringStays(t *testing.T) {
 		})
 		must(t, err)
 		require.Len(t, rejected, 3)
-		assert.Equal(t, []Stage{StageKey, StageTransform, StageKey}, []Stage{rejected[0].Stage, rejected[1].Stage, rejected[2].Stage})
+		assert.Equal(t, []Stage{StageTransform, StageKey, StageKey}, []Stage{rejected[0].Stage, rejected[1].Stage, rejected[2].Stage})
 		must(t, r.Commit(t.Context(), "4"))
 		left := drained(t, f)
 		assert.Contains(t, left, "Replaced a/new@3!")

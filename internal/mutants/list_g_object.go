@@ -96,8 +96,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:  "\tif !c.unchanged {\n\t\tr.queue.prepare(c)\n\t}\n",
-		To:    "\tr.queue.prepare(c)\n",
+		From:  "r.isUnchanged(c); !c.unchanged && (",
+		To:    "r.isUnchanged(c); (",
 		Test:  "TestARelistOfUnchangedObjectsTellsNothing",
 		Fault: "Each relist transforms every object again, for nothing.",
 	},
