@@ -358,6 +358,9 @@ func (e *SlowSourceError) Error() string {
 type PanicError struct {
 	Value any
 	Stack []byte
+
+	// text is the whole message about a user's function, in one line.
+	text string
 }
 
 // panicError makes a *PanicError of a recovered value. Call it in the deferred function that recovers.
@@ -368,9 +371,12 @@ func panicError(value any) any {
 	return &PanicError{Value: value, Stack: debug.Stack()}
 }
 
-// Error prints the value and the stack.
+// Error prints the value and the stack; of a user's function, its kind and the value.
 func (e *PanicError) Error() string {
-	if len(e.Stack) == 0 {
+	switch {
+	case e.text != "":
+		return e.text
+	case len(e.Stack) == 0:
 		return fmt.Sprintf("panic: %v", e.Value)
 	}
 	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
@@ -382,21 +388,10 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// functionPanic is a panic of a user's function. Its text is one line; the stack is in the PanicError inside.
-type functionPanic struct {
-	text string
-	PanicError
-}
-
-func (f *functionPanic) Error() string { return f.text }
-
-func (f *functionPanic) Unwrap() error { return &f.PanicError }
-
 // caught, deferred, makes an error of a panic of a user's function: data must never make the library panic.
 func caught(what string, err *error) {
 	if value := recover(); value != nil {
-		text := fmt.Sprintf("%s panicked: %v", what, value)
-		*err = &functionPanic{text, PanicError{Value: value, Stack: debug.Stack()}}
+		*err = &PanicError{Value: value, Stack: debug.Stack(), text: fmt.Sprintf("%s panicked: %v", what, value)}
 	}
 }
 

@@ -14,7 +14,7 @@ type change struct {
 	// then on; the object of a deletion is its final state, a tombstone, or nil for one to be made.
 	kind   DeltaType
 	object any
-	// sent is the object as a watch has sent it.
+	// sent is the object as it came into a queue.
 	sent any
 	// says is what the object said of itself when it was received.
 	says metadata

@@ -219,7 +219,7 @@ func withoutStack(err error) error {
 	if !errors.As(err, &panicked) || panicked.Stack == nil {
 		return err
 	}
-	return &functionPanic{text: err.Error(), PanicError: PanicError{Value: panicked.Value}}
+	return &PanicError{Value: panicked.Value, text: err.Error()}
 }
 
 // quarantinedIn returns the quarantined objects of a store or queue of this package.

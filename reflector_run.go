@@ -399,6 +399,9 @@ func (m *run) serveTimer(w *openWatch) error {
 		}
 		isDue(m.refetchAt)
 	}
+	if m.check != nil && m.check.left {
+		m.awaitCheck(false, false) // it may have ended since
+	}
 	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
 	switch c := m.check; {
 	case c != nil && (c.cut || c.overdue):
@@ -499,8 +502,15 @@ func (m *run) cutCheck(panicking bool) error {
 // for as long. A run that ends waits however long it takes; if that run panics, a panic of the check is logged.
 func (m *run) awaitCheck(ending, panicking bool) {
 	c := m.check
-	if c == nil || c.left && !ending {
+	if c == nil {
 		return
+	}
+	if c.left && !ending {
+		select {
+		case <-c.done:
+		default:
+			return
+		}
 	}
 	if c.cancel(); !c.left {
 		ended := m.ctx.Done()

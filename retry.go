@@ -29,17 +29,18 @@ type RetryWithDeadline interface {
 }
 
 type retryWithDeadline struct {
-	longest     time.Duration
-	quiet       time.Duration
-	retryable   func(error) bool
-	clock       clock.Clock
-	first, last time.Time
+	longest, quiet time.Duration
+	retryable      func(error) bool
+	clock          clock.Clock
+	first, last    time.Time
 }
 
 // NewRetryWithDeadline retries errors for which isRetryable is true for up to
 // maxRetryDuration since the first of a run (never, if that is not above zero).
 // A run ends when minResetPeriod passes without such an error.
-func NewRetryWithDeadline(maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock) RetryWithDeadline {
+func NewRetryWithDeadline(
+	maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock,
+) RetryWithDeadline {
 	return &retryWithDeadline{longest: maxRetryDuration, quiet: minResetPeriod, retryable: isRetryable, clock: clock}
 }
 
@@ -214,20 +215,10 @@ func isClientCut(err error) bool {
 // isExpiredError: servers before Kubernetes 1.18 say Gone where later ones say Expired.
 func isExpiredError(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// isTooLargeVersionError knows the three ways in which API servers have said it: a typed cause since 1.18.6, the
-// cause's message since 1.17, the status's message before.
+// isTooLargeVersionError: servers have a typed cause since Kubernetes 1.18.6, a message before.
 func isTooLargeVersionError(err error) bool {
-	const message = "Too large resource version"
-	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-		return true
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsTimeout(err) || !errors.As(err, &status) {
-		return false
-	}
-	said := status.Status()
-	return strings.Contains(said.Message, message) || said.Details != nil && slices.ContainsFunc(said.Details.Causes,
-		func(cause metav1.StatusCause) bool { return cause.Message == message })
+	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
+		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
 }
 
 // retryAfter is how long the server asks to wait, 0 if it does not say. A source that has not reached a version gets

@@ -147,7 +147,7 @@ func (m *run) watchState() step {
 		}
 		w.synthetic = options.ResourceVersion == "" || options.ResourceVersion == "0"
 	}
-	lived, err := m.watchUntilEnd(w)
+	lived, err := m.applyEvents(w)
 	began := w.asked
 	if lived >= shortWatch {
 		began = m.clock.Now()
@@ -173,10 +173,10 @@ func (m *run) watchState() step {
 	return step{state: stateWatch}
 }
 
-// watchUntilEnd applies the events of a watch, and stops it: no connection stays open through a pause. It returns how
-// long the watch has lived, from the answer: a request that hung and was closed once answered has not lived. But some
-// proxies withhold the answer until the first event.
-func (m *run) watchUntilEnd(w *openWatch) (lived time.Duration, err error) {
+// applyEvents applies the events of a watch until it ends, and stops it: no connection stays open through a pause. The
+// error is nil if it was closed, or the context has ended. A watch lives from the answer: a request that hung and was
+// closed once answered has not lived. But some proxies withhold the answer until the first event.
+func (m *run) applyEvents(w *openWatch) (lived time.Duration, err error) {
 	panicking := true
 	defer func() {
 		if older := m.cutCheck(panicking); err == nil {
@@ -184,18 +184,8 @@ func (m *run) watchUntilEnd(w *openWatch) (lived time.Duration, err error) {
 		}
 	}()
 	defer func() { m.stopWatch(w, panicking) }()
-	err = m.applyEvents(w)
-	panicking = false
-	since := w.answered
-	if w.events > 0 {
-		since = w.asked
-	}
-	return m.clock.Since(since), err
-}
-
-// applyEvents applies events until the watch ends; the error is nil if it was closed, or the context has ended.
-func (m *run) applyEvents(w *openWatch) (err error) {
-	for err = m.serveTimer(w); err == nil; {
+	ended := false
+	for err = m.serveTimer(w); err == nil && !ended; {
 		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
 		if m.check != nil && !m.check.cut {
 			waits.done = m.check.done
@@ -203,9 +193,6 @@ func (m *run) applyEvents(w *openWatch) (err error) {
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.applyBatches(w, woke.event)
-		case endClosed:
-			m.meters.watchClosed(w)
-			return nil
 		case endTimer:
 			err = m.serveTimer(w)
 		case endDone:
@@ -214,11 +201,19 @@ func (m *run) applyEvents(w *openWatch) (err error) {
 			}
 		case endResync:
 			err = woke.err
+		case endClosed:
+			m.meters.watchClosed(w)
+			ended = true
 		default:
-			return nil
+			ended = true
 		}
 	}
-	return err
+	panicking = false
+	since := w.answered
+	if w.events > 0 {
+		since = w.asked
+	}
+	return m.clock.Since(since), err
 }
 
 // watchFailed reports a failure of a watch and answers it. refused is true if it was the request that failed.
@@ -319,29 +314,33 @@ func (m *run) applyBatch(w *openWatch) error {
 	}()
 	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
 	first, version := 0, m.progress.version
-	for i := range m.batch {
-		e, c := &m.batch[i], &m.changes[i]
-		if e.Type == watch.Error {
-			if err := m.applyChanges(w, m.changes[first:i]); err != nil || m.ctx.Err() != nil {
-				return err
-			}
-			return eventError(e.Object)
-		}
-		if w.events++; w.events == 1 {
-			m.succeeded(PhaseWatching)
-		}
-		w.synthetic = w.synthetic && e.Type == watch.Added
+	for i, e := range m.batch {
+		c := &m.changes[i]
 		c.object, c.sent = e.Object, e.Object
-		bad := m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
-		c.kind = deltaTypeOf(e.Type)
+		switch e.Type {
+		case watch.Added:
+			c.kind = Added
+		case watch.Modified:
+			c.kind = Updated
+		case watch.Deleted:
+			c.kind = Deleted
+		}
+		var bad *ObjectError
+		if e.Type != watch.Error {
+			if w.events++; w.events == 1 {
+				m.succeeded(PhaseWatching)
+			}
+			w.synthetic = w.synthetic && c.kind == Added
+			bad = m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
+		}
 		if c.kind == Deleted && bad != nil && bad.Stage == StageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil
 		}
 		if c.kind == "" || bad != nil {
-			if err := m.applyChanges(w, m.changes[first:i]); err != nil || m.ctx.Err() != nil {
+			if err := m.applyChanges(w, first, i); err != nil || m.ctx.Err() != nil {
 				return err
 			}
-			if err := m.applyOther(w, c, e.Type, bad); err != nil {
+			if err := m.applyOther(w, e, &c.says, bad); err != nil {
 				return err
 			}
 			first, version = i+1, m.progress.version
@@ -353,20 +352,7 @@ func (m *run) applyBatch(w *openWatch) error {
 			c.version = version
 		}
 	}
-	return m.applyChanges(w, m.changes[first:])
-}
-
-// deltaTypeOf is the change of an object that an event reports, "" if it reports none.
-func deltaTypeOf(t watch.EventType) DeltaType {
-	switch t {
-	case watch.Added:
-		return Added
-	case watch.Modified:
-		return Updated
-	case watch.Deleted:
-		return Deleted
-	}
-	return ""
+	return m.applyChanges(w, first, len(m.batch))
 }
 
 // advance returns the version that an event moves the watch to, or "" if it stays where it is: the event has none, is
@@ -384,26 +370,26 @@ func (m *run) isAtList(w *openWatch, version string) bool {
 	return !m.ours && !w.synthetic && version != "" && version == m.progress.version && m.progress.passedOn == ""
 }
 
-// applyChanges passes changes to the store, reports those that were refused and moves the version.
-func (m *run) applyChanges(w *openWatch, changes []change) error {
-	for len(changes) > 0 && m.ctx.Err() == nil {
-		taken, err := m.taker.takeChanges(m.ctx, changes)
+// applyChanges passes some changes of the batch to the store, reports those that were refused and moves the version.
+func (m *run) applyChanges(w *openWatch, from, to int) error {
+	for from < to && m.ctx.Err() == nil {
+		taken, err := m.taker.takeChanges(m.ctx, m.changes[from:to])
 		version := ""
-		for i := range changes[:taken] {
-			c := &changes[i]
+		for taken += from; from < taken; from++ {
+			c, obj := &m.changes[from], m.batch[from].Object
 			switch {
 			case c.finalErr != nil && c.err != nil:
 				m.quarantined(m.ctx, undeleted(c.finalErr, c.err), false)
 			case c.finalErr != nil:
-				m.refuse(true, c.sent, c.finalErr, false)
+				m.refuse(true, obj, c.finalErr, false)
 			case c.err != nil:
 				bad := *c.err // which may be a store's own
 				if bad.object == (identity{}) {
-					bad.object, _ = identityOf(c.sent)
+					bad.object, _ = identityOf(obj)
 				}
-				m.refuse(c.kind == Deleted, c.sent, &bad, heldIn(m.store, &bad))
+				m.refuse(c.kind == Deleted, obj, &bad, heldIn(m.store, &bad))
 			case m.holds():
-				m.released(c.sent)
+				m.released(obj)
 			}
 			version = cmp.Or(c.version, version)
 		}
@@ -411,28 +397,31 @@ func (m *run) applyChanges(w *openWatch, changes []change) error {
 			m.accept(w, version)
 		}
 		if err != nil && m.ctx.Err() == nil {
-			if undecoded := changes[taken].finalErr; undecoded != nil {
+			if undecoded := m.changes[from].finalErr; undecoded != nil {
 				m.tell(m.ctx, undecoded)
 			}
 			return err
 		}
-		changes = changes[taken:]
 	}
 	return nil
 }
 
 // applyOther applies an event that changes no object, or whose object does not fit.
-func (m *run) applyOther(w *openWatch, c *change, t watch.EventType, bad *ObjectError) error {
-	version := c.says.received.ResourceVersion
-	if t != watch.Bookmark {
-		if c.kind == "" {
-			bad = m.unknownEvent(t, c.sent, &c.says, bad)
-		}
-		m.refuse(c.kind == Deleted, c.sent, bad, false)
+func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *ObjectError) error {
+	version := says.received.ResourceVersion
+	switch e.Type {
+	case watch.Error:
+		return eventError(e.Object)
+	default:
+		bad = m.unknownEvent(e, says, bad)
+		fallthrough
+	case watch.Added, watch.Modified, watch.Deleted:
+		m.refuse(e.Type == watch.Deleted, e.Object, bad, false)
 		if version = w.advance(version, m.progress.version); version != "" {
 			m.moveVersion(w, version)
 		}
 		return nil
+	case watch.Bookmark:
 	}
 	if bad != nil {
 		m.tell(m.ctx, placed(bad))
@@ -472,12 +461,13 @@ func (m *run) accept(w *openWatch, version string) {
 }
 
 // unknownEvent is the report of an event of an unknown type, with any error of its object.
-func (r *Reflector) unknownEvent(t watch.EventType, obj any, says *metadata, bad *ObjectError) *ObjectError {
-	var err error = &UnexpectedTypeError{Expected: "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR", Actual: string(t)}
+func (r *Reflector) unknownEvent(e watch.Event, says *metadata, bad *ObjectError) *ObjectError {
+	const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
+	var err error = &UnexpectedTypeError{Expected: known, Actual: string(e.Type)}
 	if bad != nil {
 		err = fmt.Errorf("%w, with an object that could not be taken either: %w", err, bad.Err)
 	}
-	return r.objectError(obj, says, StageType, err)
+	return r.objectError(e.Object, says, StageType, err)
 }
 
 // refuse reports a state of an object, or its deletion, that was not applied. A state is quarantined by its key, by the
@@ -523,7 +513,7 @@ func undeleted(bad, refused *ObjectError) *ObjectError {
 // bookmark, which need not be of the expected type.
 func (r *Reflector) examine(obj runtime.Object, says *metadata, typed bool) *ObjectError {
 	unreadable := says.read(obj)
-	if isUndecoded(obj) && !isNilPointer(obj) { // first, as it is of no expected type and may have no metadata
+	if _, ok := obj.(Undecoded); ok && !isNilPointer(obj) { // of no expected type, and maybe without metadata
 		return r.objectError(obj, says, StageDecode, decodeError(obj))
 	}
 	if unreadable != nil {

@@ -198,7 +198,8 @@ func (l *listing) addEvent(e watch.Event) error {
 		l.position = to
 	}
 	isDeletion := e.Type == watch.Deleted
-	if known := deltaTypeOf(e.Type) != ""; known && (bad == nil || isDeletion && bad.Stage == StageDecode && bad.Key != "") {
+	known := isDeletion || e.Type == watch.Added || e.Type == watch.Modified
+	if known && (bad == nil || isDeletion && bad.Stage == StageDecode && bad.Key != "") {
 		if err := l.enter(e.Object, received); err != nil {
 			if bad != nil {
 				l.tell(l.ctx, bad)
@@ -209,7 +210,7 @@ func (l *listing) addEvent(e watch.Event) error {
 			return l.remove(e.Object, bad)
 		}
 	} else if !known {
-		if bad = l.unknownEvent(e.Type, e.Object, &says, bad); bad.Key == "" {
+		if bad = l.unknownEvent(e, &says, bad); bad.Key == "" {
 			bad.Key = fmt.Sprintf("event %d of the stream", l.watch.events)
 			l.tell(l.ctx, bad)
 			return nil

@@ -4,8 +4,8 @@ package mutants
 var objectMutants = []Mutant{
 	{
 		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch.go",
-		From:    "\t\tchanges = changes[taken:]\n",
-		To:      "\t\tif bad := changes[0].failure(); bad != nil {\n\t\t\treturn bad\n\t\t}\n\t\tchanges = changes[taken:]\n",
+		From:    "\t\t\tversion = cmp.Or(c.version, version)\n",
+		To:      "\t\t\tif version = cmp.Or(c.version, version); c.err != nil {\n\t\t\t\treturn c.err\n\t\t\t}\n",
 		Package: guarantees,
 		Test:    "TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack",
 		Fault:   "One object that cannot be transformed makes the whole cache be listed again and again.",
