@@ -52,6 +52,7 @@ func TestAnInformerThatSomebodyElseRanIsNotHandedOutOnceItHasStopped(t *testing.
 // Fails if what the detector finds while a change is applied is reported before handlers
 // are told of that change.
 func TestTheReportOfAChangedObjectHoldsNoHandlerUp(t *testing.T) {
+	notRaced(t)
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		reported := 0

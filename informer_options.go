@@ -1,12 +1,15 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/mutation"
 )
 
 // InformerOptions configures what NewInformerWithOptions makes. Only ListerWatcher is
@@ -128,4 +131,46 @@ func (c informerController) HasSyncedChecker() DoneChecker {
 		return c.informer.HasSyncedChecker()
 	}
 	return c.handler.HasSyncedChecker()
+}
+
+// MutationDetection is how many of a store's objects are watched for changes that nobody may make.
+// The zero value watches none.
+//
+// Stored objects are shared: readers and handlers that change one instead of a copy change it for
+// all, and indexes no longer fit it. The detector keeps a private deep copy of each watched object and
+// compares the two every Period, and once more when the object leaves the store or the informer
+// ends. What differs is reported, once for each state of an object, as a MutatedObjectError.
+//
+// It is meant for tests, and with a large SampleEvery for production: a watched object is in memory
+// twice and is read in full every Period. It names what was changed; the race detector (go test -race)
+// names the code. A map that is written while it is compared can end the process ("concurrent map read
+// and map write"), as in any other reader.
+//
+// Changes of unexported fields, changes that are reverted between two comparisons, and those of what
+// a deep copy shares with its object are not found. Times are compared as instants, quantities as
+// numbers. A type without DeepCopyObject, or whose copy fails or differs from the object, is reported
+// once as an UnwatchedTypeError.
+type MutationDetection struct {
+	// SampleEvery watches one object in so many: 1 is every object, 0 is none. A
+	// hash of the key chooses, so an object is watched in all its states or in
+	// none; each informer chooses anew.
+	SampleEvery int
+	// Period is the time from the end of one comparison of all watched objects to the
+	// start of the next. Default: 1 s.
+	Period time.Duration
+}
+
+// detector returns what watches the objects of one store, nil for none. It panics for what only a
+// mistake in the program can set.
+func (o MutationDetection) detector() *mutation.Detector {
+	mustHave(o.SampleEvery >= 0, "MutationDetection.SampleEvery is negative")
+	mustHave(o.Period >= 0, "MutationDetection.Period is negative")
+	if o.SampleEvery == 0 {
+		return nil
+	}
+	return mutation.New(o.SampleEvery, cmp.Or(o.Period, time.Second), func(what string, f func()) (err error) {
+		defer caught(what, &err)
+		f()
+		return nil
+	})
 }

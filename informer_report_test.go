@@ -75,6 +75,7 @@ func TestAnErrorHandlerThatTakesItsTimeDoesNotKeepGoodObjectsFromHandlers(t *tes
 // handler; a handler's own logger is for what concerns that handler. Fails if somebody
 // finds another in the context.
 func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
+	notRaced(t)
 	surviving(t)
 	synctest.Test(t, func(t *testing.T) {
 		own := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
@@ -38,7 +39,9 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
 	inf.ctx = ctx
-	defer inf.detector.clear()
+	if inf.detector != nil {
+		defer inf.detector.Clear()
+	}
 	defer inf.releaseMeters()
 	r := running{ctx: ctx, goroutines: tasks.New(inf.clock, cancel, panicError)}
 	defer r.goroutines.Wait()
@@ -77,7 +80,9 @@ func (inf *sharedIndexInformer) start(r running) {
 		inf.startLocked(l)
 	}
 	if inf.detector != nil {
-		r.goroutines.Go(func() { inf.detector.run(r.ctx, inf.clock) })
+		r.goroutines.Go(func() {
+			inf.detector.Run(r.ctx, inf.clock, func(found mutation.Report) { inf.reflector.tell(inf.ctx, mutationError(found)) })
+		})
 	}
 }
 
@@ -140,13 +145,15 @@ func (inf *sharedIndexInformer) watch(c *change) {
 	switch {
 	case inf.detector == nil || !c.applied:
 	case c.kind == Deleted:
-		inf.detector.gone(c.key.String(), inf.keepMutation)
+		inf.detector.Removed(c.key.String(), inf.keepMutation)
 	default:
-		inf.detector.stored(c.key.String(), c.object, inf.keepMutation)
+		inf.detector.Stored(c.key.String(), c.object, inf.keepMutation)
 	}
 }
 
-func (inf *sharedIndexInformer) keepMutation(err error) { inf.mutations = append(inf.mutations, err) }
+func (inf *sharedIndexInformer) keepMutation(found mutation.Report) {
+	inf.mutations = append(inf.mutations, mutationError(found))
+}
 
 func (inf *sharedIndexInformer) reportMutations() {
 	all := inf.mutations

@@ -358,3 +358,13 @@ func TestAnInformerWhoseNameWasReleasedPublishesNothing(t *testing.T) {
 		source.Close()
 	})
 }
+
+// machine is an object of another type than object.
+type machine struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+}
+
+func (m *machine) DeepCopyObject() apiruntime.Object {
+	return &machine{m.TypeMeta, *m.ObjectMeta.DeepCopy()}
+}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -29,7 +30,7 @@ type sharedIndexInformer struct {
 	meters    informerMeters
 	// log has the changes that the listeners are notified of.
 	log      *eventlog.Log[table.Key]
-	detector *mutationDetector
+	detector *mutation.Detector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
 
@@ -78,7 +79,7 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	inf.clock = inf.reflector.clock
 	inf.log = eventlog.New[table.Key](inf.now())
 	inf.synced = newSyncChecker(inf.title())
-	inf.detector = newMutationDetector(options.DetectMutations, func(err error) { inf.reflector.tell(inf.ctx, err) })
+	inf.detector = options.DetectMutations.detector()
 	return inf
 }
 

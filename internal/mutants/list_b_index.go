@@ -24,8 +24,8 @@ var indexFaults = []Mutant{
 	{
 		Name:    "does-not-look-at-an-object-that-leaves-the-store",
 		Guards:  []string{"B14"},
-		File:    "mutation_detector.go",
-		From:    "	if before, ok := d.watched.LoadAndDelete(key); ok {\n		d.compare(before.(*watchedObject), report)\n	}\n",
+		File:    "internal/mutation/detector.go",
+		From:    "	if before, ok := d.watched.LoadAndDelete(key); ok {\n		d.compare(key, before.(*object), report)\n	}\n",
 		To:      "	d.watched.Delete(key)\n",
 		Package: guarantees,
 		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed",

@@ -1,13 +1,9 @@
-package cache
+package mutation
 
 import (
 	"slices"
-	"sync"
-	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -103,55 +99,4 @@ func newMachine(name string) *machine {
 		},
 		Untagged: map[int]*int{4: new(44)},
 	}
-}
-
-// reports remembers what a detector says.
-type reports struct {
-	mu   sync.Mutex
-	errs []error
-}
-
-func (r *reports) report(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errs = append(r.errs, err)
-}
-
-// take returns the texts of what was said since the last call.
-func (r *reports) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	texts := []string{}
-	for _, err := range r.errs {
-		texts = append(texts, err.Error())
-	}
-	r.errs = nil
-	return texts
-}
-
-// one returns the only report, which must be of a changed object.
-func (r *reports) one(t *testing.T) *MutatedObjectError {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	require.Len(t, r.errs, 1)
-	var mutated *MutatedObjectError
-	require.ErrorAs(t, r.errs[0], &mutated)
-	r.errs = nil
-	return mutated
-}
-
-// mutate changes a watched object after the checks so far and before those to come:
-// virtual time does not order them, and the race detector would be right to say so.
-func mutate(d *mutationDetector, object *machine, by func(m *machine)) {
-	synctest.Wait()
-	by(object)
-	held, _ := d.watched.Load(object.Name)
-	held.(*watchedObject).settled.Store(false)
-}
-
-// newDetector watches every object.
-func newDetector() (*mutationDetector, *reports) {
-	heard := &reports{}
-	return newMutationDetector(MutationDetection{SampleEvery: 1}, heard.report), heard
 }
