@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,7 +191,7 @@ func (m *run) listFailed(err error, began time.Time) step {
 		m.progress.unknown = true
 	}
 	if m.round && !f.atOnce {
-		m.count(err)
+		m.note(err, true)
 		m.result = err
 		return step{}
 	}
@@ -355,69 +356,67 @@ func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 // source is not read, and no more is held than one batch on each side.
 type itemReader struct {
 	batches chan itemBatch
-	// busy is held by a call of add, and for ever once the list is over. atOnce is true once two calls have met.
-	busy, over, atOnce atomic.Bool
-	// These belong to the holder of busy. err is what add returns from now on.
+	turn    atomic.Int32
+	// These belong to the call that has the turn. err is what add returns from now on.
 	ctx   context.Context
 	batch itemBatch
 	sent  bool
 	err   error
 }
 
+// The turn of an itemReader.
+const (
+	turnFree   int32 = iota
+	turnTaken        // a call of add is running
+	turnOver         // the list has returned
+	turnBroken       // two calls have met
+)
+
 // read makes the call. A source that has not passed on an error of add has left out items: its list is not whole.
 func (r *itemReader) read(ctx context.Context, source ItemLister, options metav1.ListOptions) (itemBatch, error) {
 	r.ctx = ctx
 	about, err := source.ListItems(ctx, options, r.add)
-	r.over.Store(true)
-	switch {
-	case err != nil:
-	case !r.busy.CompareAndSwap(false, true):
-		err = errTakenAtOnce
-	case r.err == nil && len(r.batch.items) > 0:
+	switch free := r.turn.CompareAndSwap(turnFree, turnOver); {
+	case !free:
+		r.turn.Store(turnBroken)
+		err = cmp.Or(err, errTakenAtOnce)
+	case err == nil && r.err == nil && len(r.batch.items) > 0:
 		r.send()
 		fallthrough
 	default:
-		err = r.err
+		err = cmp.Or(err, r.err)
 	}
 	return itemBatch{about: about}, err
 }
 
 // add is the function that the source calls with each item.
-func (r *itemReader) add(about metav1.ListMeta, item runtime.Object) (err error) {
-	if !r.busy.CompareAndSwap(false, true) {
-		if r.over.Load() {
+func (r *itemReader) add(about metav1.ListMeta, item runtime.Object) error {
+	for !r.turn.CompareAndSwap(turnFree, turnTaken) {
+		switch turn := r.turn.Load(); {
+		case turn == turnOver:
 			return errTakenLate
+		case turn == turnBroken, r.turn.CompareAndSwap(turnTaken, turnBroken):
+			return errTakenAtOnce
 		}
-		r.atOnce.Store(true)
-		return errTakenAtOnce
 	}
-	defer func() {
-		if r.err == nil && r.atOnce.Load() {
-			r.err = errTakenAtOnce
-		}
-		err = r.err
-		r.busy.Store(false)
-	}()
-	switch {
-	case r.err != nil || r.atOnce.Load():
-		return
-	case r.over.Load():
-		r.err = errTakenLate
-	default:
+	if r.err == nil {
 		r.err = r.ctx.Err() // not left to the next batch, which is a hundred items away
 	}
-	if r.err != nil {
-		return
+	if r.err == nil {
+		if r.batch.items == nil {
+			r.batch.items = make([]runtime.Object, 0, partSize)
+		}
+		r.batch.about, r.batch.items = about, append(r.batch.items, item)
+		// The first item is sent alone: a list that went back in time is not read further.
+		if !r.sent || len(r.batch.items) >= partSize {
+			r.send()
+		}
 	}
-	if r.batch.items == nil {
-		r.batch.items = make([]runtime.Object, 0, partSize)
+	err := r.err
+	if !r.turn.CompareAndSwap(turnTaken, turnFree) {
+		return errTakenAtOnce
 	}
-	r.batch.about, r.batch.items = about, append(r.batch.items, item)
-	// The first item is sent alone: a list that went back in time is not read further.
-	if !r.sent || len(r.batch.items) >= partSize {
-		r.send()
-	}
-	return
+	return err
 }
 
 func (r *itemReader) send() {
@@ -475,19 +474,13 @@ func (l *listing) isAt(version string) error {
 		// The list is at "" for that: another one would bring the same, a pause later, which is more than G1 allows. It is
 		// reported when it shows: with the commit, or, of a first list, with its parts.
 		if l.reset = true; !l.listed {
-			l.reportStepBack()
+			l.tell(l.ctx, l.stepBack)
+			l.stepBack = nil
 		}
 	}
 	l.version, l.versioned, l.progress.shown, l.unchecked = version, true, version, false
 	l.reportRejected()
 	return nil
-}
-
-func (l *listing) reportStepBack() {
-	if l.stepBack != nil {
-		l.tell(l.ctx, l.stepBack)
-		l.stepBack = nil
-	}
 }
 
 // tokenChain notices that the continue tokens of a list have no end: a defect of the
@@ -679,7 +672,9 @@ func (l *listing) commit() error {
 	}
 	l.fits = true
 	l.reportRejected()
-	l.reportStepBack()
+	if l.stepBack != nil {
+		l.tell(l.ctx, l.stepBack)
+	}
 	if err := l.flush(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"reflect"
 	"runtime"
 	"strings"
@@ -180,23 +181,19 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	if marker, ok := lw.(watchListMarker); ok {
 		r.canStream = !marker.IsWatchListSemanticsUnSupported()
 	}
-	r.minWatchTimeout, r.maxWatchTimeout = options.watchTimeouts()
-	r.setDefaults(expectedType)
-	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
-	r.report.since = r.clock.Now()
-	r.quarantine = partOf(store, byReflector)
-	r.taker, r.ours = takerOf(store)
-	return r
-}
-
-func (r *Reflector) setDefaults(expectedType any) {
+	// MinWatchTimeout alone counts only above the default, as in client-go.
+	switch r.minWatchTimeout, r.maxWatchTimeout = options.MinWatchTimeout, options.MaxWatchTimeout; {
+	case r.maxWatchTimeout == 0:
+		r.minWatchTimeout = max(r.minWatchTimeout, defaultMinWatchTimeout)
+		r.maxWatchTimeout = 2 * r.minWatchTimeout
+	case r.minWatchTimeout == 0:
+		r.minWatchTimeout = min(defaultMinWatchTimeout, r.maxWatchTimeout)
+	}
 	if r.name == "" {
 		r.name = firstCallerOutside()
 	}
-	if r.typeDescription == "" && expectedType == nil {
-		if described, ok := r.source.(interface{ TypeDescription() string }); ok {
-			r.typeDescription = described.TypeDescription()
-		}
+	if described, ok := r.source.(interface{ TypeDescription() string }); ok && r.typeDescription == "" && expectedType == nil {
+		r.typeDescription = described.TypeDescription()
 	}
 	if r.typeDescription == "" {
 		r.typeDescription = typeDescription(expectedType, r.expectedGVK)
@@ -210,6 +207,14 @@ func (r *Reflector) setDefaults(expectedType any) {
 	if r.onError == nil {
 		r.onError = DefaultWatchErrorHandler
 	}
+	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
+	r.report.since = r.clock.Now()
+	r.quarantine = partOf(store, byReflector)
+	own, ours := store.(taker)
+	if r.taker, r.ours = own, ours && !embedsQueue(store); !r.ours {
+		r.taker = foreignStore{store}
+	}
+	return r
 }
 
 // Name returns the reflector's name.
@@ -237,17 +242,14 @@ func typeDescription(expectedType any, gvk *schema.GroupVersionKind) string {
 	return reflect.TypeOf(expectedType).String()
 }
 
-// gvkOf returns what an unstructured example says it is, nil if it says nothing.
+// gvkOf returns the kind of an unstructured example, nil if it has none.
 func gvkOf(expectedType any) *schema.GroupVersionKind {
-	example, ok := expectedType.(*unstructured.Unstructured)
-	if !ok || example == nil {
-		return nil
+	if example, ok := expectedType.(*unstructured.Unstructured); ok && example != nil {
+		if gvk := example.GroupVersionKind(); !gvk.Empty() {
+			return &gvk
+		}
 	}
-	gvk := example.GroupVersionKind()
-	if gvk.Empty() {
-		return nil
-	}
-	return &gvk
+	return nil
 }
 
 // firstCallerOutside returns file:line, with the file's folder, of the nearest caller that
@@ -261,17 +263,13 @@ func firstCallerOutside() string {
 		frame, more := frames.Next()
 		inside := strings.HasPrefix(frame.Function, ours) || strings.HasPrefix(frame.Function, adapter)
 		if !inside && frame.File != "" {
-			return fmt.Sprintf("%s:%d", lastTwo(frame.File), frame.Line)
+			folder, file := path.Split(frame.File)
+			return fmt.Sprintf("%s:%d", path.Join(path.Base(folder), file), frame.Line)
 		}
 		if !more {
 			return "reflector"
 		}
 	}
-}
-
-func lastTwo(path string) string {
-	parts := strings.Split(path, "/")
-	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }
 
 // mustHave panics for a mistake in the program, at construction.
@@ -369,31 +367,13 @@ func (o ReflectorOptions) validate() {
 		"ReflectorOptions.MaxWatchTimeout is below a second, the unit in which servers are asked")
 	mustHave(o.MaxWatchTimeout == 0 || o.MaxWatchTimeout >= o.MinWatchTimeout,
 		"ReflectorOptions.MaxWatchTimeout is below MinWatchTimeout")
-	validateBackoff(o.Backoff)
+	if b := o.Backoff; b != nil {
+		mustHave(b.Duration > 0, "ReflectorOptions.Backoff.Duration is not above zero: nothing would be paused")
+		mustHave(b.Cap >= 0 && b.Steps >= 0, "ReflectorOptions.Backoff.Cap or Steps is negative")
+		mustHave(b.Factor >= 0 && b.Jitter >= 0, "ReflectorOptions.Backoff.Factor or Jitter is negative or no number")
+	}
 	mustHave(o.Strategy >= ListAutomatic && o.Strategy <= ListStreaming,
 		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
-}
-
-// validateBackoff panics for a backoff that would not pause, or cannot be computed.
-func validateBackoff(b *wait.Backoff) {
-	if b == nil {
-		return
-	}
-	mustHave(b.Duration > 0, "ReflectorOptions.Backoff.Duration is not above zero: nothing would be paused")
-	mustHave(b.Cap >= 0 && b.Steps >= 0, "ReflectorOptions.Backoff.Cap or Steps is negative")
-	mustHave(b.Factor >= 0 && b.Jitter >= 0, "ReflectorOptions.Backoff.Factor or Jitter is negative or no number")
-}
-
-// watchTimeouts returns the range of timeouts.
-func (o ReflectorOptions) watchTimeouts() (shortest, longest time.Duration) {
-	switch {
-	case o.MaxWatchTimeout > 0 && o.MinWatchTimeout > 0:
-		return o.MinWatchTimeout, o.MaxWatchTimeout
-	case o.MaxWatchTimeout > 0:
-		return min(defaultMinWatchTimeout, o.MaxWatchTimeout), o.MaxWatchTimeout
-	}
-	shortest = max(o.MinWatchTimeout, defaultMinWatchTimeout)
-	return shortest, 2 * shortest
 }
 
 // ReflectorStore is what a reflector needs of a store. Calls come from one
@@ -424,14 +404,6 @@ type ReflectorStore interface {
 func embedsQueue(store ReflectorStore) bool {
 	promoted, has := store.(interface{ itself() *DeltaFIFO })
 	return has && store != ReflectorStore(promoted.itself())
-}
-
-// takerOf is a store as one that takes changes: itself, if it is one of this package.
-func takerOf(store ReflectorStore) (t taker, ours bool) {
-	if own, ok := store.(taker); ok && !embedsQueue(store) {
-		return own, true
-	}
-	return foreignStore{store}, false
 }
 
 // ReflectorBookmarkStore is an optional interface of a ReflectorStore that is

@@ -153,8 +153,9 @@ type report struct {
 	synced   bool
 	failures int
 	last     *Failure
-	// absent and forbidden count answers in a row.
-	absent, forbidden int
+	// inARow counts the last failures in a row that have the same cause.
+	cause  Cause
+	inARow int
 }
 
 // barredAfter is how many times in a row a source must answer "not found" or
@@ -165,8 +166,9 @@ const barredAfter = 3
 // Status implements StatusReporter.
 func (r *Reflector) Status() Status {
 	applied, known := appliedVersionOf(r.store)
-	held := quarantinedIn(r.store)
-	synced := syncedOf(r.store)
+	quarantined := mergeQuarantined(r.quarantine.list(everyKey), quarantinedIn(r.store))
+	queue, isQueue := r.store.(interface{ HasSynced() bool })
+	synced := !isQueue || queue.HasSynced()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	status := Status{
@@ -178,7 +180,7 @@ func (r *Reflector) Status() Status {
 		AcceptedVersion:     r.report.accepted,
 		Synced:              r.report.synced && synced,
 		ConsecutiveFailures: r.report.failures,
-		Quarantined:         mergeQuarantined(r.quarantine.list(everyKey), held),
+		Quarantined:         quarantined,
 	}
 	if !known {
 		status.AppliedVersion = r.report.accepted
@@ -202,22 +204,17 @@ func appliedVersionOf(store any) (string, bool) {
 	return "", false
 }
 
-func syncedOf(store any) bool {
-	queue, ok := store.(interface{ HasSynced() bool })
-	return !ok || queue.HasSynced()
-}
-
 // setPhase notes what the reflector does now. A source that has answered "not
 // found" or "forbidden" often enough stays in that phase whatever is tried.
 func (r *Reflector) setPhase(phase Phase) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if phase == PhasePaused || phase == PhaseListing || phase == PhaseStreaming || phase == PhaseWatching {
-		switch {
-		case r.report.absent >= barredAfter:
+	if r.report.inARow >= barredAfter && phase != PhaseStopped {
+		switch r.report.cause {
+		case CauseNotFound:
 			phase = PhaseAbsent
-		case r.report.forbidden >= barredAfter:
+		case CauseForbidden:
 			phase = PhaseForbidden
 		}
 	}
@@ -229,7 +226,7 @@ func (r *Reflector) setPhase(phase Phase) {
 // succeeded notes that the source has answered and been understood.
 func (r *Reflector) succeeded(phase Phase) {
 	r.mu.Lock()
-	r.report.failures, r.report.absent, r.report.forbidden = 0, 0, 0
+	r.report.failures, r.report.inARow = 0, 0
 	r.mu.Unlock()
 	r.setPhase(phase)
 }
@@ -243,42 +240,37 @@ func (r *Reflector) setAccepted(version string) {
 	r.meters.accepted(version)
 }
 
-// failed counts a failure and tells of it.
+// failed reports a failure of the source.
 func (r *Reflector) failed(ctx context.Context, err error) {
-	r.count(err)
+	r.note(err, true)
 	r.onError(ctx, r, err)
 }
 
-// count counts a failure that somebody else tells of.
-func (r *Reflector) count(err error) {
-	cause := r.note(err)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.report.failures++
-	r.report.absent = streak(r.report.absent, cause == CauseNotFound)
-	r.report.forbidden = streak(r.report.forbidden, cause == CauseForbidden)
-}
-
-// tell reports what is no failure of the source: a quarantined object, a misuse.
+// tell reports an error that is no failure of the source: a quarantined object, a misuse.
 func (r *Reflector) tell(ctx context.Context, err error) {
-	r.note(err)
+	r.note(err, false)
 	r.onError(ctx, r, err)
 }
 
-// note makes err the last failure.
-func (r *Reflector) note(err error) Cause {
+// note makes err the last failure, and counts it if it is one of the source.
+func (r *Reflector) note(err error, counts bool) {
 	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.last = last
-	return last.Cause
+	if !counts {
+		return
+	}
+	if r.report.failures++; r.report.cause != last.Cause {
+		r.report.cause, r.report.inARow = last.Cause, 0
+	}
+	r.report.inARow++
 }
 
-// quarantined reports an object that was held back, once a version. held says
-// that the store remembers it; otherwise the reflector does, in a copy of the
-// error: the original may be a store's own.
-func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held bool) {
-	if !held {
+// quarantined reports an object once a version. inStore says that the store has quarantined it; otherwise the reflector
+// does, in a copy of the error: the original may be a store's own.
+func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, inStore bool) {
+	if !inStore {
 		mine := *object
 		object = &mine
 		r.quarantine.add(r.placeOf(object), object, withoutStack(object.Err))
@@ -288,49 +280,33 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, held b
 	}
 }
 
-// placeOf says as what the reflector holds an object that was refused: by its own name, where that
-// is known, whatever key a store has for it. What it is released by is an object, not a key.
+// placeOf is the place at which the reflector quarantines an object: its own name, where that is known, whatever key a
+// store has for it, with the kind where objects of any kind are expected.
 func (r *Reflector) placeOf(object *ObjectError) string {
-	if object.object == (identity{}) {
+	switch id := object.object; {
+	case id == (identity{}):
 		return object.Key
-	}
-	return r.placeAmong(object.object)
-}
-
-// placeAmong is the name, with the kind where objects of any kind are taken.
-func (r *Reflector) placeAmong(id identity) string {
-	if r.expectedType != nil {
+	case r.expectedType != nil:
 		return id.name.String()
+	default:
+		return fmt.Sprintf("%s\x00%v", id.name, id.kind)
 	}
-	return fmt.Sprintf("%s\x00%v", id.name, id.kind)
 }
 
-// placesOf are the places in which an object may be held: by its name, if nothing else was said of
-// it, and as placeAmong says.
+// placesOf are the places at which an object may be quarantined: by its name alone, and as placeOf says.
 func (r *Reflector) placesOf(obj any) []string {
 	places := []string{nameOf(obj)}
 	if id, err := identityOf(obj); err == nil && r.expectedType == nil {
-		places = append(places, r.placeAmong(id))
+		places = append(places, r.placeOf(&ObjectError{object: id}))
 	}
 	return places
 }
 
-// released forgets that an object was held back before it reached the store.
+// released ends that the reflector quarantines an object.
 func (r *Reflector) released(obj any) {
 	for _, place := range r.placesOf(obj) {
 		r.quarantine.release(place)
 	}
-}
-
-// holds says whether anything is held back before it reached the store, so that
-// the usual case need not compute keys.
-func (r *Reflector) holds() bool { return r.quarantine.any() }
-
-func streak(before int, again bool) int {
-	if again {
-		return before + 1
-	}
-	return 0
 }
 
 // DefaultWatchErrorHandler logs each failure once, at the level that its kind
@@ -354,20 +330,15 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	default:
 		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
 		// clock that began outside a test's bubble. The backoff limits ours.
-		logger.Error(err, whatFailed(err), who[:4]...)
+		message := "Mirroring failed"
+		switch CauseOf(err) {
+		case CauseProcess, CausePanic:
+			message = "Handler failed"
+		case CauseMutated:
+			message = "Shared object was changed"
+		case CauseMisuse:
+			message = "Wrong use"
+		}
+		logger.Error(err, message, who[:4]...)
 	}
-}
-
-// whatFailed is the message for an error: not everything that is reported keeps the
-// mirror from going on.
-func whatFailed(err error) string {
-	switch CauseOf(err) {
-	case CauseProcess, CausePanic:
-		return "Handler failed"
-	case CauseMutated:
-		return "Shared object was changed"
-	case CauseMisuse:
-		return "Wrong use"
-	}
-	return "Mirroring failed"
 }

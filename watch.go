@@ -236,7 +236,7 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 	// client-go's ListAndWatch returns where it would not watch again.
 	if m.round && (action < watchAgain || action == watchThenList || cause == CauseShortWatch) {
 		if refused {
-			m.count(err)
+			m.note(err, true)
 			m.result = err
 		} else {
 			m.failed(m.ctx, err)
@@ -388,7 +388,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 					bad.object, _ = identityOf(obj)
 				}
 				m.refuse(c.kind == Deleted, obj, &bad, heldIn(m.store, &bad))
-			case m.holds():
+			case m.quarantine.any():
 				m.released(obj)
 			}
 			version = cmp.Or(c.version, version)

@@ -510,3 +510,37 @@ func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
 		m.stop()
 	})
 }
+
+// deafCheck is a source whose first check ignores its context for 45 s.
+type deafCheck struct {
+	*cachetest.Source
+	deaf *sync.Once
+}
+
+func (d deafCheck) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
+	if isVersionCheck(options) {
+		d.deaf.Do(func() { time.Sleep(45 * time.Second) })
+	}
+	return d.Source.ListWithContext(ctx, options)
+}
+
+// B23: a check that ignores its context is reported after 30 s, no longer waited for, and made again once it has
+// returned. Fails if it keeps the mirror from watching, or if no check is made after it.
+func TestB23ACheckThatIgnoresItsContextIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := written(t)
+		m := runRecoveryMirror(t, deafCheck{source, new(sync.Once)}, fixedJitter(0))
+		time.Sleep(4 * time.Minute)
+		source.BreakWatches(cachetest.ErrTooManyRequests(0))
+		time.Sleep(2 * time.Second) // the check is under way
+		source.BreakWatches(cachetest.ErrTooManyRequests(0))
+		time.Sleep(35 * time.Second)
+		assert.Equal(t, 1, source.ActiveWatches())
+		assert.Contains(t, m.causes(), cache.CauseSlowSource)
+		time.Sleep(time.Minute)
+		restore(t, source, 3)
+		time.Sleep(2 * time.Minute)
+		m.equals(t, source)
+		m.stop()
+	})
+}

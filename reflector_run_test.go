@@ -141,29 +141,6 @@ func TestAWatchThatEndsAtItsTimeoutIsResumedAtOnce(t *testing.T) {
 	})
 }
 
-// S7: a resync tells every object again, as often as asked, and only that; an
-// error of a store's Resync is reported.
-func TestResyncTellsEveryObjectAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		r := newRig(t, newSource(t, pod("a", "1"), pod("b", "2")), func(c *Config) {
-			c.FullResyncPeriod = time.Minute
-			c.ShouldResync = func() bool { asked++; return asked != 2 }
-		})
-		r.run()
-		synctest.Wait()
-		r.handler.take()
-		sleep(time.Minute)
-		assert.ElementsMatch(t, []string{"update a/1@1", "update b/2@2"}, r.handler.take())
-		sleep(time.Minute)
-		assert.Empty(t, r.handler.take(), "ShouldResync said no")
-		sleep(time.Minute)
-		assert.Len(t, r.handler.take(), 2)
-		assert.Equal(t, 1, r.source.ListCalls())
-		r.stop()
-	})
-}
-
 type resyncFails struct{ Indexer }
 
 func (resyncFails) Resync() error { return errBoom }

@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,59 +61,6 @@ func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
 		r.equalsSource()
 		r.stop()
 	})
-}
-
-// A stream may tell changes of objects that it has sent, before its bookmark.
-func TestChangesDuringAStreamingListCount(t *testing.T) {
-	for _, relist := range []bool{false, true} {
-		for _, ours := range []bool{false, true} {
-			t.Run(fmt.Sprintf("relist %v, our store %v", relist, ours), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					streams := make(chan *watch.FakeWatcher, 2)
-					source := &ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-						w := watch.NewFake()
-						streams <- w
-						return w, nil
-					}}
-					at := func(o *object, version string) *object {
-						o.ResourceVersion, o.UID = version, "u"
-						return o
-					}
-					indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
-					var store ReflectorStore = indexer
-					if !ours {
-						store = struct{ Store }{indexer}
-					}
-					stop := runReflector(t, NewReflectorWithOptions(source, &object{}, store,
-						ReflectorOptions{Strategy: ListStreaming, ErrorHandler: (&heard{}).handle}))
-					w := <-streams
-					end := &object{}
-					end.ResourceVersion = "9"
-					end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-					if relist {
-						w.Action(watch.Bookmark, at(end.DeepCopy(), "1"))
-						status := cachetest.ErrExpired().(interface{ Status() metav1.Status }).Status()
-						w.Error(&status)
-						sleep(2 * time.Second)
-						w = <-streams
-					}
-					w.Add(at(pod("a", "kept"), "2"))
-					w.Add(at(pod("a", "changed"), "3"))
-					w.Add(at(pod("a", "gone"), "4"))
-					w.Modify(at(pod("a", "changed"), "5"))
-					w.Delete(at(pod("a", "gone"), "6"))
-					w.Action(watch.Bookmark, at(&object{}, "7"))
-					w.Action(watch.Bookmark, end)
-					synctest.Wait()
-					assert.ElementsMatch(t, []string{"a/kept", "a/changed"}, indexer.ListKeys())
-					changed, _, _ := indexer.GetByKey("a/changed")
-					assert.Equal(t, "5", receivedOf(changed).ResourceVersion)
-					assert.Equal(t, "9", indexer.LastStoreSyncResourceVersion())
-					stop()
-				})
-			})
-		}
-	}
 }
 
 // What does not belong into a streaming list is reported and skipped, or ends the

@@ -1,0 +1,650 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// An event of another key below the last version is applied and leaves the
+// version where it is: fake clientsets send such. Fails if it is taken for a
+// regression, or moves the version back.
+func TestAnOlderEventOfAnotherKeyIsAppliedAndLeavesTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		source.Advance(100)
+		r := newRig(t, source, nil)
+		r.run()
+		synctest.Wait()
+		late := pod("a", "late")
+		late.ResourceVersion = "7"
+		source.Inject(watch.Event{Type: watch.Added, Object: late})
+		synctest.Wait()
+		assert.Contains(t, r.versions(), "a/late")
+		assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+		assert.Empty(t, r.heard.all())
+		r.stop()
+	})
+}
+
+// B8 as far as it concerns the pipeline, G2: a relist of unchanged objects tells
+// the handler nothing and keeps the objects' identity. Fails if listed objects
+// are not compared with what was received before.
+func TestARelistOfUnchangedObjectsTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t)
+		for i := range 1200 {
+			require.NoError(t, source.Apply(pod("a", itoa(i))))
+		}
+		transforms := 0
+		r := newRig(t, source, func(c *Config) {
+			c.Transform = func(obj any) (any, error) {
+				transforms++
+				out := obj.(*object).DeepCopy()
+				out.ManagedFields, out.UID, out.ResourceVersion = nil, "", ""
+				return out, nil
+			}
+		})
+		r.run()
+		synctest.Wait()
+		r.handler.take()
+		before := map[string]any{}
+		for _, obj := range r.indexer.List() {
+			before[nameOf(obj)] = obj
+		}
+		assert.Equal(t, 1200, transforms)
+
+		require.NoError(t, source.Apply(labelled(pod("a", "7"), "changed")))
+		synctest.Wait()
+		r.handler.take()
+		source.BreakWatches(cachetest.ErrExpired())
+		_, err := source.DeleteSilently("a", "8")
+		require.NoError(t, err)
+		sleep(time.Minute)
+		assert.Equal(t, []string{"tombstone a/8"}, r.handler.take())
+		assert.Equal(t, 1201, transforms)
+		same := 0
+		for _, obj := range r.indexer.List() {
+			if before[nameOf(obj)] == obj {
+				same++
+			}
+		}
+		assert.Equal(t, 1198, same, "the old objects stay")
+		r.stop()
+	})
+}
+
+// S2: the first list asks for any version, later ones for the last seen, and
+// after "expired" for the newest; pages are asked for only where that does not
+// keep the server from answering out of its cache, unless a page size is set.
+func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) {
+	type ask struct {
+		version string
+		limit   int64
+	}
+	for name, row := range map[string]struct {
+		options ReflectorOptions
+		whole   bool
+		want    []ask
+	}{
+		"automatic":   {ReflectorOptions{}, false, []ask{{"0", 500}, {"3", 0}, {"3", 0}, {"", 500}, {"3", 0}}},
+		"whole":       {ReflectorOptions{Strategy: ListWhole}, false, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
+		"paged":       {ReflectorOptions{Strategy: ListPaged}, false, []ask{{"0", 500}, {"3", 500}, {"3", 500}, {"", 500}, {"3", 500}}},
+		"page size":   {ReflectorOptions{PageSize: 7}, false, []ask{{"0", 7}, {"3", 7}, {"3", 7}, {"", 7}, {"3", 7}}},
+		"no chunking": {ReflectorOptions{PageSize: 7}, true, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+				r := newRig(t, source, func(c *Config) {
+					c.ListerWatcher = &ListWatch{
+						ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext, DisableChunking: row.whole,
+					}
+					c.ReflectorOptions = row.options
+					c.ReflectorOptions.ErrorHandler = (&heard{}).handle
+				})
+				r.run()
+				synctest.Wait()
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				source.FailLists(1, cachetest.ErrExpired())
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				var asked []ask
+				for _, request := range source.Requests() {
+					if request.Verb == cachetest.VerbList {
+						asked = append(asked, ask{request.Options.ResourceVersion, request.Options.Limit})
+					}
+				}
+				assert.Equal(t, row.want, asked)
+				r.stop()
+			})
+		})
+	}
+}
+
+func count(events []string, event string) int {
+	n := 0
+	for _, e := range events {
+		if e == event {
+			n++
+		}
+	}
+	return n
+}
+
+var _ apiruntime.Object = (*object)(nil)
+
+// pagesOf is a source whose pages are made of their number, from 1 on: the token that
+// comes with one, "" at the end, and how many objects it has.
+func pagesOf(page func(n int) (token string, objects int)) *itemScript {
+	last := 0
+	return &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		token, objects := page(n)
+		about := metav1.ListMeta{ResourceVersion: "9", Continue: token}
+		last += objects
+		return about, takeAll(take, about, last-objects+1, last)
+	}}
+}
+
+// A chain of continue tokens that has no end is a failure of the source like any
+// other, answered with a pause. Fails if only a token that follows itself is noticed,
+// or nothing but repetition is.
+func TestAListWhosePagesNeverEndFails(t *testing.T) {
+	circle := func(before, length, objects int) func(int) (string, int) {
+		return func(n int) (string, int) {
+			if n <= before {
+				return fmt.Sprint("before ", n), objects
+			}
+			return fmt.Sprint((n - before) % length), objects
+		}
+	}
+	for name, row := range map[string]struct {
+		page func(int) (string, int)
+		most int
+	}{
+		"the same token":                     {circle(0, 1, 0), 2},
+		"two tokens":                         {circle(0, 2, 0), 5},
+		"a circle of pages with objects":     {circle(10, 7, 3), 10 + 3*7},
+		"a long way into a long circle":      {circle(300, 90, 1), 3 * (300 + 90)},
+		"new tokens, and nothing but tokens": {circle(math.MaxInt, 1, 0), emptyPages},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, h := pagesOf(row.page), &heard{}
+				r := NewReflectorWithOptions(source, nil, NewStore(MetaNamespaceKeyFunc), ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)})
+				stop := runReflector(t, r)
+				asked := source.lists
+				assert.LessOrEqual(t, asked, row.most)
+				assert.Equal(t, []Cause{CauseOther}, h.causes())
+				assert.ErrorContains(t, h.all()[0], "continue token")
+				assert.False(t, r.Status().Synced)
+				sleep(50 * time.Second)
+				assert.Equal(t, asked, source.lists, "and the next list waits")
+				stop()
+			})
+		})
+	}
+}
+
+// Pages without objects are no failure by themselves, nor is a long list one.
+func TestALongListWithEmptyPagesIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, h := pagesOf(func(n int) (string, int) {
+			switch {
+			case n == 5*emptyPages:
+				return "", 0
+			case n%(emptyPages-1) == 0:
+				return itoa(n), 1
+			}
+			return itoa(n), 0
+		}), &heard{}
+		store := NewStore(MetaNamespaceKeyFunc)
+		stop := runReflector(t, NewReflectorWithOptions(source, nil, store, ReflectorOptions{ErrorHandler: h.handle}))
+		assert.Empty(t, h.all())
+		assert.Equal(t, 5*emptyPages, source.lists)
+		assert.Len(t, store.ListKeys(), 5)
+		stop()
+	})
+}
+
+// byItem makes a rig's source list item by item.
+func byItem(s *itemSource) func(*Config) {
+	return func(c *Config) { c.ListerWatcher = s }
+}
+
+func filledSource(t *testing.T, objects int) *cachetest.Source {
+	source := newSource(t)
+	for i := range objects {
+		require.NoError(t, source.Apply(pod("a", itoa(i))))
+	}
+	return source
+}
+
+// Items are visible while the list is still coming, the version is not.
+func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &itemSource{Source: filledSource(t, 250), late: late, each: func(context.Context, int, int) error {
+				time.Sleep(time.Second)
+				return nil
+			}}
+			r := newRig(t, source.Source, byItem(source))
+			r.run()
+			shown := 0
+			for range 240 {
+				sleep(time.Second)
+				now := len(r.indexer.ListKeys())
+				assert.GreaterOrEqual(t, now, shown)
+				shown = now
+				assert.GreaterOrEqual(t, shown, source.takenOf(0)-2*partSize)
+				assert.False(t, r.ctlr.HasSynced())
+				assert.Empty(t, r.ctlr.LastSyncResourceVersion())
+			}
+			assert.GreaterOrEqual(t, shown, partSize)
+			sleep(time.Minute)
+			assert.True(t, r.ctlr.HasSynced())
+			r.equalsSource()
+			r.stop()
+		})
+	}
+}
+
+// A store without parts gets one Replace; what does not fit is left out of it.
+func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			for _, item := range []apiruntime.Object{podAt("a", "1", "1"), nil, &metav1.Status{}, (*object)(nil), podAt("a", "2", "2")} {
+				if err := take(metav1.ListMeta{}, item); err != nil {
+					return metav1.ListMeta{}, err
+				}
+			}
+			return metav1.ListMeta{ResourceVersion: "9"}, nil
+		}}
+		store := &foreign{}
+		stop := runReflector(t, NewReflectorWithOptions(source, &object{}, store, ReflectorOptions{ErrorHandler: h.handle}))
+		assert.Equal(t, []string{"replace a/1 a/2 @9"}, store.take())
+		assert.Equal(t, []Cause{CauseObject, CauseObject, CauseObject}, h.causes())
+		stop()
+	})
+}
+
+// A continue token that expires is answered by one whole list, one that is repeated
+// is an error; a list that says nothing of itself has no more pages.
+func TestTokensOfListsItemByItemAreThoseOfAnyList(t *testing.T) {
+	t.Run("expired", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source := &itemSource{Source: filledSource(t, 1200)}
+			source.DelayLists(time.Second)
+			r := newRig(t, source.Source, byItem(source))
+			r.run()
+			sleep(1500 * time.Millisecond)
+			source.ExpireContinueTokens()
+			require.NoError(t, source.Apply(pod("b", "new")))
+			_, err := source.Delete("a", "0")
+			require.NoError(t, err)
+			sleep(time.Minute)
+			r.equalsSource()
+			assert.Equal(t, []Cause{CauseExpired}, r.heard.causes())
+			assert.Equal(t, []int{500, 0, 1200}, source.taken)
+			r.stop()
+		})
+	})
+	t.Run("nothing said", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(context.Context, int, metav1.ListOptions, takeFunc) (metav1.ListMeta, error) {
+				return metav1.ListMeta{}, nil
+			}}
+			r := NewReflector(source, nil, NewStore(MetaNamespaceKeyFunc), 0)
+			stop := runReflector(t, r)
+			assert.True(t, r.Status().Synced)
+			assert.Equal(t, 1, source.lists)
+			stop()
+		})
+	})
+}
+
+// S7: a resync that is due while a long list comes happens then, and on the
+// goroutine that feeds the store. Fails if the list is not waited for in the one
+// select; run with the race detector.
+func TestAResyncHappensWhileAListItemByItemComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &itemSource{Source: filledSource(t, 150)}
+		r := newRig(t, source.Source, func(c *Config) {
+			c.ListerWatcher = source
+			c.FullResyncPeriod = time.Minute
+		})
+		r.run()
+		sleep(time.Second)
+		r.handler.take()
+		source.onEach(func(context.Context, int, int) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		})
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(20 * time.Minute)
+		assert.Equal(t, PhaseListing, r.status().Phase)
+		updates := r.handler.take()
+		assert.Len(t, updates, 20*150)
+		assert.Equal(t, 20, count(updates, "update a/7@8"))
+		sleep(10 * time.Minute)
+		assert.Equal(t, PhaseWatching, r.status().Phase)
+		r.equalsSource()
+		r.stop()
+	})
+}
+
+// Backpressure: while the store waits, the source is not read.
+func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &itemSource{Source: filledSource(t, 1000)}
+		parts := []int{}
+		store := &partStore{Store: NewStore(MetaNamespaceKeyFunc), onPart: func(_ context.Context, part ReplacementPart) error {
+			parts = append(parts, len(part.Items))
+			time.Sleep(time.Second)
+			return nil
+		}}
+		stop := runReflector(t, NewReflectorWithOptions(source, &object{}, store, ReflectorOptions{Strategy: ListWhole}))
+		for passed := partSize; passed < 1000; passed += partSize {
+			assert.LessOrEqual(t, source.takenOf(0), passed+partSize)
+			sleep(time.Second)
+		}
+		sleep(time.Minute)
+		assert.Len(t, store.ListKeys(), 1000)
+		assert.Equal(t, slices.Repeat([]int{partSize}, 10), parts)
+		stop()
+		source.Close()
+	})
+}
+
+// Lists that come item by item and end badly.
+
+// A list that corrects itself is taken at its last word, which must not go back
+// either.
+func TestTheVersionThatAListEndsWithCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			err := take(metav1.ListMeta{ResourceVersion: "10"}, podAt("a", "1", "1"))
+			return metav1.ListMeta{ResourceVersion: []string{"9", "12"}[n-1]}, err
+		}}
+		indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
+		stop := runReflector(t, NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{ErrorHandler: h.handle}))
+		sleep(10 * time.Second)
+		assert.Equal(t, []Cause{CauseRegression}, h.causes())
+		assert.Equal(t, "12", indexer.LastStoreSyncResourceVersion())
+		stop()
+	})
+}
+
+// A source that breaks the rules loses its list, which is made again, and not some
+// items of it. Fails if its answer counts although take has answered an error.
+func TestASourceThatBreaksTheRulesOfItemListerLosesItsList(t *testing.T) {
+	// busy has a call of take under way that waits for the store, for a second.
+	busy := func(take takeFunc) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- takeAll(take, metav1.ListMeta{}, 1, 300) }()
+		time.Sleep(500 * time.Millisecond)
+		return ended
+	}
+	for name, list := range map[string]func(t *testing.T, take takeFunc) error{
+		"takes two at once": func(t *testing.T, take takeFunc) error {
+			ended := busy(take)
+			assert.ErrorIs(t, take(metav1.ListMeta{}, podAt("a", "second", "1")), errTakenAtOnce)
+			assert.ErrorIs(t, <-ended, errTakenAtOnce)
+			return nil
+		},
+		"returns while it takes": func(t *testing.T, take takeFunc) error {
+			ended := busy(take)
+			go func() { assert.Error(t, <-ended) }()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+					if n == 1 {
+						return metav1.ListMeta{ResourceVersion: "900"}, list(t, take)
+					}
+					return metav1.ListMeta{ResourceVersion: "900"}, takeAll(take, metav1.ListMeta{}, 1, 3)
+				}}
+				store := &partStore{Store: NewStore(MetaNamespaceKeyFunc), onPart: func(context.Context, ReplacementPart) error {
+					time.Sleep(time.Second)
+					return nil
+				}}
+				stop := runReflector(t, NewReflectorWithOptions(source, nil, store, ReflectorOptions{ErrorHandler: h.handle}))
+				sleep(time.Minute)
+				require.Len(t, h.all(), 1)
+				assert.ErrorIs(t, h.all()[0], errTakenAtOnce)
+				assert.Len(t, store.ListKeys(), 3)
+				assert.Equal(t, 2, source.lists)
+				stop()
+			})
+		})
+	}
+}
+
+// What take is called with after ListItems has returned is refused, and does no harm.
+func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, late := &heard{}, make(chan error, 1)
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			go func() {
+				time.Sleep(time.Second)
+				late <- take(metav1.ListMeta{}, podAt("a", "late", "1"))
+			}()
+			return metav1.ListMeta{ResourceVersion: "9"}, takeAll(take, metav1.ListMeta{}, 1, 3)
+		}}
+		indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
+		stop := runReflector(t, NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{ErrorHandler: h.handle}))
+		assert.ErrorIs(t, <-late, errTakenLate)
+		assert.Len(t, indexer.ListKeys(), 3)
+		assert.Empty(t, h.all())
+		stop()
+	})
+}
+
+// A call into the source that ends its goroutine has answered nothing: what it brought
+// is not a list, and nothing is deleted. Fails if it counts as a call that returned
+// nothing and no error.
+func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
+	exits := func(n int) {
+		if n == 2 {
+			runtime.Goexit()
+		}
+	}
+	for name, source := range map[string]func() ListerWatcher{
+		"item by item": func() ListerWatcher {
+			return &itemScript{scripted: scripted{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+				about := metav1.ListMeta{ResourceVersion: itoa(n * 500)}
+				must(t, takeAll(take, about, 1, 50))
+				exits(n)
+				return about, takeAll(take, about, 51, 500)
+			}}
+		},
+		"whole": func() ListerWatcher {
+			n := 0
+			return &scripted{watch: expiredOnce, list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				n++
+				exits(n)
+				list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(n * 500)}}
+				return list, takeAll(func(_ metav1.ListMeta, item apiruntime.Object) error {
+					list.Items = append(list.Items, item)
+					return nil
+				}, metav1.ListMeta{}, 1, 500)
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				store := NewStore(MetaNamespaceKeyFunc)
+				stop := runReflector(t, NewReflectorWithOptions(source(), nil, store, ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)}))
+				sleep(90 * time.Second)
+				assert.Len(t, store.ListKeys(), 500)
+				assert.Equal(t, "500", store.LastStoreSyncResourceVersion())
+				require.Len(t, h.all(), 2)
+				assert.ErrorIs(t, h.all()[1], errSourceExited)
+				sleep(time.Minute)
+				assert.Equal(t, "1500", store.LastStoreSyncResourceVersion())
+				assert.Len(t, h.all(), 2)
+				stop()
+			})
+		})
+	}
+}
+
+// expiredOnce is a watch that expires at once the first time, and is silent then.
+func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
+	if n == 1 {
+		return newProbe(errorEvent(cachetest.ErrExpired())), nil
+	}
+	return newProbe(), nil
+}
+
+type takeFunc = func(metav1.ListMeta, apiruntime.Object) error
+
+// itemSource is a source that lists item by item what another lists.
+type itemSource struct {
+	*cachetest.Source
+	// lists is asked for the lists, if it is not Source.
+	lists ListerWithContext
+	// late is true if it says nothing of a list before its end.
+	late bool
+	// each, if set, is called before each item of a page, from 0 on; an error of it
+	// ends the page.
+	each func(ctx context.Context, page, item int) error
+
+	mu sync.Mutex
+	// taken are how many items of each page take has taken.
+	taken []int
+}
+
+// ListWithContext must not be called.
+func (s *itemSource) ListWithContext(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+	panic("a source that can list item by item is asked for a whole list")
+}
+
+func (s *itemSource) ListItems(ctx context.Context, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+	s.mu.Lock()
+	page, each := len(s.taken), s.each
+	s.taken = append(s.taken, 0)
+	s.mu.Unlock()
+	lists := s.lists
+	if lists == nil {
+		lists = s.Source
+	}
+	list, err := lists.ListWithContext(ctx, o)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	about := metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion(), Continue: accessor.GetContinue()}
+	said := about
+	if s.late {
+		said = metav1.ListMeta{}
+	}
+	n := 0
+	return about, eachItem(list, func(item apiruntime.Object) error {
+		if each != nil {
+			if err := each(ctx, page, n); err != nil {
+				return err
+			}
+		}
+		n++
+		if err := take(said, item); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken[page]++
+		return nil
+	})
+}
+
+// onEach sets each for the pages to come.
+func (s *itemSource) onEach(each func(ctx context.Context, page, item int) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.each = each
+}
+
+// takenOf is how many items of a page have been taken.
+func (s *itemSource) takenOf(page int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken[page]
+}
+
+// itemScript is a source made of functions, that lists item by item; list gets the
+// number of the call, from 1 on.
+type itemScript struct {
+	scripted
+	list  func(ctx context.Context, n int, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error)
+	lists int
+	asked []metav1.ListOptions
+}
+
+func (s *itemScript) ListItems(ctx context.Context, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+	s.lists++
+	s.asked = append(s.asked, o)
+	return s.list(ctx, s.lists, o, take)
+}
+
+// silentWatch is the watch of a script that is about lists.
+func silentWatch(context.Context, int) (watch.Interface, error) { return newProbe(), nil }
+
+// takeAll gives take items with the versions and names from first to last.
+func takeAll(take takeFunc, said metav1.ListMeta, first, last int) error {
+	for i := first; i <= last; i++ {
+		if err := take(said, podAt("a", itoa(i), itoa(i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partStore is a store with parts that can be watched, and fail.
+type partStore struct {
+	Store
+	// onPart is called before each part.
+	onPart func(ctx context.Context, part ReplacementPart) error
+}
+
+func (s *partStore) BeginReplace(o ReplaceOptions) Replacement {
+	return &partWatch{s.Store.(Replacer).BeginReplace(o), s}
+}
+
+type partWatch struct {
+	Replacement
+	store *partStore
+}
+
+func (w *partWatch) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
+	if err := w.store.onPart(ctx, part); err != nil {
+		return nil, err
+	}
+	return w.Replacement.Part(ctx, part)
+}
