@@ -233,3 +233,10 @@ func TestAPanicOfAFilterIsAPanicOfTheHandler(t *testing.T) {
 	assert.PanicsWithValue(t, errBoom, func() { h.OnUpdate(redPod, bluePod) })
 	assert.PanicsWithValue(t, errBoom, func() { h.OnDelete(redPod) })
 }
+
+func TestAHandlerHasThePlaceThatAddsItAsItsName(t *testing.T) {
+	informer := NewInformerFor(newSource(t), InformerConfig[*object]{})
+	_, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
+	require.NoError(t, err)
+	require.Regexp(t, `\.go:\d+$`, informer.Status().Handlers[0].Name)
+}

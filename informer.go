@@ -180,15 +180,6 @@ func wanted[T Object](obj T, err error) (any, error) {
 	return obj, nil
 }
 
-// as is a T, or says why not.
-func as[T any](obj any) (T, error) {
-	typed, ok := typedOf[T](obj)
-	if !ok {
-		return typed, misfitOf[T](obj)
-	}
-	return typed, nil
-}
-
 // Run mirrors until ctx ends; then it waits for the calls into the source and the
 // handlers that are under way, drops what handlers have not been told yet, and returns
 // nil. Failures of the source are answered by pausing and trying again: they are in the

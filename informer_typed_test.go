@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -283,80 +282,6 @@ func TestATypedViewHasTheStatusOfWhatItIsAViewOf(t *testing.T) {
 	foreign := struct{ SharedIndexInformer }{own.Shared()} // without Status
 	_, ok = StatusOf(NewTypedSharedIndexInformer[*object](foreign))
 	assert.False(t, ok, "it has none")
-}
-
-// instruments count what they are told.
-type instruments struct {
-	mu     sync.Mutex
-	values map[string][]float64
-}
-
-type instrument struct {
-	all  *instruments
-	name string
-}
-
-func (i instrument) Set(value float64) {
-	i.all.mu.Lock()
-	defer i.all.mu.Unlock()
-	i.all.values[i.name] = append(i.all.values[i.name], value)
-}
-
-func (i instrument) Observe(value float64) { i.Set(value) }
-
-func (i *instruments) NewQueuedItemMetric(InformerNameAndResource) GaugeMetric {
-	return instrument{i, "queued"}
-}
-
-func (i *instruments) NewProcessingLatencyMetric(InformerNameAndResource) HistogramMetric {
-	return instrument{i, "latency"}
-}
-
-func (i *instruments) NewStoreResourceVersionMetric(InformerNameAndResource) GaugeMetric {
-	return instrument{i, "version"}
-}
-
-// take returns what was said since the last call.
-func (i *instruments) take() map[string][]float64 {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	values := i.values
-	i.values = map[string][]float64{}
-	return values
-}
-
-// A name that was released may be somebody else's. Fails if the values of two informers
-// overwrite each other.
-func TestAnInformerWhoseNameWasReleasedPublishesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		name := takeName(t)
-		told := &instruments{values: map[string][]float64{}}
-		source := newSource(t, pod("a", "1"))
-		inf := NewSharedIndexInformerWithOptions(source, &object{}, SharedIndexInformerOptions{
-			Identifier: name.WithResource(informerPods), InformerMetricsProvider: told,
-		})
-		done, over := make(chan struct{}), make(chan struct{})
-		go func() { defer close(over); inf.Run(done) }()
-		synctest.Wait()
-		said := told.take()
-		assert.Equal(t, float64(0), said["queued"][len(said["queued"])-1])
-		assert.Equal(t, float64(1), said["version"][len(said["version"])-1])
-		assert.NotEmpty(t, said["latency"])
-		must(t, source.Apply(pod("a", "2")))
-		synctest.Wait()
-		said = told.take()
-		assert.Equal(t, []float64{1, 0}, said["queued"])
-		assert.Equal(t, []float64{2}, said["version"])
-
-		name.Release()
-		must(t, source.Apply(pod("a", "3")))
-		synctest.Wait()
-		assert.Empty(t, told.take())
-		assert.Len(t, inf.GetStore().List(), 3)
-		close(done)
-		<-over
-		source.Close()
-	})
 }
 
 // machine is an object of another type than object.

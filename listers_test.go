@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,13 +81,6 @@ func TestListingANamespaceUsesItsIndex(t *testing.T) {
 	all := out.all()
 	require.Len(t, all, 1, "who has no index can find out")
 	assert.Contains(t, all[0], `index="namespace"`)
-}
-
-// What appendFn does with the store meets no lock.
-func TestAListersFunctionMayUseTheStore(t *testing.T) {
-	indexer := listable(t, nil)
-	require.NoError(t, ListAll(indexer, nil, func(obj any) { require.NoError(t, indexer.Delete(obj)) }))
-	assert.Empty(t, indexer.ListKeys())
 }
 
 // metaless has no metadata, and is a runtime.Object all the same.
@@ -215,4 +209,41 @@ func TestAGenericListerOfOtherThingsFailsWithTheirKey(t *testing.T) {
 	_, err = NewGenericLister(brokenGet{indexer}, podResource.GroupResource()).Get("a/1")
 	require.True(t, errors.Is(err, errBoom) && !apierrors.IsNotFound(err))
 	assert.Panics(t, func() { NewGenericLister(nil, podResource.GroupResource()) })
+}
+
+// Anything may be added to the store behind a typed informer. Fails if an object that is no T counts.
+func TestTheLenOfATypedListerIsThatOfItsList(t *testing.T) {
+	type stray struct{ *object }
+	for name, indexes := range map[string]TypedIndexers[*object]{
+		"with the namespace index":         nil,
+		"with a program's own by its name": {NamespaceIndex: func(*object) ([]string, error) { return []string{"all"}, nil }},
+	} {
+		for strays := range 3 {
+			t.Run(fmt.Sprintf("%s, %d strays", name, strays), func(t *testing.T) {
+				informer := NewInformerFor(newSource(t), InformerConfig[*object]{Indexes: indexes})
+				store := informer.Shared().GetStore()
+				for n := range 4 {
+					must(t, store.Add(pod("a", fmt.Sprint(n))))
+					must(t, store.Add(pod("b", fmt.Sprint(n))))
+				}
+				if indexes != nil {
+					strays = 0 // a typed index refuses other types
+				}
+				for n := range strays {
+					must(t, store.Add(stray{pod("a", fmt.Sprint(n))}))
+				}
+				for want, lister := range map[int]TypedLister[*object]{
+					8 - strays: informer.Lister(), 4 - strays: informer.ByNamespace("a"), 0: informer.ByNamespace("none"),
+				} {
+					all, err := lister.List(nil)
+					require.NoError(t, err)
+					require.Len(t, all, want)
+					require.Equal(t, want, lister.Len())
+					require.Equal(t, want, lister.Snapshot().Len())
+				}
+			})
+		}
+	}
+	require.Zero(t, TypedLister[*object]{}.Len())
+	require.Zero(t, TypedLister[*object]{}.ByNamespace("a").Len())
 }

@@ -1,0 +1,449 @@
+package cache
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// Object is the constraint of a typed informer's objects: *v1.Pod satisfies it, and
+// every other pointer to a struct with an ObjectMeta.
+type Object interface {
+	comparable
+	// GetName and GetNamespace are those of the object's metadata; the namespace is empty
+	// for an object that has none.
+	GetName() string
+	GetNamespace() string
+}
+
+// as returns obj as a T. It fails for a nil pointer, too.
+func as[T any](obj any) (T, error) {
+	isNil := isNilPointer(obj)
+	if typed, ok := obj.(T); ok && !isNil {
+		return typed, nil
+	}
+	actual := fmt.Sprintf("%T", obj)
+	if isNil {
+		actual = describe(obj)
+	}
+	var none T
+	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
+}
+
+// TypedResourceEventHandler is a ResourceEventHandler for objects of one type. Calls come one at
+// a time, and objects must not be changed.
+type TypedResourceEventHandler[T Object] interface {
+	// OnAdd is called for an object that was not there before. isInInitialList is
+	// true for those of the first list.
+	OnAdd(obj T, isInInitialList bool)
+	// OnUpdate is called for a newer state. Several changes may have become one;
+	// with a resync both are the same object.
+	OnUpdate(oldObj, newObj T)
+	// OnDelete is called for an object that was removed, with its key, its last known state and
+	// whether that is the final one.
+	OnDelete(obj DeletedObject[T])
+}
+
+// TypedResourceEventHandlerFuncs makes a TypedResourceEventHandler of functions, each of which may
+// be nil.
+type TypedResourceEventHandlerFuncs[T Object] struct {
+	AddFunc    func(obj T)
+	UpdateFunc func(oldObj, newObj T)
+	DeleteFunc func(obj DeletedObject[T])
+}
+
+// OnAdd calls AddFunc, if there is one.
+func (f TypedResourceEventHandlerFuncs[T]) OnAdd(obj T, _ bool) {
+	if f.AddFunc != nil {
+		f.AddFunc(obj)
+	}
+}
+
+// OnUpdate calls UpdateFunc, if there is one.
+func (f TypedResourceEventHandlerFuncs[T]) OnUpdate(oldObj, newObj T) {
+	if f.UpdateFunc != nil {
+		f.UpdateFunc(oldObj, newObj)
+	}
+}
+
+// OnDelete calls DeleteFunc, if there is one.
+func (f TypedResourceEventHandlerFuncs[T]) OnDelete(obj DeletedObject[T]) {
+	if f.DeleteFunc != nil {
+		f.DeleteFunc(obj)
+	}
+}
+
+// TypedResourceEventHandlerDetailedFuncs is TypedResourceEventHandlerFuncs whose AddFunc has the
+// parameter isInInitialList.
+type TypedResourceEventHandlerDetailedFuncs[T Object] struct {
+	AddFunc    func(obj T, isInInitialList bool)
+	UpdateFunc func(oldObj, newObj T)
+	DeleteFunc func(obj DeletedObject[T])
+}
+
+// OnAdd calls AddFunc, if there is one.
+func (f TypedResourceEventHandlerDetailedFuncs[T]) OnAdd(obj T, isInInitialList bool) {
+	if f.AddFunc != nil {
+		f.AddFunc(obj, isInInitialList)
+	}
+}
+
+// OnUpdate calls UpdateFunc, if there is one.
+func (f TypedResourceEventHandlerDetailedFuncs[T]) OnUpdate(oldObj, newObj T) {
+	if f.UpdateFunc != nil {
+		f.UpdateFunc(oldObj, newObj)
+	}
+}
+
+// OnDelete calls DeleteFunc, if there is one.
+func (f TypedResourceEventHandlerDetailedFuncs[T]) OnDelete(obj DeletedObject[T]) {
+	if f.DeleteFunc != nil {
+		f.DeleteFunc(obj)
+	}
+}
+
+// TypedFilteringResourceEventHandler is a FilteringResourceEventHandler for objects of
+// one type.
+type TypedFilteringResourceEventHandler[T Object] struct {
+	// FilterFunc must return the same for the same object, and must not change it. If
+	// it is nil, all pass.
+	FilterFunc func(obj T) bool
+	// Handler may be nil; FilterFunc is not called then.
+	Handler TypedResourceEventHandler[T]
+}
+
+// OnAdd calls Handler.OnAdd for an object that passes.
+func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool) {
+	if h.Handler != nil && h.passes(obj) {
+		h.Handler.OnAdd(obj, isInInitialList)
+	}
+}
+
+// OnUpdate calls Handler.OnUpdate if both states pass, OnAdd if only the new one does, and OnDelete with the
+// old one if only that does. Such a deletion is exact: the old state is the last one that passed.
+func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
+	h.onUpdate(table.Key{}, oldObj, newObj)
+}
+
+// onUpdate is OnUpdate with the object's key, for a deletion.
+func (h TypedFilteringResourceEventHandler[T]) onUpdate(key table.Key, oldObj, newObj T) {
+	if h.Handler == nil {
+		return
+	}
+	switch passed, passes := h.passes(oldObj), h.passes(newObj); {
+	case passed && passes:
+		callTypedUpdate(h.Handler, key, oldObj, newObj)
+	case passes:
+		h.Handler.OnAdd(newObj, false)
+	case passed:
+		h.Handler.OnDelete(DeletedObject[T]{OptionalObj: oldObj, key: key.String()})
+	}
+}
+
+// OnDelete calls Handler.OnDelete for an object whose last known state passes. If none is
+// known, it calls Handler without FilterFunc: the handler may know the object, and a
+// deletion too many does less harm than one that is missing. (client-go's calls FilterFunc with
+// T's zero value.)
+func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
+	if h.Handler == nil {
+		return
+	}
+	if last, known := obj.Last(); !known || h.passes(last) {
+		h.Handler.OnDelete(obj)
+	}
+}
+
+func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
+	return h.FilterFunc == nil || h.FilterFunc(obj)
+}
+
+// callTypedUpdate calls OnUpdate, of a filter with the key. It looks for the filter's own types, because a
+// handler that embeds a filter has its unexported methods too, and perhaps an OnUpdate of its own.
+func callTypedUpdate[T Object](handler TypedResourceEventHandler[T], key table.Key, oldObj, newObj T) {
+	switch filter := handler.(type) {
+	case TypedFilteringResourceEventHandler[T]:
+		filter.onUpdate(key, oldObj, newObj)
+	case *TypedFilteringResourceEventHandler[T]:
+		filter.onUpdate(key, oldObj, newObj)
+	default:
+		handler.OnUpdate(oldObj, newObj)
+	}
+}
+
+// typedHandler is a typed handler as a keyedHandler. An object of another type is logged, and does
+// not exist for the handler.
+type typedHandler[T Object] struct {
+	handler TypedResourceEventHandler[T]
+}
+
+// OnAdd implements ResourceEventHandler.
+func (h typedHandler[T]) OnAdd(obj any, isInInitialList bool) {
+	if typed, ok := h.typed("add", "", obj); ok {
+		h.handler.OnAdd(typed, isInInitialList)
+	}
+}
+
+// OnUpdate implements ResourceEventHandler.
+func (h typedHandler[T]) OnUpdate(oldObj, newObj any) {
+	h.onUpdate(table.Key{}, oldObj, newObj)
+}
+
+func (h typedHandler[T]) onUpdate(key table.Key, oldObj, newObj any) {
+	older, oldErr := as[T](oldObj)
+	newer, newErr := as[T](newObj)
+	switch {
+	case oldErr == nil && newErr == nil:
+		callTypedUpdate(h.handler, key, older, newer)
+	case newErr == nil:
+		h.typed("update", key.String(), oldObj)
+		h.handler.OnAdd(newer, false)
+	default:
+		h.typed("update", key.String(), newObj)
+		if oldErr == nil {
+			h.handler.OnDelete(DeletedObject[T]{OptionalObj: older, key: key.String()})
+		}
+	}
+}
+
+// OnDelete implements ResourceEventHandler.
+func (h typedHandler[T]) OnDelete(obj any) { h.onDelete("", obj) }
+
+// onDelete notifies also of a deletion whose last state nobody knows. It leaves out the deletion of an
+// object of another type, which the handler does not know.
+func (h typedHandler[T]) onDelete(key string, obj any) {
+	deleted := DeletedObject[T]{key: key}
+	if tombstone, ok := tombstoneOf(obj); ok {
+		deleted = DeletedObject[T]{FinalStateUnknown: &tombstone}
+		key, obj = tombstone.Key, tombstone.Obj
+	}
+	if deleted.FinalStateUnknown == nil || !isNilPointer(obj) {
+		last, ok := h.typed("delete", key, obj)
+		if !ok {
+			return
+		}
+		deleted.OptionalObj = last
+	}
+	h.handler.OnDelete(deleted)
+}
+
+// typed returns obj as a T, or logs that it is none. It does not use apimachinery's error handlers, one of
+// which sleeps.
+func (h typedHandler[T]) typed(event, key string, obj any) (T, bool) {
+	typed, err := as[T](obj)
+	if err != nil {
+		if name, nameErr := ObjectToName(obj); key == "" && nameErr == nil {
+			key = name.String()
+		}
+		klog.Background().Error(err, "Handler not called for an object of another type", "event", event, "key", key)
+	}
+	return typed, err == nil
+}
+
+// DeletedObject is the argument of a typed handler's OnDelete. It always has the key, and the
+// last known state, if there is any: Last returns it, and Exact whether it is
+// the final one. GetName and GetNamespace make it an argument for klog.KObj.
+//
+// In a test of a handler, set OptionalObj for a deletion that was seen,
+// and FinalStateUnknown as well for one that was not.
+type DeletedObject[T Object] struct {
+	// OptionalObj is the last known state. It is T's zero value if there is none; use
+	// Last. If FinalStateUnknown is set, the object may have changed after it.
+	OptionalObj T
+	// FinalStateUnknown is nil if the deletion was seen, with the final state.
+	// Otherwise it is the tombstone: its Key is the object's, and its Obj that of
+	// OptionalObj, or nil.
+	FinalStateUnknown *DeletedFinalStateUnknown
+
+	// key is the informer's key, which a key function may have made. It may be empty.
+	key string
+}
+
+// Exact returns whether OptionalObj is the object's final state: the deletion was seen, and
+// not noticed later by a relist.
+func (d DeletedObject[T]) Exact() bool {
+	_, known := d.Last()
+	return known && d.FinalStateUnknown == nil
+}
+
+// Last returns the last known state of the object, which is the final one if Exact is
+// true. ok is false if none is known.
+func (d DeletedObject[T]) Last() (obj T, ok bool) {
+	// T may be an interface, whose values cannot always be compared with ==.
+	value := reflect.ValueOf(d.OptionalObj)
+	return d.OptionalObj, value.IsValid() && !value.IsZero()
+}
+
+// GetKey returns the key under which the object was stored. Without one, in
+// a DeletedObject made by hand, it is the one that MetaNamespaceKeyFunc would make.
+func (d DeletedObject[T]) GetKey() string {
+	if key := d.knownKey(); key != "" {
+		return key
+	}
+	return d.GetObjectName().String()
+}
+
+func (d DeletedObject[T]) knownKey() string {
+	if d.key == "" && d.FinalStateUnknown != nil {
+		return d.FinalStateUnknown.Key
+	}
+	return d.key
+}
+
+// GetObjectName returns the object's namespace and name: those of the last known state
+// or, without one, the parts of the key up to the first slash and after it.
+func (d DeletedObject[T]) GetObjectName() ObjectName {
+	if last, known := d.Last(); known {
+		return ObjectName{Namespace: last.GetNamespace(), Name: last.GetName()}
+	}
+	if namespace, name, namespaced := strings.Cut(d.knownKey(), "/"); namespaced {
+		return ObjectName{Namespace: namespace, Name: name}
+	}
+	return ObjectName{Name: d.knownKey()}
+}
+
+// GetName returns the name without the namespace.
+func (d DeletedObject[T]) GetName() string { return d.GetObjectName().Name }
+
+// GetNamespace returns the namespace; empty for an object without one.
+func (d DeletedObject[T]) GetNamespace() string { return d.GetObjectName().Namespace }
+
+// TypedIndexFunc is an IndexFunc for objects of one type.
+type TypedIndexFunc[T any] func(obj T) ([]string, error)
+
+// TypedIndexers are typed index functions by the name of their index.
+type TypedIndexers[T any] map[string]TypedIndexFunc[T]
+
+// TypedIndexer is an Indexer that returns objects with their type.
+type TypedIndexer[T any] interface {
+	Indexer
+
+	// TypedIndex is Index, ByTypedIndex is ByIndex. They also fail if one of the
+	// objects is no T.
+	TypedIndex(indexName string, obj T) ([]T, error)
+	ByTypedIndex(indexName, indexedValue string) ([]T, error)
+	// AddTypedIndexers is AddIndexers.
+	AddTypedIndexers(newIndexers TypedIndexers[T]) error
+}
+
+// TypedIndexersToIndexers makes Indexers of typed index functions, as
+// TypedIndexerFuncToIndexerFunc does of one.
+func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
+	untyped := make(Indexers, len(indexers))
+	for name, function := range indexers {
+		untyped[name] = TypedIndexerFuncToIndexerFunc(function)
+	}
+	return untyped
+}
+
+// TypedIndexerFuncToIndexerFunc makes an IndexFunc of a typed one. It fails for an object
+// that is no T with an UnexpectedTypeError, so a store refuses that object. Of nil it
+// makes nil, which AddIndexers refuses.
+func TypedIndexerFuncToIndexerFunc[T any](indexer TypedIndexFunc[T]) IndexFunc {
+	if indexer == nil {
+		return nil
+	}
+	return func(obj any) ([]string, error) {
+		typed, err := as[T](obj)
+		if err != nil {
+			return nil, err
+		}
+		return indexer(typed)
+	}
+}
+
+type typedIndexer[T any] struct{ Indexer }
+
+func (i typedIndexer[T]) TypedIndex(indexName string, obj T) ([]T, error) {
+	return typedObjects[T](i.Index(indexName, obj))
+}
+
+func (i typedIndexer[T]) ByTypedIndex(indexName, indexedValue string) ([]T, error) {
+	return typedObjects[T](i.ByIndex(indexName, indexedValue))
+}
+
+func (i typedIndexer[T]) AddTypedIndexers(newIndexers TypedIndexers[T]) error {
+	return i.AddIndexers(TypedIndexersToIndexers(newIndexers))
+}
+
+// typedObjects returns objects as Ts, or the error that came instead of them.
+func typedObjects[T any](objects []any, err error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	typed := make([]T, 0, len(objects))
+	for _, obj := range objects {
+		one, err := as[T](obj)
+		if err != nil {
+			return nil, fmt.Errorf("index holds %s: %w", describe(obj), err)
+		}
+		typed = append(typed, one)
+	}
+	return typed, nil
+}
+
+// TypedSharedIndexInformer is a SharedIndexInformer whose handlers and indexes need no
+// casts. It is client-go's; Informer does more.
+type TypedSharedIndexInformer[T Object] interface {
+	SharedIndexInformer
+	// AddTypedEventHandler is AddEventHandlerWithOptions. There may be one
+	// HandlerOptions; more are an error.
+	AddTypedEventHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error)
+	// AddTypedIndexers is AddIndexers. A function fails for an object that is not a T.
+	AddTypedIndexers(indexers TypedIndexers[T]) error
+	// GetTypedIndexer is GetIndexer.
+	GetTypedIndexer() TypedIndexer[T]
+}
+
+// NewTypedSharedIndexInformer makes informer a TypedSharedIndexInformer of the same
+// store and handlers. Its objects should be T: handlers are not notified of others, which
+// are logged.
+func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
+	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
+	typed := typedSharedIndexInformer[T]{informer}
+	if own, ok := informer.(ownInformer); ok {
+		return ownTypedInformer[T]{typed, own}
+	}
+	return typed
+}
+
+type typedSharedIndexInformer[T Object] struct{ SharedIndexInformer }
+
+func (t typedSharedIndexInformer[T]) AddTypedEventHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	return addTypedHandler(t.SharedIndexInformer, handler, options)
+}
+
+func (t typedSharedIndexInformer[T]) AddTypedIndexers(indexers TypedIndexers[T]) error {
+	return t.AddIndexers(TypedIndexersToIndexers(indexers))
+}
+
+func (t typedSharedIndexInformer[T]) GetTypedIndexer() TypedIndexer[T] {
+	return typedIndexer[T]{t.GetIndexer()}
+}
+
+// ownInformer are the optional interfaces of this package's informers.
+type ownInformer interface {
+	StatusReporter
+	Snapshotter
+}
+
+// ownTypedInformer is that of an informer of this package.
+type ownTypedInformer[T Object] struct {
+	typedSharedIndexInformer[T]
+	ownInformer
+}
+
+// addTypedHandler adds a handler to an informer, with at most one HandlerOptions.
+func addTypedHandler[T Object](informer SharedInformer, handler TypedResourceEventHandler[T], options []HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	if len(options) > 1 {
+		return nil, fmt.Errorf("no handler was added: there are %d HandlerOptions, at most one is used", len(options))
+	}
+	options = append(options, HandlerOptions{})
+	if isNilPointer(handler) {
+		return informer.AddEventHandlerWithOptions(nil, options[0])
+	}
+	return informer.AddEventHandlerWithOptions(typedHandler[T]{handler}, options[0])
+}

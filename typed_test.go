@@ -1,0 +1,364 @@
+package cache
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+var (
+	_ keyedHandler                             = typedHandler[*object]{}
+	_ klog.KMetadata                           = DeletedObject[*object]{}
+	_ TypedResourceEventHandler[*object]       = TypedResourceEventHandlerFuncs[*object]{}
+	_ TypedResourceEventHandler[*object]       = TypedResourceEventHandlerDetailedFuncs[*object]{}
+	_ TypedResourceEventHandler[*object]       = TypedFilteringResourceEventHandler[*object]{}
+	_ TypedResourceEventHandler[metav1.Object] = TypedResourceEventHandlerFuncs[metav1.Object]{}
+	_ TypedResourceEventHandler[valueObject]   = TypedResourceEventHandlerFuncs[valueObject]{}
+)
+
+// valueObject is an object that is no pointer.
+type valueObject struct{ Namespace, Name string }
+
+func (m valueObject) GetNamespace() string { return m.Namespace }
+func (m valueObject) GetName() string      { return m.Name }
+
+// deletions are those that the bridge tells of one deletion.
+func deletions(t *testing.T, key string, obj any) []DeletedObject[*object] {
+	t.Helper()
+	var told []DeletedObject[*object]
+	typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
+		DeleteFunc: func(d DeletedObject[*object]) { told = append(told, d) },
+	}}.onDelete(key, obj)
+	return told
+}
+
+// A delete event always carries the key, the last known object and whether it is exact.
+func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
+	tombstone := func(obj any) DeletedFinalStateUnknown { return DeletedFinalStateUnknown{Key: "a/1", Obj: obj} }
+	for name, c := range map[string]struct {
+		key         string
+		obj         any
+		last        *object
+		exact       bool
+		wantKey     string
+		wantName    ObjectName
+		isTombstone bool
+	}{
+		"seen":                           {"a/1", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false},
+		"seen, key not told":             {"", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false},
+		"seen, key function":             {"uid-7", redPod, redPod, true, "uid-7", NewObjectName("a", "1"), false},
+		"unseen":                         {"a/1", tombstone(redPod), redPod, false, "a/1", NewObjectName("a", "1"), true},
+		"unseen, key function":           {"uid-7", DeletedFinalStateUnknown{Key: "uid-7", Obj: redPod}, redPod, false, "uid-7", NewObjectName("a", "1"), true},
+		"unseen, no object":              {"a/1", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
+		"unseen, nil object":             {"a/1", tombstone((*object)(nil)), nil, false, "a/1", NewObjectName("a", "1"), true},
+		"unseen, no object, not told":    {"", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
+		"unseen, no object, no slash":    {"node", DeletedFinalStateUnknown{Key: "node"}, nil, false, "node", NewObjectName("", "node"), true},
+		"unseen, no object, two slashes": {"a/b/c", DeletedFinalStateUnknown{Key: "a/b/c"}, nil, false, "a/b/c", NewObjectName("a", "b/c"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := deletions(t, c.key, c.obj)
+			require.Len(t, told, 1)
+			d := told[0]
+			last, known := d.Last()
+			assert.Same(t, c.last, last)
+			assert.Equal(t, c.last != nil, known)
+			assert.Equal(t, c.exact, d.Exact())
+			assert.Equal(t, c.wantKey, d.GetKey())
+			assert.Equal(t, c.wantName, d.GetObjectName())
+			assert.Equal(t, c.wantName, NewObjectName(d.GetNamespace(), d.GetName()))
+			assert.Equal(t, c.wantName.Name, klog.KObj(d).Name)
+			if !c.isTombstone {
+				assert.Nil(t, d.FinalStateUnknown)
+			} else {
+				assert.Equal(t, c.obj, *d.FinalStateUnknown)
+			}
+		})
+	}
+}
+
+// G3: no key is told two deletions, nor one of what was never told. Fails if the deletion
+// of an object of another type is told once more when it leaves, by whatever way.
+func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
+	type other struct{ object }
+	misfit := &other{*redPod}
+	for name, last := range map[string]any{
+		"seen":                misfit,
+		"unseen":              DeletedFinalStateUnknown{Key: "a/1", Obj: misfit},
+		"unseen, no metadata": DeletedFinalStateUnknown{Key: "a/1", Obj: "text"},
+		"a nil pointer, seen": (*object)(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			handler := typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
+				AddFunc:    func(o *object) { told = append(told, "add") },
+				UpdateFunc: func(_, _ *object) { told = append(told, "update") },
+				DeleteFunc: func(d DeletedObject[*object]) { told = append(told, "delete "+d.GetKey()) },
+			}}
+			handler.OnAdd(redPod, true)
+			handler.onUpdate(table.KeyOf("a/1"), redPod, misfit)
+			handler.onDelete("a/1", last)
+			assert.Equal(t, []string{"add", "delete a/1"}, told)
+			told = nil
+			handler.OnAdd(misfit, false)
+			handler.onUpdate(table.KeyOf("a/1"), misfit, misfit)
+			handler.onDelete("a/1", last)
+			assert.Empty(t, told)
+		})
+	}
+}
+
+func TestADeletedObjectThatIsEmptyHasNothingAndDoesNotPanic(t *testing.T) {
+	d := DeletedObject[*object]{}
+	_, known := d.Last()
+	assert.False(t, known)
+	assert.False(t, d.Exact())
+	assert.Empty(t, d.GetKey())
+	assert.Zero(t, d.GetObjectName())
+	for _, obj := range []metav1.Object{nil, (*object)(nil)} {
+		_, known := DeletedObject[metav1.Object]{OptionalObj: obj}.Last()
+		assert.False(t, known)
+	}
+	_, known = DeletedObject[valueObject]{}.Last()
+	assert.False(t, known)
+	assert.Equal(t, "a/1", DeletedObject[valueObject]{OptionalObj: valueObject{"a", "1"}}.GetKey())
+}
+
+// uncomparable is an object behind an interface that == panics for.
+type uncomparable struct {
+	valueObject
+	labels map[string]string
+}
+
+func TestADeletedObjectMayBeAnInterfaceOfAnything(t *testing.T) {
+	type namer interface {
+		GetName() string
+		GetNamespace() string
+	}
+	d := DeletedObject[namer]{OptionalObj: uncomparable{valueObject{"a", "1"}, nil}}
+	assert.True(t, d.Exact())
+	assert.Equal(t, "a/1", d.GetKey())
+}
+
+func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
+	out := captureKlog(t, 0)
+	told := &callLog{}
+	h := typedHandler[*object]{typedEventLog{told}}
+	other := &metav1.ObjectMeta{Namespace: "a", Name: "1"}
+	h.OnAdd(other, false)
+	h.OnUpdate(other, redPod)
+	h.OnUpdate(redPod, other)
+	h.OnDelete(other)
+	h.onDelete("uid-7", "text")
+	h.OnAdd((*object)(nil), false)
+	h.OnAdd(nil, false)
+	assert.Equal(t, []string{"add red false", "delete red"}, told.take(), "what is no T is not there")
+	misfit := `"Handler not called for an object of another type" err="expected *v1.PartialObjectMetadata, got `
+	assert.Equal(t, []string{
+		misfit + `*v1.ObjectMeta" event="add" key="a/1"`,
+		misfit + `*v1.ObjectMeta" event="update" key="a/1"`,
+		misfit + `*v1.ObjectMeta" event="update" key="a/1"`,
+		misfit + `*v1.ObjectMeta" event="delete" key="a/1"`,
+		misfit + `string" event="delete" key="uid-7"`,
+		misfit + `nil *v1.PartialObjectMetadata" event="add" key=""`,
+		misfit + `nil" event="add" key=""`,
+	}, lineTexts(out.all()))
+
+	h.OnAdd(redPod, false)
+	assert.Equal(t, []string{"add red false"}, told.take(), "others go on")
+}
+
+// A deletion whose object nobody knows is not for the filter to judge.
+func TestATypedFilterIsNotCalledForADeletionWithoutObject(t *testing.T) {
+	var told []string
+	h := typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{
+		FilterFunc: func(obj *object) bool { return obj.Labels["v"] == "red" },
+		Handler: TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d DeletedObject[*object]) {
+			told = append(told, d.GetKey())
+		}},
+	}}
+	h.onDelete("uid-1", DeletedFinalStateUnknown{Key: "uid-1"})
+	h.onDelete("uid-2", DeletedFinalStateUnknown{Key: "uid-2", Obj: bluePod})
+	h.onDelete("uid-3", redPod)
+	assert.Equal(t, []string{"uid-1", "uid-3"}, told)
+}
+
+func colourOf(o *object) ([]string, error) {
+	if o.Labels["v"] == "bad" {
+		return nil, errBoom
+	}
+	return []string{o.Labels["v"]}, nil
+}
+
+func TestATypedIndexerFindsObjectsOfItsType(t *testing.T) {
+	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf}))}
+	require.NoError(t, indexer.Add(redPod))
+	require.NoError(t, indexer.Add(labelled(pod("a", "2"), "blue")))
+	found, err := indexer.ByTypedIndex("colour", "red")
+	require.NoError(t, err)
+	assert.Equal(t, []*object{redPod}, found)
+	found, err = indexer.TypedIndex("colour", labelled(pod("b", "9"), "red"))
+	require.NoError(t, err)
+	assert.Equal(t, []*object{redPod}, found)
+	found, err = indexer.ByTypedIndex("colour", "green")
+	require.NoError(t, err)
+	assert.Empty(t, found)
+
+	require.NoError(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"name": func(o *object) ([]string, error) { return []string{o.Name}, nil }}))
+	found, err = indexer.ByTypedIndex("name", "1")
+	require.NoError(t, err)
+	assert.Equal(t, []*object{redPod}, found)
+	assert.Len(t, indexer.GetIndexers(), 2)
+}
+
+func TestATypedIndexerPassesErrorsOn(t *testing.T) {
+	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf}))}
+	_, err := indexer.ByTypedIndex("absent", "red")
+	require.ErrorContains(t, err, "Index with name absent does not exist")
+	_, err = indexer.TypedIndex("colour", labelled(pod("b", "9"), "bad"))
+	require.ErrorIs(t, err, errBoom)
+	require.ErrorContains(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"colour": colourOf}), "indexer conflict: map[colour:{}]")
+}
+
+func TestATypedIndexFunctionFailsForAnotherType(t *testing.T) {
+	indexer := NewIndexer(MetaNamespaceKeyFunc, TypedIndexersToIndexers(TypedIndexers[*object]{"colour": colourOf}))
+	err := indexer.Add(&metav1.ObjectMeta{Name: "1"})
+	var misfit *UnexpectedTypeError
+	require.ErrorAs(t, err, &misfit)
+	assert.Equal(t, UnexpectedTypeError{Expected: "*v1.PartialObjectMetadata", Actual: "*v1.ObjectMeta"}, *misfit)
+	assert.Empty(t, indexer.ListKeys())
+	for _, null := range []any{nil, (*object)(nil)} {
+		_, err := TypedIndexerFuncToIndexerFunc(colourOf)(null)
+		require.ErrorAs(t, err, &misfit)
+	}
+}
+
+func TestATypedIndexerThatHoldsAnotherTypeSaysWhich(t *testing.T) {
+	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})}
+	require.NoError(t, indexer.Add(pod("a", "1")))
+	require.NoError(t, indexer.Add(&metav1.ObjectMeta{Namespace: "a", Name: "2"}))
+	found, err := indexer.ByTypedIndex(NamespaceIndex, "a")
+	assert.Nil(t, found)
+	var misfit *UnexpectedTypeError
+	require.ErrorAs(t, err, &misfit)
+	require.ErrorContains(t, err, `"a/2"`)
+}
+
+// A nil function is found where it is given to a store, not where it is called.
+func TestATypedIndexFunctionThatIsNilIsRefused(t *testing.T) {
+	assert.Nil(t, TypedIndexerFuncToIndexerFunc[*object](nil))
+	indexer := typedIndexer[*object]{NewIndexer(MetaNamespaceKeyFunc, nil)}
+	require.ErrorContains(t, indexer.AddTypedIndexers(TypedIndexers[*object]{"none": nil}), `"none"`)
+	assert.Empty(t, indexer.GetIndexers())
+}
+
+// keysOfDeletions is a handler that keeps the keys of what it is told is gone.
+func keysOfDeletions(keys *[]string) TypedResourceEventHandler[*object] {
+	return TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d DeletedObject[*object]) { *keys = append(*keys, d.GetKey()) }}
+}
+
+func passing(next TypedResourceEventHandler[*object]) TypedFilteringResourceEventHandler[*object] {
+	return TypedFilteringResourceEventHandler[*object]{FilterFunc: func(o *object) bool { return !isBad(o) }, Handler: next}
+}
+
+// With a key function of one's own the key cannot be read from the object. Fails if a
+// deletion that a filter has made of an update is told under another key.
+func TestADeletionMadeByAFilterHasTheKeyOfTheStore(t *testing.T) {
+	all := func(*object) bool { return true }
+	for name, wrap := range map[string]func(TypedResourceEventHandler[*object]) TypedResourceEventHandler[*object]{
+		"filter": func(next TypedResourceEventHandler[*object]) TypedResourceEventHandler[*object] { return passing(next) },
+		"pointer": func(next TypedResourceEventHandler[*object]) TypedResourceEventHandler[*object] {
+			filter := passing(next)
+			return &filter
+		},
+		"filter in a filter": func(next TypedResourceEventHandler[*object]) TypedResourceEventHandler[*object] {
+			return TypedFilteringResourceEventHandler[*object]{FilterFunc: all, Handler: passing(next)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, withUID(pod("a", "1"), "one"), withUID(pod("a", "2"), "two"))
+				inf := NewInformerFor(source, InformerConfig[*object]{KeyFunction: func(obj any) (string, error) {
+					return "uid:" + string(obj.(*object).UID), nil
+				}})
+				var direct, typed []string
+				_, err := inf.AddHandler(wrap(keysOfDeletions(&direct)))
+				must(t, err)
+				_, err = NewTypedSharedIndexInformer[*object](inf.Shared()).AddTypedEventHandler(wrap(keysOfDeletions(&typed)))
+				must(t, err)
+				stop := runTyped(t, source, inf)
+				must(t, source.Apply(bad(withUID(pod("a", "1"), "one"))))
+				_, err = source.Delete("a", "2")
+				must(t, err)
+				synctest.Wait()
+				assert.Equal(t, []string{"uid:one", "uid:two"}, direct)
+				assert.Equal(t, []string{"uid:one", "uid:two"}, typed)
+				stop()
+			})
+		})
+	}
+}
+
+// countedFilter is a filter with an OnUpdate of its own, as a user may make one.
+type countedFilter struct {
+	TypedFilteringResourceEventHandler[*object]
+	updates int
+}
+
+func (c *countedFilter) OnUpdate(oldObj, newObj *object) {
+	c.updates++
+	c.TypedFilteringResourceEventHandler.OnUpdate(oldObj, newObj)
+}
+
+// Fails if the way by which a filter learns of keys passes by what was put around it.
+func TestAHandlerThatEmbedsAFilterIsCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		inf := NewInformerFor(source, InformerConfig[*object]{})
+		var gone []string
+		counted := &countedFilter{TypedFilteringResourceEventHandler: passing(keysOfDeletions(&gone))}
+		_, err := inf.AddHandler(counted)
+		must(t, err)
+		stop := runTyped(t, source, inf)
+		must(t, source.Apply(bad(pod("a", "1"))))
+		synctest.Wait()
+		assert.Equal(t, 1, counted.updates)
+		assert.Equal(t, []string{"a/1"}, gone)
+		stop()
+	})
+}
+
+// askedInformer keeps the arguments of the last call.
+type askedInformer struct {
+	SharedIndexInformer
+	handler ResourceEventHandler
+	options HandlerOptions
+}
+
+func (i *askedInformer) AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	i.handler, i.options = handler, options
+	return nil, nil
+}
+
+func TestAddTypedEventHandlerPassesItsOptionsOnUnchanged(t *testing.T) {
+	period, logger := time.Minute, klog.Background()
+	full := HandlerOptions{Name: "mine", ResyncPeriod: &period, Logger: &logger, Delivery: Coalesced, SurvivePanics: true}
+	for _, options := range [][]HandlerOptions{nil, {{}}, {full}} {
+		inner := &askedInformer{SharedIndexInformer: NewInformerFor(newSource(t), InformerConfig[*object]{}).Shared()}
+		typed := NewTypedSharedIndexInformer[*object](inner)
+		for _, h := range []TypedResourceEventHandler[*object]{TypedResourceEventHandlerFuncs[*object]{}, nil} {
+			_, err := typed.AddTypedEventHandler(h, options...)
+			require.NoError(t, err)
+			require.Equal(t, h == nil, inner.handler == nil)
+			require.Equal(t, append(options, HandlerOptions{})[0], inner.options)
+		}
+		_, err := typed.AddTypedEventHandler(nil, full, full)
+		require.ErrorContains(t, err, "2 HandlerOptions")
+	}
+}
