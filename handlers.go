@@ -516,7 +516,7 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	case informerStopped:
 		return ErrInformerStopped
 	case informerNew:
-		l.cursor.Start()
+		l.cursor.Join(now, nil)
 	case informerRunning:
 		l.cursor.Join(now, func() eventlog.Snapshot[table.Key] {
 			return l.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)

@@ -1,5 +1,7 @@
 package eventlog
 
+import "maps"
+
 // backlog is a queue of records that merges those of one key. A merged record keeps the place of its
 // oldest part. The zero value is empty.
 type backlog[K comparable] struct {
@@ -69,10 +71,6 @@ func (b *backlog[K]) remove(e *entry[K], key K) {
 		return
 	}
 	if delete(b.byKey, key); b.most > keptKeys && len(b.byKey) <= b.most/8 {
-		small := make(map[K]*entry[K], len(b.byKey))
-		for key, waiting := range b.byKey {
-			small[key] = waiting
-		}
-		b.byKey, b.most = small, len(small)
+		b.byKey, b.most = maps.Collect(maps.All(b.byKey)), len(b.byKey)
 	}
 }

@@ -18,11 +18,8 @@ type Cursor[K comparable] struct {
 	merging Merging
 	ready   chan struct{}
 
-	// position is the number of the record to read next.
+	// position is the number of the record to read next. It is stored with the lock.
 	position atomic.Uint64
-	// asleep says that the handler waits for ready, special that Append must look at the backlog or the
-	// snapshot. Both are read without the lock.
-	asleep, special atomic.Bool
 
 	// skips is the last write that the snapshot has and the log does not have yet; awaits says that a
 	// resync waits for it. The log's lock guards them.
@@ -31,6 +28,8 @@ type Cursor[K comparable] struct {
 
 	mu     sync.Mutex
 	closed bool
+	// asleep says that the handler waits for ready.
+	asleep bool
 	// block has the record at the position, or is full and right before it.
 	block *block[K]
 	// behind says that what waits is being merged.
@@ -79,30 +78,28 @@ const (
 // nowhere is the position of a cursor that does not read: behind every record.
 const nowhere = math.MaxUint64
 
-// NewCursor returns a cursor that reads nothing until Start or Join is called.
+// NewCursor returns a cursor that reads nothing until Join is called.
 func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
 	c := &Cursor[K]{log: l, merging: merging, behind: merging == Always, ready: make(chan struct{}, 1)}
 	c.position.Store(nowhere)
 	return c
 }
 
-// Start puts the cursor at the end of the log.
-func (c *Cursor[K]) Start() {
-	c.log.mu.Lock()
-	defer c.log.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.startLocked()
-}
-
-// Join puts the cursor at the end of the log, behind a snapshot and, if the first list has ended, its
-// end. take returns the snapshot; it is called with the log's lock, so it must not block.
+// Join puts the cursor at the end of the log, behind a snapshot, unless take is nil, and behind the end
+// of the first list if that was before. take returns the snapshot; it is called with the log's lock,
+// so it must not block.
 func (c *Cursor[K]) Join(now time.Time, take func() Snapshot[K]) {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.startLocked() {
+	if c.closed {
+		return
+	}
+	c.log.cursors = append(c.log.cursors, c)
+	c.block = c.log.last
+	c.position.Store(c.log.end.Load())
+	if take == nil {
 		return
 	}
 	s := take()
@@ -110,17 +107,6 @@ func (c *Cursor[K]) Join(now time.Time, take func() Snapshot[K]) {
 		c.skips = s.Write
 	}
 	c.addLocked(s, now, c.log.ended)
-}
-
-// startLocked is called with both locks. It returns false if the cursor is closed.
-func (c *Cursor[K]) startLocked() bool {
-	if c.closed {
-		return false
-	}
-	c.log.cursors = append(c.log.cursors, c)
-	c.block = c.log.last
-	c.position.Store(c.log.end.Load())
-	return true
 }
 
 // Resync delivers a snapshot behind all that waits, except for the keys of which a record waits. take
@@ -151,7 +137,6 @@ func (c *Cursor[K]) Resync(now time.Time, most int, take func(without map[K]bool
 func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time, ends bool) {
 	if s.Len > 0 || ends {
 		c.snapshot = &pending[K]{Snapshot: s, before: c.log.end.Load(), since: now.Sub(c.log.start), ends: ends}
-		c.special.Store(true)
 	}
 }
 
@@ -173,26 +158,15 @@ func (c *Cursor[K]) skip(write, end uint64) {
 // Next removes the next record and stores it in r. If it returns false, none waits, r is as it was, and
 // Ready receives once that has changed.
 func (c *Cursor[K]) Next(r *Record[K]) bool {
-	if c.next(r) {
-		return true
-	}
-	c.log.trim()
-	return false
-}
-
-func (c *Cursor[K]) next(r *Record[K]) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	ok := c.backlog.take(r) || c.readLocked(r)
-	if !ok && !c.closed {
-		// First asleep and then the end, as Append does it the other way around.
-		c.asleep.Store(true)
-		if ok = c.readLocked(r); ok {
-			c.asleep.Store(false)
-		}
-	}
-	if c.special.Load() {
-		c.caughtUpLocked()
+	c.asleep = !ok && !c.closed
+	c.caughtUpLocked()
+	c.mu.Unlock()
+	if !ok {
+		c.log.mu.Lock()
+		c.log.trimLocked()
+		c.log.mu.Unlock()
 	}
 	return ok
 }
@@ -230,44 +204,41 @@ func (c *Cursor[K]) readSnapshotLocked(r *Record[K]) {
 	}
 }
 
-// caughtUpLocked ends merging if nothing waits, and notes what is special.
+// caughtUpLocked ends merging if nothing waits.
 func (c *Cursor[K]) caughtUpLocked() {
-	empty := c.backlog.first == nil && c.snapshot == nil && c.position.Load() >= c.log.end.Load()
-	if empty && c.behind && c.merging == WhenBehind {
+	if c.behind && c.merging == WhenBehind && c.backlog.first == nil && c.snapshot == nil && c.position.Load() >= c.log.end.Load() {
 		c.behind, c.backlog = false, backlog[K]{}
-	}
-	if !c.behind && c.snapshot == nil {
-		c.special.Store(false)
 	}
 }
 
-// absorb moves pending records into the backlog if they are to be merged, after so many have been
-// appended. It is called with the log's lock, and costs next to nothing for a cursor that keeps up.
-func (c *Cursor[K]) absorb(appended, live int) bool {
-	limit := max(1024, 2*live)
-	if c.merging == WhenBehind && !c.special.Load() && c.log.end.Load()-c.position.Load() <= 1024 {
-		return false
-	}
+// appended moves records into the backlog if they are to be merged, after so many have been appended,
+// and wakes the handler if it waits for records, or if a resync waits for the append. It is called with
+// the log's lock.
+func (c *Cursor[K]) appended(count, live int) (merged bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changes := c.changesLocked()
-	if c.behind = c.behind || changes > limit; !c.behind {
-		return false
+	changes, limit := c.changesLocked(), max(1024, 2*live)
+	if c.merging == WhenBehind {
+		c.behind = c.behind || changes > limit
 	}
-	c.special.Store(true)
-	most := moved + appended
-	if c.merging == WhenBehind && changes > moved {
-		most = movedOfMany + 2*appended
-	}
-	var r Record[K]
-	for range most {
-		if !c.readLocked(&r) {
-			break
+	if merged = c.behind; merged {
+		most := moved + count
+		if c.merging == WhenBehind && changes > moved {
+			most = movedOfMany + 2*count
 		}
-		c.backlog.add(&r)
+		for r := (Record[K]{}); most > 0 && c.readLocked(&r); most-- {
+			c.backlog.add(&r)
+		}
+		c.caughtUpLocked()
 	}
-	c.caughtUpLocked()
-	return true
+	if c.awaits || count > 0 && c.asleep {
+		c.awaits, c.asleep = false, false
+		select {
+		case c.ready <- struct{}{}:
+		default:
+		}
+	}
+	return merged
 }
 
 // changesLocked is how many changes wait.
@@ -291,21 +262,20 @@ func (c *Cursor[K]) keysLocked() map[K]bool {
 	for key := range c.backlog.byKey {
 		keys[key] = true
 	}
-	c.eachLocked(func(r *Record[K]) bool {
+	for r := range c.recordsLocked {
 		keys[r.Key] = true
-		return true
-	})
+	}
 	return keys
 }
 
-// eachLocked calls f for the changes in the log that are to be read, until it returns false.
-func (c *Cursor[K]) eachLocked(f func(r *Record[K]) bool) {
+// recordsLocked are the changes in the log that are to be read.
+func (c *Cursor[K]) recordsLocked(yield func(r *Record[K]) bool) {
 	end, b := c.log.end.Load(), c.block
 	for at := c.position.Load(); at < end; at++ {
 		if at-b.from == uint64(len(b.records)) {
 			b = b.next
 		}
-		if r := &b.records[at-b.from]; r.Kind != End && !f(r) {
+		if r := &b.records[at-b.from]; r.Kind != End && !yield(r) {
 			return
 		}
 	}
@@ -332,37 +302,19 @@ func (c *Cursor[K]) Status() Status {
 	return s
 }
 
-func (c *Cursor[K]) oldestLocked() (since time.Duration) {
+func (c *Cursor[K]) oldestLocked() time.Duration {
 	for e := c.backlog.first; e != nil; e = e.next {
 		if e.Kind != End {
 			return e.Since
 		}
 	}
-	s := c.snapshot
-	if s != nil {
-		since = s.since
-		if s.Len > 0 && c.position.Load() >= s.before {
-			return since
-		}
+	if s := c.snapshot; s != nil && s.Len > 0 && c.position.Load() >= s.before {
+		return s.since
 	}
-	c.eachLocked(func(r *Record[K]) bool {
-		since = r.Since
-		return false
-	})
-	return since
-}
-
-// wake wakes the handler if it waits for records and some came, or if a resync waits for the append. It
-// is called with the log's lock.
-func (c *Cursor[K]) wake(news bool) {
-	if !c.awaits && !(news && c.asleep.Load() && c.asleep.CompareAndSwap(true, false)) {
-		return
+	for r := range c.recordsLocked {
+		return r.Since
 	}
-	c.awaits = false
-	select {
-	case c.ready <- struct{}{}:
-	default:
-	}
+	return c.snapshot.since // behind an End
 }
 
 // Ready receives after Next has returned false, once there may be another record, and after Resync has

@@ -19,7 +19,7 @@ type rig struct {
 func newRig(t *testing.T, merging Merging) *rig {
 	log := New[string](start)
 	r := &rig{t, log, log.NewCursor(merging), 0}
-	r.cursor.Start()
+	r.cursor.Join(time.Time{}, nil)
 	return r
 }
 
@@ -176,7 +176,7 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	require.Empty(t, r.all())
 	require.Zero(t, r.log.used)
 	r.cursor.Close()
-	r.cursor.Start()
+	r.cursor.Join(time.Time{}, nil)
 	r.cursor.Join(start, func() Snapshot[string] { panic("it is closed") })
 	require.True(t, r.cursor.Resync(start, 1, nil))
 	r.updates(1, 1, 1)

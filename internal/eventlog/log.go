@@ -106,35 +106,13 @@ func (l *Log[K]) appendLocked(batch []Record[K], write uint64, live int, now tim
 		c.skip(write, end)
 	}
 	l.end.Store(end)
-	l.notify(len(batch), live)
-}
-
-// notify wakes the cursors, and merges for those that are behind.
-func (l *Log[K]) notify(count, live int) {
 	merged := false
 	for _, c := range l.cursors {
-		// Before the wake-up, so that changes that came together are delivered as one.
-		if c.merging == Always {
-			merged = c.absorb(count, live) || merged
-		}
-		c.wake(count > 0)
-	}
-	for _, c := range l.cursors {
-		// After all wake-ups, because it takes its time.
-		if c.merging == WhenBehind {
-			merged = c.absorb(count, live) || merged
-		}
+		merged = c.appended(len(batch), live) || merged
 	}
 	if merged {
 		l.trimLocked() // a stuck handler does not do it
 	}
-}
-
-// trim removes the records that every cursor has read.
-func (l *Log[K]) trim() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.trimLocked()
 }
 
 // trimLocked clears the last block once every cursor is at the end: the objects in it may be large. It

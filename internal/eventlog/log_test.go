@@ -68,7 +68,7 @@ func (m *logModel) end() {
 
 func (m *logModel) start() {
 	r := &reader{m.log.NewCursor(Never), len(m.written)}
-	r.Start()
+	r.Join(time.Time{}, nil)
 	m.readers = append(m.readers, r)
 }
 
@@ -173,8 +173,8 @@ func TestReadersOfALogReadWhatWasWritten(t *testing.T) {
 func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	log := New[string](start)
 	fast, slow := log.NewCursor(Never), log.NewCursor(Never)
-	fast.Start()
-	slow.Start()
+	fast.Join(time.Time{}, nil)
+	slow.Join(time.Time{}, nil)
 	const count, allowed = 100 * largeBlock, 2 * largeBlock
 	var collected atomic.Int64
 	for i := range count {
@@ -216,7 +216,7 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := New[string](start)
 		c := log.NewCursor(WhenBehind)
-		c.Start()
+		c.Join(time.Time{}, nil)
 		wakes, reads, block := 0, 0, make(chan struct{})
 		go func() {
 			for {
@@ -288,7 +288,7 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 		}
 		for _, merging := range []Merging{WhenBehind, Always, Never, WhenBehind} {
 			c := log.NewCursor(merging)
-			c.Start()
+			c.Join(time.Time{}, nil)
 			run(c, []time.Duration{0, time.Microsecond, 0, 7 * time.Millisecond}[len(cursors)])
 		}
 		latest := map[string]int{}

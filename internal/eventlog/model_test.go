@@ -51,7 +51,7 @@ func newCursorModel(t *testing.T, merging Merging, keys int, seed uint64) *curso
 		T: t, log: log, cursor: log.NewCursor(merging), random: rand.New(rand.NewPCG(seed, 1)), keys: keys,
 		source: map[string]*state{}, view: map[string]*state{}, merging: merging == Always,
 	}
-	m.cursor.Start()
+	m.cursor.Join(time.Time{}, nil)
 	return m
 }
 

@@ -119,8 +119,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "never-begins-to-merge", Guards: []string{"G8"}, File: "internal/eventlog/cursor.go",
-		From:    "c.behind || changes > limit;",
-		To:      "c.behind || changes > limit && limit < 0;",
+		From:    "c.behind || changes > limit\n",
+		To:      "c.behind || changes > limit && limit < 0\n",
 		Package: guarantees,
 		Test:    "TestG8AHandlerThatHangsIsToldAtMostTwiceOfEachKey",
 		Fault:   "A handler that hangs costs memory without bound.",
