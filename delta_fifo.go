@@ -405,8 +405,8 @@ func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
 	if consumed := f.consumed(); consumed.any() {
 		version, quarantined = consumed.version(key.String())
 	}
-	if !quarantined && f.own != nil && f.own.storage.quarantined.any() {
-		version, quarantined = f.own.storage.quarantined.version(key.String())
+	if !quarantined && f.own != nil && f.own.storage.quarantine.any() {
+		version, quarantined = f.own.storage.quarantine.version(key.String())
 	}
 	return version, quarantined
 }

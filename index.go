@@ -3,16 +3,20 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // Indexer is a Store that also finds objects by values computed from them.
 //
 // An index has a name and a function. The function's values for an object are
-// computed once, when the object is stored, and kept with it: an index is never
-// at odds with the store, even where a reader wrongly changed a shared object.
+// computed once, when the object is stored, and kept with it: an index agrees with
+// the store even where a reader wrongly changed a shared object.
 // All methods may be called concurrently and answer from memory.
 type Indexer interface {
 	Store
@@ -31,9 +35,9 @@ type Indexer interface {
 
 	// GetIndexers returns the index functions by name. The map is a copy.
 	GetIndexers() Indexers
-	// AddIndexers adds indexes, over what is stored too. It calls the functions
-	// for every object, while readers and writers go on, and returns once the
-	// indexes are there. It fails, and changes nothing, if a name is taken, a
+	// AddIndexers adds indexes of the stored objects too. It calls the functions
+	// for every object, while readers and writers continue, and returns once the
+	// indexes can be read. It fails, and adds none of them, if a name is in use, a
 	// function is nil, or a function fails for an object.
 	AddIndexers(newIndexers Indexers) error
 }
@@ -46,7 +50,7 @@ type IndexFunc func(obj any) ([]string, error)
 // Indexers are index functions by the name of their index.
 type Indexers map[string]IndexFunc
 
-// Indices are indexes by name. The type exists for NewThreadSafeStore's sake.
+// Indices are indexes by name. The type exists for NewThreadSafeStore alone.
 type Indices map[string]index
 
 // index has, for each value, the keys of the objects that have it. There are no
@@ -85,4 +89,151 @@ func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 		}
 		return values[0], nil
 	}
+}
+
+// indexerSet is the index functions of a store, by their position in the table. A set never
+// changes, so its address identifies the functions that values were computed with.
+type indexerSet struct {
+	names     []string
+	functions []IndexFunc
+}
+
+// with returns a set that has more indexes, at the end.
+func (s *indexerSet) with(indexers Indexers) *indexerSet {
+	more := &indexerSet{slices.Clone(s.names), slices.Clone(s.functions)}
+	// In the order of names, so that of two functions that fail it is always the same one that is named.
+	for _, name := range slices.Sorted(maps.Keys(indexers)) {
+		more.names, more.functions = append(more.names, name), append(more.functions, indexers[name])
+	}
+	return more
+}
+
+// conflict fails if names are in use. Its text, and that of position, is client-go's, which
+// programs compare.
+func (s *indexerSet) conflict(indexers Indexers) error {
+	inUse := sets.Set[string]{}
+	for _, name := range s.names {
+		if _, conflicts := indexers[name]; conflicts {
+			inUse.Insert(name)
+		}
+	}
+	if len(inUse) == 0 {
+		return nil
+	}
+	return fmt.Errorf("indexer conflict: %v", inUse)
+}
+
+// position returns where the named index is.
+func (s *indexerSet) position(name string) (int, error) {
+	at := slices.Index(s.names, name)
+	if at < 0 {
+		return 0, fmt.Errorf("Index with name %s does not exist", name)
+	}
+	return at, nil
+}
+
+// valueRoom is memory for the index values of several changes.
+type valueRoom struct {
+	values [][]string
+	texts  []string
+}
+
+// appendValues appends the object's values for an index, sorted and each once. The function may
+// use its slice again.
+func (s *indexerSet) appendValues(texts []string, at int, obj any) ([]string, error) {
+	values, err := indexValues(s.functions[at], obj)
+	if err != nil {
+		return nil, err
+	}
+	from := len(texts)
+	if texts = append(texts, values...); len(values) > 1 {
+		slices.Sort(texts[from:])
+		texts = texts[:from+len(slices.Compact(texts[from:]))]
+	}
+	return texts, nil
+}
+
+// valuesOf returns an object's values for each index.
+func (s *indexerSet) valuesOf(obj any, room *valueRoom) (_ [][]string, err error) {
+	first := len(room.values)
+	room.values = slices.Grow(room.values, len(s.names))
+	room.texts = slices.Grow(room.texts, len(s.names))
+	for at, name := range s.names {
+		from := len(room.texts)
+		if room.texts, err = s.appendValues(room.texts, at, obj); err != nil {
+			return nil, fmt.Errorf("index %q: %w", name, err)
+		}
+		room.values = append(room.values, room.texts[from:len(room.texts):len(room.texts)])
+	}
+	return room.values[first:len(room.values):len(room.values)], nil
+}
+
+// GetIndexers returns a copy of the index functions.
+func (m *storage) GetIndexers() Indexers {
+	set := m.indexers.Load()
+	indexers := make(Indexers, len(set.names))
+	for at, name := range set.names {
+		indexers[name] = set.functions[at]
+	}
+	return indexers
+}
+
+// indexedObject is an object with its values for indexes that are being added.
+type indexedObject struct {
+	object any
+	values [][]string
+}
+
+// AddIndexers adds indexes. It computes the values of all objects without a lock, then those of
+// objects that were written since, until there are none. That ends if a writer, which will have to
+// compute the values too, could keep up.
+func (m *storage) AddIndexers(newIndexers Indexers) error {
+	for name, function := range newIndexers {
+		if function == nil {
+			return fmt.Errorf("index %q has no function: it is nil", name)
+		}
+	}
+	added, known := (&indexerSet{}).with(newIndexers), map[table.Key]indexedObject{}
+	for {
+		for e := range m.table.Snapshot().Each {
+			key, obj := e.Key(), e.Object()
+			if table.Same(known[key].object, obj) {
+				continue
+			}
+			values, err := added.valuesOf(obj, &valueRoom{})
+			if found, _ := m.table.Get(key); err != nil && table.Same(found.Object, obj) {
+				return fmt.Errorf("no index was added, because of object %q: %w", key.String(), err)
+			} else if err == nil {
+				known[key] = indexedObject{obj, values}
+			}
+		}
+		if done, err := m.addComputed(newIndexers, known); done || err != nil {
+			return err
+		}
+	}
+}
+
+// addComputed adds indexes, unless the values of an object are not known.
+func (m *storage) addComputed(indexers Indexers, known map[table.Key]indexedObject) (done bool, err error) {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	before := m.indexers.Load()
+	if err := before.conflict(indexers); err != nil {
+		return false, err
+	}
+	for e := range m.table.Snapshot().Each {
+		if !table.Same(known[e.Key()].object, e.Object()) {
+			return false, nil
+		}
+	}
+	w := m.table.Begin(wholeStore)
+	w.AddIndexes(len(indexers))
+	w.Each(func(number uint32, key table.Key, _ table.Found) {
+		for i, values := range known[key].values {
+			w.Index(len(before.names)+i, number, values)
+		}
+	})
+	w.Commit(nil)
+	m.indexers.Store(before.with(indexers))
+	return true, nil
 }

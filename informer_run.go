@@ -166,7 +166,7 @@ func (inf *sharedIndexInformer) reportMutations() {
 // publish appends the notifications of a write to the log, even if there are none: a listener's resync
 // may wait for the write. The slice is used again.
 func (inf *sharedIndexInformer) publish(write uint64) {
-	inf.log.Append(inf.notifications, write, inf.store.storage.len(), inf.now())
+	inf.log.Append(inf.notifications, write, inf.store.storage.table.Len(), inf.now())
 	clear(inf.notifications)
 	inf.notifications = shrunk(inf.notifications)
 }
@@ -178,7 +178,7 @@ func (inf *sharedIndexInformer) tellSynced() {
 	}
 	// First, so that no handler has synced before the informer has.
 	inf.synced.finish(nil)
-	inf.log.AppendEnd(inf.store.storage.len(), inf.now())
+	inf.log.AppendEnd(inf.store.storage.table.Len(), inf.now())
 }
 
 // shrunk is an empty slice with the memory of s, unless that is more than an ordinary

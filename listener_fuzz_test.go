@@ -221,7 +221,7 @@ func (m *listenersModel) join(choice byte) {
 		h.resyncs = true
 	}
 	h.listener = newListener(m.informer, h, options, time.Hour)
-	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.len()
+	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.table.Len()
 	// As sharedIndexInformer.add, without a goroutine.
 	m.informer.listeners = append(m.informer.listeners, h.listener)
 	h.listener.cursor.Join(m.informer.now(), func() eventlog.Snapshot[table.Key] {

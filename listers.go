@@ -268,8 +268,8 @@ func (l TypedLister[T]) Get(name string) (T, error) {
 	if exists {
 		return obj, nil
 	}
-	if l.store != nil && !l.store.storage.quarantined.isEmpty() {
-		if err := l.store.storage.quarantined.find(table.Named(l.namespace, name).String()); err != nil {
+	if l.store != nil && !l.store.storage.quarantine.isEmpty() {
+		if err := l.store.storage.quarantine.find(table.Named(l.namespace, name).String()); err != nil {
 			return obj, err
 		}
 	}

@@ -283,7 +283,7 @@ func (inf *sharedIndexInformer) beginMeters() {
 	inf.meters.id = id
 	inf.meters.queued = orNoInstrument(provider.NewQueuedItemMetric(id))
 	inf.meters.latency = orNoInstrument(provider.NewProcessingLatencyMetric(id))
-	WithThreadSafeStoreMetrics(id, provider)(inf.store.storage)
+	inf.store.storage.showVersionIn(id, provider)
 }
 
 // releaseMeters releases the instruments of the run that is over, also if the name has been
@@ -321,16 +321,18 @@ func (m *informerMeters) applied(clock clock.Clock, began time.Time) {
 // makes, or, if metrics is nil, the provider of SetInformerMetricsProvider. Nothing is shown
 // unless identifier is reserved. Informers have it in their options.
 func WithStoreMetrics(identifier InformerNameAndResource, metrics InformerMetricsProvider) StoreOption {
-	return func(c *cache) { WithThreadSafeStoreMetrics(identifier, metrics)(c.storage) }
+	return func(c *cache) { c.storage.showVersionIn(identifier, metrics) }
 }
 
 // WithThreadSafeStoreMetrics is WithStoreMetrics for NewThreadSafeStore.
 func WithThreadSafeStoreMetrics(identifier InformerNameAndResource, metricsProvider InformerMetricsProvider) ThreadSafeStoreOption {
-	return func(m *threadSafeMap) {
-		m.gauge.Store(nil)
-		if provider := defaultInformerMetrics.or(metricsProvider); provider != nil && identifier.Reserved() {
-			m.gauge.Store(&versionGauge{id: identifier, gauge: orNoInstrument(provider.NewStoreResourceVersionMetric(identifier))})
-		}
+	return func(m *threadSafeMap) { m.showVersionIn(identifier, metricsProvider) }
+}
+
+func (m *storage) showVersionIn(identifier InformerNameAndResource, metrics InformerMetricsProvider) {
+	m.gauge.Store(nil)
+	if provider := defaultInformerMetrics.or(metrics); provider != nil && identifier.Reserved() {
+		m.gauge.Store(&versionGauge{id: identifier, gauge: orNoInstrument(provider.NewStoreResourceVersionMetric(identifier))})
 	}
 }
 
@@ -345,7 +347,7 @@ type versionGauge struct {
 
 // showVersion shows the applied version after it may have moved. Writers call it without a lock, since
 // the instrument is the user's. It does not wait for a running call, which shows the newest version.
-func (m *threadSafeMap) showVersion() {
+func (m *storage) showVersion() {
 	g := m.gauge.Load()
 	if g == nil || !g.id.Reserved() || g.calls.Add(1) > 1 {
 		return
@@ -353,7 +355,7 @@ func (m *threadSafeMap) showVersion() {
 	for seen := int64(0); !g.calls.CompareAndSwap(seen, 0); {
 		seen = g.calls.Load()
 		m.mu.RLock()
-		version := m.version()
+		version := m.versionLocked()
 		m.mu.RUnlock()
 		if version == g.shown || m.gauge.Load() != g {
 			continue

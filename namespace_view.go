@@ -31,8 +31,6 @@ func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
 // hasKey is has.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
-func (s *scope) lacks(key string) bool { return !s.has(key) }
-
 // refusal is why nothing is kept of an object whose key is outside. Its metadata tell
 // a source that sends too much from a key function that does not fit a view, of
 // which the source is innocent.
@@ -43,13 +41,6 @@ func (s *scope) refusal(key string, obj any) error {
 			key, s.prefix, ErrOtherNamespace)
 	}
 	return fmt.Errorf("%w: key %q does not begin with %q", ErrOtherNamespace, key, s.prefix)
-}
-
-// advance moves the version, unless it is told none.
-func (s *scope) advance(version string) {
-	if version != "" {
-		s.set(version)
-	}
 }
 
 func (s *scope) set(version string) {
@@ -119,23 +110,19 @@ func InNamespace(store Store, namespace string) Store {
 }
 
 func (c *cache) inNamespace(namespace string) (view *namespaceView) {
-	c.storage.moveVersion(func() { view = c.inNamespaceLocked(namespace) })
-	return view
-}
-
-func (c *cache) inNamespaceLocked(namespace string) *namespaceView {
-	if view := c.views[namespace]; view != nil {
-		return view
-	}
-	if c.views == nil {
-		c.views = map[string]*namespaceView{}
-	}
-	scope := &scope{prefix: namespace + "/", among: &c.versions}
-	c.versions.join(scope)
-	view := &namespaceView{keyedStore{
-		storage: c.storage, scope: scope, keyFunc: scope.keyFunc(c.keyFunc), transformer: c.transformer,
-	}}
-	c.views[namespace] = view
+	m := c.storage
+	m.moveVersion(func() {
+		if view = m.views[namespace]; view != nil {
+			return
+		}
+		if m.views == nil {
+			m.views = map[string]*namespaceView{}
+		}
+		scope := &scope{prefix: namespace + "/", among: &m.versions}
+		m.versions.join(scope)
+		view = &namespaceView{keyedStore{scoped: scoped{m, scope}, keyFunc: scope.keyFunc(c.keyFunc), transformer: c.transformer}}
+		m.views[namespace] = view
+	})
 	return view
 }
 
@@ -174,48 +161,16 @@ func lowestVersion(versions []string) string {
 	return lowest
 }
 
-// listIn returns the objects of a scope.
-func (m *threadSafeMap) listIn(s *scope) []any {
-	all := m.table.Snapshot()
-	if s.prefix == "" {
-		return all.AppendObjects(make([]any, 0, all.Len()))
+// versionLocked is the applied version of a whole store. The caller holds mu.
+func (m *storage) versionLocked() string {
+	if len(m.views) == 0 {
+		return m.whole.version
 	}
-	list := []any{}
-	for e := range all.Each {
-		if s.hasKey(e.Key()) {
-			list = append(list, e.Object())
-		}
-	}
-	return list
-}
-
-// listKeysIn returns the keys of a scope.
-func (m *threadSafeMap) listKeysIn(s *scope) []string {
-	all := m.table.Snapshot()
-	if s.prefix == "" {
-		return all.AppendKeys(make([]string, 0, all.Len()))
-	}
-	keys := []string{}
-	for e := range all.Each {
-		if key := e.Key(); s.hasKey(key) {
-			keys = append(keys, key.String())
-		}
-	}
-	return keys
-}
-
-func (m *threadSafeMap) versionOf(s *scope) string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return s.version
-}
-
-func (m *threadSafeMap) setVersion(s *scope, version string) {
-	m.moveVersion(func() { s.set(version) })
+	return m.versions.lowest(m.whole.version)
 }
 
 // moveVersion changes a version, and nothing else.
-func (m *threadSafeMap) moveVersion(move func()) {
+func (m *storage) moveVersion(move func()) {
 	m.table.Relabel(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -203,7 +203,7 @@ func partOf(store any, owner quarantineOwner) quarantinePart {
 	switch store := store.(type) {
 	case interface{ keyed() *keyedStore }:
 		k := store.keyed()
-		return quarantinePart{k.storage.quarantined.quarantine, owner, k.scope.prefix}
+		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
 	case interface{ itself() *DeltaFIFO }:
 		part := store.itself().quarantine
 		part.owner = owner

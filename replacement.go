@@ -1,66 +1,70 @@
 package cache
 
-import "context"
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
 
-// Replacer is an optional interface of a ReflectorStore that can take a list in
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// Replacer is an optional interface of a ReflectorStore that accepts a list in
 // parts. A reflector uses it for every list, streamed lists included; a store
 // without it gets one Replace with everything.
 //
 // DeltaFIFO and the stores of NewStore and NewIndexer implement it. A type that embeds a DeltaFIFO
-// is taken for a store without it, so that a Replace of its own is called.
+// counts as a store without it, so that a Replace of its own is called.
 type Replacer interface {
 	// BeginReplace starts a replacement. It does not block. Of two that are open
 	// at once, the one that commits last decides what is absent.
 	BeginReplace(options ReplaceOptions) Replacement
 }
 
-// ReplaceOptions says what a replacement is about: always everything that is in the
-// store on which it is begun. For a view that InNamespace made that is the namespace,
-// and nothing else of the store behind it. Fields may be added; the zero value will
-// go on meaning everything.
+// ReplaceOptions are options of a replacement, which replaces everything in the store on
+// which it is begun: for a view of InNamespace that is its namespace. Fields may be added;
+// the zero value will keep its meaning.
 type ReplaceOptions struct {
-	// Aside has the parts prepared aside, like those of a relist, also if nothing
-	// has been committed yet. A reflector asks for it where a list has not said its
-	// version, and may be older than what an earlier attempt has shown.
+	// Aside has the parts staged, like those of a relist, also if nothing has been
+	// committed yet. A reflector sets it for a list whose version is not known, and which
+	// may be older than what an earlier attempt has shown.
 	Aside bool
-	// VersionsReset says that the source has gone back in time and gives out versions
-	// again: an object of the version last received may be another state, and is
-	// unchanged only if its content is known to be.
+	// VersionsReset means that the source went back in time and issues versions again: an
+	// object of the version last received may be another state, and is unchanged only if
+	// its content is known to be.
 	VersionsReset bool
 }
 
 // Replacement is one list on its way into a store: Part any number of times,
 // then either Commit or Abort. Its methods are for one goroutine.
 //
-// The first replacement that a store sees is visible as it arrives: readers and
-// handlers have its parts before it is whole, while the version stays empty and
-// synced false until Commit. A later one (a relist), or one with Aside, is prepared
-// aside and shows only at Commit, all of it at once: objects, indexes, deletions,
-// version.
+// The first replacement of a store is visible as it arrives: readers and handlers
+// receive its parts before it is complete, while the version stays empty and synced
+// false until Commit. A later one (a relist), or one with Aside, is staged and
+// published at Commit in one step: objects, indexes, deletions, version.
 type Replacement interface {
-	// Part takes some of the listed objects. An object that cannot be taken
+	// Part accepts some of the listed objects. An object that cannot be applied
 	// (no key, a transform or an index function that fails) is returned in
 	// rejected; its previous state stays, also through Commit, and the others
-	// are taken. An object whose UID and resource version are those last
-	// received for its key is unchanged: it is neither transformed nor told.
+	// are applied. An object whose UID and resource version are those last
+	// received for its key is unchanged: it is neither transformed nor delivered.
 	//
-	// Part may wait, holding no lock, while a controller writes to its Store and more
-	// than one earlier part has not been written; it returns the context's error if
+	// Part of a queue may wait, holding no lock, while a controller writes to its Store and
+	// more than one earlier part has not been written; it returns the context's error if
 	// that ends first. It does not wait for a Handler or a Process: a server cuts a
-	// list that is read too slowly. What waits for those, the list at most, waits in
-	// the queue, as the Transformer has left it. Any error means that the replacement
-	// is over: abort it.
+	// list that is read too slowly. Until those are ready the list waits in the queue,
+	// transformed. After any error, abort the replacement.
 	Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 
-	// Commit ends the list: what no part held is deleted, and version becomes
-	// the store's version. It does not wait for the consumer. An error that joins
-	// nothing but an *ObjectError each for single objects says what is the matter
-	// with those: the list was taken.
+	// Commit ends the list: objects that were in no part are deleted, and version
+	// becomes the store's version. It does not wait for the consumer. If the error joins
+	// only *ObjectErrors, those objects were rejected and the list was applied.
 	Commit(ctx context.Context, version string) error
 
-	// Abort gives up. A relist drops what was prepared; the store is as it was.
-	// A first list leaves its parts where they are, and the next commit deletes
-	// what that one lacks. Abort after Commit does nothing.
+	// Abort ends the replacement. A relist leaves no trace. The parts of a first
+	// list stay in the store until the next commit. Abort after Commit does nothing.
 	Abort()
 }
 
@@ -68,13 +72,279 @@ type Replacement interface {
 type ReplacementPart struct {
 	// Items are the listed objects.
 	Items []any
-	// Keep are objects that the source has but that could not be taken as they
-	// came (a wrong type, a body that could not be decoded). Only their key is
-	// read: whatever the store holds under it stays through the commit. One
-	// without a readable key keeps nothing.
+	// Keep are objects that the source has but that could not be used (a wrong
+	// type, a body that could not be decoded). Only their key is read: whatever the
+	// store holds under it stays through the commit. One without a readable key
+	// keeps nothing.
 	Keep []any
-	// Gone are objects of earlier parts that have been deleted since: a stream
-	// may tell so before it ends. Gone counts after Items and Keep of the same
-	// part.
+	// Gone are objects of earlier parts that were deleted before the list ended, as
+	// in a stream. Gone counts after Items and Keep of the same part.
 	Gone []any
+}
+
+// storeReplacement is a list on its way into a store of this package.
+type storeReplacement struct {
+	in intake
+	// visible is true for a first list, whose parts are published as they come; those of another
+	// are staged until Commit. reset is ReplaceOptions.VersionsReset.
+	visible, reset, over bool
+	// marks are the entries that the list has brought, changed or not. The others are deleted.
+	marks *table.Listing
+	// staged are the changes for Commit, with the keys keys.
+	staged []change
+	keys   sets.Set[table.Key]
+	// unchecked is true for a list that may turn out to be too old: the changes in refused are
+	// quarantined at Commit.
+	unchecked bool
+	refused   []change
+	// withheld are the listed keys whose newest state was refused, here or in the reflector: the
+	// stored and the quarantined state stay.
+	withheld sets.Set[string]
+	// some are the changes that are being prepared.
+	some []change
+}
+
+// refusal is an object that was refused, and why.
+type refusal struct {
+	obj any
+	err *ObjectError
+}
+
+// failure is the error for callers of the classic methods.
+func (r refusal) failure() error {
+	if r.err.Stage == StageKey || r.err.Stage == StageMetadata {
+		return KeyError{r.obj, r.err.Err}
+	}
+	return r.err
+}
+
+// errReplacementOver is returned by the Replacement of a store after it was committed or aborted.
+var errReplacementOver = errors.New("replacement is over: it was committed or aborted")
+
+// BeginReplace starts a replacement. See Replacer.
+func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
+	return k.intake().beginReplace(options)
+}
+
+func (in intake) beginReplace(options ReplaceOptions) *storeReplacement {
+	r := &storeReplacement{
+		in: in, visible: !in.replaced() && !options.Aside, unchecked: options.Aside, reset: options.VersionsReset,
+		keys: sets.Set[table.Key]{}, withheld: sets.Set[string]{},
+	}
+	in.storage.writing.Lock()
+	defer in.storage.writing.Unlock()
+	r.marks = in.storage.table.BeginListing()
+	return r
+}
+
+// replaced reports whether a replacement has been committed.
+func (k *keyedStore) replaced() bool {
+	k.storage.mu.RLock()
+	defer k.storage.mu.RUnlock()
+	return k.scope.committed
+}
+
+// Replace makes list the whole content.
+func (k *keyedStore) Replace(list []any, resourceVersion string) error {
+	r := k.intake().beginReplace(ReplaceOptions{})
+	r.visible = false
+	refused, _ := r.take(context.Background(), Replaced, list)
+	var failures []error
+	for _, one := range append(refused, r.publish(resourceVersion)...) {
+		failures = append(failures, one.failure())
+	}
+	return errors.Join(failures...)
+}
+
+// Part accepts some of the listed objects. It does not wait.
+func (r *storeReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.over {
+		return nil, errReplacementOver
+	}
+	refused, err := r.take(ctx, Replaced, part.Items)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range part.Keep {
+		if key, err := r.in.eventKey(obj); err == nil {
+			r.withheld.Insert(key.String())
+		}
+	}
+	deleted, err := r.take(ctx, Deleted, part.Gone)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range append(refused, deleted...) {
+		rejected = append(rejected, one.err)
+	}
+	return rejected, nil
+}
+
+// take prepares objects, as many at a time as a write makes in place, and publishes or stages them.
+func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []any) (refused []refusal, err error) {
+	for len(objects) > 0 {
+		n := min(len(objects), directly)
+		r.some = slices.Grow(r.some[:0], n)[:n]
+		for i, obj := range objects[:n] {
+			r.some[i] = change{kind: kind, object: obj, sent: obj}
+		}
+		objects = objects[n:]
+		r.in.identifyAll(r.some)
+		r.look()
+		for i := range r.some {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			r.in.prepare(&r.some[i])
+			r.note(&r.some[i])
+		}
+		if r.visible {
+			initial := !r.in.replaced()
+			w := r.in.storage.begin(r.some, 0)
+			refused = r.apply(&w, r.some, refused)
+			w.commit(versionMove{scope: r.in.scope})
+			r.in.published(r.some, initial)
+		} else {
+			refused = r.stage(refused)
+			r.in.room = valueRoom{} // the staged changes have it
+		}
+		clear(r.some)
+	}
+	return refused, nil
+}
+
+// look notes which changes are of entries, and which of those leave them unchanged.
+func (r *storeReplacement) look() {
+	m := r.in.storage
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	for i := range r.some {
+		c := &r.some[i]
+		found, exists := m.table.Get(c.key)
+		c.existed = exists || len(r.staged) > 0
+		if !exists || c.err != nil {
+			continue
+		}
+		// The list may have brought another state that is not applied yet.
+		again := r.marks.Confirmed(found.Number) || r.keys.Has(c.key)
+		c.unchanged = c.kind != Deleted && !again && c.origin.Same(m.table.Origin(found.Number)) && !m.isQuarantined(c.key)
+		if r.reset && c.unchanged { // the same version may be another state
+			c.unchanged = r.in.transform == nil && reflect.DeepEqual(found.Object, c.object)
+		}
+		r.marks.ConfirmAt(found.Number, c.key)
+	}
+}
+
+// note notes whether the newest state of a key was refused.
+func (r *storeReplacement) note(c *change) {
+	if c.err != nil {
+		r.withheld.Insert(c.key.String())
+	} else if len(r.withheld) > 0 {
+		r.withheld.Delete(c.key.String())
+	}
+}
+
+// stage keeps what was prepared until Commit, and quarantines what was refused.
+func (r *storeReplacement) stage(refused []refusal) []refusal {
+	for i := range r.some {
+		c := &r.some[i]
+		switch {
+		case c.unchanged:
+			continue
+		case c.err != nil:
+			refused = append(refused, refusal{c.sent, c.err})
+			if r.unchecked && c.key != (table.Key{}) {
+				r.refused = append(r.refused, *c)
+				c.err.repeated = r.in.storage.quarantine.knows(c.err)
+			} else {
+				r.in.storage.hold(c)
+			}
+			continue
+		case c.finalErr != nil:
+			refused = append(refused, refusal{c.sent, c.finalErr})
+		}
+		c.sent = c.object // the object before the transform must not be retained
+		r.staged = append(r.staged, *c)
+		r.keys.Insert(c.key)
+	}
+	return refused
+}
+
+// apply applies changes and appends those that were refused.
+func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []refusal) []refusal {
+	w.marks, w.withheld = r.marks, r.withheld
+	for i := range changes {
+		c := &changes[i]
+		if c.kind != Deleted && c.err == nil && !r.reset && !w.m.isQuarantined(c.key) {
+			if found, exists := w.table.Find(c.key); exists && c.origin.Same(w.m.table.Origin(found.Number)) {
+				c.unchanged = true // the list has brought it twice, or another writer has added it
+				r.marks.ConfirmAt(found.Number, c.key)
+			}
+		}
+		switch w.apply(c); {
+		case c.err != nil:
+			if c.set != nil { // an index was added since
+				r.withheld.Insert(c.key.String())
+			}
+			refused = append(refused, refusal{c.sent, c.err})
+		case c.finalErr != nil && r.visible:
+			refused = append(refused, refusal{c.sent, c.finalErr})
+		}
+	}
+	return refused
+}
+
+// Commit ends the list. The error, if any, joins an *ObjectError for each object that was refused
+// although its part was accepted, because an index was added since.
+func (r *storeReplacement) Commit(_ context.Context, version string) error {
+	if r.over {
+		return errReplacementOver
+	}
+	var failures []error
+	for _, refused := range r.publish(version) {
+		failures = append(failures, refused.err)
+	}
+	return errors.Join(failures...)
+}
+
+// publish applies the staged changes, deletes the entries of the scope that the list did not bring,
+// and sets the version, in one step for readers.
+func (r *storeReplacement) publish(version string) []refusal {
+	m, scope := r.in.storage, r.in.scope
+	initial := !r.in.replaced()
+	w := m.begin(r.staged, wholeStore)
+	refused := r.apply(&w, r.staged, nil)
+	r.marks.Unconfirmed(scope.hasKey, func(key table.Key, _ table.Found) bool {
+		if len(r.withheld) == 0 || !r.withheld.Has(key.String()) {
+			r.staged = append(r.staged, change{kind: Deleted, key: key})
+			w.apply(&r.staged[len(r.staged)-1])
+		}
+		return true
+	})
+	for i := range r.refused {
+		if c := &r.refused[i]; r.withheld.Has(c.key.String()) {
+			m.hold(c)
+		}
+	}
+	m.quarantine.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
+	r.marks.End()
+	w.commit(versionMove{scope: scope, version: version, listed: true})
+	r.in.published(r.staged, initial) // at once: a handler that joins tells writes apart by number
+	*r = storeReplacement{over: true}
+	return refused
+}
+
+// Abort ends the replacement: staged changes are dropped, visible ones stay.
+func (r *storeReplacement) Abort() {
+	if r.over {
+		return
+	}
+	m := r.in.storage
+	m.writing.Lock()
+	r.marks.End()
+	m.writing.Unlock()
+	*r = storeReplacement{over: true}
 }

@@ -208,7 +208,7 @@ func TestReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
 		obj := podAt("a", itoa(i+5), "2")
 		all = append(all, change{kind: Updated, object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))})
 	}
-	w := s.storage.begin(all)
+	w := s.storage.begin(all, 0)
 	read := func() { inTime(t, "readers", func() { readAll(t, s, "a/7", 10) }) }
 	for i := range all {
 		w.apply(&all[i])

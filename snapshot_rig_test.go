@@ -73,11 +73,12 @@ func pictureOfIndex(s Snapshot, index string) (map[string][]string, error) {
 
 // consistent is nil if each index says what its function says of the objects.
 func (p picture) consistent(functions Indexers) error {
-	set := newIndexerSet(functions)
+	set := (&indexerSet{}).with(functions)
 	for name, indexed := range p.indexes {
 		want := map[string][]string{}
 		for key, obj := range p.objects {
-			values, err := set.distinctValues(set.positions[name], obj, nil)
+			at, _ := set.position(name)
+			values, err := set.appendValues(nil, at, obj)
 			if err != nil {
 				return err
 			}

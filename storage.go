@@ -1,383 +1,529 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
-	"math/bits"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// threadSafeMap is what all stores of this package are made of: a table, the functions of its
-// indexes, and what is quarantined.
+// storage is the data of every store of this package: a table, the functions of its indexes, and
+// the store's part of its pipeline's quarantine.
 //
-// Who reads objects takes no lock that is held for longer than a few changes take: see the
-// package table. Who writes prepares that first, with all calls of user code (see intake.go),
-// and then makes one write of it, however large: readers see all of it or nothing.
+// Writers first prepare their changes, with all calls of user code (intake.go), then apply them in
+// one write: readers see all of it or nothing. Readers take no lock that is held for longer than a
+// few changes take.
 //
-// Locks, in the order in which they are taken: writing, the table's own, mu, the quarantine's. No user code
-// is called under any of them.
-type threadSafeMap struct {
+// Lock order: writing, the table's own, mu, the quarantine's. No user code is called under any of them.
+type storage struct {
 	table *table.Table
-	// indexers are read without a lock, and set by who holds writing.
-	indexers atomic.Pointer[indexerSet]
+	// indexers are read without a lock, and set under writing.
+	indexers   atomic.Pointer[indexerSet]
+	quarantine quarantinePart
 
-	// writing is held by who writes, for as long as that takes. It guards lists, which are being
-	// taken, and move.
+	// writing is held for the duration of a write.
 	writing sync.Mutex
-	lists   []*listMarks
-	// move is what commit is to do; moves, made once and not for each write, does it.
-	move  versionMove
-	moves func()
 
-	// quarantined is the store's part of its pipeline's table.
-	quarantined quarantinePart
-
-	// mu guards the versions, of the whole and of views, and writes.
+	// mu guards the versions of the whole and of views, and writes.
 	mu    sync.RWMutex
 	whole scope
-	// writes counts the batches that were applied. Who is the only one to apply any may read it
-	// without the lock.
+	// views are by namespace, and never removed; versions are theirs.
+	views    map[string]*namespaceView
+	versions viewVersions
+	// writes counts the writes that were published. The only writer of an informer's store
+	// may read it without the lock.
 	writes uint64
-	// version is that of all of it; the owner's, where there are views.
-	version func() string
 
 	// gauge shows the version, if there is one.
 	gauge atomic.Pointer[versionGauge]
-	// spare are *oneChange.
-	spare sync.Pool
 }
 
-func newThreadSafeMap(indexers Indexers, opts ...ThreadSafeStoreOption) *threadSafeMap {
+func newStorage(indexers Indexers) *storage {
 	for name, function := range indexers {
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
-	m := &threadSafeMap{}
-	m.quarantined = quarantinePart{&quarantine{}, byStore, ""}
-	m.version = func() string { return m.whole.version }
-	m.moves = m.moveLocked
-	m.table = table.New(len(indexers), m.label)
-	m.indexers.Store(newIndexerSet(indexers))
-	for _, option := range opts {
-		option(m)
-	}
+	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}}
+	m.table = table.New(len(indexers), func() table.Label {
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		return table.Label{Version: m.versionLocked(), Writes: m.writes}
+	})
+	m.indexers.Store((&indexerSet{}).with(indexers))
 	return m
 }
 
-// label is what a snapshot of the table says of itself.
-func (m *threadSafeMap) label() table.Label {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return table.Label{Version: m.version(), Writes: m.writes}
+// isQuarantined reports whether the store has quarantined a key.
+func (m *storage) isQuarantined(key table.Key) (quarantined bool) {
+	if m.quarantine.any() {
+		_, quarantined = m.quarantine.version(key.String())
+	}
+	return quarantined
 }
 
-// len is how many objects there are.
-func (m *threadSafeMap) len() int { return m.table.Len() }
-
-// originOf is the origin of what is under a key.
-func (m *threadSafeMap) originOf(key table.Key) (origin table.Origin, exists bool) {
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	found, exists := m.table.Get(key)
-	if exists {
-		origin = m.table.Origin(found.Number)
+// hold quarantines a change, unless it has no key.
+func (m *storage) hold(c *change) {
+	if c.err.Stage != StageKey && c.err.Stage != StageMetadata {
+		m.quarantine.add("", c.err, c.kept)
 	}
-	return origin, exists
+}
+
+// regression is the error of an event that is older than what was last received of its key: the
+// quarantined state, if one has a version, or else the stored one.
+func (m *storage) regression(c *change, stored table.Origin) error {
+	version := ""
+	if m.quarantine.any() {
+		version, _ = m.quarantine.version(c.key.String())
+	}
+	return c.regression(stored, version)
 }
 
 // storeWrite is a write under way. Nothing in it can fail, and it calls no user code.
 type storeWrite struct {
-	m     *threadSafeMap
+	m     *storage
 	table *table.Write
+	// marks and withheld are those of a list that makes the write, or nil: see storeReplacement.
+	marks    *table.Listing
+	withheld sets.Set[string]
 }
 
-// directly is how many changes are applied in one write where readers see them: as many as a
-// table changes where they stand. More are prepared aside, which costs a copy of what they touch.
+// directly is how many changes a table makes in place. More are staged, which costs a copy of
+// each part that they touch.
 const directly = 32
 
-// wholeStore is the weight of a write that looks at everything there is.
+// wholeStore is the weight of a write that looks at all objects.
 const wholeStore = 1 << 30
 
-// begin begins a write of some changes. It must be committed.
-func (m *threadSafeMap) begin(changes []change) storeWrite {
-	m.lockIndexed(changes)
-	return storeWrite{m, m.table.Begin(m.weightOf(changes))}
-}
-
-// lockIndexed locks writing at a moment when the changes have their values for the indexers that
-// there are: it begins again if indexers were added in between.
-func (m *threadSafeMap) lockIndexed(changes []change) {
+// begin locks the store for a write of changes and of so much besides. It must be committed.
+func (m *storage) begin(changes []change, weight int) storeWrite {
 	for {
 		set := m.indexers.Load()
 		for i := range changes {
-			changes[i].index(set)
+			changes[i].index(set, &valueRoom{})
 		}
 		m.writing.Lock()
 		if m.indexers.Load() == set {
-			return
-		}
-		m.writing.Unlock()
-	}
-}
-
-// weightOf is how many changes some writes are; where they are too many to be made directly, it
-// need not be all of them. One that brings many values, or takes them out, takes as long as many:
-// readers should not have to wait for that.
-func (m *threadSafeMap) weightOf(changes []change) int {
-	weight := len(changes)
-	if len(m.indexers.Load().names) == 0 {
-		return weight
-	}
-	for i := range changes {
-		if weight > directly {
 			break
 		}
-		several := 0
-		for _, values := range changes[i].values {
-			several += max(0, len(values)-1)
-		}
-		weight += max(several, m.table.SeveralUnder(changes[i].key))
+		m.writing.Unlock() // an index was added since
 	}
-	return weight
+	for i := range changes {
+		// Many values, added or removed, take as long as many changes.
+		weight += 1 + m.table.SeveralUnder(changes[i].key)
+		for _, values := range changes[i].values {
+			weight += max(0, len(values)-1)
+		}
+	}
+	return storeWrite{m: m, table: m.table.Begin(weight)}
 }
 
-// apply applies a change and notes in it what became of it: what could not be prepared is
-// quarantined, and leaves what was there.
-func (w storeWrite) apply(c *change) {
+// apply applies a change and notes the outcome in it. One that could not be prepared is
+// quarantined, and the state before it stays.
+func (w *storeWrite) apply(c *change) {
+	m := w.m
 	c.existed = false
 	switch {
 	case c.unchanged:
 		return
 	case c.err != nil:
-		w.hold(c)
+		m.hold(c)
 		return
 	case c.same:
-		// If something else has been written since, that is newer than what a Sync repeats.
+		// A change that was applied since the Sync was queued is newer.
 		if found, exists := w.table.Find(c.key); exists {
 			c.applied, c.existed, c.old, c.object = true, true, found.Object, found.Object
 		}
 		return
 	}
-	if !c.superseded {
-		w.release(c.key)
+	if m.quarantine.any() {
+		if key := c.key.String(); !w.withheld.Has(key) {
+			m.quarantine.release(key)
+		}
 	}
 	if c.kind == Deleted {
-		w.remove(c)
+		old, existed := w.table.Remove(c.key)
+		if !existed {
+			return
+		}
+		if c.applied, c.existed, c.old = true, true, old.Object; c.object == nil {
+			c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
+		}
 		return
-	}
-	for _, staging := range c.built {
-		staging.build.written[c.key] = staging.result
 	}
 	old, existed := w.table.Put(c.key, c.object, c.values)
 	if c.applied, c.existed = true, existed; existed {
-		c.old, c.recreated = old.Object, c.origin.Recreates(w.m.table.Origin(old.Number))
+		c.old, c.recreated = old.Object, c.origin.Recreates(m.table.Origin(old.Number))
 	}
 	w.table.SetOrigin(old.Number, c.origin)
-	if c.number = old.Number; !existed {
-		for _, list := range w.m.lists {
-			list.added.add(c.number)
-		}
+	if w.marks != nil {
+		w.marks.ConfirmAt(old.Number, c.key)
 	}
 }
 
-// remove is apply for a deletion. One without a final state gets a tombstone.
-func (w storeWrite) remove(c *change) {
-	old, existed := w.table.Remove(c.key)
-	if !existed {
-		return
-	}
-	for _, list := range w.m.lists {
-		list.confirmed.remove(old.Number)
-		list.changed.remove(old.Number)
-		list.added.remove(old.Number)
-	}
-	c.applied, c.existed, c.old = true, true, old.Object
-	if c.object == nil {
-		c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
-	}
-}
-
-// regression is the error of an event that is older than what was last received of its key.
-func (w storeWrite) regression(c *change) error {
-	if c.key == (table.Key{}) {
-		return nil
-	}
-	have, _ := w.find(c.key)
-	var quarantined string
-	if w.m.quarantined.any() {
-		quarantined, _ = w.m.quarantined.version(c.key.String())
-	}
-	return c.regression(have, quarantined)
-}
-
-// find is what is there, and its origin.
-func (w storeWrite) find(key table.Key) (origin table.Origin, exists bool) {
-	found, exists := w.table.Find(key)
-	if exists {
-		origin = w.m.table.Origin(found.Number)
-	}
-	return origin, exists
-}
-
-// hold quarantines what a change has brought. What has no key is for the caller to quarantine.
-func (w storeWrite) hold(c *change) {
-	if c.err.Stage == StageKey || c.err.Stage == StageMetadata {
-		return
-	}
-	w.m.quarantined.add("", c.err, c.kept)
-}
-
-// release ends that a key is quarantined, if it is.
-func (w storeWrite) release(key table.Key) {
-	if w.m.quarantined.any() {
-		w.m.quarantined.release(key.String())
-	}
-}
-
-// isQuarantined says whether a key is quarantined by the store.
-func (m *threadSafeMap) isQuarantined(key table.Key) bool {
-	if !m.quarantined.any() {
-		return false
-	}
-	_, quarantined := m.quarantined.version(key.String())
-	return quarantined
-}
-
-// versionMove is what becomes of a store's versions with a write. The zero value is nothing.
+// versionMove is how a write moves the versions. The zero value does not.
 type versionMove struct {
-	// scope is whose version moves, to version if that is not empty.
+	// scope is whose version becomes version, unless that is empty.
 	scope   *scope
 	version string
-	// listed says that a whole list was applied: the version is set, also if it is empty.
+	// listed means that a whole list was applied: an empty version is set too.
 	listed bool
+	// events means that the write ends before a change that is older than the entry of its key.
+	events bool
 }
 
-// commit shows the write, and moves versions with it.
-func (w storeWrite) commit(move versionMove) {
+// commit publishes the write, and moves versions with it.
+func (w *storeWrite) commit(move versionMove) {
 	m := w.m
-	if m.move = move; move.scope == nil {
-		w.table.Commit(nil)
-	} else {
-		w.table.Commit(m.moves)
-	}
-	if len(m.lists) == 0 { // packing gives cells other numbers
-		m.table.Pack()
-	}
+	w.table.Commit(func() {
+		if move.scope == nil {
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.writes++
+		if move.version != "" || move.listed {
+			move.scope.set(move.version)
+		}
+		move.scope.committed = move.scope.committed || move.listed
+	})
+	m.table.Pack()
 	m.writing.Unlock()
 	if move.scope != nil {
 		m.showVersion()
 	}
 }
 
-// moveLocked does what move says. The caller holds writing.
-func (m *threadSafeMap) moveLocked() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.writes++
-	if m.move.version != "" || m.move.listed {
-		m.move.scope.set(m.move.version)
-	}
-	m.move.scope.committed = m.move.scope.committed || m.move.listed
-}
-
-// oneChange is a change with all that it takes to make it alone: it is used again and again, so
-// that an ordinary write allocates nothing.
-type oneChange struct {
-	changes [1]change
-	values  valueRoom
-}
-
-// oneChange is empty. It goes back with put.
-func (m *threadSafeMap) oneChange() *oneChange {
-	one, _ := m.spare.Get().(*oneChange)
-	indexes := len(m.indexers.Load().names)
-	if one == nil || one.values.each != indexes {
-		one = &oneChange{values: newValueRoom(1, indexes)}
-	}
-	one.changes[0] = change{values: one.values.of(0)}
-	return one
-}
-
-// write makes the change, once it has been prepared, and returns why it could not be made.
-func (m *threadSafeMap) write(one *oneChange) error {
-	w := m.begin(one.changes[:])
-	w.apply(&one.changes[0])
-	w.commit(versionMove{})
-	return one.changes[0].failure()
-}
-
-// remove removes what is under a key.
-func (m *threadSafeMap) remove(key table.Key) {
-	one := m.oneChange()
-	defer m.put(one)
-	one.changes[0].kind, one.changes[0].key = Deleted, key
-	_ = m.write(one) // a deletion does not fail
-}
-
-func (m *threadSafeMap) put(one *oneChange) {
-	one.changes[0] = change{}
-	one.values.clear()
-	m.spare.Put(one)
-}
-
-// listMarks are the cells of a store that a list has confirmed: what is not among them at its end
-// is gone. A cell that is removed meanwhile loses its mark.
-type listMarks struct {
-	confirmed numberSet
-	// changed are the cells of which the list has brought another state, which is not in the
-	// store yet: a later one of the list is not compared with what the store has.
-	changed numberSet
-	// added are the cells that were added since the list began.
-	added numberSet
-}
-
-// has says whether a cell was listed, count how many were.
-func (l *listMarks) has(number uint32) bool { return l.confirmed.has(number) || l.changed.has(number) }
-
-func (l *listMarks) count() (count int) {
-	for i, word := range l.confirmed.bits {
-		if i < len(l.changed.bits) {
-			word |= l.changed.bits[i]
+// write applies prepared changes, and the version of each with it. It returns how many: all of
+// them, or those before one that is older than the entry of its key, and the error of that.
+func (m *storage) write(changes []change, move versionMove) (applied int, err error) {
+	w := m.begin(changes, 0)
+	for ; applied < len(changes); applied++ {
+		c := &changes[applied]
+		if move.events && c.key != (table.Key{}) {
+			var stored table.Origin
+			if found, exists := w.table.Find(c.key); exists {
+				stored = m.table.Origin(found.Number)
+			}
+			if err = m.regression(c, stored); err != nil {
+				break
+			}
 		}
-		count += bits.OnesCount64(word)
+		if c.version != "" {
+			move.version = c.version
+		}
+		w.apply(c)
 	}
-	for i := len(l.confirmed.bits); i < len(l.changed.bits); i++ {
-		count += bits.OnesCount64(l.changed.bits[i])
+	w.commit(move)
+	return applied, err
+}
+
+// Index returns the objects that share a value with obj.
+func (m *storage) Index(indexName string, obj any) ([]any, error) {
+	s := m.Snapshot()
+	t, at, err := s.index(indexName)
+	if err != nil {
+		return nil, err
 	}
-	return count
-}
-
-func (m *threadSafeMap) beginList() *listMarks {
-	m.writing.Lock()
-	defer m.writing.Unlock()
-	list := &listMarks{}
-	m.lists = append(m.lists, list)
-	return list
-}
-
-// endListLocked ends a list. The caller holds writing.
-func (m *threadSafeMap) endListLocked(list *listMarks) {
-	m.lists = slices.DeleteFunc(m.lists, func(other *listMarks) bool { return other == list })
-}
-
-// numberSet is a set of numbers of cells, one bit each.
-type numberSet struct{ bits []uint64 }
-
-func (n *numberSet) add(number uint32) {
-	if at := int(number / 64); at >= len(n.bits) {
-		n.bits = append(n.bits, make([]uint64, at+1-len(n.bits))...)
+	values, err := s.indexers.appendValues(nil, at, obj)
+	if err != nil {
+		return nil, err
 	}
-	n.bits[number/64] |= 1 << (number % 64)
+	if len(values) == 1 {
+		return t.ObjectsHaving(at, values[0]), nil
+	}
+	list, seen := []any{}, map[table.Entry]bool{} // an object may have several of the values
+	for _, value := range values {
+		t.Having(at, value, func(e table.Entry) bool {
+			if !seen[e] {
+				seen[e] = true
+				list = append(list, e.Object())
+			}
+			return true
+		})
+	}
+	return list, nil
 }
 
-func (n *numberSet) remove(number uint32) {
-	if n.has(number) {
-		n.bits[number/64] &^= 1 << (number % 64)
+// ByIndex returns the objects that have the value.
+func (m *storage) ByIndex(indexName, indexedValue string) ([]any, error) {
+	return m.Snapshot().ByIndex(indexName, indexedValue)
+}
+
+// IndexKeys returns the keys of the objects that have the value, sorted.
+func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
+	t, at, err := m.Snapshot().index(indexName)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]string, 0, t.HavingLen(at, indexedValue))
+	t.Having(at, indexedValue, func(e table.Entry) bool {
+		keys = append(keys, e.Key().String())
+		return true
+	})
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// ListIndexFuncValues returns the values that at least one object has.
+func (m *storage) ListIndexFuncValues(indexName string) []string {
+	values, err := m.Snapshot().IndexValues(indexName)
+	if err != nil {
+		return []string{}
+	}
+	return values
+}
+
+// Snapshot is a consistent view of a store at one point in time: objects, indexes and version.
+// It never changes and may be used concurrently. Taking one is O(1) and iterating it copies
+// nothing. Writes copy the parts that a live snapshot references, so do not retain one.
+//
+// The objects are shared, and must not be changed. The zero value is that of an empty store
+// without indexes.
+type Snapshot struct {
+	table    *table.Snapshot
+	indexers *indexerSet
+}
+
+// emptySnapshot is what the zero Snapshot stands for.
+var emptySnapshot = sync.OnceValue(func() Snapshot { return newStorage(nil).Snapshot() })
+
+// orEmpty replaces the zero value.
+func (s Snapshot) orEmpty() Snapshot {
+	if s.table == nil {
+		return emptySnapshot()
+	}
+	return s
+}
+
+// Snapshotter is implemented by the stores of NewStore, NewIndexer and NewThreadSafeStore, and
+// by every SharedIndexInformer of this package.
+type Snapshotter interface {
+	// Snapshot returns a consistent view of the present content.
+	Snapshot() Snapshot
+}
+
+var (
+	_ Snapshotter = (*cache)(nil)
+	_ Snapshotter = (*threadSafeMap)(nil)
+	_ Snapshotter = (*sharedIndexInformer)(nil)
+)
+
+// SnapshotOf takes a snapshot of a store, an indexer, or an informer's store. It returns false
+// for one that is not of this package, and for a view of InNamespace. An Informer has a Snapshot
+// of its own; its Shared can be passed here.
+func SnapshotOf(store any) (Snapshot, bool) {
+	s, ok := store.(Snapshotter)
+	if !ok || isNilPointer(store) {
+		return Snapshot{}, false
+	}
+	return s.Snapshot(), true
+}
+
+// Snapshot returns a consistent view of the present content.
+func (m *storage) Snapshot() Snapshot {
+	indexers := m.indexers.Load() // first: the table must have all indexes that it names
+	return Snapshot{m.table.Snapshot(), indexers}
+}
+
+// ResourceVersion returns the version up to which the snapshot has everything that the source
+// had; empty if no list had been applied.
+func (s Snapshot) ResourceVersion() string { return s.orEmpty().table.Version }
+
+// Len returns the number of objects.
+func (s Snapshot) Len() int { return s.orEmpty().table.Len() }
+
+// Get returns the object under key. Unlike GetByKey of a store it does not tell a key whose
+// only state is quarantined from one that is absent.
+func (s Snapshot) Get(key string) (obj any, exists bool) {
+	e, exists := s.orEmpty().table.Get(table.KeyOf(key))
+	if !exists {
+		return nil, false
+	}
+	return e.Object(), true
+}
+
+// Objects iterates over the objects, in no order, without copying.
+func (s Snapshot) Objects() iter.Seq[any] {
+	// Not the table's method itself, which would be allocated.
+	return func(yield func(any) bool) { s.orEmpty().table.Objects(yield) }
+}
+
+// All iterates over the keys and objects, in no order. Keys of the form namespace/name are made
+// for it, several in one piece of memory: retaining one retains those.
+func (s Snapshot) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		s.orEmpty().table.EachWithKey(func(key string, e table.Entry) bool { return yield(key, e.Object()) })
 	}
 }
 
-func (n *numberSet) has(number uint32) bool {
-	return int(number/64) < len(n.bits) && n.bits[number/64]&(1<<(number%64)) != 0
+// List returns all objects, in no order. The slice is the caller's.
+func (s Snapshot) List() []any { return s.orEmpty().table.AppendObjects(make([]any, 0, s.Len())) }
+
+// index returns the table and the position of the named index in it.
+func (s Snapshot) index(name string) (*table.Snapshot, int, error) {
+	s = s.orEmpty()
+	at, err := s.indexers.position(name)
+	return s.table, at, err
+}
+
+// ByIndex returns the objects that have a value in the named index, in no order. The slice is
+// the caller's. It fails if there is no such index.
+func (s Snapshot) ByIndex(index, value string) ([]any, error) {
+	t, at, err := s.index(index)
+	if err != nil {
+		return nil, err
+	}
+	return t.ObjectsHaving(at, value), nil
+}
+
+// AllByIndex iterates over the objects that have a value in the named index, in no order,
+// without copying. It fails if there is no such index.
+func (s Snapshot) AllByIndex(index, value string) (iter.Seq[any], error) {
+	t, at, err := s.index(index)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(any) bool) {
+		t.Having(at, value, func(e table.Entry) bool { return yield(e.Object()) })
+	}, nil
+}
+
+// IndexValues returns the values that at least one object has in the named index, in no
+// order. It fails if there is no such index.
+func (s Snapshot) IndexValues(index string) ([]string, error) {
+	t, at, err := s.index(index)
+	if err != nil {
+		return nil, err
+	}
+	all, count := t.Values(at)
+	return slices.AppendSeq(make([]string, 0, count), all), nil
+}
+
+// ThreadSafeStore is an Indexer whose callers name the keys: any string, the empty one
+// too. All methods may be called concurrently and answer from memory; objects are shared
+// and must not be changed.
+//
+// Its writing methods return nothing. The stores of this package report an object that is
+// nil, or for which an index function fails, through apimachinery's error handlers, and the
+// state that was there before stays.
+type ThreadSafeStore interface {
+	// Add puts obj under key, whether or not something was there before.
+	Add(key string, obj any)
+	// Update does the same.
+	Update(key string, obj any)
+	// Delete removes the object under key, if there is one.
+	Delete(key string)
+	// DeleteWithObject does the same. In client-go obj moves the version; here
+	// it is ignored.
+	DeleteWithObject(key string, obj any)
+	// Get returns the object under key.
+	Get(key string) (item any, exists bool)
+	// List and ListKeys are as in Store.
+	List() []any
+	ListKeys() []string
+	// Replace makes items the whole content and resourceVersion the version, in
+	// one step for readers. The map is not kept.
+	Replace(items map[string]any, resourceVersion string)
+	// Index, IndexKeys, ListIndexFuncValues, ByIndex, GetIndexers and
+	// AddIndexers are as in Indexer, Bookmark and LastStoreSyncResourceVersion
+	// as in Store.
+	Index(indexName string, obj any) ([]any, error)
+	IndexKeys(indexName, indexedValue string) ([]string, error)
+	Bookmark(rv string)
+	LastStoreSyncResourceVersion() string
+	ListIndexFuncValues(name string) []string
+	ByIndex(indexName, indexedValue string) ([]any, error)
+	GetIndexers() Indexers
+	AddIndexers(newIndexers Indexers) error
+	// Resync does nothing.
+	//
+	// Deprecated: it does nothing.
+	Resync() error
+}
+
+// ThreadSafeStoreOption is an option of NewThreadSafeStore.
+type ThreadSafeStoreOption = func(*threadSafeMap)
+
+// threadSafeMap is a storage whose callers name the keys.
+type threadSafeMap struct {
+	scoped
+	*storage
+}
+
+// NewThreadSafeStore makes an empty ThreadSafeStore. Indices has client-go's place among the
+// parameters and is ignored: a store makes its own. It panics if one of the indexers is nil.
+func NewThreadSafeStore(indexers Indexers, indices Indices, opts ...ThreadSafeStoreOption) ThreadSafeStore {
+	s := newStorage(indexers)
+	m := &threadSafeMap{scoped{s, &s.whole}, s}
+	for _, option := range opts {
+		option(m)
+	}
+	return m
+}
+
+// Add puts obj under key.
+func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
+
+// Update puts obj under key.
+func (m *threadSafeMap) Update(key string, obj any) {
+	one := []change{changeUnder(key, obj)}
+	if _, _ = m.write(one, versionMove{}); one[0].err != nil {
+		reportRefused([]refusal{{obj, one[0].err}})
+	}
+}
+
+// changeUnder is the change that puts an object under a key that the caller names.
+func changeUnder(key string, obj any) change {
+	c := change{kind: Updated, object: obj}
+	c.says.read(obj)
+	c.key, c.origin = c.says.key(key), originOf(c.says.received)
+	if isNilPointer(obj) {
+		c.fail(StageMetadata, ErrNilObject)
+	}
+	return c
+}
+
+// reportRefused reports changes that cannot be returned: in one report, since apimachinery's
+// handlers sleep for each.
+func reportRefused(refused []refusal) {
+	var errs []error
+	for _, one := range refused[:min(10, len(refused))] {
+		errs = append(errs, one.err)
+	}
+	if len(errs) > 0 {
+		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects were not stored", "count", len(refused))
+	}
+}
+
+// Delete removes the object under key.
+func (m *threadSafeMap) Delete(key string) {
+	_, _ = m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, versionMove{})
+}
+
+// DeleteWithObject removes the object under key.
+func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
+
+// Get returns the object under key.
+func (m *threadSafeMap) Get(key string) (item any, exists bool) {
+	found, exists := m.table.GetText(key)
+	return found.Object, exists
+}
+
+// Replace makes items the whole content.
+func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
+	r := intake{keyedStore: &keyedStore{scoped: m.scoped}}.beginReplace(ReplaceOptions{VersionsReset: true})
+	for key, obj := range items {
+		c := changeUnder(key, obj)
+		c.index(m.indexers.Load(), &r.in.room)
+		r.note(&c)
+		r.staged = append(r.staged, c)
+	}
+	reportRefused(r.publish(resourceVersion))
 }

@@ -1,17 +1,23 @@
 package cache
 
+import (
+	"errors"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
 // KeyFunc makes the key of an object. It must be deterministic, must not change
 // the object, and may be called concurrently. Keys must not be empty.
 //
-// Of an Undecoded it should make the key from the metadata, which is all there is of
-// it; where it cannot, and fails or panics, that object is not known again.
+// Of an Undecoded only the metadata are there: where it fails or panics for one, later states
+// of that object are not matched with it.
 type KeyFunc func(obj any) (string, error)
 
-// TransformFunc makes of a received object what is to be kept, for example the
-// object without the fields that nobody reads. It may change the object in place
-// and may return one of another type, if the key function accepts that and gives
-// it the same key. (nil, nil) means that the object is not wanted: it is absent,
-// and a deletion if it was present. An error quarantines the object.
+// TransformFunc turns a received object into the one to keep, for example without the
+// fields that nobody reads. It may change the object in place, and may return one of
+// another type if the key function gives that the same key. (nil, nil) means that the
+// object is not wanted: it is absent, and deleted if it was present. An error quarantines
+// the object.
 //
 // It runs at most once for each object received, and not for objects that a
 // relist shows to be unchanged.
@@ -21,19 +27,19 @@ type TransformFunc func(any) (any, error)
 // NewIndexer make one; a DeltaFIFO is none, it holds changes.
 //
 // All methods may be called concurrently and answer from memory. Objects are
-// shared: what goes in and what comes out must not be changed.
+// shared: they must not be changed once they are stored.
 //
 // The stores of this package reject an object whose key, transform or index
 // values fail: the method returns a KeyError or an *ObjectError, the state that
-// was there before stays, and everything else goes on. They also implement
+// was there before stays, and other objects are not affected. They also implement
 // Replacer, ReceivedGetter and ResourceVersionUpdater.
 type Store interface {
 	// Add puts obj under its key, whether or not something was there before.
 	Add(obj any) error
 	// Update does the same.
 	Update(obj any) error
-	// Delete removes what is under obj's key; nothing happens if there is
-	// nothing. obj is only asked for its key.
+	// Delete removes the object under obj's key, if there is one. Only the key
+	// of obj is used.
 	Delete(obj any) error
 
 	// List returns the objects, in no order. The slice is the caller's.
@@ -46,19 +52,17 @@ type Store interface {
 	// Empty until a list was applied. Add, Update and Delete do not move it,
 	// for one object says nothing of the others (client-go's do).
 	LastStoreSyncResourceVersion() string
-	// Bookmark says that the store now holds everything up to version rv.
+	// Bookmark sets the applied version: the store holds everything up to rv.
 	Bookmark(rv string)
 
-	// Get returns what is under obj's key, with the errors of GetByKey, and a KeyError if
-	// obj has none.
+	// Get returns the object under obj's key, with the errors of GetByKey, and a KeyError if
+	// obj has no key.
 	Get(obj any) (item any, exists bool, err error)
-	// GetByKey returns what is under key. If that is nothing because the only state that has
-	// come is quarantined, the stores of this package return an error that says why, of which
-	// errors.Is finds ErrQuarantined and the cause: the source has the object, so it must not
-	// be taken for deleted. That includes what the reflector, controller or informer that fills
-	// the store could not take (by its namespace and name, where it has no key). To a Process
-	// that fills a store itself, and asks it first, the error must not be a reason not to write.
-	// Otherwise err is nil.
+	// GetByKey returns the object under key. If there is none because its only state is
+	// quarantined, here or in the reflector, controller or informer that fills the store, the
+	// stores of this package return an error that wraps ErrQuarantined and the cause: the
+	// source has the object, so do not take it for deleted. A Process that fills a store itself
+	// must not take that error for a reason not to write. Otherwise err is nil.
 	GetByKey(key string) (item any, exists bool, err error)
 
 	// Replace makes the list the whole content and resourceVersion the applied
@@ -67,9 +71,251 @@ type Store interface {
 	// its key is unchanged and stays as it is, pointer included.
 	//
 	// The error joins those of the objects that were rejected: they keep their
-	// previous state, all others were taken.
+	// previous state, all others are stored.
 	Replace(list []any, resourceVersion string) error
 
-	// Resync does nothing here; it means something to a queue.
+	// Resync does nothing in a store; a queue repeats its objects.
 	Resync() error
 }
+
+// scoped is a storage, or the part of one that its scope names.
+type scoped struct {
+	storage *storage
+	// scope is &storage.whole for a whole store.
+	scope *scope
+}
+
+// keyedStore is a scoped store whose keys come from a key function. A reflector or a controller of
+// this package fills it.
+type keyedStore struct {
+	scoped
+	// keyFunc fails for an object outside the scope. named is true if it is one of this
+	// package, whose keys are namespace and name.
+	keyFunc     KeyFunc
+	named       bool
+	transformer TransformFunc
+}
+
+// cache is a keyedStore of everything, with its indexes and snapshots.
+type cache struct {
+	keyedStore
+	*storage
+}
+
+var (
+	_ Indexer                = (*cache)(nil)
+	_ TransformingStore      = (*cache)(nil)
+	_ Replacer               = (*cache)(nil)
+	_ ResourceVersionUpdater = (*cache)(nil)
+	_ taker                  = (*cache)(nil)
+)
+
+// StoreOption is an option of NewStore and NewIndexer.
+type StoreOption = func(*cache)
+
+// WithTransformer makes the store transform objects before it stores them. A reflector or
+// controller that feeds the store then leaves the transform to it.
+func WithTransformer(transformer TransformFunc) StoreOption {
+	return func(c *cache) { c.transformer = transformer }
+}
+
+// NewStore makes an empty Store. It panics if keyFunc is nil.
+func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
+	return NewIndexer(keyFunc, nil, opts...)
+}
+
+// NewIndexer makes an empty Indexer with the given indexes; the map is not kept.
+// It panics if keyFunc or one of the indexers is nil.
+func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
+	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
+	s := newStorage(indexers)
+	c := &cache{keyedStore{scoped: scoped{s, &s.whole}, keyFunc: keyFunc, named: namesObjects(keyFunc)}, s}
+	for _, option := range opts {
+		option(c)
+	}
+	return c
+}
+
+// ours returns the keyed store of a Store of this package, be it a view or not.
+func ours(store Store) (*keyedStore, bool) {
+	if own, ok := store.(interface{ keyed() *keyedStore }); ok {
+		return own.keyed(), true
+	}
+	return nil, false
+}
+
+func (k *keyedStore) keyed() *keyedStore { return k }
+
+// Add puts obj under its key.
+func (k *keyedStore) Add(obj any) error { return k.Update(obj) }
+
+// Update puts obj under its key.
+func (k *keyedStore) Update(obj any) error {
+	one := [1]change{{kind: Updated, object: obj}}
+	c := &one[0]
+	in := k.intake()
+	if in.identify(c); c.err != nil {
+		return KeyError{obj, c.err.Err}
+	}
+	in.prepare(c)
+	_, _ = k.storage.write(one[:], versionMove{})
+	return c.failure()
+}
+
+// Delete removes the object under obj's key.
+func (k *keyedStore) Delete(obj any) error {
+	key, err := k.eventKey(obj)
+	if err != nil {
+		return KeyError{obj, err}
+	}
+	_, _ = k.storage.write([]change{{kind: Deleted, key: key}}, versionMove{})
+	return nil
+}
+
+// eventKey is the key of an object, or of a tombstone. It implements entryKeeper.
+func (k *keyedStore) eventKey(obj any) (table.Key, error) {
+	var m metadata
+	_ = m.read(obj)
+	return k.keyOf(obj, &m)
+}
+
+// keyOf is the key of an object with the metadata m. If it is namespace and name, it is made
+// of the object's own strings, so that no text is kept.
+func (k *keyedStore) keyOf(obj any, m *metadata) (table.Key, error) {
+	if k.named && m.name != "" {
+		return m.named(), nil
+	}
+	text, err := keyOf(k.keyFunc, obj)
+	if err != nil {
+		return table.Key{}, err
+	}
+	return m.key(text), nil
+}
+
+// key is that with a text, made of the metadata if they say the same.
+func (m *metadata) key(text string) table.Key {
+	if key := m.named(); key.Is(text) {
+		return key
+	}
+	return table.KeyOf(text)
+}
+
+// Transformer returns the function that WithTransformer set, or nil.
+func (k *keyedStore) Transformer() TransformFunc { return k.transformer }
+
+// Get returns the object under obj's key. See GetByKey.
+func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
+	key, err := k.eventKey(obj)
+	switch {
+	case errors.Is(err, ErrOtherNamespace): // an error for writers only
+		return nil, false, nil
+	case err != nil:
+		return nil, false, KeyError{obj, err}
+	}
+	found, exists := k.storage.table.Get(key)
+	if !exists && !k.storage.quarantine.isEmpty() {
+		err = k.storage.quarantine.find(key.String())
+	}
+	return found.Object, exists, err
+}
+
+// GetByKey returns the object under key. The error is an *ObjectError, and ErrQuarantined, if
+// there is none because its only state could not be applied.
+func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
+	if !k.scope.has(key) {
+		return nil, false, nil
+	}
+	found, exists := k.storage.table.GetText(key)
+	if !exists {
+		err = k.storage.quarantine.find(key)
+	}
+	return found.Object, exists, err
+}
+
+// Received returns what was received of the object under key. Where a transform, or a reader, has
+// changed the object's own metadata, the UID is empty, and so is a version that is no decimal number.
+func (k *keyedStore) Received(key string) (Received, bool) {
+	origin, exists := k.originUnder(table.KeyOf(key))
+	if !exists {
+		return Received{}, false
+	}
+	found, _ := k.storage.table.GetText(key)
+	if received := receivedOf(found.Object); originOf(received) == origin {
+		return received, true
+	}
+	return Received{ResourceVersion: origin.Version()}, true
+}
+
+// originUnder is the origin of the object under a key, if that is in the scope.
+func (k *keyedStore) originUnder(key table.Key) (origin table.Origin, exists bool) {
+	if !k.scope.hasKey(key) {
+		return origin, false
+	}
+	m := k.storage
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	found, exists := m.table.Get(key)
+	if exists {
+		origin = m.table.Origin(found.Number)
+	}
+	return origin, exists
+}
+
+// olderThanEntry implements entryKeeper.
+func (k *keyedStore) olderThanEntry(key table.Key, received Received) error {
+	stored, _ := k.originUnder(key)
+	return k.storage.regression(&change{key: key, origin: originOf(received), says: metadata{received: received}}, stored)
+}
+
+// quarantined returns the quarantined objects of the store's scope.
+func (k *keyedStore) quarantined() []Quarantined { return k.storage.quarantine.list(k.scope.has) }
+
+// UpdateResourceVersion sets the applied version, as Bookmark does.
+func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
+
+// List returns all objects.
+func (s scoped) List() []any {
+	all := s.storage.table.Snapshot()
+	if s.scope.prefix == "" {
+		return all.AppendObjects(make([]any, 0, all.Len()))
+	}
+	list := []any{}
+	for e := range all.Each {
+		if s.scope.hasKey(e.Key()) {
+			list = append(list, e.Object())
+		}
+	}
+	return list
+}
+
+// ListKeys returns all keys.
+func (s scoped) ListKeys() []string {
+	all := s.storage.table.Snapshot()
+	if s.scope.prefix == "" {
+		return all.AppendKeys(make([]string, 0, all.Len()))
+	}
+	keys := []string{}
+	for e := range all.Each {
+		if key := e.Key(); s.scope.hasKey(key) {
+			keys = append(keys, key.String())
+		}
+	}
+	return keys
+}
+
+// LastStoreSyncResourceVersion returns the applied version. Where there are namespace views, that
+// of the whole is the lowest that holds for all of them: see InNamespace.
+func (s scoped) LastStoreSyncResourceVersion() string {
+	s.storage.mu.RLock()
+	defer s.storage.mu.RUnlock()
+	if s.scope == &s.storage.whole {
+		return s.storage.versionLocked()
+	}
+	return s.scope.version
+}
+
+// Bookmark sets the applied version.
+func (s scoped) Bookmark(rv string) { s.storage.moveVersion(func() { s.scope.set(rv) }) }
+
+// Resync does nothing.
+func (scoped) Resync() error { return nil }

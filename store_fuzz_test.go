@@ -87,10 +87,7 @@ type storeModel struct {
 	indexes    map[string]IndexFunc
 	quarantine map[string]bool
 	// taken are keys that the list under way has taken back.
-	taken map[string]bool
-	// added are the keys that were put since the list began: what it brings of them is stored anew,
-	// unless it is visible.
-	added       map[string]bool
+	taken       map[string]bool
 	version     string
 	committed   bool
 	replacement Replacement
@@ -183,15 +180,11 @@ func (m *storeModel) put(o *object, err error) {
 		m.quarantine[nameOf(o)] = true
 		return
 	}
-	if _, had := m.held[nameOf(o)]; !had && m.added != nil {
-		m.added[nameOf(o)] = true
-	}
 	m.held[nameOf(o)] = e
 	delete(m.quarantine, nameOf(o))
 }
 
 func (m *storeModel) remove(key string) {
-	delete(m.added, key)
 	if _, staged := m.staged[key]; !staged && !m.withheld[key] {
 		delete(m.listed, key) // a list that is under way has confirmed the object that is gone
 	}
@@ -246,11 +239,10 @@ func (m *storeModel) replace() {
 		list[i] = o
 	}
 	m.version = itoa(m.serial)
-	open := [...]any{m.staged, m.listed, m.withheld, m.taken, m.added}
-	m.taken, m.added = map[string]bool{}, map[string]bool{}
-	before := maps.Clone(m.held)
+	open := [...]any{m.staged, m.listed, m.withheld, m.taken}
+	m.taken = map[string]bool{}
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
-	bad := m.list(objects, false)
+	bad := m.list(objects)
 	err := m.store.Replace(list, m.version)
 	if (err != nil) != bad {
 		m.Fatalf("replace: %v", err)
@@ -258,17 +250,7 @@ func (m *storeModel) replace() {
 	m.commit()
 	within := m.listed
 	m.staged, m.listed, m.withheld = open[0].(map[string]modelEntry), open[1].(map[string]bool), open[2].(map[string]bool)
-	m.taken, m.added = open[3].(map[string]bool), open[4].(map[string]bool)
-	for key := range m.held {
-		if _, had := before[key]; !had && m.added != nil {
-			m.added[key] = true
-		}
-	}
-	for key := range before {
-		if _, has := m.held[key]; !has {
-			delete(m.added, key)
-		}
-	}
+	m.taken = open[3].(map[string]bool)
 	for key := range m.listed { // a list that is under way had confirmed what is gone now
 		if _, staged := m.staged[key]; !within[key] && !staged && !m.withheld[key] {
 			delete(m.listed, key)
@@ -277,15 +259,16 @@ func (m *storeModel) replace() {
 }
 
 // list stages objects in the model and says whether one was bad.
-func (m *storeModel) list(objects []*object, visible bool) (bad bool) {
+func (m *storeModel) list(objects []*object) (bad bool) {
 	for _, o := range objects {
 		key := nameOf(o)
 		newest, known := m.staged[key]
 		if !known {
 			newest, known = m.held[key]
 		}
+		again := m.listed[key]
 		m.listed[key] = true
-		if known && receivedOf(o) == newest.received && !m.quarantine[key] && (!m.added[key] || visible) { // else it was not received last
+		if known && !again && !m.taken[key] && receivedOf(o) == newest.received && !m.quarantine[key] { // else it was not received last
 			delete(m.withheld, key)
 			continue
 		}
@@ -304,6 +287,9 @@ func (m *storeModel) list(objects []*object, visible bool) (bad bool) {
 
 func (m *storeModel) show() {
 	for key, e := range m.staged {
+		if old, stored := m.held[key]; stored && old.received == e.received && !m.quarantine[key] {
+			continue // the list has brought it twice
+		}
 		m.held[key] = e
 		if !m.withheld[key] {
 			delete(m.quarantine, key)
@@ -344,7 +330,7 @@ func (m *storeModel) begin() {
 	m.replacement = m.store.BeginReplace(ReplaceOptions{})
 	m.visible = !m.committed
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
-	m.taken, m.added = map[string]bool{}, map[string]bool{}
+	m.taken = map[string]bool{}
 }
 
 func (m *storeModel) part() {
@@ -356,7 +342,10 @@ func (m *storeModel) part() {
 	for _, o := range objects {
 		part.Items = append(part.Items, o)
 	}
-	bad := m.list(objects, m.visible)
+	bad := m.list(objects)
+	if m.visible {
+		m.show()
+	}
 	if m.next(4) == 0 {
 		o := m.object()
 		part.Keep = append(part.Keep, o)
@@ -373,9 +362,6 @@ func (m *storeModel) part() {
 		} else {
 			m.taken[nameOf(o)] = true
 		}
-	}
-	if m.visible {
-		m.show()
 	}
 	rejected, err := m.replacement.Part(bg, part)
 	m.check(err)

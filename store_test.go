@@ -470,7 +470,7 @@ func TestNoFunctionOfTheUserRunsUnderTheLock(t *testing.T) {
 		for name, mu := range map[string]interface {
 			TryLock() bool
 			Unlock()
-		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "quarantine": &s.storage.quarantined.mu} {
+		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "quarantine": &s.storage.quarantine.mu} {
 			if !mu.TryLock() {
 				t.Errorf("called under %s", name)
 				return

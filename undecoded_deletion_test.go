@@ -123,7 +123,7 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 			w := &wholeReplacement{store: &foreign{}, streamed: true}
 			part(t, w, ReplacementPart{Items: []any{podAt("a", "1", "1"), service, untyped}})
 			part(t, w, ReplacementPart{Gone: []any{undecoded(row.gone)}})
-			assert.Len(t, w.list, row.left)
+			assert.Len(t, w.places, row.left)
 		})
 	}
 }

@@ -5,8 +5,8 @@ package mutants
 var indexFaults = []Mutant{
 	{
 		Name: "stores-an-object-that-has-no-index-values", Guards: []string{"B13"}, File: "storage.go",
-		From:    "\t\tw.hold(c)\n\t\treturn\n",
-		To:      "\t\tw.hold(c)\n\t\tw.table.Put(c.key, c.object, make([][]string, len(w.m.indexers.Load().names)))\n\t\treturn\n",
+		From:    "\t\tm.hold(c)\n\t\treturn\n",
+		To:      "\t\tm.hold(c)\n\t\tw.table.Put(c.key, c.object, make([][]string, len(m.indexers.Load().names)))\n\t\treturn\n",
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",
@@ -34,23 +34,22 @@ var indexFaults = []Mutant{
 	{
 		Name:   "remembers-the-map-of-indexers-that-it-hands-out",
 		Guards: []string{"B22"},
-		File:   "indexes.go",
-		From: `// indexers returns the functions by name.
-func (s *indexerSet) indexers() Indexers {
-	all := make(Indexers, len(s.names))
+		File:   "index.go",
+		From: `// GetIndexers returns a copy of the index functions.
+func (m *storage) GetIndexers() Indexers {
+	set := m.indexers.Load()
+	indexers := make(Indexers, len(set.names))
 `,
-		To: `var handedOutIndexers = map[*indexerSet]Indexers{}
+		To: `var returnedIndexers = map[*indexerSet]Indexers{}
 
-// indexers returns the functions by name.
-func (s *indexerSet) indexers() Indexers {
-	if handedOutIndexers[s] == nil {
-		handedOutIndexers[s] = Indexers{}
+// GetIndexers returns a copy of the index functions.
+func (m *storage) GetIndexers() Indexers {
+	set := m.indexers.Load()
+	if indexers := returnedIndexers[set]; indexers != nil {
+		return indexers
 	}
-	all := handedOutIndexers[s]
-	if len(all) > 0 {
-		return all
-	}
-	defer func() { handedOutIndexers[s] = all }()
+	indexers := make(Indexers, len(set.names))
+	returnedIndexers[set] = indexers
 `,
 		Package: guarantees,
 		Test:    "TestB22GetIndexersReturnsACopy",

@@ -26,9 +26,9 @@ var objectMutants = []Mutant{
 		Fault: "An object that exists and cannot be decoded is told as deleted.",
 	},
 	{
-		Name: "deletes-from-a-store-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "store_list.go",
-		From:  " || len(r.withheld) > 0 && r.withheld.Has(key.String()) {\n",
-		To:    " {\n",
+		Name: "deletes-from-a-store-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "replacement.go",
+		From:  "\t\tif len(r.withheld) == 0 || !r.withheld.Has(key.String()) {\n",
+		To:    "\t\tif key != (table.Key{}) {\n",
 		Test:  "TestAPartReturnsWhatItRejects",
 		Fault: "An object of which one state cannot be taken vanishes from the cache with the next list.",
 	},
@@ -89,8 +89,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-in-a-store-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "intake.go",
-		From:  "\tcase c.err != nil || c.unchanged:\n",
-		To:    "\tcase c.err != nil:\n",
+		From:  "\tcase c.err != nil || c.unchanged || c.same:\n",
+		To:    "\tcase c.err != nil || c.same:\n",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "Each relist of an informer transforms every object again, for nothing.",
 	},

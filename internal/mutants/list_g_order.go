@@ -104,8 +104,8 @@ var orderMutants = []Mutant{
 	},
 	{
 		Name: "removes-a-deleted-object-in-the-background", Guards: []string{"G4"}, File: "storage.go",
-		From:    "\told, existed := w.table.Remove(c.key)\n",
-		To:      "\told, existed := w.table.Find(c.key)\n\tm, key, was := w.m, c.key, old.Object\n\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tlater := m.table.Begin(1)\n\t\tif found, exists := later.Find(key); exists && samePointer(found.Object, was) {\n\t\t\tlater.Remove(key)\n\t\t}\n\t\tlater.Commit(nil)\n\t}()\n",
+		From:    "\t\told, existed := w.table.Remove(c.key)\n",
+		To:      "\t\told, existed := w.table.Find(c.key)\n\tkey, was := c.key, old.Object\n\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tlater := m.table.Begin(1)\n\t\tif found, exists := later.Find(key); exists && samePointer(found.Object, was) {\n\t\t\tlater.Remove(key)\n\t\t}\n\t\tlater.Commit(nil)\n\t}()\n",
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreTold",
 		Fault:   "A handler is told that an object is gone, and still finds it in the store.",

@@ -4,15 +4,15 @@ package mutants
 var versionMutants = []Mutant{
 	{
 		Name: "records-an-events-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
-		From:  "\t\tchanges[i].values = values.of(i)\n",
-		To:    "\t\tin.storage.moveVersion(func() { in.scope.advance(changes[i].version) })\n\t\tchanges[i].values = values.of(i)\n",
+		From:  "\t\tin.prepare(&changes[i])\n",
+		To:    "\t\tin.storage.moveVersion(func() { in.scope.set(changes[i].version) })\n\t\tin.prepare(&changes[i])\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
 	{
 		Name: "records-a-batchs-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
 		From:  "\t\tin.transform = nil\n\t}\n\tfor i := range changes {\n",
-		To:    "\t\tin.transform = nil\n\t}\n\tin.storage.moveVersion(func() { in.scope.advance(version) })\n\tfor i := range changes {\n",
+		To:    "\t\tin.transform = nil\n\t}\n\tin.storage.moveVersion(func() { in.scope.set(version) })\n\tfor i := range changes {\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},

@@ -1,0 +1,222 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// foreignStore is a store of another package: it gets one call for each change.
+type foreignStore struct{ ReflectorStore }
+
+// takeChanges implements taker. An error of the store that is not an ObjectError ends it.
+func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, error) {
+	c := &changes[0]
+	var err error
+	var op string
+	switch c.kind {
+	case Added:
+		op, err = "Add", f.Add(c.object)
+	case Updated:
+		op, err = "Update", f.Update(c.object)
+	case Deleted:
+		op, err = "Delete", deleteFrom(f.ReflectorStore, c.object)
+	}
+	if err = storeError(op, c.object, err); err != nil {
+		bad, own := asObjectError(err)
+		if !own {
+			return 0, err
+		}
+		c.err = bad
+	}
+	if updater, ok := f.ReflectorStore.(ResourceVersionUpdater); ok && c.version != "" {
+		updater.UpdateResourceVersion(c.version)
+	}
+	return 1, nil
+}
+
+// wholeReplacement is the Replacement of a store that has none: it collects the list for one
+// Replace. The states that such a store has of rejected objects are replaced with the rest.
+type wholeReplacement struct {
+	store ReflectorStore
+	// list has nil for an object that a stream has deleted. places are those of the objects
+	// in it that can be identified.
+	list   []any
+	places map[identity]int
+	// streamed is true if the list is made of events: several may be of one object, so objects
+	// that cannot be identified are rejected.
+	streamed bool
+}
+
+// Part implements Replacement. Of several states of one object, as a stream or a repeated page
+// has them, the newest stays, in the place of the first; of states in no order the last.
+func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+	if w.places == nil {
+		w.places = map[identity]int{}
+	}
+	for _, obj := range part.Items {
+		id, err := identityOf(obj)
+		if w.rejects(obj, err, &rejected) {
+			continue
+		}
+		at, again := w.places[id]
+		switch {
+		case err != nil:
+			w.list = append(w.list, obj)
+		case !again:
+			w.places[id] = len(w.list)
+			w.list = append(w.list, obj)
+		case !versionBefore(receivedOf(obj).ResourceVersion, receivedOf(w.list[at]).ResourceVersion):
+			w.list[at] = obj
+		}
+	}
+	for _, obj := range part.Gone {
+		id, err := identityOf(obj)
+		if w.rejects(obj, err, &rejected) || err != nil {
+			continue
+		}
+		deleted := func(other identity, at int) {
+			w.list[at] = nil
+			delete(w.places, other)
+		}
+		if isUndecoded(obj) {
+			for other, at := range w.places {
+				if other.mayBe(id) {
+					deleted(other, at)
+				}
+			}
+		} else if at, listed := w.places[id]; listed {
+			deleted(id, at)
+		}
+	}
+	return rejected, ctx.Err()
+}
+
+func (w *wholeReplacement) rejects(obj any, err error, rejected *[]*ObjectError) bool {
+	if !w.streamed || err == nil || errors.Is(err, ErrEmptyKey) {
+		return false
+	}
+	*rejected = append(*rejected, &ObjectError{
+		Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: StageType, Err: err,
+	})
+	return true
+}
+
+// Commit implements Replacement.
+func (w *wholeReplacement) Commit(_ context.Context, version string) error {
+	list := slices.DeleteFunc(w.list, func(obj any) bool { return obj == nil })
+	w.list, w.places = nil, nil
+	return w.store.Replace(list, version)
+}
+
+// Abort implements Replacement.
+func (w *wholeReplacement) Abort() { w.list, w.places = nil, nil }
+
+// identity tells objects apart where the store's keys are not known.
+type identity struct {
+	kind any
+	name ObjectName
+}
+
+// mayBe reports whether an object that could not be decoded may have this identity: it has the
+// name, and is not known to be of another kind.
+func (id identity) mayBe(undecoded identity) bool {
+	_, known := id.kind.(schema.GroupVersionKind)
+	_, said := undecoded.kind.(schema.GroupVersionKind)
+	return id.name == undecoded.name && (!known || !said || id.kind == undecoded.kind)
+}
+
+// identityOf returns an object's identity. It fails with ErrEmptyKey if the object has no name, and
+// with another error if its kind is not known.
+func identityOf(obj any) (id identity, err error) {
+	name, err := ObjectToName(obj)
+	if err != nil || name.Name == "" {
+		return identity{}, ErrEmptyKey
+	}
+	id = identity{kind: reflect.TypeOf(obj), name: name}
+	object, ok := obj.(runtime.Object)
+	if !ok {
+		return id, nil
+	}
+	kind, err := kindOf(object)
+	if err != nil && !isUndecoded(obj) {
+		return identity{}, err
+	}
+	if !kind.Empty() {
+		id.kind = kind
+	}
+	return id, nil
+}
+
+func kindOf(obj runtime.Object) (kind schema.GroupVersionKind, err error) {
+	defer caught("reading the kind", &err)
+	if said := obj.GetObjectKind(); !isNilPointer(said) {
+		return said.GroupVersionKind(), nil
+	}
+	return kind, errNoKind
+}
+
+// splitObjectErrors splits an error into those of single objects and the rest, nil if there is none.
+func splitObjectErrors(err error) (objects []*ObjectError, other error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var others []error
+		for _, part := range joined.Unwrap() {
+			more, rest := splitObjectErrors(part)
+			objects = append(objects, more...)
+			others = append(others, rest)
+		}
+		return objects, errors.Join(others...)
+	}
+	if object, ok := asObjectError(err); ok {
+		return []*ObjectError{object}, nil
+	}
+	var key KeyError
+	if errors.As(err, &key) {
+		return []*ObjectError{{
+			Key: nameOf(key.Obj), ResourceVersion: receivedOf(key.Obj).ResourceVersion, Stage: StageKey, Err: key.Err,
+		}}, nil
+	}
+	return nil, err
+}
+
+// deleteFrom deletes from a foreign store: for an Undecoded its last known state. No source has ever
+// sent a store an Undecoded, so its panic is caught, and answered by a list as any other error.
+func deleteFrom(store ReflectorStore, obj any) (err error) {
+	if !isUndecoded(obj) {
+		return store.Delete(obj)
+	}
+	defer caught("Delete", &err)
+	name := nameOf(obj)
+	if getter, ok := store.(interface {
+		GetByKey(key string) (any, bool, error)
+	}); ok { // that of a queue may return anything
+		if last, exists, err := getter.GetByKey(name); err == nil && exists && nameOf(last) == name {
+			return store.Delete(last)
+		}
+	}
+	err = store.Delete(DeletedFinalStateUnknown{Key: name})
+	if errors.As(err, new(KeyError)) {
+		return store.Delete(obj)
+	}
+	return err
+}
+
+// storeError is the error of a foreign store. An error of this package for one object stays one.
+func storeError(op string, obj any, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, bad := asObjectError(err); bad {
+		return err
+	}
+	var key KeyError
+	if errors.As(err, &key) {
+		version := receivedOf(obj).ResourceVersion
+		return &ObjectError{Key: nameOf(obj), ResourceVersion: version, Stage: StageKey, Err: key.Err}
+	}
+	return &StoreError{Op: op, Name: nameOf(obj), Err: err}
+}
