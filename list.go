@@ -94,7 +94,7 @@ func (m *run) newListing(name string) *listing {
 func (m *run) listState() step {
 	m.setPhase(PhaseListing)
 	l := m.newListing("List")
-	expired, err := l.takePages(listOptions(l.asked, m.pageSize(l.asked)))
+	expired, err := l.listPages(listOptions(l.asked, m.pageSize(l.asked)))
 	if !expired.IsZero() {
 		l.abort()
 		m.failed(m.ctx, l.wrap(err))
@@ -102,7 +102,7 @@ func (m *run) listState() step {
 		l = m.newListing("List")
 		l.began = began
 		if l.pauseHere(failure{began: expired, atOnce: true}) {
-			_, err = l.takePages(listOptions(l.asked, 0))
+			_, err = l.listPages(listOptions(l.asked, 0))
 		}
 	}
 	if err == nil {
@@ -136,7 +136,7 @@ func (m *run) haveState(l *listing) {
 }
 
 // listVersion is the version to list at: any ("0") the first time, then at least
-// the last one, so that time never goes back, or the newest ("") where the source
+// the last one, so that the store never goes back, or the newest ("") where the source
 // does not know the last one.
 func (m *run) listVersion() string {
 	switch have := m.progress.floor(); {
@@ -177,7 +177,7 @@ func (m *run) pageSize(version string) int64 {
 	return 0
 }
 
-// listFailed reports why a list failed and says what is next.
+// listFailed reports why a list failed and says the next step.
 func (m *run) listFailed(err error, began time.Time) step {
 	if m.ctx.Err() != nil {
 		return step{}
@@ -219,9 +219,9 @@ func (l *listing) wrap(err error) error {
 	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
 }
 
-// takePages lists page by page. A page that fails is asked for again: those before it may have cost the source far more.
+// listPages lists page by page. A page that fails is asked for again: those before it may have cost the source far more.
 // expired is when a page was asked for whose token had expired, which err says then.
-func (l *listing) takePages(options metav1.ListOptions) (expired time.Time, err error) {
+func (l *listing) listPages(options metav1.ListOptions) (expired time.Time, err error) {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
 	began := l.meters.listBegins()
 	var chain tokenChain
@@ -353,11 +353,11 @@ func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 
 // itemReader is the source's side of a list that comes item by item. The source calls on its goroutine, and the store is
 // called on the run's; batches go from one to the other over a channel without a buffer. So while the store waits the
-// source is not read, and no more is held than one batch on each side.
+// source is not read, and no more than one batch waits on each side.
 type itemReader struct {
 	batches chan itemBatch
 	turn    atomic.Int32
-	// These belong to the call that has the turn. err is what add returns from now on.
+	// The rest belongs to the call that has the turn. err is what add returns from now on.
 	ctx   context.Context
 	batch itemBatch
 	sent  bool

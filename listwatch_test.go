@@ -102,7 +102,7 @@ func TestOnlyAMarkedSourceIsStreamed(t *testing.T) {
 		{ToListWatcherWithWatchListSemantics(lw, marked(true)), false},
 	} {
 		r := NewReflector(row.source, nil, store, 0)
-		assert.Equal(t, row.stream, r.canStream)
+		assert.Equal(t, row.stream, r.streams)
 		assert.True(t, r.wholeLists)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // WatchErrorHandler is WatchErrorHandlerWithContext without a context.
 type WatchErrorHandler func(r *Reflector, err error)
 
-// WatchErrorHandlerWithContext hears of every failure once, with the reflector
+// WatchErrorHandlerWithContext is called with every failure once: with the reflector
 // and the error (CauseOf names its kind), also of objects that were quarantined.
 // It is called on the goroutines that the failures happen on, without a lock,
 // and should return soon: the mirror waits for it.
@@ -46,25 +46,22 @@ type Reflector struct {
 	// ReflectorOptions.MaxInternalErrorRetryDuration.
 	MaxInternalErrorRetryDuration time.Duration
 
-	name            string
-	typeDescription string
-	expectedType    reflect.Type
-	expectedGVK     *schema.GroupVersionKind
-	source          ListerWatcherWithContext
-	itemLister      ItemLister // the source, if it is one
-	wholeLists      bool
-	canStream       bool
-	store           ReflectorStore
-	strategy        ListStrategy
-	resyncPeriod    time.Duration
-	minWatchTimeout time.Duration
-	maxWatchTimeout time.Duration
-	clock           clock.Clock
-	logger          *klog.Logger
-	random          func() float64
-	onError         WatchErrorHandlerWithContext
-	metrics         MetricsProvider
-	// taker is the store, or what makes one that is not of this package take changes.
+	name, typeDescription string
+	expectedType          reflect.Type
+	expectedGVK           *schema.GroupVersionKind
+	source                ListerWatcherWithContext
+	itemLister            ItemLister // the source, if it is one
+	store                 ReflectorStore
+	strategy              ListStrategy
+	// wholeLists is DisableChunking of the source, streams says whether the first state is to be streamed.
+	wholeLists, streams                            bool
+	resyncPeriod, minWatchTimeout, maxWatchTimeout time.Duration
+	clock                                          clock.Clock
+	logger                                         *klog.Logger
+	random                                         func() float64
+	onError                                        WatchErrorHandlerWithContext
+	metrics                                        MetricsProvider
+	// taker is the store, or the adapter of one that is not of this package.
 	taker taker
 	ours  bool
 	// progress and meters belong to the goroutine that runs the reflector.
@@ -78,7 +75,7 @@ type Reflector struct {
 	report  report
 }
 
-// progress is what a run leaves to the next one.
+// progress is the state that a run leaves to the next one.
 type progress struct {
 	backoff *backoff
 	retry   RetryWithDeadline
@@ -92,7 +89,7 @@ type progress struct {
 	anyVersion bool
 	// unknown is true once the source has said that it does not know the last version,
 	// be it that it has expired or that it has not come as far: the newest that it has
-	// may be older, and is what it has.
+	// may be older.
 	unknown bool
 	// undecoded are the items of the last list that could not be decoded, and refetched is when
 	// the last one was made for such items.
@@ -111,7 +108,7 @@ type progress struct {
 	streamAfter time.Time
 	streamTries int
 	checks      checks
-	// rested is true from the end of a pause to the next state that is taken, or to the
+	// rested is true from the end of a pause to the next state that is accepted, or to the
 	// failure that is answered at once because of it.
 	rested bool
 }
@@ -119,7 +116,7 @@ type progress struct {
 // newest says whether the next list must be at "".
 func (p *progress) newest() bool { return p.anyVersion || p.unknown }
 
-// floor is the version below which no state is taken.
+// floor is the version below which no state is accepted.
 func (p *progress) floor() string {
 	if p.version == "" {
 		return p.shown
@@ -145,8 +142,8 @@ func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store Re
 }
 
 // NewReflectorWithOptions makes a reflector that keeps store equal to lw once it
-// runs. Only objects of expectedType's Go type are taken (and, for unstructured,
-// of its group/version/kind if it has one); nil takes anything with metadata.
+// runs. Only objects of expectedType's Go type are accepted (and, for unstructured,
+// of its group/version/kind if it has one); nil accepts anything with metadata.
 //
 // It panics if lw or store is nil or an option is negative: these are mistakes in
 // the program. It starts nothing.
@@ -178,9 +175,8 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		r.wholeLists = chunks.wholeLists()
 	}
 	r.itemLister, _ = lw.(ItemLister)
-	if marker, ok := lw.(watchListMarker); ok {
-		r.canStream = !marker.IsWatchListSemanticsUnSupported()
-	}
+	marker, marked := lw.(watchListMarker)
+	r.streams = r.strategy == ListStreaming || r.strategy == ListAutomatic && marked && !marker.IsWatchListSemanticsUnSupported()
 	// MinWatchTimeout alone counts only above the default, as in client-go.
 	switch r.minWatchTimeout, r.maxWatchTimeout = options.MinWatchTimeout, options.MaxWatchTimeout; {
 	case r.maxWatchTimeout == 0:
@@ -308,7 +304,7 @@ type ReflectorOptions struct {
 	Name string
 	// TypeDescription appears in logs and errors. Default: the expected type, with
 	// its group/version/kind for an unstructured example; where anything is expected,
-	// what the source says, if it has a method TypeDescription() string, as those of
+	// the source's own, if it has a method TypeDescription() string, as those of
 	// kubeapi do.
 	TypeDescription string
 	// ResyncPeriod is how often the store's Resync is called; 0 is never.
@@ -339,7 +335,7 @@ type ReflectorOptions struct {
 	Strategy ListStrategy
 	// ShouldResync is asked before each resync. Default: yes.
 	ShouldResync func() bool
-	// ErrorHandler hears of every failure. Default: DefaultWatchErrorHandler.
+	// ErrorHandler is called with every failure. Default: DefaultWatchErrorHandler.
 	ErrorHandler WatchErrorHandlerWithContext
 	// MetricsProvider makes the instruments of each run. Default: the provider of
 	// SetReflectorMetricsProvider, if that was set before the reflector is made.
@@ -351,7 +347,7 @@ type ReflectorOptions struct {
 	Random func() float64
 }
 
-// validate panics for what only a mistake in the program can set.
+// validate panics for options that only a mistake in the program can set.
 func (o ReflectorOptions) validate() {
 	for field, value := range map[string]time.Duration{
 		"ResyncPeriod":                  o.ResyncPeriod,
@@ -380,17 +376,17 @@ func (o ReflectorOptions) validate() {
 // goroutine at a time. What it may implement besides: Replacer,
 // ResourceVersionUpdater, ReflectorBookmarkStore.
 type ReflectorStore interface {
-	// Add takes an object that the source says is new.
+	// Add adds an object that the source says is new.
 	Add(obj any) error
-	// Update takes a newer state of an object.
+	// Update applies a newer state of an object.
 	Update(obj any) error
-	// Delete takes the final state of an object that is gone. Of one whose final
+	// Delete removes an object; it gets the final state. Of one whose final
 	// state the source could not decode (Undecoded) it is given the last state
 	// instead, if the store has a GetByKey, as a Store does, which returns that for
 	// namespace/name; else a DeletedFinalStateUnknown with namespace/name for Key
 	// and no Obj; and, if it refuses that with a KeyError, the Undecoded. If it
-	// panics then, that is taken for a refusal. Stores and queues of this package
-	// know for themselves what to do.
+	// panics then, that counts as a refusal. Stores and queues of this package
+	// handle it themselves.
 	Delete(obj any) error
 	// Replace makes the list the whole content, at the given version. The store
 	// owns the slice afterwards.
@@ -414,7 +410,7 @@ type ReflectorBookmarkStore interface {
 }
 
 // ResourceVersionUpdater is an optional interface of a ReflectorStore that is
-// called each time the version moves: with an event, after the event was taken;
+// called each time the version moves: with an event, after the event was applied;
 // with a bookmark, unless the store is a ReflectorBookmarkStore. It is called with the version of
 // the last list too, by the first event or bookmark at it.
 type ResourceVersionUpdater interface {
@@ -422,7 +418,7 @@ type ResourceVersionUpdater interface {
 }
 
 // TransformingStore is an optional interface of a ReflectorStore that transforms
-// what it is given. The reflector leaves the transform to the store.
+// its objects. The reflector leaves the transform to the store.
 type TransformingStore interface {
 	ReflectorStore
 	Transformer() TransformFunc

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type run struct {
 	stream *openWatch
 	// check is a check of the source's version that is under way, or nil.
 	check *versionCheck
-	// batch are the events that are being applied, changes what they change.
+	// batch are the events that are being applied, changes their changes.
 	batch   []watch.Event
 	changes []change
 	// result is what ListAndWatch returns.
@@ -268,12 +269,12 @@ func (m *run) resyncNow() error {
 }
 
 // An item of a list that could not be decoded may have been damaged on its way. The watch does not bring it again until
-// it is next written, so there is one more list, while the watch goes on until then. Each version of an item has that
+// it is next written, so there is one more list, while the watch continues until then. Each version of an item has that
 // once, and such lists are a minute apart: an item that is never decoded stays quarantined.
 const refetchInterval = time.Minute
 
 // undecodedItems are the versions of the items of a list that could not be decoded, by name.
-// Those without a readable name cannot be told apart, and are one, without a name.
+// Those without a readable name cannot be distinguished, and count as one, without a name.
 type undecodedItems map[string]string
 
 // errRefetch ends a watch because undecoded items are to be listed once more.
@@ -297,10 +298,8 @@ func (m *run) refetchLater(undecoded undecodedItems, listBegan time.Time) {
 		requests++ // the watch that is next
 	}
 	now := m.clock.Now()
-	m.refetchAt = now.Add(m.progress.backoff.beside(now, failure{began: listBegan, requests: requests}))
-	if earliest := m.progress.refetched.Add(refetchInterval); m.refetchAt.Before(earliest) {
-		m.refetchAt = earliest
-	}
+	paused := now.Add(m.progress.backoff.beside(now, failure{began: listBegan, requests: requests}))
+	m.refetchAt = slices.MaxFunc([]time.Time{paused, m.progress.refetched.Add(refetchInterval)}, time.Time.Compare)
 }
 
 // refetch is errRefetch if undecoded items are to be listed now: unless the watch has brought all of them since. It is
@@ -308,8 +307,8 @@ func (m *run) refetchLater(undecoded undecodedItems, listBegan time.Time) {
 func (m *run) refetch(now time.Time) error {
 	missing := false
 	for name, version := range m.refetching {
-		held, known := m.quarantine.version(name)
-		missing = missing || name == "" || known && held == version // nobody knows of one without a name
+		quarantined, known := m.quarantine.version(name)
+		missing = missing || name == "" || known && quarantined == version // one without a name cannot be looked up
 	}
 	if !missing {
 		m.refetching = nil
@@ -335,7 +334,7 @@ const (
 	checkSettle = time.Second
 	// checkSpacing is the least time from one check to the next.
 	checkSpacing = 20 * time.Second
-	// checkPatience is how long a check may take.
+	// checkPatience is how long a check may last.
 	checkPatience = 30 * time.Second
 	// checkTries is how often a check may fail in a row before it is given up, until the
 	// next reason for one.
@@ -349,7 +348,7 @@ const (
 	silentTicks = 3
 )
 
-// checks is what a reflector knows about checks of its source's version.
+// checks is the state of the checks of a source's version.
 type checks struct {
 	// wanted is true from a watch that was refused or cut, or became silent, until a
 	// check or a whole state has answered it.
@@ -380,7 +379,7 @@ type versionCheck struct {
 	err   error
 }
 
-// serveTimer does what is due beside an open watch, and sets the watch's timer to what is due next. The error, if any,
+// serveTimer does everything that is due beside an open watch, and sets the watch's timer to the next due time. The error, if any,
 // ends the watch.
 func (m *run) serveTimer(w *openWatch) error {
 	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
@@ -432,13 +431,11 @@ func (m *run) serveTimer(w *openWatch) error {
 // checkAt says when a wanted check of an open watch is due: when the watch has settled, not
 // soon after the last check, and where the limits of G13 leave room for it.
 func (m *run) checkAt(w *openWatch, now time.Time) time.Time {
-	due := w.answered.Add(min(checkSettle, (w.expires.Sub(w.asked)-watchGrace)/2))
-	for _, at := range []time.Time{m.progress.checks.last.Add(checkSpacing), now.Add(m.progress.backoff.stretch(now, 1))} {
-		if due.Before(at) {
-			due = at
-		}
-	}
-	return due
+	return slices.MaxFunc([]time.Time{
+		w.answered.Add(min(checkSettle, (w.expires.Sub(w.asked)-watchGrace)/2)),
+		m.progress.checks.last.Add(checkSpacing),
+		now.Add(m.progress.backoff.stretch(now, 1)),
+	}, time.Time.Compare)
 }
 
 func (m *run) beginCheck(now time.Time) {
@@ -450,7 +447,7 @@ func (m *run) beginCheck(now time.Time) {
 	m.check = c
 }
 
-// endCheck takes the result of a check. The error, if any, ends the watch.
+// endCheck evaluates a check that is done. The error, if any, ends the watch.
 func (m *run) endCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
@@ -499,7 +496,7 @@ func (m *run) cutCheck(panicking bool) error {
 }
 
 // awaitCheck waits for a check that was cut, before the source is called again: not for ever, since the mirror is behind
-// for as long. A run that ends waits however long it takes; if that run panics, a panic of the check is logged.
+// for as long. A run that ends waits for as long as it lasts; if that run panics, a panic of the check is logged.
 func (m *run) awaitCheck(ending, panicking bool) {
 	c := m.check
 	if c == nil {

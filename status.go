@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Phase says what a reflector is doing.
+// Phase is the activity of a reflector.
 type Phase string
 
 // The phases of a reflector.
@@ -27,8 +27,8 @@ const (
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
 
-// Status is what a reflector, controller or informer knows of itself: a plain value, good
-// for as long as it is kept. Fields may be added, none will be renamed.
+// Status is the status of a reflector, controller or informer: a plain value that does not change
+// afterwards. Fields may be added, none will be renamed.
 type Status struct {
 	// Name and TypeDescription are the reflector's.
 	Name            string
@@ -47,7 +47,7 @@ type Status struct {
 	Synced bool
 
 	// ConsecutiveFailures counts the failures since the last list that was
-	// taken, or watch that sent something or lived for 10 s.
+	// accepted, or watch that sent something or lived for 10 s.
 	ConsecutiveFailures int
 	// LastFailure is nil if nothing has failed yet.
 	LastFailure *Failure
@@ -66,7 +66,7 @@ type Status struct {
 	// the first of those in it came to it; AppliedVersion is the store's and
 	// AcceptedVersion the lowest, empty until each has one; Synced is true if all
 	// are, ConsecutiveFailures is the highest, LastFailure the newest,
-	// Quarantined what any of them has.
+	// Quarantined has those of all.
 	Namespaces []NamespaceStatus
 }
 
@@ -84,8 +84,8 @@ type HandlerStatus struct {
 	// Merging is true while changes are merged by key: always for Coalesced, and for
 	// Ordered from when it fell too far behind until it has caught up.
 	Merging bool
-	// Backlog is how many changes the handler has not been told yet, without the one
-	// that it is being told.
+	// Backlog is how many changes have not been delivered to the handler yet, without the one
+	// that it is handling.
 	Backlog int
 	// OldestAge is how long the oldest of them, of a merged one its oldest part, has
 	// waited; 0 if there is none.
@@ -100,7 +100,7 @@ type HandlerStatus struct {
 // Failure is something that went wrong.
 type Failure struct {
 	Cause Cause
-	// Err is what the error handler was given.
+	// Err is the error that the error handler was called with.
 	Err  error
 	Time time.Time
 }
@@ -110,7 +110,7 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
 
-// StatusReporter is implemented by *Reflector and by what New and the constructors of
+// StatusReporter is implemented by *Reflector and by the values that New and the constructors of
 // informers return.
 type StatusReporter interface {
 	// Status may be called at any time, concurrently. It does not block.
@@ -145,7 +145,7 @@ func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }
 
-// report is what a reflector's status says, guarded by the reflector's mutex.
+// report is the part of a reflector's status that its mutex guards.
 type report struct {
 	phase    Phase
 	since    time.Time
@@ -160,7 +160,7 @@ type report struct {
 
 // barredAfter is how many times in a row a source must answer "not found" or
 // "forbidden" before the phase says so: an API server that restarts answers 404
-// for some seconds for what it will serve again.
+// for some seconds.
 const barredAfter = 3
 
 // Status implements StatusReporter.
@@ -204,7 +204,7 @@ func appliedVersionOf(store any) (string, bool) {
 	return "", false
 }
 
-// setPhase notes what the reflector does now. A source that has answered "not
+// setPhase notes the current phase. A source that has answered "not
 // found" or "forbidden" often enough stays in that phase whatever is tried.
 func (r *Reflector) setPhase(phase Phase) {
 	now := r.clock.Now()
@@ -310,7 +310,7 @@ func (r *Reflector) released(obj any) {
 }
 
 // DefaultWatchErrorHandler logs each failure once, at the level that its kind
-// deserves: what a healthy cluster does every day is not logged as an error.
+// deserves: the everyday events of a healthy cluster are not logged as errors.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logger := klog.FromContext(ctx)
 	who := []any{"reflector", r.name, "type", r.typeDescription, "err", err}

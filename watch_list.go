@@ -16,14 +16,14 @@ import (
 )
 
 // A streaming list (watch-list) is a watch that first sends everything as Added
-// events, then a bookmark that says so, and goes on as the watch. It was proposed
+// events, then a bookmark that says so, and continues as the watch. It was proposed
 // in https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list;
 // a server that never sends the bookmark must not keep the cache empty, so
 // patience and attempts are bounded.
 
 const (
 	// streamQuiet is how long a streaming list may send nothing before it is
-	// given up. One that keeps sending is not cut, however long it takes.
+	// given up. One that keeps sending is not cut, however long that lasts.
 	streamQuiet = 10 * time.Second
 	// streamTries is how many streams in a row may fail before a list is made. One that
 	// was silent for streamQuiet is enough: another would cost as long again, while one
@@ -42,18 +42,14 @@ const (
 // watch that follow another failure: else a mirror that is behind would stay so for a
 // minute longer.
 func (m *run) mayStream() bool {
-	return m.canStreamAtAll() && m.progress.streamAfter.IsZero() ||
+	return m.streams && m.progress.streamAfter.IsZero() ||
 		m.streamIsDue() && m.progress.backoff.stretch(m.clock.Now(), streamListWatch) == 0
-}
-
-func (m *run) canStreamAtAll() bool {
-	return m.strategy == ListStreaming || m.strategy == ListAutomatic && m.canStream
 }
 
 // streamIsDue says whether it is time to try again a stream that has failed.
 func (m *run) streamIsDue() bool {
 	after := m.progress.streamAfter
-	return m.canStreamAtAll() && !after.IsZero() && !m.clock.Now().Before(after)
+	return m.streams && !after.IsZero() && !m.clock.Now().Before(after)
 }
 
 // streamState makes the store equal to a streaming list, and leaves the stream to the watch state.
@@ -71,7 +67,7 @@ func (m *run) streamState() step {
 	return step{state: stateWatch}
 }
 
-// streamFailed reports what went wrong with a stream and says what comes next.
+// streamFailed reports why a stream failed and says the next step.
 // Every kind of failure counts as a try; a silence, or a rejection, is enough for a list.
 func (m *run) streamFailed(err error, l *listing) step {
 	if m.ctx.Err() != nil {
@@ -189,27 +185,17 @@ func (l *listing) addEvent(e watch.Event) error {
 	}
 	var says metadata
 	bad := l.examine(e.Object, &says, e.Type != watch.Bookmark)
-	received := says.received
-	l.newest = newerOf(l.newest, received.ResourceVersion)
+	version := says.received.ResourceVersion
+	l.newest = newerOf(l.newest, version)
 	if e.Type == watch.Bookmark {
-		return l.bookmark(e, received.ResourceVersion, bad)
+		return l.bookmark(e, version, bad)
 	}
-	if to := l.watch.advance(received.ResourceVersion, l.position); to != "" {
+	if to := l.watch.advance(version, l.position); to != "" {
 		l.position = to
 	}
-	isDeletion := e.Type == watch.Deleted
-	known := isDeletion || e.Type == watch.Added || e.Type == watch.Modified
-	if known && (bad == nil || isDeletion && bad.Stage == StageDecode && bad.Key != "") {
-		if err := l.enter(e.Object, received); err != nil {
-			if bad != nil {
-				l.tell(l.ctx, bad)
-			}
-			return err
-		}
-		if isDeletion {
-			return l.remove(e.Object, bad)
-		}
-	} else if !known {
+	deleted := e.Type == watch.Deleted
+	switch {
+	case !deleted && e.Type != watch.Added && e.Type != watch.Modified: // its previous state stays
 		if bad = l.unknownEvent(e, &says, bad); bad.Key == "" {
 			bad.Key = fmt.Sprintf("event %d of the stream", l.watch.events)
 			l.tell(l.ctx, bad)
@@ -218,9 +204,19 @@ func (l *listing) addEvent(e watch.Event) error {
 		l.part.Keep = append(l.part.Keep, e.Object)
 		l.reject(bad, false)
 		return nil
+	case bad == nil, deleted && bad.Stage == StageDecode && bad.Key != "":
+		if err := l.enter(e.Object, says.received); err != nil {
+			if bad != nil {
+				l.tell(l.ctx, bad)
+			}
+			return err
+		}
+		if deleted {
+			return l.remove(e.Object, bad)
+		}
 	}
 	switch {
-	case !isDeletion:
+	case !deleted:
 		if e.Type == watch.Modified { // an earlier state must not be refused after this one was accepted
 			if err := l.flush(); err != nil {
 				return err
@@ -268,7 +264,7 @@ func (l *listing) enter(obj runtime.Object, received Received) error {
 	return nil
 }
 
-// bookmark tells the bookmark that ends the first state from any other. Only the version
+// bookmark finds the bookmark that ends the first state. Only the version
 // of that one counts for the state: those of the first events are in no order. One that
 // could not be decoded may have been the end: if nothing follows, the stream is given up for being quiet.
 func (l *listing) bookmark(e watch.Event, at string, bad *ObjectError) error {
