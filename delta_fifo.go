@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"k8s.io/klog/v2"
@@ -530,21 +531,17 @@ func (f *DeltaFIFO) Resync() error {
 	for _, key := range vanished {
 		// As happens if KnownObjects is changed elsewhere meanwhile: no failure. A logger is not
 		// called under the lock.
-		f.logger.Info("KnownObjects lists a key and has nothing under it: there is nothing to resync", "key", key)
+		f.logger.Info("KnownObjects lists a key and has nothing under it: there is nothing to resync", "key", key.String())
 	}
 	return errors.Join(unread...)
 }
 
-func (f *DeltaFIFO) resync() (vanished []string, unread []error) {
-	if f.known == nil {
-		return nil, nil
-	}
+func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
 	f.mu.Lock()
 	defer f.unlock()
-	keys := f.known.ListKeys()
+	keys := f.knownKeysLocked()
 	f.log.reserve(len(keys))
-	for _, text := range keys {
-		key := table.KeyOf(text)
+	for _, key := range keys {
 		at, newest := f.log.find(key)
 		if newest != nil {
 			continue
@@ -552,20 +549,38 @@ func (f *DeltaFIFO) resync() (vanished []string, unread []error) {
 		obj, exists, err := f.stateLocked(key, nil)
 		switch origin := f.originLocked(key, nil); {
 		case err != nil:
-			unread = append(unread, unreadKnown(text, origin, err))
+			unread = append(unread, unreadKnown(key, origin, err))
 		case !exists:
-			vanished = append(vanished, text)
+			vanished = append(vanished, key)
 		default:
-			f.log.add(&pendingDelta{Delta{Sync, obj}, key, origin, origin.Version()}, at, !f.populated)
+			f.log.add(&pendingDelta{Delta{Sync, obj}, key, origin, ""}, at, !f.populated)
 		}
 	}
 	return vanished, unread
 }
 
+func (f *DeltaFIFO) knownKeysLocked() (keys []table.Key) {
+	switch {
+	case f.own != nil: // without making their texts
+		all := f.own.storage.table.Snapshot()
+		keys = make([]table.Key, 0, all.Len())
+		for e := range all.Each {
+			if key := e.Key(); f.own.scope.hasKey(key) {
+				keys = append(keys, key)
+			}
+		}
+	case f.known != nil:
+		for _, key := range f.known.ListKeys() {
+			keys = append(keys, table.KeyOf(key))
+		}
+	}
+	return keys
+}
+
 // unreadKnown is the error of an object that KnownObjects lists and could not return.
-func unreadKnown(key string, origin table.Origin, err error) *ObjectError {
-	cause := &StoreError{Op: "GetByKey", Name: key, Err: withoutObject(err)}
-	return &ObjectError{Key: key, ResourceVersion: origin.Version(), Stage: StageProcess, Err: cause}
+func unreadKnown(key table.Key, origin table.Origin, err error) *ObjectError {
+	cause := &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(err)}
+	return &ObjectError{Key: key.String(), ResourceVersion: origin.Version(), Stage: StageProcess, Err: cause}
 }
 
 // queueReplacement is a list on its way into a queue.
@@ -617,7 +632,7 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 // *ObjectError whose cause is a *StoreError is of an object that was deleted and that
 // KnownObjects could not return: its tombstone is empty.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	r := &queueReplacement{queue: f, keys: make(map[table.Key]listedKey, len(list))}
+	r := &queueReplacement{queue: f, keys: make(map[table.Key]listedKey, len(list)), staged: make([]pendingDelta, 0, len(list))}
 	var failures []error
 	refused, _ := r.stage(context.Background(), f.listedType, list, nil)
 	for _, one := range refused {
@@ -769,28 +784,27 @@ func (r *queueReplacement) Commit(_ context.Context, version string) error {
 	f := r.queue
 	f.mu.Lock()
 	defer f.unlock()
+	keys := append(f.log.keys(), f.knownKeysLocked()...) // before those of this list
 	r.queueLocked()
-	keys := f.log.keys()
-	if f.known != nil {
-		keys = append(keys, f.known.ListKeys()...)
-	}
+	keys = slices.DeleteFunc(keys, func(key table.Key) bool { return r.keys[key].listed })
 	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
-		keys = append(keys, bad.Key)
+		if key := table.KeyOf(bad.Key); !r.keys[key].listed {
+			keys = append(keys, key)
+		}
 	}
 	var unread []error
-	for _, text := range keys {
-		key := table.KeyOf(text)
+	for _, key := range keys {
 		at, newest := f.log.find(key)
-		if r.keys[key].listed || newest != nil && newest.Type == Deleted {
+		if newest != nil && newest.Type == Deleted {
 			continue
 		}
 		origin := f.originLocked(key, newest)
 		last, _, err := f.stateLocked(key, newest)
 		if err != nil {
-			unread = append(unread, unreadKnown(text, origin, err))
+			unread = append(unread, unreadKnown(key, origin, err))
 		}
-		tombstone := DeletedFinalStateUnknown{Key: text, Obj: last}
-		f.log.add(&pendingDelta{Delta{Deleted, tombstone}, key, origin, origin.Version()}, at, !f.populated)
+		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last}
+		f.log.add(&pendingDelta{Delta{Deleted, tombstone}, key, origin, ""}, at, !f.populated)
 	}
 	for i := range r.refused {
 		if c := &r.refused[i]; r.keys[c.key].withheld {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -164,13 +165,18 @@ func (f *DeltaFIFO) popPending(into []change, process func(changes []change, ver
 		return ErrFIFOClosed
 	}
 	records, version, initial := f.log.takeBatch(false)
+	into = slices.Grow(into, len(records))
 	for i := range records {
 		r := &records[i]
 		if !r.isOut() {
 			continue
 		}
 		c := change{kind: r.Type, object: r.Object, key: r.key, origin: r.origin}
-		if c.says.received.ResourceVersion = r.received; r.received == "" {
+		version := r.received
+		if version == "" {
+			version = r.origin.Version()
+		}
+		if c.says.received.ResourceVersion = version; version == "" {
 			c.says.received = receivedOf(r.Object)
 		}
 		into = append(into, c)
@@ -395,7 +401,7 @@ type pendingDelta struct {
 	Delta
 	key      table.Key
 	origin   table.Origin
-	received string // the version; that of the object if empty
+	received string // the version; that of the origin or object if empty
 }
 
 // record is a change, a version, or both. One without a key is a version alone, or processed.
@@ -450,10 +456,11 @@ func (l *deltaLog) find(key table.Key) (at int64, newest *record) {
 }
 
 // keys are the keys of changes that are pending or handed out, in their order; some come twice.
-func (l *deltaLog) keys() (keys []string) {
+func (l *deltaLog) keys() []table.Key {
+	keys := make([]table.Key, 0, len(l.records))
 	for at := l.head; at < l.end(); at++ {
 		if r := l.get(at); r.stage != processed && !r.isVersion() {
-			keys = append(keys, r.key.String())
+			keys = append(keys, r.key)
 		}
 	}
 	return keys

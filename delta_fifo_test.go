@@ -2,20 +2,28 @@ package cache
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // knownMap is the plainest KnownObjects there is: it has no record of what was
@@ -124,24 +132,6 @@ func TestADeletionOfWhatIsNotThereIsIgnored(t *testing.T) {
 			assert.True(t, f.HasSynced(), "that something came is enough")
 		})
 	}
-}
-
-// What is being processed is there: the consumer will hold it in a moment. Fails
-// if only what is queued or known counts (S17).
-func TestADeletionOfWhatIsBeingProcessedIsTaken(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-	must(t, f.Add(podAt("a", "1", "1")), f.Add(podAt("a", "2", "2")))
-	_, err := f.Pop(func(any, bool) error { return f.Delete(podAt("a", "1", "3")) })
-	must(t, err)
-	assert.Equal(t, []string{"Added a/2@2", "Deleted a/1@3"}, drained(t, f))
-
-	// The other way round: it is as good as gone.
-	holds := knowing(podAt("a", "1", "1"))
-	f = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: holds})
-	must(t, f.Delete(podAt("a", "1", "2")))
-	_, err = f.Pop(func(any, bool) error { return f.Delete(podAt("a", "1", "3")) })
-	must(t, err)
-	assert.Empty(t, drained(t, f))
 }
 
 func TestResyncRepeatsWhatIsKnownAndNotOnItsWay(t *testing.T) {
@@ -253,7 +243,7 @@ func TestASlowConsumerHoldsBackOtherConsumersOnly(t *testing.T) {
 	})
 }
 
-func TestWhatProcessRefusesIsNotHandedOutAgain(t *testing.T) {
+func TestARefusedChangeIsNotHandedOutAgain(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 	must(t, f.Replace([]any{podAt("a", "1", "1")}, "1"))
 	got, err := f.Pop(func(any, bool) error { return errBoom })
@@ -355,4 +345,1018 @@ func TestASlowPopIsTraced(t *testing.T) {
 	klog.Flush()
 	assert.Contains(t, out.String(), "key:a/0")
 	assert.NotContains(t, out.String(), "key:a/1", "ten keys behind it are not many")
+}
+
+func TestDeltasKnowTheirOldestAndTheirNewest(t *testing.T) {
+	assert.Nil(t, Deltas(nil).Oldest())
+	assert.Nil(t, Deltas{}.Newest())
+	d := Deltas{{Added, 1}, {Updated, 2}, {Deleted, 3}}
+	assert.Equal(t, &Delta{Added, 1}, d.Oldest())
+	assert.Equal(t, &Delta{Deleted, 3}, d.Newest())
+	assert.Same(t, &d[2], d.Newest(), "the one in the slice")
+}
+
+func TestTwoDeletionsMergeIntoTheFinalState(t *testing.T) {
+	final, tombstone := podAt("a", "1", "2"), DeletedFinalStateUnknown{Key: "a/1"}
+	later := DeletedFinalStateUnknown{Key: "a/1", Obj: final}
+	for name, tc := range map[string]struct {
+		first, second any
+		want          []string
+	}{
+		"the final state is known already": {final, tombstone, []string{"Deleted a/1@2"}},
+		"the final state comes later":      {tombstone, final, []string{"Deleted a/1@2"}},
+		"two final states, the first one":  {final, podAt("a", "1", "3"), []string{"Deleted a/1@2"}},
+		"two tombstones, the second one":   {tombstone, later, []string{"Deleted tombstone a/1 @2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
+			must(t, f.Delete(tc.first), f.Delete(tc.second))
+			assert.Equal(t, tc.want, drained(t, f))
+		})
+	}
+}
+
+// After a burst the memory is released while the queue drains.
+func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
+	l := newDeltaLog()
+	const burst = 20_000
+	for i := range burst {
+		l.add(&pendingDelta{Delta: Delta{Updated, i}, key: table.KeyOf(itoa(i))}, 0, false)
+	}
+	for range burst - 10 {
+		l.takeKey()
+		l.settle(processed)
+		l.pass(true)
+	}
+	assert.LessOrEqual(t, cap(l.records), keptCapacity)
+	for _, want := range []string{"19990", "19991"} {
+		key, _ := l.takeKey()
+		assert.Equal(t, want, key.String(), "and nothing is lost")
+	}
+	requireIndexed(t, &l)
+}
+
+func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
+	l := newDeltaLog()
+	for i := range 10_000 {
+		l.add(&pendingDelta{Delta: Delta{Updated, i}, key: table.KeyOf(itoa(i))}, 0, false)
+		if i > 0 {
+			l.takeKey()
+			l.settle(processed)
+			l.pass(true)
+		}
+	}
+	assert.LessOrEqual(t, cap(l.records), 8)
+}
+
+// A change that is still pending does not keep processed ones behind it in memory.
+func TestAProcessedObjectIsReleasedAtOnce(t *testing.T) {
+	l := newDeltaLog()
+	for _, key := range []string{"a", "b", "a"} {
+		at, _ := l.find(table.KeyOf(key))
+		l.add(&pendingDelta{Delta: Delta{Updated, key}, key: table.KeyOf(key)}, at, false)
+	}
+	_, deltas := l.takeKey()
+	assert.Len(t, deltas, 2)
+	l.settle(processed)
+	l.pass(true)
+	assert.EqualValues(t, 2, l.end()-l.head, "b, and the gap after it")
+	for _, r := range l.records {
+		assert.NotEqual(t, "a", r.Object)
+	}
+}
+
+// send gives the queue an event with its own version.
+func send(t *testing.T, f *DeltaFIFO, kind DeltaType, name, version string) {
+	t.Helper()
+	require.NoError(t, takeOne(f, event{kind: kind, obj: podAt("a", name, version), version: version}))
+}
+
+// batched takes out one batch, in words.
+func batched(t *testing.T, f *DeltaFIFO) []string {
+	t.Helper()
+	hasPending(t, f)
+	return awaitBatch(t, f)
+}
+
+// awaitBatch waits for one.
+func awaitBatch(t *testing.T, f *DeltaFIFO) (words []string) {
+	t.Helper()
+	assert.NoError(t, f.PopBatch(func(deltas []Delta, initial bool) error {
+		words = allSaid(deltas)
+		if initial {
+			words = append(words, "initial")
+		}
+		return nil
+	}, nil))
+	return words
+}
+
+// queued is one change of a batch.
+type queued struct {
+	Delta
+	key      table.Key
+	received Received
+}
+
+// batch is what a controller gets.
+type batch struct {
+	changes []queued
+	version string
+	initial bool
+}
+
+func popPending(f *DeltaFIFO, process func(batch) error) error {
+	return f.popPending(nil, func(changes []change, version string, initial bool) error {
+		b := batch{changes: []queued{}, version: version, initial: initial}
+		for _, c := range changes {
+			b.changes = append(b.changes, queued{Delta{c.kind, c.object}, c.key, c.says.received})
+		}
+		return process(b)
+	})
+}
+
+// pendingKeys are the keys of pending changes, in the order in which Pop would take them.
+func (l *deltaLog) pendingKeys() (keys []string) {
+	for at := l.head; at < l.end(); at++ {
+		if r := l.get(at); r.stage == pending && !r.isVersion() && !slices.Contains(keys, r.key.String()) {
+			keys = append(keys, r.key.String())
+		}
+	}
+	return keys
+}
+
+// pendingBatch takes out what our controller would get.
+func pendingBatch(t *testing.T, f *DeltaFIFO) (b batch) {
+	t.Helper()
+	hasPending(t, f)
+	require.NoError(t, popPending(f, func(got batch) error {
+		b = got
+		return nil
+	}))
+	return b
+}
+
+func wordsOf(b batch) (words []string) {
+	for _, c := range b.changes {
+		words = append(words, said(c.Delta))
+	}
+	return words
+}
+
+func TestPopBatchKeepsTheOrderAndEndsBeforeASecondChangeOfAKey(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
+	send(t, f, Added, "1", "1")
+	send(t, f, Added, "2", "2")
+	send(t, f, Updated, "1", "3")
+	send(t, f, Added, "3", "4")
+	assert.Equal(t, []string{"Added a/1@1", "Added a/2@2", "Bookmark @2"}, batched(t, f))
+	assert.Equal(t, []string{"Updated a/1@3", "Added a/3@4", "Bookmark @4"}, batched(t, f))
+	must(t, f.Update(podAt("a", "3", "5")))
+	assert.Equal(t, []string{"Updated a/3@5"}, batched(t, f), "no version, no bookmark")
+}
+
+func TestABatchIsOfTheFirstListOrNot(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
+	must(t, f.Replace([]any{podAt("a", "1", "1"), podAt("a", "2", "2")}, "2"))
+	send(t, f, Added, "3", "3")
+	assert.Equal(t, []string{"Replaced a/1@1", "Replaced a/2@2", "Bookmark @2", "initial"}, batched(t, f))
+	assert.Equal(t, []string{"Added a/3@3", "Bookmark @3"}, batched(t, f))
+
+	f = NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
+	must(t, f.Replace([]any{podAt("a", "1", "1")}, "2"))
+	send(t, f, Updated, "1", "3")
+	b := pendingBatch(t, f)
+	assert.True(t, b.initial)
+	assert.Equal(t, "2", b.version)
+	assert.Equal(t, []string{"Replaced a/1@1"}, wordsOf(b))
+	b = pendingBatch(t, f)
+	assert.False(t, b.initial)
+	assert.Equal(t, []string{"Updated a/1@3"}, wordsOf(b))
+}
+
+// Fails if a version alone counts as nothing pending, or does not wake anybody.
+func TestAVersionAloneWakesAConsumerOfBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
+		must(t, f.Add(podAt("a", "1", "1")))
+		batched(t, f)
+		got := make(chan []string)
+		for _, version := range []string{"5", "6"} {
+			go func() { got <- awaitBatch(t, f) }()
+			synctest.Wait()
+			f.UpdateResourceVersion(version)
+			assert.Equal(t, []string{"Bookmark @" + version}, <-got)
+			synctest.Wait()
+		}
+		f.UpdateResourceVersion("7")
+		assert.Equal(t, "6", f.processedVersion(), "it waits for the consumer to come back")
+		assert.Equal(t, []string{"Bookmark @7"}, batched(t, f))
+		assert.Equal(t, "7", f.processedVersion())
+	})
+}
+
+// Fails if a version passes because nothing is pending before it, though nobody
+// has been handed it.
+func TestAVersionThatComesDuringABatchIsHandedOutAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
+		send(t, f, Added, "1", "1")
+		must(t, popPending(f, func(batch) error {
+			f.UpdateResourceVersion("2")
+			return nil
+		}))
+		assert.Equal(t, "1", f.processedVersion())
+		assert.Equal(t, "2", pendingBatch(t, f).version)
+	})
+}
+
+// A consumer that has not come yet may be of either kind.
+func TestAVersionBeforeTheFirstConsumerIsKeptForIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		take func(f *DeltaFIFO)
+		told []string
+	}{
+		"batches": {func(f *DeltaFIFO) { assert.Equal(t, []string{"Bookmark @1", "initial"}, batched(t, f)) }, []string{"1"}},
+		"keys": {func(f *DeltaFIFO) {
+			f.Close()
+			_, err := f.Pop(func(any, bool) error { return nil })
+			assert.ErrorIs(t, err, ErrFIFOClosed)
+		}, []string{"1"}},
+		"our controller": {func(f *DeltaFIFO) { assert.Equal(t, "1", pendingBatch(t, f).version) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := &versioned{knownMap: knowing()}
+			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: known})
+			must(t, f.Replace(nil, "1"))
+			assert.True(t, f.HasSynced(), "an empty list is synced at once")
+			assert.Empty(t, f.processedVersion())
+			tc.take(f)
+			assert.Equal(t, "1", f.processedVersion())
+			assert.Equal(t, tc.told, known.told)
+		})
+	}
+}
+
+// versioned is a KnownObjects that is told of versions.
+type versioned struct {
+	knownMap
+	told []string
+	// during, if not nil, is called while it is being told.
+	during func()
+}
+
+func (v *versioned) UpdateResourceVersion(version string) {
+	v.told = append(v.told, version)
+	if v.during != nil {
+		v.during()
+	}
+}
+
+// G11, B16: a version holds when everything before it has been processed, in
+// whatever order keys are popped. Fails if a version holds as soon as its own
+// record has been processed, or is passed before process returns.
+func TestAVersionHoldsOnceAllBeforeItIsProcessed(t *testing.T) {
+	known := &versioned{knownMap: knowing()}
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: known})
+	send(t, f, Added, "1", "1")
+	send(t, f, Added, "2", "2")
+	send(t, f, Updated, "1", "3")
+	send(t, f, Added, "3", "4")
+	f.UpdateResourceVersion("5")
+	pop := func(want string, process PopProcessFunc) {
+		t.Helper()
+		got, err := f.Pop(process)
+		must(t, err)
+		assert.Equal(t, want, said(*got.(Deltas).Newest()))
+	}
+	pop("Updated a/1@3", func(any, bool) error {
+		assert.Empty(t, f.processedVersion())
+		return nil
+	})
+	assert.Equal(t, "1", f.processedVersion(), "2 waits, so 3 does not hold though a/1 is at 3")
+	pop("Added a/2@2", func(any, bool) error {
+		send(t, f, Updated, "1", "6")
+		return nil
+	})
+	assert.Equal(t, "3", f.processedVersion())
+	pop("Added a/3@4", func(any, bool) error { return nil })
+	assert.Equal(t, "5", f.processedVersion())
+	pop("Updated a/1@6", func(any, bool) error {
+		f.UpdateResourceVersion("7")
+		assert.Equal(t, "5", f.processedVersion())
+		return nil
+	})
+	assert.Equal(t, "7", f.processedVersion())
+	f.UpdateResourceVersion("8")
+	assert.Equal(t, "8", f.processedVersion(), "nothing to wait for")
+	assert.Equal(t, []string{"1", "3", "5", "7", "8"}, known.told, "told of each once, in order")
+}
+
+// Two who tell of versions never overtake each other. Fails if the turn ends
+// before KnownObjects has been told.
+func TestVersionsAreReportedInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := &versioned{knownMap: knowing(), during: func() { time.Sleep(time.Second) }}
+		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: known})
+		send(t, f, Added, "1", "1")
+		done := make(chan struct{})
+		go func() {
+			popped(t, f)
+			close(done)
+		}()
+		synctest.Wait() // it is telling of 1
+		began := time.Now()
+		f.UpdateResourceVersion("2")
+		f.UpdateResourceVersion("3")
+		assert.Zero(t, time.Since(began), "who puts something in does not wait for it")
+		<-done
+		assert.Equal(t, []string{"1", "3"}, known.told)
+		f.UpdateResourceVersion("4")
+		assert.Equal(t, 3*time.Second, time.Since(began))
+		assert.Equal(t, []string{"1", "3", "4"}, known.told)
+	})
+}
+
+// The classic methods name what has no key as client-go's do, and nothing of the
+// queue changes.
+func TestAnObjectWithoutAKeyIsAKeyError(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(obj any) (string, error) {
+		if obj == "panics" {
+			panic(errBoom)
+		}
+		return MetaNamespaceKeyFunc(obj)
+	}})
+	for _, method := range []func(any) error{f.Add, f.Update, f.Delete} {
+		for obj, cause := range map[any]error{nil: ErrNilObject, (*object)(nil): ErrNilObject, pod("", ""): ErrEmptyKey, "panics": errBoom} {
+			var failed KeyError
+			require.ErrorAs(t, method(obj), &failed)
+			assert.Equal(t, obj, failed.Obj)
+			assert.ErrorIs(t, failed, cause)
+		}
+		var failed KeyError
+		require.ErrorAs(t, method(Deltas{}), &failed)
+		assert.Equal(t, ErrZeroLengthDeltasObject, failed.Err, "wrapped once")
+	}
+	assert.Empty(t, drained(t, f))
+	assert.False(t, f.HasSynced(), "nothing came")
+	assert.Empty(t, f.quarantined(), "nothing is kept of what has no key")
+}
+
+func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(any) (string, error) { return "", errBoom }})
+	err := takeOne(f, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
+	object, ok := asObjectError(err)
+	require.True(t, ok)
+	assert.Equal(t, StageKey, object.Stage)
+	assert.Equal(t, "a/1", object.Key)
+	assert.Equal(t, "5", object.ResourceVersion)
+	assert.Equal(t, errBoom, object.Err)
+	err = takeOne(f, event{kind: Added, obj: nil, version: ""})
+	object, ok = asObjectError(err)
+	require.True(t, ok)
+	assert.Equal(t, ObjectError{Stage: StageMetadata, Err: ErrNilObject}, *object)
+	f.Close()
+	_, err = f.Pop(func(any, bool) error { return nil })
+	assert.ErrorIs(t, err, ErrFIFOClosed)
+	assert.Equal(t, "5", f.processedVersion())
+}
+
+// transforming is a transform that answers by label and counts its calls.
+type transforming struct{ calls map[string]int }
+
+func (c *transforming) transform(obj any) (any, error) {
+	o := obj.(*object)
+	if c.calls == nil {
+		c.calls = map[string]int{}
+	}
+	c.calls[nameOf(o)+"@"+o.ResourceVersion]++
+	switch o.Labels["v"] {
+	case "bad":
+		return nil, errBoom
+	case "panics":
+		panic(errBoom)
+	case "nil":
+		return nil, nil
+	case "renamed":
+		return podAt("a", "other", o.ResourceVersion), nil
+	case "nameless":
+		return pod("", ""), nil
+	}
+	return labelled(o, "!"), nil
+}
+
+// ways are the ways of an object into a queue that has nothing else.
+var ways = map[string]func(f *DeltaFIFO, obj any) error{
+	"Add":     func(f *DeltaFIFO, obj any) error { return f.Add(obj) },
+	"Update":  func(f *DeltaFIFO, obj any) error { return f.Update(obj) },
+	"Replace": func(f *DeltaFIFO, obj any) error { return f.Replace([]any{obj}, "9") },
+	"an event": func(f *DeltaFIFO, obj any) error {
+		return takeOne(f, event{kind: Updated, obj: obj, version: "9"})
+	},
+	"a list in parts": func(f *DeltaFIFO, obj any) error {
+		r := f.BeginReplace(ReplaceOptions{})
+		rejected, err := r.Part(bg, ReplacementPart{Items: []any{obj}})
+		for _, object := range rejected {
+			err = errors.Join(err, object)
+		}
+		return errors.Join(err, r.Commit(bg, "9"))
+	},
+}
+
+// B7, G14 for the queue: on every way in, a transform that fails leaves the state
+// before and holds the key back, one that returns nil makes it absent, and it runs
+// once. Fails if one of the ways transforms by itself, twice, or not at all.
+func TestATransformHasOneOutcomeOnEveryWayIn(t *testing.T) {
+	for way, put := range ways {
+		for label, want := range map[string]string{
+			"": "@2!", "bad": "@1", "panics": "@1", "renamed": "@1", "nameless": "@1", "nil": "tombstone a/1 @1",
+		} {
+			for _, before := range []string{"known", "queued", "in flight"} {
+				t.Run(way+" "+label+" "+before, func(t *testing.T) {
+					var tr transforming
+					options := DeltaFIFOOptions{Transformer: tr.transform}
+					if before == "known" {
+						options.KnownObjects = knowing(podAt("a", "1", "1"))
+					}
+					f := NewDeltaFIFOWithOptions(options)
+					obj := podAt("a", "1", "2")
+					if label != "" {
+						obj = labelled(obj, label)
+					}
+					var err error
+					if before != "known" {
+						f.transformer = nil
+						must(t, f.Add(podAt("a", "1", "1")))
+						f.transformer = tr.transform
+					}
+					if before == "in flight" {
+						_, popErr := f.Pop(func(any, bool) error { err = put(f, obj); return nil })
+						must(t, popErr)
+					} else {
+						err = put(f, obj)
+					}
+					assert.Equal(t, map[string]int{"a/1@2": 1}, tr.calls)
+					outcomeOfTransform(t, f, label, want, before, err)
+				})
+			}
+		}
+	}
+}
+
+func outcomeOfTransform(t *testing.T, f *DeltaFIFO, label, want, before string, err error) {
+	t.Helper()
+	taken := drained(t, f)
+	switch label {
+	case "", "nil":
+		require.NoError(t, err)
+		require.NotEmpty(t, taken)
+		assert.Contains(t, taken[len(taken)-1], want)
+		assert.Empty(t, f.quarantined())
+		return
+	}
+	object, ok := asObjectError(err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, "a/1", object.Key)
+	assert.Equal(t, "2", object.ResourceVersion)
+	assert.Equal(t, StageTransform, object.Stage)
+	if before == "queued" {
+		assert.Equal(t, []string{"Added a/1@1"}, taken)
+	} else {
+		assert.Empty(t, taken, "nothing but the state before")
+	}
+	require.Len(t, f.quarantined(), 1)
+	assert.Equal(t, "a/1", f.quarantined()[0].Key)
+}
+
+func TestWhatATransformMadeMustHaveTheSameKey(t *testing.T) {
+	var tr transforming
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform})
+	assert.ErrorContains(t, f.Add(labelled(podAt("a", "1", "1"), "renamed")), `changed the key from "a/1" to "a/other"`)
+	assert.ErrorIs(t, f.Add(labelled(podAt("a", "1", "1"), "nameless")), ErrEmptyKey)
+}
+
+// A deletion happens whatever becomes of its final state.
+func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
+	for label, want := range map[string]string{
+		"good": "Deleted a/1@2!", "bad": "Deleted tombstone a/1 @1", "panics": "Deleted tombstone a/1 @1", "nil": "Deleted tombstone a/1 @1",
+	} {
+		t.Run(label, func(t *testing.T) {
+			var tr transforming
+			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "1", "1"))})
+			changes := changesOf(event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"})
+			_, err := f.takeChanges(bg, changes)
+			must(t, err)
+			if failed := changes[0].finalErr; failed != nil {
+				assert.Equal(t, StageTransform, failed.Stage)
+			}
+			assert.Equal(t, label == "bad" || label == "panics", changes[0].finalErr != nil)
+			assert.Empty(t, f.quarantined())
+			assert.Equal(t, []string{want}, drained(t, f))
+			assert.Equal(t, "2", f.processedVersion())
+		})
+	}
+	var tr transforming
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing()})
+	must(t, takeOne(f, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
+	assert.Empty(t, tr.calls, "nobody gets to see it")
+}
+
+// G6 for the queue. Fails if an object that is held back is not let go of, or is
+// new at each relist.
+func TestAQuarantinedObjectIsListedUntilALaterStateIsQueued(t *testing.T) {
+	var tr transforming
+	newHolding := func(t *testing.T) *DeltaFIFO {
+		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: newTagStore()})
+		err := f.Replace([]any{labelled(podAt("a", "1", "1"), "bad"), podAt("a", "2", "2")}, "2")
+		object, _ := asObjectError(err)
+		require.False(t, object.repeated)
+		assert.Equal(t, []string{"Sync a/2@2!"}, drained(t, f))
+		assert.True(t, f.HasSynced(), "one bad object does not make synced wait")
+		assert.Equal(t, []string{"a/1"}, heldKeys(f))
+		return f
+	}
+	for name, let := range map[string]func(f *DeltaFIFO) error{
+		"a good state": func(f *DeltaFIFO) error { return f.Update(podAt("a", "1", "3")) },
+		"a deletion":   func(f *DeltaFIFO) error { return f.Delete(podAt("a", "1", "3")) },
+		"unwanted":     func(f *DeltaFIFO) error { return f.Update(labelled(podAt("a", "1", "3"), "nil")) },
+		"not listed":   func(f *DeltaFIFO) error { return f.Replace(nil, "3") },
+		"good in a list": func(f *DeltaFIFO) error {
+			return f.Replace([]any{podAt("a", "1", "3")}, "3")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newHolding(t)
+			must(t, let(f))
+			assert.Empty(t, f.quarantined())
+		})
+	}
+	f := newHolding(t)
+	object, _ := asObjectError(f.Replace([]any{labelled(podAt("a", "1", "1"), "bad")}, "3"))
+	assert.True(t, object.repeated, "the same version again")
+	object, _ = asObjectError(f.Update(labelled(podAt("a", "1", "4"), "bad")))
+	assert.False(t, object.repeated)
+	assert.Equal(t, []string{"a/1"}, heldKeys(f))
+}
+
+// newListedQueue is a queue with a store that records what was received, and
+// which holds the objects.
+func newListedQueue(t *testing.T, objects ...*object) (*DeltaFIFO, *cache) {
+	store := newTagStore()
+	for _, o := range objects {
+		must(t, store.Add(o))
+	}
+	return NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true}), store
+}
+
+func withUID(o *object, uid types.UID) *object {
+	o = o.DeepCopy()
+	o.UID = uid
+	return o
+}
+
+// items are objects of namespace a with versions, as a list: name, version, ...
+func items(namesAndVersions ...string) (list []any) {
+	for i := 0; i < len(namesAndVersions); i += 2 {
+		list = append(list, podAt("a", namesAndVersions[i], namesAndVersions[i+1]))
+	}
+	return list
+}
+
+// part gives a replacement a part that is taken whole.
+func part(t *testing.T, r Replacement, p ReplacementPart) {
+	t.Helper()
+	rejected, err := r.Part(t.Context(), p)
+	require.NoError(t, err)
+	require.Empty(t, rejected)
+}
+
+func TestAListIsReplacedOrSyncByOption(t *testing.T) {
+	for replaced, want := range map[bool]string{true: "Replaced a/1@1", false: "Sync a/1@1"} {
+		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: replaced})
+		must(t, f.Replace(items("1", "1"), "1"))
+		assert.Equal(t, []string{want}, drained(t, f))
+	}
+}
+
+// B8 for the queue. Fails if a listed object is not compared with the newest
+// state, or with the wrong one.
+func TestARelistLeavesUnchangedObjectsAlone(t *testing.T) {
+	f, store := newListedQueue(t, podAt("a", "known", "1"), podAt("a", "changed", "1"), withUID(podAt("a", "recreated", "1"), "old"))
+	var tr transforming
+	f.transformer = tr.transform
+	send(t, f, Updated, "changed", "2")
+	send(t, f, Added, "flying", "3")
+	list := append(items("known", "1", "changed", "2", "flying", "3", "new", "5"), withUID(podAt("a", "recreated", "1"), "new"), pod("a", "bare"))
+	relist := func() error { return f.Replace(list, "6") }
+	pops := 0
+	for pops < 2 {
+		_, err := f.Pop(func(obj any, _ bool) error {
+			if pops++; pops == 2 {
+				return relist()
+			}
+			return store.Update(obj.(Deltas).Newest().Object)
+		})
+		must(t, err)
+	}
+	assert.Equal(t, []string{"Replaced a/new@5!", "Replaced a/recreated@1!", "Replaced a/bare@!"}, drained(t, f))
+	assert.Zero(t, tr.calls["a/known@1"], "nor is it transformed")
+	assert.Equal(t, 1, tr.calls["a/flying@3"])
+	must(t, store.Update(list[2]), store.Update(list[3]), store.Update(list[4]))
+	must(t, f.Delete(podAt("a", "flying", "7")), f.Replace(list, "8"))
+	assert.Equal(t, []string{"Deleted a/flying@7!, Replaced a/flying@3!", "Replaced a/bare@!"}, drained(t, f),
+		"one whose deletion is queued is not unchanged, nor one without a version")
+	must(t, f.Replace(nil, "9"), f.Replace(list[:1], "10"))
+	assert.Contains(t, drained(t, f), "Deleted tombstone a/known @1, Replaced a/known@1!", "it comes back as it was")
+}
+
+func TestWithoutARecordOfVersionsEveryListedObjectIsQueued(t *testing.T) {
+	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
+	must(t, f.Replace(items("1", "1"), "1"))
+	assert.Equal(t, []string{"Sync a/1@1"}, drained(t, f))
+}
+
+func TestAFirstListIsSeenPartByPart(t *testing.T) {
+	f, _ := newListedQueue(t, podAt("a", "before", "1"))
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "2", "2", "3")})
+	b := pendingBatch(t, f)
+	assert.Equal(t, []string{"Replaced a/1@2", "Replaced a/2@3"}, wordsOf(b))
+	assert.True(t, b.initial)
+	assert.Empty(t, b.version)
+	assert.False(t, f.HasSynced())
+	part(t, r, ReplacementPart{Items: items("3", "4")})
+	must(t, r.Commit(t.Context(), "5"))
+	b = pendingBatch(t, f)
+	assert.Equal(t, []string{"Replaced a/3@4", "Deleted tombstone a/before @1"}, wordsOf(b))
+	assert.True(t, b.initial)
+	assert.Equal(t, "5", b.version)
+	assert.True(t, f.HasSynced())
+}
+
+func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
+	f, store := newListedQueue(t, podAt("a", "1", "1"), podAt("a", "2", "2"))
+	must(t, f.Replace(items("1", "1", "2", "2"), "2"))
+	assert.True(t, pendingBatch(t, f).initial)
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "1", "3", "3")})
+	part(t, r, ReplacementPart{Items: items("4", "4")})
+	assert.Zero(t, f.log.pending)
+	must(t, r.Commit(t.Context(), "5"))
+	b := pendingBatch(t, f)
+	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2"}, wordsOf(b))
+	assert.Equal(t, "5", b.version)
+	assert.False(t, b.initial)
+
+	// Aborted: nothing has happened.
+	must(t, store.Replace(items("1", "1", "3", "3", "4", "4"), "5"))
+	r = f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("9", "9")})
+	r.Abort()
+	r.Abort()
+	assert.Zero(t, f.log.pending)
+}
+
+func TestAReplacementThatIsOverAcceptsNothing(t *testing.T) {
+	f, _ := newListedQueue(t)
+	for _, end := range []func(Replacement){Replacement.Abort, func(r Replacement) { must(t, r.Commit(bg, "1")) }} {
+		r := f.BeginReplace(ReplaceOptions{})
+		end(r)
+		_, err := r.Part(t.Context(), ReplacementPart{Items: items("1", "1")})
+		assert.Error(t, err)
+		assert.Error(t, r.Commit(t.Context(), "2"))
+		r.Abort()
+	}
+	assert.Empty(t, drained(t, f))
+}
+
+// G6, B6 in parts: what could not be taken stays as it was. Fails if a rejected or
+// kept key does not count as listed.
+func TestWhatAListCouldNotBringStays(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		f, _ := newListedQueue(t, podAt("a", "kept", "1"), podAt("a", "bad", "1"), podAt("a", "gone", "1"), podAt("a", "nil", "1"))
+		var tr transforming
+		f.transformer = tr.transform
+		if !first {
+			must(t, f.Add(podAt("a", "x", "1")))
+			drained(t, f)
+		}
+		r := f.BeginReplace(ReplaceOptions{})
+		rejected, err := r.Part(t.Context(), ReplacementPart{
+			Items: []any{
+				labelled(podAt("a", "bad", "2"), "bad"), pod("", ""), podAt("a", "new", "3"), labelled(podAt("a", "nil", "2"), "nil"),
+				podAt("a", "turns", "3"), labelled(podAt("a", "turns", "4"), "nil"),
+			},
+			Keep: []any{podAt("a", "kept", "2"), pod("", ""), nil},
+			Gone: []any{pod("", "")},
+		})
+		must(t, err)
+		require.Len(t, rejected, 3)
+		assert.Equal(t, []Stage{StageTransform, StageKey, StageKey}, []Stage{rejected[0].Stage, rejected[1].Stage, rejected[2].Stage})
+		must(t, r.Commit(t.Context(), "4"))
+		left := drained(t, f)
+		assert.Contains(t, left, "Replaced a/new@3!")
+		assert.Contains(t, left, "Deleted tombstone a/gone @1")
+		assert.Contains(t, left, "Deleted tombstone a/nil @1")
+		assert.NotContains(t, left, "Replaced a/turns@3!")
+		assert.NotContains(t, left, "Deleted tombstone a/kept @1")
+		assert.NotContains(t, left, "Deleted tombstone a/bad @1")
+		assert.Equal(t, []string{"a/bad"}, heldKeys(f))
+	}
+}
+
+// A stream may take back what it sent before it ends.
+func TestAnObjectDeletedBeforeTheEndOfAListIsNotListed(t *testing.T) {
+	f, _ := newListedQueue(t)
+	var tr transforming
+	f.transformer = tr.transform
+	r := f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("1", "1", "2", "2", "3", "3")})
+	rejected, err := r.Part(t.Context(), ReplacementPart{Gone: []any{
+		podAt("a", "1", "4"), labelled(podAt("a", "2", "5"), "bad"), podAt("a", "never", "6"),
+	}})
+	must(t, err)
+	assert.Len(t, rejected, 1)
+	must(t, r.Commit(t.Context(), "6"))
+	assert.Equal(t, []string{
+		"Replaced a/1@1!, Deleted a/1@4!", "Replaced a/2@2!, Deleted tombstone a/2 @2", "Replaced a/3@3!",
+	}, drained(t, f))
+	assert.Empty(t, f.quarantined())
+
+	// In a relist it has not been seen yet.
+	r = f.BeginReplace(ReplaceOptions{})
+	part(t, r, ReplacementPart{Items: items("4", "4", "5", "5", "4", "7")})
+	part(t, r, ReplacementPart{Gone: items("4", "8")})
+	part(t, r, ReplacementPart{Items: items("6", "6"), Gone: items("6", "9")})
+	must(t, r.Commit(t.Context(), "9"))
+	assert.Equal(t, []string{"Replaced a/5@5!"}, drained(t, f))
+}
+
+func TestAKeyThatIsListedTwiceIsQueuedTwice(t *testing.T) {
+	f, _ := newListedQueue(t)
+	must(t, f.Replace(items("1", "1", "1", "2", "1", "2"), "2"))
+	assert.Equal(t, []string{"Replaced a/1@1, Replaced a/1@2"}, drained(t, f), "but not if nothing has changed")
+}
+
+// What the consumer's store holds back is forgotten with its key, though nobody
+// else knows the key. Fails if only what is queued or known can be deleted.
+func TestAnObjectThatTheConsumerHasQuarantinedCanBeDeleted(t *testing.T) {
+	for name, remove := range map[string]func(*DeltaFIFO) error{
+		"an event": func(f *DeltaFIFO) error { return f.Delete(podAt("a", "1", "2")) },
+		"a relist": func(f *DeltaFIFO) error { return f.Replace(nil, "2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, store := newListedQueue(t)
+			require.Error(t, store.Add(tagged(podAt("a", "1", "1"), "bad")))
+			must(t, remove(f))
+			must(t, popPending(f, func(b batch) error {
+				must(t, remove(f))
+				applyBatch(store, context.Background(), b, true, nil)
+				return nil
+			}))
+			assert.Empty(t, store.quarantined())
+			assert.Zero(t, len(f.log.pendingKeys()), "once is enough")
+			must(t, remove(f))
+			assert.Zero(t, len(f.log.pendingKeys()))
+		})
+	}
+}
+
+func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T) {
+	for name, replace := range map[string]func(*DeltaFIFO) error{
+		"in one call": func(f *DeltaFIFO) error { return f.Replace(nil, "1") },
+		"in parts":    func(f *DeltaFIFO) error { return f.BeginReplace(ReplaceOptions{}).Commit(bg, "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil, "a/2": podAt("a", "2", "2")}})
+			assertUnread(t, "a/1", replace(f))
+			assert.Equal(t, []string{"Deleted tombstone a/1 nothing", "Deleted tombstone a/2 @2"}, drained(t, f))
+			assert.Empty(t, f.quarantined(), "nothing is held back: the deletion was taken")
+		})
+	}
+}
+
+// assertUnread checks that an error says of one object that KnownObjects could not return
+// it, and nothing else.
+func assertUnread(t *testing.T, key string, err error) {
+	t.Helper()
+	objects, other := splitObjectErrors(err)
+	require.NoError(t, other)
+	require.Len(t, objects, 1)
+	assert.Equal(t, key, objects[0].Key)
+	assert.Equal(t, CauseObject, CauseOf(objects[0]))
+	var store *StoreError
+	require.ErrorAs(t, objects[0], &store)
+	assert.Equal(t, StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)
+}
+
+// Fails if a part that waits holds the lock, waits with room left, or for a part
+// that queued nothing.
+func TestPartsWaitForOurConsumerWhileTwoAreUnapplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := newListedQueue(t)
+		f.attach(notPopped, true)
+		r := f.BeginReplace(ReplaceOptions{})
+		began := time.Now()
+		part(t, r, ReplacementPart{Items: items("1", "1")})
+		part(t, r, ReplacementPart{Keep: items("9", "9")})
+		part(t, r, ReplacementPart{Items: items("2", "2", "3", "3")})
+		assert.Zero(t, time.Since(began))
+		var through time.Duration
+		done := make(chan struct{})
+		go func() {
+			part(t, r, ReplacementPart{Items: items("4", "4")})
+			through = time.Since(began)
+			close(done)
+		}()
+		time.Sleep(time.Second)
+		_, err := f.Pop(func(any, bool) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		must(t, err)
+		<-done
+		assert.Equal(t, 2*time.Second, through, "when the first one has been processed, not when it is handed out")
+		must(t, r.Commit(t.Context(), "4"))
+		assert.Len(t, drained(t, f), 3)
+		assert.Zero(t, f.log.parts)
+	})
+}
+
+func TestAPartThatWaitsEndsWithItsContextTheQueueOrTheLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end  func(f *DeltaFIFO, cancel func())
+		want error
+	}{
+		"context": {func(_ *DeltaFIFO, cancel func()) { cancel() }, context.Canceled},
+		"queue":   {func(f *DeltaFIFO, _ func()) { f.Close() }, ErrFIFOClosed},
+		"limit":   {func(f *DeltaFIFO, _ func()) { f.attach(notPopped, false) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, _ := newListedQueue(t)
+				f.attach(notPopped, true)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				r := f.BeginReplace(ReplaceOptions{})
+				part(t, r, ReplacementPart{Items: items("1", "1")})
+				part(t, r, ReplacementPart{Items: items("2", "1")})
+				ended := make(chan error)
+				go func() {
+					_, err := r.Part(ctx, ReplacementPart{Keep: items("3", "1")})
+					ended <- err
+				}()
+				time.Sleep(time.Hour)
+				select {
+				case <-ended:
+					assert.Fail(t, "it does not wait")
+				default:
+				}
+				began := time.Now()
+				tc.end(f, cancel)
+				assert.ErrorIs(t, <-ended, tc.want)
+				assert.Zero(t, time.Since(began))
+			})
+		})
+	}
+}
+
+func TestPartsNeverWaitForSomebodyElsesConsumer(t *testing.T) {
+	f, _ := newListedQueue(t)
+	r := f.BeginReplace(ReplaceOptions{})
+	for i := range 10 {
+		part(t, r, ReplacementPart{Items: items(itoa(i), "1")})
+	}
+	must(t, r.Commit(t.Context(), "2"))
+	// Nor does a relist, which queues nothing until it is committed.
+	f.attach(notPopped, true)
+	r = f.BeginReplace(ReplaceOptions{})
+	for i := range 10 {
+		part(t, r, ReplacementPart{Items: items(itoa(i), "3")})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.Part(ctx, ReplacementPart{Items: items("1", "4")})
+	assert.ErrorIs(t, err, context.Canceled)
+	r.Abort()
+	assert.Len(t, drained(t, f), 10)
+}
+
+// Where batches are taken, synced never comes before the version that it stands
+// for.
+func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := newListedQueue(t)
+		got := make(chan batch)
+		go func() {
+			assert.NoError(t, popPending(f, func(b batch) error {
+				got <- b
+				return nil
+			}))
+			close(got)
+		}()
+		synctest.Wait()
+		must(t, f.Replace(nil, "1"))
+		synctest.Wait()
+		assert.False(t, f.HasSynced())
+		assert.Equal(t, batch{changes: []queued{}, version: "1", initial: true}, <-got)
+		<-got
+		assert.True(t, f.HasSynced())
+	})
+}
+
+// brittle is an object whose metadata may panic.
+type brittle struct {
+	metav1.ObjectMeta
+	broken bool
+}
+
+func (b *brittle) GetNamespace() string {
+	if b.broken {
+		panic(errBoom)
+	}
+	return b.Namespace
+}
+
+// The usual key functions are not called, what they make is made with the rest. Fails if
+// another one is taken for one of them, or if what has no key is not refused as by them.
+func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
+	assert.True(t, namesObjects(MetaNamespaceKeyFunc))
+	assert.True(t, namesObjects(DeletionHandlingMetaNamespaceKeyFunc))
+	assert.False(t, namesObjects(func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }))
+	for name, obj := range map[string]any{
+		"an object":     podAt("a", "1", "1"),
+		"no namespace":  podAt("", "1", "1"),
+		"brittle":       &brittle{ObjectMeta: metav1.ObjectMeta{Name: "1"}},
+		"broken":        &brittle{broken: true},
+		"no name":       podAt("", "", "1"),
+		"nil":           nil,
+		"a nil pointer": (*object)(nil),
+		"a key":         ExplicitKey("a/1"),
+		"no metadata":   7,
+		"a tombstone":   DeletedFinalStateUnknown{Key: "a/1", Obj: podAt("a", "1", "1")},
+		"deltas":        Deltas{{Added, podAt("a", "1", "1")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usual := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
+			other := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }})
+			got, want := change{object: obj}, change{object: obj}
+			got.says.read(obj)
+			want.says.read(obj)
+			err, wanted := usual.identify(&got), other.identify(&want)
+			if wanted != nil {
+				var panicked *PanicError
+				assert.EqualError(t, err, wanted.Error())
+				assert.Equal(t, errors.As(wanted, &panicked), errors.As(err, &panicked))
+				return
+			}
+			assert.NoError(t, err)
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+// countingQueue is a program's own queue: a DeltaFIFO with methods before its.
+type countingQueue struct {
+	*DeltaFIFO
+	calls []string
+}
+
+func (q *countingQueue) Add(obj any) error {
+	q.calls = append(q.calls, "add")
+	return q.DeltaFIFO.Add(obj)
+}
+
+func (q *countingQueue) Delete(obj any) error {
+	q.calls = append(q.calls, "delete")
+	return q.DeltaFIFO.Delete(obj)
+}
+
+func (q *countingQueue) Replace(list []any, version string) error {
+	q.calls = append(q.calls, "replace at "+version)
+	return q.DeltaFIFO.Replace(list, version)
+}
+
+// Fails if a type that embeds a DeltaFIFO, and so has its unexported methods, is taken for one.
+func TestTheMethodsOfATypeThatEmbedsAQueueAreCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewSource(cachetest.Options{})
+		require.NoError(t, source.Apply(pod("a", "1")))
+		queue := &countingQueue{DeltaFIFO: NewDeltaFIFOWithOptions(DeltaFIFOOptions{})}
+		reflector := NewReflector(source, nil, queue, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { reflector.RunWithContext(ctx) })
+		synctest.Wait()
+		require.NoError(t, source.Apply(pod("a", "2")))
+		synctest.Wait()
+		_, err := source.Delete("a", "2")
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, []string{"replace at 1", "add", "delete"}, queue.calls)
+		require.Equal(t, "3", reflector.LastSyncResourceVersion())
+		cancel()
+		running.Wait()
+		source.Close()
+	})
 }

@@ -145,7 +145,7 @@ var syncMutants = []Mutant{
 		Name: "never-gives-a-bursts-memory-back", Guards: []string{"G8"}, File: "delta_fifo_pop.go",
 		From:  "case cap(l.records) > keptCapacity && cap(l.records) >= 4*len(left):",
 		To:    "case cap(l.records) > keptCapacity && len(left) < 0:",
-		Test:  "TestABurstIsGivenBackAsItDrains",
+		Test:  "TestTheMemoryOfABurstIsReleasedAsItDrains",
 		Fault: "The memory of the worst minute of the year is kept until the process ends.",
 	},
 }
