@@ -139,17 +139,17 @@ func (l genericLister) ByNamespace(namespace string) GenericNamespaceLister {
 }
 
 func (l genericLister) List(selector labels.Selector) (found []runtime.Object, err error) {
-	var misfit error
+	var wrongType error
 	err = ListAllByNamespace(l.indexer, l.namespace, selector, func(obj any) {
 		typed, err := as[runtime.Object](obj)
 		found = append(found, typed)
-		if err != nil && misfit == nil {
+		if err != nil && wrongType == nil {
 			other := func(obj any) bool { _, err := as[runtime.Object](obj); return err != nil }
-			misfit = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj, other), err)
+			wrongType = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj, other), err)
 		}
 	})
 	if err == nil {
-		err = misfit
+		err = wrongType
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", l.resource, err)

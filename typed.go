@@ -212,7 +212,7 @@ func (h typedHandler[T]) onUpdate(key table.Key, oldObj, newObj any) {
 // OnDelete implements ResourceEventHandler.
 func (h typedHandler[T]) OnDelete(obj any) { h.onDelete("", obj) }
 
-// onDelete notifies also of a deletion whose last state nobody knows. It leaves out the deletion of an
+// onDelete notifies also of a deletion whose last state is unknown. It leaves out the deletion of an
 // object of another type, which the handler does not know.
 func (h typedHandler[T]) onDelete(key string, obj any) {
 	deleted := DeletedObject[T]{key: key}

@@ -143,10 +143,11 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 // cause and its error. Without checkers, or with a nil one, the error is
 // ErrNothingToWaitFor.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
+	err := findNil(checkers)
 	if len(checkers) == 0 {
-		return fmt.Errorf("%w: %s", ErrNothingToWaitFor, passCheckers)
+		err = fmt.Errorf("%w: %s", ErrNothingToWaitFor, passCheckers)
 	}
-	if err := findNil(checkers); err != nil {
+	if err != nil {
 		return err
 	}
 	if failure := waitAll(ctx, checkers, func(string, error) {}); failure != nil {
