@@ -61,7 +61,7 @@ func TestQueriesNameTheIndexThatTheyMiss(t *testing.T) {
 	assert.Equal(t, "tag panics", panicked.Value)
 }
 
-// An index function may reuse the slice that it returns. Fails if distinctValues
+// An index function may reuse the slice that it returns. Fails if appendValues
 // does not copy.
 func TestAnIndexKeepsNoSliceOfItsFunction(t *testing.T) {
 	reused := make([]string, 1)
@@ -92,7 +92,7 @@ func TestIndexersCanBeAddedToAFilledStore(t *testing.T) {
 }
 
 // B13 for AddIndexers: if a name is taken, or a function is missing or fails for
-// one object, no index was added. Fails if AddIndexers registers the functions
+// one object, no index was added. Fails if AddIndexers sets the functions
 // before it has the values.
 func TestAddIndexersIsAllOrNothing(t *testing.T) {
 	s := newTagStore()
@@ -137,7 +137,7 @@ func slowIndex(letGo <-chan struct{}) IndexFunc {
 }
 
 // Writers go on while an index is being built, and what they write is in the
-// index when it is there. Fails if staged.index leaves the builds out.
+// index when it is there. Fails if addComputed skips the comparison of objects.
 func TestAnIndexBeingBuiltMissesNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTagStore()
@@ -236,7 +236,7 @@ func TestOfTwoBuildsOfOneNameOneFails(t *testing.T) {
 
 // A write that was prepared before an index was added has values for it all the
 // same, also if the last one is added after the write last looked. Fails if
-// threadSafeMap.begin does not look again under the lock.
+// storage.begin does not look again under the lock.
 func TestAnIndexAddedDuringAWriteIsNotMissed(t *testing.T) {
 	var s *cache
 	// Each index adds the next one in the first call of its function.

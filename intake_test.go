@@ -37,12 +37,6 @@ func TestChangesOfOneKeyInABatchSeeEachOther(t *testing.T) {
 	assert.Equal(t, "4", s.LastStoreSyncResourceVersion())
 }
 
-func TestOutcomesAreAppended(t *testing.T) {
-	s := newTagStore()
-	out := applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Added, podAt("a", "1", "1"))}}, false, make([]outcome, 2, 8))
-	assert.Len(t, out, 3)
-}
-
 func TestABatchDeletesByKeyWhateverTheObject(t *testing.T) {
 	s := newTagStore()
 	held := podAt("a", "1", "1")

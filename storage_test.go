@@ -1,0 +1,1101 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// namesOf are the keys of objects, sorted.
+func namesOf(objects []any) []string {
+	names := []string{}
+	for _, obj := range objects {
+		names = append(names, nameOf(obj))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// taggedStore has a/1 with the tags x and y, a/2 with x and b/1 without one, at version 7.
+func taggedStore(t *testing.T) *cache {
+	s := newTagStore()
+	require.NoError(t, s.Replace([]any{
+		tagged(podAt("a", "1", "1"), "x", "y"), tagged(podAt("a", "2", "2"), "x"), podAt("b", "1", "3"),
+	}, "7"))
+	return s
+}
+
+func TestASnapshotAnswersWhatAStoreAnswers(t *testing.T) {
+	s := taggedStore(t)
+	snapshot := s.Snapshot()
+	assert.Equal(t, "7", snapshot.ResourceVersion())
+	assert.Equal(t, 3, snapshot.Len())
+	stored, _, _ := s.GetByKey("a/1")
+	obj, exists := snapshot.Get("a/1")
+	assert.True(t, exists)
+	assert.Same(t, stored, obj)
+	for _, absent := range []string{"", "1", "a", "a/", "a/3", "/1", "b/2"} {
+		obj, exists = snapshot.Get(absent)
+		assert.False(t, exists, absent)
+		assert.Nil(t, obj, absent)
+	}
+	assert.ElementsMatch(t, s.List(), snapshot.List())
+	assert.ElementsMatch(t, s.List(), slices.Collect(snapshot.Objects()))
+	all := maps.Collect(snapshot.All())
+	assert.ElementsMatch(t, s.ListKeys(), slices.Collect(maps.Keys(all)))
+	for key, obj := range all {
+		assert.Equal(t, key, nameOf(obj))
+	}
+}
+
+func TestASnapshotFindsByIndex(t *testing.T) {
+	snapshot := taggedStore(t).Snapshot()
+	for value, want := range map[string][]string{"x": {"a/1", "a/2"}, "y": {"a/1"}, "z": {}, "": {}} {
+		found, err := snapshot.ByIndex(tagIndex, value)
+		require.NoError(t, err)
+		assert.Equal(t, want, namesOf(found), value)
+		assert.NotNil(t, found)
+		all, err := snapshot.AllByIndex(tagIndex, value)
+		require.NoError(t, err)
+		assert.Equal(t, want, namesOf(slices.Collect(all)), value)
+	}
+	values, err := snapshot.IndexValues(tagIndex)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"x", "y"}, values)
+}
+
+func TestASnapshotSaysWhichIndexIsMissing(t *testing.T) {
+	snapshot := taggedStore(t).Snapshot()
+	const want = "Index with name colour does not exist"
+	_, err := snapshot.ByIndex("colour", "red")
+	require.EqualError(t, err, want)
+	_, err = snapshot.AllByIndex("colour", "red")
+	require.EqualError(t, err, want)
+	_, err = snapshot.IndexValues("colour")
+	require.EqualError(t, err, want)
+}
+
+// Who has seen enough of it is not called again. Fails if the end of a loop ends only the
+// part of the store that it was in.
+func TestALoopOverASnapshotMayEndEarly(t *testing.T) {
+	s := newTagStore()
+	for i := range 1000 {
+		require.NoError(t, s.Add(tagged(podAt("a", itoa(i), "1"), "x")))
+	}
+	snapshot := s.Snapshot()
+	all, err := snapshot.AllByIndex(tagIndex, "x")
+	require.NoError(t, err)
+	for _, enough := range []int{1, 63, 64, 65, 300, 999} {
+		met := map[string]bool{}
+		for key := range snapshot.All() {
+			if met[key] = true; len(met) == enough {
+				break
+			}
+		}
+		assert.Len(t, met, enough)
+		for _, loop := range []func(func(any) bool){snapshot.Objects(), all} {
+			clear(met)
+			for obj := range loop {
+				if met[nameOf(obj)] = true; len(met) == enough {
+					break
+				}
+			}
+			assert.Len(t, met, enough)
+		}
+	}
+}
+
+// A snapshot's loop may write: it goes on over what there was.
+func TestALoopOverASnapshotMayWriteToItsStore(t *testing.T) {
+	s := taggedStore(t)
+	seen := 0
+	for _, obj := range s.Snapshot().All() {
+		require.NoError(t, s.Delete(obj))
+		require.NoError(t, s.Add(podAt("c", itoa(seen), "9")))
+		seen++
+	}
+	assert.Equal(t, 3, seen)
+	assert.Equal(t, []string{"c/0", "c/1", "c/2"}, namesOf(s.List()))
+}
+
+func TestASnapshotIsOfWhatWasWrittenBefore(t *testing.T) {
+	s := newTagStore()
+	empty := s.Snapshot()
+	assert.Zero(t, empty.Len())
+	assert.Empty(t, empty.ResourceVersion())
+	require.NoError(t, s.Add(podAt("a", "1", "1")))
+	one := s.Snapshot()
+	s.Bookmark("5")
+	require.NoError(t, s.Delete(podAt("a", "1", "1")))
+	assert.Zero(t, empty.Len())
+	assert.Equal(t, 1, one.Len())
+	assert.Empty(t, one.ResourceVersion(), "one object moves no version")
+	assert.Equal(t, "5", s.Snapshot().ResourceVersion())
+	assert.Zero(t, s.Snapshot().Len())
+}
+
+// Fails if a snapshot is of the store as it was before there was such an index.
+func TestASnapshotHasTheIndexesOfItsTime(t *testing.T) {
+	s := taggedStore(t)
+	before := s.Snapshot()
+	require.NoError(t, s.AddIndexers(Indexers{NamespaceIndex: MetaNamespaceIndexFunc}))
+	after := s.Snapshot()
+	_, err := before.ByIndex(NamespaceIndex, "a")
+	require.Error(t, err)
+	found, err := after.ByIndex(NamespaceIndex, "a")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a/1", "a/2"}, namesOf(found))
+}
+
+// What cannot be taken changes no snapshot but by the version that it counts for.
+func TestASnapshotShowsTheStateBeforeABadOne(t *testing.T) {
+	s := taggedStore(t)
+	require.Error(t, s.Update(tagged(podAt("a", "1", "8"), "bad")))
+	obj, exists := s.Snapshot().Get("a/1")
+	require.True(t, exists)
+	assert.Equal(t, "1", receivedOf(obj).ResourceVersion)
+}
+
+func TestAThreadSafeStoreHasSnapshots(t *testing.T) {
+	s := NewThreadSafeStore(Indexers{tagIndex: byTag}, nil)
+	s.Replace(map[string]any{"": tagged(pod("a", "1"), "x"), "/": "no object", "a/b/c": 3}, "4")
+	snapshot, ok := SnapshotOf(s)
+	require.True(t, ok)
+	s.Replace(nil, "5")
+	assert.Equal(t, "4", snapshot.ResourceVersion())
+	all := maps.Collect(snapshot.All())
+	assert.Len(t, all, 3)
+	assert.Equal(t, "no object", all["/"])
+	assert.Equal(t, 3, all["a/b/c"])
+	obj, exists := snapshot.Get("")
+	assert.True(t, exists)
+	assert.Equal(t, all[""], obj)
+	found, err := snapshot.ByIndex(tagIndex, "x")
+	require.NoError(t, err)
+	assert.Equal(t, []any{all[""]}, found)
+}
+
+func TestSnapshotOfWhatHasNone(t *testing.T) {
+	whole, a, _ := viewsOf()
+	_, ok := SnapshotOf(whole)
+	assert.True(t, ok)
+	for _, other := range []any{nil, 3, a, (*cache)(nil), (*threadSafeMap)(nil), NewDeltaFIFO(MetaNamespaceKeyFunc, nil)} {
+		snapshot, ok := SnapshotOf(other)
+		assert.False(t, ok, "%T", other)
+		assert.Zero(t, snapshot)
+	}
+}
+
+// Where there are views the version is the lowest of theirs, as the store's is. Fails if a
+// view's version is not known to the snapshot, or if a snapshot that was there before is
+// handed out with the version of that time.
+func TestASnapshotOfAStoreWithViewsHasTheLowestVersion(t *testing.T) {
+	whole, a, b := viewsOf()
+	require.NoError(t, a.Replace([]any{podAt("a", "1", "8")}, "8"))
+	assert.Empty(t, whole.Snapshot().ResourceVersion(), "b has none")
+	require.NoError(t, b.Replace([]any{podAt("b", "1", "5")}, "5"))
+	assert.Equal(t, "5", whole.Snapshot().ResourceVersion())
+	b.Bookmark("9")
+	lowest := whole.Snapshot()
+	assert.Equal(t, "8", lowest.ResourceVersion())
+	assert.Equal(t, 2, lowest.Len())
+	applyBatch(a, bg, batch{version: "12"}, false, nil)
+	assert.Equal(t, "9", whole.Snapshot().ResourceVersion())
+	assert.Equal(t, "8", lowest.ResourceVersion())
+}
+
+// A view that nobody has filled makes the store's version one that holds of it, too.
+func TestASnapshotKnowsOfAViewThatWasMadeBefore(t *testing.T) {
+	whole, a, b := viewsOf()
+	require.NoError(t, a.Replace(nil, "8"))
+	require.NoError(t, b.Replace(nil, "8"))
+	require.Equal(t, "8", whole.Snapshot().ResourceVersion())
+	InNamespace(whole, "c")
+	assert.Equal(t, whole.LastStoreSyncResourceVersion(), whole.Snapshot().ResourceVersion())
+}
+
+// A typed snapshot is a lister that never changes. Fails if one of its methods reads what
+// the store holds at the time.
+func TestATypedSnapshotStaysAsItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, tagged(pod("a", "1"), "x"), tagged(pod("a", "2"), "y"), tagged(pod("b", "1"), "x"))
+		inf := NewInformerFor(source, InformerConfig[*object]{Indexes: TypedIndexers[*object]{
+			tagIndex: func(o *object) ([]string, error) { return byTag(o) },
+		}})
+		stop := runTyped(t, source, inf)
+		snapshot := inf.Lister().Snapshot()
+		inNamespace := snapshot.ByNamespace("a")
+		again := inNamespace.Snapshot()
+		version := source.ResourceVersion()
+		_, err := source.Delete("a", "1")
+		require.NoError(t, err)
+		require.NoError(t, source.Apply(tagged(pod("a", "2"), "x"), tagged(pod("b", "2"), "z"), tagged(pod("a", "3"), "x")))
+		synctest.Wait()
+		require.Equal(t, 4, inf.Lister().Len())
+
+		assert.Equal(t, version, snapshot.ResourceVersion())
+		assert.Equal(t, version, again.ResourceVersion())
+		assert.Equal(t, 3, snapshot.Len())
+		gone, err := snapshot.Get("a/1")
+		require.NoError(t, err)
+		assert.Equal(t, "1", gone.Name)
+		_, err = snapshot.Get("a/3")
+		assert.True(t, apierrors.IsNotFound(err))
+		all, err := snapshot.List(nil)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a/1", "a/2", "b/1"}, sortedNames(all))
+		assert.Equal(t, []string{"a/1", "a/2", "b/1"}, sortedNames(slices.Collect(snapshot.Values())))
+		assert.ElementsMatch(t, []string{"a/1", "a/2", "b/1"}, slices.Collect(maps.Keys(maps.Collect(snapshot.All()))))
+		tagged, err := snapshot.ByIndex(tagIndex, "x")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a/1", "b/1"}, sortedNames(tagged))
+		values, err := snapshot.IndexValues(tagIndex)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, []string{"x", "y"}, values)
+
+		for _, lister := range []TypedSnapshot[*object]{inNamespace, again} {
+			assert.Equal(t, 2, lister.Len())
+			_, exists := lister.Lookup("1")
+			assert.True(t, exists)
+			ofTag, err := lister.AllByIndex(tagIndex, "x")
+			require.NoError(t, err)
+			assert.Equal(t, []string{"a/1"}, slices.Collect(maps.Keys(maps.Collect(ofTag))))
+		}
+		stop()
+	})
+}
+
+// What does not hold anything yet can be asked all the same.
+func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
+	var none Snapshot
+	have, err := pictureOf(none)
+	require.NoError(t, err)
+	assert.Equal(t, picture{objects: map[string]any{}, indexes: map[string]map[string][]string{}}, have)
+	_, exists := none.Get("a/1")
+	assert.False(t, exists)
+	assert.Empty(t, none.List())
+	const noIndex = "Index with name tag does not exist"
+	_, err = none.ByIndex(tagIndex, "x")
+	require.EqualError(t, err, noIndex)
+	_, err = none.AllByIndex(tagIndex, "x")
+	require.EqualError(t, err, noIndex)
+	_, err = none.IndexValues(tagIndex)
+	require.EqualError(t, err, noIndex)
+
+	var typed TypedSnapshot[*object]
+	for _, s := range []TypedSnapshot[*object]{typed, typed.ByNamespace("a"), typed.Snapshot(), typed.TypedLister.Snapshot(), typed.ByNamespace("a").TypedLister.Snapshot()} {
+		assert.Empty(t, s.ResourceVersion())
+		assert.Zero(t, s.Len())
+		_, exists := s.Lookup("1")
+		assert.False(t, exists)
+		_, err := s.Get("1")
+		assert.True(t, apierrors.IsNotFound(err))
+		list, err := s.List(nil)
+		require.NoError(t, err)
+		assert.Empty(t, list)
+		assert.Empty(t, maps.Collect(s.All()))
+		assert.Empty(t, slices.Collect(s.Values()))
+		_, err = s.ByIndex(tagIndex, "x")
+		require.EqualError(t, err, noIndex)
+		_, err = s.AllByIndex(tagIndex, "x")
+		require.EqualError(t, err, noIndex)
+		_, err = s.IndexValues(tagIndex)
+		require.EqualError(t, err, noIndex)
+	}
+}
+
+// Fails if an informer, or one that is typed, has to be asked for its store first.
+func TestAnInformerHasSnapshots(t *testing.T) {
+	inf := NewSharedIndexInformer(&ListWatch{}, &object{}, 0, Indexers{tagIndex: byTag})
+	require.NoError(t, inf.GetStore().Replace([]any{tagged(podAt("a", "1", "1"), "x")}, "4"))
+	for name, shared := range map[string]any{
+		"as it is": inf, "typed": NewTypedSharedIndexInformer[*object](inf), "its store": inf.GetStore(),
+		"an Informer's": sharedWith(t, podAt("a", "1", "1"), "4"),
+	} {
+		snapshot, ok := SnapshotOf(shared)
+		require.True(t, ok, name)
+		assert.Equal(t, "4", snapshot.ResourceVersion(), name)
+		assert.Equal(t, 1, snapshot.Len(), name)
+	}
+	_, reports := NewTypedSharedIndexInformer[*object](inf).(StatusReporter)
+	assert.True(t, reports)
+}
+
+func sharedWith(t *testing.T, obj *object, version string) SharedIndexInformer {
+	inf := NewInformerFor(&ListWatch{}, InformerConfig[*object]{})
+	require.NoError(t, inf.Shared().GetStore().Replace([]any{obj}, version))
+	return inf.Shared()
+}
+
+// G10: a snapshot stays as it is in the middle of a write, and of a packing, too. Fails if
+// who writes does not know that somebody has one.
+func TestASnapshotStaysAsItIsThroughEverySingleWrite(t *testing.T) {
+	s := newTagStore()
+	for i := range 3000 {
+		require.NoError(t, s.Add(tagged(podAt("a", itoa(i), "1"), "old", itoa(i%10))))
+	}
+	s.Bookmark("1")
+	first := kept{snapshot: s.Snapshot(), indexes: []string{tagIndex}}
+	var err error
+	first.picture, err = pictureOf(first.snapshot, tagIndex)
+	require.NoError(t, err)
+	for i := range 2900 {
+		obj := tagged(podAt("a", itoa(i), "2"), "new", itoa(i%7))
+		require.NoError(t, s.Update(obj))
+		require.NoError(t, s.Delete(obj))
+		if i%500 == 0 {
+			s.Snapshot() // which the next write must leave alone as well
+			require.NoError(t, first.stillSo())
+		}
+	}
+	require.NoError(t, first.stillSo())
+	assert.Equal(t, 100, s.Snapshot().Len())
+	assert.Less(t, s.storage.table.Cells(), 3000, "it has not been packed, so this says nothing of that")
+}
+
+// turnstile stops whoever comes through it once, until it is opened.
+type turnstile struct {
+	arms            atomic.Int32
+	reached, opened chan struct{}
+}
+
+// newTurnstile lets so many through first.
+func newTurnstile(first int32) *turnstile {
+	s := &turnstile{reached: make(chan struct{}), opened: make(chan struct{})}
+	s.arms.Store(first + 1)
+	return s
+}
+
+func (s *turnstile) pass() {
+	if s.arms.Add(-1) == 0 {
+		close(s.reached)
+		<-s.opened
+	}
+}
+
+// unhurried is how long something may take that takes a moment.
+const unhurried = 20 * time.Second
+
+// inTime fails if something waits. It is not in a bubble of virtual time: whoever waits for
+// a mutex holds that up, and the test would hang.
+func inTime(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(unhurried):
+		t.Fatalf("%s: somebody waits", what)
+	}
+}
+
+// readAll asks a store everything that a reader can ask it.
+func readAll(t *testing.T, s *cache, key string, count int) {
+	for range 100 {
+		_, exists, err := s.GetByKey(key)
+		assert.NoError(t, err)
+		assert.True(t, exists)
+		assert.Equal(t, count, s.Snapshot().Len())
+		found, err := s.ByIndex(NamespaceIndex, "a")
+		assert.NoError(t, err)
+		assert.Len(t, found, count)
+	}
+	stored, exists, err := s.Get(podAt("a", strings.TrimPrefix(key, "a/"), ""))
+	assert.NoError(t, err)
+	assert.True(t, exists)
+	assert.Len(t, s.List(), count)
+	assert.Len(t, s.ListKeys(), count)
+	assert.Equal(t, []string{"a"}, s.ListIndexFuncValues(NamespaceIndex))
+	keys, err := s.IndexKeys(NamespaceIndex, "a")
+	assert.NoError(t, err)
+	assert.Len(t, keys, count)
+	sharing, err := s.Index(NamespaceIndex, stored)
+	assert.NoError(t, err)
+	assert.Len(t, sharing, count)
+	assert.Equal(t, "1", s.LastStoreSyncResourceVersion())
+	assert.Contains(t, s.GetIndexers(), NamespaceIndex)
+}
+
+// G10: whatever the user's functions take for an object, in the middle of a replacement of
+// 100,000, of an index that is being added over as many, or of any other write, readers go
+// on, and see what was there before. Fails if any of them is called under a lock.
+func TestReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
+	const count, many = 10, 100_000
+	large := func() (list []any) {
+		for i := range many {
+			list = append(list, podAt("b", itoa(i), "2"))
+		}
+		return list
+	}
+	one := podAt("b", "1", "2")
+	for name, test := range map[string]struct {
+		// first is how many calls go before the one that takes its time.
+		first int32
+		write func(s *cache, slow IndexFunc)
+	}{
+		"Add":     {0, func(s *cache, _ IndexFunc) { assert.NoError(t, s.Add(one)) }},
+		"Delete":  {0, func(s *cache, _ IndexFunc) { assert.NoError(t, s.Delete(one)) }},
+		"Replace": {many / 2, func(s *cache, _ IndexFunc) { assert.NoError(t, s.Replace(large(), "2")) }},
+		"Part": {many / 2, func(s *cache, _ IndexFunc) {
+			rejected, err := s.BeginReplace(ReplaceOptions{Aside: true}).Part(bg, ReplacementPart{Items: large()})
+			assert.Empty(t, rejected)
+			assert.NoError(t, err)
+		}},
+		"applyBatch": {0, func(s *cache, _ IndexFunc) {
+			applyBatch(s, bg, batch{version: "2", changes: []queued{changeOf(Added, one)}}, false, nil)
+		}},
+		"takeEvent": {0, func(s *cache, _ IndexFunc) {
+			assert.NoError(t, takeOne(s, event{kind: Added, obj: one, version: "2"}))
+		}},
+		"AddIndexers": {count / 2, func(s *cache, slow IndexFunc) {
+			assert.NoError(t, s.AddIndexers(Indexers{"slow": slow}))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stop := newTurnstile(test.first)
+			slow := func(any) ([]string, error) {
+				stop.pass()
+				return nil, nil
+			}
+			var armed atomic.Bool
+			// Of the functions that a store calls, each in turn is the one that takes its time.
+			s := NewIndexer(func(obj any) (string, error) {
+				if armed.Load() && name != "AddIndexers" && receivedOf(obj).ResourceVersion == "2" {
+					stop.pass()
+				}
+				return MetaNamespaceKeyFunc(obj)
+			}, Indexers{NamespaceIndex: func(obj any) ([]string, error) {
+				if armed.Load() && name == "applyBatch" {
+					stop.pass() // whose keys are known
+				}
+				return MetaNamespaceIndexFunc(obj)
+			}}).(*cache)
+			for i := range count {
+				require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
+			}
+			s.Bookmark("1")
+			armed.Store(true)
+			var writer sync.WaitGroup
+			writer.Go(func() { test.write(s, slow) })
+			<-stop.reached
+			defer writer.Wait()
+			defer close(stop.opened)
+			inTime(t, "readers", func() { readAll(t, s, "a/3", count) })
+		})
+	}
+}
+
+// G10: nor do readers wait while a large write is made, however long that takes: they see
+// what was there before, until they see all of it. Fails if what is made aside is made under
+// the lock of those that are made where readers see them.
+func TestReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
+	s := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc}).(*cache)
+	for i := range 10 {
+		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
+	}
+	s.Bookmark("1")
+	var all []change
+	for i := range 100 {
+		// They take the place of some of those that are there.
+		obj := podAt("a", itoa(i+5), "2")
+		all = append(all, change{kind: Updated, object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))})
+	}
+	w := s.storage.begin(all, 0)
+	read := func() { inTime(t, "readers", func() { readAll(t, s, "a/7", 10) }) }
+	for i := range all {
+		w.apply(&all[i])
+		if i%50 == 0 {
+			read()
+		}
+	}
+	w.apply(&change{kind: Deleted, key: table.KeyOf("a/1")})
+	read()
+	before := s.Snapshot()
+	w.commit(versionMove{scope: s.scope, version: "2"})
+	assert.Len(t, s.List(), 104)
+	assert.Equal(t, "2", s.Snapshot().ResourceVersion())
+	assert.Equal(t, "1", before.ResourceVersion())
+	assert.Equal(t, 10, before.Len())
+}
+
+// pairWriter writes two objects at full speed, a before b, in each way in which a source's
+// changes get into a store, and readers check what they see of it.
+type pairWriter struct {
+	store *cache
+	// version is the last one that was written.
+	version int
+	// others are how many more objects a batch has.
+	others int
+}
+
+func (w *pairWriter) state(name string) *object {
+	return tagged(podAt("a", name, itoa(w.version)), itoa(w.version))
+}
+
+// events writes both, each with its version: the store's is that of the newer.
+func (w *pairWriter) events() error {
+	w.version++
+	if err := takeOne(w.store, event{kind: Updated, obj: w.state("a"), version: itoa(w.version)}); err != nil {
+		return err
+	}
+	w.version++
+	return takeOne(w.store, event{kind: Updated, obj: w.state("b"), version: itoa(w.version)})
+}
+
+// batch writes both, and others, in one write.
+func (w *pairWriter) batch() error {
+	w.version++
+	b := batch{version: itoa(w.version), changes: []queued{changeOf(Updated, w.state("a"))}}
+	for i := range w.others {
+		b.changes = append(b.changes, changeOf(Updated, w.state("other-"+itoa(i))))
+	}
+	b.changes = append(b.changes, changeOf(Updated, w.state("b")))
+	for _, o := range applyBatch(w.store, bg, b, false, nil) {
+		if o.err != nil {
+			return o.err
+		}
+	}
+	return nil
+}
+
+func (w *pairWriter) replace() error {
+	w.version++
+	return w.store.Replace([]any{w.state("a"), w.state("b")}, itoa(w.version))
+}
+
+// serialOf is an object's version; 0 if there is none.
+func serialOf(obj any) int {
+	n, _ := strconv.Atoi(receivedOf(obj).ResourceVersion)
+	return n
+}
+
+// sees is nil if a snapshot is of one moment: no later write without an earlier one, and
+// objects, index and version together. whole says that both objects are written in one.
+func (w *pairWriter) sees(s Snapshot, whole bool) error {
+	a, _ := s.Get("a/a")
+	b, _ := s.Get("a/b")
+	version := itoa(max(serialOf(a), serialOf(b)))
+	switch {
+	case serialOf(b) > serialOf(a)+1, whole && serialOf(a) != serialOf(b):
+		return fmt.Errorf("b is at version %d, and a, which was written before it, at %d", serialOf(b), serialOf(a))
+	case s.ResourceVersion() != version:
+		return fmt.Errorf("its version is %q, its newest object is at %s", s.ResourceVersion(), version)
+	}
+	found, err := s.ByIndex(tagIndex, itoa(serialOf(a)))
+	if err != nil || !slices.Contains(found, a) {
+		return fmt.Errorf("the index does not have a under its tag %d (%v)", serialOf(a), err)
+	}
+	if stale, _ := s.ByIndex(tagIndex, itoa(serialOf(a)-2)); len(stale) > 0 {
+		return fmt.Errorf("the index has %s under the tag %d", receivedOf(stale[0]).ResourceVersion, serialOf(a)-2)
+	}
+	return nil
+}
+
+// race writes so often, while two readers look as often as they can.
+func race(t *testing.T, writes int, write, look func() error) {
+	t.Helper()
+	var readers, begun sync.WaitGroup
+	var over atomic.Bool
+	var looks atomic.Int64
+	failures := make(chan error, 2)
+	for range cap(failures) {
+		begun.Add(1)
+		readers.Go(func() {
+			failure := look()
+			begun.Done()
+			for !over.Load() && failure == nil {
+				looks.Add(1)
+				failure = look()
+			}
+			failures <- failure
+		})
+	}
+	begun.Wait()
+	for range writes {
+		if err := write(); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	over.Store(true)
+	readers.Wait()
+	for range cap(failures) {
+		if failure := <-failures; failure != nil {
+			t.Error(failure)
+		}
+	}
+	t.Logf("%d writes, %d looks", writes, looks.Load())
+}
+
+// G10: at full speed no snapshot shows what was written later without what was written
+// earlier, and its version is that of what it shows. Fails if the version changes before the
+// write or after it, or if a reader sees a write that is half done.
+func TestNoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
+	newPair := func(t *testing.T, others int) *pairWriter {
+		w := &pairWriter{store: newTagStore(), others: others}
+		require.NoError(t, w.replace())
+		return w
+	}
+	t.Run("event by event", func(t *testing.T) {
+		w := newPair(t, 0)
+		race(t, 10_000, w.events, func() error { return w.sees(w.store.Snapshot(), false) })
+	})
+	for others, writes := range map[int]int{0: 20_000, 100: 100} {
+		t.Run(fmt.Sprintf("batches of %d", others+2), func(t *testing.T) {
+			w := newPair(t, others)
+			race(t, writes, w.batch, func() error { return w.sees(w.store.Snapshot(), true) })
+		})
+	}
+	t.Run("replacements", func(t *testing.T) {
+		w := newPair(t, 0)
+		race(t, 1000, w.replace, func() error { return w.sees(w.store.Snapshot(), true) })
+	})
+}
+
+// G10: of a batch, or a replacement, a reader sees all or nothing: in one answer of List or
+// of an index, and in several of Get, in whatever order it asks. Fails if a batch is shown a
+// change at a time.
+func TestABatchIsSeenWholeOrNotAtAll(t *testing.T) {
+	for _, size := range []struct{ others, writes int }{{0, 8000}, {100, 100}} {
+		w := &pairWriter{store: newTagStore(), others: size.others}
+		require.NoError(t, w.batch())
+		write := w.batch
+		if size.others == 0 {
+			write = func() error {
+				if w.version%8 == 0 {
+					return w.replace()
+				}
+				return w.batch()
+			}
+		}
+		batches := fmt.Sprintf("batches of %d, ", size.others+2)
+		t.Run(batches+"Get", func(t *testing.T) { race(t, size.writes, write, w.getsInOrder) })
+		t.Run(batches+"List", func(t *testing.T) {
+			race(t, size.writes/10, write, func() error { return oneVersion(w.store.List()) })
+		})
+		t.Run(batches+"ByIndex", func(t *testing.T) { race(t, size.writes/10, write, w.findsWhole) })
+	}
+}
+
+// getsInOrder gets what a batch has first, what it has last, and the first again: each must
+// be as new as the one before.
+func (w *pairWriter) getsInOrder() error {
+	before := 0
+	for _, key := range []string{"a/a", "a/b", "a/a"} {
+		obj, _, _ := w.store.GetByKey(key)
+		now := serialOf(obj)
+		if now < before {
+			return fmt.Errorf("%s is at version %d, and what was got before it at %d", key, now, before)
+		}
+		before = now
+	}
+	return nil
+}
+
+// findsWhole asks the index.
+func (w *pairWriter) findsWhole() error {
+	a, _, _ := w.store.GetByKey("a/a")
+	found, err := w.store.ByIndex(tagIndex, receivedOf(a).ResourceVersion)
+	if len(found) != 0 && len(found) != w.others+2 {
+		return fmt.Errorf("%d of %d objects of a batch are in the index", len(found), w.others+2)
+	}
+	if values := w.store.ListIndexFuncValues(tagIndex); len(values) != 1 {
+		return fmt.Errorf("the index has the tags of several batches: %q", values)
+	}
+	return err
+}
+
+func oneVersion(list []any) error {
+	for _, obj := range list {
+		if serialOf(obj) != serialOf(list[0]) {
+			return fmt.Errorf("%s is at version %d, %s at %d", nameOf(list[0]), serialOf(list[0]), nameOf(obj), serialOf(obj))
+		}
+	}
+	return nil
+}
+
+// G10: an index that is added while others write is there in one step, over what is there at
+// that time; a snapshot from before never gets it. Fails if an index shows before it is whole.
+func TestAnIndexIsWholeAsSoonAsItIsThere(t *testing.T) {
+	w := &pairWriter{store: newTagStore(), others: 40}
+	require.NoError(t, w.batch())
+	before := w.store.Snapshot()
+	var added atomic.Int32
+	write := func() error {
+		if w.version%10 == 0 && added.Load() < 20 {
+			name := "added " + itoa(int(added.Load()+1))
+			if err := w.store.AddIndexers(Indexers{name: byTag}); err != nil {
+				return err
+			}
+			added.Add(1)
+		}
+		return w.batch()
+	}
+	race(t, 100, write, func() error {
+		s := w.store.Snapshot()
+		a, _ := s.Get("a/a")
+		for name := range w.store.GetIndexers() {
+			found, err := s.ByIndex(name, receivedOf(a).ResourceVersion)
+			if err == nil && len(found) != w.others+2 {
+				return fmt.Errorf("index %q has %d objects of %d", name, len(found), w.others+2)
+			}
+		}
+		return nil
+	})
+	assert.Positive(t, added.Load())
+	_, err := before.ByIndex("added 1", "1")
+	require.Error(t, err)
+}
+
+// picture is all that a snapshot says, by means that do not depend on each other.
+type picture struct {
+	version string
+	objects map[string]any
+	// indexes have, for each index and value, the keys of what has it, sorted.
+	indexes map[string]map[string][]string
+}
+
+// pictureOf asks a snapshot for everything that it has, and fails where one answer is at
+// odds with another.
+func pictureOf(s Snapshot, indexes ...string) (picture, error) {
+	p := picture{version: s.ResourceVersion(), objects: map[string]any{}, indexes: map[string]map[string][]string{}}
+	for key, obj := range s.All() {
+		p.objects[key] = obj
+		if got, exists := s.Get(key); !exists || got != obj {
+			return p, fmt.Errorf("Get(%q) is %v, All has %v", key, got, obj)
+		}
+	}
+	listed := s.List()
+	if len(listed) != len(p.objects) || s.Len() != len(listed) || len(slices.Collect(s.Objects())) != len(listed) {
+		return p, fmt.Errorf("List has %d objects, Len says %d, All has %d", len(listed), s.Len(), len(p.objects))
+	}
+	for _, obj := range listed {
+		if p.objects[nameOf(obj)] != obj {
+			return p, fmt.Errorf("List has %s as All has not", nameOf(obj))
+		}
+	}
+	for _, index := range indexes {
+		var err error
+		if p.indexes[index], err = pictureOfIndex(s, index); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func pictureOfIndex(s Snapshot, index string) (map[string][]string, error) {
+	keys := map[string][]string{}
+	values, err := s.IndexValues(index)
+	for _, value := range values {
+		objects, byErr := s.ByIndex(index, value)
+		all, allErr := s.AllByIndex(index, value)
+		if err := errors.Join(byErr, allErr); err != nil {
+			return nil, err
+		}
+		if again := slices.Collect(all); !slices.Equal(objects, again) {
+			return nil, fmt.Errorf("index %q, %q: ByIndex has %d objects, AllByIndex %d", index, value, len(objects), len(again))
+		}
+		for _, obj := range objects {
+			key := nameOf(obj)
+			if stored, _ := s.Get(key); stored != obj {
+				return nil, fmt.Errorf("index %q has another %s under %q than there is", index, key, value)
+			}
+			keys[value] = append(keys[value], key)
+		}
+		slices.Sort(keys[value])
+	}
+	return keys, err
+}
+
+// consistent is nil if each index says what its function says of the objects.
+func (p picture) consistent(functions Indexers) error {
+	set := (&indexerSet{}).with(functions)
+	for name, indexed := range p.indexes {
+		want := map[string][]string{}
+		for key, obj := range p.objects {
+			at, _ := set.position(name)
+			values, err := set.appendValues(nil, at, obj)
+			if err != nil {
+				return err
+			}
+			for _, value := range values {
+				want[value] = append(want[value], key)
+			}
+		}
+		for _, keys := range want {
+			slices.Sort(keys)
+		}
+		if !maps.EqualFunc(want, indexed, slices.Equal) {
+			return fmt.Errorf("index %q says %v, the objects at version %q say %v", name, indexed, p.version, want)
+		}
+	}
+	return nil
+}
+
+// differs is nil if both are of one state, down to the objects' addresses.
+func (p picture) differs(other picture) error {
+	switch {
+	case p.version != other.version:
+		return fmt.Errorf("its version was %q and is %q", p.version, other.version)
+	case !maps.Equal(p.objects, other.objects):
+		return fmt.Errorf("its objects have changed: there were %d, there are %d", len(p.objects), len(other.objects))
+	}
+	for name, before := range p.indexes {
+		if !maps.EqualFunc(before, other.indexes[name], slices.Equal) {
+			return fmt.Errorf("its index %q was %v and is %v", name, before, other.indexes[name])
+		}
+	}
+	return nil
+}
+
+// kept is a snapshot and what it once said.
+type kept struct {
+	snapshot Snapshot
+	indexes  []string
+	picture  picture
+}
+
+func (k kept) stillSo() error {
+	now, err := pictureOf(k.snapshot, k.indexes...)
+	if err != nil {
+		return err
+	}
+	return k.picture.differs(now)
+}
+
+// chronicle writes to a store, at random, and knows what the store must hold.
+type chronicle struct {
+	*testing.T
+	store   *cache
+	random  *rand.Rand
+	indexes Indexers
+	// objects and version are what has been written.
+	objects map[string]any
+	version string
+	serial  int
+	kept    []kept
+}
+
+func newChronicle(t *testing.T, seed uint64) *chronicle {
+	indexes := Indexers{tagIndex: byTag, NamespaceIndex: MetaNamespaceIndexFunc}
+	return &chronicle{
+		T: t, store: NewIndexer(MetaNamespaceKeyFunc, indexes).(*cache), random: rand.New(rand.NewPCG(seed, 0)),
+		indexes: indexes, objects: map[string]any{},
+	}
+}
+
+// some are new states of some keys, of which there are many once in a while, so that a
+// table takes several chunks, and is packed when they have gone.
+func (c *chronicle) some(most, keys int) (list []any) {
+	for range 1 + c.random.IntN(most) {
+		c.serial++
+		o := podAt(string(rune('a'+c.random.IntN(3))), itoa(c.random.IntN(keys)), itoa(c.serial))
+		tags := make([]string, c.random.IntN(4))
+		for i := range tags {
+			tags[i] = itoa(c.random.IntN(9))
+		}
+		list = append(list, tagged(o, tags...))
+	}
+	return list
+}
+
+// keep makes the model hold the states.
+func (c *chronicle) keep(list []any) {
+	for _, obj := range list {
+		c.objects[nameOf(obj)] = obj
+	}
+}
+
+// step does one thing of all that may be done to a store.
+func (c *chronicle) step() {
+	switch c.random.IntN(12) {
+	case 0, 1, 2:
+		one := c.some(1, 60)
+		c.keep(one)
+		require.NoError(c, c.store.Update(one[0]))
+	case 3, 4:
+		gone := c.some(1, 60)[0]
+		delete(c.objects, nameOf(gone))
+		require.NoError(c, c.store.Delete(gone))
+	case 5:
+		c.replace(c.some(200, 60))
+	case 6:
+		if c.random.IntN(4) == 0 {
+			c.replace(c.some(2500, 1000))
+		}
+	case 7, 8:
+		c.batch(c.some(80, 60)) // more and fewer than are written where readers see them
+	case 9:
+		c.relist(c.some(60, 60))
+	case 10:
+		c.version = itoa(c.serial)
+		c.store.Bookmark(c.version)
+	case 11:
+		name := "index " + itoa(len(c.indexes))
+		if len(c.indexes) < 6 {
+			c.indexes[name] = byTag
+			require.NoError(c, c.store.AddIndexers(Indexers{name: byTag}))
+		}
+	}
+}
+
+func (c *chronicle) replace(list []any) {
+	clear(c.objects)
+	c.keep(list)
+	c.version = itoa(c.serial)
+	require.NoError(c, c.store.Replace(list, c.version))
+}
+
+func (c *chronicle) batch(list []any) {
+	c.version = itoa(c.serial)
+	b := batch{version: c.version}
+	for _, obj := range list {
+		kind := Updated
+		if c.random.IntN(3) == 0 {
+			kind = Deleted
+			delete(c.objects, nameOf(obj))
+		} else {
+			c.keep([]any{obj})
+		}
+		b.changes = append(b.changes, changeOf(kind, obj.(*object)))
+	}
+	applyBatch(c.store, c.Context(), b, false, nil)
+}
+
+// relist replaces in parts, which show at once if it is the first to be committed.
+func (c *chronicle) relist(list []any) {
+	r := replacing{c.T, c.store.BeginReplace(ReplaceOptions{Aside: true})}
+	for part := range slices.Chunk(list, 25) {
+		r.items(part...)
+		c.look()
+	}
+	clear(c.objects)
+	c.keep(list)
+	c.version = itoa(c.serial)
+	r.commit(c.version)
+}
+
+// look takes a snapshot and compares it with what must be there.
+func (c *chronicle) look() {
+	s := c.store.Snapshot()
+	names := slices.Collect(maps.Keys(c.indexes))
+	have, err := pictureOf(s, names...)
+	require.NoError(c, err)
+	require.NoError(c, picture{version: c.version, objects: c.objects}.differs(picture{version: have.version, objects: have.objects}))
+	require.NoError(c, have.consistent(c.indexes))
+	if len(c.objects) < 300 || c.random.IntN(4) == 0 {
+		c.kept = append(c.kept, kept{s, names, have})
+	}
+}
+
+func newTagMap() ThreadSafeStore {
+	return NewThreadSafeStore(Indexers{tagIndex: byTag}, Indices{})
+}
+
+func TestAThreadSafeStoreTakesAnyKey(t *testing.T) {
+	s := newTagMap()
+	for _, key := range []string{"", "a/b/c", "x"} {
+		obj := tagged(pod("a", "1"), "v")
+		s.Add(key, obj)
+		got, exists := s.Get(key)
+		require.True(t, exists)
+		assert.Same(t, obj, got)
+	}
+	keys, err := s.IndexKeys(tagIndex, "v")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"", "a/b/c", "x"}, keys, "sorted")
+	s.Delete("")
+	s.DeleteWithObject("x", podAt("a", "1", "9"))
+	s.Delete("absent")
+	assert.Equal(t, []string{"a/b/c"}, s.ListKeys())
+	assert.Len(t, s.List(), 1)
+	_, exists := s.Get("x")
+	assert.False(t, exists)
+	assert.Empty(t, s.LastStoreSyncResourceVersion(), "one object does not move the version")
+	require.NoError(t, s.Resync())
+}
+
+func TestReplaceOfAThreadSafeStoreKeepsNoAliasOfTheMap(t *testing.T) {
+	s := newTagMap()
+	s.Add("old", tagged(pod("a", "old"), "x"))
+	items := map[string]any{"1": tagged(pod("a", "1"), "x", "y"), "2": pod("a", "2")}
+	s.Replace(items, "7")
+	delete(items, "1")
+	items["3"] = nil
+	assert.ElementsMatch(t, []string{"1", "2"}, s.ListKeys())
+	assert.Equal(t, "7", s.LastStoreSyncResourceVersion())
+	keys, err := s.IndexKeys(tagIndex, "x")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"1"}, keys)
+	s.Bookmark("8")
+	assert.Equal(t, "8", s.LastStoreSyncResourceVersion())
+}
+
+func TestAnIndexWithoutAFunctionIsAProgrammersError(t *testing.T) {
+	assert.PanicsWithValue(t, `cache: NewThreadSafeStore: index "x" has no function`, func() {
+		NewThreadSafeStore(Indexers{"x": nil}, nil)
+	})
+	assert.Panics(t, func() { NewIndexer(MetaNamespaceKeyFunc, Indexers{"x": nil}) })
+}
+
+// The maps are made anew once most of what they held has gone. Fails if remove is
+// not followed by shrink.
+func TestMemoryIsGivenBackAfterABurst(t *testing.T) {
+	const burst = 5000
+	drains := map[string]func(s *cache){
+		"one by one": func(s *cache) {
+			for i := 3; i < burst; i++ {
+				require.NoError(t, s.Delete(pod("a", itoa(i))))
+			}
+		},
+		"by a list": func(s *cache) {
+			var list []any
+			for i := range 3 {
+				list = append(list, tagged(pod("a", itoa(i)), "all", itoa(i)))
+			}
+			require.NoError(t, s.Replace(list, "1"))
+		},
+	}
+	for name, drain := range drains {
+		s := newTagStore()
+		for i := range burst {
+			require.NoError(t, s.Add(tagged(pod("a", itoa(i)), "all", itoa(i))))
+		}
+		assert.GreaterOrEqual(t, s.storage.table.Cells(), burst)
+		drain(s)
+		assert.LessOrEqual(t, s.storage.table.Cells(), 1024, name)
+		assert.Equal(t, map[string]string{"a/0": "", "a/1": "", "a/2": ""}, contents(s))
+		assert.Equal(t, []string{"a/0", "a/1", "a/2"}, keysIn(t, s, tagIndex, "all"))
+		assert.Equal(t, []string{"a/2"}, keysIn(t, s, tagIndex, "2"))
+		assert.Empty(t, keysIn(t, s, tagIndex, "4000"))
+	}
+}
+
+func ExampleNewThreadSafeStore() {
+	s := NewThreadSafeStore(Indexers{"length": func(obj any) ([]string, error) {
+		return []string{fmt.Sprint(len(obj.(string)))}, nil
+	}}, Indices{})
+	s.Add("greeting", "hello")
+	s.Add("answer", "world")
+	keys, _ := s.IndexKeys("length", "5")
+	fmt.Println(keys)
+	// Output: [answer greeting]
+}
