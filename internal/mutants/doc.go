@@ -9,7 +9,7 @@
 //
 //	go run ./internal/mutants/cmd
 //
-// applies them one at a time, to a copy in memory that the go command is given with
+// applies them one at a time, to copies that the go command is given with
 // -overlay; the files on disk are never touched. A mutant is killed if the package
 // still compiles and the named test fails, by whatever it fails: an assertion, a
 // panic, a deadlock. One that survives is a hole in the tests and fails the run. So
@@ -34,8 +34,8 @@
 // that is missing states a behaviour of which the mutant is one breach of many. A
 // mutant that changes nothing that anybody could notice is none: take it off the list.
 //
-// Its test should take a second or two at most: together the mutants have a few
-// minutes on two cores. What a mutant costs is mainly the compiler's time, and that
-// is spent on the tests of the package, so a mutant's build leaves out the test files
-// that its test does not use.
+// Its test should take a second or two at most. Mutants within one function's body are built
+// together, as copies of their functions of which the environment variable MUTANT of the test's
+// process chooses one; a mutant of anything else, of a function that recovers, or that does not
+// compile, is built alone, without the test files that its test does not use.
 package mutants

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -59,13 +61,16 @@ type session struct {
 	// scratch is the directory of the mutated files and overlays.
 	scratch  string
 	packages map[string]*testPackage
+	// included are the numbers of the mutants that are built together.
+	included map[int]bool
 }
 
 // testPackage is a package whose tests kill mutants.
 type testPackage struct {
 	files []*testFile
-	// log is of the tests without mutants.
-	log testLog
+	// log is of the tests without mutants, and binary has those that are built together, if they could be.
+	log    testLog
+	binary string
 }
 
 func (s *session) setDefaults() {
@@ -85,16 +90,26 @@ func (s *session) withoutMutants(ctx context.Context, all []Mutant) error {
 			tests[m.pkg()] = append(tests[m.pkg()], m.Test)
 		}
 	}
+	binaries, included, err := s.buildTogether(ctx, all, slices.Sorted(maps.Keys(tests)))
+	if err != nil {
+		return err
+	}
+	s.included = included
 	for pkg, names := range tests {
 		files, err := testFilesOf(filepath.Join(s.Root, filepath.FromSlash(pkg)))
 		if err != nil {
 			return err
 		}
-		log, err := testRun{root: s.Root, pkg: pkg, tests: names, timeout: time.Duration(len(names)) * s.Timeout}.run(ctx)
+		var log testLog
+		if binary := binaries[pkg]; binary != "" {
+			log, err = s.runTogether(ctx, pkg, binary, names, "")
+		} else {
+			log, err = testRun{root: s.Root, pkg: pkg, tests: names, timeout: time.Duration(len(names)) * s.Timeout}.run(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		s.packages[pkg] = &testPackage{files, log}
+		s.packages[pkg] = &testPackage{files, log, binaries[pkg]}
 	}
 	return nil
 }
@@ -150,6 +165,13 @@ func (s *session) try(ctx context.Context, number int, m Mutant) (Result, error)
 		return result, nil
 	}
 	result.Line = changed.line
+	if s.included[number] && pkg.binary != "" {
+		log, err := s.runTogether(ctx, m.pkg(), pkg.binary, []string{m.Test}, strconv.Itoa(number+1))
+		if err == nil {
+			result.judge(log)
+		}
+		return result, err
+	}
 	left, err := unneeded(pkg.files, m.Test)
 	if err != nil {
 		result.Err = fmt.Errorf("%w: %w", ErrNoTest, err)
