@@ -132,6 +132,7 @@ func TestComparisonsAreAPeriodApartAndOneIsAtTheEnd(t *testing.T) {
 		report := func(Report) { at = append(at, time.Since(began)) }
 		var objects []*machine
 		change := func(i int) {
+			synctest.Wait() // for the comparisons so far
 			objects[i].Spec.Replicas = nil
 			held, _ := d.watched.Load(fmt.Sprint(i))
 			held.(*object).reported.Store(false) // orders the change before the comparison
