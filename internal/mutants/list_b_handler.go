@@ -27,7 +27,7 @@ var handlerFaults = []Mutant{
 		Guards:  []string{"B10"},
 		File:    "handlers.go",
 		From:    "	case <-ctx.Done():\n		return fmt.Errorf(\"handler %s: %w\", own.options.Name, ErrHandlerRunning)\n",
-		To:      "",
+		To:      "	case <-context.WithoutCancel(ctx).Done():\n		return fmt.Errorf(\"handler %s: %w\", own.options.Name, ErrHandlerRunning)\n",
 		Package: guarantees,
 		Test:    "TestB10AHandlerIsRemovedInsideAHandlerDuringShutdown",
 		Fault:   "A handler that shuts itself down waits for itself for ever.",
