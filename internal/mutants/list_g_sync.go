@@ -112,8 +112,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "takes-a-first-list-for-all-that-there-is", Guards: []string{"G7"}, File: "replacement.go",
-		From:  "\t\tif len(r.withheld) == 0 ||",
-		To:    "\t\tif !initial && len(r.withheld) == 0 ||",
+		From:  "\t\tif len(r.withheld) == 0 || !r.withheld.Has(key.String()) {\n",
+		To:    "\t\tif !r.visible && !r.withheld.Has(key.String()) {\n",
 		Test:  "TestAFirstListShowsPartByPart",
 		Fault: "What somebody has put into the store before the first list stays for ever.",
 	},
