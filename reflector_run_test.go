@@ -102,22 +102,6 @@ func TestThePhaseSaysAbsentOrForbiddenAfterThreeInARow(t *testing.T) {
 	}
 }
 
-// S11: a watch closed within a second and without an event is an error.
-func TestAWatchClosedAtOnceIsAVeryShortWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newSource(t, pod("a", "1")), nil)
-		r.source.CloseNextWatches(1, 0)
-		r.run()
-		sleep(time.Minute)
-		require.Len(t, r.heard.all(), 1)
-		var short *VeryShortWatchError
-		require.ErrorAs(t, r.heard.all()[0], &short)
-		assert.Equal(t, "test", short.Name)
-		assert.Equal(t, 1, r.source.ListCalls())
-		r.stop()
-	})
-}
-
 // S4: a watch that ends at its timeout is followed by another at once, from the
 // last version, without a list and without a report.
 func TestAWatchThatEndsAtItsTimeoutIsResumedAtOnce(t *testing.T) {
@@ -235,44 +219,6 @@ func TestListAndWatchIsOneRound(t *testing.T) {
 			assert.Empty(t, h.all())
 			source.Close()
 		})
-	})
-}
-
-// A store that is not ours: a refused object is reported and answered by a list.
-type refusing struct {
-	Indexer
-	refuse map[string]bool
-}
-
-func (s *refusing) Update(obj any) error {
-	if s.refuse[nameOf(obj)] {
-		delete(s.refuse, nameOf(obj))
-		return errBoom
-	}
-	return s.Indexer.Update(obj)
-}
-
-func TestAForeignStoreThatRefusesIsAnsweredByAList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source, h := newSource(t, pod("a", "1")), &heard{}
-		store := &refusing{NewIndexer(MetaNamespaceKeyFunc, nil), map[string]bool{"a/1": true}}
-		reflector := NewReflectorWithOptions(source, &object{}, store, ReflectorOptions{ErrorHandler: h.handle, Strategy: ListPaged})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); reflector.RunWithContext(ctx) }()
-		synctest.Wait()
-		require.NoError(t, source.Apply(labelled(pod("a", "1"), "x")))
-		sleep(2 * time.Minute)
-		require.Len(t, h.all(), 1)
-		var refused *StoreError
-		require.ErrorAs(t, h.all()[0], &refused)
-		assert.Equal(t, "a/1", refused.Name)
-		assert.Equal(t, 2, source.ListCalls())
-		obj, _, _ := store.GetByKey("a/1")
-		assert.Equal(t, "2", receivedOf(obj).ResourceVersion)
-		cancel()
-		<-done
-		source.Close()
 	})
 }
 

@@ -215,10 +215,20 @@ func isClientCut(err error) bool {
 // isExpiredError: servers before Kubernetes 1.18 say Gone where later ones say Expired.
 func isExpiredError(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// isTooLargeVersionError: servers have a typed cause since Kubernetes 1.18.6, a message before.
+// isTooLargeVersionError knows the three ways in which API servers have said it: a typed cause since 1.18.6, the
+// cause's message since 1.17, the status's message before.
 func isTooLargeVersionError(err error) bool {
-	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
-		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
+	const message = "Too large resource version"
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsTimeout(err) || !errors.As(err, &status) {
+		return false
+	}
+	said := status.Status()
+	return strings.Contains(said.Message, message) || said.Details != nil && slices.ContainsFunc(said.Details.Causes,
+		func(cause metav1.StatusCause) bool { return cause.Message == message })
 }
 
 // retryAfter is how long the server asks to wait, 0 if it does not say. A source that has not reached a version gets

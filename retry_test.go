@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
@@ -129,36 +130,36 @@ func TestErrorsAreClassified(t *testing.T) {
 	}
 }
 
-// Errors name the key, the version and the cause, never the object, and lead to
-// their causes.
-func TestErrorsNameTheKeyAndLeadToTheirCause(t *testing.T) {
-	secret := labelled(pod("ns", "n"), "secret-content")
-	errs := map[error]string{
-		KeyError{secret, errBoom}: `"ns/n"`,
-		&ObjectError{Key: "ns/n", ResourceVersion: "7", Stage: "index", Err: errBoom}: `"ns/n" at version 7`,
-		&StoreError{Op: "Add", Name: "ns/n", Err: errBoom}:                            `Add of "ns/n"`,
-		&ProcessError{Keys: []string{"ns/n"}, Changes: 12, Err: errBoom}:              `["ns/n"] and others, 12 changes`,
-		&PanicError{Value: errBoom}:                                                   "panic: boom",
-	}
-	for err, want := range errs {
-		assert.ErrorContains(t, err, want)
-		assert.ErrorIs(t, err, errBoom)
-		assert.NotContains(t, err.Error(), "secret-content")
-	}
-	assert.EqualError(t, &RegressionError{What: "event", Key: "a", Have: "9", Got: "8"},
-		`resource version went backwards: event of "a" at 8, have 9`)
-	assert.EqualError(t, &UnexpectedTypeError{Expected: "A", Actual: "B"}, "expected A, got B")
-	assert.Contains(t, (&SlowSourceError{Op: "List", Waited: slowSource}).Error(), "List")
-	assert.Nil(t, errors.Unwrap(&PanicError{Value: "no error"}))
-	assert.Contains(t, (&PanicError{Value: 1, Stack: []byte("the stack")}).Error(), "the stack")
-	for obj, want := range map[any]string{
-		nil:                                "nil",
-		(*object)(nil):                     "nil *v1.PartialObjectMetadata",
-		pod("a", "b"):                      `*v1.PartialObjectMetadata "a/b"`,
-		7:                                  "int",
-		pod("", ""):                        "*v1.PartialObjectMetadata",
-		DeletedFinalStateUnknown{Key: "k"}: `tombstone "k"`,
-	} {
-		assert.Equal(t, want, describe(obj))
-	}
+// FuzzCauses classifies what a server may answer, as it is and wrapped, and asks what is
+// done then: every answer has a cause of the known ones, the same on each way in and each
+// time; a pause that a server asks for is never one of another length.
+func FuzzCauses(f *testing.F) {
+	f.Add(int32(410), "Expired", "", "", int32(0), "")
+	f.Add(int32(504), "Timeout", "Too large resource version: 3", "ResourceVersionTooLarge", int32(1), "")
+	f.Add(int32(429), "TooManyRequests", "", "", int32(300), "")
+	f.Add(int32(0), "", "", "WatchStreamCut", int32(-1), "EOF")
+	f.Fuzz(func(t *testing.T, code int32, reason, message, cause string, seconds int32, causeMessage string) {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Reason: metav1.StatusReason(reason), Message: message,
+			Details: &metav1.StatusDetails{RetryAfterSeconds: seconds, Causes: []metav1.StatusCause{{Type: metav1.CauseType(cause), Message: causeMessage}}},
+		}}
+		is := CauseOf(err)
+		require.Contains(t, serverCauses, is)
+		require.Equal(t, is, CauseOf(errors.Join(err)))
+		require.Equal(t, is, CauseOf(eventError(&err.ErrStatus)))
+		require.Equal(t, CauseStore, CauseOf(&StoreError{Op: "Add", Err: err}))
+		if reason != "" || code != 410 && code != 429 {
+			expired := reason == string(metav1.StatusReasonExpired) || reason == string(metav1.StatusReasonGone)
+			require.True(t, !expired || is == CauseExpired, "%s", is)
+		}
+		pause := retryAfter(err)
+		require.True(t, pause == 0 || int64(pause) == int64(seconds)*1e9 || is == CauseVersionTooLarge && pause == time.Second, "%s of %d s", pause, seconds)
+		require.GreaterOrEqual(t, pause.Seconds(), 0.0)
+	})
+}
+
+// serverCauses are the causes that a Status can have.
+var serverCauses = []Cause{
+	CauseExpired, CauseVersionTooLarge, CauseTooManyRequests, CauseInternal, CauseUnavailable, CauseNotFound, CauseForbidden,
+	CauseUnauthorized, CauseRejected, CauseCut, CauseUnreadable, CauseRefused, CauseOther,
 }

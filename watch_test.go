@@ -5,13 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -169,21 +172,6 @@ func TestAnErrorEventWithoutAStatusIsDescribed(t *testing.T) {
 	}
 }
 
-// An error that is kept holds no object: a KeyError is kept with the name.
-func TestErrorsThatAreKeptHoldNoObject(t *testing.T) {
-	secret := labelled(pod("a", "1"), "secret-content")
-	for _, err := range []error{KeyError{secret, errBoom}, fmt.Errorf("adding: %w", KeyError{secret, errBoom})} {
-		var kept KeyError
-		require.ErrorAs(t, withoutObject(err), &kept)
-		assert.Equal(t, ObjectName{Namespace: "a", Name: "1"}, kept.Obj)
-		assert.ErrorIs(t, kept, errBoom)
-		assert.Equal(t, kept, withoutObject(kept))
-	}
-	assert.Equal(t, KeyError{Err: errBoom}, withoutObject(KeyError{7, errBoom}))
-	assert.Equal(t, errBoom, withoutObject(errBoom))
-	assert.Contains(t, KeyError{ObjectName{Namespace: "a", Name: "1"}, errBoom}.Error(), `"a/1"`)
-}
-
 // Events of objects without a readable key are reported and leave nothing behind.
 func TestObjectsWithoutAKeyKeepNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -312,4 +300,226 @@ func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 		assert.Equal(t, "120", indexer.LastStoreSyncResourceVersion())
 		stop()
 	})
+}
+
+// sharedChannel is a watch that goes on where the one before it was ended.
+type sharedChannel chan watch.Event
+
+func (c sharedChannel) ResultChan() <-chan watch.Event { return c }
+
+func (sharedChannel) Stop() {}
+
+// An error ends a watch, and what comes after it in the channel is the next watch's. Fails if
+// events that are there are taken out of the channel and then left, which nobody would hear
+// of again.
+func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := make(sharedChannel, 3)
+		events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "2")}
+		var gone *apierrors.StatusError
+		require.ErrorAs(t, cachetest.ErrExpired(), &gone)
+		events <- watch.Event{Type: watch.Error, Object: &gone.ErrStatus}
+		events <- watch.Event{Type: watch.Added, Object: podAt("a", "2", "3")}
+		lists := 0
+		source := &ListWatch{
+			ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) {
+				lists++
+				list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(lists)}}
+				if lists > 1 {
+					list.Items = append(list.Items, *podAt("a", "1", "2"))
+				}
+				return list, nil
+			},
+			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return events, nil },
+		}
+		inf := NewSharedIndexInformer(source, &metav1.PartialObjectMetadata{}, 0, Indexers{})
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			inf.Run(stop)
+		}()
+		sleep(healthy)
+		assert.Equal(t, 2, lists)
+		assert.ElementsMatch(t, []string{"a/1", "a/2"}, inf.GetStore().ListKeys())
+		close(stop)
+		<-done
+	})
+}
+
+// FuzzWatchEvents takes the events of a watch, good and bad ones, and compares the store,
+// its version and what is held back with maps. What is wrong is reported, holds back no
+// other object and moves the version; what goes backwards ends the watch and changes
+// nothing.
+//
+// An event is two bytes. Of the first one the lower three bits say what it is:
+//
+//	0     an object that can be taken
+//	1     one that no index takes
+//	2     one that could not be decoded, with its name
+//	3     the same without a name
+//	4     one of another type
+//	5     nothing at all
+//	6     a bookmark
+//	7     an object in an event of a type that there is not
+//
+// The next two bits are the event's type: Added, Modified, Deleted, Modified; the rest is the
+// key. The second byte is the version, from the last one on: 4 is the same, 0 is four
+// less; 255 is none.
+func FuzzWatchEvents(f *testing.F) {
+	f.Add([]byte{0x00, 5, 0x08, 6, 0x10, 7, 0x21, 5, 0x2a, 5, 0x32, 6, 0x13, 9, 0x06, 5})
+	f.Add([]byte{0x00, 5, 0x01, 5, 0x00, 255, 0x04, 9, 0x14, 5, 0x05, 4, 0x15, 4, 0x07, 8, 0x20, 3, 0x00, 0})
+	f.Add([]byte{0x40, 5, 0x52, 5, 0x42, 255, 0x40, 5, 0x06, 3})
+	var recorded eventTrace
+	recorded.event(0, watch.Added, 3, 1)
+	recorded.event(2, watch.Modified, 3, 1)
+	recorded.event(6, watch.Bookmark, 0, 7)
+	recorded.event(0, watch.Deleted, 3, 2)
+	f.Add([]byte(recorded))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if len(script) > 200 {
+			return
+		}
+		m := newEventsModel(t)
+		for len(script) > 1 && m.take(script[0], script[1]) {
+			m.check()
+			script = script[2:]
+		}
+		m.check()
+	})
+}
+
+// eventTrace is a script of FuzzWatchEvents that is made of what a watch has sent.
+type eventTrace []byte
+
+// event is one: what it is, as FuzzWatchEvents says, of which of eight keys, and by how much
+// it moves the version on.
+func (e *eventTrace) event(what byte, kind watch.EventType, key, ahead int) {
+	bits := map[watch.EventType]byte{watch.Modified: 1, watch.Deleted: 2}[kind]
+	*e = append(*e, what|bits<<3|byte(key%8)<<5, byte(min(ahead, 200)+4))
+}
+
+// eventsModel is a reflector's run, of which only the watch runs, and its store.
+type eventsModel struct {
+	*testing.T
+	run     *run
+	watch   *openWatch
+	store   *cache
+	reports []error
+
+	version int
+	content map[string]string
+	held    map[string]bool
+	// refusedAt are the versions of the states that the store has refused, 0 for none.
+	refusedAt map[string]int
+}
+
+func newEventsModel(t *testing.T) *eventsModel {
+	m := &eventsModel{T: t, store: newTagStore(), watch: &openWatch{}, version: 10, content: map[string]string{"a/0": "3", "a/1": ""}, held: map[string]bool{}, refusedAt: map[string]int{}}
+	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
+		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
+	})
+	m.run = &run{Reflector: r, ctx: bg}
+	require.NoError(t, m.store.Replace([]any{podAt("a", "0", "3"), podAt("a", "1", "")}, "10"))
+	r.setAccepted("10")
+	return m
+}
+
+// take has the run handle an event; false if that has ended the watch.
+func (m *eventsModel) take(what, ahead byte) bool {
+	e := watch.Event{Type: []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Modified}[what>>3&3]}
+	number := m.version + int(ahead) - 4
+	version := itoa(number)
+	if ahead == 255 || number <= 0 {
+		version, number = "", 0
+	}
+	key := itoa(int(what >> 5))
+	obj := podAt("a", key, version)
+	key = nameOf(obj)
+	reports := len(m.reports)
+	have := m.refusedAt[key] // which was received last, if it has a version
+	if have == 0 && m.content[key] != "" {
+		have = versionOf(podAt("", "", m.content[key]))
+	}
+	refused, regresses := true, number > 0 && number < have
+	switch what & 7 {
+	case 0:
+		e.Object, refused = obj, false
+	case 1:
+		e.Object, refused = tagged(obj, "bad"), e.Type != watch.Deleted
+	case 2:
+		e.Object = undecoded(obj)
+		regresses = regresses && e.Type == watch.Deleted
+	case 3:
+		obj.Name = ""
+		e.Object = undecoded(obj)
+		regresses = false
+	case 4:
+		e.Object, regresses = &machine{ObjectMeta: obj.ObjectMeta}, false
+	case 5:
+		number, regresses = 0, false
+	case 6:
+		e.Type, e.Object, refused = watch.Bookmark, obj, false
+		regresses = number > 0 && number < m.version
+	case 7:
+		e.Type, e.Object, regresses = "OTHER", obj, false
+	}
+	m.run.batch = append(m.run.batch, e)
+	err := m.run.applyBatch(m.watch)
+	if regresses {
+		var regression *RegressionError
+		require.ErrorAs(m, err, &regression)
+		return false
+	}
+	require.NoError(m, err)
+	m.became(what&7, e, key, version)
+	switch {
+	case what&7 == 1 && e.Type != watch.Deleted:
+		m.refusedAt[key] = number
+	case what&7 <= 2 && (e.Type == watch.Deleted || what&7 == 0):
+		delete(m.refusedAt, key)
+	}
+	if number > m.version {
+		m.version = number
+		require.Len(m, m.reports, reports+map[bool]int{true: 1}[refused], "%v", m.reports)
+	}
+	return true
+}
+
+// became is what an event should do to content and quarantine.
+func (m *eventsModel) became(what byte, e watch.Event, key, version string) {
+	deleted := e.Type == watch.Deleted
+	switch {
+	case what == 6 || what == 3 && !deleted || what == 5 && !deleted:
+	case what == 3 && version != "":
+		m.held["watch event at version "+version] = true
+	case what == 3 || what == 5:
+		m.held["watch event"] = true
+	case what >= 4:
+		m.held[key] = true
+	case deleted:
+		delete(m.content, key)
+		delete(m.held, key)
+	case what == 0:
+		m.content[key] = version
+		delete(m.held, key)
+	default:
+		m.held[key] = true
+	}
+}
+
+func (m *eventsModel) check() {
+	require.Equal(m, m.content, contents(m.store))
+	require.Equal(m, itoa(m.version), m.store.LastStoreSyncResourceVersion())
+	require.Equal(m, itoa(m.version), m.run.LastSyncResourceVersion())
+	var held []string
+	for _, q := range m.run.Status().Quarantined {
+		held = append(held, q.Key)
+		require.True(m, slices.ContainsFunc(m.reports, func(err error) bool {
+			object, bad := asObjectError(err)
+			return bad && object.Key == q.Key && object.ResourceVersion == q.ResourceVersion && object.Stage == q.Stage
+		}), "%v is held back and was not reported", q)
+	}
+	slices.Sort(held)
+	require.Equal(m, slices.Sorted(maps.Keys(m.held)), held)
 }

@@ -1,0 +1,199 @@
+package cache
+
+import (
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// hollow has the methods of metadata and panics in them.
+type hollow struct{ *metav1.ObjectMeta }
+
+func TestANameAndItsKeyAreInverse(t *testing.T) {
+	for name, key := range map[ObjectName]string{
+		{Namespace: "shop", Name: "prices"}: "shop/prices",
+		{Name: "node-1"}:                    "node-1",
+		{Namespace: "shop"}:                 "shop/",
+		{}:                                  "",
+	} {
+		assert.Equal(t, key, name.String())
+		parsed, err := ParseObjectName(key)
+		require.NoError(t, err)
+		assert.Equal(t, name, parsed)
+		assert.Equal(t, name, NewObjectName(name.Parts()))
+		assert.Equal(t, name, NamespacedNameAsObjectName(name.AsNamespacedName()))
+		assert.Equal(t, types.NamespacedName{Namespace: name.Namespace, Name: name.Name}, name.AsNamespacedName())
+	}
+}
+
+func TestAKeyWithTwoSlashesIsNone(t *testing.T) {
+	for _, key := range []string{"a/b/c", "//", "/a/", "a//b"} {
+		_, _, err := SplitMetaNamespaceKey(key)
+		require.ErrorContains(t, err, key)
+		name, err := ParseObjectName(key)
+		require.Error(t, err)
+		assert.Zero(t, name)
+	}
+}
+
+func TestAnEmptyNamespaceBeforeASlashIsTakenAsItIs(t *testing.T) {
+	namespace, name, err := SplitMetaNamespaceKey("/a")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"", "a"}, []string{namespace, name})
+}
+
+func TestKeyFunctionsReadWhatHasMetadata(t *testing.T) {
+	tombstone := DeletedFinalStateUnknown{Key: "shop/gone"}
+	for _, function := range []KeyFunc{MetaNamespaceKeyFunc, DeletionHandlingMetaNamespaceKeyFunc} {
+		for want, obj := range map[string]any{
+			"shop/prices": pod("shop", "prices"),
+			"node-1":      pod("", "node-1"),
+			"any/thing/":  ExplicitKey("any/thing/"),
+		} {
+			key, err := function(obj)
+			require.NoError(t, err)
+			assert.Equal(t, want, key)
+		}
+	}
+	key, err := DeletionHandlingMetaNamespaceKeyFunc(tombstone)
+	require.NoError(t, err)
+	assert.Equal(t, "shop/gone", key)
+	name, err := DeletionHandlingObjectToName(tombstone)
+	require.NoError(t, err)
+	assert.Equal(t, ObjectName{"shop", "gone"}, name)
+	name, err = DeletionHandlingObjectToName(pod("shop", "prices"))
+	require.NoError(t, err)
+	assert.Equal(t, ObjectName{"shop", "prices"}, name)
+	_, err = MetaNamespaceKeyFunc(tombstone)
+	require.Error(t, err, "the plain key function does not know tombstones")
+}
+
+func TestWhatHasNoReadableMetadataHasNoName(t *testing.T) {
+	for _, obj := range []any{nil, (*object)(nil), 7, "text", struct{}{}, hollow{}, &hollow{}} {
+		_, err := ObjectToName(obj)
+		require.Error(t, err, "%T", obj)
+		_, err = DeletionHandlingObjectToName(obj)
+		require.Error(t, err, "%T", obj)
+		_, err = MetaNamespaceKeyFunc(obj)
+		require.Error(t, err, "%T", obj)
+		_, err = DeletionHandlingMetaNamespaceKeyFunc(obj)
+		require.Error(t, err, "%T", obj)
+		assert.Zero(t, receivedOf(obj), "%T", obj)
+		assert.NotEmpty(t, describe(obj))
+	}
+	_, err := ObjectToName((*object)(nil))
+	require.ErrorIs(t, err, ErrNilObject)
+}
+
+func TestATombstoneOfAnotherPackageIsReadLikeOneOfThis(t *testing.T) {
+	type DeletedFinalStateUnknown struct { // as client-go's
+		Key string
+		Obj any
+	}
+	last := pod("a", "1")
+	foreign := DeletedFinalStateUnknown{Key: "a/1", Obj: last}
+	key, err := DeletionHandlingMetaNamespaceKeyFunc(foreign)
+	require.NoError(t, err)
+	require.Equal(t, "a/1", key)
+	name, err := DeletionHandlingObjectToName(foreign)
+	require.NoError(t, err)
+	require.Equal(t, ObjectName{Namespace: "a", Name: "1"}, name)
+
+	var told []any
+	tell := func(obj any) { told = append(told, obj) }
+	ResourceEventHandlerFuncs{DeleteFunc: tell}.OnDelete(foreign)
+	ResourceEventHandlerDetailedFuncs{DeleteFunc: tell}.OnDelete(foreign)
+	FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool { tell(obj); return true },
+		Handler:    ResourceEventHandlerFuncs{},
+	}.OnDelete(foreign)
+	require.Len(t, told, 3)
+	for _, obj := range told {
+		own, ok := tombstoneOf(obj)
+		require.True(t, ok)
+		require.Equal(t, own, obj, "it is of this package's type")
+		require.Same(t, last, own.Obj)
+	}
+	typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
+		DeleteFunc: func(gone DeletedObject[*object]) {
+			require.Equal(t, "a/1", gone.GetKey())
+			require.False(t, gone.Exact())
+		},
+	}}.OnDelete(foreign)
+}
+
+func TestWhatOnlyLooksLikeATombstoneIsNone(t *testing.T) {
+	type Tombstone struct {
+		Key string
+		Obj any
+	}
+	type DeletedFinalStateUnknown struct{ Key string }
+	for _, obj := range []any{Tombstone{Key: "a/1"}, DeletedFinalStateUnknown{Key: "a/1"}, nil, pod("a", "1"), "a/1"} {
+		_, ok := tombstoneOf(obj)
+		require.False(t, ok, "%T", obj)
+	}
+}
+
+// FuzzKeys holds keys and names against each other: what one makes the other
+// takes apart, and nothing panics.
+func FuzzKeys(f *testing.F) {
+	for _, seed := range [][2]string{{"", ""}, {"shop", "prices"}, {"", "node"}, {"shop", ""}, {"a/b", "c"}, {"a", "b/c"}, {"/", "/"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, namespace, name string) {
+		whole := NewObjectName(namespace, name)
+		parsed, err := ParseObjectName(whole.String())
+		slashes := strings.Count(whole.String(), "/")
+		if (err != nil) != (slashes > 1) {
+			t.Fatalf("%q: %v", whole, err)
+		}
+		if !strings.Contains(namespace+name, "/") && parsed != whole {
+			t.Fatalf("%#v became %#v", whole, parsed)
+		}
+		if key, err := MetaNamespaceKeyFunc(pod(namespace, name)); err != nil || key != whole.String() {
+			t.Fatalf("key %q, %v; name %q", key, err, whole)
+		}
+
+		// The other way round: any string as a key.
+		namespacePart, namePart, err := SplitMetaNamespaceKey(name)
+		if err != nil {
+			return
+		}
+		back := NewObjectName(namespacePart, namePart).String()
+		if back != name && "/"+back != name {
+			t.Fatalf("%q became %q", name, back)
+		}
+		if key, err := MetaNamespaceKeyFunc(ExplicitKey(name)); err != nil || key != name {
+			t.Fatalf("explicit key %q became %q, %v", name, key, err)
+		}
+	})
+}
+
+// FuzzVersionOrder compares resource versions with the numbers that they are, if they are
+// any: decimal, without a sign and without leading zeros. What is none is before nothing.
+func FuzzVersionOrder(f *testing.F) {
+	f.Add("1", "2", "10")
+	f.Add("", "9", "99999999999999999999999999")
+	f.Add("01", "1", "-1")
+	f.Add("1e3", "0", "x")
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		for _, pair := range [][2]string{{a, b}, {b, a}, {b, c}, {a, c}, {c, a}, {a, a}} {
+			x, y := numberOf(pair[0]), numberOf(pair[1])
+			require.Equal(t, x != nil && y != nil && x.Cmp(y) < 0, versionBefore(pair[0], pair[1]), "%q before %q", pair[0], pair[1])
+		}
+	})
+}
+
+// numberOf is nil for a version whose order nobody knows.
+func numberOf(version string) *big.Int {
+	if version == "" || version[0] == '0' || strings.Trim(version, "0123456789") != "" {
+		return nil
+	}
+	n, _ := new(big.Int).SetString(version, 10)
+	return n
+}
