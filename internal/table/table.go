@@ -300,12 +300,6 @@ func (t *Table) Cells() int {
 	return int(t.state.Load().cells)
 }
 
-// EachKey calls f with the number and the key of each entry that readers see. Only the
-// goroutine that may write may call it.
-func (t *Table) EachKey(f func(number uint32, key Key)) {
-	t.state.Load().each(func(number uint32, _ cell, key Key) { f(number, key) })
-}
-
 // Snapshot returns the state of now, which stays as it is. It is O(1); the writer then copies
 // each piece of about 2 kB before it changes it.
 func (t *Table) Snapshot() *Snapshot {
