@@ -37,33 +37,29 @@ type Config struct {
 	// ListerWatcher is the source.
 	ListerWatcher
 
-	// Namespaces are several sources in place of one: of each namespace, by its
-	// name, one that lists and watches it alone. It is for a program that may
-	// not, or need not, read all namespaces.
+	// Namespaces are the sources of several namespaces, by name, in place of one
+	// ListerWatcher. Each lists and watches its namespace alone. It is for programs
+	// that may not, or need not, read all namespaces.
 	//
-	// Each has a reflector and a queue of its own, and so its own versions,
-	// pauses and permissions: one that is forbidden, absent or slow holds back
-	// no other. All feed Store, which must be one of NewStore or NewIndexer,
-	// through a view each (InNamespace): a list deletes what is of its namespace
-	// only, and an object of another one is quarantined.
+	// Each has a reflector of its own, and so its own versions, pauses and
+	// permissions: one that is forbidden, absent or slow delays no other. All fill
+	// Store, which must be one of NewStore or NewIndexer: a list deletes objects of
+	// its namespace only, and an object of another one is quarantined with
+	// ErrOtherNamespace. So the keys of Store must begin with the namespace and a
+	// slash, as those of MetaNamespaceKeyFunc do.
 	//
-	// The keys that Store makes must begin with the namespace and a slash, as those
-	// of MetaNamespaceKeyFunc do. With other keys every object is quarantined, with
-	// ErrOtherNamespace, and nothing is mirrored.
+	// Handler is called as that of an informer is: on one goroutine, in the order in
+	// which the store changed, which for each namespace is its source's. Neither the
+	// store nor a source waits for it, and what waits for it is bounded. Each
+	// namespace has an initial list of its own. Transform, ReflectorOptions.Random
+	// and the error handler are called concurrently. The error handler is given the
+	// reflector of the namespace, whose name is ReflectorOptions.Name, a slash and
+	// the namespace.
 	//
-	// Handler is called by one at a time and told of each namespace in its
-	// source's order; there is no order among namespaces, and each has an initial
-	// list of its own. Whoever has changes waits while Handler runs for another,
-	// so Handler must not wait for another namespace to sync: unless that one is
-	// empty, neither would go on. A version alone waits for nobody, so the version
-	// of another namespace may move while Handler runs. Transform, ShouldResync,
-	// ReflectorOptions.Random and the error handler are called by several at once. The
-	// error handler is given the namespace's reflector, whose name is
-	// ReflectorOptions.Name, a slash and the namespace.
-	//
-	// The controller has synced when all have. SyncedIn says it of one, and
-	// Status.Namespaces everything else. The sources should be of one server:
-	// LastSyncResourceVersion is the lowest of their versions.
+	// The controller has synced when Handler has handled the first lists of all
+	// namespaces, or, without one, when Store has them. SyncedIn reports one
+	// namespace, Status.Namespaces everything else of each. The sources should be of
+	// one server: LastSyncResourceVersion is the lowest of their versions.
 	Namespaces map[string]ListerWatcher
 
 	// Process handles what Queue.Pop takes out: Deltas, for a DeltaFIFO. Its
@@ -102,8 +98,8 @@ type Config struct {
 	Store Store
 
 	// Handler is told what changed in Store, after it changed, in the order in
-	// which the source sent it. It is called on the controller's goroutine: no
-	// object of the store changes while it runs. A panic of Handler goes through
+	// which the source sent it. Except with Namespaces it is called on the
+	// controller's goroutine: no object of the store changes while it runs. A panic of Handler goes through
 	// apimachinery's panic handlers; where the process survives it is reported.
 	Handler ResourceEventHandler
 
@@ -171,8 +167,6 @@ type controller struct {
 	mergeRecreated bool
 	// refused are the objects that Process, or a store of another package, has refused.
 	refused quarantinePart
-	// turns are shared by the controllers that have one handler.
-	turns turns
 	// changes is reused from batch to batch; it is cleared after each, so that it keeps no
 	// object alive.
 	changes []change
@@ -439,29 +433,12 @@ func (c *controller) settle(kind DeltaType, key, version string, refused *Object
 
 // apply writes changes to the store and then calls the handler: readers are never behind handlers.
 // Where ctx has ended it drops them.
-//
-// A version alone changes no object. It waits for no turn, so that a namespace without objects
-// syncs however long the handler is busy with another, or waits for this very one.
 func (c *controller) apply(ctx context.Context, changes []change, version string, initial bool) error {
-	turns := c.turns
-	if len(changes) == 0 {
-		turns = nil
-	}
-	if turns != nil {
-		c.fifo.awaitsHandler(true)
-	}
-	if !turns.begin(ctx) {
-		return errDropped
-	}
-	defer turns.end()
-	if turns != nil {
-		c.fifo.awaitsHandler(false)
-	}
-	if !c.write(ctx, changes, version) {
+	if ctx.Err() != nil || !c.write(ctx, changes, version) {
 		return errDropped
 	}
 	if c.handler != nil {
-		c.fifo.awaitsHandler(true) // until the turn ends
+		c.fifo.awaitsHandler()
 	}
 	for i := range changes {
 		if ctx.Err() != nil {

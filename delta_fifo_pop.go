@@ -322,13 +322,13 @@ func (f *DeltaFIFO) attach(mode popMode, limited bool) {
 	f.progressLocked()
 }
 
-// awaitsHandler says whether the consumer, which has the turn, waits for a handler. Parts do not:
+// awaitsHandler says that the consumer waits for a handler until its turn ends. Parts do not:
 // API servers cut a list after 60 s. What waits for a handler is bounded by the list, and each object
 // is the very one that the store will have.
-func (f *DeltaFIFO) awaitsHandler(does bool) {
+func (f *DeltaFIFO) awaitsHandler() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.handling = does; f.room != nil {
+	if f.handling = true; f.room != nil {
 		f.progressLocked()
 	}
 }

@@ -263,8 +263,10 @@ type listener struct {
 	keyed   keyedHandler
 	options HandlerOptions
 	resync  time.Duration
-	synced  *syncChecker
-	cursor  *eventlog.Cursor[table.Key]
+	// shouldResync, if not nil, is asked before each resync.
+	shouldResync func() bool
+	synced       *syncChecker
+	cursor       *eventlog.Cursor[table.Key]
 	// due is true if a resync is due and has not begun. Only the listener's goroutine uses it.
 	due bool
 	// gone is set, and removed closed, once nothing more is to be delivered; finished is closed after
@@ -319,7 +321,7 @@ func (l *listener) snapshot(n notification, without map[table.Key]bool) eventlog
 			}
 		}
 	}
-	return eventlog.Snapshot[table.Key]{Write: stored.Writes, Len: count, Next: next}
+	return eventlog.Snapshot[table.Key]{Len: count, Next: next}
 }
 
 // run calls the handler until ctx ends or the listener is removed.
@@ -339,7 +341,7 @@ func (l *listener) run(ctx context.Context) {
 			panic(value) // the frames of the first panic are below
 		}
 		if exited {
-			l.informer.reflector.tell(ctx, fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
+			l.informer.tell(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
 		}
 	}()
 	var resync clock.Timer
@@ -388,13 +390,20 @@ func (l *listener) next(ctx context.Context, resync clock.Timer, n *notification
 
 func (l *listener) beginResync(timer clock.Timer) {
 	timer.Reset(l.resync)
-	l.due = true
+	l.due = l.shouldResync == nil || l.shouldResync()
 }
 
 // tryResync resyncs, unless the first list or the last resync is not over yet. It is called
-// again later while the handler is far behind or a write is not published.
+// again later while the handler is far behind.
 func (l *listener) tryResync() {
-	l.due = l.HasSynced() && !l.cursor.Resync(l.informer.now(), resyncBacklog,
+	if !l.HasSynced() && !l.informer.hasSyncedNamespace() {
+		l.due = false
+		return
+	}
+	now, storage := l.informer.clock.Now(), l.informer.store.storage
+	storage.writing.Lock() // as in add
+	defer storage.writing.Unlock()
+	l.due = !l.cursor.Resync(now, resyncBacklog,
 		func(without map[table.Key]bool) eventlog.Snapshot[table.Key] {
 			return l.snapshot(notification{Kind: eventlog.Resync}, without)
 		})
@@ -436,7 +445,7 @@ func (l *listener) call(ctx context.Context, n *notification) {
 		if utilruntime.ReallyCrash && !l.options.SurvivePanics {
 			panic(value)
 		}
-		l.informer.reflector.tell(ctx, &ProcessError{
+		l.informer.tell(ctx, n.Key.String(), &ProcessError{
 			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
 		})
 	}()
@@ -502,14 +511,16 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 		}
 	}
 	err = fmt.Errorf("no handler was added: %w", err)
-	logger.Error(err, "Informer refused a handler", "informer", inf.reflector.name, "type", inf.reflector.typeDescription)
+	logger.Error(err, "Informer refused a handler", "informer", inf.name, "type", inf.typeDescription)
 	return nil, err
 }
 
 // add adds a listener. While the informer runs, it gets a snapshot of the store first, which is read as it
 // is delivered.
 func (inf *sharedIndexInformer) add(l *listener) error {
-	now := inf.now()
+	now, storage := inf.clock.Now(), inf.store.storage
+	storage.writing.Lock() // the log has the writes that the snapshot has, and no others
+	defer storage.writing.Unlock()
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	switch inf.phase {

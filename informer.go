@@ -40,6 +40,10 @@ type InformerConfig[T Object] struct {
 	// that is a T is taken without it.
 	ObjectType runtime.Object
 
+	// Namespaces are the sources of several namespaces, by name, in place of the one that
+	// NewInformerFor is given, which is nil then. See Config.Namespaces.
+	Namespaces map[string]ListerWatcher
+
 	// KeyFunction makes the keys. Default: DeletionHandlingMetaNamespaceKeyFunc, that is
 	// namespace/name, or name. It is called with what the source sent, and with what
 	// Transform or Convert made of it, and must give both the same key. See
@@ -81,8 +85,8 @@ type InformerConfig[T Object] struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewInformerFor makes an informer of source. It starts nothing. It panics if source or
-// an index function is nil, or the config is negative somewhere or contradicts itself:
+// NewInformerFor makes an informer of source, or of the config's Namespaces. It starts nothing.
+// It panics if there is no source or an index function is nil, or the config is negative somewhere or contradicts itself:
 // these are mistakes in the program.
 func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
 	config.validate()
@@ -90,7 +94,7 @@ func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *I
 		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
 		Transform: config.transform(), MergeRecreated: config.MergeRecreated,
 		DetectMutations: config.DetectMutations, ReflectorOptions: config.ReflectorOptions,
-		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider,
+		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider, Namespaces: config.Namespaces,
 	}
 	setIf(&options.ReflectorOptions.Name, config.Name)
 	shared := newSharedIndexInformer(source, config.example(), options)
@@ -222,6 +226,12 @@ func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
 
 // HasSyncedChecker is HasSynced as something that can be waited for.
 func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
+
+// SyncedIn returns a checker that is done once the whole first list of a namespace is in the
+// store, or false if it is none of the config's Namespaces.
+func (i *Informer[T]) SyncedIn(namespace string) (DoneChecker, bool) {
+	return i.shared.SyncedIn(namespace)
+}
 
 // WaitSynced waits until the whole first list is in the store and returns nil; or until
 // ctx has ended, or the run, and returns an error that says what the informer was doing

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
@@ -95,42 +94,7 @@ func (o *InformerOptions) shared() SharedIndexInformerOptions {
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	options.validate()
 	inf := newSharedIndexInformer(options.ListerWatcher, exampleOf(options.ObjectType), options.shared())
-	ctlr := informerController{informerView: informerView{inf}}
-	if options.Handler != nil {
-		ctlr.handler = newListener(inf, options.Handler, options.HandlerOptions, options.ResyncPeriod)
-		// It has not run, and so has not stopped: there is no error.
-		_ = inf.add(ctlr.handler)
-	}
-	return inf.store, ctlr
-}
-
-// informerController is an informer with at most one handler, as a Controller.
-type informerController struct {
-	informerView
-	// handler is nil if there is none.
-	handler *listener
-}
-
-// Run implements Controller.
-func (c informerController) Run(stopCh <-chan struct{}) { c.informer.Run(stopCh) }
-
-// RunWithContext implements Controller.
-func (c informerController) RunWithContext(ctx context.Context) { c.informer.RunWithContext(ctx) }
-
-// HasSynced implements Controller.
-func (c informerController) HasSynced() bool {
-	if c.handler == nil {
-		return c.informer.HasSynced()
-	}
-	return c.handler.HasSynced()
-}
-
-// HasSyncedChecker implements Controller.
-func (c informerController) HasSyncedChecker() DoneChecker {
-	if c.handler == nil {
-		return c.informer.HasSyncedChecker()
-	}
-	return c.handler.HasSyncedChecker()
+	return inf.store, inf.controller(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
 }
 
 // MutationDetection is how many of a store's objects are watched for changes that nobody may make.

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -46,7 +47,8 @@ func (run *setRun) ending() bool { return run.ctx.Err() != nil }
 
 // setMember is an informer of a set, and how many want it.
 type setMember struct {
-	source ListerWatcher
+	// sources are by namespace, or one.
+	sources map[string]ListerWatcher
 	// object is T, and expected the type, with the group/version/kind of an unstructured
 	// example, of what the source sends.
 	object   reflect.Type
@@ -61,7 +63,7 @@ type setMember struct {
 }
 
 // InformerOf returns the set's informer for the objects of type T, and of config's
-// ObjectType, of a source. If there is none it makes one, as NewInformerFor does, and runs
+// ObjectType, of a source or of the config's Namespaces. If there is none it makes one, as NewInformerFor does, and runs
 // it if the set runs. If there is one, config counts only for its Indexes: those whose
 // names are not there yet are added. Sources are the same if they are equal: two pointers
 // to ListWatches of one resource are two sources.
@@ -75,13 +77,19 @@ type setMember struct {
 // pointer and contains a slice, map or function), or one of the Indexes cannot be added.
 // It panics as NewInformerFor does.
 func InformerOf[T Object](set *InformerSet, source ListerWatcher, config InformerConfig[T]) (informer *Informer[T], release func(), err error) {
-	if source != nil && !reflect.ValueOf(source).Comparable() {
-		return nil, nil, fmt.Errorf("source of type %T cannot be told from another: use a pointer", source)
+	sources := maps.Clone(config.Namespaces)
+	if len(sources) == 0 {
+		sources = map[string]ListerWatcher{"": source}
+	}
+	for _, one := range sources {
+		if one != nil && !reflect.ValueOf(one).Comparable() {
+			return nil, nil, fmt.Errorf("source of type %T cannot be told from another: use a pointer", one)
+		}
 	}
 	// Made before the lock is taken, for the source is asked what it can do.
 	made := NewInformerFor(source, config)
 	m, existing := set.lease(&setMember{
-		source: source, object: reflect.TypeFor[T](), expected: typeDescription(made.example, gvkOf(made.example)),
+		sources: sources, object: reflect.TypeFor[T](), expected: typeDescription(made.example, gvkOf(made.example)),
 		informer: made, shared: made.shared,
 	})
 	informer = m.informer.(*Informer[T])
@@ -125,7 +133,7 @@ func (m *setMember) begun() bool { return m.cancel != nil }
 
 // isLike says whether two members are of the same objects.
 func (m *setMember) isLike(other *setMember) bool {
-	return m.source == other.source && m.object == other.object && m.expected == other.expected
+	return maps.Equal(m.sources, other.sources) && m.object == other.object && m.expected == other.expected
 }
 
 // lease returns the member for what fresh is for, which is fresh if there is none, and
@@ -195,7 +203,7 @@ func (s *InformerSet) startLocked(m *setMember) {
 	run.goroutines.Go(func() {
 		defer after()
 		if err := m.shared.run(ctx); err != nil {
-			m.shared.tellRefused(ctx, err) // somebody else runs it
+			m.shared.tell(m.shared.withLogger(ctx), "", err) // somebody else runs it
 		}
 	})
 }
@@ -289,7 +297,7 @@ func (s *InformerSet) drop(informer *sharedIndexInformer) (stopped <-chan struct
 			}
 		}
 	}
-	return nil, fmt.Errorf("informer %s is not, or not any more, in the set", informer.reflector.name)
+	return nil, fmt.Errorf("informer %s is not, or not any more, in the set", informer.name)
 }
 
 // Shutdown ends Run and waits until all informers have stopped and Run is about to

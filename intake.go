@@ -102,8 +102,10 @@ type entryKeeper interface {
 type intake struct {
 	*keyedStore
 	transform TransformFunc
-	// publish, if not nil, is called with the changes after each write.
-	publish func(changes []change, initial bool)
+	// publish, if not nil, appends the changes of a write to a log, before the next write can begin. prepared,
+	// if not nil, is called for each change that puts an object, once that is transformed.
+	publish  func(changes []change, initial bool)
+	prepared func(c *change)
 	// queued is true for the changes of a queue, whose consumer delivers them.
 	queued bool
 	// room is used again for each batch, if the intake is.
@@ -137,9 +139,12 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (taken int,
 			return 0, ctx.Err()
 		}
 		in.prepare(&changes[i])
+		in.watch(&changes[i])
 	}
-	taken, err = in.storage.write(changes, versionMove{scope: in.scope, events: true})
+	w := in.storage.begin(changes, 0)
+	taken, err = w.applyAll(changes, versionMove{scope: in.scope, events: true})
 	in.published(changes[:taken], false)
+	w.end()
 	return taken, err
 }
 
@@ -218,6 +223,13 @@ func (in *intake) prepare(c *change) {
 	c.index(in.storage.indexers.Load(), &in.room)
 }
 
+// watch calls prepared. It is no part of prepare, whose change stays on the stack of a store's Update.
+func (in *intake) watch(c *change) {
+	if in.prepared != nil && c.err == nil && !c.unchanged && c.kind != Deleted {
+		in.prepared(c)
+	}
+}
+
 // prepareFinalState transforms the final state of a deletion, if there may be an object to delete,
 // and somebody is notified of it.
 func (in *intake) prepareFinalState(c *change) {
@@ -285,7 +297,7 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 		}
 		in.prepare(c)
 	}
-	_, _ = in.storage.write(changes, versionMove{scope: in.scope, version: version})
+	in.storage.write(changes, versionMove{scope: in.scope, version: version})
 	return true
 }
 

@@ -64,7 +64,7 @@ type listenersModel struct {
 	*testing.T
 	script   []byte
 	informer *sharedIndexInformer
-	feed     informerStore
+	feed     *feed
 	handlers []*modelHandler
 	serial   int
 	// within are the steps that happen before what is written next is published, if
@@ -90,7 +90,7 @@ func newListenersModel(t *testing.T, script []byte) *listenersModel {
 	m.informer = newSharedIndexInformer(&scripted{}, &object{}, options)
 	m.informer.ctx = context.Background()
 	m.informer.phase = informerRunning
-	m.feed = informerStore{m.informer.store, m.informer}
+	m.feed = m.informer.feeds[0]
 	return m
 }
 
@@ -224,7 +224,7 @@ func (m *listenersModel) join(choice byte) {
 	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.table.Len()
 	// As sharedIndexInformer.add, without a goroutine.
 	m.informer.listeners = append(m.informer.listeners, h.listener)
-	h.listener.cursor.Join(m.informer.now(), func() eventlog.Snapshot[table.Key] {
+	h.listener.cursor.Join(m.informer.clock.Now(), func() eventlog.Snapshot[table.Key] {
 		return h.listener.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)
 	})
 	m.handlers = append(m.handlers, h)

@@ -300,22 +300,8 @@ func (inf *sharedIndexInformer) releaseMeters() {
 	}
 }
 
-// begin notes that so many changes are about to be applied.
-func (m *informerMeters) begin(clock clock.Clock, changes int) (began time.Time) {
-	if m.queued == nil || !m.id.Reserved() {
-		return time.Time{}
-	}
-	m.queued.Set(float64(changes))
-	return clock.Now()
-}
-
-// applied notes that they have been.
-func (m *informerMeters) applied(clock clock.Clock, began time.Time) {
-	if !began.IsZero() && m.id.Reserved() {
-		m.latency.Observe(clock.Since(began).Seconds())
-		m.queued.Set(0)
-	}
-}
+// on is false without instruments, and once the name has been released.
+func (m *informerMeters) on() bool { return m.queued != nil && m.id.Reserved() }
 
 // WithStoreMetrics has a store show its applied version with an instrument that metrics
 // makes, or, if metrics is nil, the provider of SetInformerMetricsProvider. Nothing is shown
@@ -355,7 +341,7 @@ func (m *storage) showVersion() {
 	for seen := int64(0); !g.calls.CompareAndSwap(seen, 0); {
 		seen = g.calls.Load()
 		m.mu.RLock()
-		version := m.versionLocked()
+		version := m.version
 		m.mu.RUnlock()
 		if version == g.shown || m.gauge.Load() != g {
 			continue

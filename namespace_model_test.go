@@ -28,7 +28,7 @@ type namespacesModel struct {
 type namespaceModel struct {
 	*namespacesModel
 	name      string
-	view      *namespaceView
+	view      *keyedStore
 	objects   map[string]string
 	held      sets.Set[string]
 	version   string
@@ -50,7 +50,7 @@ func newNamespacesModel(t *testing.T, seed uint64) *namespacesModel {
 	}
 	for _, name := range []string{"a", "ab", "b"} {
 		m.parts = append(m.parts, &namespaceModel{
-			namespacesModel: m, name: name, view: InNamespace(m.store, name).(*namespaceView),
+			namespacesModel: m, name: name, view: InNamespace(m.store, name).(*keyedStore),
 			objects: map[string]string{}, held: sets.Set[string]{},
 		})
 	}

@@ -9,21 +9,16 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// scope is a part of a store: the keys that begin with a prefix, how far they have
-// come, and whether they have been listed. The empty prefix is everything.
-//
-// An entry does not know of its scope, so that namespaces cost no memory for each;
-// whoever wants all of one goes through all entries of the store.
+// scope is a part of a store: the keys that begin with a prefix, up to which version they are
+// applied, and whether they have been listed. The empty prefix is everything. Entries do not refer to
+// their scope, so listing one reads all entries of the store.
 type scope struct {
 	prefix string
 
-	// The storage's mu guards these. version is changed with set.
+	// The storage's mu guards these. version is changed with setLocked.
 	version string
 	// committed is true once a replacement was committed.
 	committed bool
-	// among has the views' versions, if this is a view; place is this one's there.
-	among *viewVersions
-	place int
 }
 
 func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
@@ -31,9 +26,8 @@ func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
 // hasKey is has.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
-// refusal is why nothing is kept of an object whose key is outside. Its metadata tell
-// a source that sends too much from a key function that does not fit a view, of
-// which the source is innocent.
+// refusal is the error of an object whose key is outside. Its metadata tell a source that sends too
+// much from a key function that does not fit a view.
 func (s *scope) refusal(key string, obj any) error {
 	name, err := ObjectToName(finalStateOf(obj))
 	if err == nil && name.Namespace+"/" == s.prefix {
@@ -43,26 +37,21 @@ func (s *scope) refusal(key string, obj any) error {
 	return fmt.Errorf("%w: key %q does not begin with %q", ErrOtherNamespace, key, s.prefix)
 }
 
-func (s *scope) set(version string) {
-	if s.among != nil {
-		s.among.leave(s)
-	}
-	s.version = version
-	if s.among != nil {
-		s.among.join(s)
+// keyFunc is a store's key function for objects in the scope.
+func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
+	return func(obj any) (string, error) {
+		key, err := whole(obj)
+		switch {
+		case err != nil || key == "" || s.has(key):
+		case isUndecoded(obj) && key == readableName(obj) && !strings.Contains(key, "/"):
+			// Its namespace could not be read, and can be no other than this.
+			key = s.prefix + key
+		default:
+			err = s.refusal(key, obj)
+		}
+		return key, err
 	}
 }
-
-// namespaceView is the part of a store that has one namespace's keys.
-type namespaceView struct{ keyedStore }
-
-var (
-	_ Store                  = (*namespaceView)(nil)
-	_ TransformingStore      = (*namespaceView)(nil)
-	_ Replacer               = (*namespaceView)(nil)
-	_ ResourceVersionUpdater = (*namespaceView)(nil)
-	_ taker                  = (*namespaceView)(nil)
-)
 
 // InNamespace returns the part of store whose keys begin with "namespace/", as a
 // Store that a reflector can feed, or a controller that has it as its Config.Store.
@@ -102,49 +91,63 @@ var (
 func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))
-	_, view := store.(*namespaceView)
+	_, view := store.(*keyedStore)
 	mustHave(!view, "InNamespace: the store is a view of a namespace already")
 	whole, own := store.(*cache)
 	mustHave(own && whole != nil, "InNamespace: the store is not one of NewStore or NewIndexer")
 	return whole.inNamespace(namespace)
 }
 
-func (c *cache) inNamespace(namespace string) (view *namespaceView) {
+func (c *cache) inNamespace(namespace string) (view *keyedStore) {
 	m := c.storage
 	m.moveVersion(func() {
 		if view = m.views[namespace]; view != nil {
 			return
 		}
 		if m.views == nil {
-			m.views = map[string]*namespaceView{}
+			m.views = map[string]*keyedStore{}
 		}
-		scope := &scope{prefix: namespace + "/", among: &m.versions}
-		m.versions.join(scope)
-		view = &namespaceView{keyedStore{scoped: scoped{m, scope}, keyFunc: scope.keyFunc(c.keyFunc), transformer: c.transformer}}
+		s := &scope{prefix: namespace + "/"}
+		view = &keyedStore{scoped: scoped{m, s}, keyFunc: s.keyFunc(c.keyFunc), transformer: c.transformer}
 		m.views[namespace] = view
+		m.scopes = append(m.scopes, s)
+		m.version = m.lowestLocked()
 	})
 	return view
 }
 
-// keyFunc is a store's key function for what is in the scope.
-func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
-	return func(obj any) (string, error) {
-		key, err := whole(obj)
-		switch {
-		case err != nil || key == "" || s.has(key):
-		case isUndecoded(obj) && key == readableName(obj) && !strings.Contains(key, "/"):
-			// Its namespace could not be read, and can be no other than this.
-			key = s.prefix + key
-		default:
-			err = s.refusal(key, obj)
-		}
-		return key, err
+// setLocked moves a scope's version, and that of the store. It looks at all views only if the lowest of
+// them may have moved. The caller holds mu.
+func (m *storage) setLocked(s *scope, version string) {
+	before := s.version
+	if s.version = version; before == m.version || !versionBefore(m.version, version) {
+		m.version = m.lowestLocked()
 	}
 }
 
-// lowestVersion returns the lowest of one or more versions, "" if two different
-// ones are in no order, as an empty one is with any other.
-func lowestVersion(versions []string) string {
+// lowestLocked is the version up to which the store and its views hold all that their sources had, empty
+// if that cannot be said. A version of the store itself holds for the views that have none.
+func (m *storage) lowestLocked() string {
+	lowest := m.whole.version
+	for i, view := range m.scopes {
+		switch {
+		case view.version != "" && lowest == "":
+			lowest = view.version
+		case view.version != "":
+			if lowest = lowestVersion(lowest, view.version); lowest == "" {
+				return ""
+			}
+		case m.whole.version == "":
+			m.scopes[0], m.scopes[i] = view, m.scopes[0] // the next search ends here
+			return ""
+		}
+	}
+	return lowest
+}
+
+// lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared,
+// as an empty one with any other.
+func lowestVersion(versions ...string) string {
 	lowest := versions[0]
 	for _, version := range versions[1:] {
 		if version == lowest {
@@ -159,14 +162,6 @@ func lowestVersion(versions []string) string {
 		}
 	}
 	return lowest
-}
-
-// versionLocked is the applied version of a whole store. The caller holds mu.
-func (m *storage) versionLocked() string {
-	if len(m.views) == 0 {
-		return m.whole.version
-	}
-	return m.versions.lowest(m.whole.version)
 }
 
 // moveVersion changes a version, and nothing else.

@@ -13,12 +13,12 @@ import (
 )
 
 // viewsOf returns a store and its views of the namespaces a and b.
-func viewsOf(opts ...StoreOption) (whole *cache, a, b *namespaceView) {
+func viewsOf(opts ...StoreOption) (whole *cache, a, b *keyedStore) {
 	whole = newTagStore(opts...)
-	return whole, InNamespace(whole, "a").(*namespaceView), InNamespace(whole, "b").(*namespaceView)
+	return whole, InNamespace(whole, "a").(*keyedStore), InNamespace(whole, "b").(*keyedStore)
 }
 
-func beginIn(t *testing.T, v *namespaceView) replacing {
+func beginIn(t *testing.T, v *keyedStore) replacing {
 	return replacing{t, v.BeginReplace(ReplaceOptions{})}
 }
 
@@ -86,7 +86,7 @@ func TestAViewWritesItsNamespaceAlone(t *testing.T) {
 // is said as it is, and not as if the source had sent what nobody asked for.
 func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 	whole := NewIndexer(func(obj any) (string, error) { return "pods/" + nameOf(obj), nil }, nil)
-	view := InNamespace(whole, "a").(*namespaceView)
+	view := InNamespace(whole, "a").(*keyedStore)
 	const fault = `key "pods/a/1" does not begin with "a/", although the object is of that namespace: the key function`
 	mine, other := podAt("a", "1", "1"), podAt("b", "1", "1")
 	ofBatch := func(kind DeltaType, obj any, key string) error {
@@ -187,7 +187,7 @@ func TestAViewsQuarantineIsOfTheSizeOfItsOwn(t *testing.T) {
 func TestQuarantineIsSeenByNamespace(t *testing.T) {
 	whole, a, b := viewsOf()
 	for _, view := range []struct {
-		*namespaceView
+		*keyedStore
 		namespace string
 	}{{a, "a"}, {b, "b"}} {
 		require.Error(t, view.Add(tagged(podAt(view.namespace, "1", "1"), "bad")))

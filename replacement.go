@@ -199,6 +199,7 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 				return nil, ctx.Err()
 			}
 			r.in.prepare(&r.some[i])
+			r.in.watch(&r.some[i])
 			r.note(&r.some[i])
 		}
 		if r.visible {
@@ -207,6 +208,7 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 			refused = r.apply(&w, r.some, refused)
 			w.commit(versionMove{scope: r.in.scope})
 			r.in.published(r.some, initial)
+			w.end()
 		} else {
 			refused = r.stage(refused)
 			r.in.room = valueRoom{} // the staged changes have it
@@ -313,8 +315,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // publish applies the staged changes, deletes the entries of the scope that the list did not bring,
 // and sets the version, in one step for readers.
 func (r *storeReplacement) publish(version string) []refusal {
-	m, scope := r.in.storage, r.in.scope
-	initial := !r.in.replaced()
+	m, scope, initial := r.in.storage, r.in.scope, !r.in.replaced()
 	w := m.begin(r.staged, wholeStore)
 	refused := r.apply(&w, r.staged, nil)
 	r.marks.Unconfirmed(scope.hasKey, func(key table.Key, _ table.Found) bool {
@@ -332,7 +333,8 @@ func (r *storeReplacement) publish(version string) []refusal {
 	m.quarantine.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
 	r.marks.End()
 	w.commit(versionMove{scope: scope, version: version, listed: true})
-	r.in.published(r.staged, initial) // at once: a handler that joins tells writes apart by number
+	r.in.published(r.staged, initial)
+	w.end()
 	*r = storeReplacement{over: true}
 	return refused
 }

@@ -1,54 +1,55 @@
 package cache
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
 	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/table"
+	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// sharedIndexInformer is every informer of this package: a reflector whose changes the intake
-// writes to the store, on the reflector's goroutine, and publishes to the listeners.
-//
-// No lock is held from a write to its publication. A listener that joins in between is
-// told of a write by its snapshot, or by its publication, or by both, and the number of
-// the write says so.
+// sharedIndexInformer is every informer of this package, and the controller of several namespaces.
 type sharedIndexInformer struct {
-	reflector *Reflector
-	store     *cache
-	intake    intake
-	clock     clock.Clock
-	options   SharedIndexInformerOptions
+	// name and typeDescription are the reflector's; that of a namespace has the namespace appended.
+	name, typeDescription string
+	store                 *cache
+	// feeds is one feed, or one for each namespace, by name.
+	feeds   []*feed
+	clock   clock.Clock
+	options SharedIndexInformerOptions
+	runs    oneRun
+	meters  informerMeters
+	// synced succeeds when all feeds have; endOfList appends that to the log.
 	synced    *syncChecker
-	runs      oneRun
-	meters    informerMeters
+	endOfList sync.Once
 	// log has the changes that the listeners are notified of.
 	log      *eventlog.Log[table.Key]
 	detector *mutation.Detector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
-
-	// ctx and what follows belong to the goroutine that runs the informer.
-	ctx           context.Context
-	notifications []notification
-	mutations     []error
+	// ctx is that of the run; only its goroutines read it.
+	ctx context.Context
 
 	mu      sync.Mutex
 	phase   informerPhase
 	running running
-	// listeners is replaced, never changed: whoever has it may go through it without
-	// the lock.
+	// listeners is replaced, never changed.
 	listeners []*listener
 	onError   WatchErrorHandlerWithContext
 }
 
-// informerPhase is where an informer is in its one life.
 type informerPhase int
 
 const (
@@ -57,46 +58,65 @@ const (
 	informerStopped
 )
 
+// running is the context of a run, and its goroutines.
+type running struct {
+	ctx        context.Context
+	goroutines *tasks.Group
+}
+
 func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
-	mustHave(!isNilPointer(lw), "informer: the ListerWatcher is nil")
-	options.validate()
+	for name, function := range options.Indexers {
+		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
+	}
+	if err := options.Handlers.validate(); err != nil {
+		panic("cache: SharedIndexInformerOptions.Handlers: " + err.Error())
+	}
+	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers has a ResyncPeriod; set ResyncPeriod")
+	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
+	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
+	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
 	if options.KeyFunction == nil {
 		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
 	}
-	inf := &sharedIndexInformer{options: options, onError: options.ReflectorOptions.ErrorHandler}
-	inf.options.Indexers = nil // the store has them
-	inf.options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
+	store := NewIndexer(options.KeyFunction, options.Indexers).(*cache)
+	options.Indexers = nil // the store has them
+	options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
+	return newInformer(store, lw, example, options)
+}
+
+// newInformer makes an informer that fills a store from lw or from options.Namespaces.
+func newInformer(store *cache, lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
+	sources := options.Namespaces
+	reflector := options.ReflectorOptions
+	if len(sources) == 0 {
+		mustHave(!isNilPointer(lw), "informer: the ListerWatcher is nil")
+		sources = map[string]ListerWatcher{"": lw}
+	} else {
+		mustHave(isNilPointer(lw), "there are both a ListerWatcher and Namespaces")
+		_, unnamed := sources[""]
+		mustHave(!unnamed, "Namespaces has a source without a namespace; for all namespaces set the ListerWatcher")
+		if reflector.Name == "" {
+			reflector.Name = firstCallerOutside()
+		}
+	}
+	inf := &sharedIndexInformer{store: store, options: options, onError: reflector.ErrorHandler}
 	if inf.onError == nil {
 		inf.onError = DefaultWatchErrorHandler
 	}
-	inf.store = NewIndexer(options.KeyFunction, options.Indexers).(*cache)
-	inf.intake = inf.store.intake()
-	inf.intake.transform, inf.intake.publish = options.Transform, inf.publishChanges
-	reflector := options.ReflectorOptions
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
 	reflector.ErrorHandler = inf.report
-	inf.reflector = NewReflectorWithOptions(lw, example, informerStore{inf.store, inf}, reflector)
-	inf.clock = inf.reflector.clock
-	inf.log = eventlog.New[table.Key](inf.now())
+	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
+		inf.addFeed(namespace, sources[namespace], example, reflector)
+	}
+	first := inf.feeds[0].reflector
+	inf.name, inf.typeDescription, inf.clock = cmp.Or(reflector.Name, first.name), first.typeDescription, first.clock
+	inf.log = eventlog.New[table.Key](inf.clock.Now())
 	inf.synced = newSyncChecker(inf.title())
 	inf.detector = options.DetectMutations.detector()
 	return inf
 }
 
-func (o *SharedIndexInformerOptions) validate() {
-	for name, function := range o.Indexers {
-		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
-	}
-	if err := o.Handlers.validate(); err != nil {
-		panic("cache: SharedIndexInformerOptions.Handlers: " + err.Error())
-	}
-	mustHave(o.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers has a ResyncPeriod; set ResyncPeriod")
-	mustHave(o.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
-	mustHave(o.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
-	mustHave(o.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
-}
-
-// report is the reflector's error handler.
+// report is the reflectors' error handler.
 func (inf *sharedIndexInformer) report(ctx context.Context, r *Reflector, err error) {
 	inf.mu.Lock()
 	onError := inf.onError
@@ -104,12 +124,16 @@ func (inf *sharedIndexInformer) report(ctx context.Context, r *Reflector, err er
 	onError(ctx, r, err)
 }
 
-// title is what the informer is called where it is one of many.
-func (inf *sharedIndexInformer) title() string {
-	return fmt.Sprintf("informer %s of %s", inf.reflector.name, inf.reflector.typeDescription)
+// tell reports an error with the reflector that brought key, which may be empty.
+func (inf *sharedIndexInformer) tell(ctx context.Context, key string, err error) {
+	brings := func(f *feed) bool { return f.scope.has(key) }
+	inf.feeds[max(0, slices.IndexFunc(inf.feeds, brings))].reflector.tell(ctx, err)
 }
 
-func (inf *sharedIndexInformer) now() time.Time { return inf.clock.Now() }
+// title names the informer where it is one of many.
+func (inf *sharedIndexInformer) title() string {
+	return fmt.Sprintf("informer %s of %s", inf.name, inf.typeDescription)
+}
 
 // SetWatchErrorHandler implements SharedInformer.
 func (inf *sharedIndexInformer) SetWatchErrorHandler(handler WatchErrorHandler) error {
@@ -132,10 +156,14 @@ func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 	if inf.guard != nil {
 		transform = inf.guard(transform)
 	}
-	return inf.set("the transform", func() { inf.intake.transform = transform })
+	return inf.set("the transform", func() {
+		for _, f := range inf.feeds {
+			f.intake.transform = transform
+		}
+	})
 }
 
-// set changes what the run will use, unless it has begun.
+// set changes an option, unless the run has begun.
 func (inf *sharedIndexInformer) set(what string, change func()) error {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
@@ -157,7 +185,7 @@ func (inf *sharedIndexInformer) AddIndexers(indexers Indexers) error {
 // GetIndexer implements SharedIndexInformer.
 func (inf *sharedIndexInformer) GetIndexer() Indexer { return inf.store }
 
-// Snapshot implements Snapshotter: it is what the store holds now.
+// Snapshot implements Snapshotter.
 func (inf *sharedIndexInformer) Snapshot() Snapshot { return inf.store.Snapshot() }
 
 // GetStore implements SharedInformer.
@@ -179,27 +207,136 @@ func (inf *sharedIndexInformer) HasSynced() bool { return inf.synced.hasSucceede
 // HasSyncedChecker implements SharedInformer.
 func (inf *sharedIndexInformer) HasSyncedChecker() DoneChecker { return inf.synced }
 
+// hasSyncedNamespace is true once one of several namespaces has synced. Its objects are resynced, however long
+// the others take.
+func (inf *sharedIndexInformer) hasSyncedNamespace() bool {
+	return len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
+}
+
+// SyncedIn implements NamespaceSyncer.
+func (inf *sharedIndexInformer) SyncedIn(namespace string) (DoneChecker, bool) {
+	for _, f := range inf.feeds {
+		if f.namespace == namespace && namespace != "" {
+			return f.synced, true
+		}
+	}
+	return nil, false
+}
+
 // LastSyncResourceVersion implements SharedInformer.
 func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
 	return inf.store.LastStoreSyncResourceVersion()
 }
 
-// Status implements StatusReporter: the reflector's, with what the informer knows
-// better, and the handlers in the order in which they were added.
+// Status implements StatusReporter.
 func (inf *sharedIndexInformer) Status() Status {
-	status := inf.reflector.Status()
+	status := inf.feeds[0].reflector.Status()
+	if inf.feeds[0].namespace != "" {
+		all := make([]NamespaceStatus, len(inf.feeds))
+		for i, f := range inf.feeds {
+			all[i] = NamespaceStatus{f.namespace, f.reflector.Status()}
+		}
+		status = overall(all)
+		status.Name = inf.name
+	}
 	status.AppliedVersion = inf.LastSyncResourceVersion()
-	status.Synced = inf.HasSynced()
-	status.Quarantined = mergeQuarantined(status.Quarantined, inf.store.quarantined())
-	now := inf.now()
+	now := inf.clock.Now()
 	for _, l := range inf.currentListeners() {
 		status.Handlers = append(status.Handlers, l.status(now))
 	}
 	return status
 }
 
-// waitSynced waits for the first lists to be in the stores. The error says of each
-// informer that has not synced what it was doing, and what had failed last.
+// Run implements SharedInformer.
+func (inf *sharedIndexInformer) Run(stopCh <-chan struct{}) {
+	inf.RunWithContext(wait.ContextForChannel(stopCh))
+}
+
+// RunWithContext implements SharedInformer.
+func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
+	if err := inf.run(ctx); err != nil {
+		inf.tell(inf.withLogger(ctx), "", err)
+	}
+}
+
+// run runs the informer, or returns why it cannot. The first reflector has the goroutine of the caller; no
+// handler is called on it.
+func (inf *sharedIndexInformer) run(ctx context.Context) error {
+	if !inf.runs.begin() {
+		return fmt.Errorf("informer %s: %w", inf.name, ErrAlreadyRan)
+	}
+	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
+	inf.ctx = ctx
+	if inf.detector != nil {
+		defer inf.detector.Clear()
+	}
+	defer inf.releaseMeters()
+	goroutines := tasks.New(inf.clock, cancel, panicError)
+	defer goroutines.Wait()
+	defer inf.stop()
+	defer cancel()
+	inf.beginMeters()
+	inf.mu.Lock()
+	inf.phase, inf.running = informerRunning, running{ctx, goroutines}
+	for _, l := range inf.listeners {
+		inf.startLocked(l)
+	}
+	inf.mu.Unlock()
+	if inf.detector != nil {
+		goroutines.Go(func() { inf.detector.Run(ctx, inf.clock, inf.feeds[0].reportMutation) })
+	}
+	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
+		inf.tell(ctx, "", fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
+			inf.name, period, minimumResync))
+	}
+	for _, f := range inf.feeds[1:] {
+		goroutines.Go(func() { f.reflector.RunWithContext(ctx) })
+	}
+	goroutines.Lead(func() { inf.feeds[0].reflector.RunWithContext(ctx) })
+	return nil
+}
+
+// withLogger is ctx with the informer's own logger, if it has one.
+func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context {
+	if logger := inf.options.ReflectorOptions.Logger; logger != nil {
+		return klog.NewContext(ctx, *logger)
+	}
+	return ctx
+}
+
+// startLocked starts a listener. A panic of its handler that is not survived ends
+// the run, and comes out of it.
+func (inf *sharedIndexInformer) startLocked(l *listener) {
+	ctx := inf.running.ctx
+	inf.running.goroutines.Go(func() { l.run(ctx) })
+}
+
+// stop makes it known that the run is over, or never will be. It returns the listeners; those of a run end
+// with its context.
+func (inf *sharedIndexInformer) stop() []*listener {
+	inf.mu.Lock()
+	inf.phase, inf.running = informerStopped, running{}
+	listeners := inf.listeners
+	inf.mu.Unlock()
+	inf.synced.finish(ErrInformerStopped)
+	for _, f := range inf.feeds {
+		f.synced.finish(ErrInformerStopped)
+	}
+	return listeners
+}
+
+// abandon ends an informer that has not run.
+func (inf *sharedIndexInformer) abandon() {
+	if !inf.runs.begin() {
+		return
+	}
+	for _, l := range inf.stop() {
+		l.remove(ErrInformerStopped)
+		close(l.finished)
+	}
+}
+
+// waitSynced waits for the first lists to be in the stores. The error describes each source whose list is not.
 func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 	checkers := make([]DoneChecker, len(informers))
 	for i, inf := range informers {
@@ -210,14 +347,269 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 		return nil
 	}
 	for _, inf := range informers {
-		status := inf.reflector.Status()
-		switch {
-		case inf.HasSynced():
-		case status.LastFailure == nil:
-			err = fmt.Errorf("%w; %s is %s", err, inf.title(), status.Phase)
-		default:
-			err = fmt.Errorf("%w; %s is %s, last failure: %w", err, inf.title(), status.Phase, status.LastFailure.Err)
+		for _, f := range inf.feeds {
+			status := f.reflector.Status()
+			switch {
+			case f.HasSynced():
+			case status.LastFailure == nil:
+				err = fmt.Errorf("%w; informer %s of %s is %s", err, status.Name, status.TypeDescription, status.Phase)
+			default:
+				err = fmt.Errorf("%w; informer %s of %s is %s, last failure: %w", err, status.Name, status.TypeDescription, status.Phase, status.LastFailure.Err)
+			}
 		}
 	}
 	return err
+}
+
+// feed brings the objects of one source into an informer's store, and their changes into its log. It is the
+// store that its reflector fills: all of the informer's, or the view of one namespace.
+//
+// The changes of a write are appended before the store lets the next one begin. So the log has the order of
+// the store whichever feed wrote, and a handler that joins under the same lock misses and repeats nothing.
+type feed struct {
+	*keyedStore
+	informer *sharedIndexInformer
+	// namespace is empty for the whole store.
+	namespace string
+	reflector *Reflector
+	intake    intake
+	synced    *syncChecker
+
+	// The rest belongs to the reflector's goroutine. began is when the write under way began.
+	began         time.Time
+	notifications []notification
+	// copies are the detector's of objects on their way into the store, watched of those that have come.
+	copies  map[table.Key]*mutation.Copy
+	watched []*mutation.Copy
+}
+
+var (
+	_ Replacer               = (*feed)(nil)
+	_ ResourceVersionUpdater = (*feed)(nil)
+	_ taker                  = (*feed)(nil)
+)
+
+func (inf *sharedIndexInformer) addFeed(namespace string, source ListerWatcher, example any, options ReflectorOptions) {
+	f := &feed{informer: inf, namespace: namespace, keyedStore: &inf.store.keyedStore}
+	if namespace != "" {
+		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
+		f.keyedStore = InNamespace(inf.store, namespace).(*keyedStore)
+		options.Name += "/" + namespace
+	}
+	f.reflector = NewReflectorWithOptions(source, example, f, options)
+	f.synced = newSyncChecker(f.reflector.name)
+	f.intake = f.keyedStore.intake()
+	f.intake.publish = f.publish
+	if inf.options.Transform != nil {
+		f.intake.transform = inf.options.Transform
+	}
+	if inf.options.DetectMutations.SampleEvery > 0 {
+		f.intake.prepared, f.copies = f.copy, map[table.Key]*mutation.Copy{}
+	}
+	inf.feeds = append(inf.feeds, f)
+}
+
+// HasSynced is true once the whole first list of the source is in the store.
+func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
+
+// takeChanges implements taker.
+func (f *feed) takeChanges(ctx context.Context, changes []change) (int, error) {
+	f.begin(len(changes))
+	defer f.end()
+	return f.intake.takeChanges(ctx, changes)
+}
+
+// begin notes the time of a write of so many objects: no clock is called under the store's lock.
+func (f *feed) begin(objects int) {
+	f.began = f.informer.clock.Now()
+	if m := &f.informer.meters; m.on() {
+		m.queued.Set(float64(objects))
+	}
+}
+
+// end reports what a write has shown of changed objects, after handlers were notified: the error handler may
+// take its time.
+func (f *feed) end() {
+	for _, copied := range f.watched {
+		f.informer.detector.Stored(copied, f.reportMutation)
+	}
+	f.watched = nil
+	if m := &f.informer.meters; m.on() {
+		m.latency.Observe(f.informer.clock.Since(f.began).Seconds())
+		m.queued.Set(0)
+	}
+}
+
+// copy has the detector copy an object before anybody can read it in the store.
+func (f *feed) copy(c *change) {
+	f.copies[c.key] = f.informer.detector.Copy(c.key.String(), c.object)
+}
+
+func (f *feed) reportMutation(found mutation.Report) {
+	f.reflector.tell(f.informer.ctx, mutationError(found))
+}
+
+// publish appends the applied changes of a write to the log. The store's lock is held.
+func (f *feed) publish(changes []change, initial bool) {
+	for i := range changes {
+		c := &changes[i]
+		if !c.applied {
+			continue
+		}
+		last := len(f.notifications)
+		f.notifications = append(f.notifications, notification{})
+		setNotification(&f.notifications[last], c, initial, f.informer.options.MergeRecreated)
+		if f.copies == nil {
+			continue
+		}
+		copied := f.copies[c.key]
+		if c.kind == Deleted {
+			copied = f.informer.detector.Copy(c.key.String(), nil)
+		}
+		f.watched = append(f.watched, copied)
+	}
+	clear(f.copies)
+	if len(f.notifications) == 0 {
+		return
+	}
+	f.informer.log.Append(f.notifications, f.storage.table.Len(), f.began)
+	clear(f.notifications)
+	if f.notifications = f.notifications[:0]; cap(f.notifications) > 128 {
+		f.notifications = nil // more than an ordinary write needs
+	}
+}
+
+// BeginReplace implements Replacer.
+func (f *feed) BeginReplace(options ReplaceOptions) Replacement {
+	clear(f.copies)
+	return feedReplacement{f.intake.beginReplace(options), f}
+}
+
+// feedReplacement is a list on its way into an informer.
+type feedReplacement struct {
+	*storeReplacement
+	feed *feed
+}
+
+// Part implements Replacement.
+func (r feedReplacement) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
+	r.feed.begin(len(part.Items) + len(part.Gone))
+	defer r.feed.end()
+	return r.storeReplacement.Part(ctx, part)
+}
+
+// Commit implements Replacement. When the first lists of all feeds have ended, the informer has synced.
+func (r feedReplacement) Commit(ctx context.Context, version string) error {
+	f, inf := r.feed, r.feed.informer
+	f.begin(0)
+	err := r.storeReplacement.Commit(ctx, version)
+	f.end()
+	if errors.Is(err, errReplacementOver) {
+		return err
+	}
+	f.synced.finish(nil)
+	if !inf.HasSynced() && !slices.ContainsFunc(inf.feeds, func(other *feed) bool { return !other.HasSynced() }) {
+		inf.endOfList.Do(func() {
+			inf.synced.finish(nil) // first: no handler has synced before the informer
+			inf.log.AppendEnd(f.storage.table.Len(), f.began)
+		})
+	}
+	return err
+}
+
+// informerView is what GetController of an informer returns: it does not run.
+type informerView struct{ *sharedIndexInformer }
+
+// Run does nothing.
+func (informerView) Run(<-chan struct{}) {}
+
+// RunWithContext does nothing.
+func (informerView) RunWithContext(context.Context) {}
+
+// informerController is an informer with at most one handler, as a Controller. It has synced once the handler
+// has handled the first list or, without one, the store has it.
+type informerController struct {
+	*sharedIndexInformer
+	synced *syncChecker
+}
+
+// HasSynced implements Controller.
+func (c informerController) HasSynced() bool { return c.synced.hasSucceeded() }
+
+// HasSyncedChecker implements Controller.
+func (c informerController) HasSyncedChecker() DoneChecker { return c.synced }
+
+// controller adds the handler, if there is one, and returns the informer as a Controller.
+func (inf *sharedIndexInformer) controller(handler ResourceEventHandler, options HandlerOptions, resync time.Duration, shouldResync func() bool) Controller {
+	if handler == nil {
+		return informerController{inf, inf.synced}
+	}
+	l := newListener(inf, handler, options, resync)
+	l.shouldResync = shouldResync
+	_ = inf.add(l) // it fails only if the informer has stopped
+	return informerController{inf, l.synced}
+}
+
+// newNamespaceController makes the controller of Config.Namespaces: an informer of the given store.
+func newNamespaceController(c Config) Controller {
+	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config.Namespaces needs a Config with neither Queue nor Process")
+	whole, own := c.Store.(*cache)
+	mustHave(own && whole != nil, "Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
+	mustHave(c.KeyFunction == nil, "Config.KeyFunction is set, which Config.Namespaces does not look at: the Store's is used")
+	mustHave(c.Transform == nil || whole.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
+	reflector := c.reflectorOptions()
+	reflector.validate()
+	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
+	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
+	inf := newInformer(whole, c.ListerWatcher, exampleOf(c.ObjectType), SharedIndexInformerOptions{
+		Namespaces: c.Namespaces, Transform: c.Transform, MergeRecreated: c.MergeRecreated, ReflectorOptions: reflector,
+	})
+	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)
+}
+
+// NamespaceSyncer is implemented by informers, and by what New returns for Config.Namespaces.
+type NamespaceSyncer interface {
+	// SyncedIn returns a checker that is done once the whole first list of a namespace is in the store, or
+	// false if there is no source of such a namespace.
+	SyncedIn(namespace string) (DoneChecker, bool)
+}
+
+// SyncedIn returns a checker that is done once the whole first list of a namespace is in the store, or false
+// if x has no source of such a namespace. It is for programs that begin to work with the namespaces that they
+// may read, and for values behind a compatible interface, such as a Controller or a SharedIndexInformer.
+func SyncedIn(x any, namespace string) (DoneChecker, bool) {
+	syncer, ok := x.(NamespaceSyncer)
+	if !ok {
+		return nil, false
+	}
+	return syncer.SyncedIn(namespace)
+}
+
+// byUrgency are the phases, those first that somebody has to act on.
+var byUrgency = []Phase{
+	PhaseForbidden, PhaseAbsent, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
+}
+
+// overall combines the statuses of several namespaces, at least one. See Status.Namespaces.
+func overall(all []NamespaceStatus) Status {
+	status := all[0].Status
+	status.Namespaces, status.Quarantined = all, nil
+	for _, one := range all {
+		order := cmp.Compare(slices.Index(byUrgency, one.Phase), slices.Index(byUrgency, status.Phase))
+		if order < 0 || order == 0 && one.PhaseSince.Before(status.PhaseSince) {
+			status.Phase, status.PhaseSince = one.Phase, one.PhaseSince
+		}
+		status.Synced = status.Synced && one.Synced
+		status.ConsecutiveFailures = max(status.ConsecutiveFailures, one.ConsecutiveFailures)
+		if last := one.LastFailure; last != nil && (status.LastFailure == nil || last.Time.After(status.LastFailure.Time)) {
+			status.LastFailure = last
+		}
+		status.AcceptedVersion = lowestVersion(status.AcceptedVersion, one.AcceptedVersion)
+		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)
+	}
+	if status.LastFailure != nil {
+		newest := *status.LastFailure // the namespace has its own
+		status.LastFailure = &newest
+	}
+	return status
 }

@@ -131,6 +131,9 @@ type SharedIndexInformerOptions struct {
 	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc, so
 	// that the store can be asked for what a tombstone tells of.
 	KeyFunction KeyFunc
+	// Namespaces are the sources of several namespaces, by name, in place of the one that the constructor
+	// is given, which is nil then. See Config.Namespaces.
+	Namespaces map[string]ListerWatcher
 	// Transform is SetTransform's.
 	Transform TransformFunc
 	// Handlers are for what the options of a handler leave at zero, where handlers are

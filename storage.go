@@ -32,15 +32,14 @@ type storage struct {
 	// writing is held for the duration of a write.
 	writing sync.Mutex
 
-	// mu guards the versions of the whole and of views, and writes.
-	mu    sync.RWMutex
-	whole scope
-	// views are by namespace, and never removed; versions are theirs.
-	views    map[string]*namespaceView
-	versions viewVersions
-	// writes counts the writes that were published. The only writer of an informer's store
-	// may read it without the lock.
-	writes uint64
+	// mu guards the scopes of the whole and of views, and the applied version: the lowest of the views'
+	// where there are any.
+	mu      sync.RWMutex
+	whole   scope
+	version string
+	// views are by namespace, and never removed; scopes are theirs.
+	views  map[string]*keyedStore
+	scopes []*scope
 
 	// gauge shows the version, if there is one.
 	gauge atomic.Pointer[versionGauge]
@@ -54,7 +53,7 @@ func newStorage(indexers Indexers) *storage {
 	m.table = table.New(len(indexers), func() table.Label {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
-		return table.Label{Version: m.versionLocked(), Writes: m.writes}
+		return table.Label{Version: m.version}
 	})
 	m.indexers.Store((&indexerSet{}).with(indexers))
 	return m
@@ -178,7 +177,7 @@ type versionMove struct {
 	events bool
 }
 
-// commit publishes the write, and moves versions with it.
+// commit shows the write, and moves versions with it. The next write can begin after end.
 func (w *storeWrite) commit(move versionMove) {
 	m := w.m
 	w.table.Commit(func() {
@@ -187,23 +186,31 @@ func (w *storeWrite) commit(move versionMove) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.writes++
 		if move.version != "" || move.listed {
-			move.scope.set(move.version)
+			m.setLocked(move.scope, move.version)
 		}
 		move.scope.committed = move.scope.committed || move.listed
 	})
 	m.table.Pack()
-	m.writing.Unlock()
-	if move.scope != nil {
-		m.showVersion()
-	}
 }
 
-// write applies prepared changes, and the version of each with it. It returns how many: all of
-// them, or those before one that is older than the entry of its key, and the error of that.
-func (m *storage) write(changes []change, move versionMove) (applied int, err error) {
+// end ends a write that was committed.
+func (w *storeWrite) end() {
+	w.m.writing.Unlock()
+	w.m.showVersion()
+}
+
+// write applies prepared changes.
+func (m *storage) write(changes []change, move versionMove) {
 	w := m.begin(changes, 0)
+	_, _ = w.applyAll(changes, move)
+	w.end()
+}
+
+// applyAll applies and commits prepared changes, and the version of each with it. It returns how many: all
+// of them, or those before one that is older than the entry of its key, and the error of that.
+func (w *storeWrite) applyAll(changes []change, move versionMove) (applied int, err error) {
+	m := w.m
 	for ; applied < len(changes); applied++ {
 		c := &changes[applied]
 		if move.events && c.key != (table.Key{}) {
@@ -474,7 +481,7 @@ func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
 // Update puts obj under key.
 func (m *threadSafeMap) Update(key string, obj any) {
 	one := []change{changeUnder(key, obj)}
-	if _, _ = m.write(one, versionMove{}); one[0].err != nil {
+	if m.write(one, versionMove{}); one[0].err != nil {
 		reportRefused([]refusal{{obj, one[0].err}})
 	}
 }
@@ -504,7 +511,7 @@ func reportRefused(refused []refusal) {
 
 // Delete removes the object under key.
 func (m *threadSafeMap) Delete(key string) {
-	_, _ = m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, versionMove{})
+	m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, versionMove{})
 }
 
 // DeleteWithObject removes the object under key.

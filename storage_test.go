@@ -530,6 +530,7 @@ func TestReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
 	read()
 	before := s.Snapshot()
 	w.commit(versionMove{scope: s.scope, version: "2"})
+	w.end()
 	assert.Len(t, s.List(), 104)
 	assert.Equal(t, "2", s.Snapshot().ResourceVersion())
 	assert.Equal(t, "1", before.ResourceVersion())

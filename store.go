@@ -158,7 +158,7 @@ func (k *keyedStore) Update(obj any) error {
 		return KeyError{obj, c.err.Err}
 	}
 	in.prepare(c)
-	_, _ = k.storage.write(one[:], versionMove{})
+	k.storage.write(one[:], versionMove{})
 	return c.failure()
 }
 
@@ -168,7 +168,7 @@ func (k *keyedStore) Delete(obj any) error {
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	_, _ = k.storage.write([]change{{kind: Deleted, key: key}}, versionMove{})
+	k.storage.write([]change{{kind: Deleted, key: key}}, versionMove{})
 	return nil
 }
 
@@ -309,13 +309,15 @@ func (s scoped) LastStoreSyncResourceVersion() string {
 	s.storage.mu.RLock()
 	defer s.storage.mu.RUnlock()
 	if s.scope == &s.storage.whole {
-		return s.storage.versionLocked()
+		return s.storage.version
 	}
 	return s.scope.version
 }
 
 // Bookmark sets the applied version.
-func (s scoped) Bookmark(rv string) { s.storage.moveVersion(func() { s.scope.set(rv) }) }
+func (s scoped) Bookmark(rv string) {
+	s.storage.moveVersion(func() { s.storage.setLocked(s.scope, rv) })
+}
 
 // Resync does nothing.
 func (scoped) Resync() error { return nil }

@@ -31,8 +31,8 @@ func TestTheLowestVersionIsKnownAfterEveryMove(t *testing.T) {
 					versions = append(versions, view.scope.version)
 				}
 			}
-			require.Equal(t, lowestVersion(versions), s.LastStoreSyncResourceVersion(), versions)
-			require.Equal(t, lowestVersion(versions), s.Snapshot().ResourceVersion(), versions)
+			require.Equal(t, lowestVersion(versions...), s.LastStoreSyncResourceVersion(), versions)
+			require.Equal(t, lowestVersion(versions...), s.Snapshot().ResourceVersion(), versions)
 		}
 	}
 }

@@ -21,11 +21,6 @@ type Cursor[K comparable] struct {
 	// position is the number of the record to read next. It is stored with the lock.
 	position atomic.Uint64
 
-	// skips is the last write that the snapshot has and the log does not have yet; awaits says that a
-	// resync waits for it. The log's lock guards them.
-	skips  uint64
-	awaits bool
-
 	mu     sync.Mutex
 	closed bool
 	// asleep says that the handler waits for ready.
@@ -49,10 +44,8 @@ const (
 	Never
 )
 
-// Snapshot is the content of the store after one of its writes.
+// Snapshot is the content of the store after the last write whose records are in the log.
 type Snapshot[K comparable] struct {
-	// Write is the number of that write.
-	Write uint64
 	// Len is how many times Next may be called. Next returns an Add or a Resync of one more object.
 	Len  int
 	Next func() Record[K]
@@ -102,18 +95,13 @@ func (c *Cursor[K]) Join(now time.Time, take func() Snapshot[K]) {
 	if take == nil {
 		return
 	}
-	s := take()
-	if s.Write > c.log.write {
-		c.skips = s.Write
-	}
-	c.addLocked(s, now, c.log.ended)
+	c.addLocked(take(), now, c.log.ended)
 }
 
 // Resync delivers a snapshot behind all that waits, except for the keys of which a record waits. take
 // gets those keys and returns the snapshot without them; it is called with the log's lock, so it
-// must not block. Resync returns false if it is to be called again later: while more than most
-// records wait, or, after the next Append, while a write of the snapshot is not in the log. It does
-// nothing while an earlier snapshot is pending.
+// must not block. Resync returns false, and is to be called again later, while more than most records
+// wait. It does nothing while an earlier snapshot is pending.
 func (c *Cursor[K]) Resync(now time.Time, most int, take func(without map[K]bool) Snapshot[K]) bool {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
@@ -125,11 +113,7 @@ func (c *Cursor[K]) Resync(now time.Time, most int, take func(without map[K]bool
 	case c.changesLocked() > most:
 		return false
 	}
-	s := take(c.keysLocked())
-	if c.awaits = s.Write > c.log.write; c.awaits {
-		return false
-	}
-	c.addLocked(s, now, false)
+	c.addLocked(take(c.keysLocked()), now, false)
 	return true
 }
 
@@ -138,21 +122,6 @@ func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time, ends bool) {
 	if s.Len > 0 || ends {
 		c.snapshot = &pending[K]{Snapshot: s, before: c.log.end.Load(), since: now.Sub(c.log.start), ends: ends}
 	}
-}
-
-// skip moves the cursor past a write that is being appended, if its snapshot has that write. It is
-// called with the log's lock.
-func (c *Cursor[K]) skip(write, end uint64) {
-	if c.skips == 0 || write == 0 {
-		return
-	}
-	if write >= c.skips {
-		c.skips = 0
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.block = c.log.last
-	c.position.Store(end)
 }
 
 // Next removes the next record and stores it in r. If it returns false, none waits, r is as it was, and
@@ -231,8 +200,8 @@ func (c *Cursor[K]) appended(count, live int) (merged bool) {
 		}
 		c.caughtUpLocked()
 	}
-	if c.awaits || count > 0 && c.asleep {
-		c.awaits, c.asleep = false, false
+	if count > 0 && c.asleep {
+		c.asleep = false
 		select {
 		case c.ready <- struct{}{}:
 		default:
@@ -317,8 +286,7 @@ func (c *Cursor[K]) oldestLocked() time.Duration {
 	return c.snapshot.since // behind an End
 }
 
-// Ready receives after Next has returned false, once there may be another record, and after Resync has
-// returned false for a write that was not in the log, once it is.
+// Ready receives after Next has returned false, once there may be another record.
 func (c *Cursor[K]) Ready() <-chan struct{} { return c.ready }
 
 // Close drops all that waits. Next returns nothing from then on.

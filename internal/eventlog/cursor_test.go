@@ -27,7 +27,7 @@ func newRig(t *testing.T, merging Merging) *rig {
 func (r *rig) updates(count, keys, live int) {
 	for i := range count {
 		r.number++
-		r.log.Append([]Record[string]{update(fmt.Sprint(i%keys), r.number)}, uint64(r.number), live, start)
+		r.log.Append([]Record[string]{update(fmt.Sprint(i%keys), r.number)}, live, start)
 	}
 }
 
@@ -69,8 +69,8 @@ func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 	r := newRig(t, Always)
 	r.updates(1, 1, 1)
 	for i := range 20_000 {
-		r.log.Append([]Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}, 1, 1, start)
-		r.log.Append([]Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}, 1, 1, start)
+		r.log.Append([]Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}, 1, start)
+		r.log.Append([]Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}, 1, start)
 	}
 	require.Equal(t, 1, r.cursor.Status().Changes)
 	require.Same(t, r.cursor.backlog.first, r.cursor.backlog.last)
@@ -95,7 +95,7 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 // Changes that cancel out in front of the rest do not end the merging of the rest.
 func TestMergingGoesOnWhereTheOldestCancelOut(t *testing.T) {
 	r := newRig(t, WhenBehind)
-	r.log.Append([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}, 1, 1, start)
+	r.log.Append([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}, 1, start)
 	r.updates(1023, 1, 1)
 	require.Equal(t, Status{Changes: 1, Oldest: start, Merging: true}, r.cursor.Status())
 }
@@ -106,7 +106,7 @@ func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	r := newRig(t, Always)
 	add := func(second int, record Record[string]) {
-		r.log.Append([]Record[string]{record}, 1, 1, at(second))
+		r.log.Append([]Record[string]{record}, 1, at(second))
 	}
 	add(1, Record[string]{Kind: Add, Key: "a", New: 1})
 	r.log.AppendEnd(1, at(1))
@@ -117,54 +117,41 @@ func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 	require.Equal(t, Status{Changes: 1, Oldest: at(2), Merging: true}, r.cursor.Status())
 }
 
-// A cursor that joins between a write and its append gets the write once, with its snapshot, and
-// everything that is appended later. Fails if the write is delivered twice, or the next one skipped.
-func TestACursorThatJoinsSkipsTheWritesOfItsSnapshot(t *testing.T) {
-	for behind := range uint64(3) {
-		log := New[string](start)
-		log.AppendEnd(0, start)
-		for write := range uint64(3) {
-			log.Append(nil, write+1, 0, start)
-		}
-		r := &rig{t, log, log.NewCursor(WhenBehind), 0}
-		require.Zero(t, r.cursor.Status(), "before it joins")
-		r.cursor.Join(start, func() Snapshot[string] {
-			return snapshotOf(3+behind, Record[string]{Kind: Add, Key: "a", New: 0})
-		})
-		require.Equal(t, Status{Changes: 1, Oldest: start}, r.cursor.Status())
-		for write := range behind {
-			log.Append([]Record[string]{update("in the snapshot", 1)}, 4+write, 1, start)
-		}
-		log.Append([]Record[string]{update("a", 1)}, 4+behind, 1, start)
-		require.Equal(t, []string{"a1 <nil> 0", "6 <nil> <nil>", "a2 0 1"}, r.all(), "%d writes behind", behind)
-	}
+// A cursor that joins reads its snapshot, the end of the first list, and everything that is appended later.
+func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
+	log := New[string](start)
+	log.AppendEnd(0, start)
+	log.Append([]Record[string]{update("before", 1)}, 1, start)
+	r := &rig{t, log, log.NewCursor(WhenBehind), 0}
+	require.Zero(t, r.cursor.Status(), "before it joins")
+	r.cursor.Join(start, func() Snapshot[string] {
+		return snapshotOf(Record[string]{Kind: Add, Key: "a", New: 0})
+	})
+	require.Equal(t, Status{Changes: 1, Oldest: start}, r.cursor.Status())
+	log.Append([]Record[string]{update("a", 1)}, 1, start)
+	require.Equal(t, []string{"a1 <nil> 0", "6 <nil> <nil>", "a2 0 1"}, r.all())
 }
 
-// A resync whose snapshot has a write that is not in the log waits for it, be the append empty, and is
-// woken for it. It waits while too much waits, and is left out while the last one is pending.
-func TestAResyncWaitsForTheWriteOfItsSnapshot(t *testing.T) {
+// A resync waits while too much waits, and is left out while the last one is pending.
+func TestAResyncWaitsWhileTooMuchWaits(t *testing.T) {
 	r := newRig(t, WhenBehind)
-	resync := func(write uint64, most int) bool {
+	resync := func(most int) bool {
 		return r.cursor.Resync(start, most, func(without map[string]bool) Snapshot[string] {
 			if without["a"] {
-				return snapshotOf(write, Record[string]{Kind: Resync, Key: "b", New: 0})
+				return snapshotOf(Record[string]{Kind: Resync, Key: "b", New: 0})
 			}
-			return snapshotOf(write, Record[string]{Kind: Resync, Key: "a", New: 0}, Record[string]{Kind: Resync, Key: "b", New: 0})
+			return snapshotOf(Record[string]{Kind: Resync, Key: "a", New: 0}, Record[string]{Kind: Resync, Key: "b", New: 0})
 		})
 	}
 	require.Empty(t, r.all())
-	require.False(t, resync(1, 0))
-	require.Empty(t, r.cursor.Ready())
-	r.log.Append(nil, 1, 2, start)
-	require.Len(t, r.cursor.Ready(), 1)
 	r.updates(1, 1, 2)
-	require.False(t, resync(1, 0), "one change waits")
-	require.True(t, resync(1, 1))
+	require.False(t, resync(0), "one change waits")
+	require.True(t, resync(1))
 	require.Equal(t, 3, r.cursor.Status().Changes)
-	require.True(t, resync(1, 100), "the last one is pending")
+	require.True(t, resync(100), "the last one is pending")
 	require.Equal(t, []string{"02 0 1", "a5 <nil> 0", "b5 <nil> 0"}, r.all())
-	r.log.Append([]Record[string]{update("a", 1)}, 1, 2, start)
-	require.True(t, resync(1, 100))
+	r.log.Append([]Record[string]{update("a", 1)}, 2, start)
+	require.True(t, resync(100))
 	require.Equal(t, []string{"a2 0 1", "b5 <nil> 0"}, r.all(), "a change of a is pending")
 }
 

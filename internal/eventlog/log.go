@@ -37,8 +37,6 @@ type Log[K comparable] struct {
 	last    *block[K]
 	// used is how many records the last block has.
 	used int
-	// write is the number of the last write that was appended.
-	write uint64
 	// ended says that the first list has ended, even if there was no cursor to append that for.
 	ended bool
 }
@@ -64,14 +62,12 @@ func New[K comparable](start time.Time) *Log[K] {
 }
 
 // Append appends the records of one write to the store and wakes the cursors that wait. It copies the
-// records and sets their Since. write is the number of the write, which cursors that join meanwhile
-// compare with the write number of their snapshot; live is the number of keys in the store, which
-// bounds the backlogs. The batch may be empty. Append never waits for a handler.
-func (l *Log[K]) Append(batch []Record[K], write uint64, live int, now time.Time) {
+// records and sets their Since. live is the number of keys in the store, which bounds the backlogs.
+// Append never waits for a handler.
+func (l *Log[K]) Append(batch []Record[K], live int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.write = write
-	l.appendLocked(batch, write, live, now)
+	l.appendLocked(batch, live, now)
 }
 
 // AppendEnd appends the end of the first list. It must be called at most once.
@@ -81,11 +77,11 @@ func (l *Log[K]) AppendEnd(live int, now time.Time) {
 	l.ended = true
 	if len(l.cursors) > 0 {
 		l.listEnd.Store(l.end.Load() + 1)
-		l.appendLocked([]Record[K]{{Kind: End}}, 0, live, now)
+		l.appendLocked([]Record[K]{{Kind: End}}, live, now)
 	}
 }
 
-func (l *Log[K]) appendLocked(batch []Record[K], write uint64, live int, now time.Time) {
+func (l *Log[K]) appendLocked(batch []Record[K], live int, now time.Time) {
 	if len(l.cursors) == 0 {
 		return
 	}
@@ -101,11 +97,7 @@ func (l *Log[K]) appendLocked(batch []Record[K], write uint64, live int, now tim
 		r.Since = since
 		l.used++
 	}
-	end := l.last.from + uint64(l.used)
-	for _, c := range l.cursors {
-		c.skip(write, end)
-	}
-	l.end.Store(end)
+	l.end.Store(l.last.from + uint64(l.used))
 	merged := false
 	for _, c := range l.cursors {
 		merged = c.appended(len(batch), live) || merged

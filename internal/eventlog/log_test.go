@@ -33,7 +33,6 @@ type logModel struct {
 	written  []Record[string]
 	readers  []*reader
 	now      time.Time
-	write    uint64
 	endsList bool
 }
 
@@ -52,8 +51,7 @@ func (m *logModel) append(count int) {
 		r.Since = m.now.Sub(start)
 		m.written = append(m.written, r)
 	}
-	m.write++
-	m.log.Append(batch, m.write, 9, m.now)
+	m.log.Append(batch, 9, m.now)
 	m.now = m.now.Add(time.Millisecond)
 }
 
@@ -180,7 +178,7 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	for i := range count {
 		obj := &struct{ at, more [4]int }{}
 		runtime.AddCleanup(obj, func(int) { collected.Add(1) }, i)
-		log.Append([]Record[string]{{Kind: Add, Key: "a/1", New: obj}}, uint64(i), 1, start)
+		log.Append([]Record[string]{{Kind: Add, Key: "a/1", New: obj}}, 1, start)
 	}
 	// collectedBy is how many are collected once as many are as should be, and something else is, too.
 	collectedBy := func(atLeast int) int {
@@ -233,19 +231,16 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		log.Append([]Record[string]{update("a", 1), update("a", 2)}, 1, 1, start)
+		log.Append([]Record[string]{update("a", 1), update("a", 2)}, 1, start)
 		synctest.Wait()
 		for i := range 10 {
-			log.Append([]Record[string]{update("a", 3+i)}, uint64(2+i), 1, start)
+			log.Append([]Record[string]{update("a", 3+i)}, 1, start)
 		}
 		synctest.Wait()
 		assert.Equal(t, []int{1, 1}, []int{wakes, reads})
 		close(block)
 		synctest.Wait()
 		assert.Equal(t, []int{1, 12}, []int{wakes, reads})
-		log.Append(nil, 12, 1, start)
-		synctest.Wait()
-		assert.Equal(t, 1, wakes)
 		log.AppendEnd(1, start)
 		synctest.Wait()
 		assert.Equal(t, []int{2, 13}, []int{wakes, reads})
@@ -299,7 +294,7 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 				batch = append(batch, Record[string]{Kind: Update, Key: key, Old: latest[key], New: latest[key] + 1})
 				latest[key]++
 			}
-			log.Append(batch, uint64(round+1), keys, start)
+			log.Append(batch, keys, start)
 			switch round {
 			case rounds / 3:
 				cursors[2].Close()
@@ -309,7 +304,7 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 				for key, number := range latest {
 					all = append(all, Record[string]{Kind: Add, Key: key, New: number})
 				}
-				c.Join(start, func() Snapshot[string] { return snapshotOf(uint64(round+1), all...) })
+				c.Join(start, func() Snapshot[string] { return snapshotOf(all...) })
 				run(c, time.Microsecond)
 			}
 			if round%3 == 0 {

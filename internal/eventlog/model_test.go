@@ -66,7 +66,7 @@ func (m *cursorModel) append(r Record[string]) {
 	if r.Kind == End {
 		m.log.AppendEnd(live, now)
 	} else {
-		m.log.Append([]Record[string]{r}, uint64(m.number), live, now)
+		m.log.Append([]Record[string]{r}, live, now)
 	}
 	r.Since = now.Sub(time.Unix(0, 0))
 	if m.cursor.merging == WhenBehind && m.changes >= max(1024, 2*live) {
@@ -163,13 +163,13 @@ func (m *cursorModel) resync() {
 			m.waiting = append(m.waiting, &waitingEntry{key: key, parts: []Record[string]{r}})
 			m.changes++
 		}
-		return snapshotOf(m.log.write, all...)
+		return snapshotOf(all...)
 	}))
 	m.count()
 }
 
-func snapshotOf(write uint64, all ...Record[string]) Snapshot[string] {
-	return Snapshot[string]{Write: write, Len: len(all), Next: func() Record[string] {
+func snapshotOf(all ...Record[string]) Snapshot[string] {
+	return Snapshot[string]{Len: len(all), Next: func() Record[string] {
 		next := all[0]
 		all = all[1:]
 		return next

@@ -89,8 +89,8 @@ func TestB12OfConcurrentRunsOfAnInformerExactlyOneRuns(t *testing.T) {
 }
 
 func TestB12AControllerOfSeveralNamespacesRunsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newNamespaceRig(t, nil)
+	eachNamespaceRig(t, func(t *testing.T, informer bool) {
+		r := newNamespaceRig(t, informer, nil)
 		r.run()
 		synctest.Wait()
 		r.ctlr.RunWithContext(context.Background())

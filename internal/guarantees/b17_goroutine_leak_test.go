@@ -232,8 +232,8 @@ func TestB17APanicInOneNamespaceComesOutOfRunAndEndsTheOthers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newNamespaceRig(t, change)
+			eachNamespaceRig(t, func(t *testing.T, informer bool) {
+				r := newNamespaceRig(t, informer, change)
 				defer r.close()
 				defer func() {
 					panicked, ok := recover().(*cache.PanicError)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
 )
 
 // resyncTimes notes when a handler was resynced, in seconds since it was made.
@@ -128,6 +129,20 @@ func TestB20NoHandlerIsResyncedBeforeItHasSynced(t *testing.T) {
 		log := told.take()
 		assert.Equal(t, "add a/2@2", log[0])
 		assert.ElementsMatch(t, []string{"resync a/1@1", "resync a/2@2"}, log[1:])
+		r.stop()
+	})
+}
+
+// B20: the objects of namespaces that are listed are resynced, however long another one is forbidden.
+func TestB20AForbiddenNamespaceDoesNotHoldUpTheResyncOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNamespaceRig(t, false, func(c *cache.Config) { c.FullResyncPeriod = time.Hour })
+		r.sources["b"].FailLists(cachetest.Forever, forbidden())
+		r.run()
+		sleep(time.Minute)
+		r.handler.take()
+		sleep(time.Hour)
+		assert.ElementsMatch(t, []string{"update a/1@1", "update a/2@2", "update c/1@1", "update c/2@2"}, r.handler.take())
 		r.stop()
 	})
 }

@@ -110,7 +110,7 @@ func TestSeveralNamespacesOfOneServerAreMirroredIntoOneStore(t *testing.T) {
 func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls, met atomic.Int32
-		r := newNamespaceRig(t, func(c *cache.Config) {
+		r := newNamespaceRig(t, false, func(c *cache.Config) {
 			c.ReflectorOptions.Random = func() float64 {
 				calls.Add(1)
 				// All namespaces begin at the same time. The bound is for whoever would wait for
@@ -137,8 +137,8 @@ func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
 // the others serve, get events and have synced. Once it is allowed it is mirrored
 // like the others. Fails if anything of it is waited for, but by HasSynced.
 func TestANamespaceThatIsForbiddenHoldsBackNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newNamespaceRig(t, nil)
+	eachNamespaceRig(t, func(t *testing.T, informer bool) {
+		r := newNamespaceRig(t, informer, nil)
 		r.sources["b"].FailLists(cachetest.Forever, forbidden())
 		r.run()
 		synctest.Wait()
@@ -177,8 +177,8 @@ func TestANamespaceThatIsForbiddenHoldsBackNoOther(t *testing.T) {
 
 // What has been mirrored stays when a namespace is no longer allowed.
 func TestANamespaceThatBecomesForbiddenKeepsItsContent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newNamespaceRig(t, nil)
+	eachNamespaceRig(t, func(t *testing.T, informer bool) {
+		r := newNamespaceRig(t, informer, nil)
 		r.run()
 		synctest.Wait()
 		r.sources["b"].FailLists(cachetest.Forever, forbidden())
@@ -211,8 +211,8 @@ func TestANamespaceThatHangsHoldsBackNoOther(t *testing.T) {
 	} {
 		for way, change := range map[string]func(*cache.Config){"listing": nil, "streaming": stream} {
 			t.Run(name+", "+way, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := newNamespaceRig(t, change)
+				eachNamespaceRig(t, func(t *testing.T, informer bool) {
+					r := newNamespaceRig(t, informer, change)
 					fault(r.sources["b"])
 					r.run()
 					synctest.Wait()

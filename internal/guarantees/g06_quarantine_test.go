@@ -212,8 +212,8 @@ func keysHeldIn(s cache.Status) []string {
 
 // A namespace's own bad objects are its own affair, and seen in both statuses.
 func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newNamespaceRig(t, func(c *cache.Config) {
+	eachNamespaceRig(t, func(t *testing.T, informer bool) {
+		r := newNamespaceRig(t, informer, func(c *cache.Config) {
 			c.Transform = func(obj any) (any, error) {
 				if isBad(obj) {
 					return nil, errBoom
@@ -1180,8 +1180,8 @@ func TestG6AReflectorsStoreHoldsBackNothingThatWasUndone(t *testing.T) {
 func TestG6ANamespaceHoldsBackNothingThatWasUndone(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newNamespaceRig(t, func(c *cache.Config) {
+			eachNamespaceRig(t, func(t *testing.T, informer bool) {
+				r := newNamespaceRig(t, informer, func(c *cache.Config) {
 					tuned(strategy, 0)(c)
 					require.NoError(t, c.Store.(cache.Indexer).AddIndexers(cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, failIfBad(obj) }}))
 				})

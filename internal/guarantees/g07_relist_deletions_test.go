@@ -179,8 +179,8 @@ func listIsCut(t *testing.T, relist, late bool) {
 // not even asked. Fails if a commit goes beyond its view, or if an expired watch
 // makes more than its own namespace list.
 func TestG7ARelistDeletesOnlyWhatIsOfItsNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newNamespaceRig(t, nil)
+	eachNamespaceRig(t, func(t *testing.T, informer bool) {
+		r := newNamespaceRig(t, informer, nil)
 		r.run()
 		synctest.Wait()
 		r.equalsSources("a", "b", "c")
@@ -209,8 +209,8 @@ func TestG7ARelistDeletesOnlyWhatIsOfItsNamespace(t *testing.T) {
 func TestTheLastObjectOfANamespaceGoesAlone(t *testing.T) {
 	for name, seen := range map[string]bool{"by an event": true, "by a relist": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newNamespaceRig(t, nil)
+			eachNamespaceRig(t, func(t *testing.T, informer bool) {
+				r := newNamespaceRig(t, informer, nil)
 				r.run()
 				synctest.Wait()
 				for _, object := range []string{"1", "2"} {

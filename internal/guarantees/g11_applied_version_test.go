@@ -122,8 +122,8 @@ func (c reflectorAsController) LastSyncResourceVersion() string {
 
 // G11: each namespace has its own version; the store's is the lowest.
 func TestG11TheStoresVersionIsTheLowestOfItsNamespaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newNamespaceRig(t, nil)
+	eachNamespaceRig(t, func(t *testing.T, informer bool) {
+		r := newNamespaceRig(t, informer, nil)
 		r.sources["b"].Advance(40)
 		r.sources["c"].Advance(7)
 		r.sources["c"].HangLists(1)

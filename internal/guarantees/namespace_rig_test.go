@@ -3,6 +3,7 @@ package guarantees
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,10 +19,20 @@ type namespaceRig struct {
 	sources map[string]*cachetest.Source
 }
 
-// newNamespaceRig makes a pipeline of the namespaces a, b and c, each of which has
-// the objects 1 and 2.
-func newNamespaceRig(t *testing.T, change func(*cache.Config)) *namespaceRig {
+// eachNamespaceRig runs a test with pipelines of both kinds, in virtual time.
+func eachNamespaceRig(t *testing.T, test func(t *testing.T, informer bool)) {
+	for name, informer := range map[string]bool{"controller": false, "informer": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, informer) })
+		})
+	}
+}
+
+// newNamespaceRig makes a controller, or an informer with the same options, of the namespaces a, b and c,
+// each of which has the objects 1 and 2.
+func newNamespaceRig(t *testing.T, informer bool, change func(*cache.Config)) *namespaceRig {
 	t.Helper()
+	var config cache.Config
 	r := &namespaceRig{sources: map[string]*cachetest.Source{}}
 	for _, namespace := range []string{"a", "b", "c"} {
 		r.sources[namespace] = newSource(t, pod(namespace, "1"), pod(namespace, "2"))
@@ -34,7 +45,21 @@ func newNamespaceRig(t *testing.T, change func(*cache.Config)) *namespaceRig {
 		if change != nil {
 			change(c)
 		}
+		config = *c
 	})
+	if !informer {
+		return r
+	}
+	options := cache.SharedIndexInformerOptions{
+		Namespaces: config.Namespaces, Transform: config.Transform, MergeRecreated: config.MergeRecreated,
+		Indexers: r.indexer.GetIndexers(), ReflectorOptions: config.ReflectorOptions,
+	}
+	inf := cache.NewSharedIndexInformerWithOptions(nil, config.ObjectType, options)
+	if config.Handler != nil {
+		_, err := inf.AddEventHandler(config.Handler)
+		require.NoError(t, err)
+	}
+	r.ctlr, r.indexer = inf, inf.GetIndexer()
 	return r
 }
 

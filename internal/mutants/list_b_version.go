@@ -37,8 +37,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "moves-the-version-with-any-object-that-is-stored", Guards: []string{"B16", "G11"}, File: "store.go",
-		From:    "\t_, _ = k.storage.write(one[:], versionMove{})\n",
-		To:      "\tk.Bookmark(c.says.received.ResourceVersion)\n\t_, _ = k.storage.write(one[:], versionMove{})\n",
+		From:    "\tk.storage.write(one[:], versionMove{})\n",
+		To:      "\tk.Bookmark(c.says.received.ResourceVersion)\n\tk.storage.write(one[:], versionMove{})\n",
 		Package: guarantees,
 		Test:    "TestB16ASingleObjectDoesNotMoveTheVersion",
 		Fault:   "The store claims a version of which it has one object, and not those that came before it.",

@@ -35,8 +35,8 @@ var lifecycleMutants = []Mutant{
 		Fault:   "A controller that is told to stop calls its handler for another 50,000 objects first.",
 	},
 	{
-		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "informer_run.go",
-		From:    "\tdefer r.goroutines.Wait()\n",
+		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "shared_index_informer.go",
+		From:    "\tdefer goroutines.Wait()\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest",

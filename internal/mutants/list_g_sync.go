@@ -12,9 +12,9 @@ var syncMutants = []Mutant{
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
 	},
 	{
-		Name: "takes-an-informers-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "informer_store.go",
+		Name: "takes-an-informers-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "shared_index_informer.go",
 		From:    "\treturn r.storeReplacement.Part(ctx, part)\n",
-		To:      "\tdefer r.informer.tellSynced()\n\treturn r.storeReplacement.Part(ctx, part)\n",
+		To:      "\tdefer r.feed.informer.endOfList.Do(func() {\n\t\tr.feed.informer.synced.finish(nil)\n\t\tr.feed.informer.log.AppendEnd(0, r.feed.began)\n\t})\n\treturn r.storeReplacement.Part(ctx, part)\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault:   "A controller begins to work with a part of the objects, and deletes what the others own.",
@@ -36,9 +36,9 @@ var syncMutants = []Mutant{
 		Fault:   "An event in the middle of a first list makes the rest of the list look like news, and synced come early.",
 	},
 	{
-		Name: "syncs-a-handler-by-what-is-queued-for-it", Guards: []string{"G5"}, File: "informer_run.go",
-		From: "\tinf.log.AppendEnd(inf.store.storage.table.Len(), inf.now())\n",
-		To: `	inf.log.AppendEnd(inf.store.storage.table.Len(), inf.now())
+		Name: "syncs-a-handler-by-what-is-queued-for-it", Guards: []string{"G5"}, File: "shared_index_informer.go",
+		From: "\t\t\tinf.log.AppendEnd(f.storage.table.Len(), f.began)\n",
+		To: `	inf.log.AppendEnd(f.storage.table.Len(), f.began)
 	for _, l := range inf.currentListeners() {
 		l.synced.finish(nil)
 	}
@@ -49,8 +49,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "ends-the-initial-list-of-whoever-joins-in-its-middle", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
-		From:    "c.addLocked(s, now, c.log.ended)",
-		To:      "c.addLocked(s, now, c.log.ended || s.Len > 0)",
+		From:    "\tc.addLocked(take(), now, c.log.ended)\n",
+		To:      "\ts := take()\n\tc.addLocked(s, now, c.log.ended || s.Len > 0)\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault:   "A handler that is added while the first list is read has synced with half of it.",

@@ -24,9 +24,9 @@ var versionMutants = []Mutant{
 		Fault: "The version that a controller says it has processed runs ahead of what it has.",
 	},
 	{
-		Name: "leaves-a-namespace-without-a-version-out", Guards: []string{"G11"}, File: "view_versions.go",
-		From:    "if whole == \"\" && v.none > 0 {",
-		To:      "if whole == \"\" && v.none > 0 && len(v.ordered) == 0 {",
+		Name: "leaves-a-namespace-without-a-version-out", Guards: []string{"G11"}, File: "namespace_view.go",
+		From:    "\t\tcase m.whole.version == \"\":\n",
+		To:      "\t\tcase m.whole.version == \"\" && lowest == \"\":\n",
 		Package: guarantees,
 		Test:    "TestG11AStoreWithViewsClaimsTheLowestVersion",
 		Fault:   "The store of several namespaces claims a version while one of them has not been listed yet.",

@@ -65,36 +65,46 @@ func New(every int, period time.Duration, protect func(what string, f func()) er
 	return &Detector{every: uint64(every), period: period, protect: protect, seed: maphash.MakeSeed()}
 }
 
-// Stored watches the object that the store holds under key from now on. The state that it held
-// before is compared a last time. The same pointer again is the same state, whose copy is kept: a
-// new one would hold what was changed meanwhile.
-func (d *Detector) Stored(key string, obj any, report func(Report)) {
-	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
-		return
-	}
-	if held, ok := d.watched.Load(key); ok && table.Same(held.(*object).shared, obj) {
-		d.compare(key, held.(*object), report)
-		return
-	}
-	copied, err := d.copyOf(obj)
-	if copied == nil {
-		if t := reflect.TypeOf(obj); err != nil {
-			if _, reported := d.refused.LoadOrStore(t, nil); !reported {
-				report(Report{Key: key, Object: obj, Err: err})
-			}
-		}
-		d.Removed(key, report)
-		return
-	}
-	if before, ok := d.watched.Swap(key, &object{shared: obj, copied: copied}); ok {
-		d.compare(key, before.(*object), report)
-	}
+// Copy is of an object that is about to be stored.
+type Copy struct {
+	key string
+	object
+	err error
 }
 
-// Removed ends the watch of the object under key, which is compared a last time.
-func (d *Detector) Removed(key string, report func(Report)) {
-	if before, ok := d.watched.LoadAndDelete(key); ok {
-		d.compare(key, before.(*object), report)
+// Copy copies an object before anybody can read it in the store; nil if its key is not watched. The
+// Copy of a nil object ends the watch of its key.
+func (d *Detector) Copy(key string, obj any) *Copy {
+	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
+		return nil
+	}
+	c := &Copy{key: key, object: object{shared: obj}}
+	c.copied, c.err = d.copyOf(obj)
+	return c
+}
+
+// Stored watches an object that the store holds from now on, unless c is nil. The state that it held
+// before is compared a last time. The same pointer again is the same state, whose copy is kept: a
+// new one may hold what was changed meanwhile.
+func (d *Detector) Stored(c *Copy, report func(Report)) {
+	if c == nil {
+		return
+	}
+	before, ok := d.watched.Load(c.key)
+	switch {
+	case ok && table.Same(before.(*object).shared, c.shared):
+	case c.copied == nil:
+		if t := reflect.TypeOf(c.shared); c.err != nil {
+			if _, reported := d.refused.LoadOrStore(t, nil); !reported {
+				report(Report{Key: c.key, Object: c.shared, Err: c.err})
+			}
+		}
+		d.watched.Delete(c.key)
+	default:
+		d.watched.Store(c.key, &c.object)
+	}
+	if ok {
+		d.compare(c.key, before.(*object), report)
 	}
 }
 
