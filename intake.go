@@ -135,10 +135,9 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (taken int,
 		}
 	}
 	for i := range changes {
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
+		if err := in.prepare(ctx, &changes[i]); err != nil {
+			return 0, err
 		}
-		in.prepare(&changes[i])
 		in.watch(&changes[i])
 	}
 	w := in.storage.begin(changes, 0)
@@ -199,20 +198,25 @@ func rejection(obj any, err error) *ObjectError {
 	return bad
 }
 
-// prepare calls the transform and the index functions.
-func (in *intake) prepare(c *change) {
+// prepare calls the transform and the index functions, unless ctx has ended: the error is its own.
+func (in *intake) prepare(ctx context.Context, c *change) error {
 	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
 	case c.err != nil || c.unchanged || c.same:
-		return
+		return nil
 	case c.kind == Deleted && isUndecoded(c.object):
 		c.object = nil
-		return
+		return nil
 	case c.kind == Deleted:
 		in.prepareFinalState(c)
-		return
+		return nil
 	case in.transform != nil:
 		if c.transform(in.keyFunc, in.transform); c.err != nil || c.kind == Deleted {
-			return
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		// The key must not retain the strings of the object before the transform.
 		var m metadata
@@ -221,6 +225,7 @@ func (in *intake) prepare(c *change) {
 		}
 	}
 	c.index(in.storage.indexers.Load(), &in.room)
+	return nil
 }
 
 // watch calls prepared. It is no part of prepare, whose change stays on the stack of a store's Update.
@@ -281,9 +286,6 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 		in.transform = nil
 	}
 	for i := range changes {
-		if ctx.Err() != nil {
-			return false
-		}
 		c := &changes[i]
 		c.existed = true
 		switch {
@@ -295,7 +297,9 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 			found, _ := in.storage.table.Get(c.key)
 			c.same = samePointer(found.Object, c.object)
 		}
-		in.prepare(c)
+		if in.prepare(ctx, c) != nil {
+			return false
+		}
 	}
 	in.storage.write(changes, versionMove{scope: in.scope, version: version})
 	return true

@@ -195,10 +195,9 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 		r.in.identifyAll(r.some)
 		r.look()
 		for i := range r.some {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
+			if err := r.in.prepare(ctx, &r.some[i]); err != nil {
+				return nil, err
 			}
-			r.in.prepare(&r.some[i])
 			r.in.watch(&r.some[i])
 			r.note(&r.some[i])
 		}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -157,7 +158,7 @@ func (k *keyedStore) Update(obj any) error {
 	if in.identify(c); c.err != nil {
 		return KeyError{obj, c.err.Err}
 	}
-	in.prepare(c)
+	_ = in.prepare(context.Background(), c)
 	k.storage.write(one[:], versionMove{})
 	return c.failure()
 }

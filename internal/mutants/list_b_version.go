@@ -30,8 +30,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "knows-no-version-of-what-a-program-has-put-there-itself", Guards: []string{"B15", "G2"}, File: "store.go",
-		From:  "\tin.prepare(c)\n",
-		To:    "\tc.origin = table.Origin{}\n\tin.prepare(c)\n",
+		From:  "\t_ = in.prepare(context.Background(), c)\n",
+		To:    "\tc.origin = table.Origin{}\n\t_ = in.prepare(context.Background(), c)\n",
 		Test:  "TestARegressionIsNotMistakenForABadObject",
 		Fault: "An event that is older than its object is taken for one that is newer than all.",
 	},
