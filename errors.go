@@ -47,6 +47,11 @@ var (
 	ErrHandlerRunning = errors.New(
 		"handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
 
+	// ErrOwnHandler is ErrHandlerRunning.
+	//
+	// Deprecated: use ErrHandlerRunning.
+	ErrOwnHandler = ErrHandlerRunning
+
 	// ErrHandlerPanicked is the cause in a ProcessError when a handler, or Process,
 	// panicked and the process survived; apimachinery's panic handlers were called with
 	// the value.

@@ -1,256 +1,586 @@
 package cache
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"reflect"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/eventlog"
+	"github.com/watchmirror/cache/internal/mutation"
+	"github.com/watchmirror/cache/internal/table"
+	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// Informer mirrors the objects of one type that a source lists and watches into an
-// indexed store, and tells handlers what changes there.
-//
-//	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
-//	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
-//		AddFunc: func(pod *corev1.Pod) { fmt.Println(pod.Name) },
-//	})
-//	go pods.Run(ctx)
-//	err := pods.WaitSynced(ctx)
-//
-// It keeps the contract of SharedInformer. All methods may be called concurrently, also
-// from inside a handler; those that read answer from memory. What they return is shared,
-// and must not be changed.
-type Informer[T Object] struct {
-	TypedLister[T]
-	shared *sharedIndexInformer
-	// example is one of what the source sends; nil for anything.
-	example any
+// sharedIndexInformer is every informer of this package, and the controller of several namespaces.
+type sharedIndexInformer struct {
+	// name and typeDescription are the reflector's; that of a namespace has the namespace appended.
+	name, typeDescription string
+	store                 *cache
+	// feeds is one feed, or one for each namespace, by name.
+	feeds   []*feed
+	clock   clock.Clock
+	options SharedIndexInformerOptions
+	runs    oneRun
+	meters  informerMeters
+	// synced succeeds when all feeds have; endOfList appends that to the log.
+	synced    *syncChecker
+	endOfList sync.Once
+	// log has the changes that the listeners are notified of.
+	log      *eventlog.Log[table.Key]
+	detector *mutation.Detector
+	// guard, if there is one, makes of a transform one whose results fit.
+	guard func(TransformFunc) TransformFunc
+	// ctx is that of the run; only its goroutines read it.
+	ctx context.Context
+
+	mu      sync.Mutex
+	phase   informerPhase
+	running running
+	// listeners is replaced, never changed.
+	listeners []*listener
+	onError   WatchErrorHandlerWithContext
 }
 
-// InformerConfig says how an Informer is made. The zero value is useful.
-type InformerConfig[T Object] struct {
-	// Name appears in logs, errors and the status. Default: file:line of the caller.
-	Name string
+type informerPhase int
 
-	// ObjectType is an example of what the source sends. It need not be set where T
-	// is a pointer to an API type. For unstructured objects, one with a
-	// group/version/kind has others quarantined. Where T is an interface, any object
-	// that is a T is taken without it.
-	ObjectType runtime.Object
+const (
+	informerNew informerPhase = iota
+	informerRunning
+	informerStopped
+)
 
-	// Namespaces are the sources of several namespaces, by name, in place of the one that
-	// NewInformerFor is given, which is nil then. See Config.Namespaces.
-	Namespaces map[string]ListerWatcher
-
-	// KeyFunction makes the keys. Default: DeletionHandlingMetaNamespaceKeyFunc, that is
-	// namespace/name, or name. It is called with what the source sent, and with what
-	// Transform or Convert made of it, and must give both the same key. See
-	// TypedLister.ByNamespace for keys of other forms.
-	KeyFunction KeyFunc
-
-	// Indexes are the store's, by name. There is one by namespace (NamespaceIndex)
-	// besides, unless one is given that name. The map is not kept.
-	Indexes TypedIndexers[T]
-
-	// Transform makes of each object that arrives what is to be kept; it may change
-	// it in place. Nil without an error means that the object is not wanted. An error
-	// quarantines the object. See TransformFunc.
-	Transform func(obj T) (T, error)
-
-	// Convert is a Transform for a source that sends objects of another type, that of
-	// ObjectType, than those that are kept. What it makes must have the key of what it
-	// was given. Only one of the two may be set.
-	Convert func(obj any) (T, error)
-
-	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
-	ResyncPeriod time.Duration
-
-	// MergeRecreated is Config.MergeRecreated, for all handlers.
-	MergeRecreated bool
-
-	// DetectMutations watches for objects that a reader or handler changes. It is off
-	// by default.
-	DetectMutations MutationDetection
-
-	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions. The
-	// metrics of the reflector are ReflectorOptions.MetricsProvider's.
-	Identifier              InformerNameAndResource
-	InformerMetricsProvider InformerMetricsProvider
-
-	// ReflectorOptions are for the reflector: backoff, page size, list strategy,
-	// watch timeouts, clock, logger, error handler. Name is the one above;
-	// ResyncPeriod and ShouldResync must not be set.
-	ReflectorOptions ReflectorOptions
+// running is the context of a run, and its goroutines.
+type running struct {
+	ctx        context.Context
+	goroutines *tasks.Group
 }
 
-// NewInformerFor makes an informer of source, or of the config's Namespaces. It starts nothing.
-// It panics if there is no source or an index function is nil, or the config is negative somewhere or contradicts itself:
-// these are mistakes in the program.
-func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
-	config.validate()
-	options := SharedIndexInformerOptions{
-		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
-		Transform: config.transform(), MergeRecreated: config.MergeRecreated,
-		DetectMutations: config.DetectMutations, ReflectorOptions: config.ReflectorOptions,
-		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider, Namespaces: config.Namespaces,
+func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
+	for name, function := range options.Indexers {
+		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
 	}
-	setIf(&options.ReflectorOptions.Name, config.Name)
-	shared := newSharedIndexInformer(source, config.example(), options)
-	// What somebody else sets as the transform must make a T as well.
-	shared.guard = guarded[T]
-	_, own := config.Indexes[NamespaceIndex]
-	return &Informer[T]{
-		TypedLister: TypedLister[T]{store: shared.store, resource: resourceOf[T](config.example()), unindexed: own},
-		shared:      shared, example: config.example(),
+	if err := options.Handlers.validate(); err != nil {
+		panic("cache: SharedIndexInformerOptions.Handlers: " + err.Error())
+	}
+	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers has a ResyncPeriod; set ResyncPeriod")
+	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
+	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
+	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
+	if options.KeyFunction == nil {
+		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
+	}
+	store := NewIndexer(options.KeyFunction, options.Indexers).(*cache)
+	options.Indexers = nil // the store has them
+	options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
+	return newInformer(store, lw, example, options)
+}
+
+// newInformer makes an informer that fills a store from lw or from options.Namespaces.
+func newInformer(store *cache, lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
+	sources := options.Namespaces
+	reflector := options.ReflectorOptions
+	if len(sources) == 0 {
+		mustHave(!isNilPointer(lw), "informer: the ListerWatcher is nil")
+		sources = map[string]ListerWatcher{"": lw}
+	} else {
+		mustHave(isNilPointer(lw), "there are both a ListerWatcher and Namespaces")
+		_, unnamed := sources[""]
+		mustHave(!unnamed, "Namespaces has a source without a namespace; for all namespaces set the ListerWatcher")
+		if reflector.Name == "" {
+			reflector.Name = firstCallerOutside()
+		}
+	}
+	inf := &sharedIndexInformer{store: store, options: options, onError: reflector.ErrorHandler}
+	if inf.onError == nil {
+		inf.onError = DefaultWatchErrorHandler
+	}
+	setIf(&reflector.TypeDescription, options.ObjectDescription)
+	reflector.ErrorHandler = inf.report
+	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
+		inf.addFeed(namespace, sources[namespace], example, reflector)
+	}
+	first := inf.feeds[0].reflector
+	inf.name, inf.typeDescription, inf.clock = cmp.Or(reflector.Name, first.name), first.typeDescription, first.clock
+	inf.log = eventlog.New[table.Key](inf.clock.Now())
+	inf.synced = newSyncChecker(inf.title())
+	inf.detector = options.DetectMutations.detector()
+	return inf
+}
+
+// report is the reflectors' error handler.
+func (inf *sharedIndexInformer) report(ctx context.Context, r *Reflector, err error) {
+	inf.mu.Lock()
+	onError := inf.onError
+	inf.mu.Unlock()
+	onError(ctx, r, err)
+}
+
+// tell reports an error with the reflector that brought key, which may be empty.
+func (inf *sharedIndexInformer) tell(ctx context.Context, key string, err error) {
+	brings := func(f *feed) bool { return f.scope.has(key) }
+	inf.feeds[max(0, slices.IndexFunc(inf.feeds, brings))].reflector.tell(ctx, err)
+}
+
+// title names the informer where it is one of many.
+func (inf *sharedIndexInformer) title() string {
+	return fmt.Sprintf("informer %s of %s", inf.name, inf.typeDescription)
+}
+
+// SetWatchErrorHandler implements SharedInformer.
+func (inf *sharedIndexInformer) SetWatchErrorHandler(handler WatchErrorHandler) error {
+	if handler == nil {
+		return fmt.Errorf("SetWatchErrorHandler: %w", ErrNilHandler)
+	}
+	return inf.SetWatchErrorHandlerWithContext(func(_ context.Context, r *Reflector, err error) { handler(r, err) })
+}
+
+// SetWatchErrorHandlerWithContext implements SharedInformer.
+func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error {
+	if handler == nil {
+		return fmt.Errorf("SetWatchErrorHandlerWithContext: %w", ErrNilHandler)
+	}
+	return inf.set("the watch error handler", func() { inf.onError = handler })
+}
+
+// SetTransform implements SharedInformer. A nil transform leaves objects as they are.
+func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
+	if inf.guard != nil {
+		transform = inf.guard(transform)
+	}
+	return inf.set("the transform", func() {
+		for _, f := range inf.feeds {
+			f.intake.transform = transform
+		}
+	})
+}
+
+// set changes an option, unless the run has begun.
+func (inf *sharedIndexInformer) set(what string, change func()) error {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.phase != informerNew {
+		return fmt.Errorf("%s must be set before the informer runs: %w", what, ErrInformerStarted)
+	}
+	change()
+	return nil
+}
+
+// AddIndexers implements SharedIndexInformer.
+func (inf *sharedIndexInformer) AddIndexers(indexers Indexers) error {
+	if inf.IsStopped() {
+		return fmt.Errorf("no index was added: %w", ErrInformerStopped)
+	}
+	return inf.store.AddIndexers(indexers)
+}
+
+// GetIndexer implements SharedIndexInformer.
+func (inf *sharedIndexInformer) GetIndexer() Indexer { return inf.store }
+
+// Snapshot implements Snapshotter.
+func (inf *sharedIndexInformer) Snapshot() Snapshot { return inf.store.Snapshot() }
+
+// GetStore implements SharedInformer.
+func (inf *sharedIndexInformer) GetStore() Store { return inf.store }
+
+// GetController implements SharedInformer.
+func (inf *sharedIndexInformer) GetController() Controller { return informerView{inf} }
+
+// IsStopped implements SharedInformer.
+func (inf *sharedIndexInformer) IsStopped() bool {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	return inf.phase == informerStopped
+}
+
+// HasSynced implements SharedInformer.
+func (inf *sharedIndexInformer) HasSynced() bool { return inf.synced.hasSucceeded() }
+
+// HasSyncedChecker implements SharedInformer.
+func (inf *sharedIndexInformer) HasSyncedChecker() DoneChecker { return inf.synced }
+
+// hasSyncedNamespace is true once one of several namespaces has synced. Its objects are resynced, however long
+// the others take.
+func (inf *sharedIndexInformer) hasSyncedNamespace() bool {
+	return len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
+}
+
+// SyncedIn implements NamespaceSyncer.
+func (inf *sharedIndexInformer) SyncedIn(namespace string) (DoneChecker, bool) {
+	for _, f := range inf.feeds {
+		if f.namespace == namespace && namespace != "" {
+			return f.synced, true
+		}
+	}
+	return nil, false
+}
+
+// LastSyncResourceVersion implements SharedInformer.
+func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
+	return inf.store.LastStoreSyncResourceVersion()
+}
+
+// Status implements StatusReporter.
+func (inf *sharedIndexInformer) Status() Status {
+	status := inf.feeds[0].reflector.Status()
+	if inf.feeds[0].namespace != "" {
+		all := make([]NamespaceStatus, len(inf.feeds))
+		for i, f := range inf.feeds {
+			all[i] = NamespaceStatus{f.namespace, f.reflector.Status()}
+		}
+		status = overall(all)
+		status.Name = inf.name
+	}
+	status.AppliedVersion = inf.LastSyncResourceVersion()
+	now := inf.clock.Now()
+	for _, l := range inf.currentListeners() {
+		status.Handlers = append(status.Handlers, l.status(now))
+	}
+	return status
+}
+
+// Run implements SharedInformer.
+func (inf *sharedIndexInformer) Run(stopCh <-chan struct{}) {
+	inf.RunWithContext(wait.ContextForChannel(stopCh))
+}
+
+// RunWithContext implements SharedInformer.
+func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
+	if err := inf.run(ctx); err != nil {
+		inf.tell(inf.withLogger(ctx), "", err)
 	}
 }
 
-func (config InformerConfig[T]) validate() {
-	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
-	mustHave(config.Convert == nil || config.ObjectType != nil, "InformerConfig.Convert needs an ObjectType, an example of what it converts")
-	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
-		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, and 0 is no resync", config.ResyncPeriod, minimumResync))
-	if config.ObjectType != nil {
-		mustHave(!isNilPointer(config.ObjectType), "InformerConfig.ObjectType is a nil pointer: it is to be an example")
-		_, fits := config.ObjectType.(T)
-		mustHave(fits || config.Convert != nil, fmt.Sprintf("InformerConfig.ObjectType is a %T and the informer one of %v: set Convert, or leave it out",
-			config.ObjectType, reflect.TypeFor[T]()))
+// run runs the informer, or returns why it cannot. The first reflector has the goroutine of the caller; no
+// handler is called on it.
+func (inf *sharedIndexInformer) run(ctx context.Context) error {
+	if !inf.runs.begin() {
+		return fmt.Errorf("informer %s: %w", inf.name, ErrAlreadyRan)
+	}
+	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
+	inf.ctx = ctx
+	if inf.detector != nil {
+		defer inf.detector.Clear()
+	}
+	defer inf.releaseMeters()
+	goroutines := tasks.New(inf.clock, cancel, panicError)
+	defer goroutines.Wait()
+	defer inf.stop()
+	defer cancel()
+	inf.beginMeters()
+	inf.mu.Lock()
+	inf.phase, inf.running = informerRunning, running{ctx, goroutines}
+	for _, l := range inf.listeners {
+		inf.startLocked(l)
+	}
+	inf.mu.Unlock()
+	if inf.detector != nil {
+		goroutines.Go(func() { inf.detector.Run(ctx, inf.clock, inf.feeds[0].reportMutation) })
+	}
+	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
+		inf.tell(ctx, "", fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
+			inf.name, period, minimumResync))
+	}
+	for _, f := range inf.feeds[1:] {
+		goroutines.Go(func() { f.reflector.RunWithContext(ctx) })
+	}
+	goroutines.Lead(func() { inf.feeds[0].reflector.RunWithContext(ctx) })
+	return nil
+}
+
+// withLogger is ctx with the informer's own logger, if it has one.
+func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context {
+	if logger := inf.options.ReflectorOptions.Logger; logger != nil {
+		return klog.NewContext(ctx, *logger)
+	}
+	return ctx
+}
+
+// startLocked starts a listener. A panic of its handler that is not survived ends
+// the run, and comes out of it.
+func (inf *sharedIndexInformer) startLocked(l *listener) {
+	ctx := inf.running.ctx
+	inf.running.goroutines.Go(func() { l.run(ctx) })
+}
+
+// stop makes it known that the run is over, or never will be. It returns the listeners; those of a run end
+// with its context.
+func (inf *sharedIndexInformer) stop() []*listener {
+	inf.mu.Lock()
+	inf.phase, inf.running = informerStopped, running{}
+	listeners := inf.listeners
+	inf.mu.Unlock()
+	inf.synced.finish(ErrInformerStopped)
+	for _, f := range inf.feeds {
+		f.synced.finish(ErrInformerStopped)
+	}
+	return listeners
+}
+
+// abandon ends an informer that has not run.
+func (inf *sharedIndexInformer) abandon() {
+	if !inf.runs.begin() {
+		return
+	}
+	for _, l := range inf.stop() {
+		l.remove(ErrInformerStopped)
+		close(l.finished)
 	}
 }
 
-// example is what the reflector expects; nil for anything.
-func (c InformerConfig[T]) example() any {
-	if c.ObjectType != nil {
-		return c.ObjectType
+// waitSynced waits for the first lists to be in the stores. The error describes each source whose list is not.
+func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
+	checkers := make([]DoneChecker, len(informers))
+	for i, inf := range informers {
+		checkers[i] = inf.synced
 	}
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer {
+	err := WaitForDone(ctx, checkers...)
+	if err == nil {
 		return nil
 	}
-	return reflect.New(t.Elem()).Interface()
-}
-
-func (c InformerConfig[T]) indexers() Indexers {
-	indexers := TypedIndexersToIndexers(c.Indexes)
-	if indexers == nil {
-		indexers = Indexers{}
-	}
-	if _, own := indexers[NamespaceIndex]; !own {
-		indexers[NamespaceIndex] = MetaNamespaceIndexFunc
-	}
-	return indexers
-}
-
-// transform makes sure that what is stored is a T: nobody has to look again.
-func (c InformerConfig[T]) transform() TransformFunc {
-	switch {
-	case c.Convert != nil:
-		return func(obj any) (any, error) { return wanted(c.Convert(obj)) }
-	case c.Transform != nil:
-		return func(obj any) (any, error) {
-			typed, err := as[T](obj)
-			if err != nil {
-				return nil, err
-			}
-			return wanted(c.Transform(typed))
-		}
-	case c.ObjectType != nil || reflect.TypeFor[T]().Kind() != reflect.Pointer:
-		return func(obj any) (any, error) { return as[T](obj) }
-	}
-	return nil // the reflector passes on nothing but T
-}
-
-// guarded makes sure that what a transform of somebody else's makes is a T.
-func guarded[T Object](transform TransformFunc) TransformFunc {
-	return func(obj any) (any, error) {
-		if transform != nil {
-			var err error
-			if obj, err = transform(obj); err != nil || isNilPointer(obj) {
-				return nil, err
+	for _, inf := range informers {
+		for _, f := range inf.feeds {
+			status := f.reflector.Status()
+			switch {
+			case f.HasSynced():
+			case status.LastFailure == nil:
+				err = fmt.Errorf("%w; informer %s of %s is %s", err, status.Name, status.TypeDescription, status.Phase)
+			default:
+				err = fmt.Errorf("%w; informer %s of %s is %s, last failure: %w", err, status.Name, status.TypeDescription, status.Phase, status.LastFailure.Err)
 			}
 		}
-		return as[T](obj)
 	}
+	return err
 }
 
-// wanted makes a nil T, which means that the object is not wanted, a nil.
-func wanted[T Object](obj T, err error) (any, error) {
-	var none T
-	if err != nil || obj == none {
-		return nil, err
-	}
-	return obj, nil
-}
-
-// Run mirrors until ctx ends; then it waits for the calls into the source and the
-// handlers that are under way, drops what handlers have not been told yet, and returns
-// nil. Failures of the source are answered by pausing and trying again: they are in the
-// status, and told to ReflectorOptions.ErrorHandler. A panic of a call comes out of it.
+// feed brings the objects of one source into an informer's store, and their changes into its log. It is the
+// store that its reflector fills: all of the informer's, or the view of one namespace.
 //
-// An informer runs once: a second call returns ErrAlreadyRan at once.
-func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
+// The changes of a write are appended before the store lets the next one begin. So the log has the order of
+// the store whichever feed wrote, and a handler that joins under the same lock misses and repeats nothing.
+type feed struct {
+	*keyedStore
+	informer *sharedIndexInformer
+	// namespace is empty for the whole store.
+	namespace string
+	reflector *Reflector
+	intake    intake
+	synced    *syncChecker
 
-// AddHandler has handler told of everything that is in the store, as Adds of the initial
-// list, and of every change from then on: before the run, and while it runs. It does not
-// wait for the handler, and nobody waits for it. The error is ErrNilHandler,
-// ErrInformerStopped, or names the option that is wrong; no handler has been added then.
-// There may be one HandlerOptions; more are an error.
-func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
-	return addTypedHandler(i.shared, handler, options)
+	// The rest belongs to the reflector's goroutine. began is when the write under way began.
+	began         time.Time
+	notifications []notification
+	// copies are the detector's of objects on their way into the store, watched of those that have come.
+	copies  map[table.Key]*mutation.Copy
+	watched []*mutation.Copy
 }
 
-// RemoveHandler has a handler told of nothing more. It does not wait for a call that is
-// under way: ShutDownHandler does. Removing twice is no error; a handle of another
-// informer is ErrForeignRegistration.
-func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
-	return i.shared.RemoveEventHandler(handle)
+var (
+	_ Replacer               = (*feed)(nil)
+	_ ResourceVersionUpdater = (*feed)(nil)
+	_ taker                  = (*feed)(nil)
+)
+
+func (inf *sharedIndexInformer) addFeed(namespace string, source ListerWatcher, example any, options ReflectorOptions) {
+	f := &feed{informer: inf, namespace: namespace, keyedStore: &inf.store.keyedStore}
+	if namespace != "" {
+		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
+		f.keyedStore = InNamespace(inf.store, namespace).(*keyedStore)
+		options.Name += "/" + namespace
+	}
+	f.reflector = NewReflectorWithOptions(source, example, f, options)
+	f.synced = newSyncChecker(f.reflector.name)
+	f.intake = f.keyedStore.intake()
+	f.intake.publish = f.publish
+	if inf.options.Transform != nil {
+		f.intake.transform = inf.options.Transform
+	}
+	if inf.options.DetectMutations.SampleEvery > 0 {
+		f.intake.prepared, f.copies = f.copy, map[table.Key]*mutation.Copy{}
+	}
+	inf.feeds = append(inf.feeds, f)
 }
 
-// ShutDownHandler is RemoveHandler that waits until the handler's last call has
-// returned. See ShutDownEventHandler.
-func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) error {
-	return ShutDownEventHandler(i.shared, handle)
+// HasSynced is true once the whole first list of the source is in the store.
+func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
+
+// takeChanges implements taker.
+func (f *feed) takeChanges(ctx context.Context, changes []change) (int, error) {
+	f.begin(len(changes))
+	defer f.end()
+	return f.intake.takeChanges(ctx, changes)
 }
 
-// AddIndexes adds indexes, before the run or while it runs, as Indexer.AddIndexers does.
-// It fails, and adds none, if a name is taken, a function is nil or fails for an object
-// that is stored, or the run is over (ErrInformerStopped).
-func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
-	return i.shared.AddIndexers(TypedIndexersToIndexers(indexes))
+// begin notes the time of a write of so many objects: no clock is called under the store's lock.
+func (f *feed) begin(objects int) {
+	f.began = f.informer.clock.Now()
+	if m := &f.informer.meters; m.on() {
+		m.queued.Set(float64(objects))
+	}
 }
 
-// HasSynced is true once the whole first list is in the store.
-func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
-
-// HasSyncedChecker is HasSynced as something that can be waited for.
-func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
-
-// SyncedIn returns a checker that is done once the whole first list of a namespace is in the
-// store, or false if it is none of the config's Namespaces.
-func (i *Informer[T]) SyncedIn(namespace string) (DoneChecker, bool) {
-	return i.shared.SyncedIn(namespace)
+// end reports what a write has shown of changed objects, after handlers were notified: the error handler may
+// take its time.
+func (f *feed) end() {
+	for _, copied := range f.watched {
+		f.informer.detector.Stored(copied, f.reportMutation)
+	}
+	f.watched = nil
+	if m := &f.informer.meters; m.on() {
+		m.latency.Observe(f.informer.clock.Since(f.began).Seconds())
+		m.queued.Set(0)
+	}
 }
 
-// WaitSynced waits until the whole first list is in the store and returns nil; or until
-// ctx has ended, or the run, and returns an error that says what the informer was doing
-// and what had failed last. It waits for no handler: the handle that AddHandler returned
-// says when that has handled the list.
-func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(ctx, i.shared) }
+// copy has the detector copy an object before anybody can read it in the store.
+func (f *feed) copy(c *change) {
+	f.copies[c.key] = f.informer.detector.Copy(c.key.String(), c.object)
+}
 
-// Status says how the informer and its handlers are.
-func (i *Informer[T]) Status() Status { return i.shared.Status() }
+func (f *feed) reportMutation(found mutation.Report) {
+	f.reflector.tell(f.informer.ctx, mutationError(found))
+}
 
-// LastSyncResourceVersion is the version up to which the store holds what the source
-// had; empty before the first list.
-func (i *Informer[T]) LastSyncResourceVersion() string { return i.shared.LastSyncResourceVersion() }
+// publish appends the applied changes of a write to the log. The store's lock is held.
+func (f *feed) publish(changes []change, initial bool) {
+	for i := range changes {
+		c := &changes[i]
+		if !c.applied {
+			continue
+		}
+		last := len(f.notifications)
+		f.notifications = append(f.notifications, notification{})
+		setNotification(&f.notifications[last], c, initial, f.informer.options.MergeRecreated)
+		if f.copies == nil {
+			continue
+		}
+		copied := f.copies[c.key]
+		if c.kind == Deleted {
+			copied = f.informer.detector.Copy(c.key.String(), nil)
+		}
+		f.watched = append(f.watched, copied)
+	}
+	clear(f.copies)
+	if len(f.notifications) == 0 {
+		return
+	}
+	f.informer.log.Append(f.notifications, f.storage.table.Len(), f.began)
+	clear(f.notifications)
+	if f.notifications = f.notifications[:0]; cap(f.notifications) > 128 {
+		f.notifications = nil // more than an ordinary write needs
+	}
+}
 
-// Lister is the informer's reading side alone.
-func (i *Informer[T]) Lister() TypedLister[T] { return i.TypedLister }
+// BeginReplace implements Replacer.
+func (f *feed) BeginReplace(options ReplaceOptions) Replacement {
+	clear(f.copies)
+	return feedReplacement{f.intake.beginReplace(options), f}
+}
 
-// Shared is the same informer for code that wants the compatible interface. Its
-// SetTransform takes the place of the config's; what makes no T of an object has that
-// object quarantined. What is written to its store from outside and is no T, the
-// informer does not show.
-func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
+// feedReplacement is a list on its way into an informer.
+type feedReplacement struct {
+	*storeReplacement
+	feed *feed
+}
+
+// Part implements Replacement.
+func (r feedReplacement) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
+	r.feed.begin(len(part.Items) + len(part.Gone))
+	defer r.feed.end()
+	return r.storeReplacement.Part(ctx, part)
+}
+
+// Commit implements Replacement. When the first lists of all feeds have ended, the informer has synced.
+func (r feedReplacement) Commit(ctx context.Context, version string) error {
+	f, inf := r.feed, r.feed.informer
+	f.begin(0)
+	err := r.storeReplacement.Commit(ctx, version)
+	f.end()
+	if errors.Is(err, errReplacementOver) {
+		return err
+	}
+	f.synced.finish(nil)
+	if !inf.HasSynced() && !slices.ContainsFunc(inf.feeds, func(other *feed) bool { return !other.HasSynced() }) {
+		inf.endOfList.Do(func() {
+			inf.synced.finish(nil) // first: no handler has synced before the informer
+			inf.log.AppendEnd(f.storage.table.Len(), f.began)
+		})
+	}
+	return err
+}
+
+// informerView is what GetController of an informer returns: it does not run.
+type informerView struct{ *sharedIndexInformer }
+
+// Run does nothing.
+func (informerView) Run(<-chan struct{}) {}
+
+// RunWithContext does nothing.
+func (informerView) RunWithContext(context.Context) {}
+
+// informerController is an informer with at most one handler, as a Controller. It has synced once the handler
+// has handled the first list or, without one, the store has it.
+type informerController struct {
+	*sharedIndexInformer
+	synced *syncChecker
+}
+
+// HasSynced implements Controller.
+func (c informerController) HasSynced() bool { return c.synced.hasSucceeded() }
+
+// HasSyncedChecker implements Controller.
+func (c informerController) HasSyncedChecker() DoneChecker { return c.synced }
+
+// controller adds the handler, if there is one, and returns the informer as a Controller.
+func (inf *sharedIndexInformer) controller(handler ResourceEventHandler, options HandlerOptions, resync time.Duration, shouldResync func() bool) Controller {
+	if handler == nil {
+		return informerController{inf, inf.synced}
+	}
+	l := newListener(inf, handler, options, resync)
+	l.shouldResync = shouldResync
+	_ = inf.add(l) // it fails only if the informer has stopped
+	return informerController{inf, l.synced}
+}
+
+// newNamespaceController makes the controller of Config.Namespaces: an informer of the given store.
+func newNamespaceController(c Config) Controller {
+	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config.Namespaces needs a Config with neither Queue nor Process")
+	whole, own := c.Store.(*cache)
+	mustHave(own && whole != nil, "Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
+	mustHave(c.KeyFunction == nil, "Config.KeyFunction is set, which Config.Namespaces does not look at: the Store's is used")
+	mustHave(c.Transform == nil || whole.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
+	reflector := c.reflectorOptions()
+	reflector.validate()
+	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
+	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
+	inf := newInformer(whole, c.ListerWatcher, exampleOf(c.ObjectType), SharedIndexInformerOptions{
+		Namespaces: c.Namespaces, Transform: c.Transform, MergeRecreated: c.MergeRecreated, ReflectorOptions: reflector,
+	})
+	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)
+}
+
+// NamespaceSyncer is implemented by informers, and by what New returns for Config.Namespaces.
+type NamespaceSyncer interface {
+	// SyncedIn returns a checker that is done once the whole first list of a namespace is in the store, or
+	// false if there is no source of such a namespace.
+	SyncedIn(namespace string) (DoneChecker, bool)
+}
+
+// SyncedIn returns a checker that is done once the whole first list of a namespace is in the store, or false
+// if x has no source of such a namespace. It is for programs that begin to work with the namespaces that they
+// may read, and for values behind a compatible interface, such as a Controller or a SharedIndexInformer.
+func SyncedIn(x any, namespace string) (DoneChecker, bool) {
+	syncer, ok := x.(NamespaceSyncer)
+	if !ok {
+		return nil, false
+	}
+	return syncer.SyncedIn(namespace)
+}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -341,4 +342,33 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 		}
 		logger.Error(err, message, who[:4]...)
 	}
+}
+
+// byUrgency are the phases, those first that somebody has to act on.
+var byUrgency = []Phase{
+	PhaseForbidden, PhaseAbsent, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
+}
+
+// overall combines the statuses of several namespaces, at least one. See Status.Namespaces.
+func overall(all []NamespaceStatus) Status {
+	status := all[0].Status
+	status.Namespaces, status.Quarantined = all, nil
+	for _, one := range all {
+		order := cmp.Compare(slices.Index(byUrgency, one.Phase), slices.Index(byUrgency, status.Phase))
+		if order < 0 || order == 0 && one.PhaseSince.Before(status.PhaseSince) {
+			status.Phase, status.PhaseSince = one.Phase, one.PhaseSince
+		}
+		status.Synced = status.Synced && one.Synced
+		status.ConsecutiveFailures = max(status.ConsecutiveFailures, one.ConsecutiveFailures)
+		if last := one.LastFailure; last != nil && (status.LastFailure == nil || last.Time.After(status.LastFailure.Time)) {
+			status.LastFailure = last
+		}
+		status.AcceptedVersion = lowestVersion(status.AcceptedVersion, one.AcceptedVersion)
+		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)
+	}
+	if status.LastFailure != nil {
+		newest := *status.LastFailure // the namespace has its own
+		status.LastFailure = &newest
+	}
+	return status
 }

@@ -35,7 +35,7 @@ var lifecycleMutants = []Mutant{
 		Fault:   "A controller that is told to stop calls its handler for another 50,000 objects first.",
 	},
 	{
-		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "shared_index_informer.go",
+		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "informer.go",
 		From:    "\tdefer goroutines.Wait()\n",
 		To:      "",
 		Package: guarantees,

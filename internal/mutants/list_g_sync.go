@@ -12,7 +12,7 @@ var syncMutants = []Mutant{
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
 	},
 	{
-		Name: "takes-an-informers-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "shared_index_informer.go",
+		Name: "takes-an-informers-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "informer.go",
 		From:    "\treturn r.storeReplacement.Part(ctx, part)\n",
 		To:      "\tdefer r.feed.informer.endOfList.Do(func() {\n\t\tr.feed.informer.synced.finish(nil)\n\t\tr.feed.informer.log.AppendEnd(0, r.feed.began)\n\t})\n\treturn r.storeReplacement.Part(ctx, part)\n",
 		Package: guarantees,
@@ -36,7 +36,7 @@ var syncMutants = []Mutant{
 		Fault:   "An event in the middle of a first list makes the rest of the list look like news, and synced come early.",
 	},
 	{
-		Name: "syncs-a-handler-by-what-is-queued-for-it", Guards: []string{"G5"}, File: "shared_index_informer.go",
+		Name: "syncs-a-handler-by-what-is-queued-for-it", Guards: []string{"G5"}, File: "informer.go",
 		From: "\t\t\tinf.log.AppendEnd(f.storage.table.Len(), f.began)\n",
 		To: `	inf.log.AppendEnd(f.storage.table.Len(), f.began)
 	for _, l := range inf.currentListeners() {

@@ -24,7 +24,7 @@ var versionMutants = []Mutant{
 		Fault: "The version that a controller says it has processed runs ahead of what it has.",
 	},
 	{
-		Name: "leaves-a-namespace-without-a-version-out", Guards: []string{"G11"}, File: "namespace_view.go",
+		Name: "leaves-a-namespace-without-a-version-out", Guards: []string{"G11"}, File: "store.go",
 		From:    "\t\tcase m.whole.version == \"\":\n",
 		To:      "\t\tcase m.whole.version == \"\" && lowest == \"\":\n",
 		Package: guarantees,
