@@ -1,15 +1,22 @@
 package cache
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
 	"github.com/watchmirror/cache/internal/table"
@@ -239,4 +246,503 @@ func TestAHandlerHasThePlaceThatAddsItAsItsName(t *testing.T) {
 	_, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
 	require.NoError(t, err)
 	require.Regexp(t, `\.go:\d+$`, informer.Status().Handlers[0].Name)
+}
+
+// impatient is a server that cuts a list 60 s after it was asked for, as API servers
+// do.
+func impatient(namespace string, objects int, late bool) *itemScript {
+	source := &itemScript{scripted: scripted{watch: silentWatch}}
+	source.list = func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		about, began := metav1.ListMeta{ResourceVersion: itoa(objects)}, time.Now()
+		said := about
+		if late {
+			said = metav1.ListMeta{}
+		}
+		for i := 1; i <= objects; i++ {
+			if time.Since(began) >= time.Minute {
+				return said, io.ErrUnexpectedEOF
+			}
+			if err := take(said, podAt(namespace, itoa(i), itoa(i))); err != nil {
+				return said, err
+			}
+		}
+		return about, nil
+	}
+	return source
+}
+
+// slowConsumer is told of objects, and takes 100 ms for each.
+type slowConsumer struct {
+	mu   sync.Mutex
+	told map[string][]string // by namespace
+}
+
+func (s *slowConsumer) add(obj any) {
+	time.Sleep(100 * time.Millisecond)
+	name, _ := ObjectToName(obj)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told == nil {
+		s.told = map[string][]string{}
+	}
+	s.told[name.Namespace] = append(s.told[name.Namespace], name.Name)
+}
+
+// A server cuts a list that is read too slowly, and then it is made again. So it is
+// read at the store's pace, whatever the handler or Process needs; that is told of
+// everything in the source's order, once, and synced waits for it. Fails if a part
+// waits until its handler has returned.
+func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
+	const objects = 5000
+	want := make([]string, objects)
+	for i := range want {
+		want[i] = itoa(i + 1)
+	}
+	for name, configure := range map[string]func(*Config, *slowConsumer){
+		"handler": func(c *Config, s *slowConsumer) {
+			c.Store = NewStore(MetaNamespaceKeyFunc)
+			c.Handler = ResourceEventHandlerFuncs{AddFunc: s.add}
+		},
+		"process": func(c *Config, s *slowConsumer) {
+			store := NewStore(MetaNamespaceKeyFunc)
+			c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true})
+			c.Process = func(obj any, _ bool) error {
+				for _, d := range obj.(Deltas) {
+					s.add(d.Object)
+					must(t, store.Add(d.Object))
+				}
+				return nil
+			}
+		},
+	} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, late %v", name, late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source, consumer, h := impatient("a", objects, late), &slowConsumer{}, &heard{}
+					config := Config{ListerWatcher: source, ReflectorOptions: ReflectorOptions{ErrorHandler: h.handle, Strategy: ListWhole, MinWatchTimeout: time.Hour}}
+					configure(&config, consumer)
+					began, stop := time.Now(), runController(t, &config)
+					assert.Equal(t, objects*100*time.Millisecond, time.Since(began))
+					assert.Equal(t, 1, source.lists)
+					assert.Empty(t, h.all())
+					assert.True(t, slices.Equal(want, consumer.told["a"]))
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// Likewise where it is the handler's turn to be told of another namespace.
+func TestAFirstListIsReadToItsEndWhileAHandlerIsToldOfOtherNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const namespaces, objects = 8, 1000
+		consumer, h := &slowConsumer{}, &heard{}
+		config := Config{
+			Store: NewStore(MetaNamespaceKeyFunc), Handler: ResourceEventHandlerFuncs{AddFunc: consumer.add},
+			Namespaces:       map[string]ListerWatcher{},
+			ReflectorOptions: ReflectorOptions{ErrorHandler: h.handle, Strategy: ListWhole, MinWatchTimeout: time.Hour},
+		}
+		for i := range namespaces {
+			config.Namespaces[itoa(i)] = impatient(itoa(i), objects, false)
+		}
+		began, stop := time.Now(), runController(t, &config)
+		assert.Equal(t, namespaces*objects*100*time.Millisecond, time.Since(began))
+		assert.Empty(t, h.all())
+		for namespace, source := range config.Namespaces {
+			assert.Equal(t, 1, source.(*itemScript).lists)
+			assert.Len(t, consumer.told[namespace], objects)
+		}
+		stop()
+	})
+}
+
+// While the store is written to the source is not read, though the consumers share a
+// handler. Fails if what is said of the wait for the handler's turn holds beyond it.
+func TestPartsOfANamespacesFirstListWaitForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		c := New(&Config{
+			Store: NewIndexer(MetaNamespaceKeyFunc, Indexers{"slow": func(any) ([]string, error) {
+				<-release
+				return nil, nil
+			}}),
+			Handler: &recorder{}, Namespaces: map[string]ListerWatcher{"a": source},
+			ReflectorOptions: ReflectorOptions{Strategy: ListWhole},
+		})
+		go func() { defer close(done); c.RunWithContext(ctx) }()
+		sleep(time.Hour)
+		assert.Less(t, source.takenOf(0), 5*partSize)
+		close(release)
+		synctest.Wait()
+		assert.Equal(t, 1000, source.takenOf(0))
+		assert.True(t, c.HasSynced())
+		cancel()
+		<-done
+		source.Close()
+	})
+}
+
+// runController runs a controller until it is synced.
+func runController(t *testing.T, config *Config) (stop func()) {
+	c := New(config)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.RunWithContext(ctx) }()
+	<-c.HasSyncedChecker().Done()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// FuzzListenersAgainstTheStore lets handlers join and leave an informer, be slow and be
+// resynced, at any moment: also between a write and its publication. Nothing runs beside
+// the script, which takes each step of each of them. What a handler made of what it was
+// told is what the store holds, in the end and, where nothing waits, at any time.
+//
+// A script is bytes of two halves: the lower four bits are what happens, the upper four to
+// which key or handler.
+//
+//	0-3   the source has a new state of the key (4 keys; 0 also if it was deleted)
+//	4     the source deletes it
+//	5     the source has it under another UID
+//	6     a relist: the next byte has a bit for each key that it brings again
+//	7     a handler joins; bit 4: Coalesced, bit 5: it resyncs
+//	8     nothing
+//	9-12  a handler takes what is next
+//	13    a handler's resync is due
+//	14    a handler leaves
+//	15    as many of the following bytes, up to the upper half, happen within the next
+//	      write: after the store has it, and before it is published
+func FuzzListenersAgainstTheStore(f *testing.F) {
+	f.Add([]byte{0x07, 0x00, 0x10, 0x08, 0x08, 0x09, 0x06, 0x03, 0x09, 0x09, 0x37, 0x18, 0x2f, 0x18, 0x19, 0x05, 0x1d, 0x19, 0x04, 0x1e})
+	f.Add([]byte{0x06, 0x0f, 0x37, 0x08, 0x08, 0x09, 0x09, 0x09, 0x09, 0x09, 0x1f, 0x0d, 0x00, 0x10, 0x2f, 0x09, 0x0d, 0x14, 0x09, 0x0e})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if len(script) <= 400 {
+			newListenersModel(t, script).run()
+		}
+	})
+}
+
+// The same with random scripts, for those who do not fuzz.
+func TestListenersEqualTheStore(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		script := make([]byte, 200)
+		for i := range script {
+			script[i] = byte(random.Uint32())
+		}
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newListenersModel(t, script).run() }) {
+			return
+		}
+	}
+}
+
+// listenersModel is an informer whose goroutines are the script's steps.
+type listenersModel struct {
+	*testing.T
+	script   []byte
+	informer *sharedIndexInformer
+	feed     *feed
+	handlers []*modelHandler
+	serial   int
+	// within are the steps that happen before what is written next is published, if
+	// writing.
+	within  []byte
+	writing bool
+}
+
+// tellingClock is a clock that tells somebody each time that it is read.
+type tellingClock struct {
+	clock.Clock
+	read func()
+}
+
+func (c tellingClock) Now() time.Time {
+	c.read()
+	return time.Unix(1, 0)
+}
+
+func newListenersModel(t *testing.T, script []byte) *listenersModel {
+	m := &listenersModel{T: t, script: script}
+	options := SharedIndexInformerOptions{ReflectorOptions: ReflectorOptions{Clock: tellingClock{clock.RealClock{}, m.unpublished}}}
+	m.informer = newSharedIndexInformer(&scripted{}, &object{}, options)
+	m.informer.ctx = context.Background()
+	m.informer.phase = informerRunning
+	m.feed = m.informer.feeds[0]
+	return m
+}
+
+func (m *listenersModel) next() byte {
+	if len(m.script) == 0 {
+		return 0
+	}
+	b := m.script[0]
+	m.script = m.script[1:]
+	return b
+}
+
+func (m *listenersModel) run() {
+	for len(m.script) > 0 {
+		b := m.next()
+		switch op := b & 15; {
+		case op < 7:
+			m.write(op, int(b>>4))
+		case op == 15:
+			n := min(int(b>>4), len(m.script))
+			m.within = append(m.within, m.script[:n]...)
+			m.script = m.script[n:]
+		default:
+			m.handlerStep(b)
+		}
+		m.check()
+	}
+	m.finish()
+}
+
+// write is what the source does: the informer applies and publishes it.
+func (m *listenersModel) write(op byte, choice int) {
+	m.writing = true
+	defer func() { m.writing = false }()
+	key := itoa(choice % 4)
+	held, exists, _ := m.informer.store.GetByKey("a/" + key)
+	switch {
+	case op == 6:
+		m.relist(m.next())
+	case op == 4 && exists:
+		gone := m.state(key, held)
+		m.take(event{kind: Deleted, obj: gone, version: gone.ResourceVersion})
+	case op == 5:
+		is := m.state(key, nil)
+		m.take(event{kind: Updated, obj: is, version: is.ResourceVersion})
+	case op < 4:
+		is := m.state(key, held)
+		m.take(event{kind: Updated, obj: is, version: is.ResourceVersion})
+	}
+}
+
+func (m *listenersModel) take(e event) {
+	require.NoError(m, takeOne(m.feed, e))
+}
+
+// state is a new state of a key: of the object that it has, or of another one.
+func (m *listenersModel) state(key string, of any) *object {
+	m.serial++
+	is := podAt("a", key, itoa(m.serial))
+	is.UID = receivedOf(is).UID + "/" + podAt("a", itoa(m.serial), "").UID
+	if of != nil {
+		is.UID = of.(*object).UID
+	}
+	return is
+}
+
+func (m *listenersModel) relist(keys byte) {
+	replacement := m.feed.BeginReplace(ReplaceOptions{})
+	var part ReplacementPart
+	for i := range 4 {
+		held, exists, _ := m.informer.store.GetByKey("a/" + itoa(i))
+		switch {
+		case keys>>i&1 == 0:
+		case exists && keys>>(4+i)&1 == 0:
+			part.Items = append(part.Items, held) // unchanged
+		default:
+			part.Items = append(part.Items, m.state(itoa(i), held))
+		}
+	}
+	rejected, err := replacement.Part(bg, part)
+	require.NoError(m, err)
+	require.Empty(m, rejected)
+	m.serial++
+	require.NoError(m, replacement.Commit(bg, itoa(m.serial)))
+}
+
+// unpublished is called where the informer has written and not published.
+func (m *listenersModel) unpublished() {
+	if !m.writing {
+		return
+	}
+	steps := m.within
+	m.within = nil
+	for _, b := range steps {
+		if op := b & 15; op >= 7 && op < 15 {
+			m.handlerStep(b)
+		}
+	}
+}
+
+// handlerStep is what a handler does, or happens to it.
+func (m *listenersModel) handlerStep(b byte) {
+	if b&15 == 7 {
+		m.join(b >> 4)
+		return
+	}
+	if len(m.handlers) == 0 {
+		return
+	}
+	h := m.handlers[int(b>>4)%len(m.handlers)]
+	switch op := b & 15; {
+	case op == 14:
+		require.NoError(m, m.informer.RemoveEventHandler(h.listener))
+		m.handlers = slices.DeleteFunc(m.handlers, func(other *modelHandler) bool { return other == h })
+		require.False(m, h.take(false), "a handler that has left is told nothing")
+	case op != 8:
+		h.take(op == 13)
+	}
+}
+
+func (m *listenersModel) join(choice byte) {
+	h := &modelHandler{T: m.T, view: map[string]*object{}}
+	options := HandlerOptions{Name: "model"}
+	if choice&1 != 0 {
+		options.Delivery = Coalesced
+	}
+	if choice&2 != 0 {
+		h.resyncs = true
+	}
+	h.listener = newListener(m.informer, h, options, time.Hour)
+	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.table.Len()
+	// As sharedIndexInformer.add, without a goroutine.
+	m.informer.listeners = append(m.informer.listeners, h.listener)
+	h.listener.cursor.Join(m.informer.clock.Now(), func() eventlog.Snapshot[table.Key] {
+		return h.listener.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)
+	})
+	m.handlers = append(m.handlers, h)
+}
+
+// check compares what handlers have made of it with the store. It is called where
+// everything is published.
+func (m *listenersModel) check() {
+	for _, h := range m.handlers {
+		waits := h.listener.cursor.Status().Changes > 0 || m.informer.HasSynced() && !h.listener.HasSynced()
+		if !waits {
+			m.equals(h)
+		}
+	}
+}
+
+func (m *listenersModel) equals(h *modelHandler) {
+	have := map[string]*object{}
+	for _, obj := range m.informer.store.List() {
+		have[nameOf(obj)] = obj.(*object)
+	}
+	require.Len(m, h.view, len(have))
+	for key, obj := range have {
+		require.Same(m, obj, h.view[key])
+	}
+	require.Equal(m, m.informer.HasSynced(), h.listener.HasSynced())
+}
+
+// finish lets every handler catch up.
+func (m *listenersModel) finish() {
+	for _, h := range m.handlers {
+		for h.take(false) {
+		}
+		m.equals(h)
+		require.False(m, h.listener.due)
+		require.Equal(m, eventlog.Status{Merging: h.listener.options.Delivery == Coalesced}, h.listener.cursor.Status())
+	}
+}
+
+// modelHandler is a handler and, in steps, the goroutine that calls it.
+type modelHandler struct {
+	*testing.T
+	listener *listener
+	resyncs  bool
+	// synced is whether the informer had synced when the handler joined, listed the number of objects in its
+	// store.
+	synced bool
+	listed int
+
+	view map[string]*object
+	// last is the highest version it was told of that was not in its snapshot.
+	last, initial int
+	// news are the keys of which it was told something since its last resync began.
+	news map[string]bool
+}
+
+// timer never fires: the script says when a resync is due.
+type timer struct{ clock.Timer }
+
+func (timer) Reset(time.Duration) bool { return true }
+
+// take is one turn of listener.next and listener.run, where it does not wait; false if
+// there was nothing to tell.
+func (h *modelHandler) take(due bool) bool {
+	l := h.listener
+	if isClosed(l.removed) {
+		require.False(h, l.cursor.Next(new(notification)))
+		return false
+	}
+	if due && h.resyncs {
+		l.beginResync(timer{})
+	}
+	before := l.cursor.Status().Changes
+	if l.due {
+		l.tryResync()
+	}
+	if l.cursor.Status().Changes > before {
+		h.news = map[string]bool{}
+	}
+	var n notification
+	if !l.cursor.Next(&n) {
+		return false
+	}
+	synced := l.HasSynced()
+	l.deliver(bg, &n)
+	if !synced && l.HasSynced() && h.synced && l.options.Delivery != Coalesced {
+		require.Equal(h, h.listed, h.initial, "synced before the handler was told of the whole list")
+	}
+	require.True(h, !synced || l.HasSynced())
+	return true
+}
+
+func (h *modelHandler) OnAdd(obj any, initial bool) {
+	is, key := obj.(*object), nameOf(obj)
+	require.NotContains(h, h.view, key, "added, and it is there")
+	h.view[key] = is
+	if initial {
+		h.initial++
+	} else {
+		h.heard(is)
+	}
+}
+
+func (h *modelHandler) OnUpdate(old, obj any) {
+	is, key := obj.(*object), nameOf(obj)
+	require.Same(h, h.view[key], old, "old is what it was told last")
+	require.Equal(h, old.(*object).UID, is.UID)
+	h.view[key] = is
+	if old != obj {
+		require.Greater(h, versionOf(is), versionOf(old))
+		h.heard(is)
+	} else {
+		require.True(h, h.resyncs, "told again, and nobody asked for it")
+		require.NotContains(h, h.news, key, "told again, though there was news")
+	}
+}
+
+func (h *modelHandler) OnDelete(obj any) {
+	key := nameOf(obj)
+	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
+		key = tombstone.Key
+		require.Equal(h, h.view[key].UID, tombstone.Obj.(*object).UID)
+	}
+	require.Contains(h, h.view, key, "deleted, and it is not there")
+	delete(h.view, key)
+}
+
+// heard checks the order across keys. That of a handler whose changes are merged is
+// another one.
+func (h *modelHandler) heard(is *object) {
+	if h.listener.options.Delivery == Coalesced {
+		return
+	}
+	require.GreaterOrEqual(h, versionOf(is), h.last, "out of the source's order")
+	h.last = versionOf(is)
+	if h.news != nil {
+		h.news[nameOf(is)] = true
+	}
 }

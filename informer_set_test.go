@@ -3,14 +3,19 @@ package cache
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/cachetest"
 )
 
 func podInformerOf(t *testing.T, set *InformerSet, source ListerWatcher) (*Informer[*object], func()) {
@@ -217,3 +222,265 @@ type funcSource struct{ _ []func() }
 func (funcSource) List(metav1.ListOptions) (apiruntime.Object, error) { return nil, nil }
 
 func (funcSource) Watch(metav1.ListOptions) (watch.Interface, error) { return nil, nil }
+
+// hangingMember is an informer of a set whose handler hangs in its first call.
+func hangingMember(t *testing.T, set *InformerSet, source ListerWatcher) (informer *Informer[*object], goOn func()) {
+	informer, _ = podInformerOf(t, set, source)
+	told, goOn := stalled(t)
+	_, err := informer.Shared().AddEventHandler(told)
+	must(t, err)
+	return informer, goOn
+}
+
+// Fails if the wait outlives its context, or hides why that ended, or gives up what it
+// has begun.
+func TestAWaitForTheEndEndsWithItsContext(t *testing.T) {
+	ways := map[string]func(context.Context, *InformerSet, *Informer[*object]) error{
+		"Stop": func(ctx context.Context, set *InformerSet, i *Informer[*object]) error {
+			return set.Stop(ctx, i.Shared())
+		},
+		"Shutdown": func(ctx context.Context, set *InformerSet, _ *Informer[*object]) error { return set.Shutdown(ctx) },
+	}
+	for name, wait := range ways {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var set InformerSet
+				informer, goOn := hangingMember(t, &set, newSource(t, pod("a", "1"), pod("a", "2")))
+				end := runSet(t, &set)
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errBoom)
+				defer cancel()
+				began := time.Now()
+				assert.ErrorIs(t, wait(ctx, &set, informer), errBoom)
+				assert.Equal(t, 10*time.Second, time.Since(began))
+				assert.True(t, informer.Shared().IsStopped(), "its run ends, and waits for its handler")
+				goOn()
+				synctest.Wait()
+				end()
+				require.Len(t, informer.Status().Handlers, 1)
+				assert.EqualValues(t, 1, informer.Status().Handlers[0].Delivered)
+			})
+		})
+	}
+}
+
+// Fails if the end of a run is anybody's to overlook: a second run begins, Shutdown or
+// Stop returns early, somebody is given an informer that has ended.
+func TestASetThatWaitsForAHandlerIsStillRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set InformerSet
+		source := newSource(t, pod("a", "1"))
+		old, goOn := hangingMember(t, &set, source)
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- set.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+
+		assert.ErrorIs(t, set.Run(t.Context()), ErrAlreadyRan)
+		anew, _ := podInformerOf(t, &set, source)
+		again, _ := podInformerOf(t, &set, source)
+		ended := make(chan error, 2)
+		go func() { ended <- set.Shutdown(t.Context()) }()
+		go func() { ended <- set.Stop(t.Context(), old.Shared()) }()
+		sleep(time.Hour)
+		assert.Empty(t, ended, "both wait")
+		assert.Empty(t, over)
+		assert.NotSame(t, old, anew)
+		assert.Same(t, anew, again)
+		assert.Equal(t, PhaseIdle, anew.Status().Phase)
+
+		goOn()
+		assert.NoError(t, <-over)
+		assert.NoError(t, <-ended)
+		assert.NoError(t, <-ended)
+		end := runSet(t, &set)
+		assert.NoError(t, set.WaitSynced(t.Context()))
+		assert.Equal(t, 1, anew.Len())
+		assert.Len(t, set.Status(), 1)
+		end()
+	})
+}
+
+// From the moment at which Shutdown was called, what the set gives is for the next run.
+func TestWhatIsMadeOfASetThatEndsIsForItsNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 50 {
+			var set InformerSet
+			source := newSource(t, pod("a", "1"))
+			old, _ := podInformerOf(t, &set, source)
+			runSet(t, &set)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = set.Shutdown(ctx)
+			anew, _ := podInformerOf(t, &set, source)
+			synctest.Wait()
+			require.NotSame(t, old, anew)
+			require.False(t, anew.Shared().IsStopped())
+			end := runSet(t, &set)
+			require.NoError(t, anew.WaitSynced(t.Context()))
+			end()
+		}
+	})
+}
+
+// Fails if somebody waits for what never runs, or the source is asked for it.
+func TestAnInformerThatLeavesTheSetBeforeItRunsHasStopped(t *testing.T) {
+	ways := map[string]func(*testing.T, *InformerSet, *Informer[*object], func()){
+		"released": func(_ *testing.T, _ *InformerSet, _ *Informer[*object], release func()) { release() },
+		"stopped": func(t *testing.T, set *InformerSet, informer *Informer[*object], release func()) {
+			must(t, set.Stop(t.Context(), informer.Shared()))
+			release() // too late, and nothing
+		},
+	}
+	for name, leave := range ways {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var set InformerSet
+				source := newSource(t, pod("a", "1"))
+				informer, release := podInformerOf(t, &set, source)
+				handle, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
+				must(t, err)
+				leave(t, &set, informer, release)
+				assert.True(t, informer.Shared().IsStopped())
+				assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), ErrInformerStopped)
+				assert.ErrorIs(t, WaitForDone(t.Context(), informer.HasSyncedChecker()), ErrInformerStopped)
+				assert.ErrorIs(t, informer.WaitSynced(t.Context()), ErrInformerStopped)
+				assert.NoError(t, informer.ShutDownHandler(handle), "there is nothing to wait for")
+				_, err = informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
+				assert.ErrorIs(t, err, ErrInformerStopped)
+				end := runSet(t, &set)
+				assert.Zero(t, source.ListCalls())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				assert.ErrorIs(t, informer.Run(ctx), ErrAlreadyRan)
+				end()
+			})
+		})
+	}
+}
+
+// A handler is removed while its informer, which has not run, leaves the set: whichever
+// comes first, nobody waits for ever for its last call, of which there is none.
+func TestAHandlerIsShutDownWhileItsInformerLeavesTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which notices who waits for ever
+		for range 2000 {
+			var set InformerSet
+			informer, release := podInformerOf(t, &set, quietSource)
+			handle, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
+			must(t, err)
+			var both sync.WaitGroup
+			both.Go(release)
+			both.Go(func() { assert.NoError(t, informer.ShutDownHandler(handle)) })
+			both.Wait()
+		}
+	})
+}
+
+// quietSource is never asked for anything.
+var quietSource = &scripted{}
+
+func TestManyWhoWantTheSameNewIndexAllGetIt(t *testing.T) {
+	byName := func(o *object) ([]string, error) { return []string{o.Name}, nil }
+	for range 200 {
+		var set InformerSet
+		first, _ := podInformerOf(t, &set, quietSource)
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				informer, _, err := InformerOf(&set, quietSource, InformerConfig[*object]{Indexes: TypedIndexers[*object]{
+					"shared": byName, "of " + itoa(i%4): byName, "own " + itoa(i): byName,
+				}})
+				if assert.NoError(t, err) {
+					assert.Same(t, first, informer)
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, first.Shared().GetIndexer().GetIndexers(), 1+1+4+8, "with that of namespaces")
+	}
+}
+
+// A run ends by itself where the error handler ends its goroutine.
+func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set InformerSet
+		source := newSource(t, pod("a", "1"))
+		source.FailLists(1, errBoom)
+		old := changedInformer(t, &set, source, func(c *InformerConfig[*object]) {
+			c.ReflectorOptions.ErrorHandler = func(context.Context, *Reflector, error) { runtime.Goexit() }
+		})
+		end := runSet(t, &set)
+		assert.True(t, old.Shared().IsStopped())
+		assert.Empty(t, set.Status())
+		assert.ErrorContains(t, set.Stop(t.Context(), old.Shared()), "not any more, in the set")
+		anew, _ := podInformerOf(t, &set, source)
+		assert.NotSame(t, old, anew)
+		assert.NoError(t, set.WaitSynced(t.Context()))
+		assert.Equal(t, 1, anew.Len())
+		end()
+	})
+}
+
+// Run of an informer of a set is the set's to call. Fails if one for which somebody else
+// has done so counts, after its end, for those who wait for the set or ask how it is.
+func TestAnInformerThatSomebodyElseRanToItsEndLeavesTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set InformerSet
+		source := newSource(t, pod("a", "1"))
+		dead, _ := podInformerOf(t, &set, source)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.NoError(t, dead.Run(ctx))
+		assert.Empty(t, set.Status())
+		assert.ErrorIs(t, set.WaitSynced(t.Context()), ErrNothingToWaitFor)
+		end := runSet(t, &set)
+		alive, _ := podInformerOf(t, &set, source)
+		assert.NoError(t, set.WaitSynced(t.Context()))
+		assert.Equal(t, 1, alive.Len())
+		assert.Len(t, set.Status(), 1)
+		end()
+	})
+}
+
+// Fails if a stop leaves those who wait for the set waiting, or hides one of those that
+// have not synced.
+func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set InformerSet
+		make := func(name string, script func(*cachetest.Source)) *Informer[*object] {
+			source := newSource(t)
+			script(source)
+			return changedInformer(t, &set, source, func(c *InformerConfig[*object]) { c.Name = name })
+		}
+		hang := func(s *cachetest.Source) { s.HangLists(1) }
+		make("broken", func(s *cachetest.Source) { s.FailLists(1000, errBoom) })
+		stopped := make("stopped", hang)
+		make("slow", hang)
+		make("fine", func(*cachetest.Source) {})
+		end := runSet(t, &set)
+		began := time.Now()
+		go func() {
+			time.Sleep(10 * time.Second)
+			must(t, set.Stop(t.Context(), stopped.Shared()))
+		}()
+		err := set.WaitSynced(t.Context())
+		assert.Equal(t, 10*time.Second, time.Since(began))
+		assert.ErrorIs(t, err, ErrInformerStopped)
+		assert.ErrorIs(t, err, errBoom, "what had failed last")
+		for name, phase := range map[string]Phase{"broken": PhasePaused, "stopped": PhaseStopped, "slow": PhaseListing} {
+			assert.ErrorContains(t, err, "informer "+name+" of *v1.PartialObjectMetadata is "+string(phase))
+		}
+		assert.NotContains(t, err.Error(), "fine")
+		end()
+	})
+}
+
+// changedInformer is an informer of the set, with the config changed.
+func changedInformer(t *testing.T, set *InformerSet, source ListerWatcher, change func(*InformerConfig[*object])) *Informer[*object] {
+	config := InformerConfig[*object]{ReflectorOptions: ReflectorOptions{Strategy: ListPaged, ErrorHandler: (&heard{}).handle}}
+	change(&config)
+	informer, _, err := InformerOf(set, source, config)
+	require.NoError(t, err)
+	return informer
+}

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -180,4 +181,65 @@ func TestADeletionHappensWhateverTheTransformSays(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestGetOfAQuarantinedKeyDoesNotWaitForAWrite(t *testing.T) {
+	store := NewIndexer(MetaNamespaceKeyFunc, Indexers{"i": func(any) ([]string, error) { return nil, errBoom }})
+	require.Error(t, store.Add(pod("a", "1")))
+	storage := store.(*cache).storage
+	storage.writing.Lock()
+	defer storage.writing.Unlock()
+	errs := make(chan error, 2)
+	go func() {
+		_, _, err := store.GetByKey("a/1")
+		errs <- err
+		_, _, err = store.Get(pod("a", "2"))
+		errs <- err
+	}()
+	for _, want := range []error{errBoom, nil} {
+		select {
+		case err := <-errs:
+			assert.ErrorIs(t, err, want)
+		case <-time.After(10 * time.Second):
+			t.Fatal("Get waits for a write")
+		}
+	}
+}
+
+func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
+	q := &quarantine{}
+	queue, store, view := quarantinePart{q, byQueue, ""}, quarantinePart{q, byStore, ""}, quarantinePart{q, byQueue, "b/"}
+	add := func(p quarantinePart, key, version string) bool {
+		e := &ObjectError{Key: key, ResourceVersion: version, Stage: StageIndex, Err: errBoom}
+		p.add("", e, errBoom)
+		return e.repeated
+	}
+	assert.False(t, add(queue, "a/1", "1"))
+	assert.True(t, add(queue, "a/1", "1"))
+	assert.False(t, add(queue, "a/1", "2"))
+	assert.False(t, add(store, "a/1", "1"))
+	assert.False(t, add(store, "a/2", ""))
+	assert.False(t, add(store, "a/2", ""), "without a version each one is reported")
+	assert.False(t, add(view, "b/1", "1"))
+	queue.releaseIf(everyKey)
+	assert.False(t, queue.any() && len(queue.list(everyKey)) > 0)
+	for _, key := range []string{"a/1", "a/2", "b/1"} {
+		assert.ErrorIs(t, q.find(key), ErrQuarantined)
+		assert.ErrorContains(t, q.find(key), key)
+	}
+	store.release("a/1")
+	store.release("a/2")
+	view.release("b/1")
+	assert.NoError(t, q.find("a/1"))
+	assert.True(t, q.isEmpty())
+	assert.Nil(t, q.entries)
+}
+
+func TestAReaderFindsWhatIsQuarantinedUnderAnotherName(t *testing.T) {
+	reflector := quarantinePart{&quarantine{}, byReflector, ""}
+	reflector.add("a/1\x00pods", &ObjectError{Key: "a/1", storeKey: "key", Err: errBoom}, errBoom)
+	assert.ErrorIs(t, reflector.find("key"), errBoom)
+	assert.NoError(t, reflector.find("a/1"))
+	reflector.release("a/1\x00pods")
+	assert.NoError(t, reflector.find("key"))
 }

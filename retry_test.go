@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -9,17 +10,289 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/kubeapi"
 )
+
+// rate drives a backoff through rounds that fail at once, for as long as it
+// takes, and counts the requests in the first minute and in the fullest window
+// of a minute after it. next says which requests the following round makes and
+// how it fails.
+func rate(random float64, rounds int, next func(round int) (requests []bool, f failure)) (first, later int) {
+	b := newBackoff(nil, 0, func() float64 { return random })
+	start := time.Unix(1_000_000, 0)
+	now := start
+	var times []time.Time
+	for round := range rounds {
+		requests, f := next(round)
+		for _, list := range requests {
+			now = now.Add(b.stretch(now, 1))
+			b.note(request{at: now, list: list})
+			times = append(times, now)
+		}
+		f.began = now
+		now = now.Add(b.pause(now, f))
+	}
+	return perMinute(start, times)
+}
+
+var (
+	watchOnly    = []bool{false}
+	listOnly     = []bool{true}
+	listAndWatch = []bool{true, false}
+)
+
+// G13: the limits hold in arithmetic, for every mixture of what a round asks and
+// at both ends of the jitter. Fails if stretch returns 0 or counts wrongly.
+func TestBackoffKeepsTheLimitsWhateverFails(t *testing.T) {
+	scripts := map[string]struct {
+		next         func(round int) ([]bool, failure)
+		first, later int
+	}{
+		"lists fail": {func(int) ([]bool, failure) { return listOnly, failure{requests: 2} }, 20, 3},
+		"watches fail": {func(round int) ([]bool, failure) {
+			if round == 0 {
+				return listAndWatch, failure{requests: 1}
+			}
+			return watchOnly, failure{requests: 1}
+		}, 20, 3},
+		"every list is good and its watch fails": {func(int) ([]bool, failure) { return listAndWatch, failure{requests: 2} }, 20, 3},
+		"three requests a round":                 {func(int) ([]bool, failure) { return []bool{true, true, false}, failure{requests: 2} }, 20, 3},
+		"lists and watches alternate": {func(round int) ([]bool, failure) {
+			if round%2 == 0 {
+				return listAndWatch, failure{requests: 1}
+			}
+			return watchOnly, failure{requests: 2}
+		}, 20, 3},
+		"watches close after progress": {func(round int) ([]bool, failure) {
+			if round == 0 {
+				return listAndWatch, failure{requests: 1, progress: true}
+			}
+			return watchOnly, failure{requests: 1, progress: true}
+		}, 20, 11},
+		"progress and failure alternate": {func(round int) ([]bool, failure) {
+			return watchOnly, failure{requests: 1, progress: round%2 == 0}
+		}, 20, 3},
+	}
+	for name, script := range scripts {
+		for _, random := range []float64{0, 0.5, 0.999} {
+			first, later := rate(random, 200, script.next)
+			assert.LessOrEqual(t, first, script.first, "%s, jitter %v: first minute", name, random)
+			assert.LessOrEqual(t, later, script.later, "%s, jitter %v: later minute", name, random)
+			assert.GreaterOrEqual(t, later, 1, "%s, jitter %v: never gives up", name, random)
+		}
+	}
+}
+
+// G1: no pause of the default backoff is longer than a minute, so a source that
+// heals is asked again within one. Fails if the backoff's cap or the limits' window
+// is longer.
+func TestNoPauseIsLongerThanAMinute(t *testing.T) {
+	for _, requests := range []int{1, 2} {
+		b := newBackoff(nil, 0, func() float64 { return 0.999 })
+		now := time.Unix(0, 0)
+		for range 100 {
+			for range requests {
+				b.note(request{at: now, list: requests == 2})
+			}
+			pause := b.pause(now, failure{began: now, requests: requests})
+			require.LessOrEqual(t, pause, time.Minute)
+			now = now.Add(pause)
+		}
+	}
+}
+
+// B26: the default pauses while nothing else stretches them. Fails if one of them, or the
+// jitter, is another.
+func TestBackoffIsQuickForAMinuteAndDoublesAfterwards(t *testing.T) {
+	ms := func(all ...int) (pauses []time.Duration) {
+		for _, n := range all {
+			pauses = append(pauses, time.Duration(n)*time.Millisecond)
+		}
+		return pauses
+	}
+	for random, want := range map[float64][]time.Duration{
+		0:   ms(200, 400, 800, 1600, 3200, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 8000, 16000, 30000, 30000),
+		0.5: ms(150, 300, 600, 1200, 2400, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 9000, 18000, 33750, 33750),
+	} {
+		b := newBackoff(nil, 0, func() float64 { return random })
+		now := time.Unix(0, 0)
+		for i, expected := range want {
+			pause := b.pause(now, failure{began: now, requests: 1})
+			assert.Equal(t, expected, pause, "pause %d, jitter %v", i, random)
+			now = now.Add(pause)
+		}
+	}
+}
+
+func TestBackoffStartsOverOnlyAfterTwoQuietMinutes(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	fail := func() time.Duration {
+		pause := b.pause(now, failure{began: now, requests: 1})
+		now = now.Add(pause)
+		return pause
+	}
+	assert.Equal(t, 200*time.Millisecond, fail())
+	now = now.Add(2*time.Minute - time.Nanosecond)
+	assert.Equal(t, 400*time.Millisecond, fail(), "not yet quiet for two minutes")
+	now = now.Add(2 * time.Minute)
+	assert.Equal(t, 200*time.Millisecond, fail(), "quiet for two minutes")
+}
+
+func TestALongPauseIsNotTakenForHealth(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	pause := b.pause(now, failure{began: now, requests: 1, retryAfter: 4 * time.Minute})
+	assert.Equal(t, 4*time.Minute, pause)
+	now = now.Add(pause)
+	assert.Equal(t, 400*time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
+}
+
+func TestRetryAfterIsHonouredUpToFiveMinutes(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	assert.Equal(t, 20*time.Second, b.pause(now, failure{began: now, requests: 1, retryAfter: 20 * time.Second}))
+	assert.Equal(t, 5*time.Minute, b.pause(now, failure{began: now, requests: 1, retryAfter: time.Hour}))
+}
+
+func TestAConfiguredBackoffIsTakenAsGivenAndNotLimited(t *testing.T) {
+	b := newBackoff(&wait.Backoff{Duration: time.Millisecond, Factor: 1, Steps: 1}, time.Second, func() float64 { return 0 })
+	now := time.Unix(0, 0)
+	for range 1000 {
+		b.note(request{at: now})
+		require.Equal(t, time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
+		now = now.Add(time.Millisecond)
+	}
+}
+
+func TestTheListBeforeAFailedWatchBelongsToTheRunOfFailures(t *testing.T) {
+	b := newBackoff(nil, 0, func() float64 { return 0 })
+	start := time.Unix(0, 0)
+	b.note(request{at: start, list: true})
+	watch := start.Add(40 * time.Second) // the list took so long
+	b.note(request{at: watch})
+	assert.Equal(t, start, b.clusterStart(watch))
+
+	lived := watch.Add(5 * time.Minute)
+	assert.Equal(t, lived, b.clusterStart(lived), "a watch that has lived is no part of it")
+}
+
+// FuzzBackoff drives a backoff with arbitrary failures that follow each other at
+// once: pauses are never negative, never above the longest one promised, and the
+// limits hold, the narrow ones where nothing was progress.
+func FuzzBackoff(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7}, byte(0))
+	f.Add([]byte{255, 128, 64, 32, 16, 8, 4, 2, 1}, byte(255))
+	f.Fuzz(func(t *testing.T, script []byte, jitter byte) {
+		b := newBackoff(nil, 0, func() float64 { return float64(jitter) / 256 })
+		now := time.Unix(1_000_000, 0)
+		start := now
+		var times []time.Time
+		progress := false
+		for _, op := range script {
+			requests := 1 + int(op&1)
+			progress = progress || op&4 != 0
+			for i := range requests {
+				now = now.Add(b.stretch(now, 1))
+				b.note(request{at: now, list: requests == 2 && i == 0})
+				times = append(times, now)
+			}
+			fail := failure{began: now, requests: 1 + int(op>>1&1), progress: op&4 != 0}
+			if op&8 != 0 {
+				fail.retryAfter = time.Duration(op) * time.Second
+			}
+			pause := b.pause(now, fail)
+			if pause < 0 || pause > maxRetryAfter {
+				t.Fatalf("pause %s", pause)
+			}
+			if fail.retryAfter > pause {
+				t.Fatalf("pause %s is shorter than Retry-After %s", pause, fail.retryAfter)
+			}
+			now = now.Add(pause)
+		}
+		allowed := limitFailing
+		if progress {
+			allowed = limitProgress
+		}
+		first, later := perMinute(start, times)
+		if first > allowed.firstMinute || later > allowed.laterMinute {
+			t.Fatalf("%d requests in the first minute and %d in a later one, progress %v", first, later, progress)
+		}
+	})
+}
+
+// perMinute counts the requests in the first minute and in the fullest window of
+// one after it.
+func perMinute(start time.Time, times []time.Time) (first, later int) {
+	for i, at := range times {
+		if at.Sub(start) < time.Minute {
+			first++
+			continue
+		}
+		window := 0
+		for _, other := range times[i:] {
+			if other.Sub(at) < time.Minute {
+				window++
+			}
+		}
+		later = max(later, window)
+	}
+	return first, later
+}
+
+// S8: hours without a failure let the backoff start over, also for who calls ListAndWatch
+// again and again, so that every round begins with a list: what is made without a pause is
+// no end of one. Fails if the wait for the limits before the watch of a list, which takes
+// no time, counts as a pause that has just been over.
+func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
+	for _, jitter := range jitters {
+		t.Run(fmt.Sprintf("jitter %v", jitter), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, h := newSource(t, pod("a", "1")), &heard{}
+				r := NewReflectorWithOptions(source, &object{}, NewStore(MetaNamespaceKeyFunc), ReflectorOptions{
+					Strategy: ListPaged, ErrorHandler: h.handle, Random: func() float64 { return jitter },
+				})
+				round := func(lasts time.Duration) {
+					ctx, cancel := context.WithTimeout(t.Context(), lasts)
+					defer cancel()
+					assert.NoError(t, r.ListAndWatchWithContext(ctx))
+				}
+				// pauseAfter is how long the last watch that is refused is followed by nothing.
+				pauseAfter := func(refusals int) time.Duration {
+					source.ResetRequests()
+					source.FailWatches(refusals, cachetest.ErrConnectionRefused())
+					round(15 * time.Minute)
+					requests := source.Requests() // a list, then watches
+					require.Greater(t, len(requests), refusals+1)
+					require.Error(t, requests[refusals].Err)
+					return requests[refusals+1].Time.Sub(requests[refusals].Time)
+				}
+				assert.GreaterOrEqual(t, pauseAfter(23), 30*time.Second)
+				lists := source.ListCalls()
+				for range 600 {
+					round(20 * time.Second)
+				}
+				assert.Equal(t, lists+600, source.ListCalls())
+				first := 200*time.Millisecond - time.Duration(jitter*float64(100*time.Millisecond))
+				assert.Equal(t, first, pauseAfter(1))
+				assert.Equal(t, 24, h.count(CauseRefused))
+				assert.Len(t, h.all(), 24)
+				source.Close()
+			})
+		})
+	}
+}
 
 // S10.
 func TestRetryWithDeadlineRetriesUntilTheDeadlineOfARunOfErrors(t *testing.T) {
