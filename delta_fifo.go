@@ -140,7 +140,7 @@ type DeltaFIFO struct {
 	name    string
 	logger  klog.Logger
 	keyFunc KeyFunc
-	// named is true if keyFunc is one of ours, which give an object its name.
+	// named is true if the user has set no key function: keys are namespace and name.
 	named bool
 	known KeyListerGetter
 	// own is known, if that is a store of this package.
@@ -210,10 +210,9 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		f.own = own.keyed()
 	}
 	setIf(&f.name, opts.Name)
-	if opts.KeyFunction != nil {
+	if f.named = opts.KeyFunction == nil; !f.named {
 		f.keyFunc = opts.KeyFunction
 	}
-	f.named = namesObjects(f.keyFunc)
 	if opts.EmitDeltaTypeReplaced {
 		f.listedType = Replaced
 	}
@@ -345,7 +344,7 @@ func (f *DeltaFIFO) identify(c *change) error {
 			c.key = table.Key{}
 			return err
 		}
-		c.key = table.KeyOf(key)
+		c.key = c.says.key(key)
 		if !c.says.readable {
 			c.says.read(finalStateOf(c.object))
 		}

@@ -75,10 +75,12 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
 	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
 	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
-	if options.KeyFunction == nil {
+	named := options.KeyFunction == nil
+	if named {
 		options.KeyFunction = DeletionHandlingMetaNamespaceKeyFunc
 	}
 	store := NewIndexer(options.KeyFunction, options.Indexers).(*cache)
+	store.named = named
 	options.Indexers = nil // the store has them
 	options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
 	return newInformer(store, lw, example, options)

@@ -140,16 +140,6 @@ func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 	return namespace, name, nil
 }
 
-// namesObjects says whether a key function is one of ours, whose keys are namespace and name.
-func namesObjects(keyFunc KeyFunc) bool {
-	return sameFunction(keyFunc, DeletionHandlingMetaNamespaceKeyFunc) || sameFunction(keyFunc, MetaNamespaceKeyFunc)
-}
-
-// sameFunction compares functions that are declared, neither methods nor made in another, by where their code begins.
-func sameFunction[F any](a, b F) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
-}
-
 var tombstoneType = reflect.TypeFor[DeletedFinalStateUnknown]()
 
 // tombstoneOf returns obj as a tombstone, if it is one of this package or of another that

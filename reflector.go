@@ -128,6 +128,7 @@ func (p *progress) floor() string {
 // namespace/name and an index by namespace, and a reflector that fills it.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
 	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
+	indexer.(*cache).named = true
 	return indexer, NewReflector(lw, expectedType, indexer, resyncPeriod)
 }
 

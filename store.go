@@ -94,8 +94,8 @@ type scoped struct {
 // this package fills it.
 type keyedStore struct {
 	scoped
-	// keyFunc fails for an object outside the scope. named is true if it is one of this
-	// package, whose keys are namespace and name.
+	// keyFunc fails for an object outside the scope. named is true if the user has set none: keys are
+	// namespace and name then, and it is called only for an object without a name.
 	keyFunc     KeyFunc
 	named       bool
 	transformer TransformFunc
@@ -134,7 +134,7 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
 	s := newStorage(indexers)
-	c := &cache{keyedStore{scoped: scoped{s, &s.whole}, keyFunc: keyFunc, named: namesObjects(keyFunc)}, s}
+	c := &cache{keyedStore{scoped: scoped{s, &s.whole}, keyFunc: keyFunc}, s}
 	for _, option := range opts {
 		option(c)
 	}
@@ -184,8 +184,7 @@ func (k *keyedStore) eventKey(obj any) (table.Key, error) {
 	return k.keyOf(obj, &m)
 }
 
-// keyOf is the key of an object with the metadata m. If it is namespace and name, it is made
-// of the object's own strings, so that no text is kept.
+// keyOf is the key of an object with the metadata m.
 func (k *keyedStore) keyOf(obj any, m *metadata) (table.Key, error) {
 	if k.named && m.name != "" {
 		return m.named(), nil
@@ -197,7 +196,8 @@ func (k *keyedStore) keyOf(obj any, m *metadata) (table.Key, error) {
 	return m.key(text), nil
 }
 
-// key is that with a text, made of the metadata if they say the same.
+// key is that with a text. If that is namespace and name, the key shares the object's own strings,
+// and the text is not kept.
 func (m *metadata) key(text string) table.Key {
 	if key := m.named(); key.Is(text) {
 		return key

@@ -37,9 +37,8 @@ type diff struct {
 // pair is two pointers, maps or slices of one type that were compared, or are being compared
 // further up.
 type pair struct {
-	was, is       uintptr
+	was, is       any
 	wasLen, isLen int
-	kind          reflect.Type
 }
 
 // step is one step of a path: a field, if name is set; an entry of a map, if key is valid;
@@ -128,8 +127,8 @@ func (d *diff) walk(was, is reflect.Value) {
 	case reflect.Array:
 		d.elements(was, is)
 	case reflect.Func:
-		// Two closures of one function are taken for the same: better a missed change than a wrong one.
-		if was.Pointer() != is.Pointer() {
+		// Functions cannot be compared: better a missed change than a wrong one.
+		if was.IsNil() != is.IsNil() {
 			d.note(Changed)
 		}
 	default:
@@ -194,13 +193,29 @@ func (d *diff) elements(was, is reflect.Value) {
 
 // visited reports whether both are one thing, or a pair that was met before.
 func (d *diff) visited(was, is reflect.Value) bool {
-	p := pair{was: was.Pointer(), is: is.Pointer(), kind: was.Type()}
+	if !was.CanInterface() || !is.CanInterface() {
+		return false // embedded under an unexported name
+	}
+	p := pair{was: identity(was), is: identity(is)}
 	if was.Kind() == reflect.Slice {
 		p.wasLen, p.isLen = was.Len(), is.Len()
 	}
 	_, met := d.seen[p]
 	d.seen[p] = struct{}{}
 	return met || p.was == p.is && p.wasLen == p.isLen
+}
+
+// identity is a comparable value that two pointers, maps or slices share only if they are one thing.
+func identity(v reflect.Value) any {
+	switch kind := v.Kind(); {
+	case kind == reflect.Pointer:
+		return v.Interface()
+	case kind == reflect.Map:
+		return fmt.Sprintf("%p", v.Interface())
+	case v.Len() > 0:
+		return v.Index(0).Addr().Interface()
+	}
+	return nil // an empty slice
 }
 
 // text spells the path.

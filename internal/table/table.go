@@ -2,7 +2,6 @@ package table
 
 import (
 	"hash/maphash"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -121,8 +120,8 @@ type Found struct {
 	Number uint32
 }
 
-// Get returns the entry of a key. It takes no lock unless it meets one write after the other,
-// and then waits for one write in place at most.
+// Get returns the entry of a key. It takes no lock unless it meets a write in place, for which it
+// waits then.
 func (t *Table) Get(key Key) (Found, bool) {
 	hash := key.hash(t.seed)
 	if s, number, c := t.first(hash); s != nil && s.isKey(c, key) {
@@ -197,14 +196,10 @@ func (t *Table) first(hash uint32) (s *state, number uint32, c cell) {
 // search is Get for a key whose cell is not the first one with its hash, and for a reader that
 // meets a write.
 func (t *Table) search(key Key, hash uint32) (Found, bool) {
-	const attempts = 8
-	for range attempts {
-		if found, ok, whole := t.attempt(key, hash); whole {
-			return found, ok
-		}
-		runtime.Gosched()
+	if found, ok, whole := t.attempt(key, hash); whole {
+		return found, ok
 	}
-	t.mu.Lock()
+	t.mu.Lock() // waits for the write
 	defer t.mu.Unlock()
 	if number, c, ok := t.state.Load().find(key, hash, nil); ok {
 		return t.found(number, c), true
