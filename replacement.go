@@ -90,7 +90,7 @@ type storeReplacement struct {
 	visible, reset, over bool
 	// marks are the entries that the list has brought, changed or not. The others are deleted.
 	marks *table.Listing
-	// staged are the changes for Commit, with the keys keys.
+	// staged are the changes for Commit. keys are the listed keys that had no entry when they came.
 	staged []change
 	keys   sets.Set[table.Key]
 	// unchecked is true for a list that may turn out to be too old: the changes in refused are
@@ -148,6 +148,7 @@ func (k *keyedStore) replaced() bool {
 func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.intake().beginReplace(ReplaceOptions{})
 	r.visible = false
+	r.staged = make([]change, 0, len(list))
 	refused, _ := r.take(context.Background(), Replaced, list)
 	var failures []error
 	for _, one := range append(refused, r.publish(resourceVersion)...) {
@@ -226,7 +227,11 @@ func (r *storeReplacement) look() {
 		c := &r.some[i]
 		found, exists := m.table.Get(c.key)
 		c.existed = exists || len(r.staged) > 0
-		if !exists || c.err != nil {
+		if c.err != nil {
+			continue
+		}
+		if !exists {
+			r.keys.Insert(c.key)
 			continue
 		}
 		// The list may have brought another state that is not applied yet.
@@ -268,8 +273,10 @@ func (r *storeReplacement) stage(refused []refusal) []refusal {
 			refused = append(refused, refusal{c.sent, c.finalErr})
 		}
 		c.sent = c.object // the object before the transform must not be retained
+		if len(r.staged) == cap(r.staged) {
+			r.staged = slices.Grow(r.staged, max(directly, len(r.staged))) // append grows by less, and copies more
+		}
 		r.staged = append(r.staged, *c)
-		r.keys.Insert(c.key)
 	}
 	return refused
 }
