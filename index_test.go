@@ -91,39 +91,6 @@ func TestIndexersCanBeAddedToAFilledStore(t *testing.T) {
 	assert.Equal(t, []string{"y"}, s.ListIndexFuncValues(tagIndex))
 }
 
-// B13 for AddIndexers: if a name is taken, or a function is missing or fails for
-// one object, no index was added. Fails if AddIndexers sets the functions
-// before it has the values.
-func TestAddIndexersIsAllOrNothing(t *testing.T) {
-	s := newTagStore()
-	require.NoError(t, s.Add(tagged(pod("a", "1"), "x")))
-	require.NoError(t, s.Add(pod("a", "2")))
-	failing := func(obj any) ([]string, error) {
-		if obj.(*object).Name == "2" {
-			return nil, errBoom
-		}
-		return nil, nil
-	}
-	for name, indexers := range map[string]Indexers{
-		tagIndex:  {"new": MetaNamespaceIndexFunc, tagIndex: MetaNamespaceIndexFunc},
-		"nothing": {"new": MetaNamespaceIndexFunc, "nothing": nil},
-		"failing": {"new": MetaNamespaceIndexFunc, "failing": failing},
-	} {
-		err := s.AddIndexers(indexers)
-		require.ErrorContains(t, err, name)
-		if name == "failing" {
-			require.ErrorIs(t, err, errBoom)
-			require.ErrorContains(t, err, `"a/2"`)
-		}
-		assert.Len(t, s.GetIndexers(), 1)
-		_, err = s.ByIndex("new", "a")
-		require.Error(t, err)
-	}
-	require.NoError(t, s.Add(tagged(pod("a", "3"), "x")))
-	require.NoError(t, s.AddIndexers(Indexers{"new": MetaNamespaceIndexFunc}))
-	assert.Equal(t, []string{"a/1", "a/2", "a/3"}, keysIn(t, s, "new", "a"))
-}
-
 // slowIndex is an index function that waits, in the call for a/1 only, until it
 // is let go.
 func slowIndex(letGo <-chan struct{}) IndexFunc {

@@ -342,32 +342,6 @@ func sharedWith(t *testing.T, obj *object, version string) SharedIndexInformer {
 	return inf.Shared()
 }
 
-// G10: a snapshot stays as it is in the middle of a write, and of a packing, too. Fails if
-// who writes does not know that somebody has one.
-func TestASnapshotStaysAsItIsThroughEverySingleWrite(t *testing.T) {
-	s := newTagStore()
-	for i := range 3000 {
-		require.NoError(t, s.Add(tagged(podAt("a", itoa(i), "1"), "old", itoa(i%10))))
-	}
-	s.Bookmark("1")
-	first := kept{snapshot: s.Snapshot(), indexes: []string{tagIndex}}
-	var err error
-	first.picture, err = pictureOf(first.snapshot, tagIndex)
-	require.NoError(t, err)
-	for i := range 2900 {
-		obj := tagged(podAt("a", itoa(i), "2"), "new", itoa(i%7))
-		require.NoError(t, s.Update(obj))
-		require.NoError(t, s.Delete(obj))
-		if i%500 == 0 {
-			s.Snapshot() // which the next write must leave alone as well
-			require.NoError(t, first.stillSo())
-		}
-	}
-	require.NoError(t, first.stillSo())
-	assert.Equal(t, 100, s.Snapshot().Len())
-	assert.Less(t, s.storage.table.Cells(), 3000, "it has not been packed, so this says nothing of that")
-}
-
 // turnstile stops whoever comes through it once, until it is opened.
 type turnstile struct {
 	arms            atomic.Int32

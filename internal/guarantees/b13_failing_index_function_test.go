@@ -102,17 +102,26 @@ func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
 // fails, leave all others as they are. Fails if they are added one at a time.
 func TestB13AddIndexersIsAllOrNothing(t *testing.T) {
 	s := newTagStore()
-	require.NoError(t, s.Add(tagged(pod("a", "1"), "x")))
-	failing := func(any) ([]string, error) { return nil, errBoom }
+	must(t, s.Add(tagged(pod("a", "1"), "x")), s.Add(pod("a", "2")))
+	failing := func(obj any) ([]string, error) {
+		if obj.(*object).Name == "2" {
+			return nil, errBoom
+		}
+		return nil, nil
+	}
 	for name, function := range map[string]cache.IndexFunc{
 		tagIndex: cache.MetaNamespaceIndexFunc, "nothing": nil, "failing": failing,
 	} {
 		err := s.AddIndexers(cache.Indexers{"new": cache.MetaNamespaceIndexFunc, name: function})
 		require.ErrorContains(t, err, name)
+		if name == "failing" {
+			require.ErrorIs(t, err, errBoom)
+			require.ErrorContains(t, err, `"a/2"`)
+		}
 		assert.Len(t, s.GetIndexers(), 1)
 		_, err = s.ByIndex("new", "a")
 		require.Error(t, err)
 	}
 	require.NoError(t, s.AddIndexers(cache.Indexers{"new": cache.MetaNamespaceIndexFunc}))
-	assert.Equal(t, []string{"a/1"}, keysIn(t, s, "new", "a"))
+	assert.Equal(t, []string{"a/1", "a/2"}, keysIn(t, s, "new", "a"))
 }
