@@ -132,7 +132,7 @@ func (inf *sharedIndexInformer) tell(ctx context.Context, key string, err error)
 	inf.feeds[max(0, slices.IndexFunc(inf.feeds, brings))].reflector.tell(ctx, err)
 }
 
-// title names the informer where it is one of many.
+// title names the informer in errors.
 func (inf *sharedIndexInformer) title() string {
 	return fmt.Sprintf("informer %s of %s", inf.name, inf.typeDescription)
 }
@@ -313,8 +313,8 @@ func (inf *sharedIndexInformer) startLocked(l *listener) {
 	inf.running.goroutines.Go(func() { l.run(ctx) })
 }
 
-// stop makes it known that the run is over, or never will be. It returns the listeners; those of a run end
-// with its context.
+// stop ends the informer for callers and waiters, whether it has run or not. It returns the listeners;
+// those of a run end with its context.
 func (inf *sharedIndexInformer) stop() []*listener {
 	inf.mu.Lock()
 	inf.phase, inf.running = informerStopped, running{}
@@ -421,7 +421,7 @@ func (f *feed) takeChanges(ctx context.Context, changes []change) (int, error) {
 	return f.intake.takeChanges(ctx, changes)
 }
 
-// begin notes the time of a write of so many objects: no clock is called under the store's lock.
+// begin records the time of a write of so many objects: no clock is called under the store's lock.
 func (f *feed) begin(objects int) {
 	f.began = f.informer.clock.Now()
 	if m := &f.informer.meters; m.on() {
@@ -429,8 +429,8 @@ func (f *feed) begin(objects int) {
 	}
 }
 
-// end reports what a write has shown of changed objects, after handlers were notified: the error handler may
-// take its time.
+// end reports the mutations that a write has revealed, after handlers were notified: the error handler may
+// be slow.
 func (f *feed) end() {
 	for _, copied := range f.watched {
 		f.informer.detector.Stored(copied, f.reportMutation)
@@ -519,7 +519,7 @@ func (r feedReplacement) Commit(ctx context.Context, version string) error {
 	return err
 }
 
-// informerView is what GetController of an informer returns: it does not run.
+// informerView is the result of GetController: it does not run.
 type informerView struct{ *sharedIndexInformer }
 
 // Run does nothing.
@@ -557,7 +557,7 @@ func newNamespaceController(c Config) Controller {
 	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config.Namespaces needs a Config with neither Queue nor Process")
 	whole, own := c.Store.(*cache)
 	mustHave(own && whole != nil, "Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
-	mustHave(c.KeyFunction == nil, "Config.KeyFunction is set, which Config.Namespaces does not look at: the Store's is used")
+	mustHave(c.KeyFunction == nil, "Config.KeyFunction is set, which Config.Namespaces ignores: the Store's is used")
 	mustHave(c.Transform == nil || whole.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
 	reflector := c.reflectorOptions()
 	reflector.validate()

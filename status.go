@@ -39,9 +39,9 @@ type Status struct {
 	// PhaseSince is when the phase began.
 	PhaseSince time.Time
 
-	// AppliedVersion is the resource version up to which the store holds what
-	// the source sent. AcceptedVersion is the last one that the reflector's
-	// store took; with a queue between the two it may be ahead.
+	// AppliedVersion is the resource version up to which the store has the source's
+	// state. AcceptedVersion is the last one that the reflector's store or queue
+	// accepted; with a queue it may be ahead.
 	AppliedVersion  string
 	AcceptedVersion string
 	// Synced is true once the whole first list was applied.
@@ -314,20 +314,20 @@ func (r *Reflector) released(obj any) {
 // deserves: the everyday events of a healthy cluster are not logged as errors.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logger := klog.FromContext(ctx)
-	who := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
+	fields := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
 	switch {
 	case CauseOf(err) == CauseObject:
-		// Whatever its cause looks like: an object that breaks off is no watch that does.
-		logger.Error(err, "Object not taken", who[:4]...)
+		// Whatever its cause: an object that is cut off is no watch that does.
+		logger.Error(err, "Object refused", fields[:4]...)
 	case errors.As(err, new(*streamRejected)):
-		logger.V(1).Info("The source does not stream its first state, listing instead", who...)
+		logger.V(1).Info("The source does not stream its first state, listing instead", fields...)
 	case isExpiredError(err):
-		logger.V(4).Info("Resource version expired, listing anew", who...)
+		logger.V(4).Info("Resource version expired, listing anew", fields...)
 	case err == io.EOF:
 		// The server closed the watch, which is its right. A list or a request
 		// that ends so is an EOF inside another error, and a failure.
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		logger.V(1).Info("Watch was cut", who...)
+		logger.V(1).Info("Watch was cut", fields...)
 	default:
 		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
 		// clock that began outside a test's bubble. The backoff limits ours.
@@ -340,11 +340,11 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 		case CauseMisuse:
 			message = "Wrong use"
 		}
-		logger.Error(err, message, who[:4]...)
+		logger.Error(err, message, fields[:4]...)
 	}
 }
 
-// byUrgency are the phases, those first that somebody has to act on.
+// byUrgency are the phases, most urgent first.
 var byUrgency = []Phase{
 	PhaseForbidden, PhaseAbsent, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
 }

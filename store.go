@@ -14,8 +14,8 @@ import (
 // KeyFunc makes the key of an object. It must be deterministic, must not change
 // the object, and may be called concurrently. Keys must not be empty.
 //
-// Of an Undecoded only the metadata are there: where it fails or panics for one, later states
-// of that object are not matched with it.
+// An Undecoded has only metadata. If KeyFunc fails or panics for one, later states of that
+// object are not matched with it.
 type KeyFunc func(obj any) (string, error)
 
 // TransformFunc turns a received object into the one to keep, for example without the
@@ -129,7 +129,7 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 	return NewIndexer(keyFunc, nil, opts...)
 }
 
-// NewIndexer makes an empty Indexer with the given indexes; the map is not kept.
+// NewIndexer makes an empty Indexer with the given indexes; the map is not retained.
 // It panics if keyFunc or one of the indexers is nil.
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
@@ -344,12 +344,12 @@ func (s *scope) has(key string) bool { return strings.HasPrefix(key, s.prefix) }
 // hasKey is has for a table key, without making its text.
 func (s *scope) hasKey(key table.Key) bool { return s.prefix == "" || key.IsIn(s.prefix) }
 
-// refusal is the error of an object whose key is outside. Its metadata tell a source that sends too
-// much from a key function that does not fit a view.
+// refusal returns the error for an object whose key is outside the scope. The object's namespace
+// shows whether the source or the key function is wrong.
 func (s *scope) refusal(key string, obj any) error {
 	name, err := ObjectToName(finalStateOf(obj))
 	if err == nil && name.Namespace+"/" == s.prefix {
-		return fmt.Errorf("key %q does not begin with %q, although the object is of that namespace: the key function does not fit; taken for an %w",
+		return fmt.Errorf("key %q does not begin with %q, although the object is of that namespace: the key function does not fit: %w",
 			key, s.prefix, ErrOtherNamespace)
 	}
 	return fmt.Errorf("%w: key %q does not begin with %q", ErrOtherNamespace, key, s.prefix)
@@ -371,41 +371,32 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 	}
 }
 
-// InNamespace returns the part of store whose keys begin with "namespace/", as a
-// Store that a reflector can feed, or a controller that has it as its Config.Store.
-// With one view and one reflector for each, several namespaces share one store and
-// its indexes, and each has its own lists, versions and failures; Config.Namespaces
-// does all of that.
+// InNamespace returns a view of the keys of store that begin with "namespace/". The view is a
+// Store for a reflector or for Config.Store. With one view and one reflector for each, several
+// namespaces share one store and its indexes, and each has its own lists, versions and
+// failures; Config.Namespaces does all of that.
 //
-// Nothing that is done through the view concerns the rest of the store. Reading
-// sees the namespace alone. Writing an object whose key is outside fails with
-// ErrOtherNamespace, in a KeyError or an ObjectError, and is quarantined where a
-// source sent it. A replacement deletes keys of the namespace only; the view's
-// first is visible in parts, whatever other views have been through. The store's
-// transform and indexes apply.
+// Operations of the view concern its namespace only. A write of an object whose key is outside
+// fails with ErrOtherNamespace, in a KeyError or an ObjectError; such an object of a source is
+// quarantined. A replacement deletes keys of the namespace only, and the first one of each view
+// becomes visible in parts. The store's transform and indexes apply.
 //
-// A view has an applied version of its own. As soon as there is a view, the
-// store's is the lowest of those of its views, if each has one and they can be
-// compared, else empty: it never claims more than the store holds. So make the
-// views before the first of them is fed, and none for a namespace that nobody will
-// feed; to read, use an index. Versions of several servers are in no order worth
-// anything: ask the views.
+// A view has an applied version of its own. A store with views has the lowest of their versions,
+// or an empty one if a view has none or two cannot be compared: it never claims more than it
+// holds. Make the views before the first of them is fed, and none that is not fed; to read a
+// namespace, use an index. Versions of different servers are not comparable.
 //
-// What is written to the store itself concerns all of it: Replace and BeginReplace
-// of the store put away what views have brought, without a word to their versions.
-// Use one way or the other. A version that the store itself was told (Replace,
-// Bookmark) holds for the namespaces whose views have none, and is one of those of
-// which the lowest counts.
+// Do not mix writes through views with Replace or BeginReplace of the store: these delete the
+// objects of views and leave the views' versions as they are. A version that is set on the store
+// itself (Replace, Bookmark) stands for the views without one, and is compared with the others.
 //
-// Listing a view's objects or keys goes through all entries of the store: 1 to 2 ms
-// for 100,000. So do the end of a replacement and, under the queue's lock, the end of
-// a list and each Resync of a DeltaFIFO over the view; with a resync period that is
-// once for each namespace. A status goes through all that the store holds back, once
-// for each namespace. Several calls for one namespace return the same view.
-// InNamespace may be called concurrently. It panics if store is not one of NewStore
-// or NewIndexer, in particular if it is itself a view, and if namespace is empty or
-// contains a slash, with which one view could be a part of another: these are
-// mistakes in the program.
+// Listing a view's objects or keys reads all entries of the store: 1 to 2 ms for 100,000. So do the
+// end of a replacement and, under the queue's lock, the end of a list and each Resync of a DeltaFIFO
+// over the view. A status reads the whole quarantine once for each namespace.
+//
+// InNamespace may be called concurrently, and returns the same view for the same namespace. It
+// panics if store is not one of NewStore or NewIndexer, or the namespace is empty or contains a
+// slash: these are mistakes in the program.
 func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))

@@ -37,8 +37,8 @@ func as[T any](obj any) (T, error) {
 	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
 }
 
-// Informer mirrors the objects of one type that a source lists and watches into an
-// indexed store, and tells handlers what changes there.
+// Informer mirrors a source's objects of one type into an indexed store and notifies
+// handlers of the changes.
 //
 //	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
 //	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
@@ -47,25 +47,25 @@ func as[T any](obj any) (T, error) {
 //	go pods.Run(ctx)
 //	err := pods.WaitSynced(ctx)
 //
-// It keeps the contract of SharedInformer. All methods may be called concurrently, also
-// from inside a handler; those that read answer from memory. What they return is shared,
-// and must not be changed.
+// The contract is SharedInformer's. All methods may be called concurrently, also from a
+// handler. Those that read answer from memory; the objects that they return are shared and
+// must not be changed.
 type Informer[T Object] struct {
 	TypedLister[T]
 	shared *sharedIndexInformer
-	// example is one of what the source sends; nil for anything.
+	// example is of the type that the source sends; nil for any type.
 	example any
 }
 
-// InformerConfig says how an Informer is made. The zero value is useful.
+// InformerConfig configures an Informer. The zero value is useful.
 type InformerConfig[T Object] struct {
 	// Name appears in logs, errors and the status. Default: file:line of the caller.
 	Name string
 
-	// ObjectType is an example of what the source sends. It need not be set where T
-	// is a pointer to an API type. For unstructured objects, one with a
-	// group/version/kind has others quarantined. Where T is an interface, any object
-	// that is a T is taken without it.
+	// ObjectType is an example of the source's objects. It need not be set where T is a
+	// pointer to an API type. For unstructured objects, set one with a group/version/kind
+	// to quarantine objects of other kinds. Where T is an interface and ObjectType is nil,
+	// every object that is a T is accepted.
 	ObjectType runtime.Object
 
 	// Namespaces are the sources of several namespaces, by name, in place of the one that
@@ -73,23 +73,23 @@ type InformerConfig[T Object] struct {
 	Namespaces map[string]ListerWatcher
 
 	// KeyFunction makes the keys. Default: DeletionHandlingMetaNamespaceKeyFunc, that is
-	// namespace/name, or name. It is called with what the source sent, and with what
-	// Transform or Convert made of it, and must give both the same key. See
+	// namespace/name, or name. It is called with the received object and with the result
+	// of Transform or Convert, and must return the same key for both. See
 	// TypedLister.ByNamespace for keys of other forms.
 	KeyFunction KeyFunc
 
-	// Indexes are the store's, by name. There is one by namespace (NamespaceIndex)
-	// besides, unless one is given that name. The map is not kept.
+	// Indexes are the store's, by name. An index by namespace is added as NamespaceIndex,
+	// unless one has that name. The map is not retained.
 	Indexes TypedIndexers[T]
 
-	// Transform makes of each object that arrives what is to be kept; it may change
-	// it in place. Nil without an error means that the object is not wanted. An error
-	// quarantines the object. See TransformFunc.
+	// Transform turns each received object into the one to store, and may change it in
+	// place. Nil without an error drops the object. An error quarantines it. See
+	// TransformFunc.
 	Transform func(obj T) (T, error)
 
-	// Convert is a Transform for a source that sends objects of another type, that of
-	// ObjectType, than those that are kept. What it makes must have the key of what it
-	// was given. Only one of the two may be set.
+	// Convert is a Transform for a source whose objects have another type, ObjectType's,
+	// than those that are stored. Its result must have the key of its argument. Only one
+	// of the two may be set.
 	Convert func(obj any) (T, error)
 
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
@@ -126,7 +126,7 @@ func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *I
 	}
 	setIf(&options.ReflectorOptions.Name, config.Name)
 	shared := newSharedIndexInformer(source, config.example(), options)
-	// What somebody else sets as the transform must make a T as well.
+	// A transform that is set through Shared must return Ts as well.
 	shared.guard = guarded[T]
 	_, own := config.Indexes[NamespaceIndex]
 	return &Informer[T]{
@@ -148,7 +148,7 @@ func (config InformerConfig[T]) validate() {
 	}
 }
 
-// example is what the reflector expects; nil for anything.
+// example is of the type that the reflector expects; nil for any type.
 func (c InformerConfig[T]) example() any {
 	if c.ObjectType != nil {
 		return c.ObjectType
@@ -171,7 +171,7 @@ func (c InformerConfig[T]) indexers() Indexers {
 	return indexers
 }
 
-// transform makes sure that what is stored is a T: nobody has to look again.
+// transform ensures that every stored object is a T.
 func (c InformerConfig[T]) transform() TransformFunc {
 	switch {
 	case c.Convert != nil:
@@ -187,10 +187,10 @@ func (c InformerConfig[T]) transform() TransformFunc {
 	case c.ObjectType != nil || reflect.TypeFor[T]().Kind() != reflect.Pointer:
 		return func(obj any) (any, error) { return as[T](obj) }
 	}
-	return nil // the reflector passes on nothing but T
+	return nil // the reflector passes on Ts only
 }
 
-// guarded makes sure that what a transform of somebody else's makes is a T.
+// guarded ensures that a transform of SetTransform returns Ts.
 func guarded[T Object](transform TransformFunc) TransformFunc {
 	return func(obj any) (any, error) {
 		if transform != nil {
@@ -203,7 +203,7 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 	}
 }
 
-// wanted makes a nil T, which means that the object is not wanted, a nil.
+// wanted turns a nil T, which drops the object, into an untyped nil.
 func wanted[T Object](obj T, err error) (any, error) {
 	var none T
 	if err != nil || obj == none {
@@ -212,26 +212,26 @@ func wanted[T Object](obj T, err error) (any, error) {
 	return obj, nil
 }
 
-// Run mirrors until ctx ends; then it waits for the calls into the source and the
-// handlers that are under way, drops what handlers have not been told yet, and returns
-// nil. Failures of the source are answered by pausing and trying again: they are in the
-// status, and told to ReflectorOptions.ErrorHandler. A panic of a call comes out of it.
+// Run mirrors the source and blocks until ctx ends. Then it waits for running calls of the
+// source and of handlers, drops the handlers' backlogs, and returns nil. Failures of the
+// source are retried with backoff; they are in the status and reported to
+// ReflectorOptions.ErrorHandler. Run panics with the value of a call that panicked.
 //
 // An informer runs once: a second call returns ErrAlreadyRan at once.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
-// AddHandler has handler told of everything that is in the store, as Adds of the initial
-// list, and of every change from then on: before the run, and while it runs. It does not
-// wait for the handler, and nobody waits for it. The error is ErrNilHandler,
-// ErrInformerStopped, or names the option that is wrong; no handler has been added then.
-// There may be one HandlerOptions; more are an error.
+// AddHandler adds a handler, before or during the run. The handler receives every stored
+// object as an Add of the initial list, and every later change. The call does not wait for
+// the handler, and a slow handler delays neither the informer nor other handlers. The error
+// is ErrNilHandler, ErrInformerStopped, or names the invalid option; no handler was added
+// then. More than one HandlerOptions are an error.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
 
-// RemoveHandler has a handler told of nothing more. It does not wait for a call that is
-// under way: ShutDownHandler does. Removing twice is no error; a handle of another
-// informer is ErrForeignRegistration.
+// RemoveHandler removes a handler and drops its backlog. It does not wait for a running
+// call: ShutDownHandler does. Removing a handler twice is no error. The error for a handle
+// of another informer is ErrForeignRegistration.
 func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
 	return i.shared.RemoveEventHandler(handle)
 }
@@ -242,9 +242,9 @@ func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) e
 	return ShutDownEventHandler(i.shared, handle)
 }
 
-// AddIndexes adds indexes, before the run or while it runs, as Indexer.AddIndexers does.
-// It fails, and adds none, if a name is taken, a function is nil or fails for an object
-// that is stored, or the run is over (ErrInformerStopped).
+// AddIndexes adds indexes, before or during the run, as Indexer.AddIndexers does. It fails,
+// and adds none, if a name is in use, a function is nil or fails for a stored object, or the
+// run has ended (ErrInformerStopped).
 func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 	return i.shared.AddIndexers(TypedIndexersToIndexers(indexes))
 }
@@ -252,7 +252,8 @@ func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 // HasSynced is true once the whole first list is in the store.
 func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
 
-// HasSyncedChecker is HasSynced as something that can be waited for.
+// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with
+// ErrInformerStopped if the run ends first.
 func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
 
 // SyncedIn returns a checker that is done once the whole first list of a namespace is in the
@@ -262,25 +263,25 @@ func (i *Informer[T]) SyncedIn(namespace string) (DoneChecker, bool) {
 }
 
 // WaitSynced waits until the whole first list is in the store and returns nil; or until
-// ctx has ended, or the run, and returns an error that says what the informer was doing
-// and what had failed last. It waits for no handler: the handle that AddHandler returned
-// says when that has handled the list.
+// ctx or the run has ended, and returns an error with the informer's phase and its last
+// failure. It waits for no handler: the handle that AddHandler returned reports when the
+// handler has handled the list.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(ctx, i.shared) }
 
-// Status says how the informer and its handlers are.
+// Status returns the status of the informer and of its handlers.
 func (i *Informer[T]) Status() Status { return i.shared.Status() }
 
-// LastSyncResourceVersion is the version up to which the store holds what the source
-// had; empty before the first list.
+// LastSyncResourceVersion is the version up to which the store has the source's state;
+// empty before the first list.
 func (i *Informer[T]) LastSyncResourceVersion() string { return i.shared.LastSyncResourceVersion() }
 
-// Lister is the informer's reading side alone.
+// Lister returns the informer's lister, which can only read.
 func (i *Informer[T]) Lister() TypedLister[T] { return i.TypedLister }
 
-// Shared is the same informer for code that wants the compatible interface. Its
-// SetTransform takes the place of the config's; what makes no T of an object has that
-// object quarantined. What is written to its store from outside and is no T, the
-// informer does not show.
+// Shared returns the same informer for code that needs the compatible interface. Its
+// SetTransform replaces the config's Transform; an object whose result is no T is
+// quarantined. The informer's reads leave out objects of other types that are written to its
+// store directly.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 
 // TypedResourceEventHandler is a ResourceEventHandler for objects of one type. Calls come one at
