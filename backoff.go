@@ -56,7 +56,7 @@ type backoff struct {
 	failing bool
 	// runStart is when the first request of the run of failures was made.
 	runStart time.Time
-	// resumed is when the last pause was over: quiet time counts from there, so that a long pause is not taken for health.
+	// resumed is when the last pause was over: quiet time counts from there, so a long pause is not a sign of health.
 	resumed time.Time
 	// lastHard is when something failed that was more than a short watch with progress.
 	lastHard time.Time

@@ -85,9 +85,9 @@ type Config struct {
 	// ShouldResync is ReflectorOptions.ShouldResync.
 	ShouldResync ShouldResyncFunc
 
-	// WatchErrorHandler hears of every failure. It goes before
-	// WatchErrorHandlerWithContext, as in client-go, and that before
-	// ReflectorOptions.ErrorHandler: they are names for the same thing.
+	// WatchErrorHandler is called for every failure. As in client-go it has precedence
+	// over WatchErrorHandlerWithContext, which has precedence over
+	// ReflectorOptions.ErrorHandler: only one of them is called.
 	WatchErrorHandler            WatchErrorHandler
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
 
@@ -97,16 +97,16 @@ type Config struct {
 	// Store is kept equal to the source.
 	Store Store
 
-	// Handler is told what changed in Store, after it changed, in the order in
-	// which the source sent it. Except with Namespaces it is called on the
-	// controller's goroutine: no object of the store changes while it runs. A panic of Handler goes through
-	// apimachinery's panic handlers; where the process survives it is reported.
+	// Handler is notified of each change of Store, after the change, in the source's
+	// order. Except with Namespaces it is called on the controller's goroutine: no object
+	// of the store changes while it runs. A panic of Handler is passed to apimachinery's
+	// panic handlers and, if the process survives it, reported.
 	Handler ResourceEventHandler
 
-	// MergeRecreated tells Handler of an object that was deleted and created
-	// again under the same name with one OnUpdate, as client-go does, where
-	// the two events became one. Without it, an object with another UID is
-	// told as OnDelete, with a tombstone of the old, and OnAdd.
+	// MergeRecreated delivers one OnUpdate, as client-go does, for an object that was
+	// deleted and re-created under the same name, where the two events were merged.
+	// Without it, an object with another UID is delivered as OnDelete, with a tombstone of
+	// the old object, and OnAdd.
 	MergeRecreated bool
 
 	// Transform is run on each object before it is stored. It is for a
@@ -506,8 +506,8 @@ func (c *controller) writeForeign(change *change) {
 	}
 }
 
-// call calls the handler for one change. Its panic goes to the panic handlers and, unless
-// they end the process, is reported.
+// call calls the handler for one change. Its panic is passed to the panic handlers and, unless
+// they end the process, reported.
 func (c *controller) call(ctx context.Context, change *change, initial bool) {
 	var n notification
 	setNotification(&n, change, initial, c.mergeRecreated)
@@ -528,8 +528,8 @@ func (c *controller) call(ctx context.Context, change *change, initial bool) {
 	}
 }
 
-// survivedPanic runs f and says whether it panicked and apimachinery's panic
-// handlers let the process live. Otherwise the panic goes on.
+// survivedPanic runs f and returns whether it panicked and apimachinery's panic handlers
+// returned. Otherwise the panic continues.
 func survivedPanic(ctx context.Context, f func()) bool {
 	panicked := true
 	func() {

@@ -102,8 +102,8 @@ type DeltaFIFOOptions struct {
 	// everything up to a newer one has been processed.
 	KnownObjects KeyListerGetter
 
-	// EmitDeltaTypeReplaced makes listed objects come out as Replaced; without
-	// it they are Sync, as of old, and so cannot be told from a resync.
+	// EmitDeltaTypeReplaced gives listed objects the type Replaced. Without it they have
+	// the type Sync, as those of a resync.
 	EmitDeltaTypeReplaced bool
 
 	// Transformer, if not nil, is called for each object on its way in, before
@@ -117,7 +117,7 @@ type DeltaFIFOOptions struct {
 // one of that object, but merges consecutive deletions.
 //
 // There are two ways out. Pop returns all changes of the key that has waited
-// longest. PopBatch returns what is pending in the order in which it came, with the
+// longest. PopBatch returns the pending changes in the order in which they came, with the
 // resource versions between; Pop lets the versions pass. A consumer may change
 // between the two: a version without a change passes as the waiting, or else the last,
 // call does it, and is kept for the first call if there was none yet.
@@ -303,7 +303,7 @@ func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 // takeChanges implements taker. Without a transform it takes the queue's lock once.
 func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (taken int, err error) {
 	if f.transformer != nil {
-		changes = changes[:1] // what is older is not transformed, so it has to be known what came before
+		changes = changes[:1] // an older object is not transformed, so the earlier changes must be queued first
 	}
 	for i := range changes {
 		c := &changes[i]
@@ -713,7 +713,7 @@ func (r *queueReplacement) stageChange(c *change) {
 			r.queue.quarantine.add("", c.err, c.kept)
 		}
 		return
-	case c.kind == Deleted: // what is visible is deleted at once, other objects at Commit
+	case c.kind == Deleted: // a visible object is deleted at once, others at Commit
 		k = listedKey{dropped: r.queued + len(r.staged)}
 	default:
 		k.listed, k.withheld = true, false
@@ -740,7 +740,7 @@ func (r *queueReplacement) isUnchanged(c *change) bool {
 	if r.reset || newest == nil && !f.populated && !f.shown[c.key] && !k.listed || !c.origin.Same(f.originLocked(c.key, newest)) {
 		return false
 	}
-	// If the consumer has quarantined a newer state, the source has gone back to this one.
+	// If the consumer has quarantined a newer state, the source has returned to this one.
 	_, refused := f.refused(c.key)
 	return !refused
 }
@@ -751,7 +751,7 @@ func (r *queueReplacement) withhold(key table.Key) {
 	r.keys[key] = k
 }
 
-// queueLocked queues what is staged.
+// queueLocked queues the staged changes.
 func (r *queueReplacement) queueLocked() {
 	f := r.queue
 	f.log.reserve(len(r.staged))
@@ -817,7 +817,7 @@ func (r *queueReplacement) Commit(_ context.Context, version string) error {
 	return errors.Join(unread...)
 }
 
-// Abort gives up: what is staged is dropped, what is queued stays.
+// Abort drops the staged changes; those that are queued stay.
 func (r *queueReplacement) Abort() {
 	if f := r.queue; r.visible {
 		f.mu.Lock()

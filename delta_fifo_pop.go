@@ -48,9 +48,8 @@ type Queue interface {
 type QueueWithBatch interface {
 	Queue
 
-	// PopBatch is Pop for many: it waits likewise and hands what is pending to
-	// processBatch. processSingle does the same for one key's Deltas; it is
-	// used where processBatch is nil.
+	// PopBatch is Pop for many changes: it blocks until some are pending and passes them to
+	// processBatch or, if that is nil, one key's Deltas to processSingle.
 	PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error
 }
 
@@ -123,8 +122,8 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	})
 }
 
-// PopBatch waits likewise, and hands what is pending to processBatch in the order
-// in which it came, up to the second change of a key. If the version has moved, a
+// PopBatch waits as Pop does, and passes the pending changes to processBatch in the order
+// in which they came, up to the second change of a key. If the version has moved, a
 // Bookmark with it is the last of the deltas; it may be the only one. All of them
 // came before the end of the first list, or none; isInInitialList says which.
 //
@@ -206,8 +205,8 @@ func (f *DeltaFIFO) awaitTurnLocked(mode popMode) bool {
 	}
 }
 
-// handOut has process handle what the caller has taken out of the log, without the lock, and ends
-// the caller's turn, also if process panics.
+// handOut calls process, without the lock, for the changes that the caller has removed from the log,
+// and ends the caller's turn, also if process panics.
 func (f *DeltaFIFO) handOut(report bool, process func() error) (err error) {
 	defer func() {
 		f.mu.Lock()
@@ -296,8 +295,7 @@ func (f *DeltaFIFO) processedVersion() string {
 }
 
 // Close ends the queue: once nothing is pending, Pop and PopBatch return
-// ErrFIFOClosed, those that wait included. What is put in afterwards is queued as
-// before.
+// ErrFIFOClosed, also to callers that wait. Later changes are queued as before.
 func (f *DeltaFIFO) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -545,7 +543,7 @@ func (l *deltaLog) takeKey() (key table.Key, deltas Deltas) {
 	return key, deltas
 }
 
-// takeBatch hands out what is pending in the order in which it came, up to the
+// takeBatch hands out the pending changes in the order in which they came, up to the
 // end of the first list if the first record belongs to that; with onePerKey, up
 // to the second change of a key. Something must be pending. The records that are out are among
 // those returned; version is the newest one with or between them.
@@ -571,7 +569,7 @@ func (l *deltaLog) takeBatch(onePerKey bool) (records []record, version string, 
 	return l.records[l.head-l.base : l.out+1-l.base], version, initial
 }
 
-// settle makes what is handed out processed, and lets go of its objects, or pending again.
+// settle marks the changes that are handed out as processed, and releases their objects, or as pending.
 func (l *deltaLog) settle(stage recordStage) {
 	if stage == processed && l.out-l.head > directly && l.out+1 == l.end() && !l.ofKey {
 		clear(l.newest) // which takes less than to delete many keys

@@ -72,8 +72,7 @@ var (
 	// ErrQuarantined is found, by errors.Is, in every *ObjectError, and so in the error of Get and
 	// GetByKey of a store, and of Get of a lister, for a key that has no state because
 	// the only one that came could not be applied. It is no "not found": the source has
-	// the object. The error's cause says what is wrong with it; fix that, or wait for a later
-	// state.
+	// the object. The error has the cause; fix that, or wait for a later state.
 	ErrQuarantined = errors.New("object is quarantined")
 
 	// ErrOtherNamespace is the cause, in a KeyError or an ObjectError, when a
@@ -105,7 +104,7 @@ var (
 	// ErrWatchOverdue is reported when a watch was still open 30 s after the
 	// time at which the server had been asked to end it: the connection is half
 	// open. The watch was ended and is opened again from the last version.
-	ErrWatchOverdue = errors.New("watch outlived its timeout; the connection is taken for half open")
+	ErrWatchOverdue = errors.New("watch outlived its timeout: the connection seems half open")
 
 	// ErrNoInitialEventsEnd is the cause when a streaming list was silent for 10 s,
 	// or ended, before the bookmark that ends it. The reflector lists instead: after
@@ -475,8 +474,8 @@ func isNilPointer(obj any) bool {
 }
 
 // MutatedObjectError is reported when an object was changed in the store, by a
-// reader or a handler that had to change a copy. The store goes on with the object as
-// it is now; the next state that the source sends replaces it.
+// reader or a handler that had to change a copy. The store keeps the changed object
+// until the source sends its next state.
 type MutatedObjectError struct {
 	// Key is the object's, ResourceVersion that of the state that was changed.
 	Key             string

@@ -83,10 +83,10 @@ func InformerOf[T Object](set *InformerSet, source ListerWatcher, config Informe
 	}
 	for _, one := range sources {
 		if one != nil && !reflect.ValueOf(one).Comparable() {
-			return nil, nil, fmt.Errorf("source of type %T cannot be told from another: use a pointer", one)
+			return nil, nil, fmt.Errorf("source of type %T cannot be compared with others: use a pointer", one)
 		}
 	}
-	// Made before the lock is taken, for the source is asked what it can do.
+	// Made before the lock is acquired: it calls the source.
 	made := NewInformerFor(source, config)
 	m, existing := set.lease(&setMember{
 		sources: sources, object: reflect.TypeFor[T](), expected: typeDescription(made.example, gvkOf(made.example)),
@@ -224,7 +224,7 @@ func (s *InformerSet) Run(ctx context.Context) error {
 	defer s.end(run)
 	defer run.goroutines.Wait()
 	<-ctx.Done()
-	// Nothing is started from now on; what is just being started is, when the lock is had.
+	// No informer is started after this, and one that is being started has started when the lock is acquired.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return nil

@@ -187,7 +187,7 @@ func (l genericLister) Get(name string) (runtime.Object, error) {
 // Its List and Get have the form of those that are generated for API types.
 type TypedLister[T Object] struct {
 	store *cache
-	// frozen is what is read instead of the store, if it has a table.
+	// frozen is read instead of the store, if it has a table.
 	frozen Snapshot
 	// resource is for errors.
 	resource  schema.GroupResource

@@ -111,7 +111,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		ctx = klog.NewContext(ctx, *r.logger)
 	}
 	if r.WatchListPageSize < 0 {
-		r.tell(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), taken as unset", r.WatchListPageSize))
+		r.tell(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
 	}
 	r.progress.rested = false
 	r.progress.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute,

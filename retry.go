@@ -94,7 +94,7 @@ const (
 	CauseOverdueWatch    Cause = "overdue-watch"     // half open
 	CauseNoBookmark      Cause = "no-bookmark"       // streaming list without its end
 	CauseRegression      Cause = "regression"        // a version went backwards
-	CauseObject          Cause = "object"            // one object could not be taken
+	CauseObject          Cause = "object"            // one object could not be applied
 	CauseProcess         Cause = "process"           // the consumer failed
 	CauseStore           Cause = "store"             // a foreign store refused
 	CauseSlowSource      Cause = "slow-source"       // a call outlives its context

@@ -27,7 +27,7 @@ const (
 	// watchesBeforeList bounds the watches that fail in a row without moving the version before the reflector lists: after
 	// about half a minute of backoff, so that a server that restarts need not send everything.
 	watchesBeforeList = 10
-	// watchGrace is how long after its timeout a watch is taken for half open: time for a server under load to end it.
+	// watchGrace is how long after its timeout a watch counts as half open: time for a server under load to end it.
 	watchGrace = 30 * time.Second
 	// batchesInARow is how many batches are applied before the timers are looked at again.
 	batchesInARow = 8
@@ -465,7 +465,7 @@ func (r *Reflector) unknownEvent(e watch.Event, says *metadata, bad *ObjectError
 	const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
 	var err error = &UnexpectedTypeError{Expected: known, Actual: string(e.Type)}
 	if bad != nil {
-		err = fmt.Errorf("%w, with an object that could not be taken either: %w", err, bad.Err)
+		err = fmt.Errorf("%w, with an object that could not be applied either: %w", err, bad.Err)
 	}
 	return r.objectError(e.Object, says, StageType, err)
 }
