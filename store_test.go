@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -620,5 +621,21 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 			part(t, w, ReplacementPart{Gone: []any{undecoded(row.gone)}})
 			assert.Len(t, w.places, row.left)
 		})
+	}
+}
+
+// Fails if a store or a queue keeps the text that a key function has made beside the object's own name.
+func TestAKeyThatIsTheNameOfTheObjectSharesItsStrings(t *testing.T) {
+	obj := podAt("a", "1", "1")
+	for name, keeper := range map[string]entryKeeper{
+		"store":    NewStore(MetaNamespaceKeyFunc).(*cache),
+		"own":      NewStore(func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }).(*cache),
+		"informer": NewInformerFor[*object](&ListWatch{}, InformerConfig[*object]{}).shared.store,
+		"queue":    NewDeltaFIFO(MetaNamespaceKeyFunc, nil),
+	} {
+		key, err := keeper.eventKey(obj)
+		require.NoError(t, err)
+		_, part, _ := key.Parts()
+		assert.Same(t, unsafe.StringData(obj.Name), unsafe.StringData(part), name)
 	}
 }
