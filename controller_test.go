@@ -388,17 +388,6 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 	})
 }
 
-// endingStore is a store of somebody else's that ends a run with the first object.
-type endingStore struct {
-	Store
-	end func()
-}
-
-func (s *endingStore) Add(obj any) error {
-	defer s.end()
-	return s.Store.Add(obj)
-}
-
 // bad marks an object that a user function is to fail on.
 func bad(o *object) *object { return labelled(o, "bad") }
 

@@ -179,8 +179,7 @@ func TestOneKeyInSoManyIsWatchedAndEachDetectorChoosesAnew(t *testing.T) {
 
 func TestNoLockIsHeldWhileUserCodeRuns(t *testing.T) {
 	d, calls := newDetector(1), 0
-	var reenter func(Report)
-	reenter = func(Report) {
+	reenter := func(Report) {
 		calls++
 		d.Stored(d.Copy("inner", newMachine("inner")), nil)
 		d.Stored(d.Copy("inner", nil), nil)
