@@ -115,6 +115,7 @@ func TestAHandlerRemovesItselfWithoutADeadlock(t *testing.T) {
 				handles <- handle
 				run(t, informer)
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				require.Equal(t, []error{nil}, calls)
 			})
 		})

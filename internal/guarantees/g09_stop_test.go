@@ -415,7 +415,7 @@ func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 		assert.Equal(t, time.Second, ended.Sub(began))
 		assert.Equal(t, []cache.Cause{cache.CauseStore}, h.causes())
 		assert.NotContains(t, h.all()[0].Error(), "server's fault")
-		assert.Equal(t, 2, source.lists)
+		assert.Equal(t, 2, source.lists())
 		assert.Len(t, store.ListKeys(), 1000)
 		stop()
 	})

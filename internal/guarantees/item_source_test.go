@@ -114,15 +114,25 @@ func (s *itemSource) takenOf(page int) int {
 // number of the call, from 1 on.
 type itemScript struct {
 	scripted
-	list  func(ctx context.Context, n int, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error)
-	lists int
+	list func(ctx context.Context, n int, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error)
+
+	mu    sync.Mutex
 	asked []metav1.ListOptions
 }
 
 func (s *itemScript) ListItems(ctx context.Context, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
-	s.lists++
+	s.mu.Lock()
 	s.asked = append(s.asked, o)
-	return s.list(ctx, s.lists, o, take)
+	n := len(s.asked)
+	s.mu.Unlock()
+	return s.list(ctx, n, o, take)
+}
+
+// lists is how many lists were asked for.
+func (s *itemScript) lists() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
 }
 
 // silentWatch is the watch of a script that is about lists.

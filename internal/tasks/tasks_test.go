@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,8 @@ import (
 // all functions have returned.
 func TestTheFirstOfSeveralPanicsComesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		canceled := false
-		g := New(clock.RealClock{}, func() { canceled = true }, func(value any) any { return fmt.Sprint("wrapped ", value) })
+		var canceled atomic.Bool
+		g := New(clock.RealClock{}, func() { canceled.Store(true) }, func(value any) any { return fmt.Sprint("wrapped ", value) })
 		began := time.Now()
 		for after, what := range []string{"first", "second", "third"} {
 			g.Go(func() {
@@ -27,7 +28,7 @@ func TestTheFirstOfSeveralPanicsComesOut(t *testing.T) {
 			time.Sleep(time.Second / 2)
 			panic("leader")
 		})
-		assert.True(t, canceled)
+		assert.True(t, canceled.Load())
 		assert.PanicsWithValue(t, "wrapped first", g.Wait)
 		assert.Equal(t, 2*time.Second, time.Since(began))
 	})
