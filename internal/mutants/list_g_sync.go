@@ -137,8 +137,8 @@ var syncMutants = []Mutant{
 		Name: "clears-what-a-slow-handler-is-yet-to-be-told", Guards: []string{"G8", "G3"}, File: "internal/eventlog/log.go",
 		From:    "slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end })",
 		To:      "!slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() == end })",
-		Package: guarantees,
-		Test:    "TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder",
+		Package: "./internal/eventlog",
+		Test:    "TestReadersOfALogReadWhatWasWritten",
 		Fault:   "What a handler has not been told yet is gone as soon as a faster one has been told of it.",
 	},
 	{

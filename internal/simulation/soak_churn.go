@@ -44,6 +44,9 @@ type soakChurn struct {
 	// serial numbers names and owners.
 	serial int
 	writes int
+	// restored is true while a restored source is not written to: one that passes its old version before the
+	// mirrors have checked it cannot be told from one that never went back.
+	restored bool
 }
 
 func newSoakChurn(source *cachetest.Source, seed uint64) *soakChurn {
@@ -102,6 +105,9 @@ func (c *soakChurn) lose(n int, gone func(soakName)) {
 // minute is an ordinary minute: updates, deletions, new names, an object that is made
 // anew under its name, one that cannot be taken and one that can be taken again.
 func (c *soakChurn) minute() {
+	if c.restored {
+		return
+	}
 	for range 16 {
 		c.serial++
 		c.write(c.one(), "")
@@ -138,6 +144,7 @@ func (c *soakChurn) hide() {
 // restore takes the source back by some changes, as a backup does. Names that are made
 // afterwards are still new ones.
 func (c *soakChurn) restore() {
+	c.restored = true
 	soakMust(c.source.Rollback(c.source.Version() - 20))
 	c.live = c.live[:0]
 	for _, obj := range c.source.Objects() {

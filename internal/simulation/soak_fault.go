@@ -32,6 +32,7 @@ func (f *soakFaults) begin(number int) {
 
 // heal ends whatever fault there is, one that has not met anybody yet included.
 func (f *soakFaults) heal() {
+	f.churn.restored = false
 	f.source.Heal()
 	f.network.Heal()
 }
