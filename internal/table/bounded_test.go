@@ -130,16 +130,17 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 		return key.IsIn("new/")
 	})
 	free()
-	require.LessOrEqual(t, allocated(func() { w.Commit(nil) }), 1_000)
+	// A copy of anything that grows with the table is more; the runtime itself may allocate some kB meanwhile.
+	require.LessOrEqual(t, allocated(func() { w.Commit(nil) }), 10_000)
 	require.Equal(t, 3_000, table.Len())
 	require.Equal(t, 3_000, table.Snapshot().Len())
 }
 
 func TestASnapshotCostsNoMoreTheMoreThereIs(t *testing.T) {
 	table := filled(pods(50_000), 3)
-	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 1_000)
+	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 10_000)
 	w := table.Begin(many)
-	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 1_000)
+	require.LessOrEqual(t, allocated(func() { table.Snapshot() }), 10_000)
 	w.Commit(nil)
 }
 
