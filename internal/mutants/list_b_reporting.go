@@ -9,7 +9,7 @@ var reportingFaults = []Mutant{
 		From: `	m.failed(m.ctx, err)
 	f := failure{began: began, retryAfter: retryAfter(err)}
 `,
-		To: `	if m.count(err); refused {
+		To: `	if m.note(err, true); refused {
 		m.onError(m.ctx, m.Reflector, err)
 	}
 	f := failure{began: began, retryAfter: retryAfter(err)}

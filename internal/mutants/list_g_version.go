@@ -5,14 +5,14 @@ var versionMutants = []Mutant{
 	{
 		Name: "records-an-events-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
 		From:  "\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
-		To:    "\t\tin.storage.moveVersion(func() { in.scope.set(changes[i].version) })\n\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
+		To:    "\t\tin.storage.moveVersion(func() { in.storage.setLocked(in.scope, changes[i].version) })\n\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
 	{
 		Name: "records-a-batchs-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
 		From:  "\t\tin.transform = nil\n\t}\n\tfor i := range changes {\n",
-		To:    "\t\tin.transform = nil\n\t}\n\tin.storage.moveVersion(func() { in.scope.set(version) })\n\tfor i := range changes {\n",
+		To:    "\t\tin.transform = nil\n\t}\n\tin.storage.moveVersion(func() { in.storage.setLocked(in.scope, version) })\n\tfor i := range changes {\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
