@@ -188,7 +188,7 @@ func (h *httpRig) stop() {
 	h.server.Close()
 }
 
-func TestTheWholeLineOverHTTPEqualsTheSource(t *testing.T) {
+func TestTheWholeLineOverHTTPConvergesToTheSource(t *testing.T) {
 	for name, strategy := range map[string]ListStrategy{
 		"automatic": ListAutomatic, "whole": ListWhole, "paged": ListPaged, "streaming": ListStreaming,
 	} {
@@ -220,7 +220,7 @@ func TestTheWholeLineOverHTTPEqualsTheSource(t *testing.T) {
 
 // Several namespaces over one connection pool, each with a source of its own. The one
 // that is not served holds back no other.
-func TestSeveralNamespacesOverHTTPEqualTheirPartsOfTheSource(t *testing.T) {
+func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHTTPRig(t, func(c *Config, o *kubeapi.Options) {
 			c.Namespaces = map[string]ListerWatcher{}

@@ -116,7 +116,7 @@ func TestPopHandsOutAllChangesOfTheKeyThatHasWaitedLongest(t *testing.T) {
 	assert.Equal(t, []string{"Added a/2@2", "Added a/3@4", "Updated a/1@7"}, drained(t, f))
 }
 
-func TestADeletionOfWhatIsNotThereIsIgnored(t *testing.T) {
+func TestADeletionOfAnAbsentObjectIsIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known KeyListerGetter
 		want  []string
@@ -134,7 +134,7 @@ func TestADeletionOfWhatIsNotThereIsIgnored(t *testing.T) {
 	}
 }
 
-func TestResyncRepeatsWhatIsKnownAndNotOnItsWay(t *testing.T) {
+func TestResyncRepeatsKnownObjectsThatAreNotQueued(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{
 		KnownObjects: knownMap{
 			"a/1": podAt("a", "1", "1"), "a/2": podAt("a", "2", "2"), "a/3": podAt("a", "3", "3"), "a/bad": nil,
@@ -174,7 +174,7 @@ func TestAKnownKeyWithNothingUnderItIsNotResynced(t *testing.T) {
 	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/gone nothing"}, drained(t, f))
 }
 
-func TestAClosedQueueHandsOutWhatIsLeft(t *testing.T) {
+func TestAClosedQueueDeliversItsRemainingChanges(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 	must(t, f.Add(podAt("a", "1", "1")))
 	assert.False(t, f.IsClosed())
@@ -213,7 +213,7 @@ func TestCloseEndsAWaitAtOnce(t *testing.T) {
 // A slow consumer holds back nobody who puts something in, and nobody else
 // processes meanwhile. Fails if the lock is held while process runs, or if turn
 // is not looked at.
-func TestASlowConsumerHoldsBackOtherConsumersOnly(t *testing.T) {
+func TestASlowConsumerBlocksOtherConsumersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 		began := time.Now()
@@ -1017,7 +1017,7 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	assert.Zero(t, f.log.pending)
 }
 
-func TestAReplacementThatIsOverAcceptsNothing(t *testing.T) {
+func TestAFinishedReplacementOfAQueueAcceptsNothing(t *testing.T) {
 	f, _ := newListedQueue(t)
 	for _, end := range []func(Replacement){Replacement.Abort, func(r Replacement) { must(t, r.Commit(bg, "1")) }} {
 		r := f.BeginReplace(ReplaceOptions{})

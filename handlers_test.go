@@ -334,7 +334,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 }
 
 // Likewise where it is the handler's turn to be told of another namespace.
-func TestAFirstListIsReadToItsEndWhileAHandlerIsToldOfOtherNamespaces(t *testing.T) {
+func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const namespaces, objects = 8, 1000
 		consumer, h := &slowConsumer{}, &heard{}

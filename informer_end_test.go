@@ -113,7 +113,7 @@ func notRaced(t *testing.T) {
 // A handler that ends its goroutine is reported on that goroutine, where the error
 // handler may panic or end it as well. Fails if whoever shuts the handler down waits for a
 // goroutine that is no more.
-func TestAnErrorHandlerThatDoesNotReturnLeavesNobodyWaitingForAHandlerThatExited(t *testing.T) {
+func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) {
 	crashing(t)
 	for name, leave := range map[string]func(){"Goexit": runtime.Goexit, "panic": func() { panic(errBoom) }} {
 		t.Run(name, func(t *testing.T) {
@@ -375,7 +375,7 @@ func crashing(t *testing.T) (got *[]any) {
 
 // Fails if the second to stop an informer is told that there is none, while a handler of
 // it is still being called.
-func TestWhoStopsAnInformerAgainWaitsForItsEndToo(t *testing.T) {
+func TestASecondStopOfAnInformerWaitsForItsEndToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
 		informer, release := podInformerOf(t, &set, newSource(t, pod("a", "1")))
@@ -394,7 +394,7 @@ func TestWhoStopsAnInformerAgainWaitsForItsEndToo(t *testing.T) {
 	})
 }
 
-func TestAnInformerThatSomebodyElseRanIsNotHandedOutOnceItHasStopped(t *testing.T) {
+func TestAnInformerRunOutsideItsSetIsNotReturnedOnceItHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
 		source := newSource(t, pod("a", "1"))
@@ -414,7 +414,7 @@ func TestAnInformerThatSomebodyElseRanIsNotHandedOutOnceItHasStopped(t *testing.
 
 // Fails if what the detector finds while a change is applied is reported before handlers
 // are told of that change.
-func TestTheReportOfAChangedObjectHoldsNoHandlerUp(t *testing.T) {
+func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 	notRaced(t)
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))

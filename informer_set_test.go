@@ -54,7 +54,7 @@ func TestASetHasOneInformerOfEachSourceAndType(t *testing.T) {
 	})
 }
 
-func TestASetRunsWhatIsMadeBeforeAndWhileItRuns(t *testing.T) {
+func TestASetRunsInformersMadeBeforeAndDuringItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
 		before, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
@@ -70,7 +70,7 @@ func TestASetRunsWhatIsMadeBeforeAndWhileItRuns(t *testing.T) {
 	})
 }
 
-func TestAnInformerOfASetRunsUntilTheLastWhoWantsItHasReleasedIt(t *testing.T) {
+func TestAnInformerOfASetRunsUntilItsLastUserReleasesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
 		source := newSource(t, pod("a", "1"))
@@ -303,7 +303,7 @@ func TestASetThatWaitsForAHandlerIsStillRunning(t *testing.T) {
 }
 
 // From the moment at which Shutdown was called, what the set gives is for the next run.
-func TestWhatIsMadeOfASetThatEndsIsForItsNextRun(t *testing.T) {
+func TestAnInformerMadeOfAnEndingSetIsForItsNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 50 {
 			var set InformerSet
@@ -380,7 +380,7 @@ func TestAHandlerIsShutDownWhileItsInformerLeavesTheSet(t *testing.T) {
 // quietSource is never asked for anything.
 var quietSource = &scripted{}
 
-func TestManyWhoWantTheSameNewIndexAllGetIt(t *testing.T) {
+func TestConcurrentRequestsForTheSameNewIndexAllGetIt(t *testing.T) {
 	byName := func(o *object) ([]string, error) { return []string{o.Name}, nil }
 	for range 200 {
 		var set InformerSet
@@ -424,7 +424,7 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 
 // Run of an informer of a set is the set's to call. Fails if one for which somebody else
 // has done so counts, after its end, for those who wait for the set or ask how it is.
-func TestAnInformerThatSomebodyElseRanToItsEndLeavesTheSet(t *testing.T) {
+func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
 		source := newSource(t, pod("a", "1"))

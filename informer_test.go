@@ -215,7 +215,7 @@ func stalled(t testing.TB) (r *replica, goOn func()) {
 	return r, sync.OnceFunc(func() { close(gate) })
 }
 
-func TestAnInformerMirrorsASourceAndTellsItsHandlers(t *testing.T) {
+func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
 		told := newReplica(t)
@@ -300,7 +300,7 @@ func TestTheStatusSaysThatAHandlerWasLeftBehindAndHasCaughtUp(t *testing.T) {
 
 // A change of UID is an end and a beginning, in every delivery, also for a handler that is
 // late; MergeRecreated is for who wants client-go's single update.
-func TestWhatWasCreatedAnewIsToldAsADeletionAndAnAddition(t *testing.T) {
+func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
 	for _, merge := range []bool{false, true} {
 		for _, delivery := range []Delivery{Ordered, Coalesced, OrderedUnbounded} {
 			for _, late := range []bool{false, true} {
@@ -410,7 +410,7 @@ func always(values []string, err error) IndexFunc {
 }
 
 // Mistakes that are the same before the run and while it runs.
-func TestBadInputIsAnsweredByAnErrorThatSaysWhatIsRight(t *testing.T) {
+func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
 	tooShort, negative := 999*time.Millisecond, -time.Second
 	var none *replica
 	mistakes := map[string]badInput{
@@ -480,7 +480,7 @@ func (foreignHandle) HasSynced() bool               { return false }
 func (foreignHandle) HasSyncedChecker() DoneChecker { return nil }
 
 // What comes too late says so.
-func TestWhatMustBeSetBeforeTheRunIsRefusedAfterIt(t *testing.T) {
+func TestFieldsThatMustBeSetBeforeTheRunAreRefusedAfterIt(t *testing.T) {
 	setting := map[string]badInput{
 		"transform": {
 			make: func(r *informerRig) error {
@@ -645,7 +645,7 @@ func TestAWaitThatEndsInVainSaysWhatTheInformerWasDoing(t *testing.T) {
 
 // Fails if the report of an object that is held back comes between those that came with
 // it and their handlers: an error handler may take its time.
-func TestAnErrorHandlerThatTakesItsTimeDoesNotKeepGoodObjectsFromHandlers(t *testing.T) {
+func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 	picky := func(obj any) error {
 		if isBad(obj) {
 			return errBoom
@@ -745,7 +745,7 @@ func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
 }
 
 // The same for what is told of a wrong use.
-func TestASecondRunIsToldOfWithTheInformersLogger(t *testing.T) {
+func TestASecondRunIsLoggedWithTheInformersLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
 		var told []error
@@ -940,7 +940,7 @@ func (g *gate) OnAdd(obj any, initial bool) {
 	g.recorder.OnAdd(obj, initial)
 }
 
-func TestAPlainInformerFillsAStoreAndTellsItsHandler(t *testing.T) {
+func TestAPlainInformerFillsAStoreAndNotifiesItsHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := &recorder{}
 		p := newPlain(t, newSource(t, pod("ns", "a"), pod("ns", "b")), InformerOptions{Handler: told})
@@ -1040,7 +1040,7 @@ func last(list []string) string {
 	return list[len(list)-1]
 }
 
-func TestWhatIsSetOfAPlainInformerReachesItsParts(t *testing.T) {
+func TestTheFieldsOfAPlainInformerReachItsParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := &recorder{}
 		p := newPlain(t, newSource(t, pod("ns", "a"), pod("other", "b")), InformerOptions{

@@ -48,7 +48,7 @@ func TestABatchDeletesByKeyWhateverTheObject(t *testing.T) {
 	assert.Empty(t, s.List())
 }
 
-func TestABadObjectInABatchHoldsNothingElseBack(t *testing.T) {
+func TestABadObjectInABatchDelaysNoOther(t *testing.T) {
 	s := newTagStore()
 	before := podAt("a", "1", "1")
 	require.NoError(t, s.Add(before))
@@ -235,7 +235,7 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	assert.Nil(t, q.entries)
 }
 
-func TestAReaderFindsWhatIsQuarantinedUnderAnotherName(t *testing.T) {
+func TestAReaderFindsAnEntryQuarantinedUnderAnotherName(t *testing.T) {
 	reflector := quarantinePart{&quarantine{}, byReflector, ""}
 	reflector.add("a/1\x00pods", &ObjectError{Key: "a/1", storeKey: "key", Err: errBoom}, errBoom)
 	assert.ErrorIs(t, reflector.find("key"), errBoom)

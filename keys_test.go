@@ -41,7 +41,7 @@ func TestAKeyWithTwoSlashesIsNone(t *testing.T) {
 	}
 }
 
-func TestAnEmptyNamespaceBeforeASlashIsTakenAsItIs(t *testing.T) {
+func TestAnEmptyNamespaceBeforeASlashIsKept(t *testing.T) {
 	namespace, name, err := SplitMetaNamespaceKey("/a")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"", "a"}, []string{namespace, name})

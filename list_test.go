@@ -46,7 +46,7 @@ func TestAnOlderEventOfAnotherKeyIsAppliedAndLeavesTheVersion(t *testing.T) {
 // B8 as far as it concerns the pipeline, G2: a relist of unchanged objects tells
 // the handler nothing and keeps the objects' identity. Fails if listed objects
 // are not compared with what was received before.
-func TestARelistOfUnchangedObjectsTellsNothing(t *testing.T) {
+func TestARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
 		for i := range 1200 {
@@ -206,7 +206,7 @@ func TestAListWhosePagesNeverEndFails(t *testing.T) {
 }
 
 // Pages without objects are no failure by themselves, nor is a long list one.
-func TestALongListWithEmptyPagesIsTaken(t *testing.T) {
+func TestALongListWithEmptyPagesIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, h := pagesOf(func(n int) (string, int) {
 			switch {
@@ -692,7 +692,7 @@ func FuzzTokenChain(f *testing.F) {
 
 // S13: a streaming list is one request, gives the same state as a list, and goes
 // on as the watch.
-func TestAStreamingListIsOneRequestAndGoesOnAsTheWatch(t *testing.T) {
+func TestAStreamingListIsOneRequestAndContinuesAsTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
 		for i := range 1234 {

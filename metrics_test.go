@@ -592,7 +592,7 @@ func TestAnInformerHasInstrumentsWhileItRuns(t *testing.T) {
 	})
 }
 
-func TestAnInformerNameIsTakenOnce(t *testing.T) {
+func TestAnInformerNameIsRegisteredOnce(t *testing.T) {
 	first := takeName(t)
 	assert.Equal(t, t.Name(), first.Name())
 	_, err := NewInformerName(t.Name())

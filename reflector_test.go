@@ -187,7 +187,7 @@ func TestStatusSaysWhereAReflectorIs(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestAKeyThatSeveralHoldBackIsListedOnceWithItsNewestVersion(t *testing.T) {
+func TestAKeyQuarantinedTwiceIsListedOnceWithItsNewestVersion(t *testing.T) {
 	held := func(key, version string) Quarantined { return Quarantined{Key: key, ResourceVersion: version} }
 	assert.Equal(t, []Quarantined{held("a", "10"), held("b", "1"), held("c", "")}, mergeQuarantined(
 		[]Quarantined{held("a", "9"), held("c", "")}, []Quarantined{held("a", "10"), held("b", "1")}, nil))

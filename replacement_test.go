@@ -270,7 +270,7 @@ func TestGoodAndBadStatesOfOneKeyInOneList(t *testing.T) {
 
 // What was kept by name stays through the commit, what a stream has deleted since
 // does not, and of both in one part the deletion counts.
-func TestKeepAndGone(t *testing.T) {
+func TestAReplacementKeepsAndRemovesKeys(t *testing.T) {
 	for name, first := range map[string]bool{"first list": true, "relist": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newTagStore()
@@ -297,7 +297,7 @@ func TestKeepAndGone(t *testing.T) {
 	}
 }
 
-func TestGoneShowsAtOnceInAFirstList(t *testing.T) {
+func TestARemovedKeyShowsAtOnceInAFirstList(t *testing.T) {
 	s := newTagStore()
 	r := begin(t, s)
 	r.items(podAt("a", "1", "1"), podAt("a", "2", "1"))
@@ -309,7 +309,7 @@ func TestGoneShowsAtOnceInAFirstList(t *testing.T) {
 	assert.Empty(t, s.quarantined())
 }
 
-func TestAReplacementThatIsOverTakesNothingMore(t *testing.T) {
+func TestAFinishedReplacementAcceptsNothingMore(t *testing.T) {
 	for name, finish := range map[string]func(r Replacement){
 		"committed": func(r Replacement) { require.NoError(t, r.Commit(bg, "1")) },
 		"aborted":   func(r Replacement) { r.Abort() },
@@ -328,7 +328,7 @@ func TestAReplacementThatIsOverTakesNothingMore(t *testing.T) {
 	}
 }
 
-func TestAPartWithAnEndedContextTakesNothing(t *testing.T) {
+func TestAPartWithAnEndedContextAppliesNothing(t *testing.T) {
 	ended, cancel := context.WithCancel(bg)
 	cancel()
 	s := newTagStore()
@@ -442,7 +442,7 @@ func (f *foreign) take() []string { calls := f.calls; f.calls = nil; return call
 
 // S5, S6: a foreign store gets one Replace for a list, however it came, then each
 // event; and it is told of each advance of the version once.
-func TestAForeignStoreIsToldOfEachAdvanceOnce(t *testing.T) {
+func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
 	type taker interface {
 		ReflectorStore
 		take() []string
@@ -516,7 +516,7 @@ func (r *replaceFails) Replace([]any, string) error {
 	return err
 }
 
-func TestErrorsOfAForeignStoreAreToldApart(t *testing.T) {
+func TestErrorsOfAForeignStoreAreDistinguished(t *testing.T) {
 	object := &ObjectError{Key: "k", Stage: StageIndex, Err: errBoom}
 	key := KeyError{pod("a", "b"), errBoom}
 	objects, other := splitObjectErrors(errors.Join(object, fmt.Errorf("wrapped: %w", key), errBoom))

@@ -410,7 +410,7 @@ func readAll(t *testing.T, s *cache, key string, count int) {
 // G10: whatever the user's functions take for an object, in the middle of a replacement of
 // 100,000, of an index that is being added over as many, or of any other write, readers go
 // on, and see what was there before. Fails if any of them is called under a lock.
-func TestReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
+func TestReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 	const count, many = 10, 100_000
 	large := func() (list []any) {
 		for i := range many {
@@ -479,7 +479,7 @@ func TestReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
 // G10: nor do readers wait while a large write is made, however long that takes: they see
 // what was there before, until they see all of it. Fails if what is made aside is made under
 // the lock of those that are made where readers see them.
-func TestReadersGoOnInTheMiddleOfALargeWrite(t *testing.T) {
+func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 	s := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc}).(*cache)
 	for i := range 10 {
 		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
@@ -851,7 +851,7 @@ func TestAnIndexWithoutAFunctionIsAProgrammersError(t *testing.T) {
 
 // The maps are made anew once most of what they held has gone. Fails if remove is
 // not followed by shrink.
-func TestMemoryIsGivenBackAfterABurst(t *testing.T) {
+func TestMemoryIsReleasedAfterABurst(t *testing.T) {
 	const burst = 5000
 	drains := map[string]func(s *cache){
 		"one by one": func(s *cache) {

@@ -184,7 +184,7 @@ func TestATombstoneIsDeletedIfTheKeyFunctionReadsIt(t *testing.T) {
 	assert.Empty(t, s.List())
 }
 
-func TestAStoreTakesWhatTheKeyFunctionTakes(t *testing.T) {
+func TestAStoreAcceptsWhatTheKeyFunctionAccepts(t *testing.T) {
 	s := NewStore(func(obj any) (string, error) { return fmt.Sprint(obj), nil })
 	require.NoError(t, s.Replace([]any{1, "two", []int{3}}, ""))
 	require.NoError(t, s.Add([]int{3}))
@@ -296,7 +296,7 @@ func waysIn() map[string]func(s *cache, obj *object) error {
 
 // G11: a reader who has seen a version finds the object that came with it. Fails if
 // takeEvent or applyBatch set the version in a step before the object's.
-func TestWhoSeesTheVersionSeesTheObject(t *testing.T) {
+func TestAReaderThatSeesTheVersionSeesTheObject(t *testing.T) {
 	s := newTagStore()
 	var readers sync.WaitGroup
 	done := make(chan struct{})
@@ -494,7 +494,7 @@ func undecoded(o *object) *unread {
 }
 
 // That an object which could not be decoded is quarantined in lists and events, by
-// name, is TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack. Here is the rest.
+// name, is TestB6OneBadObjectIsQuarantinedAndDelaysNoOther. Here is the rest.
 
 func initialEventsEnd(version string) *object {
 	return &object{ObjectMeta: metav1.ObjectMeta{

@@ -592,7 +592,7 @@ func TestAnExampleThatIsNoneIsAMistakeThatIsNamed(t *testing.T) {
 }
 
 // Fails if who wants Secrets is given the ConfigMaps that somebody else wanted.
-func TestASetTellsUnstructuredInformersApartByTheirKind(t *testing.T) {
+func TestASetKeepsUnstructuredInformersByTheirKind(t *testing.T) {
 	for name, options := range map[string]ReflectorOptions{
 		"described by their kinds": {},
 		"described by the user":    {TypeDescription: "things"},

@@ -194,7 +194,7 @@ func TestObjectsWithoutAKeyKeepNothing(t *testing.T) {
 }
 
 // A deletion that does not fit leaves the stored object, and says so.
-func TestADeletionOfTheWrongTypeIsHeldBack(t *testing.T) {
+func TestADeletionOfTheWrongTypeIsQuarantined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &heard{}
 		good, wrong := pod("a", "1"), &kindless{metav1.ObjectMeta{Namespace: "a", Name: "1", ResourceVersion: "9"}}

@@ -295,7 +295,7 @@ func TestASilentWatchStillEndsWhenItsClientOrTheScriptEndsIt(t *testing.T) {
 	})
 }
 
-func TestSilenceHoldsBackAnEventThatWasBeingDelayed(t *testing.T) {
+func TestSilenceDelaysAnEventThatWasBeingDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		src.DelayEvents(time.Minute)

@@ -139,7 +139,7 @@ func TestOneObjectIsServedByName(t *testing.T) {
 	require.Equal(t, "9", status.Details.Name)
 }
 
-func TestWhatIsNotThereIsAStatus(t *testing.T) {
+func TestAMissingObjectIsAStatus(t *testing.T) {
 	h, _, _, _ := cluster(t)
 	for _, path := range []string{
 		"/", "/healthz", "/api", "/api/v1", "/api/v2/pods", "/apis/shop.example/v2", "/apis/shop.example/v3/widgets",

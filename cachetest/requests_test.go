@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-func TestRequestsTellExactlyWhatWasAskedWhen(t *testing.T) {
+func TestRequestsRecordEachQuestionAndItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		src := filled(t, cachetest.Options{})

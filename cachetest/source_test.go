@@ -156,7 +156,7 @@ func TestResourceNamesTheErrors(t *testing.T) {
 	require.ErrorContains(t, err, `objects "x" not found`)
 }
 
-func TestRollbackTakesContentAndVersionBack(t *testing.T) {
+func TestRollbackRestoresContentAndVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		_, page := list(t, src, metav1.ListOptions{Limit: 1})

@@ -190,7 +190,7 @@ func TestAScriptedEndThatAWatchHasNotReachedHasNotFired(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotScriptedIsNotReported(t *testing.T) {
+func TestUnscriptedFaultsAreNotReported(t *testing.T) {
 	inner := &tb{}
 	src := cachetest.NewTestSource(inner, cachetest.Options{})
 	src.FailRequests(0, nil)

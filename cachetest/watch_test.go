@@ -115,7 +115,7 @@ func TestTheMarkerSaysWhatTheOptionSays(t *testing.T) {
 	require.True(t, src.IsWatchListSemanticsUnSupported())
 }
 
-func TestStreamingListEndsWithAnAnnotatedBookmarkAndGoesOn(t *testing.T) {
+func TestStreamingListEndsWithAnAnnotatedBookmarkAndContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		src.CompactAll()
@@ -277,7 +277,7 @@ func TestASelectorTurnsComingAndGoingIntoAddedAndDeleted(t *testing.T) {
 	})
 }
 
-func TestASlowWatchHoldsBackNobody(t *testing.T) {
+func TestASlowWatchDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		slow := open(t, src, metav1.ListOptions{ResourceVersion: "4"})

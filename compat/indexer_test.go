@@ -117,7 +117,7 @@ func TestWhatAnIndexerRefusesClientGosRefusesToo(t *testing.T) {
 	}
 }
 
-func TestAStoresTransformRunsOnWhatIsStored(t *testing.T) {
+func TestAStoresTransformRunsOnStoredObjects(t *testing.T) {
 	for _, s := range sides {
 		t.Run(s.name, func(t *testing.T) {
 			x := s.newIndexer(relabel)

@@ -13,7 +13,7 @@ import (
 // The scripts of this file run against an informer of each package, with the same
 // expectations.
 
-func TestAHandlerOfAnInformerIsToldWhatClientGosIs(t *testing.T) {
+func TestAHandlerOfAnInformerIsNotifiedLikeClientGos(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		told, r := s.listens()
 		require.False(s, s.inf.HasSynced())
@@ -42,7 +42,7 @@ func TestAHandlerOfAnInformerIsToldWhatClientGosIs(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatJoinsARunningInformerIsToldOfEverythingAsOfTheInitialList(t *testing.T) {
+func TestAHandlerThatJoinsARunningInformerReceivesEverythingAsTheInitialList(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		first, _ := s.listens()
 		s.start()
@@ -86,9 +86,9 @@ func TestNoHandlerAndNoIndexIsAddedToAnInformerThatHasStopped(t *testing.T) {
 	})
 }
 
-// TestWhatAHandlerHasNotBeenToldWhenItsInformerStopsIsDropped: Run returns after the call
+// TestPendingNotificationsAreDroppedWhenTheInformerStops: Run returns after the call
 // that is under way.
-func TestWhatAHandlerHasNotBeenToldWhenItsInformerStopsIsDropped(t *testing.T) {
+func TestPendingNotificationsAreDroppedWhenTheInformerStops(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		slow := newGated()
 		s.adds(slow)
@@ -121,7 +121,7 @@ func TestEachHandlerIsResyncedAtItsOwnPeriod(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatWasRemovedHearsNothingMoreAndOthersDo(t *testing.T) {
+func TestARemovedHandlerIsNotNotifiedAndOthersAre(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		stays, _ := s.listens()
 		goes, r := s.listens()
@@ -209,7 +209,7 @@ func TestIndexesAreAddedBeforeAnInformerRunsAndWhileItDoes(t *testing.T) {
 	})
 }
 
-func TestWhatIsSetOfAnInformerIsSetBeforeItRunsAndNotAfter(t *testing.T) {
+func TestTheFieldsOfAnInformerAreSetBeforeItRunsAndNotAfter(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		var mu sync.Mutex
 		var failures []error
@@ -246,7 +246,7 @@ func TestASecondRunOfAnInformerReturnsAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatWasDeletedBetweenTwoListsIsToldAsATombstone(t *testing.T) {
+func TestAnObjectDeletedBetweenTwoListsIsDeliveredAsATombstone(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		told, _ := s.listens()
 		s.start()
@@ -272,7 +272,7 @@ func TestTheControllerOfAnInformerReportsAndDoesNotRun(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForInformersIsAnsweredAsByClientGo(t *testing.T) {
+func TestWaitingForInformersAnswersAsClientGo(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		_, r := s.listens()
 		never := make(chan struct{})

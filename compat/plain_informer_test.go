@@ -87,9 +87,9 @@ func TestTheDeprecatedConstructorsMakeWhatClientGosMake(t *testing.T) {
 	})
 }
 
-// TestWhatAHandlerWasToldIsDeletedIsFoundInTheStoreByItsTombstone: the store's key
+// TestADeletedObjectIsFoundInTheStoreByItsTombstone: the store's key
 // function knows tombstones.
-func TestWhatAHandlerWasToldIsDeletedIsFoundInTheStoreByItsTombstone(t *testing.T) {
+func TestADeletedObjectIsFoundInTheStoreByItsTombstone(t *testing.T) {
 	for i, s := range informerSides {
 		t.Run(s.name, func(t *testing.T) {
 			x, _ := s.newPlain(thingSource(t), plainOptions{handler: &listening{}})

@@ -166,7 +166,7 @@ func (b *bookmarked) Bookmark(version string) error { b.note("bookmark " + versi
 
 // A watch may begin with what the list had: a store that was told of the list's version by its
 // Replace alone is told of it.
-func TestAStoreIsToldOfTheListsVersionByAnEventAtIt(t *testing.T) {
+func TestAStoreReceivesTheListsVersionByAnEventAtIt(t *testing.T) {
 	type noting interface {
 		store
 		take() []string

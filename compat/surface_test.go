@@ -75,8 +75,8 @@ func TestWhatElseHasANameOfClientGosAgrees(t *testing.T) {
 	compare(t, ours, theirs, commonNames(ours, theirs))
 }
 
-// TestWhatIsExcludedExistsAndHasAReason: what is not compared must still be there.
-func TestWhatIsExcludedExistsAndHasAReason(t *testing.T) {
+// TestEveryExclusionExistsAndHasAReason: what is not compared must still be there.
+func TestEveryExclusionExistsAndHasAReason(t *testing.T) {
 	ours, theirs := packages(t)
 	for name, reason := range excluded {
 		require.NotEmpty(t, reason, name)

@@ -18,7 +18,7 @@ func typedNotes(told *listening) typedTold {
 	}
 }
 
-func TestATypedHandlerIsToldWhatClientGosIs(t *testing.T) {
+func TestATypedHandlerIsNotifiedLikeClientGos(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		told := &listening{}
 		r, err := s.inf.typed().addTyped(typedNotes(told), nil)
@@ -69,7 +69,7 @@ func transitions(s *scene, told *listening) []string {
 
 func isRed(o *object) bool { return o.Labels["v"] == "red" || o.Labels["v"] == "dark red" }
 
-func TestAFilteringHandlerIsToldAsClientGos(t *testing.T) {
+func TestAFilteringHandlerIsNotifiedLikeClientGos(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		told := &listening{}
 		s.adds(s.side.filtering(func(obj any) bool {
@@ -83,7 +83,7 @@ func TestAFilteringHandlerIsToldAsClientGos(t *testing.T) {
 	})
 }
 
-func TestATypedFilteringHandlerIsToldAsClientGos(t *testing.T) {
+func TestATypedFilteringHandlerIsNotifiedLikeClientGos(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		told := &listening{}
 		_, err := s.inf.typed().addTyped(typedNotes(told), isRed)

@@ -38,7 +38,7 @@ func TestATokenFileMayBeALink(t *testing.T) {
 }
 
 // Opening a pipe waits for somebody who writes to it.
-func TestACAFileThatBecomesAPipeHoldsNothingUp(t *testing.T) {
+func TestACAFileThatBecomesAPipeBlocksNothing(t *testing.T) {
 	path := file(t, newAuthority(t, "one").pem())
 	trust, err := newTrust(path, &http.Transport{})
 	require.NoError(t, err)

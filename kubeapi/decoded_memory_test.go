@@ -83,7 +83,7 @@ func TestItemsThatWaitForTheKindOfTheirListKeepTheirOrderAndNumbers(t *testing.T
 }
 
 // Fails if the waiting items are all passed on after the context has ended.
-func TestItemsThatWaitedAreNotTakenAfterTheContextHasEnded(t *testing.T) {
+func TestItemsThatWaitedAreNotPassedAfterTheContextHasEnded(t *testing.T) {
 	const body = `{"items":[{},{},{}],"kind":"PodList","apiVersion":"v1"}`
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

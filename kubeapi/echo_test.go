@@ -102,7 +102,7 @@ func asStatus(text string) string {
 
 // A server that repeats what it was sent, whoever put it there and in whatever form, makes
 // no error and no warning tell it. What is nobody's secret is left.
-func TestAnEchoTellsNothingThatAnybodyBelowHasAdded(t *testing.T) {
+func TestAnEchoShowsNothingThatALowerTransportAdded(t *testing.T) {
 	plain := func(escape func(string) string) func(http.ResponseWriter, string) {
 		return func(w http.ResponseWriter, text string) {
 			w.Header().Set("Content-Type", "text/plain")

@@ -140,7 +140,7 @@ func TestAMillionFramesThatAreNoneEndWithTheFirst(t *testing.T) {
 }
 
 // While one item is taken, the server cannot make the source read much further.
-func TestNothingIsReadAheadOfWhoeverTakesTheItems(t *testing.T) {
+func TestNothingIsReadAheadOfTheReceiverOfTheItems(t *testing.T) {
 	item := `{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", 10_000) + `"},`
 	body := &counted{text: item, left: 10_000}
 	source := newSource(t, server(func(*http.Request) (*http.Response, error) {
@@ -215,7 +215,7 @@ func TestErrorsOfTheTransportAreOneShortLine(t *testing.T) {
 }
 
 // There are servers that answer with what they were sent.
-func TestAnEchoTellsNeitherCredentialsNorQuery(t *testing.T) {
+func TestAnEchoShowsNeitherCredentialsNorQuery(t *testing.T) {
 	echo := func(code int, contentType string) server {
 		return func(r *http.Request) (*http.Response, error) {
 			text := r.Header.Get("Authorization") + " " + r.Header.Get("X-Login") + " " + r.URL.RequestURI()

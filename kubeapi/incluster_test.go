@@ -94,7 +94,7 @@ func TestVariablesThatAreNoAddressAreQuoted(t *testing.T) {
 	}
 }
 
-func TestOutsideOfAClusterWhatIsMissingIsNamed(t *testing.T) {
+func TestOutsideOfAClusterTheMissingPartIsNamed(t *testing.T) {
 	ca := newAuthority(t, "one").pem()
 	whole := newVolume(t, serviceAccount(ca, "t")).dir
 	noCA := newVolume(t, map[string]string{"token": "t"}).dir

@@ -250,7 +250,7 @@ func TestACutNetworkEndsAWatchWithStreamCutAndRefusesTheNext(t *testing.T) {
 	})
 }
 
-func TestAHalfOpenConnectionHoldsNobodyBeyondTheirContext(t *testing.T) {
+func TestAHalfOpenConnectionBlocksNoCallBeyondItsContext(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r rig) {
 		r.fill(t, 1)
 		start := time.Now()

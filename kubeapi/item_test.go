@@ -35,7 +35,7 @@ func nameOf(t *testing.T, item runtime.Object) string {
 	return name
 }
 
-func TestItemsAreTakenOneByOneWithWhatTheListHasSaidSoFar(t *testing.T) {
+func TestItemsArePassedOneByOneWithTheListsMetadataSoFar(t *testing.T) {
 	names, versions, list, err := taken(t, podList(podJSON("a", 1), podJSON("b", 2)), Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, names)
@@ -60,7 +60,7 @@ func TestAnErrorOfTheTakerEndsTheListAndComesBackAsItIs(t *testing.T) {
 	require.Equal(t, 1, items)
 }
 
-func TestABadItemIsTakenAsWhatCouldBeReadOfItAndSpoilsNoOther(t *testing.T) {
+func TestABadItemIsListedByItsReadablePartsAndSpoilsNoOther(t *testing.T) {
 	bad := map[string]struct {
 		item, name, text string
 		// soon says that it is passed on by a watch at once: it will be the same again.
@@ -108,7 +108,7 @@ func TestAnUndecodedObjectCanBeCopied(t *testing.T) {
 	require.Nil(t, (*UndecodedObject)(nil).DeepCopyObject())
 }
 
-func TestNoMoreObjectsOfOneListAreTakenThanItsLimit(t *testing.T) {
+func TestNoMoreObjectsOfOneListAreAcceptedThanItsLimit(t *testing.T) {
 	three := podList(podJSON("a", 1), podJSON("b", 2), podJSON("c", 3))
 	names, _, _, err := taken(t, three, Options{Limits: Limits{Objects: 3}})
 	require.NoError(t, err)

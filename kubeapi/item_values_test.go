@@ -343,7 +343,7 @@ func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 }
 
 // Fails if the limit is for lists alone, or ends a watch.
-func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchGoesOn(t *testing.T) {
+func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchContinues(t *testing.T) {
 	worst := worstItems(JSON)["empty objects"].item(1 << 20)
 	body := frameJSON("ADDED", worst) + frameJSON("ADDED", podJSON("b", 2))
 	watching, err := newSource(t, answers(200, body)).Watch(metav1.ListOptions{})

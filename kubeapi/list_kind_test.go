@@ -49,7 +49,7 @@ func TestAProtobufListOfAnotherKindIsMalformedAndNamesBoth(t *testing.T) {
 	require.ErrorContains(t, err, "v1 SecretList in place of a list of /v1, Kind=Pod")
 }
 
-func TestListsThatMayHoldWhatIsWantedAreAccepted(t *testing.T) {
+func TestListsThatMayHoldTheWantedObjectsAreAccepted(t *testing.T) {
 	widgets, metadata := typedWidget("x/v1", "Widget"), &metav1.PartialObjectMetadata{}
 	ofWidgets := &metav1.PartialObjectMetadata{TypeMeta: widgets.TypeMeta}
 	saysItself := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}}

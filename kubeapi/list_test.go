@@ -98,7 +98,7 @@ func TestEmptyListsAreListsWithoutItems(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoListIsAnErrorThatSaysWhatCame(t *testing.T) {
+func TestABodyThatIsNoListIsAnErrorThatNamesIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		body string
 		want error

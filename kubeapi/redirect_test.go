@@ -17,7 +17,7 @@ import (
 
 // A Location may hold credentials, and what net/http says of one that it cannot read
 // has all of it.
-func TestARedirectThatCannotBeReadIsToldWithoutItsAddress(t *testing.T) {
+func TestARedirectThatCannotBeReadIsReportedWithoutItsAddress(t *testing.T) {
 	for name, location := range map[string]string{
 		"port":              "http://user:secret/x@h/",
 		"escape":            "http://h/%secret",
@@ -42,7 +42,7 @@ func TestARedirectThatCannotBeReadIsToldWithoutItsAddress(t *testing.T) {
 	}
 }
 
-func TestAHostInARedirectIsToldWithoutControlCharacters(t *testing.T) {
+func TestAHostInARedirectIsReportedWithoutControlCharacters(t *testing.T) {
 	source := newSource(t, answers(http.StatusFound, "", "Location", "http://h%C2%9Bx/"))
 	_, err := source.List(metav1.ListOptions{})
 	require.ErrorIs(t, err, ErrRedirect)
@@ -50,7 +50,7 @@ func TestAHostInARedirectIsToldWithoutControlCharacters(t *testing.T) {
 }
 
 // A scheme and a host are in lower case in the error, and the token with them.
-func TestATokenInTheHostOfARedirectIsNotTold(t *testing.T) {
+func TestATokenInTheHostOfARedirectIsNotReported(t *testing.T) {
 	const token = "aB12-Secret-Token"
 	for _, location := range []string{"http://" + token + "/", "http://x." + token + ".test:80/", "//" + token, token + "://h/"} {
 		source := newSourceOf(t, answers(http.StatusFound, "", "Location", location), Options{
@@ -63,7 +63,7 @@ func TestATokenInTheHostOfARedirectIsNotTold(t *testing.T) {
 }
 
 // Without a Location a redirect is an answer like others, and so is a 300 with one.
-func TestWhatIsNotRedirectedIsARefusal(t *testing.T) {
+func TestAnAnswerWithoutARedirectIsARefusal(t *testing.T) {
 	for _, answer := range []server{answers(302, ""), answers(300, "", "Location", "http://user:secret/x@h")} {
 		_, err := newSource(t, answer).List(metav1.ListOptions{})
 		require.ErrorAs(t, err, new(*apierrors.StatusError))
@@ -264,7 +264,7 @@ func TestEachRedirectOfSeveralIsLookedAt(t *testing.T) {
 }
 
 // A client that follows nothing gets the redirect as an answer, and it is a refusal.
-func TestACallerWhoFollowsNoRedirectIsToldOfARefusal(t *testing.T) {
+func TestACallerThatFollowsNoRedirectGetsTheRefusal(t *testing.T) {
 	var sent []*http.Request
 	closed := &closing{Reader: strings.NewReader("see https://hush@api.test/")}
 	client := &http.Client{

@@ -45,7 +45,7 @@ func answering(t *testing.T, raw string) *cachetest.Listener {
 
 // Nothing that goes wrong on the way tells what the request carried: not its credentials,
 // and not its query, which has selectors and tokens of the server's.
-func TestNoFailureTellsCredentialsOrQuery(t *testing.T) {
+func TestNoFailureShowsCredentialsOrQuery(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for name, raw := range map[string]string{
 		"nothing":          "",

@@ -322,7 +322,7 @@ func TestAListThatStallsSaysSo(t *testing.T) {
 	})
 }
 
-func TestAListWaitsForWhoeverTakesItsItems(t *testing.T) {
+func TestAListWaitsForTheReceiverOfItsItems(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, podList(podJSON("a", 1), podJSON("b", 2), `{"metadata":{"name":"c"},"s":`+quoted(1<<20)+`}`))

@@ -207,7 +207,7 @@ func TestARefusalWithTheCodeOfASuccessIsCompleteToo(t *testing.T) {
 	w.Stop()
 }
 
-func TestGoneWithoutAReasonIsExpired(t *testing.T) {
+func TestStatus410WithoutAReasonIsExpired(t *testing.T) {
 	gone := `{"kind":"Status","apiVersion":"v1","status":"Failure","code":410}`
 	for _, code := range []int{200, 410} {
 		_, err := newSource(t, answers(code, gone)).List(metav1.ListOptions{})

@@ -29,7 +29,7 @@ type heard []string
 
 func (h *heard) hear(_ context.Context, text string) { *h = append(*h, text) }
 
-func TestAWarningIsToldOnceHoweverOftenItComes(t *testing.T) {
+func TestAWarningIsReportedOnceHoweverOftenItComes(t *testing.T) {
 	var told heard
 	w := newWarnings("", told.hear)
 	w.note(t.Context(), http.Header{}, nil)
@@ -47,7 +47,7 @@ func TestEachSourceIsWarnedForItself(t *testing.T) {
 	require.Len(t, told, 2)
 }
 
-func TestWhatIsNoWarningOfAnAPIServerIsIgnored(t *testing.T) {
+func TestHeadersThatAreNoWarningsOfAnAPIServerAreIgnored(t *testing.T) {
 	for name, value := range map[string]string{
 		"another code":    `199 - "miscellaneous"`,
 		"stale, a cache":  `110 proxy "Response is Stale"`,
@@ -82,7 +82,7 @@ func TestTheTextOfAWarningIsCutAndFitToBePrinted(t *testing.T) {
 	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, told)
 }
 
-func TestWarningsWithoutEndAreToldToALimit(t *testing.T) {
+func TestEndlessWarningsAreReportedUpToALimit(t *testing.T) {
 	var told heard
 	w := newWarnings("", told.hear)
 	for i := range 10 * maxWarnings {
@@ -108,7 +108,7 @@ func TestOfOneAnswerSoManyWarningsAreRead(t *testing.T) {
 }
 
 // A function that warns of its own accord, or lists again, must not meet a lock.
-func TestWhoIsWarnedMayCauseWarnings(t *testing.T) {
+func TestAWarningHandlerMayCauseWarnings(t *testing.T) {
 	var w *warnings
 	var told heard
 	w = newWarnings("", func(ctx context.Context, text string) {
@@ -119,7 +119,7 @@ func TestWhoIsWarnedMayCauseWarnings(t *testing.T) {
 	require.Equal(t, heard{"first", "second"}, told)
 }
 
-func TestOfManyAnswersAtOnceOneIsToldOf(t *testing.T) {
+func TestOfManyAnswersAtOnceOneIsReported(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}
 	w := newWarnings("", func(_ context.Context, text string) {
@@ -171,7 +171,7 @@ func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
 
 type keyOf string
 
-func TestWhoIsWarnedGetsTheContextOfTheCall(t *testing.T) {
+func TestAWarningHandlerGetsTheContextOfTheCall(t *testing.T) {
 	var got any
 	w := newWarnings("", func(ctx context.Context, _ string) { got = ctx.Value(keyOf("k")) })
 	w.note(context.WithValue(t.Context(), keyOf("k"), "v"), warned(`299 - "text"`), nil)

@@ -201,7 +201,7 @@ func TestCredentialsAreNotSentToWhereAServerRedirects(t *testing.T) {
 }
 
 // A server may repeat the headers that client-go has put on a request below a source.
-func TestErrorsDoNotTellWhatTheConfigLogsInWith(t *testing.T) {
+func TestErrorsContainNoCredentialsOfTheConfig(t *testing.T) {
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)

@@ -130,7 +130,7 @@ func withoutPanicHandlers(t *testing.T) {
 	t.Cleanup(func() { utilruntime.PanicHandlers = handlers })
 }
 
-func TestAnInformerIsNamedAfterWhoMadeIt(t *testing.T) {
+func TestAnInformerIsNamedAfterItsCaller(t *testing.T) {
 	informer := clientgo.NewInformer(podSource(t), &corev1.Pod{}, 0, nil)
 	status, _ := cache.StatusOf(informer)
 	require.Regexp(t, `^clientgo/informer_test\.go:\d+$`, status.Name)

@@ -101,7 +101,7 @@ func TestAMirrorOfAClusterSyncsAndFollows(t *testing.T) {
 	})
 }
 
-func TestClientGosOwnInformerTakesTheSource(t *testing.T) {
+func TestClientGosOwnInformerAcceptsTheSource(t *testing.T) {
 	inCluster(t, func(t *testing.T, cluster *cluster, source *kubeapi.ListerWatcher) {
 		require.NoError(t, cluster.Apply(pod("web-0", ""), pod("web-1", "")))
 		informer := clientgocache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, clientgocache.Indexers{})

@@ -12,7 +12,7 @@ import (
 	"github.com/watchmirror/cache/adapters/clientgo"
 )
 
-func TestAHandlerOfClientGoHearsOfEverything(t *testing.T) {
+func TestAHandlerOfClientGoReceivesEveryEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		source := podSource(t, "web-0", "web-1")
 		informer, _ := podInformer(source)

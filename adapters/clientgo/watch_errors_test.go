@@ -94,7 +94,7 @@ func TestTheReflectorOfAWatchErrorHandlerMirrorsNothing(t *testing.T) {
 
 // Such a handler counts without a lock, as it may where reflectors alone call it: the
 // race detector sees to that.
-func TestAWatchErrorHandlerOfClientGoIsToldOfTheSourceAlone(t *testing.T) {
+func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		withoutPanicHandlers(t)
 		source := podSource(t, "web-0", "web-1")

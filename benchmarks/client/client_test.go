@@ -57,7 +57,7 @@ func TestEachTaskCountsWhatComesAndWhatItCosts(t *testing.T) {
 	}
 }
 
-func TestASyncHasAPeakAndWhatIsLeft(t *testing.T) {
+func TestASyncHasAPeakAndARest(t *testing.T) {
 	for _, side := range []sides.Side{sides.ClientGo, sides.Ours} {
 		for _, exact := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, exact %t", side, exact), func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestATaskThatCannotBeDoneIsAnError(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestThePeakIsSeenThoughItIsGoneAtTheEnd(t *testing.T) {
+func TestAPeakBeforeTheEndIsSeen(t *testing.T) {
 	const size = 64 << 20
 	var peak heapPeak
 	ticks := make(chan time.Time)
@@ -119,7 +119,7 @@ func TestThePeakIsSeenThoughItIsGoneAtTheEnd(t *testing.T) {
 	require.Less(t, liveHeap(), uint64(size))
 }
 
-func TestCollectionsThatNobodySawNearThePeakAreCounted(t *testing.T) {
+func TestUnobservedCollectionsNearThePeakAreCounted(t *testing.T) {
 	peak := heapPeak{looks: []look{{100, 0}, {10, 1}, {20, 5}, {90, 6}, {100, 9}, {30, 12}}}
 	require.EqualValues(t, 100, peak.bytes())
 	require.EqualValues(t, 2, peak.missed(), "those between 6 and 9")

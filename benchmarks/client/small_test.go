@@ -49,7 +49,7 @@ func TestAFirstListIsCountedByObject(t *testing.T) {
 	})
 }
 
-func TestOnlyTheirsTellsOfWhatARelistFoundUnchanged(t *testing.T) {
+func TestOnlyTheirsNotifiesOfObjectsARelistFoundUnchanged(t *testing.T) {
 	everySmallKind(t, Task{Work: ChangedList, Items: 1200}, func(t *testing.T, task Task, result Result) {
 		want := int64(0)
 		if task.Side == sides.ClientGo {
@@ -115,7 +115,7 @@ func TestAControllerIsMeasuredLikeAnInformer(t *testing.T) {
 	}
 }
 
-func TestAQueueIsFilledWithWhatIsKnown(t *testing.T) {
+func TestAQueueIsFilledWithKnownObjects(t *testing.T) {
 	for _, work := range []Work{QueueReplace, QueueResync} {
 		for name, side := range controllers {
 			t.Run(fmt.Sprint(work, " ", name), func(t *testing.T) {

@@ -136,7 +136,7 @@ func TestAGoalSaysWhatItIs(t *testing.T) {
 	require.Equal(t, "-", less(none).String())
 }
 
-func TestWhatIsJudgedOfInformersIsJudgedInTheShortForm(t *testing.T) {
+func TestRowsJudgedForInformersAreJudgedInTheShortForm(t *testing.T) {
 	s, err := parseSettings([]string{"-short"}, io.Discard)
 	require.NoError(t, err)
 	judged := map[string]bool{}

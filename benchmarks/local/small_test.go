@@ -87,7 +87,7 @@ func TestALaterStateSharesAllButItsVersion(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { NextSmall(object, 1_000_000, 7) }), 2.0)
 }
 
-func TestWhatIsSentIsWatched(t *testing.T) {
+func TestSentObjectsAreWatched(t *testing.T) {
 	s, object := NewSmallSource(1), NewSmall(0, 2)
 	sent := make(chan error, 1)
 	go func() { sent <- s.Send(t.Context(), object) }()

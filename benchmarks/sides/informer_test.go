@@ -46,7 +46,7 @@ func running(t *testing.T, informer Informer[*corev1.ConfigMap]) {
 	}
 }
 
-func TestAnInformerTellsOfTheListAndOfUpdates(t *testing.T) {
+func TestAnInformerDeliversTheListAndUpdates(t *testing.T) {
 	everyInformer(t, func(t *testing.T, makeInformer func(*local.Source) Informer[*corev1.ConfigMap]) {
 		source := local.NewSource(3, 8)
 		informer := makeInformer(source)

@@ -79,7 +79,7 @@ func TestAStoreThatThereIsNotIsRefused(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAQueueGivesBackWhatWasPut(t *testing.T) {
+func TestAQueueReturnsWhatWasPut(t *testing.T) {
 	for _, side := range []Side{ClientGo, Ours, Floor} {
 		for _, out := range []Out{Singly, InBatches} {
 			t.Run(string(side)+" "+string(out), func(t *testing.T) {

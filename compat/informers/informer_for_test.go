@@ -63,7 +63,7 @@ func labelled(namespace, name, app string) *corev1.ConfigMap {
 	return object
 }
 
-func TestInformerForTakesAFakeClientset(t *testing.T) {
+func TestInformerForAcceptsAFakeClientset(t *testing.T) {
 	ctx := bounded(t)
 	clientset := fake.NewClientset(labelled("shop", "prices", "prices"), labelled("shop", "stock", "stock"), labelled("office", "prices", "prices"))
 	// It does not send what has happened before a watch.

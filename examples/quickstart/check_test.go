@@ -55,7 +55,7 @@ func TestComparingFindsEachKindOfDifference(t *testing.T) {
 	}
 }
 
-func TestComparingTellsDifferentFromNewer(t *testing.T) {
+func TestComparingDistinguishesDifferentFromNewer(t *testing.T) {
 	list := []*unstructured.Unstructured{versioned("one", "5", "Running"), versioned("two", "6", "Running"), versioned("three", "7", "Running")}
 	m := holding(t, versioned("one", "5", "Running"), versioned("two", "10", "Running"), versioned("four", "11", "Running"))
 	c := compare(list, "9", m, func(version, key string) bool { return version == "9" && key == "a/three" })
@@ -115,7 +115,7 @@ func TestWaitingForTheMirrorEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestATombstoneIsToldAsADeletion(t *testing.T) {
+func TestATombstoneIsDeliveredAsADeletion(t *testing.T) {
 	var out bytes.Buffer
 	n := newNarrator(newDisplay(&out), "pods", nil)
 	n.rememberDeletions()

@@ -59,7 +59,7 @@ func TestTheDemonstrationListsOnceAndSurvivesTheCut(t *testing.T) {
 }
 
 // The watch must go on from the version that the mirror had when it was cut.
-func TestTheWatchGoesOnFromWhereItWasCut(t *testing.T) {
+func TestTheWatchContinuesWhereItWasCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		printed, _ := demonstrated(t.Context(), t, demoLasts)
 		held := regexp.MustCompile(`It is at version\s+(\d+), the server at`).FindStringSubmatch(flowed(printed))

@@ -34,7 +34,7 @@ func TestChangesBeyondTheLimitOfASecondAreCounted(t *testing.T) {
 	})
 }
 
-func TestWhatWasLeftOutIsToldBeforeAnythingElse(t *testing.T) {
+func TestOmittedChangesAreReportedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		show := newDisplay(&out)
@@ -77,7 +77,7 @@ func TestColoursAreForTerminals(t *testing.T) {
 	require.Equal(t, "\x1b[31mtext\x1b[0m", show.paint(red, "text"))
 }
 
-func TestChangesAreToldInTheWordsOfTheirKind(t *testing.T) {
+func TestChangesArePrintedInTheWordsOfTheirKind(t *testing.T) {
 	object := func(fields map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: fields}
 	}

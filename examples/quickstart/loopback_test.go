@@ -21,7 +21,7 @@ func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelF
 	return context.WithTimeout(t.Context(), d)
 }
 
-func TestLoopbackRefusesWhileToldToAndTakesTheSamePortAgain(t *testing.T) {
+func TestLoopbackRefusesOnRequestAndListensOnTheSamePortAgain(t *testing.T) {
 	t.Parallel()
 	network, err := listenOnLoopback()
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestClosingEndsAnAcceptThatWaitsForThePort(t *testing.T) {
 }
 
 // A port that another process has for good is an error, not a wait without end.
-func TestAPortThatIsGoneIsAnErrorOfAccept(t *testing.T) {
+func TestAClosedPortIsAnErrorOfAccept(t *testing.T) {
 	t.Parallel()
 	network, err := listenOnLoopback()
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestTheCommandSurvivesTheCutOverARealSocket(t *testing.T) {
 	require.NotContains(t, got.stdout, "\r")
 }
 
-func TestWhatIsNotAnAPIIsRefusedAtOnceWithAClearMessage(t *testing.T) {
+func TestAnAddressWithoutAnAPIIsRefusedAtOnceWithAClearMessage(t *testing.T) {
 	t.Parallel()
 	page := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +87,7 @@ func TestWhatIsNotAnAPIIsRefusedAtOnceWithAClearMessage(t *testing.T) {
 	}
 }
 
-func TestAServerWithAnUnknownCertificateIsRefusedAndWithItsCATaken(t *testing.T) {
+func TestAServerWithAnUnknownCertificateIsRefusedAndWithItsCAAccepted(t *testing.T) {
 	t.Parallel()
 	source := cachetest.NewSource(cachetest.Options{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}})
 	defer source.Close()
@@ -145,7 +145,7 @@ func TestAServerThatNobodyRunsIsGivenUpAfterThreeAttempts(t *testing.T) {
 	require.Contains(t, got.stderr, "connection refused")
 }
 
-func TestFilesThatCannotBeUsedAreToldBeforeAnythingIsSent(t *testing.T) {
+func TestFilesThatCannotBeUsedAreReportedBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	nothing := filepath.Join(t.TempDir(), "nothing")
 	for name, test := range map[string]struct {

@@ -60,7 +60,7 @@ func isDone(done <-chan struct{}) bool {
 	}
 }
 
-func TestTheFirstListIsOverWhenTheAudienceHasBeenToldOfIt(t *testing.T) {
+func TestTheFirstListIsOverWhenItIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, slow, _ := slowlyTold(t)
 		require.Equal(t, 2, m.size())
@@ -73,7 +73,7 @@ func TestTheFirstListIsOverWhenTheAudienceHasBeenToldOfIt(t *testing.T) {
 }
 
 // The mirror goes on while the audience is behind, and the status says how far.
-func TestAVersionIsReachedWhenNothingWaitsToBeTold(t *testing.T) {
+func TestAVersionIsReachedWhenNoNotificationIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, slow, source := slowlyTold(t)
 		_, err := source.Update(simplePod("a", "one", "Failed"))
@@ -100,7 +100,7 @@ func TestAVersionIsReachedWhenNothingWaitsToBeTold(t *testing.T) {
 }
 
 // Nothing the server did is missing in what was told when the show sums up.
-func TestEveryChangeHasBeenToldWhenTheShowSumsUp(t *testing.T) {
+func TestEveryChangeIsDeliveredBeforeTheShowSumsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		printed, _ := demonstrated(t.Context(), t, demoLasts)
 		number := func(pattern string) (sum int) {
@@ -118,7 +118,7 @@ func TestEveryChangeHasBeenToldWhenTheShowSumsUp(t *testing.T) {
 	})
 }
 
-func TestADeletionOfWhichNoStateIsKnownIsToldByItsKey(t *testing.T) {
+func TestADeletionWithoutAKnownStateIsDeliveredByItsKey(t *testing.T) {
 	var out bytes.Buffer
 	n := newNarrator(newDisplay(&out), "pods", nil)
 	n.rememberDeletions()

@@ -76,7 +76,7 @@ func TestResourcesAreReadInTheirUsualForms(t *testing.T) {
 	}
 }
 
-func TestTheShowLasts15SecondsAndWithAServer30UnlessToldOtherwise(t *testing.T) {
+func TestTheShowLasts15SecondsAndWithAServer30ByDefault(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want time.Duration

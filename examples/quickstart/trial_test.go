@@ -59,7 +59,7 @@ func TestATokenThatIsNotAcceptedIsNamedAndNotAskedForAgain(t *testing.T) {
 	})
 }
 
-func TestOneNamespaceIsNoAdviceToWhoAskedForOne(t *testing.T) {
+func TestOneNamespaceIsNoAdviceToACallerThatAskedForOne(t *testing.T) {
 	for namespace, says := range map[string]string{
 		"":     "this login may not list them (403); -namespace asks for one namespace only",
 		"shop": "this login may not list them in namespace shop (403)\n",
@@ -185,7 +185,7 @@ func TestAServerThatIsBusyIsGivenUpInItsOwnWords(t *testing.T) {
 }
 
 // What is told is what happened last: silence, and not the refusal before it.
-func TestSilenceAfterARefusalIsToldAsSilence(t *testing.T) {
+func TestSilenceAfterARefusalIsReportedAsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := startElsewhere(t, "")
 		defer e.close()
@@ -202,7 +202,7 @@ func TestSilenceAfterARefusalIsToldAsSilence(t *testing.T) {
 
 // At the end of the time the last failure is told while the mirror pauses after it,
 // and no longer once it has asked again.
-func TestOnlyAFailureThatIsTheLatestNewsIsTold(t *testing.T) {
+func TestOnlyTheLatestFailureIsReported(t *testing.T) {
 	for name, again := range map[string]bool{"pausing": false, "asked again": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

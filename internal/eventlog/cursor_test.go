@@ -93,7 +93,7 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 }
 
 // Changes that cancel out in front of the rest do not end the merging of the rest.
-func TestMergingGoesOnWhereTheOldestCancelOut(t *testing.T) {
+func TestMergingContinuesWhereTheOldestCancelOut(t *testing.T) {
 	r := newRig(t, WhenBehind)
 	r.log.Append([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}, 1, start)
 	r.updates(1023, 1, 1)

@@ -20,7 +20,7 @@ import (
 // key and cause and reported once a version; the others are there, synced turns
 // true, the version moves on, and nothing is listed because of it. Fails if an
 // object's error ends a list, a watch or a write, or is reported at each relist.
-func TestB6OneBadObjectIsQuarantinedAndHoldsNobodyBack(t *testing.T) {
+func TestB6OneBadObjectIsQuarantinedAndDelaysNoOther(t *testing.T) {
 	ways := map[string]func(obj any) error{
 		"fails": func(obj any) error {
 			if isBad(obj) {

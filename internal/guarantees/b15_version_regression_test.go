@@ -315,7 +315,7 @@ func newLaggedRig(t *testing.T, strategy cache.ListStrategy) *rig {
 
 // B15: a streaming list that ends below the last version is not taken, and the
 // next one is asked for at "" and taken whatever its version.
-func TestB15AStreamThatEndsBelowTheLastVersionIsNotTaken(t *testing.T) {
+func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
 		r := newRig(t, source, stream)
@@ -357,7 +357,7 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsNotTaken(t *testing.T) {
 // B15: a source that has gone back and says nothing of it, as one behind a balancer may,
 // is asked for its newest state, and that is taken, though it is as old: it is what the
 // source has. Fails if the older state is taken unasked, or refused for ever.
-func TestB15ASourceThatHasGoneBackForGoodIsTakenAtItsWord(t *testing.T) {
+func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		versions := []string{"9", "4", "4"}
 		var asked []string
@@ -551,7 +551,7 @@ func badAt(name, version string) *object { return labelled(podAt("a", name, vers
 // G6, G11: objects of a list that turns out to be too old are not reported, and not
 // held back: as they were then, nobody has asked for them. What was held back before
 // still is. Of one that is taken they are, once.
-func TestOfAListThatIsTooOldNothingIsHeldBack(t *testing.T) {
+func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
 			forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, cache.StatusReporter, func())) {
@@ -609,7 +609,7 @@ func heldBack(r cache.StatusReporter) []string {
 
 // A list that is cut before it has said its version says nothing of its objects, and
 // the next one does, once. Fails if what is not told of is remembered as told.
-func TestWhatACutListDidNotTellOfTheNextOneDoes(t *testing.T) {
+func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, cache.StatusReporter, func())) {
 		source := &itemScript{scripted: scripted{watch: expiredOnce}}
 		source.list = func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
@@ -703,7 +703,7 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 // B15: where it is the watch that shows that a server has gone back in time, as one does
 // that was restored from a backup behind its proxy, the list that answers it is taken
 // although it is older. Fails if that is reported as a second step back.
-func TestB15AWatchThatShowsARollbackIsAnsweredByOneListThatIsTaken(t *testing.T) {
+func TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"), pod("a", "4"))
 		r := newRig(t, source, nil)
@@ -788,7 +788,7 @@ func TestB15AStreamThatBrokeIsNotFollowedByAnOlderState(t *testing.T) {
 // version. One that is older than that of another key is not: the first events come in no
 // order. Fails if the events of one key are not compared with each other, or with what the
 // store has from before.
-func TestB15InAStreamNoKeyGoesBack(t *testing.T) {
+func TestB15InAStreamNoKeyRegresses(t *testing.T) {
 	many := []watch.Event{addedEvent(at("a/1", "9"))}
 	for i := range 150 { // more than go into a store together
 		many = append(many, addedEvent(at(fmt.Sprintf("b/%d", i), "1")))
@@ -847,7 +847,7 @@ func TestB15InAStreamNoKeyGoesBack(t *testing.T) {
 
 // What is older than an event of another key, as new as that before it, or of no order, does
 // not go back; nor is the deletion of nothing any news.
-func TestInAStreamOtherKeysAndEqualVersionsDoNotGoBack(t *testing.T) {
+func TestInAStreamOtherKeysAndEqualVersionsAreNoRegressions(t *testing.T) {
 	streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
 		source := &script{streams: [][]watch.Event{{
 			addedEvent(at("a/1", "9")), addedEvent(at("b/1", "4")), addedEvent(at("a/2", "3")), modifiedEvent(at("a/1", "9")),

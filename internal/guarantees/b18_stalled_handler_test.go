@@ -36,7 +36,7 @@ func heap() int64 {
 // B18, G8: what waits for a handler that hangs is bounded, and given back when it has
 // caught up: 500,000 updates of one object of about 1 KiB cost no more than 4 MiB in the
 // default delivery, 1 MiB coalesced. (client-go: 891 MiB.)
-func TestB18AStalledHandlerIsBoundedAndGivesItsMemoryBack(t *testing.T) {
+func TestB18AStalledHandlerIsBoundedAndItsMemoryReleased(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
 	}
@@ -84,7 +84,7 @@ func stalledUnderUpdates(t *testing.T, delivery cache.Delivery, limit int64) {
 
 // B18: the memory of many waiting objects goes back too, in every delivery, also where
 // nothing was merged.
-func TestB18TheMemoryOfALongBacklogIsGivenBack(t *testing.T) {
+func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
 	}

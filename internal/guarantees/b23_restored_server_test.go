@@ -255,7 +255,7 @@ func TestB23ACutCostsOneCheckBesideTheWatch(t *testing.T) {
 
 // B23, G9: a run ends at once while a check hangs. Fails if the check has no context, or if
 // nobody waits for it.
-func TestB23ACheckThatHangsKeepsNobodyFromStopping(t *testing.T) {
+func TestB23ACheckThatHangsDelaysNoStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := written(t)
 		m := runRecoveryMirror(t, source, nil)
@@ -436,7 +436,7 @@ func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
 // B23: also where an informer or a controller applies what the reflector lists: after a restore
 // an object of the same UID and version may be another state. Fails if one of the ways on which
 // unchanged objects are left alone goes by the version.
-func TestB23NoObjectIsTakenForUnchangedAfterARestore(t *testing.T) {
+func TestB23NoObjectCountsAsUnchangedAfterARestore(t *testing.T) {
 	type store interface {
 		GetByKey(key string) (any, bool, error)
 	}

@@ -21,7 +21,7 @@ import (
 
 // G1: within 60 s of healing, plus one list, the mirror equals the source. Fails
 // if a pause can be longer, or a state is left without a successor.
-func TestG1AHealedSourceIsEqualledWithinAMinute(t *testing.T) {
+func TestG1AMirrorConvergesWithinAMinuteOfRecovery(t *testing.T) {
 	faults := map[string]func(*cachetest.Source){
 		"lists fail":      func(s *cachetest.Source) { s.FailLists(cachetest.Forever, errBoom) },
 		"watches fail":    func(s *cachetest.Source) { s.FailWatches(cachetest.Forever, errBoom) },
@@ -136,7 +136,7 @@ func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
 // G1, G5: a namespace that is forbidden from the start is reported as such, and
 // the others serve, get events and have synced. Once it is allowed it is mirrored
 // like the others. Fails if anything of it is waited for, but by HasSynced.
-func TestANamespaceThatIsForbiddenHoldsBackNoOther(t *testing.T) {
+func TestANamespaceThatIsForbiddenDelaysNoOther(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, nil)
 		r.sources["b"].FailLists(cachetest.Forever, forbidden())
@@ -200,7 +200,7 @@ func TestANamespaceThatBecomesForbiddenKeepsItsContent(t *testing.T) {
 
 // Whatever one source does, nobody waits for it: in particular not with the turn to
 // call the handler.
-func TestANamespaceThatHangsHoldsBackNoOther(t *testing.T) {
+func TestANamespaceThatHangsDelaysNoOther(t *testing.T) {
 	for name, fault := range map[string]func(*cachetest.Source){
 		"list hangs":         func(s *cachetest.Source) { s.HangLists(1) },
 		"list is late":       func(s *cachetest.Source) { s.DelayLists(time.Hour) },
@@ -300,7 +300,7 @@ func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
 
 // G1: a source that comes back from an outage restored is equalled within a minute, and the
 // second for which it asks.
-func TestG1ASourceThatIsRestoredInAnOutageIsEqualledWithinAMinute(t *testing.T) {
+func TestG1AMirrorConvergesWithinAMinuteOfARestoreInAnOutage(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
 			for _, jitter := range jitters {
@@ -326,7 +326,7 @@ func TestG1ASourceThatIsRestoredInAnOutageIsEqualledWithinAMinute(t *testing.T) 
 // G1: a source that has called every version expired, and comes back restored, is equalled by
 // the first list at "": it need not say again that it does not know the mirror's version.
 // Fails if that list is refused for being older, and asked for once more after a pause.
-func TestG1ASourceThatIsRestoredAfterA410IsEqualledByTheFirstList(t *testing.T) {
+func TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore(t *testing.T) {
 	for name, strategy := range strategies {
 		for _, away := range []time.Duration{2 * time.Second, 50 * time.Second, 20 * time.Minute} {
 			for _, jitter := range jitters {

@@ -83,7 +83,7 @@ func (p *past) continues(t testing.TB, told []string, initial int) {
 // G3: a handler that keeps up, though it takes its time, is told of every change, in the
 // source's order across keys, and of none twice. Fails if anything is dropped, merged or
 // overtakes something else.
-func TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder(t *testing.T) {
+func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.OrderedUnbounded} {
 		for seed := range uint64(10) {
 			t.Run(fmt.Sprint(delivery, " seed ", seed), func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder(t *testing.T) {
 // delivery, it hears of each key an Add, then Updates from what it was told last, then a
 // Delete, and ends with what the source has: the replica looks. Fails if merging breaks
 // that, or a relist does.
-func TestG3OfEachKeyAHandlerHearsAnAddThenUpdatesThenADelete(t *testing.T) {
+func TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { addUpdatesDelete(t, rand.New(rand.NewPCG(seed, 4))) })
@@ -205,7 +205,7 @@ func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 
 // G3: no key begins with a Delete. Fails if what merges an Add with the Delete that
 // follows it leaves anything of the two.
-func TestG3WhatComesAndGoesBehindABusyHandlerIsNotTold(t *testing.T) {
+func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestG3WhatComesAndGoesBehindABusyHandlerIsNotTold(t *testing.T) {
 // moment, and then of everything that happened after it: no gap, nothing twice, whenever
 // it joins and while it resyncs. Fails if what is published during a snapshot is lost,
 // told as well, or told before it.
-func TestG3ALateHandlerGoesOnExactlyWhereItsSnapshotEnds(t *testing.T) {
+func TestG3ALateHandlerContinuesExactlyWhereItsSnapshotEnds(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { joinWhileWriting(t, rand.New(rand.NewPCG(seed, 6))) })

@@ -17,7 +17,7 @@ import (
 // called for an object of it, is told of every object once. Fails if a write is published later
 // than the next function of the user's is called: of two that are published as one the handler has
 // seen the first and not the second.
-func TestG3AHandlerThatJoinsInTheMiddleOfAFirstListIsToldOfAllOfIt(t *testing.T) {
+func TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt(t *testing.T) {
 	const objects = 200
 	for _, at := range []int{1, 2, 32, 33, 70, 97, 100, 101, objects} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // G4: whenever a handler is told, the store and its indexes have it: by list, by watch
 // and by relist. A store may be ahead. Fails if the informer publishes before it writes,
 // or writes an index later.
-func TestG4StoreAndIndexesChangeBeforeHandlersAreTold(t *testing.T) {
+func TestG4StoreAndIndexesChangeBeforeHandlersAreNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(5, 5))
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), func(c *cache.InformerConfig[*object]) {

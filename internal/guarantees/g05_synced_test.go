@@ -151,7 +151,7 @@ func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
 }
 
 // G5: what went before the handler heard of it counts as handled.
-func TestG5ObjectsThatWentUntoldDoNotKeepAHandlerFromSyncing(t *testing.T) {
+func TestG5UndeliveredObjectsDoNotKeepAHandlerFromSyncing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
 		told, goOn := stalled(t)

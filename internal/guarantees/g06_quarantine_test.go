@@ -122,7 +122,7 @@ func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
 // G6: an object is not held back any more once a later event has brought it in a state that
 // can be taken, be it one of the same batch. Fails if what a batch sets aside is looked up
 // before the batch only.
-func TestG6AnObjectIsHeldBackNoLongerThanUntilALaterEventOfTheSameBatch(t *testing.T) {
+func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"))
 		source.watch = func(context.Context, int) (watch.Interface, error) {
@@ -241,7 +241,7 @@ func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
 // G6: a controller with a queue of one's own may find out about an object of
 // another namespace only when it applies it. It is held back all the same, once a
 // version and until it is gone.
-func TestG6AQueueThatTakesOtherNamespacesDoesNotReachThem(t *testing.T) {
+func TestG6AQueueThatAcceptsOtherNamespacesDoesNotReachThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("b", "1"))
 		whole, a, b := viewsOf()
@@ -511,7 +511,7 @@ func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 // G6: of a deletion that does not say of what, the place is quarantined until the next
 // list, which takes away what has been gone all the while. Nothing is listed for it.
 // Fails if the status is silent meanwhile, or speaks of it for ever.
-func TestG6ADeletionOfNobodyKnowsWhatIsQuarantinedUntilTheNextList(t *testing.T) {
+func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T) {
 	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1074,7 +1074,7 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 // G6: a state that a Process, or a store that is not of this package, has refused is held
 // back no longer once the source has undone it. Fails if what comes with a relist is taken
 // for a resync of the old state.
-func TestG6AStateThatWasRefusedAndUndoneIsNoLongerHeldBack(t *testing.T) {
+func TestG6AStateThatWasRefusedAndUndoneIsNoLongerQuarantined(t *testing.T) {
 	for name, build := range refusingRigs {
 		for how, list := range map[string]func(*cache.Config){"a list": func(*cache.Config) {}, "a streaming list": stream} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -1116,7 +1116,7 @@ func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 // G6: whatever could not be done with a state that the source has undone, nothing of it
 // stays in the status, however the state before comes back. Fails if an unchanged object
 // is not news to whoever holds back a later state of it.
-func TestG6AStateThatTheSourceHasUndoneIsNoLongerHeldBack(t *testing.T) {
+func TestG6AStateThatTheSourceHasUndoneIsNoLongerQuarantined(t *testing.T) {
 	for stage, install := range failures {
 		for name, list := range map[string]func(*cache.Config){
 			"a list": func(*cache.Config) {}, "a list item by item": listByItem, "a streaming list": stream,
@@ -1140,7 +1140,7 @@ func TestG6AStateThatTheSourceHasUndoneIsNoLongerHeldBack(t *testing.T) {
 }
 
 // G6: the same in an informer, whose queue and store are its own.
-func TestG6AnInformerHoldsBackNothingThatWasUndone(t *testing.T) {
+func TestG6AnInformerQuarantinesNothingThatWasUndone(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1159,7 +1159,7 @@ func TestG6AnInformerHoldsBackNothingThatWasUndone(t *testing.T) {
 }
 
 // G6: the same without a queue.
-func TestG6AReflectorsStoreHoldsBackNothingThatWasUndone(t *testing.T) {
+func TestG6AReflectorsStoreQuarantinesNothingThatWasUndone(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1177,7 +1177,7 @@ func TestG6AReflectorsStoreHoldsBackNothingThatWasUndone(t *testing.T) {
 }
 
 // G6: the same in one of several namespaces, while what another holds back stays held.
-func TestG6ANamespaceHoldsBackNothingThatWasUndone(t *testing.T) {
+func TestG6ANamespaceQuarantinesNothingThatWasUndone(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			eachNamespaceRig(t, func(t *testing.T, informer bool) {
@@ -1319,7 +1319,7 @@ func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 // There is no list for what the watch has brought since: a later state, or its end. Nor for
 // what an event could not bring, or what was refused for another cause. Fails if such things are
 // listed again.
-func TestNothingIsListedOnceMoreForWhatIsSoundOrOtherwiseRefused(t *testing.T) {
+func TestNothingIsListedOnceMoreForSoundOrOtherwiseRefusedItems(t *testing.T) {
 	for name, row := range map[string]struct {
 		objects []apiruntime.Object
 		events  []watchEvent
@@ -1449,7 +1449,7 @@ func checkVersion(t *testing.T, store cache.Store, key, version string) {
 // G6: a store says of a key whose only state it has refused that it is quarantined, until
 // there is a state that it takes, or the key is deleted or no longer listed. An earlier state
 // is still returned. Fails if Get says "not found" of an object that the source has.
-func TestG6AStoreDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) {
+func TestG6AStoresGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 	for name, make := range map[string]func() cache.Store{
 		"index": func() cache.Store {
 			return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
@@ -1488,7 +1488,7 @@ func TestG6AStoreDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) {
 // G6: so does the store of whatever mirrors a source, wherever on its way the state was
 // refused: by the source's decoder, for its type, by a transform or by an index function, of a
 // list and of an event. Fails if only those are known that the store has refused itself.
-func TestG6TheStoreOfAMirrorDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) {
+func TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 	for name, mirror := range map[string]func(cache.ListerWatcher, *reports) (run func(context.Context), store cache.Store){
 		"informer": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
 			i := cache.NewSharedIndexInformerWithOptions(source, &metav1.PartialObjectMetadata{}, cache.SharedIndexInformerOptions{
@@ -1571,7 +1571,7 @@ func TestG6TheStoreOfAMirrorDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) 
 
 // G6: listers answer with that error too, and it is no NotFound: code that deletes what it does
 // not find deletes nothing. Fails if a lister makes a NotFound of it.
-func TestG6AListersGetDoesNotSayNotFoundOfWhatIsQuarantined(t *testing.T) {
+func TestG6AListersGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, heard := newAnswering([]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2")}), &reports{}
 		pods := schema.GroupResource{Resource: "pods"}
@@ -1634,7 +1634,7 @@ func TestWhatAnEndedMirrorHeldIsForgottenByTheListOfTheNext(t *testing.T) {
 // A queue over a store knows that nothing is there of what is quarantined: it neither
 // deletes it nor reports that it could not be read. Fails if that error is taken for one of
 // KnownObjects.
-func TestAQueueTakesAQuarantinedKeyForAbsent(t *testing.T) {
+func TestAQuarantinedKeyIsAbsentFromAQueue(t *testing.T) {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
 	require.Error(t, store.Add(refused("1", "1")))
 	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true})

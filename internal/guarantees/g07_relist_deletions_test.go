@@ -47,7 +47,7 @@ func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
 // G7, B21 (kubernetes#115658): what a relist lacks goes, also if it was only
 // queued when the watch was lost; what it has twice is told once. Fails if
 // deletions are looked for in the store alone.
-func TestG7WhatARelistLacksGoesAlsoIfItWasOnlyQueued(t *testing.T) {
+func TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "old"))
 		release := make(chan struct{})
@@ -178,7 +178,7 @@ func listIsCut(t *testing.T, relist, late bool) {
 // G7: a relist deletes what its namespace lacks and nothing else; the others are
 // not even asked. Fails if a commit goes beyond its view, or if an expired watch
 // makes more than its own namespace list.
-func TestG7ARelistDeletesOnlyWhatIsOfItsNamespace(t *testing.T) {
+func TestG7ARelistDeletesOnlyObjectsOfItsNamespace(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {
 		r := newNamespaceRig(t, informer, nil)
 		r.run()
@@ -206,7 +206,7 @@ func TestG7ARelistDeletesOnlyWhatIsOfItsNamespace(t *testing.T) {
 	})
 }
 
-func TestTheLastObjectOfANamespaceGoesAlone(t *testing.T) {
+func TestTheLastObjectOfANamespaceIsRemovedAlone(t *testing.T) {
 	for name, seen := range map[string]bool{"by an event": true, "by a relist": false} {
 		t.Run(name, func(t *testing.T) {
 			eachNamespaceRig(t, func(t *testing.T, informer bool) {

@@ -10,7 +10,7 @@ import (
 
 // G7: whatever a program does to a store while a list comes, what was not listed is gone at its end,
 // and what was listed stays. Fails if an object counts as listed because its place was a listed one's.
-func TestG7WhatOthersDoDuringAListIsNotTakenForListed(t *testing.T) {
+func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 	t.Run("another object takes the place of a listed one", func(t *testing.T) {
 		s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		must(t, s.Replace(items("1", "1", "2", "1"), "1"))

@@ -15,7 +15,7 @@ import (
 // G8: however much happens while a handler hangs, it is told at most twice of each key
 // once it goes on: an end and a beginning. Fails if something is appended that should be
 // merged, or what came and went is told.
-func TestG8AHandlerThatHangsIsToldAtMostTwiceOfEachKey(t *testing.T) {
+func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func churn(t *testing.T, source *cachetest.Source, objects int) {
 }
 
 // G8: who asks for it by name is told of everything, however long it hung.
-func TestG8AnUnboundedHandlerIsToldEverythingAfterItHung(t *testing.T) {
+func TestG8AnUnboundedHandlerReceivesEverythingAfterItHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
 		told, goOn := stalled(t)
@@ -98,7 +98,7 @@ func TestG8AnUnboundedHandlerIsToldEverythingAfterItHung(t *testing.T) {
 }
 
 // One handler that hangs holds back neither the store nor another handler.
-func TestAHandlerThatHangsHoldsBackNobody(t *testing.T) {
+func TestAHandlerThatHangsDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
 		told := newReplica(t)

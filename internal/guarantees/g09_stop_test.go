@@ -470,7 +470,7 @@ func TestG9RunOfSeveralNamespacesWaitsForARunningHandler(t *testing.T) {
 }
 
 // G9: what still waits for the handler when the context ends is dropped.
-func TestG9TheRestOfABatchIsNotToldAfterTheContextEnded(t *testing.T) {
+func TestG9TheRestOfABatchIsNotDeliveredAfterTheContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
 		told := 0

@@ -331,7 +331,7 @@ func (c *slowCall) pass() {
 // 20,000 or of an index over them, readers go on and see what was there before. Fails if such a
 // function is called under a lock that a reader needs. In real time: a reader that waits for a
 // mutex would block a bubble.
-func TestG10ReadersGoOnWhileAUsersFunctionTakesItsTime(t *testing.T) {
+func TestG10ReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 	const many = 20_000
 	var large []any
 	for i := range many {

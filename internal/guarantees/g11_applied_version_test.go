@@ -18,7 +18,7 @@ import (
 // G11, B16: at no moment does the applied version claim more than the store
 // holds. Everything up to it must be there: the model is the source's history.
 // Fails if the store is told of a version when the queue accepts it. That the two
-// change in one step is TestWhoSeesTheVersionSeesTheObject.
+// change in one step is TestAReaderThatSeesTheVersionSeesTheObject.
 func TestG11TheAppliedVersionNeverRunsAheadOfTheContent(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reflector fills the store itself: %v", direct), func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestG11AStoreWithViewsClaimsTheLowestVersion(t *testing.T) {
 // G11: "too large" allows for one older state, the next. After that an older one is a
 // regression again, which is not applied. Fails if what the source has said once counts for
 // ever.
-func TestG11AStateThatIsOlderStillIsNotTakenUnasked(t *testing.T) {
+func TestG11AnEvenOlderStateIsNotAcceptedUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRestoredRig(t, cache.ListPaged, 0)
 		require.NoError(t, r.source.Rollback(6))
@@ -205,7 +205,7 @@ func TestG11AStateThatIsOlderStillIsNotTakenUnasked(t *testing.T) {
 
 // G11: a reader that sees the version sees the object that it is of. Fails if the version moves
 // before the object is there.
-func TestG11WhoSeesTheVersionSeesTheObject(t *testing.T) {
+func TestG11AReaderThatSeesTheVersionSeesTheObject(t *testing.T) {
 	s, version := newTagStore(), 0
 	whileWriting(t, 5000, func() error {
 		version++

@@ -43,7 +43,7 @@ var handlerFaults = []Mutant{
 		Fault:   "A program closes what its handler writes to while the handler still runs.",
 	},
 	{
-		Name:    "leaves-who-waits-for-a-removed-handler-waiting",
+		Name:    "never-ends-a-wait-for-a-removed-handler",
 		Guards:  []string{"B11"},
 		File:    "handlers.go",
 		From:    "	l.synced.finish(why)\n",

@@ -62,7 +62,7 @@ var lifetimeFaults = []Mutant{
 		Fault:   "An object whose timestamp lost a digit on the way is wrong until it changes next.",
 	},
 	{
-		Name:    "lets-a-frame-take-as-long-as-it-likes",
+		Name:    "lets-a-frame-arrive-without-a-deadline",
 		Guards:  []string{"B24"},
 		File:    "kubeapi/frame_reader.go",
 		From:    "	r.end.after(frameTime + r.earned - r.waited)\n",

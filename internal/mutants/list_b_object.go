@@ -4,7 +4,7 @@ package mutants
 // changed (B6-B8, B25).
 var objectFaults = []Mutant{
 	{
-		Name: "takes-a-list-of-nothing-but-wrong-types-for-an-empty-one", Guards: []string{"B25", "G6"}, File: "list.go",
+		Name: "treats-a-list-of-nothing-but-wrong-types-as-empty", Guards: []string{"B25", "G6"}, File: "list.go",
 		From:    "\tif l.failsByType() {\n\t\treturn",
 		To:      "\tif l.failsByType() && l.items == 0 {\n\t\treturn",
 		Package: guarantees,
@@ -32,7 +32,7 @@ var objectFaults = []Mutant{
 		Fault:   "An object that no decoder takes is deleted from the cache, and nobody learns why.",
 	},
 	{
-		Name:    "takes-nil-from-a-transform-for-an-error",
+		Name:    "treats-nil-from-a-transform-as-an-error",
 		Guards:  []string{"B7", "G14"},
 		File:    "errors.go",
 		From:    "\tif out, err = transform(obj); err != nil || isNilPointer(out) {\n",
@@ -51,7 +51,7 @@ var objectFaults = []Mutant{
 		Fault:  "A list that comes while much is queued delivers all of it a second time.",
 	},
 	{
-		Name: "takes-objects-without-a-uid-for-one", Guards: []string{"B8"}, File: "internal/table/origin.go",
+		Name: "treats-objects-without-a-uid-as-one", Guards: []string{"B8"}, File: "internal/table/origin.go",
 		From:  "return o.uid&hasUID != 0 && o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		To:    "return o.uid&(decimalVersion|otherVersion) != 0 && o == as",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
@@ -72,7 +72,7 @@ var objectFaults = []Mutant{
 		Fault: "A handler hears of an update where one object has gone and another has come.",
 	},
 	{
-		Name:    "takes-a-list-that-was-cut-for-a-whole-one",
+		Name:    "treats-a-cut-list-as-whole",
 		Guards:  []string{"B6"},
 		File:    "kubeapi/internal/jsonwire/list.go",
 		From:    "if l.place != behindList {",

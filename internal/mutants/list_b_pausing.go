@@ -65,7 +65,7 @@ var pausingFaults = []Mutant{
 		Fault:   "Where each streaming list is expired no list is ever made, and the cache stays empty.",
 	},
 	{
-		Name:    "takes-a-watch-that-brought-something-for-healthy",
+		Name:    "treats-a-watch-with-an-event-as-healthy",
 		Guards:  []string{"B3", "G13"},
 		File:    "watch.go",
 		From:    "case lived < shortWatch:",
@@ -85,7 +85,7 @@ var pausingFaults = []Mutant{
 		Fault:   "A server under load that answers late and closes at once is asked again without a pause.",
 	},
 	{
-		Name:    "hears-the-context-only-between-two-waits",
+		Name:    "checks-the-context-only-between-two-waits",
 		Guards:  []string{"B4", "G9"},
 		File:    "reflector_run.go",
 		From:    "		case <-m.ctx.Done():\n			return woken{end: endContext}\n",
@@ -133,7 +133,7 @@ var pausingFaults = []Mutant{
 		Fault:   "Where half of the requests fail, a list of ten pages is never whole.",
 	},
 	{
-		Name:    "takes-a-reset-connection-for-a-bad-version",
+		Name:    "treats-a-reset-connection-as-a-bad-version",
 		Guards:  []string{"B26"},
 		File:    "retry.go",
 		From:    "{watchAgain, watchThenList, false}",

@@ -3,7 +3,7 @@ package mutants
 // reportingFaults: errors on the stream (B5).
 var reportingFaults = []Mutant{
 	{
-		Name:   "counts-a-stream-that-failed-and-tells-nobody",
+		Name:   "counts-a-stream-that-failed-without-a-report",
 		Guards: []string{"B5", "G12"},
 		File:   "watch.go",
 		From: `	m.failed(m.ctx, err)
@@ -19,7 +19,7 @@ var reportingFaults = []Mutant{
 		Fault:   "The error handler hears of requests that fail, and of no error that a server sends on an open watch.",
 	},
 	{
-		Name:    "takes-an-error-in-a-streaming-list-for-its-end",
+		Name:    "treats-an-error-in-a-streaming-list-as-its-end",
 		Guards:  []string{"B5", "G12"},
 		File:    "watch_list.go",
 		From:    `return eventError(e.Object)`,
@@ -29,7 +29,7 @@ var reportingFaults = []Mutant{
 		Fault:   "Why a server refused a streaming list in the middle of it is never told.",
 	},
 	{
-		Name:    "takes-a-cut-stream-for-one-that-ended",
+		Name:    "treats-a-cut-stream-as-ended",
 		Guards:  []string{"B5"},
 		File:    "kubeapi/watch.go",
 		From:    "if err == io.EOF || w.answer.ctx.Err() != nil {",

@@ -23,7 +23,7 @@ var resyncFaults = []Mutant{
 		Fault:   "A handler that is always a little behind is never resynced.",
 	},
 	{
-		Name:    "tells-what-a-relist-brings-as-a-resync",
+		Name:    "delivers-a-relists-changes-as-a-resync",
 		Guards:  []string{"B21"},
 		File:    "delta_fifo.go",
 		From:    "r.stage(context.Background(), f.listedType, list, nil)",
@@ -36,7 +36,7 @@ var resyncFaults = []Mutant{
 		Name: "transforms-again-what-is-resynced", Guards: []string{"B21", "G14"}, File: "delta_fifo.go",
 		From:  "\t\tobj, exists, err := f.stateLocked(key, nil)\n",
 		To:    "\t\tobj, exists, err := f.stateLocked(key, nil)\n\t\tif f.transformer != nil && exists {\n\t\t\tobj, _ = f.transformer(obj)\n\t\t}\n",
-		Test:  "TestResyncRepeatsWhatIsKnownAndNotOnItsWay",
+		Test:  "TestResyncRepeatsKnownObjectsThatAreNotQueued",
 		Fault: "A transform that is not made to run twice mangles an object at each resync.",
 	},
 }

@@ -3,17 +3,17 @@ package mutants
 // versionFaults: versions that go back, and that run ahead (B15, B16, B23).
 var versionFaults = []Mutant{
 	{
-		Name:    "refuses-for-ever-what-a-source-that-went-back-lists",
+		Name:    "refuses-for-ever-the-lists-of-a-source-that-regressed",
 		Guards:  []string{"B15", "G1"},
 		File:    "list.go",
 		From:    "	case CauseRegression:\n		m.progress.anyVersion = true\n",
 		To:      "	case CauseRegression:\n		m.progress.anyVersion = !m.listed\n",
 		Package: guarantees,
-		Test:    "TestB15ASourceThatHasGoneBackForGoodIsTakenAtItsWord",
+		Test:    "TestB15ASourceThatRegressedForGoodIsAccepted",
 		Fault:   "After a source has gone back for good the cache never takes anything from it again.",
 	},
 	{
-		Name: "takes-a-bookmark-that-goes-back", Guards: []string{"B15", "G11"}, File: "watch.go",
+		Name: "accepts-an-older-bookmark", Guards: []string{"B15", "G11"}, File: "watch.go",
 		From:    "\tcase versionBefore(version, m.progress.version):\n",
 		To:      "\tcase version == \"\" && versionBefore(version, m.progress.version):\n",
 		Package: guarantees,
@@ -21,7 +21,7 @@ var versionFaults = []Mutant{
 		Fault:   "A server that has lost its newest state goes unnoticed, and the applied version goes back.",
 	},
 	{
-		Name: "takes-an-event-from-before-what-is-stored", Guards: []string{"B15", "G2"}, File: "storage.go",
+		Name: "applies-an-event-older-than-the-stored-state", Guards: []string{"B15", "G2"}, File: "storage.go",
 		From:    "\t\t\t\tstored = m.table.Origin(found.Number)\n",
 		To:      "\t\t\t\t_ = found\n",
 		Package: guarantees,
@@ -29,7 +29,7 @@ var versionFaults = []Mutant{
 		Fault:   "An informer's handlers and readers see an object go back in time, and nobody is told of that.",
 	},
 	{
-		Name: "knows-no-version-of-what-a-program-has-put-there-itself", Guards: []string{"B15", "G2"}, File: "store.go",
+		Name: "ignores-versions-of-objects-the-program-stored", Guards: []string{"B15", "G2"}, File: "store.go",
 		From:  "\t_ = in.prepare(context.Background(), c)\n",
 		To:    "\tc.origin = table.Origin{}\n\t_ = in.prepare(context.Background(), c)\n",
 		Test:  "TestARegressionIsNotMistakenForABadObject",
@@ -52,13 +52,13 @@ var versionFaults = []Mutant{
 		Fault:   "The reflector's version is one that its store does not have.",
 	},
 	{
-		Name:    "refuses-the-list-that-answers-a-watch-which-went-back",
+		Name:    "refuses-the-list-that-answers-a-watch-which-regressed",
 		Guards:  []string{"B15"},
 		File:    "watch.go",
 		From:    "m.progress.anyVersion = true",
 		To:      "m.progress.unknown = true",
 		Package: guarantees,
-		Test:    "TestB15AWatchThatShowsARollbackIsAnsweredByOneListThatIsTaken",
+		Test:    "TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList",
 		Fault:   "A server that was restored from a backup is reported twice, and followed a pause later.",
 	},
 	{
@@ -68,7 +68,7 @@ var versionFaults = []Mutant{
 		From:    "		if !l.progress.unknown {",
 		To:      "		if !l.progress.unknown || l.listed {",
 		Package: guarantees,
-		Test:    "TestG1ASourceThatIsRestoredAfterA410IsEqualledByTheFirstList",
+		Test:    "TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore",
 		Fault:   "A source that comes back restored is followed two pauses after that, up to two minutes.",
 	},
 	{
@@ -82,13 +82,13 @@ var versionFaults = []Mutant{
 		Fault:   "After a streaming list that broke a lagging replica brings back what it has deleted.",
 	},
 	{
-		Name:    "lets-a-key-go-back-in-a-stream",
+		Name:    "lets-a-key-regress-in-a-stream",
 		Guards:  []string{"B15", "G2"},
 		File:    "watch_list.go",
 		From:    "	l.entries[key] = received.ResourceVersion\n",
 		To:      "",
 		Package: guarantees,
-		Test:    "TestB15InAStreamNoKeyGoesBack",
+		Test:    "TestB15InAStreamNoKeyRegresses",
 		Fault:   "An object that a streaming list has sent is replaced by an older state of it, without a report.",
 	},
 	{
@@ -102,7 +102,7 @@ var versionFaults = []Mutant{
 		Fault:   "After a restore from a backup the cache shows for good what the server has lost.",
 	},
 	{
-		Name:    "takes-a-silent-watch-for-a-quiet-one",
+		Name:    "treats-a-silent-watch-as-quiet",
 		Guards:  []string{"B23"},
 		File:    "reflector_run.go",
 		From:    "w.silent == silentTicks && checks.bookmarks",
@@ -112,11 +112,11 @@ var versionFaults = []Mutant{
 		Fault:   "A restore behind a clean close goes unnoticed, though the bookmarks have stopped.",
 	},
 	{
-		Name: "goes-by-versions-that-are-given-out-again", Guards: []string{"B23"}, File: "list.go",
+		Name: "trusts-versions-that-are-issued-again", Guards: []string{"B23"}, File: "list.go",
 		From:    "VersionsReset: reset}",
 		To:      "VersionsReset: reset && l.unchecked}",
 		Package: guarantees,
-		Test:    "TestB23NoObjectIsTakenForUnchangedAfterARestore",
+		Test:    "TestB23NoObjectCountsAsUnchangedAfterARestore",
 		Fault:   "An object that was changed again after a restore stays as it was before, under the same version.",
 	},
 }

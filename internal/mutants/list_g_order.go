@@ -37,7 +37,7 @@ var orderMutants = []Mutant{
 		From:    "o.version < other.version",
 		To:      "strconv.FormatUint(o.version, 10) < strconv.FormatUint(other.version, 10)",
 		Package: guarantees,
-		Test:    "TestG3AnOrderedHandlerIsToldEverythingInTheSourcesOrder",
+		Test:    "TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder",
 		Fault:   "An object at version 10 is taken for older than itself at version 9, and everything is listed anew.",
 	},
 	{
@@ -48,21 +48,21 @@ var orderMutants = []Mutant{
 		Fault: "A resync repeats a new state to a handler that is then told of the changes which led to it.",
 	},
 	{
-		Name: "merges-updates-from-a-state-that-was-never-told", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
+		Name: "merges-updates-from-a-state-that-was-never-delivered", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
 		From:    "first.Kind, first.Old = Update, old\n",
 		To:      "first.Kind, first.Old = Update, later.Before()\n\t\t\t_ = old\n",
 		Package: guarantees,
-		Test:    "TestG3OfEachKeyAHandlerHearsAnAddThenUpdatesThenADelete",
+		Test:    "TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete",
 		Fault:   "A handler that fell behind gets an update whose old object it has never been shown.",
 	},
 	{
-		Name: "tells-a-delete-of-what-was-never-told", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
+		Name: "delivers-a-delete-of-an-object-never-added", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
 		From: `			*first = Record[K]{}
 `,
 		To: `			*first = *later
 `,
 		Package: guarantees,
-		Test:    "TestG3WhatComesAndGoesBehindABusyHandlerIsNotTold",
+		Test:    "TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered",
 		Fault:   "A handler hears the end of an object whose beginning it was spared.",
 	},
 	{
@@ -75,7 +75,7 @@ var orderMutants = []Mutant{
 		refs.set(number, w.post(at, number, values[0]))
 `,
 		Package: guarantees,
-		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreTold",
+		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
 		Fault:   "A handler looks an object up by the label that it was just told of, and does not find it.",
 	},
 	{
@@ -83,7 +83,7 @@ var orderMutants = []Mutant{
 		From:    "\t\told, existed := w.table.Remove(c.key)\n",
 		To:      "\t\told, existed := w.table.Find(c.key)\n\tkey, was := c.key, old.Object\n\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tlater := m.table.Begin(1)\n\t\tif found, exists := later.Find(key); exists && samePointer(found.Object, was) {\n\t\t\tlater.Remove(key)\n\t\t}\n\t\tlater.Commit(nil)\n\t}()\n",
 		Package: guarantees,
-		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreTold",
+		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
 		Fault:   "A handler is told that an object is gone, and still finds it in the store.",
 	},
 }

@@ -4,7 +4,7 @@ package mutants
 // handler: G5, G7, G8.
 var syncMutants = []Mutant{
 	{
-		Name: "takes-the-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "delta_fifo.go",
+		Name: "treats-the-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "delta_fifo.go",
 		From:    "\tf.listing = true\n",
 		To:      "\tf.listing, f.populated = true, true\n",
 		Package: guarantees,
@@ -12,7 +12,7 @@ var syncMutants = []Mutant{
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
 	},
 	{
-		Name: "takes-an-informers-first-part-for-the-whole-list", Guards: []string{"G5"}, File: "informer.go",
+		Name: "treats-an-informers-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "informer.go",
 		From:    "\treturn r.storeReplacement.Part(ctx, part)\n",
 		To:      "\tdefer r.feed.informer.endOfList.Do(func() {\n\t\tr.feed.informer.synced.finish(nil)\n\t\tr.feed.informer.log.AppendEnd(0, r.feed.began)\n\t})\n\treturn r.storeReplacement.Part(ctx, part)\n",
 		Package: guarantees,
@@ -48,7 +48,7 @@ var syncMutants = []Mutant{
 		Fault:   "A handler's work queue is taken for complete before the handler has run once.",
 	},
 	{
-		Name: "ends-the-initial-list-of-whoever-joins-in-its-middle", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
+		Name: "ends-the-initial-list-of-a-handler-that-joins-in-its-middle", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
 		From:    "\tc.addLocked(take(), now, c.log.ended)\n",
 		To:      "\ts := take()\n\tc.addLocked(s, now, c.log.ended || s.Len > 0)\n",
 		Package: guarantees,
@@ -68,7 +68,7 @@ var syncMutants = []Mutant{
 		From:    "r.stage != processed && !r.isVersion() {\n\t\t\tkeys",
 		To:      "r.stage == handedOut && !r.isVersion() {\n\t\t\tkeys",
 		Package: guarantees,
-		Test:    "TestG7WhatARelistLacksGoesAlsoIfItWasOnlyQueued",
+		Test:    "TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued",
 		Fault:   "An object that was only queued when the relist came stays in the cache for ever.",
 	},
 	{
@@ -80,11 +80,11 @@ var syncMutants = []Mutant{
 		Fault:   "The relist of one namespace empties all others.",
 	},
 	{
-		Name: "tells-of-a-first-lists-writes-later-than-it-makes-them", Guards: []string{"G3"}, File: "replacement.go",
+		Name: "delivers-a-first-lists-writes-late", Guards: []string{"G3"}, File: "replacement.go",
 		From:    "\t\t\tr.in.published(r.some, initial)\n",
 		To:      "\t\t\tr.staged = append(r.staged, r.some...)\n\t\t\t_ = initial\n",
 		Package: guarantees,
-		Test:    "TestG3AHandlerThatJoinsInTheMiddleOfAFirstListIsToldOfAllOfIt",
+		Test:    "TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt",
 		Fault:   "A handler that joins in the middle of the first list never hears of some objects.",
 	},
 	{
@@ -95,23 +95,23 @@ var syncMutants = []Mutant{
 		Fault: "Of two states that one relist brings of an object, the cache is left with the earlier.",
 	},
 	{
-		Name: "takes-a-relists-numbers-for-those-of-other-objects", Guards: []string{"G7"}, File: "internal/table/write.go",
+		Name: "reuses-numbers-of-entries-during-a-relist", Guards: []string{"G7"}, File: "internal/table/write.go",
 		From:    "\t\t\tmarks[i].set(to.Number, l.marks.get(from))\n",
 		To:      "\t\t\tmarks[i].set(from, l.marks.get(from))\n",
 		Package: guarantees,
-		Test:    "TestG7WhatOthersDoDuringAListIsNotTakenForListed",
+		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",
 		Fault:   "If somebody removes an object from the store during a relist, another one that is gone may stay for ever.",
 	},
 	{
-		Name: "takes-for-listed-what-is-put-where-a-listed-object-was", Guards: []string{"G7"}, File: "internal/table/write.go",
+		Name: "treats-an-object-in-a-listed-objects-place-as-listed", Guards: []string{"G7"}, File: "internal/table/write.go",
 		From:    "\t\tl.marks.set(number, false)\n",
 		To:      "\t\t_ = l\n",
 		Package: guarantees,
-		Test:    "TestG7WhatOthersDoDuringAListIsNotTakenForListed",
+		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",
 		Fault:   "If somebody removes an object from the store and adds one during a relist, the added one may stay for ever.",
 	},
 	{
-		Name: "takes-a-first-list-for-all-that-there-is", Guards: []string{"G7"}, File: "replacement.go",
+		Name: "leaves-out-objects-stored-before-the-first-list", Guards: []string{"G7"}, File: "replacement.go",
 		From:  "\t\tif len(r.withheld) == 0 || !r.withheld.Has(key.String()) {\n",
 		To:    "\t\tif !r.visible && !r.withheld.Has(key.String()) {\n",
 		Test:  "TestAFirstListShowsPartByPart",
@@ -122,19 +122,19 @@ var syncMutants = []Mutant{
 		From:    "c.behind || changes > limit\n",
 		To:      "c.behind || changes > limit && limit < 0\n",
 		Package: guarantees,
-		Test:    "TestG8AHandlerThatHangsIsToldAtMostTwiceOfEachKey",
+		Test:    "TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey",
 		Fault:   "A handler that hangs costs memory without bound.",
 	},
 	{
-		Name: "merges-for-whoever-asked-for-everything", Guards: []string{"G8"}, File: "handlers.go",
+		Name: "merges-for-a-handler-that-asked-for-everything", Guards: []string{"G8"}, File: "handlers.go",
 		From:    "options.Delivery = cmp.Or(options.Delivery, defaults.Delivery)\n",
 		To:      "options.Delivery = cmp.Or(min(options.Delivery, Coalesced), defaults.Delivery)\n",
 		Package: guarantees,
-		Test:    "TestG8AnUnboundedHandlerIsToldEverythingAfterItHung",
+		Test:    "TestG8AnUnboundedHandlerReceivesEverythingAfterItHung",
 		Fault:   "A handler that is to see every state misses most of them.",
 	},
 	{
-		Name: "clears-what-a-slow-handler-is-yet-to-be-told", Guards: []string{"G8", "G3"}, File: "internal/eventlog/log.go",
+		Name: "clears-pending-notifications-of-a-slow-handler", Guards: []string{"G8", "G3"}, File: "internal/eventlog/log.go",
 		From:    "slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end })",
 		To:      "!slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() == end })",
 		Package: "./internal/eventlog",
@@ -142,7 +142,7 @@ var syncMutants = []Mutant{
 		Fault:   "What a handler has not been told yet is gone as soon as a faster one has been told of it.",
 	},
 	{
-		Name: "never-gives-a-bursts-memory-back", Guards: []string{"G8"}, File: "delta_fifo_pop.go",
+		Name: "never-releases-a-bursts-memory", Guards: []string{"G8"}, File: "delta_fifo_pop.go",
 		From:  "case cap(l.records) > keptCapacity && cap(l.records) >= 4*len(left):",
 		To:    "case cap(l.records) > keptCapacity && len(left) < 0:",
 		Test:  "TestTheMemoryOfABurstIsReleasedAsItDrains",

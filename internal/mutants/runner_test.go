@@ -63,7 +63,7 @@ func smallMutant(name, from, to string) Mutant {
 
 // A mutant is killed if it was built and its test fails, and only then. Whatever else
 // becomes of one is said, and is no kill.
-func TestOnlyWhatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
+func TestOnlyAMutantThatIsBuiltAndFailsItsTestIsKilled(t *testing.T) {
 	red := smallMutant("red", "return n\n", "return 1\n")
 	red.Test = "TestRed"
 	skipped := smallMutant("skipped", "return n\n", "return 1\n")

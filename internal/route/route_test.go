@@ -17,7 +17,7 @@ func entering(name string, statements ...int) route {
 	return r
 }
 
-func TestARouteAboveWhatIsRecordedIsAFailure(t *testing.T) {
+func TestARouteAboveItsRecordIsAFailure(t *testing.T) {
 	recorded, err := parse(format([]route{entering("an update", 3, 4)}))
 	require.NoError(t, err)
 	require.Equal(t, map[string]numbers{"an update": {2, 7}}, recorded)
@@ -45,7 +45,7 @@ func TestARouteAboveWhatIsRecordedIsAFailure(t *testing.T) {
 	}
 }
 
-func TestWhatIsRecordedCanBeRead(t *testing.T) {
+func TestARecordCanBeRead(t *testing.T) {
 	text, err := os.ReadFile("recorded.txt")
 	require.NoError(t, err)
 	recorded, err := parse(string(text))

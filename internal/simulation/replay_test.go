@@ -33,7 +33,7 @@ func TestScriptsThatOnceFailedHold(t *testing.T) {
 	}
 }
 
-func TestFailuresAreToldApartByWhatTheyName(t *testing.T) {
+func TestFailuresAreDistinguishedByWhatTheyName(t *testing.T) {
 	for failure, kind := range map[string]string{
 		"1m2.5s: G7: typed-0 shows a/o1":                                  "G7",
 		"0s: G2, G11: typed-0 at version \"7\"":                           "G2, G11",
@@ -107,7 +107,7 @@ func TestOneFailureOfTheKindIsEnough(t *testing.T) {
 	require.Equal(t, 14, runs)
 }
 
-func TestWhatIsStillUnderWayAfterOneFailureDoesNotCount(t *testing.T) {
+func TestSeedsUnderWayAfterAFailureDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
 		failed, found, err := FailsOnce(t.Context(), func(context.Context, Script) (Result, error) {

@@ -70,7 +70,7 @@ func TestShrinkingKeepsTheOptionsThatTheFailureNeeds(t *testing.T) {
 	}}}}, small)
 }
 
-func TestAStepThatGoesLeavesItsPauseWhereTheFailureNeedsIt(t *testing.T) {
+func TestARemovedStepLeavesItsPauseWhereTheFailureNeedsIt(t *testing.T) {
 	total := func(s Script) (sum time.Duration) {
 		for _, step := range s.Steps {
 			sum += step.After
@@ -84,7 +84,7 @@ func TestAStepThatGoesLeavesItsPauseWhereTheFailureNeedsIt(t *testing.T) {
 	require.GreaterOrEqual(t, small.Steps[0].After, 2*time.Minute)
 }
 
-func TestStepsAreAboutTheSameMirrorAfterAnotherHasGone(t *testing.T) {
+func TestStepsAreAboutTheSameMirrorAfterAnotherIsRemoved(t *testing.T) {
 	script := wordy()
 	script.Steps = []Step{
 		{After: time.Second, Do: "join", Mirror: 0}, {After: time.Second, Do: "write", Key: "a/o0"},

@@ -39,7 +39,7 @@ func TestAFlatDayHasNoProblems(t *testing.T) {
 	assert.Contains(t, lines[25], "all flat")
 }
 
-func TestWhatIsNotFlatIsAProblemOfTheHour(t *testing.T) {
+func TestAGrowingSeriesIsAProblemOfTheHour(t *testing.T) {
 	for want, spoil := range map[string]func(*SoakReport){
 		"heap: ":                func(r *SoakReport) { growing(r, 48<<10, 0) },
 		"heap objects: ":        func(r *SoakReport) { growing(r, 0, 60) },

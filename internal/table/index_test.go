@@ -51,7 +51,7 @@ func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 	}
 }
 
-func TestAValueThatAllHaveCanBeTakenFromAnyOfThem(t *testing.T) {
+func TestAValueThatAllHaveCanBeRemovedFromAnyOfThem(t *testing.T) {
 	const n = 3 * blockLen
 	for _, step := range []int{1, 7, n - 1} {
 		table, m := newTable(1), newModel(1)

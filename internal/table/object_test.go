@@ -116,7 +116,7 @@ func TestATypeTooManyIsKeptInABox(t *testing.T) {
 	require.Len(t, *kept.all.Load(), maxTypes)
 }
 
-func TestThousandsOfTypesAreToldApart(t *testing.T) {
+func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 	table := newTable(0)
 	const all = 3_000
 	objects := make([]any, all)

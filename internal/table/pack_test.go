@@ -55,7 +55,7 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	runtime.KeepAlive(table)
 }
 
-func TestATableIsPackedOnlyIfMostOfItIsGone(t *testing.T) {
+func TestATableIsPackedOnlyIfMostOfItIsRemoved(t *testing.T) {
 	const n = 2 * minPacked
 	table := newTable(1)
 	w := table.Begin(n)

@@ -48,7 +48,7 @@ func TestObjectsWithManyValuesAreFoundByThoseThatTheyHaveNow(t *testing.T) {
 }
 
 // Values that stay keep their references, whatever comes and goes around them.
-func TestValuesThatStayAreNotTakenOutAndPutBack(t *testing.T) {
+func TestValuesThatStayAreNotRemovedAndAddedAgain(t *testing.T) {
 	table := newTable(1)
 	values := numbered(3 * 16)
 	put(table, "one", 1, values)

@@ -34,7 +34,7 @@ func TestAWorkerAnswersEachScriptWithItsResult(t *testing.T) {
 	require.Equal(t, strings.Repeat(string(newScript), 3), said.String())
 }
 
-func TestAWorkerEndsAtWhatIsNoScript(t *testing.T) {
+func TestAWorkerEndsAtInputThatIsNoScript(t *testing.T) {
 	err := serve(strings.NewReader(`{"seed":1}`+"\nnothing\n"), io.Discard, io.Discard, (&actor{}).act)
 	require.ErrorContains(t, err, "reading a script")
 }

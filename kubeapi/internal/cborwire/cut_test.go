@@ -66,7 +66,7 @@ func TestAWholeObjectOfAServerIsCut(t *testing.T) {
 	}, got)
 }
 
-func TestFaultsWhereACutGoesAreErrors(t *testing.T) {
+func TestFaultsOnThePathOfACutAreErrors(t *testing.T) {
 	whole := mapping("b", array(mapping("a", 1)), "x", array(1, 2), "a", "text")
 	for end := range whole {
 		_, err := Encoding.Cut(nil, whole[:end], wanted, roomy)
@@ -87,7 +87,7 @@ func TestFaultsWhereACutGoesAreErrors(t *testing.T) {
 	}
 }
 
-func TestACutGoesNoDeeperThanTheLimitOnNesting(t *testing.T) {
+func TestACutDescendsNoDeeperThanTheLimitOnNesting(t *testing.T) {
 	limits := roomy
 	limits.Nesting = 10
 	nested := func(name string, arrays int) []byte {

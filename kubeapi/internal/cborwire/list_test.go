@@ -230,7 +230,7 @@ func TestOtherKindsAreNoLists(t *testing.T) {
 	require.Less(t, len(long.Error()), 2000, "foreign text is cut")
 }
 
-func TestAStatusIsToldWithoutWhatIsTooLarge(t *testing.T) {
+func TestAStatusIsReportedWithoutItsOversizedParts(t *testing.T) {
 	limits := roomy
 	limits.ValueBytes = 120
 	body := mapping("x", strings.Repeat("x", 98), "message", strings.Repeat("m", 90), "reason", strings.Repeat("r", 90), "code", 5, "kind", "Status")

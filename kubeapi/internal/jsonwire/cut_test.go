@@ -45,7 +45,7 @@ func TestOnlyWantedFieldsAreLeftOfAnObject(t *testing.T) {
 	}
 }
 
-func TestFaultsWhereACutGoesAreErrors(t *testing.T) {
+func TestFaultsOnThePathOfACutAreErrors(t *testing.T) {
 	for _, raw := range []string{
 		``, ` `, `null`, `5`, `[]`, `"a"`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{,"a":1}`, `{"a" 1}`, `{a:1}`, `{"a":1 "b":2}`,
 		`{"b":[1 2]}`, `{"b":[1,`, `{"b":[,]}`, `{"b":[1,]}`, `{"b":{"a":1]}`, `{"x":}`, `{"x":"}`, `{"x":[}`, `{"a":1}}`, `{"a":1} x`, `{"a":!}`, `{"b":{]}`,
@@ -55,7 +55,7 @@ func TestFaultsWhereACutGoesAreErrors(t *testing.T) {
 	}
 }
 
-func TestACutGoesNoDeeperThanTheLimitOnNesting(t *testing.T) {
+func TestACutDescendsNoDeeperThanTheLimitOnNesting(t *testing.T) {
 	limits := limits
 	limits.Nesting = 10
 	nested := func(arrays int) []byte {

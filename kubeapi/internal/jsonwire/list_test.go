@@ -97,7 +97,7 @@ func TestWhateverAnItemIsItIsGivenForItselfAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoListIsAnErrorThatSaysWhatItIs(t *testing.T) {
+func TestAnObjectThatIsNoListIsAnErrorThatNamesItsType(t *testing.T) {
 	status := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Message: "too old", Reason: "Expired", Code: 410,
 		Details: &metav1.StatusDetails{RetryAfterSeconds: 3}}
 	for name, test := range map[string]struct {

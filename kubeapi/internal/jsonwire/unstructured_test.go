@@ -76,7 +76,7 @@ func compare(t *testing.T, raw []byte) {
 	}
 }
 
-func TestWhatIsNoObjectIsRefused(t *testing.T) {
+func TestValuesThatAreNoObjectsAreRefused(t *testing.T) {
 	for _, raw := range others {
 		_, err := Encoding.Unstructured([]byte(raw), limits)
 		require.ErrorIs(t, err, wire.ErrMalformed, raw)

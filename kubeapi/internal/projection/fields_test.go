@@ -69,7 +69,7 @@ func numbersOf(t *testing.T, of any, path string) *wire.Numbers {
 	return fields.Numbers
 }
 
-func TestAPathGoesThroughListsPointersAndEmbeddedStructs(t *testing.T) {
+func TestAPathDescendsThroughListsPointersAndEmbeddedStructs(t *testing.T) {
 	require.True(t, numbersOf(t, carp.Carp{}, "spec.nodeName").Find(2).Find(10).Whole)
 	require.True(t, numbersOf(t, carp.Carp{}, "status.conditions.lastProbeTime").Find(3).Find(2).Find(3).Whole)
 	require.True(t, numbersOf(t, carp.Carp{}, "status").Find(3).Whole)
@@ -84,7 +84,7 @@ func TestAPathGoesThroughListsPointersAndEmbeddedStructs(t *testing.T) {
 	require.True(t, numbersOf(t, thing{}, "items").Find(7).Whole)
 }
 
-func TestAPathGoesIntoMapsByTheirKeys(t *testing.T) {
+func TestAPathDescendsIntoMapsByTheirKeys(t *testing.T) {
 	for _, path := range []string{"metadata.annotations[example.com/owner]", "metadata[annotations][example.com/owner]"} {
 		annotations := numbersOf(t, carp.Carp{}, path).Find(1).Find(12)
 		require.True(t, annotations.IsMap())
@@ -184,7 +184,7 @@ func TestATypeThatLacksANumberHasNames(t *testing.T) {
 	}
 }
 
-func TestPathsOfUnstructuredObjectsAreTakenAsTheyAre(t *testing.T) {
+func TestPathsOfUnstructuredObjectsAreUsedUnchanged(t *testing.T) {
 	fields, err := New([]string{"spec.any[thing.of/it]", "spec.other", "status", "status.phase"}, nil)
 	require.NoError(t, err)
 	require.Nil(t, fields.Numbers)

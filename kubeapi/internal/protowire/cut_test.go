@@ -121,7 +121,7 @@ func TestAnEntryOfAMapIsFoundByItsLastKey(t *testing.T) {
 	}
 }
 
-func TestFaultsWhereACutGoesAreErrorsOrLeftToTheDecoder(t *testing.T) {
+func TestFaultsOnThePathOfACutAreErrorsOrLeftToTheDecoder(t *testing.T) {
 	for name, raw := range map[string][]byte{
 		"a tag that is cut off":           {0x80},
 		"a length that is cut off":        {2<<3 | typeBytes, 0x80},

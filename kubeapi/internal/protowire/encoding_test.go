@@ -100,7 +100,7 @@ func TestMalformedObjectsAreRefused(t *testing.T) {
 	}
 }
 
-func TestErrorsOfUnmarshalAreToldAndNotKept(t *testing.T) {
+func TestErrorsOfUnmarshalAreReportedAndNotKept(t *testing.T) {
 	cause := errors.New("cause" + strings.Repeat("\n\x1b", 10_000))
 	err := Encoding.Into(nil, roomy, &byHand{unmarshal: func([]byte) error { return cause }})
 	require.NotErrorIs(t, err, cause, "which may hold the object")

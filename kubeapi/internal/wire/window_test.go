@@ -136,7 +136,7 @@ func TestTheSourceIsNotAskedForCrumbs(t *testing.T) {
 }
 
 // Otherwise the cost of a large value that comes in small pieces grows with its square.
-func TestMuchThatIsUnreadIsNotMovedForLittleThatIsGone(t *testing.T) {
+func TestManyUnreadRecordsAreNotMovedForFewRemoved(t *testing.T) {
 	w := NewWindow(&asked{most: 100}, 4096, 1<<20)
 	require.NoError(t, w.Need(20_000))
 	w.Consume(15_000)

@@ -101,7 +101,7 @@ func (s *sawtooth) saw(obj any) {
 // G2: whatever the source does, short of going back itself, no reader and no
 // handler sees a key go back, or in a state that it never had. Fails if changes of
 // a key are applied out of order.
-func TestG2NoKeyEverGoesBack(t *testing.T) {
+func TestG2NoKeyRegresses(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { noKeyGoesBack(t, rand.New(rand.NewPCG(seed, 7))) })
@@ -187,7 +187,7 @@ func runFixed(r *rig) *fixedMirror {
 // G2, G11, B15: an event that is older than what is shown of its object is a regression
 // also while a state that is newer than both is held back. Fails if an object of which
 // anything is held back is not compared.
-func TestG2AnEventOlderThanWhatIsShownIsNotTakenWhileANewerStateIsHeldBack(t *testing.T) {
+func TestG2AnEventOlderThanTheShownStateIsRefusedWhileANewerStateIsQuarantined(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestG2AnEventOlderThanWhatIsShownIsNotTakenWhileANewerStateIsHeldBack(t *te
 // state only, the one from before stays in the mirror. An event between the two is newer
 // than what the source has said last, and taken. Fails if it is compared with what is shown
 // alone: then no event of that object is taken until it has passed the old version.
-func TestG2AnEventBetweenARestoredStateThatIsHeldBackAndTheOneShownIsTaken(t *testing.T) {
+func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestG2AnEventBetweenARestoredStateThatIsHeldBackAndTheOneShownIsTaken(t *te
 
 // G2, G11: a state without a version says nothing of when it was. Fails if it counts as
 // older than everything: then the store goes back, and nobody hears of it.
-func TestG2AnEventOlderThanWhatIsShownIsNotTakenWhileAStateWithoutAVersionIsHeldBack(t *testing.T) {
+func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAStateWithoutAVersionIsQuarantined(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
