@@ -635,7 +635,7 @@ func TestAKeyThatIsTheNameOfTheObjectSharesItsStrings(t *testing.T) {
 	} {
 		key, err := keeper.eventKey(obj)
 		require.NoError(t, err)
-		_, part, _ := key.Parts()
+		_, part := key.Parts()
 		assert.Same(t, unsafe.StringData(obj.Name), unsafe.StringData(part), name)
 	}
 }

@@ -6,17 +6,14 @@ import (
 )
 
 // Key is the key of an object: a text, cut at its first slash. The part before the slash,
-// usually a namespace, is stored once for all keys that share it. Keys are comparable.
-type Key struct {
-	space, name string
-	// spaced is true if there is a slash: "/a" and "a" are two keys.
-	spaced bool
-}
+// usually a namespace, is stored once for all keys that share it. Keys are comparable. A text without
+// a slash, or that begins with one, is all name.
+type Key struct{ space, name string }
 
 // KeyOf is the key with a text.
 func KeyOf(text string) Key {
-	if space, name, spaced := strings.Cut(text, "/"); spaced {
-		return Key{space, name, true}
+	if space, name, _ := strings.Cut(text, "/"); space != "" && len(space) < len(text) {
+		return Key{space, name}
 	}
 	return Key{name: text}
 }
@@ -29,15 +26,15 @@ func Named(namespace, name string) Key {
 	case strings.IndexByte(namespace, '/') >= 0:
 		return KeyOf(namespace + "/" + name)
 	}
-	return Key{namespace, name, true}
+	return Key{namespace, name}
 }
 
-// Parts are the text before the first slash, the text after it, and whether there is a slash.
-func (k Key) Parts() (space, name string, spaced bool) { return k.space, k.name, k.spaced }
+// Parts are the text before the first slash and the text after it, or nothing and the whole text.
+func (k Key) Parts() (space, name string) { return k.space, k.name }
 
 // String is the text.
 func (k Key) String() string {
-	if !k.spaced {
+	if k.space == "" {
 		return k.name
 	}
 	return k.space + "/" + k.name
@@ -48,13 +45,13 @@ func (k Key) Is(text string) bool { return k == KeyOf(text) }
 
 // IsIn reports whether the text begins with prefix, whose only slash is its last character.
 func (k Key) IsIn(prefix string) bool {
-	return k.spaced && k.space == prefix[:len(prefix)-1]
+	return k.space != "" && k.space == prefix[:len(prefix)-1]
 }
 
 // hash is that of the text. It is keyed with a secret of the process: nobody can choose names
 // whose hashes collide.
 func (k Key) hash(seed maphash.Seed) uint32 {
-	if !k.spaced {
+	if k.space == "" {
 		return hashOf(maphash.String(seed, k.name))
 	}
 	var room [128]byte // for most texts

@@ -185,7 +185,7 @@ func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 				}
 			},
 			out: func(w *Write, _ int) {
-				keepOnly(w, func(key Key) bool { return !key.spaced })
+				keepOnly(w, func(key Key) bool { return key.space == "" })
 			},
 		},
 	} {

@@ -246,7 +246,7 @@ func (s *state) read(number uint32) (c cell) {
 }
 
 func (s *state) isKey(c cell, key Key) bool {
-	return !c.isFree() && c.nameOf() == key.name && s.spaceOf(&c) == key.space && key.spaced == (c.space != 0)
+	return !c.isFree() && c.nameOf() == key.name && s.spaceOf(&c) == key.space
 }
 
 // isText is isKey for the key with a text, which is cut where the cell's name would begin.
@@ -262,7 +262,7 @@ func (s *state) spaceOf(c *cell) string {
 	return space[:max(1, len(space))-1]
 }
 
-func (s *state) key(c *cell) Key { return Key{s.spaceOf(c), c.nameOf(), c.space != 0} }
+func (s *state) key(c *cell) Key { return Key{s.spaceOf(c), c.nameOf()} }
 
 // each calls f with a copy of each cell that is not free, whose entry f may change.
 func (s *state) each(f func(number uint32, c cell, key Key)) {

@@ -243,7 +243,7 @@ func (w *Write) set(number uint32, to cell) {
 
 // useSpace is the number of a key's first part, which gets one more key.
 func (w *Write) useSpace(key Key) uint32 {
-	if !key.spaced {
+	if key.space == "" {
 		return 0
 	}
 	number, known := w.spaces[key.space]
