@@ -44,8 +44,8 @@ type Config struct {
 	// Each has a reflector of its own, and so its own versions, pauses and
 	// permissions: one that is forbidden, absent or slow delays no other. All fill
 	// Store, which must be one of NewStore or NewIndexer: a list deletes objects of
-	// its namespace only, and an object of another one is quarantined with
-	// ErrOtherNamespace. So the keys of Store must begin with the namespace and a
+	// its namespace only, and an object of another one is quarantined.
+	// So the keys of Store must begin with the namespace and a
 	// slash, as those of MetaNamespaceKeyFunc do.
 	//
 	// Handler is called as that of an informer is: on one goroutine, in the order in
@@ -364,7 +364,7 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 		return errDropped
 	}
 	if survivedPanic(ctx, func() { err = process() }) {
-		err = ErrHandlerPanicked
+		err = errHandlerPanicked
 	}
 	if c.fifo != nil && err == nil && !c.refused.any() {
 		return nil
@@ -383,7 +383,7 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 		}
 		var refused *ObjectError
 		if err != nil {
-			refused = &ObjectError{Key: key, ResourceVersion: version, Stage: StageProcess, Err: failed.Err}
+			refused = &ObjectError{Key: key, ResourceVersion: version, Stage: stageProcess, Err: failed.Err}
 		}
 		c.settle(d.Type, key, version, refused)
 	}
@@ -502,7 +502,7 @@ func (c *controller) writeForeign(change *change) {
 	}
 	if err != nil {
 		change.applied = false
-		change.err = change.objectError(StageProcess, &StoreError{Op: op, Name: change.key.String(), Err: withoutObject(err)})
+		change.err = change.objectError(stageProcess, &StoreError{Op: op, Name: change.key.String(), Err: withoutObject(err)})
 	}
 }
 
@@ -514,7 +514,7 @@ func (c *controller) call(ctx context.Context, change *change, initial bool) {
 	keyed, _ := c.handler.(keyedHandler)
 	call := func() {
 		if survivedPanic(ctx, func() { callHandler(&n, c.handler, keyed) }) {
-			c.reflector.tell(ctx, &ProcessError{Keys: []string{change.key.String()}, Changes: 1, Err: ErrHandlerPanicked})
+			c.reflector.tell(ctx, &ProcessError{Keys: []string{change.key.String()}, Changes: 1, Err: errHandlerPanicked})
 		}
 	}
 	recreated := n.Kind == eventlog.Recreate

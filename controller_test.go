@@ -138,7 +138,7 @@ func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 				r.run()
 				synctest.Wait()
 				assert.True(t, r.ctlr.HasSynced())
-				assert.Equal(t, []Cause{CauseProcess}, r.heard.causes())
+				assert.Equal(t, []Cause{causeProcess}, r.heard.causes())
 				require.NoError(t, source.Apply(pod("a", "3")))
 				synctest.Wait()
 				r.equalsSource()
@@ -222,7 +222,7 @@ func TestAControllerFillsAStoreThatIsNotOurs(t *testing.T) {
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"a/1", "a/2"}, indexer.ListKeys())
 		assert.Equal(t, "3", r.ctlr.LastSyncResourceVersion())
-		assert.Equal(t, []Cause{CauseObject}, r.heard.causes())
+		assert.Equal(t, []Cause{causeObject}, r.heard.causes())
 		require.Len(t, r.status().Quarantined, 1)
 		r.handler.take()
 
@@ -416,15 +416,15 @@ func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 			source.Inject(watch.Event{Type: watch.Modified, Object: nil})
 			source.Inject(watch.Event{Type: "GONE", Object: unknown})
 			synctest.Wait()
-			stages := map[Stage]int{}
+			stages := map[string]int{}
 			for _, err := range r.heard.all() {
 				var object *ObjectError
 				require.ErrorAs(t, err, &object)
 				require.NotEmpty(t, object.Key)
 				stages[object.Stage]++
 			}
-			assert.Equal(t, 2, stages[StageType])
-			assert.Equal(t, 2, stages[StageMetadata])
+			assert.Equal(t, 2, stages[stageType])
+			assert.Equal(t, 2, stages[stageMetadata])
 			assert.Equal(t, "9", r.ctlr.LastSyncResourceVersion(), "their versions count")
 			require.NoError(t, source.Apply(pod("a", "2")))
 			synctest.Wait()

@@ -97,8 +97,9 @@ type DeltaFIFOOptions struct {
 	// objects in the queue count.
 	//
 	// It is read under the queue's lock: it must answer from memory and must not
-	// call the queue. It may implement ReceivedGetter, so that a relist leaves unchanged
-	// objects alone, and ResourceVersionUpdater, which is called with the version each time
+	// call the queue. It may have a method Received(key string) (Received, bool), as the stores of
+	// this package: then a relist leaves unchanged objects alone, and an object older than the
+	// known one is noticed. It may implement ResourceVersionUpdater, which is called with the version each time
 	// everything up to a newer one has been processed.
 	KnownObjects KeyListerGetter
 
@@ -247,7 +248,7 @@ func (f *DeltaFIFO) keyOf(obj any) (string, error) {
 	case !ok:
 		return keyOf(f.keyFunc, obj)
 	case tombstone.Key == "":
-		return "", ErrEmptyKey
+		return "", errEmptyKey
 	}
 	return tombstone.Key, nil
 }
@@ -390,7 +391,7 @@ func (f *DeltaFIFO) originLocked(key table.Key, newest *record) (origin table.Or
 	case newest == nil && f.own != nil:
 		origin, _ = f.own.originUnder(key)
 	case newest == nil:
-		if known, ok := f.known.(ReceivedGetter); ok {
+		if known, ok := f.known.(receivedGetter); ok {
 			received, _ := known.Received(key.String())
 			origin = originOf(received)
 		}
@@ -579,7 +580,7 @@ func (f *DeltaFIFO) knownKeysLocked() (keys []table.Key) {
 // unreadKnown is the error of an object that KnownObjects lists and could not return.
 func unreadKnown(key table.Key, origin table.Origin, err error) *ObjectError {
 	cause := &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(err)}
-	return &ObjectError{Key: key.String(), ResourceVersion: origin.Version(), Stage: StageProcess, Err: cause}
+	return &ObjectError{Key: key.String(), ResourceVersion: origin.Version(), Stage: stageProcess, Err: cause}
 }
 
 // queueReplacement is a list on its way into a queue.

@@ -290,10 +290,10 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 		"deltas":              {Deltas{{Added, "x"}, {Updated, "y"}}, "y", nil},
 		"of which one is one": {Deltas{{Added, "x"}, {Deleted, DeletedFinalStateUnknown{Key: "z"}}}, "z", nil},
 		"no deltas":           {Deltas{}, "", ErrZeroLengthDeltasObject},
-		"nothing":             {nil, "", ErrNilObject},
-		"a nil pointer":       {(*object)(nil), "", ErrNilObject},
-		"an empty key":        {"", "", ErrEmptyKey},
-		"an empty tombstone":  {DeletedFinalStateUnknown{}, "", ErrEmptyKey},
+		"nothing":             {nil, "", errNilObject},
+		"a nil pointer":       {(*object)(nil), "", errNilObject},
+		"an empty key":        {"", "", errEmptyKey},
+		"an empty tombstone":  {DeletedFinalStateUnknown{}, "", errEmptyKey},
 		"a panic":             {"panics", "", errBoom},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -688,7 +688,7 @@ func TestAnObjectWithoutAKeyIsAKeyError(t *testing.T) {
 		return MetaNamespaceKeyFunc(obj)
 	}})
 	for _, method := range []func(any) error{f.Add, f.Update, f.Delete} {
-		for obj, cause := range map[any]error{nil: ErrNilObject, (*object)(nil): ErrNilObject, pod("", ""): ErrEmptyKey, "panics": errBoom} {
+		for obj, cause := range map[any]error{nil: errNilObject, (*object)(nil): errNilObject, pod("", ""): errEmptyKey, "panics": errBoom} {
 			var failed KeyError
 			require.ErrorAs(t, method(obj), &failed)
 			assert.Equal(t, obj, failed.Obj)
@@ -708,14 +708,14 @@ func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
 	err := takeOne(f, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
 	object, ok := asObjectError(err)
 	require.True(t, ok)
-	assert.Equal(t, StageKey, object.Stage)
+	assert.Equal(t, stageKey, object.Stage)
 	assert.Equal(t, "a/1", object.Key)
 	assert.Equal(t, "5", object.ResourceVersion)
 	assert.Equal(t, errBoom, object.Err)
 	err = takeOne(f, event{kind: Added, obj: nil, version: ""})
 	object, ok = asObjectError(err)
 	require.True(t, ok)
-	assert.Equal(t, ObjectError{Stage: StageMetadata, Err: ErrNilObject}, *object)
+	assert.Equal(t, ObjectError{Stage: stageMetadata, Err: errNilObject}, *object)
 	f.Close()
 	_, err = f.Pop(func(any, bool) error { return nil })
 	assert.ErrorIs(t, err, ErrFIFOClosed)
@@ -819,7 +819,7 @@ func outcomeOfTransform(t *testing.T, f *DeltaFIFO, label, want, before string, 
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, "a/1", object.Key)
 	assert.Equal(t, "2", object.ResourceVersion)
-	assert.Equal(t, StageTransform, object.Stage)
+	assert.Equal(t, stageTransform, object.Stage)
 	if before == "queued" {
 		assert.Equal(t, []string{"Added a/1@1"}, taken)
 	} else {
@@ -833,7 +833,7 @@ func TestWhatATransformMadeMustHaveTheSameKey(t *testing.T) {
 	var tr transforming
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform})
 	assert.ErrorContains(t, f.Add(labelled(podAt("a", "1", "1"), "renamed")), `changed the key from "a/1" to "a/other"`)
-	assert.ErrorIs(t, f.Add(labelled(podAt("a", "1", "1"), "nameless")), ErrEmptyKey)
+	assert.ErrorIs(t, f.Add(labelled(podAt("a", "1", "1"), "nameless")), errEmptyKey)
 }
 
 // A deletion happens whatever becomes of its final state.
@@ -848,7 +848,7 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 			_, err := f.takeChanges(bg, changes)
 			must(t, err)
 			if failed := changes[0].finalErr; failed != nil {
-				assert.Equal(t, StageTransform, failed.Stage)
+				assert.Equal(t, stageTransform, failed.Stage)
 			}
 			assert.Equal(t, label == "bad" || label == "panics", changes[0].finalErr != nil)
 			assert.Empty(t, f.quarantined())
@@ -1052,7 +1052,7 @@ func TestWhatAListCouldNotBringStays(t *testing.T) {
 		})
 		must(t, err)
 		require.Len(t, rejected, 3)
-		assert.Equal(t, []Stage{StageTransform, StageKey, StageKey}, []Stage{rejected[0].Stage, rejected[1].Stage, rejected[2].Stage})
+		assert.Equal(t, []string{stageTransform, stageKey, stageKey}, []string{rejected[0].Stage, rejected[1].Stage, rejected[2].Stage})
 		must(t, r.Commit(t.Context(), "4"))
 		left := drained(t, f)
 		assert.Contains(t, left, "Replaced a/new@3!")
@@ -1144,7 +1144,7 @@ func assertUnread(t *testing.T, key string, err error) {
 	require.NoError(t, other)
 	require.Len(t, objects, 1)
 	assert.Equal(t, key, objects[0].Key)
-	assert.Equal(t, CauseObject, CauseOf(objects[0]))
+	assert.Equal(t, causeObject, CauseOf(objects[0]))
 	var store *StoreError
 	require.ErrorAs(t, objects[0], &store)
 	assert.Equal(t, StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)

@@ -36,6 +36,12 @@ var (
 	// has begun; nothing has changed. Set it before Run, or in the options.
 	ErrInformerStarted = errors.New("informer has started: it is too late to set it")
 
+	// ErrInformerStopped is the cause when an informer is used whose run
+	// has ended, or begins to end, and the Err of a checker whose wait that ended. If it was
+	// stopped on purpose nothing is to be done; otherwise make and run a new informer:
+	// none runs twice.
+	ErrInformerStopped = errors.New("informer has stopped: make a new one")
+
 	// ErrForeignRegistration is the cause when an informer is passed a handle of another
 	// informer. Keep the handle that AddEventHandler returned, and pass it to the
 	// same informer.
@@ -47,99 +53,52 @@ var (
 	ErrHandlerRunning = errors.New(
 		"handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
 
-	// ErrOwnHandler is ErrHandlerRunning.
-	//
-	// Deprecated: use ErrHandlerRunning.
-	ErrOwnHandler = ErrHandlerRunning
-
-	// ErrHandlerPanicked is the cause in a ProcessError when a handler, or Process,
-	// panicked and the process survived; apimachinery's panic handlers were called with
-	// the value.
-	ErrHandlerPanicked = errors.New("panicked")
-
-	// ErrHandlerExited is reported when a handler ended its goroutine by runtime.Goexit,
-	// as a failing assertion of a test does. It is not called any more. It is also the
-	// Err of its DoneChecker, also where its panic has ended the run.
-	ErrHandlerExited = errors.New("handler ended its goroutine and is not called any more")
-
-	// ErrEmptyKey is the cause in a KeyError when the key function returned an
-	// empty key, as MetaNamespaceKeyFunc does for an object without a name.
-	ErrEmptyKey = errors.New("key is empty")
-
-	// ErrNilObject is the cause when an object is nil or a nil pointer.
-	ErrNilObject = errors.New("object is nil")
+	// ErrHandlerRemoved is the Err of a registration's checker when the handler was
+	// removed before it had handled the first list. Remove it later,
+	// or do not wait for it.
+	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
 
 	// ErrQuarantined is found, by errors.Is, in every *ObjectError, and so in the error of Get and
 	// GetByKey of a store, and of Get of a lister, for a key that has no state because
 	// the only one that came could not be applied. It is no "not found": the source has
 	// the object. The error has the cause; fix that, or wait for a later state.
 	ErrQuarantined = errors.New("object is quarantined")
-
-	// ErrOtherNamespace is the cause, in a KeyError or an ObjectError, when a
-	// view of one namespace (InNamespace, Config.Namespaces) is passed an object
-	// of another, or of none, according to its key. A source that sends such ignores
-	// the namespace that it was asked for: use one that lists and watches
-	// just that. Where the message says that the object is of the namespace, the
-	// key function does not put that first: make the store with one that does, as
-	// MetaNamespaceKeyFunc.
-	ErrOtherNamespace = errors.New("object of another namespace")
-
-	// ErrNoListFunc and ErrNoWatchFunc are returned by a ListWatch that has
-	// neither form of the function. Set ListWithContextFunc and
-	// WatchFuncWithContext.
-	ErrNoListFunc  = errors.New("ListWatch has neither ListFunc nor ListWithContextFunc")
-	ErrNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
-
-	// ErrNilWatch is the cause when a source returned neither a watch nor an
-	// error, ErrNilList when it returned neither a list nor an error. Both are
-	// defects of the source.
-	ErrNilWatch = errors.New("source returned no watch and no error")
-	ErrNilList  = errors.New("source returned no list and no error")
-
-	// ErrTableList is the cause when a source answers with a Table, which has
-	// rows and no objects. Ask for the objects: drop the Table media type from
-	// the Accept header.
-	ErrTableList = errors.New("source answered with a Table instead of objects")
-
-	// ErrWatchOverdue is reported when a watch was still open 30 s after the
-	// time at which the server had been asked to end it: the connection is half
-	// open. The watch was ended and is opened again from the last version.
-	ErrWatchOverdue = errors.New("watch outlived its timeout: the connection seems half open")
-
-	// ErrNoInitialEventsEnd is the cause when a streaming list was silent for 10 s,
-	// or ended, before the bookmark that ends it. The reflector lists instead: after
-	// a silence at once, but for the usual pause, otherwise after two attempts.
-	ErrNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
-
-	// ErrHandlerRemoved is the Err of a registration's checker when the handler was
-	// removed before it had handled the first list. Remove it later,
-	// or do not wait for it.
-	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
-
-	// ErrInformerStopped is the cause when an informer is used whose run
-	// has ended, or begins to end, and the Err of a checker whose wait that ended. If it was
-	// stopped on purpose nothing is to be done; otherwise make and run a new informer:
-	// none runs twice.
-	ErrInformerStopped = errors.New("informer has stopped: make a new one")
-
-	// ErrNothingToWaitFor is the cause when a wait is passed nothing, or a nil, to
-	// wait for. Pass the HasSyncedChecker of an informer, a controller or a
-	// registration, once these exist.
-	ErrNothingToWaitFor = errors.New("nothing to wait for")
 )
 
-// Causes that programs need not tell from others.
+// Causes that programs need not distinguish.
 var (
-	errNoKind = errors.New("GetObjectKind returned nil")
+	errNilObject = errors.New("object is nil")
+	errEmptyKey  = errors.New("key is empty")
+	// errOtherNamespace: a view of one namespace was passed an object of another. The source ignores the namespace
+	// that it was asked for, or the key function does not put the namespace first.
+	errOtherNamespace = errors.New("object of another namespace")
+	errNoKind         = errors.New("GetObjectKind returned nil")
 	// errUndecoded stands in for a DecodeError that is nil.
 	errUndecoded = errors.New("the source could not decode it, and does not say why")
-	// errDropped is returned to a queue by a consumer whose context had ended: the changes were not processed.
-	errDropped = errors.New("dropped: the context has ended")
+
+	errNoListFunc  = errors.New("ListWatch has neither ListFunc nor ListWithContextFunc")
+	errNoWatchFunc = errors.New("ListWatch has neither WatchFunc nor WatchFuncWithContext")
+	errNilList     = errors.New("source returned no list and no error")
+	errNilWatch    = errors.New("source returned no watch and no error")
+	// errTableList: the Accept header has the Table media type.
+	errTableList = errors.New("source answered with a Table instead of objects")
+	// errWatchOverdue: the watch was open 30 s after the time at which the server had been asked to end it.
+	errWatchOverdue = errors.New("watch outlived its timeout: the connection seems half open")
+	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or ended, before the bookmark that ends it.
+	errNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
 	// errTakenAtOnce and errTakenLate end a list of a source that breaks the rules of ItemLister: items would be lost.
 	errTakenAtOnce = errors.New("source called take of ListItems while another call of it was running")
 	errTakenLate   = errors.New("source called take after ListItems had returned")
 	// errSourceExited: a call into the source ended its goroutine by runtime.Goexit, as a failing assertion does.
 	errSourceExited = errors.New("source ended its goroutine and returned nothing")
+
+	// errDropped is returned to a queue by a consumer whose context had ended: the changes were not processed.
+	errDropped = errors.New("dropped: the context has ended")
+	// errHandlerPanicked: the process survived the panic of a handler, or of Process.
+	errHandlerPanicked = errors.New("panicked")
+	// errHandlerExited: a handler ended its goroutine by runtime.Goexit, as a failing assertion of a test does.
+	errHandlerExited    = errors.New("handler ended its goroutine and is not called any more")
+	errNothingToWaitFor = errors.New("nothing to wait for")
 )
 
 // KeyError is returned where no key could be made for an object. It has
@@ -184,8 +143,9 @@ type ObjectError struct {
 	Key string
 	// ResourceVersion is the version of the state that was not applied, if known.
 	ResourceVersion string
-	// Stage is the step that failed.
-	Stage Stage
+	// Stage is the step that failed: decode (the source could not make an object of what it received), type,
+	// metadata (it is nil, or has none), key, transform, index, or process (the Process or Store of a Config).
+	Stage string
 	// Err is the cause. It does not hold the object.
 	Err error
 
@@ -197,18 +157,15 @@ type ObjectError struct {
 	storeKey string
 }
 
-// Stage says which step failed for an object.
-type Stage string
-
-// The steps on an object's way in.
+// The stages of an ObjectError.
 const (
-	StageDecode    Stage = "decode"    // bytes to object: the source's
-	StageType      Stage = "type"      // not of the expected type or kind
-	StageMetadata  Stage = "metadata"  // nil, or without metadata
-	StageKey       Stage = "key"       // the key function failed
-	StageTransform Stage = "transform" // the transform failed
-	StageIndex     Stage = "index"     // an index function failed
-	StageProcess   Stage = "process"   // the consumer's Process, or its store, failed
+	stageDecode    = "decode"
+	stageType      = "type"
+	stageMetadata  = "metadata"
+	stageKey       = "key"
+	stageTransform = "transform"
+	stageIndex     = "index"
+	stageProcess   = "process"
 )
 
 // Error names the key, the step and the cause.
@@ -226,7 +183,7 @@ func (e *ObjectError) Unwrap() error { return e.Err }
 // Is is true for ErrQuarantined.
 func (e *ObjectError) Is(target error) bool { return target == ErrQuarantined }
 
-// UnexpectedTypeError is the cause of an ObjectError of StageType, and the error of
+// UnexpectedTypeError is the cause of an ObjectError of the stage type, and the error of
 // typed functions for an object of another type.
 type UnexpectedTypeError struct {
 	// Expected and Actual are Go types, or group/version/kind for unstructured.
@@ -411,12 +368,12 @@ func recovered(panicked **PanicError) {
 // keyOf calls a key function, without a lock. The error never holds the object.
 func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 	if isNilPointer(obj) {
-		return "", ErrNilObject
+		return "", errNilObject
 	}
 	defer caught("key function", &err)
 	key, err = keyFunc(obj)
 	if err == nil && key == "" {
-		err = ErrEmptyKey
+		err = errEmptyKey
 	}
 	return key, err
 }

@@ -97,11 +97,11 @@ func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 }
 
 func (w *wholeReplacement) rejects(obj any, err error, rejected *[]*ObjectError) bool {
-	if !w.streamed || err == nil || errors.Is(err, ErrEmptyKey) {
+	if !w.streamed || err == nil || errors.Is(err, errEmptyKey) {
 		return false
 	}
 	*rejected = append(*rejected, &ObjectError{
-		Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: StageType, Err: err,
+		Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: stageType, Err: err,
 	})
 	return true
 }
@@ -130,12 +130,12 @@ func (id identity) mayBe(undecoded identity) bool {
 	return id.name == undecoded.name && (!known || !said || id.kind == undecoded.kind)
 }
 
-// identityOf returns an object's identity. It fails with ErrEmptyKey if the object has no name, and
+// identityOf returns an object's identity. It fails with errEmptyKey if the object has no name, and
 // with another error if its kind is not known.
 func identityOf(obj any) (id identity, err error) {
 	name, err := ObjectToName(obj)
 	if err != nil || name.Name == "" {
-		return identity{}, ErrEmptyKey
+		return identity{}, errEmptyKey
 	}
 	id = identity{kind: reflect.TypeOf(obj), name: name}
 	object, ok := obj.(runtime.Object)
@@ -177,7 +177,7 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 	var key KeyError
 	if errors.As(err, &key) {
 		return []*ObjectError{{
-			Key: nameOf(key.Obj), ResourceVersion: receivedOf(key.Obj).ResourceVersion, Stage: StageKey, Err: key.Err,
+			Key: nameOf(key.Obj), ResourceVersion: receivedOf(key.Obj).ResourceVersion, Stage: stageKey, Err: key.Err,
 		}}, nil
 	}
 	return nil, err
@@ -216,7 +216,7 @@ func storeError(op string, obj any, err error) error {
 	var key KeyError
 	if errors.As(err, &key) {
 		version := receivedOf(obj).ResourceVersion
-		return &ObjectError{Key: nameOf(obj), ResourceVersion: version, Stage: StageKey, Err: key.Err}
+		return &ObjectError{Key: nameOf(obj), ResourceVersion: version, Stage: stageKey, Err: key.Err}
 	}
 	return &StoreError{Op: op, Name: nameOf(obj), Err: err}
 }

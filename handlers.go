@@ -335,13 +335,13 @@ func (l *listener) run(ctx context.Context) {
 		// Not by the loop's end: the handler has ended its goroutine (runtime.Goexit, as a failing assertion of a
 		// test does), or its panic ends the run.
 		value := recover()
-		exited = exited && ctx.Err() == nil && l.informer.withdraw(l, ErrHandlerExited)
+		exited = exited && ctx.Err() == nil && l.informer.withdraw(l, errHandlerExited)
 		l.remove(ErrInformerStopped)
 		if value != nil {
 			panic(value) // the frames of the first panic are below
 		}
 		if exited {
-			l.informer.tell(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerExited))
+			l.informer.tell(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
 		}
 	}()
 	var resync clock.Timer
@@ -446,7 +446,7 @@ func (l *listener) call(ctx context.Context, n *notification) {
 			panic(value)
 		}
 		l.informer.tell(ctx, n.Key.String(), &ProcessError{
-			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, ErrHandlerPanicked),
+			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
 		})
 	}()
 	callHandler(n, l.handler, l.keyed)

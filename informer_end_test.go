@@ -123,7 +123,7 @@ func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) 
 				})
 				handle := r.handle(ResourceEventHandlerFuncs{AddFunc: func(any) { runtime.Goexit() }})
 				r.run()
-				assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), ErrHandlerExited)
+				assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), errHandlerExited)
 				shut := make(chan error, 1)
 				go func() { shut <- ShutDownEventHandler(r.inf.Shared(), handle) }()
 				sleep(time.Minute)
@@ -327,9 +327,9 @@ func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
 		assert.Len(t, other.take(), 2)
 		require.Len(t, r.inf.Status().Handlers, 1)
 		assert.False(t, handle.HasSynced())
-		assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), ErrHandlerExited)
+		assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), errHandlerExited)
 		require.Len(t, r.heard.all(), 1)
-		assert.ErrorIs(t, r.heard.all()[0], ErrHandlerExited)
+		assert.ErrorIs(t, r.heard.all()[0], errHandlerExited)
 		assert.ErrorContains(t, r.heard.all()[0], "leaver")
 		assert.NoError(t, ShutDownEventHandler(r.inf.Shared(), handle), "nothing to wait for")
 		must(t, r.source.Apply(pod("a", "3")))
@@ -422,7 +422,7 @@ func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 		informer := NewInformerFor(source, InformerConfig[*object]{
 			DetectMutations: MutationDetection{SampleEvery: 1, Period: 100 * time.Hour},
 			ReflectorOptions: ReflectorOptions{ErrorHandler: func(_ context.Context, _ *Reflector, err error) {
-				if CauseOf(err) == CauseMutated {
+				if CauseOf(err) == causeMutated {
 					reported++
 					time.Sleep(time.Hour)
 				}

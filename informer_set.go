@@ -317,12 +317,12 @@ func (s *InformerSet) Shutdown(ctx context.Context) error {
 
 // WaitSynced waits until all informers that the set has now have their first list in
 // their stores. If ctx ends before, or one is stopped, the error says of each that has
-// not synced what it was doing and what had failed last. A set without informers is
-// ErrNothingToWaitFor.
+// not synced what it was doing and what had failed last. It is an error for a set
+// without informers.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	informers := s.informers()
 	if len(informers) == 0 {
-		return fmt.Errorf("informer set has no informers: %w", ErrNothingToWaitFor)
+		return fmt.Errorf("informer set has no informers: %w", errNothingToWaitFor)
 	}
 	return waitSynced(ctx, informers...)
 }

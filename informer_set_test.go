@@ -142,7 +142,7 @@ func TestWhyASetHasNotSyncedIsSaidOfEachInformer(t *testing.T) {
 
 func TestASetWithoutInformersHasNothingToWaitFor(t *testing.T) {
 	var set InformerSet
-	require.ErrorIs(t, set.WaitSynced(t.Context()), ErrNothingToWaitFor)
+	require.ErrorIs(t, set.WaitSynced(t.Context()), errNothingToWaitFor)
 }
 
 func TestASetIsShutDownAndRunAnew(t *testing.T) {
@@ -433,7 +433,7 @@ func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
 		cancel()
 		assert.NoError(t, dead.Run(ctx))
 		assert.Empty(t, set.Status())
-		assert.ErrorIs(t, set.WaitSynced(t.Context()), ErrNothingToWaitFor)
+		assert.ErrorIs(t, set.WaitSynced(t.Context()), errNothingToWaitFor)
 		end := runSet(t, &set)
 		alive, _ := podInformerOf(t, &set, source)
 		assert.NoError(t, set.WaitSynced(t.Context()))

@@ -464,8 +464,8 @@ func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
 		"unknown index":       {make: func(r *informerRig) error { _, err := r.inf.Shared().GetIndexer().ByIndex("nam", "x"); return err }, words: []string{"Index with name nam does not exist"}},
 		"unknown typed index": {make: func(r *informerRig) error { _, err := r.inf.ByIndex("nam", "x"); return err }, words: []string{"nam"}},
 		"nil error handler":   {make: func(r *informerRig) error { return r.inf.Shared().SetWatchErrorHandler(nil) }, cause: ErrNilHandler, words: []string{"SetWatchErrorHandler"}},
-		"nothing to wait for": {make: func(r *informerRig) error { return WaitForDone(r.Context()) }, cause: ErrNothingToWaitFor, words: []string{"HasSyncedChecker"}},
-		"nil to wait for":     {make: func(r *informerRig) error { return WaitForDone(r.Context(), r.inf.HasSyncedChecker(), nil) }, cause: ErrNothingToWaitFor, words: []string{"nil"}},
+		"nothing to wait for": {make: func(r *informerRig) error { return WaitForDone(r.Context()) }, cause: errNothingToWaitFor, words: []string{"HasSyncedChecker"}},
+		"nil to wait for":     {make: func(r *informerRig) error { return WaitForDone(r.Context(), r.inf.HasSyncedChecker(), nil) }, cause: errNothingToWaitFor, words: []string{"nil"}},
 	}
 	for name, mistake := range mistakes {
 		for _, phase := range []string{"before", "during"} {
@@ -554,7 +554,7 @@ func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
 				require.Len(t, r.heard.all(), 1)
 				var refused *ObjectError
 				require.ErrorAs(t, r.heard.all()[0], &refused)
-				assert.Equal(t, []any{"a/1", StageIndex}, []any{refused.Key, refused.Stage})
+				assert.Equal(t, []any{"a/1", stageIndex}, []any{refused.Key, refused.Stage})
 				assert.ErrorContains(t, refused, `"v"`)
 				require.Len(t, r.inf.Status().Quarantined, 1)
 				must(t, r.source.Apply(labelled(pod("a", "1"), "good")))
@@ -652,14 +652,14 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 		}
 		return nil
 	}
-	for stage, install := range map[Stage]func(*InformerConfig[*object]){
-		StageIndex: func(c *InformerConfig[*object]) {
+	for stage, install := range map[string]func(*InformerConfig[*object]){
+		stageIndex: func(c *InformerConfig[*object]) {
 			c.Indexes = TypedIndexers[*object]{"picky": func(o *object) ([]string, error) { return nil, picky(o) }}
 		},
-		StageTransform: func(c *InformerConfig[*object]) {
+		stageTransform: func(c *InformerConfig[*object]) {
 			c.Transform = func(o *object) (*object, error) { return o, picky(o) }
 		},
-		StageKey: func(c *InformerConfig[*object]) {
+		stageKey: func(c *InformerConfig[*object]) {
 			c.KeyFunction = func(obj any) (string, error) {
 				if err := picky(obj); err != nil {
 					return "", err
@@ -738,8 +738,8 @@ func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
 		sleep(time.Minute)
 		r.handle(panics, HandlerOptions{Logger: &handlers})
 		synctest.Wait()
-		assert.ElementsMatch(t, []Cause{CauseOther, CauseObject, CauseProcess, CauseMutated}, causes[:4])
-		assert.Equal(t, []Cause{CauseProcess}, causes[4:])
+		assert.ElementsMatch(t, []Cause{CauseOther, causeObject, causeProcess, causeMutated}, causes[:4])
+		assert.Equal(t, []Cause{causeProcess}, causes[4:])
 		r.stop()
 	})
 }

@@ -44,13 +44,13 @@ type change struct {
 	old                         any
 }
 
-func (c *change) fail(stage Stage, err error) {
+func (c *change) fail(stage string, err error) {
 	c.err = c.objectError(stage, err)
 	c.err.object, _ = identityOf(c.object)
 	c.kept = withoutStack(err)
 }
 
-func (c *change) objectError(stage Stage, err error) *ObjectError {
+func (c *change) objectError(stage string, err error) *ObjectError {
 	return &ObjectError{Key: c.key.String(), ResourceVersion: c.says.received.ResourceVersion, Stage: stage, Err: err}
 }
 
@@ -70,7 +70,7 @@ func (c *change) index(set *indexerSet, room *valueRoom) {
 	}
 	values, err := set.valuesOf(c.object, room)
 	if err != nil {
-		c.fail(StageIndex, err)
+		c.fail(stageIndex, err)
 		return
 	}
 	c.values, c.set = values, set
@@ -190,10 +190,10 @@ func originOf(received Received) table.Origin {
 
 // rejection is the ObjectError of an object without a readable key.
 func rejection(obj any, err error) *ObjectError {
-	if errors.Is(err, ErrNilObject) && isNilPointer(obj) {
-		return &ObjectError{Stage: StageMetadata, Err: err}
+	if errors.Is(err, errNilObject) && isNilPointer(obj) {
+		return &ObjectError{Stage: stageMetadata, Err: err}
 	}
-	bad := &ObjectError{Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: StageKey, Err: err}
+	bad := &ObjectError{Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: stageKey, Err: err}
 	bad.object, _ = identityOf(obj)
 	return bad
 }
@@ -255,9 +255,9 @@ func (c *change) transform(keyFunc KeyFunc, transform TransformFunc) {
 	out, keep, err := transformedUnder(c.key, keyFunc, transform, c.object)
 	switch {
 	case err != nil && c.kind == Deleted:
-		c.finalErr, c.object = c.objectError(StageTransform, err), nil
+		c.finalErr, c.object = c.objectError(stageTransform, err), nil
 	case err != nil:
-		c.fail(StageTransform, err)
+		c.fail(stageTransform, err)
 	case !keep:
 		c.kind, c.object = Deleted, nil
 	default:
@@ -292,7 +292,7 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 		case !in.scope.hasKey(c.key) && c.kind == Deleted:
 			c.unchanged = true // nothing of another namespace is there
 		case !in.scope.hasKey(c.key):
-			c.err = c.objectError(StageKey, in.scope.refusal(c.key.String(), c.object))
+			c.err = c.objectError(stageKey, in.scope.refusal(c.key.String(), c.object))
 		case c.kind == Sync:
 			found, _ := in.storage.table.Get(c.key)
 			c.same = samePointer(found.Object, c.object)

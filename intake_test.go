@@ -58,7 +58,7 @@ func TestABadObjectInABatchDelaysNoOther(t *testing.T) {
 		changeOf(Added, good),
 	}}, false, nil)
 	require.NotNil(t, out[0].err)
-	assert.Equal(t, StageIndex, out[0].err.Stage)
+	assert.Equal(t, stageIndex, out[0].err.Stage)
 	assert.Equal(t, outcome{obj: good}, out[1])
 	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "3"}, contents(s))
 	assert.Equal(t, "4", s.LastStoreSyncResourceVersion(), "the version of what is held back counts")
@@ -175,7 +175,7 @@ func TestADeletionHappensWhateverTheTransformSays(t *testing.T) {
 			}
 			if c.fails {
 				require.NotNil(t, out[0].finalErr)
-				assert.Equal(t, []any{"a/1", "2", StageTransform}, []any{out[0].finalErr.Key, out[0].finalErr.ResourceVersion, out[0].finalErr.Stage})
+				assert.Equal(t, []any{"a/1", "2", stageTransform}, []any{out[0].finalErr.Key, out[0].finalErr.ResourceVersion, out[0].finalErr.Stage})
 			} else {
 				assert.Nil(t, out[0].finalErr)
 			}
@@ -210,7 +210,7 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	q := &quarantine{}
 	queue, store, view := quarantinePart{q, byQueue, ""}, quarantinePart{q, byStore, ""}, quarantinePart{q, byQueue, "b/"}
 	add := func(p quarantinePart, key, version string) bool {
-		e := &ObjectError{Key: key, ResourceVersion: version, Stage: StageIndex, Err: errBoom}
+		e := &ObjectError{Key: key, ResourceVersion: version, Stage: stageIndex, Err: errBoom}
 		p.add("", e, errBoom)
 		return e.repeated
 	}

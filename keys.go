@@ -57,7 +57,7 @@ func MetaObjectToName(obj metav1.Object) ObjectName {
 }
 
 // ObjectToName returns the name of anything that has metadata, and an error for
-// everything else, nil pointers included (ErrNilObject).
+// everything else, nil pointers included.
 func ObjectToName(obj any) (name ObjectName, err error) {
 	if isNilPointer(obj) {
 		return ObjectName{}, nilWithoutMeta(obj)
@@ -79,19 +79,19 @@ func nameOf(obj any) string {
 // withoutMeta is the error for an object without metadata; its text is client-go's.
 func withoutMeta(err error) error { return fmt.Errorf("object has no meta: %w", err) }
 
-// nilWithoutMeta is ErrNilObject, for nil itself with client-go's text.
+// nilWithoutMeta is errNilObject, for nil itself with client-go's text.
 func nilWithoutMeta(obj any) error {
 	if obj != nil {
-		return ErrNilObject
+		return errNilObject
 	}
 	_, err := meta.Accessor(nil)
 	return nilObjectError{withoutMeta(err)}
 }
 
-// nilObjectError is ErrNilObject with another text.
+// nilObjectError is errNilObject with another text.
 type nilObjectError struct{ error }
 
-func (nilObjectError) Is(target error) bool { return target == ErrNilObject }
+func (nilObjectError) Is(target error) bool { return target == errNilObject }
 
 func (e nilObjectError) Unwrap() error { return e.error }
 
@@ -227,16 +227,9 @@ type Received struct {
 	ResourceVersion string
 }
 
-// ReceivedGetter is an optional interface of a KeyListerGetter. Where
-// DeltaFIFOOptions.KnownObjects has it, a relist leaves unchanged objects alone
-// and an object older than the known one is noticed; without it every listed
+// receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it every listed
 // object is delivered, as client-go's queue does.
-//
-// It is called under the queue's lock: it must answer from memory and must not
-// call the queue.
-type ReceivedGetter interface {
-	// Received returns what was recorded for key, or false if there is no
-	// such entry.
+type receivedGetter interface {
 	Received(key string) (Received, bool)
 }
 
@@ -258,7 +251,7 @@ type metadata struct {
 // read fills in empty metadata, in place: a copy would take as long as the reading.
 func (m *metadata) read(obj any) (err error) {
 	if isNilPointer(obj) {
-		return ErrNilObject
+		return errNilObject
 	}
 	defer caught("reading the metadata", &err)
 	accessor, err := meta.Accessor(obj)

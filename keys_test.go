@@ -87,7 +87,7 @@ func TestWhatHasNoReadableMetadataHasNoName(t *testing.T) {
 		assert.NotEmpty(t, describe(obj))
 	}
 	_, err := ObjectToName((*object)(nil))
-	require.ErrorIs(t, err, ErrNilObject)
+	require.ErrorIs(t, err, errNilObject)
 }
 
 func TestATombstoneOfAnotherPackageIsReadLikeOneOfThis(t *testing.T) {

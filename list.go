@@ -184,7 +184,7 @@ func (m *run) listFailed(err error, began time.Time) step {
 	}
 	f := failure{began: began, retryAfter: retryAfter(err)}
 	switch CauseOf(err) {
-	case CauseRegression:
+	case causeRegression:
 		m.progress.anyVersion = true
 	case CauseExpired, CauseVersionTooLarge:
 		f.atOnce = !m.progress.newest()
@@ -211,7 +211,7 @@ func (l *listing) pauseHere(f failure) bool {
 // wrap names the list in its error.
 func (l *listing) wrap(err error) error {
 	switch cause := CauseOf(err); {
-	case cause == CauseStore, cause == CauseRegression:
+	case cause == causeStore, cause == causeRegression:
 		return err
 	case l.streamed:
 		return fmt.Errorf("streaming %s: %w", l.typeDescription, err)
@@ -309,9 +309,9 @@ func listObject(ctx context.Context, source ListerWithContext, options metav1.Li
 	defer caught("reading the list's metadata", &err)
 	switch {
 	case isNilPointer(list):
-		return batch, ErrNilList
+		return batch, errNilList
 	case isTable(list):
-		return batch, ErrTableList
+		return batch, errTableList
 	case !meta.IsListType(list):
 		return batch, fmt.Errorf("answer %T is not a list", list)
 	}
@@ -529,7 +529,7 @@ func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
 		}
 		l.part.Items = append(l.part.Items, obj)
 	} else {
-		if bad.Stage == StageDecode {
+		if bad.Stage == stageDecode {
 			l.undecoded[bad.Key] = bad.ResourceVersion
 		}
 		if bad.Key == "" {
@@ -570,7 +570,7 @@ func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
 		switch {
 		case undecoded != nil:
 			l.reject(undeleted(undecoded, bad), false)
-		case bad.Stage != StageTransform && !errors.Is(bad.Err, ErrOtherNamespace):
+		case bad.Stage != stageTransform && !errors.Is(bad.Err, errOtherNamespace):
 			l.reject(placed(bad), false)
 		case !bad.repeated:
 			l.tell(l.ctx, placed(bad))

@@ -283,7 +283,7 @@ func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
 		store := &foreign{}
 		stop := runReflector(t, NewReflectorWithOptions(source, &object{}, store, ReflectorOptions{ErrorHandler: h.handle}))
 		assert.Equal(t, []string{"replace a/1 a/2 @9"}, store.take())
-		assert.Equal(t, []Cause{CauseObject, CauseObject, CauseObject}, h.causes())
+		assert.Equal(t, []Cause{causeObject, causeObject, causeObject}, h.causes())
 		stop()
 	})
 }
@@ -390,7 +390,7 @@ func TestTheVersionThatAListEndsWithCounts(t *testing.T) {
 		indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
 		stop := runReflector(t, NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{ErrorHandler: h.handle}))
 		sleep(10 * time.Second)
-		assert.Equal(t, []Cause{CauseRegression}, h.causes())
+		assert.Equal(t, []Cause{causeRegression}, h.causes())
 		assert.Equal(t, "12", indexer.LastStoreSyncResourceVersion())
 		stop()
 	})
@@ -747,12 +747,12 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 		event watch.Event
 		cause Cause
 	}{
-		"unknown type":              {watch.Event{Type: "GONE", Object: pod("a", "x")}, CauseObject},
-		"wrong type":                {watch.Event{Type: watch.Added, Object: &unstructured.Unstructured{}}, CauseObject},
-		"nil":                       {watch.Event{Type: watch.Added}, CauseObject},
-		"deletion of nothing":       {watch.Event{Type: watch.Deleted}, CauseObject},
-		"bookmark without object":   {watch.Event{Type: watch.Bookmark}, CauseObject},
-		"bookmark without metadata": {watch.Event{Type: watch.Bookmark, Object: &metav1.Status{}}, CauseObject},
+		"unknown type":              {watch.Event{Type: "GONE", Object: pod("a", "x")}, causeObject},
+		"wrong type":                {watch.Event{Type: watch.Added, Object: &unstructured.Unstructured{}}, causeObject},
+		"nil":                       {watch.Event{Type: watch.Added}, causeObject},
+		"deletion of nothing":       {watch.Event{Type: watch.Deleted}, causeObject},
+		"bookmark without object":   {watch.Event{Type: watch.Bookmark}, causeObject},
+		"bookmark without metadata": {watch.Event{Type: watch.Bookmark, Object: &metav1.Status{}}, causeObject},
 		"bookmark of no meaning":    {watch.Event{Type: watch.Bookmark, Object: unversioned}, ""},
 		"error without an object":   {watch.Event{Type: watch.Error}, CauseOther},
 	} {

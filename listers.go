@@ -56,7 +56,7 @@ func appendMatching(store Store, objects []any, namespace string, selector label
 	selectsAll := selector == nil || selector.Empty()
 	matches := func(obj any) (matches bool, err error) {
 		if isNilPointer(obj) {
-			return false, ErrNilObject
+			return false, errNilObject
 		}
 		defer caught("reading metadata", &err)
 		accessor, err := meta.Accessor(obj)

@@ -133,7 +133,7 @@ func (withNil) LastStoreSyncResourceVersion() string { return "" }
 
 func TestAListOfNilsIsAnError(t *testing.T) {
 	err := ListAll(withNil{}, redSelector, func(any) {})
-	require.ErrorIs(t, err, ErrNilObject)
+	require.ErrorIs(t, err, errNilObject)
 	require.ErrorContains(t, err, `"a/nil"`)
 	_, err = NewGenericLister(withNil{}, podResource.GroupResource()).List(nil)
 	require.ErrorContains(t, err, `expected runtime.Object, got nil`)

@@ -148,7 +148,7 @@ var (
 )
 
 // List calls ListFunc or, without one, ListWithContextFunc with a context that
-// never ends. ErrNoListFunc if there is neither.
+// never ends. It fails if there is neither.
 //
 // Deprecated: use ListWithContext.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
@@ -159,7 +159,7 @@ func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
 }
 
 // ListWithContext calls ListWithContextFunc or, without one, ListFunc, which
-// cannot be interrupted. ErrNoListFunc if there is neither.
+// cannot be interrupted. It fails if there is neither.
 func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	switch {
 	case lw.ListWithContextFunc != nil:
@@ -167,11 +167,11 @@ func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 	case lw.ListFunc != nil:
 		return lw.ListFunc(options)
 	}
-	return nil, ErrNoListFunc
+	return nil, errNoListFunc
 }
 
 // Watch calls WatchFunc or, without one, WatchFuncWithContext with a context
-// that never ends. ErrNoWatchFunc if there is neither.
+// that never ends. It fails if there is neither.
 //
 // Deprecated: use WatchWithContext.
 func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
@@ -182,7 +182,7 @@ func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) 
 }
 
 // WatchWithContext calls WatchFuncWithContext or, without one, WatchFunc, which
-// cannot be interrupted. ErrNoWatchFunc if there is neither.
+// cannot be interrupted. It fails if there is neither.
 func (lw *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	switch {
 	case lw.WatchFuncWithContext != nil:
@@ -190,7 +190,7 @@ func (lw *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 	case lw.WatchFunc != nil:
 		return lw.WatchFunc(options)
 	}
-	return nil, ErrNoWatchFunc
+	return nil, errNoWatchFunc
 }
 
 // wholeLists tells a reflector of the DisableChunking field, also through types

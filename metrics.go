@@ -17,7 +17,9 @@ import (
 // when a run starts, with its name, and uses them on the goroutine of that run alone. Of
 // two reflectors with one name each asks. An instrument that is nil is left out.
 //
-// A provider that is also a ReflectorMetricsReleaser is notified when the run is over.
+// If the provider has a method ReleaseReflectorMetrics(name string), that is called once for each run,
+// on its goroutine, before Run returns: the instruments of the run are not used again. A provider
+// whose reflectors may share a name counts runs, and removes an instrument with the last of them.
 type MetricsProvider interface {
 	// NewListsMetric makes the instrument for lists: one for each, in pages or whole,
 	// whether it succeeds or fails. A streaming list is a watch.
@@ -49,15 +51,6 @@ type MetricsProvider interface {
 	NewLastResourceVersionMetric(name string) GaugeMetric
 }
 
-// ReflectorMetricsReleaser is an optional interface of a MetricsProvider.
-type ReflectorMetricsReleaser interface {
-	// ReleaseReflectorMetrics is called once for each run, on its goroutine, before Run
-	// returns. The instruments made with that name for the run are not used again. A
-	// provider whose reflectors may share a name counts runs, and removes an instrument
-	// with the last of them.
-	ReleaseReflectorMetrics(name string)
-}
-
 // InformerMetricsProvider makes the instruments of informers and stores, each with the
 // informer's name and resource. An informer asks for its instruments when its run starts,
 // and uses them on the goroutine of the run. A store of WithStoreMetrics or
@@ -66,8 +59,9 @@ type ReflectorMetricsReleaser interface {
 // again. An instrument that is nil is left out.
 //
 // An instrument can outlive the name: it must drop values once id.Reserved is false. A
-// provider that is also an InformerMetricsReleaser is notified when an informer's run is
-// over.
+// provider with a method ReleaseInformerMetrics(id InformerNameAndResource) is called once for each
+// run of an informer, on its goroutine, before Run returns: its instruments are not used
+// again, except that a Set may be running for a goroutine that writes to the informer's store.
 type InformerMetricsProvider interface {
 	// NewQueuedItemMetric makes the instrument for how many changes the reflector has
 	// passed on that are not applied yet.
@@ -80,15 +74,6 @@ type InformerMetricsProvider interface {
 	// last 15, which a float64 holds exactly; one that is not a decimal number is left out,
 	// and none is 0.
 	NewStoreResourceVersionMetric(id InformerNameAndResource) GaugeMetric
-}
-
-// InformerMetricsReleaser is an optional interface of an InformerMetricsProvider.
-type InformerMetricsReleaser interface {
-	// ReleaseInformerMetrics is called once, on the goroutine of the run, before Run
-	// returns. The instruments made with that id are not used again, except that a Set
-	// may be running for a goroutine of the program that writes to the informer's store.
-	// It is not called for a store alone.
-	ReleaseInformerMetrics(id InformerNameAndResource)
 }
 
 // CounterMetric is an instrument for a number that only grows. It must not block.
@@ -198,7 +183,7 @@ func (r *Reflector) beginMeters() {
 // releaseMeters releases the instruments of a run that is over.
 func (r *Reflector) releaseMeters() {
 	r.meters = nil
-	if releaser, ok := r.metrics.(ReflectorMetricsReleaser); ok {
+	if releaser, ok := r.metrics.(interface{ ReleaseReflectorMetrics(name string) }); ok {
 		releaser.ReleaseReflectorMetrics(r.name)
 	}
 }
@@ -295,7 +280,9 @@ func (inf *sharedIndexInformer) releaseMeters() {
 	}
 	inf.meters = informerMeters{}
 	inf.store.storage.gauge.Store(nil)
-	if releaser, ok := inf.options.InformerMetricsProvider.(InformerMetricsReleaser); ok {
+	if releaser, ok := inf.options.InformerMetricsProvider.(interface {
+		ReleaseInformerMetrics(InformerNameAndResource)
+	}); ok {
 		releaser.ReleaseInformerMetrics(id)
 	}
 }

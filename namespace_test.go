@@ -54,7 +54,7 @@ func TestAViewSeesItsNamespaceAlone(t *testing.T) {
 	require.NoError(t, err, "to ask for it is no mistake")
 	assert.False(t, exists)
 	_, _, err = a.Get(nil)
-	require.ErrorIs(t, err, ErrNilObject)
+	require.ErrorIs(t, err, errNilObject)
 	require.NoError(t, a.Resync())
 }
 
@@ -73,7 +73,7 @@ func TestAViewWritesItsNamespaceAlone(t *testing.T) {
 	for name, write := range map[string]func(any) error{"Add": a.Add, "Update": a.Update, "Delete": a.Delete} {
 		for _, obj := range []*object{bad, podAt("ab", "1", "9"), podAt("", "a", "9")} {
 			err := write(obj)
-			require.ErrorIs(t, err, ErrOtherNamespace, name)
+			require.ErrorIs(t, err, errOtherNamespace, name)
 			var key KeyError
 			require.ErrorAs(t, err, &key)
 			assert.Contains(t, err.Error(), fmt.Sprintf("%q does not begin with \"a/\"", nameOf(obj)))
@@ -82,9 +82,9 @@ func TestAViewWritesItsNamespaceAlone(t *testing.T) {
 	err := takeOne(a, event{kind: Updated, obj: bad, version: "9"})
 	refused, ok := asObjectError(err)
 	require.True(t, ok)
-	assert.Equal(t, StageKey, refused.Stage)
+	assert.Equal(t, stageKey, refused.Stage)
 	assert.Equal(t, "b/1", refused.Key)
-	require.ErrorIs(t, err, ErrOtherNamespace)
+	require.ErrorIs(t, err, errOtherNamespace)
 	assert.Equal(t, "9", a.LastStoreSyncResourceVersion(), "its version counts")
 	require.Error(t, takeOne(a, event{kind: Deleted, obj: bad, version: "10"}))
 	assert.Equal(t, before, contents(whole))
@@ -106,13 +106,13 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 		"batch":     ofBatch(Added, mine, "pods/a/1"),
 		"tombstone": ofBatch(Replaced, DeletedFinalStateUnknown{Key: "pods/a/1", Obj: mine}, "pods/a/1"),
 	} {
-		require.ErrorIs(t, err, ErrOtherNamespace, way)
+		require.ErrorIs(t, err, errOtherNamespace, way)
 		assert.Contains(t, err.Error(), fault, way)
 	}
 	for way, err := range map[string]error{
 		"Add": view.Add(other), "batch": ofBatch(Added, other, "pods/b/1"), "no metadata": ofBatch(Added, 7, "pods/b/1"),
 	} {
-		require.ErrorIs(t, err, ErrOtherNamespace, way)
+		require.ErrorIs(t, err, errOtherNamespace, way)
 		assert.Contains(t, err.Error(), `object of another namespace: key "pods/b/1" does not begin with "a/"`, way)
 		assert.NotContains(t, err.Error(), "key function", way)
 	}
@@ -135,8 +135,8 @@ func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
 	assert.Nil(t, outcomes[0].err)
 	for _, o := range outcomes[1:3] {
 		require.NotNil(t, o.err)
-		require.ErrorIs(t, o.err, ErrOtherNamespace)
-		assert.Equal(t, StageKey, o.err.Stage)
+		require.ErrorIs(t, o.err, errOtherNamespace)
+		assert.Equal(t, stageKey, o.err.Stage)
 		assert.Equal(t, "b/1", o.err.Key)
 	}
 	assert.Equal(t, outcome{}, outcomes[3], "nothing was there, and nobody is told")
@@ -165,7 +165,7 @@ func TestAListLeavesOtherNamespacesAlone(t *testing.T) {
 			r.commit("2")
 			assert.Equal(t, map[string]string{"a/1": "2", "b/1": "1", "b/2": "1"}, contents(whole))
 			err := a.Replace([]any{podAt("b", "1", "3"), podAt("a", "2", "3")}, "3")
-			require.ErrorIs(t, err, ErrOtherNamespace)
+			require.ErrorIs(t, err, errOtherNamespace)
 			objects, rest := splitObjectErrors(err)
 			require.NoError(t, rest, "nothing that would make a reflector list again")
 			assert.Len(t, objects, 1)
@@ -234,7 +234,7 @@ func TestATransformCannotMoveAnObjectOutOfItsNamespace(t *testing.T) {
 	}))
 	refused, ok := asObjectError(a.Add(podAt("a", "1", "1")))
 	require.True(t, ok)
-	assert.Equal(t, StageTransform, refused.Stage)
+	assert.Equal(t, stageTransform, refused.Stage)
 	assert.Empty(t, whole.List())
 	assert.Equal(t, []string{"a/1"}, heldKeys(a))
 }
@@ -734,9 +734,9 @@ func (n *namespaceModel) intrude() {
 			continue
 		}
 		o, _ := n.object(other.name)
-		require.ErrorIs(n, n.view.Update(o), ErrOtherNamespace)
-		require.ErrorIs(n, n.view.Delete(o), ErrOtherNamespace)
-		require.ErrorIs(n, takeOne(n.view, event{kind: Deleted, obj: o}), ErrOtherNamespace)
+		require.ErrorIs(n, n.view.Update(o), errOtherNamespace)
+		require.ErrorIs(n, n.view.Delete(o), errOtherNamespace)
+		require.ErrorIs(n, takeOne(n.view, event{kind: Deleted, obj: o}), errOtherNamespace)
 		applyBatch(n.view, context.Background(), batch{changes: []queued{
 			{Delta: Delta{Updated, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
 			{Delta: Delta{Deleted, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},

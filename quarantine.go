@@ -16,7 +16,7 @@ type Quarantined struct {
 	// Key, ResourceVersion, Stage as in ObjectError.
 	Key             string
 	ResourceVersion string
-	Stage           Stage
+	Stage           string
 	// Err is the cause. It does not hold the object.
 	Err error
 }
@@ -234,7 +234,7 @@ func quarantinedIn(store any) []Quarantined {
 // key: an object without one is quarantined, by its name, by the one that passed it on.
 func heldIn(store any, object *ObjectError) bool {
 	_, quarantines := store.(interface{ quarantined() []Quarantined })
-	return quarantines && object.Stage != StageKey && object.Stage != StageMetadata
+	return quarantines && object.Stage != stageKey && object.Stage != stageMetadata
 }
 
 // asObjectError finds the ObjectError in err, if there is one.

@@ -390,7 +390,7 @@ func (m *run) serveTimer(w *openWatch) error {
 		return !now.Before(at)
 	}
 	if isDue(w.expires) {
-		return ErrWatchOverdue
+		return errWatchOverdue
 	}
 	if len(m.refetching) > 0 && isDue(m.refetchAt) {
 		if err := m.refetch(now); err != nil {

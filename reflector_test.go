@@ -465,7 +465,7 @@ func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
 		source.FailWatches(cachetest.Forever, errBoom)
 		source.DelayLists(15 * time.Second)
 		sleep(30 * time.Minute)
-		assert.Equal(t, 90, h.count(CauseStore), "one each 20 s")
+		assert.Equal(t, 90, h.count(causeStore), "one each 20 s")
 		first, later := rateSince(source, began.Add(20*time.Second)) // the first resync
 		assert.LessOrEqual(t, first, 20)
 		assert.LessOrEqual(t, later, 3)
@@ -535,9 +535,9 @@ func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 		answer apiruntime.Object
 		want   error
 	}{
-		"nil":               {nil, ErrNilList},
-		"nil pointer":       {(*metav1.PartialObjectMetadataList)(nil), ErrNilList},
-		"table":             {&metav1.Table{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}}, ErrTableList},
+		"nil":               {nil, errNilList},
+		"nil pointer":       {(*metav1.PartialObjectMetadataList)(nil), errNilList},
+		"table":             {&metav1.Table{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}}, errTableList},
 		"not a list at all": {pod("a", "1"), nil},
 	}
 	for name, list := range lists {
@@ -566,14 +566,14 @@ func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 				return &metav1.PartialObjectMetadataList{}, nil
 			}, WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return nil, nil }}
 			err := NewReflector(source, nil, NewIndexer(MetaNamespaceKeyFunc, nil), 0).ListAndWatchWithContext(t.Context())
-			assert.ErrorIs(t, err, ErrNilWatch)
+			assert.ErrorIs(t, err, errNilWatch)
 		})
 	})
 	t.Run("no functions", func(t *testing.T) {
 		_, err := (&ListWatch{}).List(metav1.ListOptions{})
-		assert.ErrorIs(t, err, ErrNoListFunc)
+		assert.ErrorIs(t, err, errNoListFunc)
 		_, err = (&ListWatch{}).Watch(metav1.ListOptions{})
-		assert.ErrorIs(t, err, ErrNoWatchFunc)
+		assert.ErrorIs(t, err, errNoWatchFunc)
 	})
 }
 

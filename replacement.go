@@ -112,7 +112,7 @@ type refusal struct {
 
 // failure is the error for callers of the classic methods.
 func (r refusal) failure() error {
-	if r.err.Stage == StageKey || r.err.Stage == StageMetadata {
+	if r.err.Stage == stageKey || r.err.Stage == stageMetadata {
 		return KeyError{r.obj, r.err.Err}
 	}
 	return r.err

@@ -191,8 +191,8 @@ func TestABadObjectInAListKeepsItsPreviousState(t *testing.T) {
 	assert.ElementsMatch(t, []string{"a/1 index", " key", " key", " key", " key", "a/4 index"}, told)
 	var key KeyError
 	require.ErrorAs(t, err, &key)
-	require.ErrorIs(t, err, ErrNilObject)
-	require.ErrorIs(t, err, ErrEmptyKey)
+	require.ErrorIs(t, err, errNilObject)
+	require.ErrorIs(t, err, errEmptyKey)
 	assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, contents(s))
 	got, _, _ := s.GetByKey("a/1")
 	assert.Same(t, before, got)
@@ -492,10 +492,10 @@ func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
 func TestAReplaceThatAForeignStoreRefusesIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, h := newSource(t, pod("a", "1")), &heard{}
-		store := &replaceFails{errs: []error{errBoom, errors.Join(&ObjectError{Key: "a/9", Stage: StageIndex, Err: errBoom}, KeyError{pod("a", "8"), errBoom})}}
+		store := &replaceFails{errs: []error{errBoom, errors.Join(&ObjectError{Key: "a/9", Stage: stageIndex, Err: errBoom}, KeyError{pod("a", "8"), errBoom})}}
 		stop := runReflector(t, NewReflectorWithOptions(source, &object{}, store, ReflectorOptions{Strategy: ListPaged, ErrorHandler: h.handle}))
 		sleep(time.Minute)
-		assert.Equal(t, []Cause{CauseStore, CauseObject, CauseObject}, h.causes())
+		assert.Equal(t, []Cause{causeStore, causeObject, causeObject}, h.causes())
 		assert.Equal(t, 2, source.ListCalls())
 		stop()
 		source.Close()
@@ -517,7 +517,7 @@ func (r *replaceFails) Replace([]any, string) error {
 }
 
 func TestErrorsOfAForeignStoreAreDistinguished(t *testing.T) {
-	object := &ObjectError{Key: "k", Stage: StageIndex, Err: errBoom}
+	object := &ObjectError{Key: "k", Stage: stageIndex, Err: errBoom}
 	key := KeyError{pod("a", "b"), errBoom}
 	objects, other := splitObjectErrors(errors.Join(object, fmt.Errorf("wrapped: %w", key), errBoom))
 	require.Len(t, objects, 2)

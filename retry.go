@@ -66,11 +66,10 @@ func (r *retryWithDeadline) ShouldRetry() bool {
 	return false
 }
 
-// Cause says what kind of failure something was. Programs may switch on it;
-// kinds may be added.
+// Cause says what kind of failure something was. Programs may switch on it; kinds may be added.
 type Cause string
 
-// The kinds of failure.
+// The kinds of failure that have no error type of this package.
 const (
 	CauseExpired         Cause = "expired"           // the version is no longer known (410)
 	CauseVersionTooLarge Cause = "version-too-large" // the version is not known yet
@@ -85,34 +84,35 @@ const (
 	CauseUnreachable     Cause = "unreachable"       // no such host, no route, no answer to a dial
 	CauseUntrusted       Cause = "untrusted"         // the server's certificate is not trusted
 	CauseCredentials     Cause = "credentials"       // ours could not be put on the request
-	CauseUnreadable      Cause = "unreadable"        // what answered is no list or watch
-	CauseWrongType       Cause = "wrong-type"        // a list has nothing but objects of another type
+	CauseUnreadable      Cause = "unreadable"        // the answer is no list or watch
 	CauseTooLarge        Cause = "too-large"         // the answer passed a limit
 	CauseStalled         Cause = "stalled"           // nothing came for too long
 	CauseCut             Cause = "cut"               // EOF in the middle
-	CauseShortWatch      Cause = "short-watch"       // closed at once, without an event
 	CauseOverdueWatch    Cause = "overdue-watch"     // half open
 	CauseNoBookmark      Cause = "no-bookmark"       // streaming list without its end
-	CauseRegression      Cause = "regression"        // a version went backwards
-	CauseObject          Cause = "object"            // one object could not be applied
-	CauseProcess         Cause = "process"           // the consumer failed
-	CauseStore           Cause = "store"             // a foreign store refused
-	CauseSlowSource      Cause = "slow-source"       // a call outlives its context
-	CauseMisuse          Cause = "misuse"            // the program called wrongly
-	CausePanic           Cause = "panic"             // a handler panicked and the process survived
-	CauseMutated         Cause = "mutated"           // a shared object was changed
 	CauseOther           Cause = "other"
 )
 
-// FailureCauser is an optional interface of an error that a source returns: it names its
-// kind, one of the Cause constants or another, where nothing else tells it. The errors of
-// package kubeapi have it.
-type FailureCauser interface {
-	error
-	FailureCause() string
-}
+// The causes of errors that have a type; CauseOf names them.
+const (
+	causeWrongType  Cause = "wrong-type"
+	causeShortWatch Cause = "short-watch"
+	causeRegression Cause = "regression"
+	causeObject     Cause = "object"
+	causeProcess    Cause = "process"
+	causeStore      Cause = "store"
+	causeSlowSource Cause = "slow-source"
+	causeMisuse     Cause = "misuse"
+	causePanic      Cause = "panic"
+	causeMutated    Cause = "mutated"
+)
 
-// CauseOf classifies an error as the reflector does.
+// CauseOf classifies an error as the reflector does. Errors of this package have a kind by their type:
+// "object" (ObjectError, KeyError), "process" (ProcessError), "store" (StoreError), "wrong-type" (ListTypeError),
+// "regression" (RegressionError), "short-watch" (VeryShortWatchError), "slow-source" (SlowSourceError),
+// "mutated" (MutatedObjectError), "panic" (a handler panicked and the process survived), "misuse" (of the
+// library by the program). An error of a source may name its own, where nothing else tells it,
+// by a method FailureCause() string; those of package kubeapi have it.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -125,7 +125,7 @@ func CauseOf(err error) Cause {
 			return known.cause
 		}
 	}
-	var named FailureCauser
+	var named interface{ FailureCause() string }
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &named):
@@ -140,28 +140,28 @@ func CauseOf(err error) Cause {
 	return CauseOther
 }
 
-func (*ProcessError) cause() Cause        { return CauseProcess }
-func (*ObjectError) cause() Cause         { return CauseObject }
-func (KeyError) cause() Cause             { return CauseObject }
-func (*StoreError) cause() Cause          { return CauseStore }
-func (*ListTypeError) cause() Cause       { return CauseWrongType }
-func (*RegressionError) cause() Cause     { return CauseRegression }
-func (*VeryShortWatchError) cause() Cause { return CauseShortWatch }
-func (*SlowSourceError) cause() Cause     { return CauseSlowSource }
-func (*PanicError) cause() Cause          { return CausePanic }
-func (*MutatedObjectError) cause() Cause  { return CauseMutated }
-func (*UnwatchedTypeError) cause() Cause  { return CauseMisuse }
+func (*ProcessError) cause() Cause        { return causeProcess }
+func (*ObjectError) cause() Cause         { return causeObject }
+func (KeyError) cause() Cause             { return causeObject }
+func (*StoreError) cause() Cause          { return causeStore }
+func (*ListTypeError) cause() Cause       { return causeWrongType }
+func (*RegressionError) cause() Cause     { return causeRegression }
+func (*VeryShortWatchError) cause() Cause { return causeShortWatch }
+func (*SlowSourceError) cause() Cause     { return causeSlowSource }
+func (*PanicError) cause() Cause          { return causePanic }
+func (*MutatedObjectError) cause() Cause  { return causeMutated }
+func (*UnwatchedTypeError) cause() Cause  { return causeMisuse }
 
 // causes are those of errors without a type of ours, in the order in which they are tried.
 var causes = []struct {
 	is    func(error) bool
 	cause Cause
 }{
-	{wraps(ErrWatchOverdue), CauseOverdueWatch},
-	{wraps(ErrNoInitialEventsEnd), CauseNoBookmark},
-	{wraps(ErrTableList), CauseUnreadable},
-	{wraps(ErrAlreadyRan), CauseMisuse},
-	{wraps(ErrHandlerExited), CausePanic},
+	{wraps(errWatchOverdue), CauseOverdueWatch},
+	{wraps(errNoInitialEventsEnd), CauseNoBookmark},
+	{wraps(errTableList), CauseUnreadable},
+	{wraps(ErrAlreadyRan), causeMisuse},
+	{wraps(errHandlerExited), causePanic},
 	{isExpiredError, CauseExpired},
 	{isTooLargeVersionError, CauseVersionTooLarge},
 	{isClientCut, CauseCut},
@@ -276,12 +276,12 @@ var answersTo = map[Cause]answers{
 	CauseExpired: {listAfterNews, listAfterNews, true},
 	// A restored source may never reach the version: to ask again for one that is no older would be answered likewise.
 	CauseVersionTooLarge: {listNewestAfterNews, listNewestAfterNews, true},
-	CauseRegression:      {listNewest, listNewest, false},
-	CauseStore:           {listAgain, listAgain, false},
+	causeRegression:      {listNewest, listNewest, false},
+	causeStore:           {listAgain, listAgain, false},
 	// None of these says anything against the version, however often it comes.
 	CauseRefused:         {watchAgain, watchAgain, false},
 	CauseTooManyRequests: {watchAgain, watchAgain, false},
-	CauseShortWatch:      {watchAgain, watchAgain, false},
+	causeShortWatch:      {watchAgain, watchAgain, false},
 	// A stream that is cut each time may be one that cannot be continued from this version.
 	CauseCut:          {watchAgain, watchThenList, false},
 	CauseOverdueWatch: {watchAgainAtOnce, watchAgainAtOnce, false},

@@ -374,22 +374,22 @@ func TestErrorsAreClassified(t *testing.T) {
 			decoding("stream error: stream ID 3; INTERNAL_ERROR; received from peer"), decoding("http2: client connection lost"),
 			decoding("http2: client connection force closed via ClientConn.Close"), decoding("connection error: PROTOCOL_ERROR"),
 			decoding("read tcp 10.0.0.1:1->10.0.0.2:2: read: no route to host"), decoding("local error: tls: bad record MAC")},
-		CauseShortWatch:   {&VeryShortWatchError{}},
-		CauseOverdueWatch: {ErrWatchOverdue},
-		CauseNoBookmark:   {ErrNoInitialEventsEnd},
-		CauseRegression:   {&RegressionError{}},
-		CauseWrongType:    {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
-		CauseObject:       {&ObjectError{Err: errBoom}, KeyError{nil, errBoom}},
-		CauseProcess:      {&ProcessError{Err: &ObjectError{}}},
-		CauseStore:        {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
-		CauseSlowSource:   {&SlowSourceError{}},
-		CauseMisuse:       {ErrAlreadyRan, &UnwatchedTypeError{Type: "x"}},
-		CausePanic:        {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", ErrHandlerExited)},
-		CauseMutated:      {&MutatedObjectError{Key: "a/b"}},
+		causeShortWatch:   {&VeryShortWatchError{}},
+		CauseOverdueWatch: {errWatchOverdue},
+		CauseNoBookmark:   {errNoInitialEventsEnd},
+		causeRegression:   {&RegressionError{}},
+		causeWrongType:    {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
+		causeObject:       {&ObjectError{Err: errBoom}, KeyError{nil, errBoom}},
+		causeProcess:      {&ProcessError{Err: &ObjectError{}}},
+		causeStore:        {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
+		causeSlowSource:   {&SlowSourceError{}},
+		causeMisuse:       {ErrAlreadyRan, &UnwatchedTypeError{Type: "x"}},
+		causePanic:        {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", errHandlerExited)},
+		causeMutated:      {&MutatedObjectError{Key: "a/b"}},
 		CauseUnreachable:  {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
 		CauseUntrusted:    {&tls.CertificateVerificationError{Err: errBoom}},
 		CauseCredentials:  {kubeapi.ErrAuthorize},
-		CauseUnreadable: {ErrTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
+		CauseUnreadable: {errTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
 			decoding("unable to decode watch event: no kind \"Cod\" is registered"), decoding("invalid character 'x' looking for beginning of value")},
 		CauseTooLarge: {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
 		CauseStalled:  {kubeapi.ErrStalled},
@@ -420,7 +420,7 @@ func FuzzCauses(f *testing.F) {
 		require.Contains(t, serverCauses, is)
 		require.Equal(t, is, CauseOf(errors.Join(err)))
 		require.Equal(t, is, CauseOf(eventError(&err.ErrStatus)))
-		require.Equal(t, CauseStore, CauseOf(&StoreError{Op: "Add", Err: err}))
+		require.Equal(t, causeStore, CauseOf(&StoreError{Op: "Add", Err: err}))
 		if reason != "" || code != 410 && code != 429 {
 			expired := reason == string(metav1.StatusReasonExpired) || reason == string(metav1.StatusReasonGone)
 			require.True(t, !expired || is == CauseExpired, "%s", is)

@@ -316,7 +316,7 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logger := klog.FromContext(ctx)
 	fields := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
 	switch {
-	case CauseOf(err) == CauseObject:
+	case CauseOf(err) == causeObject:
 		// Whatever its cause: an object that is cut off is no watch that does.
 		logger.Error(err, "Object refused", fields[:4]...)
 	case errors.As(err, new(*streamRejected)):
@@ -333,11 +333,11 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 		// clock that began outside a test's bubble. The backoff limits ours.
 		message := "Mirroring failed"
 		switch CauseOf(err) {
-		case CauseProcess, CausePanic:
+		case causeProcess, causePanic:
 			message = "Handler failed"
-		case CauseMutated:
+		case causeMutated:
 			message = "Shared object was changed"
-		case CauseMisuse:
+		case causeMisuse:
 			message = "Wrong use"
 		}
 		logger.Error(err, message, fields[:4]...)

@@ -69,7 +69,7 @@ func (m *storage) isQuarantined(key table.Key) (quarantined bool) {
 
 // hold quarantines a change, unless it has no key.
 func (m *storage) hold(c *change) {
-	if c.err.Stage != StageKey && c.err.Stage != StageMetadata {
+	if c.err.Stage != stageKey && c.err.Stage != stageMetadata {
 		m.quarantine.add("", c.err, c.kept)
 	}
 }
@@ -492,7 +492,7 @@ func changeUnder(key string, obj any) change {
 	c.says.read(obj)
 	c.key, c.origin = c.says.key(key), originOf(c.says.received)
 	if isNilPointer(obj) {
-		c.fail(StageMetadata, ErrNilObject)
+		c.fail(stageMetadata, errNilObject)
 	}
 	return c
 }

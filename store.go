@@ -37,7 +37,7 @@ type TransformFunc func(any) (any, error)
 // The stores of this package reject an object whose key, transform or index
 // values fail: the method returns a KeyError or an *ObjectError, the state that
 // was there before stays, and other objects are not affected. They also implement
-// Replacer, ReceivedGetter and ResourceVersionUpdater.
+// Replacer and ResourceVersionUpdater.
 type Store interface {
 	// Add puts obj under its key, whether or not something was there before.
 	Add(obj any) error
@@ -212,7 +212,7 @@ func (k *keyedStore) Transformer() TransformFunc { return k.transformer }
 func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 	key, err := k.eventKey(obj)
 	switch {
-	case errors.Is(err, ErrOtherNamespace): // an error for writers only
+	case errors.Is(err, errOtherNamespace): // an error for writers only
 		return nil, false, nil
 	case err != nil:
 		return nil, false, KeyError{obj, err}
@@ -350,9 +350,9 @@ func (s *scope) refusal(key string, obj any) error {
 	name, err := ObjectToName(finalStateOf(obj))
 	if err == nil && name.Namespace+"/" == s.prefix {
 		return fmt.Errorf("key %q does not begin with %q, although the object is of that namespace: the key function does not fit: %w",
-			key, s.prefix, ErrOtherNamespace)
+			key, s.prefix, errOtherNamespace)
 	}
-	return fmt.Errorf("%w: key %q does not begin with %q", ErrOtherNamespace, key, s.prefix)
+	return fmt.Errorf("%w: key %q does not begin with %q", errOtherNamespace, key, s.prefix)
 }
 
 // keyFunc is a store's key function for objects in the scope.
@@ -377,7 +377,7 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 // failures; Config.Namespaces does all of that.
 //
 // Operations of the view concern its namespace only. A write of an object whose key is outside
-// fails with ErrOtherNamespace, in a KeyError or an ObjectError; such an object of a source is
+// fails with a KeyError or an ObjectError; such an object of a source is
 // quarantined. A replacement deletes keys of the namespace only, and the first one of each view
 // becomes visible in parts. The store's transform and indexes apply.
 //

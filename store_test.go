@@ -141,11 +141,11 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 		obj     any
 		cause   error
 	}{
-		"nil":                  {MetaNamespaceKeyFunc, nil, ErrNilObject},
-		"nil pointer":          {MetaNamespaceKeyFunc, (*object)(nil), ErrNilObject},
+		"nil":                  {MetaNamespaceKeyFunc, nil, errNilObject},
+		"nil pointer":          {MetaNamespaceKeyFunc, (*object)(nil), errNilObject},
 		"no metadata":          {MetaNamespaceKeyFunc, 7, nil},
 		"metadata that panics": {MetaNamespaceKeyFunc, hollow{}, nil},
-		"empty key":            {MetaNamespaceKeyFunc, pod("", ""), ErrEmptyKey},
+		"empty key":            {MetaNamespaceKeyFunc, pod("", ""), errEmptyKey},
 		"tombstone":            {MetaNamespaceKeyFunc, DeletedFinalStateUnknown{Key: "a/1"}, nil},
 		"function fails":       {fails, pod("a", "1"), errBoom},
 		"function panics":      {panics, pod("a", "1"), nil},
@@ -169,7 +169,7 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 			err := takeOne(s, event{kind: Updated, obj: c.obj, version: "6"})
 			bad, ok := asObjectError(err)
 			require.True(t, ok, "%v", err)
-			assert.Contains(t, []Stage{StageKey, StageMetadata}, bad.Stage)
+			assert.Contains(t, []string{stageKey, stageMetadata}, bad.Stage)
 			assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of an object that is held back counts")
 			assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
 			assert.Empty(t, s.quarantined(), "without a key nothing is kept")
@@ -238,7 +238,7 @@ func TestATransformEndsTheSameOnEveryWayIn(t *testing.T) {
 				case result.held:
 					object, ok := asObjectError(err)
 					require.True(t, ok, "%v", err)
-					assert.Equal(t, []any{"a/1", "3", StageTransform}, []any{object.Key, object.ResourceVersion, object.Stage})
+					assert.Equal(t, []any{"a/1", "3", stageTransform}, []any{object.Key, object.ResourceVersion, object.Stage})
 					assert.Same(t, before, got, "what was there stays")
 					assert.Equal(t, []string{"a/1"}, heldKeys(s))
 				case result.want == nil:
@@ -514,26 +514,26 @@ func TestAnUndecodedObjectMayBeHollow(t *testing.T) {
 	for _, hollow := range []apiruntime.Object{&unreadable{}, &unreadable{&metav1.ObjectMeta{}}} {
 		bad := r.examine(hollow, &metadata{}, true)
 		require.NotNil(t, bad)
-		assert.Equal(t, StageDecode, bad.Stage)
+		assert.Equal(t, stageDecode, bad.Stage)
 		assert.ErrorIs(t, bad, errUndecoded)
 		assert.Empty(t, bad.Key)
 	}
 	nothing := r.examine((*unreadable)(nil), &metadata{}, true)
 	require.NotNil(t, nothing)
-	assert.Equal(t, StageMetadata, nothing.Stage)
+	assert.Equal(t, stageMetadata, nothing.Stage)
 }
 
 // An object that could not be decoded is no failure of the watch, whatever its cause
-// looks like: its cause is CauseObject, and it is logged as an error.
+// looks like: its cause is causeObject, and it is logged as an error.
 func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 	var out bytes.Buffer
 	r := NewNamedReflector("r", &ListWatch{}, nil, NewStore(MetaNamespaceKeyFunc), 0)
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
-	for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, cachetest.ErrExpired(), ErrWatchOverdue, errBoom} {
+	for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, cachetest.ErrExpired(), errWatchOverdue, errBoom} {
 		out.Reset()
-		object := &ObjectError{Key: "a/1", Stage: StageDecode, Err: err}
-		assert.Equal(t, CauseObject, CauseOf(object))
-		assert.Equal(t, CauseObject, CauseOf(undeleted(object, &ObjectError{Stage: StageKey, Err: errBoom})))
+		object := &ObjectError{Key: "a/1", Stage: stageDecode, Err: err}
+		assert.Equal(t, causeObject, CauseOf(object))
+		assert.Equal(t, causeObject, CauseOf(undeleted(object, &ObjectError{Stage: stageKey, Err: errBoom})))
 		DefaultWatchErrorHandler(klog.NewContext(t.Context(), logger), r, object)
 		assert.Contains(t, out.String(), "a/1")
 	}
@@ -585,7 +585,7 @@ func deletionWithoutKey(t *testing.T, keyFunc KeyFunc, queue bool, strategy List
 	var object *ObjectError
 	require.ErrorAs(t, h.all()[0], &object)
 	assert.Equal(t, "a/1", object.Key)
-	assert.Equal(t, StageDecode, object.Stage)
+	assert.Equal(t, stageDecode, object.Stage)
 	assert.ErrorIs(t, object, errBoom)
 	assert.ErrorContains(t, object, "a/1")
 	require.Len(t, r.Status().Quarantined, 1)

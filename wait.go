@@ -18,7 +18,8 @@ import (
 // may be called concurrently.
 //
 // Done does not mean that all went well. A checker that can fail implements DoneError
-// as well.
+// as well. Those of this package also have a method Succeeded() <-chan struct{}, whose channel is
+// closed upon success and never otherwise, for code that knows no DoneError.
 type DoneChecker interface {
 	// Name is for logs and errors. It may be made at the call, and so is not for hot paths.
 	Name() string
@@ -35,13 +36,6 @@ type DoneError interface {
 	Err() error
 }
 
-// SuccessChecker is implemented by the checkers of this package's informers and
-// registrations, for code that waits on a channel and does not know of DoneError.
-type SuccessChecker interface {
-	// Succeeded is closed upon success, and never otherwise.
-	Succeeded() <-chan struct{}
-}
-
 // IsDone returns whether checker is done, without waiting. It looks at the channel
 // alone: a checker whose channel is closed is done, even with an Err. For an
 // informer's sync, use HasSynced.
@@ -56,7 +50,7 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// syncChecker is a DoneChecker that succeeds or fails, once. It implements DoneError and SuccessChecker.
+// syncChecker is a DoneChecker that succeeds or fails, once. It implements DoneError.
 type syncChecker struct {
 	name            string
 	once            sync.Once
@@ -140,12 +134,11 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 // of them is done with an Err, and when ctx ends: the error then names each checker
 // that is not done or has failed, with the reason. errors.Is finds in it the Err of each
 // that has failed (ErrHandlerRemoved, ErrInformerStopped) and, if ctx had ended, its
-// cause and its error. Without checkers, or with a nil one, the error is
-// ErrNothingToWaitFor.
+// cause and its error. It fails without checkers, and with a nil one.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	err := findNil(checkers)
 	if len(checkers) == 0 {
-		err = fmt.Errorf("%w: %s", ErrNothingToWaitFor, passCheckers)
+		err = fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
 	}
 	if err != nil {
 		return err
@@ -161,7 +154,7 @@ const passCheckers = "pass the result of HasSyncedChecker of an informer, a cont
 func findNil(checkers []DoneChecker) error {
 	for i, checker := range checkers {
 		if isNilPointer(checker) {
-			return fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), ErrNothingToWaitFor, passCheckers)
+			return fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), errNothingToWaitFor, passCheckers)
 		}
 	}
 	return nil
@@ -303,7 +296,7 @@ func waitSyncedFuncs(logger, progress klog.Logger, stopCh <-chan struct{}, cache
 	for i, synced := range cacheSyncs {
 		if synced == nil {
 			logger.Error(fmt.Errorf("function %d of %d is nil: %w: pass HasSynced of an informer, a controller or a handler's registration, without calling it",
-				i+1, len(cacheSyncs), ErrNothingToWaitFor), "Cannot wait for caches")
+				i+1, len(cacheSyncs), errNothingToWaitFor), "Cannot wait for caches")
 			return false
 		}
 	}

@@ -231,7 +231,7 @@ func TestAWaitForNothing(t *testing.T) {
 	assert.Equal(t, []string{`"Nothing to wait for" for="tests"`}, lineTexts(out.all()))
 
 	err := WaitForDone(t.Context())
-	require.ErrorIs(t, err, ErrNothingToWaitFor)
+	require.ErrorIs(t, err, errNothingToWaitFor)
 	require.ErrorContains(t, err, "HasSyncedChecker")
 }
 
@@ -243,7 +243,7 @@ func TestANilCheckerIsAMistakeAndNoHang(t *testing.T) {
 		all := out.all()
 		require.Len(t, all, 1)
 		assert.Regexp(t, `^E\d\d wait_test.go "Cannot wait" err="checker 2 of 2 is nil: .*HasSyncedChecker.*" for="tests"$`, all[0])
-		require.ErrorIs(t, WaitForDone(ctx, null), ErrNothingToWaitFor)
+		require.ErrorIs(t, WaitForDone(ctx, null), errNothingToWaitFor)
 	}
 }
 

@@ -91,11 +91,11 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 	})
 	switch {
 	case answer.late:
-		return nil, ErrWatchOverdue
+		return nil, errWatchOverdue
 	case answer.err != nil || answer.ended:
 		return nil, answer.err
 	case w.results == nil:
-		return nil, ErrNilWatch
+		return nil, errNilWatch
 	}
 	opened, w.answered = true, m.clock.Now()
 	w.ticked = w.answered
@@ -223,7 +223,7 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 	}
 	m.progress.retry.After(err)
 	cause := CauseOf(err)
-	if cause != CauseShortWatch {
+	if cause != causeShortWatch {
 		m.progress.checks.wanted = true
 	}
 	action := answersOf(cause).stream
@@ -234,7 +234,7 @@ func (m *run) watchFailed(err error, began time.Time, refused bool) step {
 		action = listAgain
 	}
 	// client-go's ListAndWatch returns where it would not watch again.
-	if m.round && (action < watchAgain || action == watchThenList || cause == CauseShortWatch) {
+	if m.round && (action < watchAgain || action == watchThenList || cause == causeShortWatch) {
 		if refused {
 			m.note(err, true)
 			m.result = err
@@ -333,7 +333,7 @@ func (m *run) applyBatch(w *openWatch) error {
 			w.synthetic = w.synthetic && c.kind == Added
 			bad = m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
 		}
-		if c.kind == Deleted && bad != nil && bad.Stage == StageDecode && bad.Key != "" {
+		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil
 		}
 		if c.kind == "" || bad != nil {
@@ -467,7 +467,7 @@ func (r *Reflector) unknownEvent(e watch.Event, says *metadata, bad *ObjectError
 	if bad != nil {
 		err = fmt.Errorf("%w, with an object that could not be applied either: %w", err, bad.Err)
 	}
-	return r.objectError(e.Object, says, StageType, err)
+	return r.objectError(e.Object, says, stageType, err)
 }
 
 // refuse reports a state of an object, or its deletion, that was not applied. A state is quarantined by its key, by the
@@ -475,9 +475,9 @@ func (r *Reflector) unknownEvent(e watch.Event, says *metadata, bad *ObjectError
 // an unknown object, which no later event corrects, is quarantined by its place until the next list.
 func (m *run) refuse(deleted bool, obj any, bad *ObjectError, inStore bool) {
 	switch {
-	case bad.Key == "" && (!deleted || bad.Stage == StageType):
+	case bad.Key == "" && (!deleted || bad.Stage == stageType):
 		m.tell(m.ctx, placed(bad))
-	case bad.Key != "" && deleted && bad.Stage != StageType && bad.Stage != StageMetadata:
+	case bad.Key != "" && deleted && bad.Stage != stageType && bad.Stage != stageMetadata:
 		m.released(obj)
 		if !bad.repeated {
 			m.tell(m.ctx, bad)
@@ -504,7 +504,7 @@ func placed(bad *ObjectError) *ObjectError {
 // quarantined by its name until the next good state of that.
 func undeleted(bad, refused *ObjectError) *ObjectError {
 	return &ObjectError{
-		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: StageDecode,
+		Key: bad.Key, ResourceVersion: bad.ResourceVersion, Stage: stageDecode,
 		Err: fmt.Errorf("its deletion could not be decoded (%w), and was not applied: %w", bad.Err, refused.Err),
 	}
 }
@@ -514,21 +514,21 @@ func undeleted(bad, refused *ObjectError) *ObjectError {
 func (r *Reflector) examine(obj runtime.Object, says *metadata, typed bool) *ObjectError {
 	unreadable := says.read(obj)
 	if _, ok := obj.(Undecoded); ok && !isNilPointer(obj) { // of no expected type, and maybe without metadata
-		return r.objectError(obj, says, StageDecode, decodeError(obj))
+		return r.objectError(obj, says, stageDecode, decodeError(obj))
 	}
 	if unreadable != nil {
-		return &ObjectError{Stage: StageMetadata, Err: unreadable}
+		return &ObjectError{Stage: stageMetadata, Err: unreadable}
 	}
 	if typed {
 		if err := r.unexpected(obj); err != nil {
-			return r.objectError(obj, says, StageType, err)
+			return r.objectError(obj, says, stageType, err)
 		}
 	}
 	return nil
 }
 
 // objectError is the report of an object, by its name and by the key under which readers of the store ask for it.
-func (r *Reflector) objectError(obj any, says *metadata, stage Stage, err error) *ObjectError {
+func (r *Reflector) objectError(obj any, says *metadata, stage string, err error) *ObjectError {
 	bad := &ObjectError{ResourceVersion: says.received.ResourceVersion, Stage: stage, Err: err}
 	if says.name == "" { // a namespace alone names nothing
 		return bad
@@ -545,7 +545,7 @@ func (r *Reflector) objectError(obj any, says *metadata, stage Stage, err error)
 func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 	defer caught("reading the kind", &err)
 	if isTable(obj) {
-		return ErrTableList
+		return errTableList
 	}
 	if actual := reflect.TypeOf(obj); r.expectedType != nil && actual != r.expectedType {
 		return &UnexpectedTypeError{Expected: r.expectedType.String(), Actual: actual.String()}
@@ -561,8 +561,8 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 // isOfOtherType says whether a bad object is known to be of another type or kind than expected. Of one that panics
 // the kind is not known.
 func (r *Reflector) isOfOtherType(obj runtime.Object, bad *ObjectError) bool {
-	return bad.Stage == StageType && !errors.As(bad.Err, new(*PanicError)) ||
-		bad.Stage == StageMetadata && !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
+	return bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
+		bad.Stage == stageMetadata && !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
 }
 
 // isTable is true for a Table, typed or not. To parse the version of an object costs as much as the other checks: that
@@ -582,7 +582,7 @@ func isTable(obj runtime.Object) bool {
 func eventError(obj runtime.Object) error {
 	if cause := decodeError(obj); cause != nil {
 		return &ObjectError{
-			Key: "watch event", Stage: StageDecode,
+			Key: "watch event", Stage: stageDecode,
 			Err: fmt.Errorf("the source sent an error event with %s in place of a Status: %w", describe(obj), cause),
 		}
 	}

@@ -86,7 +86,7 @@ func (m *run) streamFailed(err error, l *listing) step {
 		if m.clock.Since(l.began) >= shortWatch {
 			m.progress.rested = false
 		}
-	case CauseRegression:
+	case causeRegression:
 		m.progress.anyVersion = true
 	case CauseRejected:
 		// A definite answer, which says nothing against a list: that follows at once.
@@ -115,9 +115,9 @@ func (l *listing) stream() (err error) {
 	// A server that accepts the request and says nothing must not keep the store empty for the whole timeout of the watch.
 	l.watch, err = l.open(options, timeout, streamQuiet)
 	switch {
-	case errors.Is(err, ErrWatchOverdue):
+	case errors.Is(err, errWatchOverdue):
 		l.silent = true
-		return fmt.Errorf("not answered for %s: %w", streamQuiet, ErrNoInitialEventsEnd)
+		return fmt.Errorf("not answered for %s: %w", streamQuiet, errNoInitialEventsEnd)
 	case err != nil:
 		return err
 	case l.watch == nil:
@@ -162,10 +162,10 @@ func (l *listing) untilBookmark() error {
 			quiet.Reset(streamQuiet)
 		case endClosed:
 			l.meters.watchClosed(l.watch)
-			return fmt.Errorf("closed after %d objects: %w", l.items, ErrNoInitialEventsEnd)
+			return fmt.Errorf("closed after %d objects: %w", l.items, errNoInitialEventsEnd)
 		case endTimer:
 			l.silent = true
-			return fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, l.items, ErrNoInitialEventsEnd)
+			return fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, l.items, errNoInitialEventsEnd)
 		default:
 			return l.ctx.Err()
 		}
@@ -204,7 +204,7 @@ func (l *listing) addEvent(e watch.Event) error {
 		l.part.Keep = append(l.part.Keep, e.Object)
 		l.reject(bad, false)
 		return nil
-	case bad == nil, deleted && bad.Stage == StageDecode && bad.Key != "":
+	case bad == nil, deleted && bad.Stage == stageDecode && bad.Key != "":
 		if err := l.enter(e.Object, says.received); err != nil {
 			if bad != nil {
 				l.tell(l.ctx, bad)
@@ -223,7 +223,7 @@ func (l *listing) addEvent(e watch.Event) error {
 			}
 		}
 		return l.add(e.Object, bad)
-	case bad.Key == "" && bad.Stage == StageType:
+	case bad.Key == "" && bad.Stage == stageType:
 		l.tell(l.ctx, placed(bad))
 	case l.others[bad.Key]:
 		delete(l.others, bad.Key)
@@ -284,7 +284,7 @@ func (l *listing) bookmark(e watch.Event, at string, bad *ObjectError) error {
 	end, err := isInitialEventsEnd(e.Object)
 	switch {
 	case err != nil:
-		l.tell(l.ctx, placed(&ObjectError{ResourceVersion: at, Stage: StageMetadata, Err: err}))
+		l.tell(l.ctx, placed(&ObjectError{ResourceVersion: at, Stage: stageMetadata, Err: err}))
 	case end:
 		return l.isAt(at)
 	}

@@ -144,7 +144,7 @@ func TestHollowObjectsDoNotPanic(t *testing.T) {
 					},
 				}
 				stop := runReflector(t, NewReflectorWithOptions(source, nil, NewStore(MetaNamespaceKeyFunc), ReflectorOptions{ErrorHandler: h.handle}))
-				assert.Equal(t, row.want, h.count(CauseObject))
+				assert.Equal(t, row.want, h.count(causeObject))
 				stop()
 			})
 		})
@@ -236,7 +236,7 @@ func TestAWatchWithoutAChannelIsNoWatch(t *testing.T) {
 			return &probe{onChan: func() (<-chan watch.Event, bool) { return nil, true }}, nil
 		}}
 		err := NewReflector(source, nil, NewStore(MetaNamespaceKeyFunc), 0).ListAndWatchWithContext(t.Context())
-		assert.ErrorIs(t, err, ErrNilWatch)
+		assert.ErrorIs(t, err, errNilWatch)
 	})
 }
 
@@ -296,7 +296,7 @@ func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 		stop := runReflector(t, NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{ErrorHandler: h.handle}))
 		sleep(2 * time.Minute)
 		assert.Equal(t, []string{"0", "100", "100", ""}, asked)
-		assert.Equal(t, []Cause{CauseExpired, CauseExpired, CauseRegression}, h.causes())
+		assert.Equal(t, []Cause{CauseExpired, CauseExpired, causeRegression}, h.causes())
 		assert.Equal(t, "120", indexer.LastStoreSyncResourceVersion())
 		stop()
 	})

@@ -15,7 +15,7 @@ import (
 type goodStore interface {
 	cache.Indexer
 	cache.Replacer
-	cache.ReceivedGetter
+	Received(key string) (cache.Received, bool)
 	cache.ResourceVersionUpdater
 }
 

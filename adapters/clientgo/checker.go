@@ -12,7 +12,7 @@ import (
 // checkers of our informers are also done when that never will come, and have another
 // channel that is not.
 func doneChecker(checker cache.DoneChecker) toolscache.DoneChecker {
-	if successful, ok := checker.(cache.SuccessChecker); ok {
+	if successful, ok := checker.(succeeding); ok {
 		return successOnly{checker, successful}
 	}
 	if failing, ok := checker.(cache.DoneError); ok {
@@ -21,9 +21,12 @@ func doneChecker(checker cache.DoneChecker) toolscache.DoneChecker {
 	return checker
 }
 
+// succeeding is a checker of this library's informers and registrations: Succeeded is closed upon success alone.
+type succeeding interface{ Succeeded() <-chan struct{} }
+
 type successOnly struct {
 	checker    cache.DoneChecker
-	successful cache.SuccessChecker
+	successful succeeding
 }
 
 func (s successOnly) Name() string { return s.checker.Name() }

@@ -46,7 +46,7 @@ import (
 //     true, because client-go's WaitFor knows no failure: a wait for a handler that was
 //     removed, or for an informer that was stopped, lasts until its context ends. Of a
 //     checker that is not this library's, and has a cache.DoneError and no
-//     cache.SuccessChecker, Done starts a goroutine, which ends when the checker does.
+//     Succeeded, Done starts a goroutine, which ends when the checker does.
 //   - client-go's ShutDownEventHandler, called by the very handler that it shuts down,
 //     returns after 30 s instead of never.
 //   - GetIndexer and GetStore are as Indexer says.

@@ -37,7 +37,7 @@ func (w *watchErrors) report(ctx context.Context, r *cache.Reflector, err error)
 // for changed objects, or from whoever calls Run again.
 func ofSource(err error) bool {
 	switch cache.CauseOf(err) {
-	case cache.CauseObject, cache.CauseStore, cache.CauseProcess, cache.CausePanic, cache.CauseMutated, cache.CauseMisuse:
+	case "object", "store", "process", "panic", "mutated", "misuse":
 		return false
 	}
 	return true

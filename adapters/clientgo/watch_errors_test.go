@@ -134,7 +134,7 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		for cause := range others {
 			counted[cause]++
 		}
-		assert.Equal(t, map[cache.Cause]int{cache.CauseProcess: 6, cache.CauseObject: 1, cache.CauseMisuse: 1}, counted)
+		assert.Equal(t, map[cache.Cause]int{"process": 6, "object": 1, "misuse": 1}, counted)
 	})
 }
 

@@ -95,7 +95,7 @@ func (n *narrator) failed(err error) {
 	n.count(func(t *tally) { t.failures++ })
 	cause := cache.CauseOf(err)
 	n.show.tell(red, "✗", "failure reported, cause %q: %v", cause, err)
-	if cause == cache.CauseObject {
+	if cause == "object" {
 		return // one object's, and no request's
 	}
 	if pause := pauseAskedBy(err); pause > 0 {

@@ -81,7 +81,7 @@ func TestB3ASlowRequestIsNoWatchThatHasLived(t *testing.T) {
 		first, later := requestRate(source)
 		assert.LessOrEqual(t, first, 20)
 		assert.LessOrEqual(t, later, 3)
-		assert.Equal(t, len(r.heard.all()), r.heard.count(cache.CauseShortWatch))
+		assert.Equal(t, len(r.heard.all()), r.heard.count(causeShortWatch))
 		assert.Greater(t, len(r.heard.all()), 10)
 		r.stop()
 	})

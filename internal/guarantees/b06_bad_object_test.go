@@ -48,7 +48,7 @@ func TestB6OneBadObjectIsQuarantinedAndDelaysNoOther(t *testing.T) {
 	}
 }
 
-func badObjectIsQuarantined(t *testing.T, stage cache.Stage, install func(*cache.Config, func(any) error), fail func(any) error, list func(*cache.Config)) {
+func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Config, func(any) error), fail func(any) error, list func(*cache.Config)) {
 	source := newSource(t, pod("a", "1"), bad(pod("a", "2")), pod("b", "3"))
 	r := newRig(t, source, func(c *cache.Config) {
 		install(c, fail)
@@ -59,7 +59,7 @@ func badObjectIsQuarantined(t *testing.T, stage cache.Stage, install func(*cache
 	assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())
 	assert.True(t, r.ctlr.HasSynced())
 	assert.Equal(t, "3", r.ctlr.LastSyncResourceVersion())
-	require.Equal(t, []cache.Cause{cache.CauseObject}, r.heard.causes())
+	require.Equal(t, []cache.Cause{causeObject}, r.heard.causes())
 	var object *cache.ObjectError
 	require.ErrorAs(t, r.heard.all()[0], &object)
 	assert.Equal(t, "a/2", object.Key)
@@ -72,7 +72,7 @@ func badObjectIsQuarantined(t *testing.T, stage cache.Stage, install func(*cache
 	// A relist brings the same version: not reported again.
 	source.BreakWatches(cachetest.ErrExpired())
 	sleep(time.Minute)
-	assert.Equal(t, 1, r.heard.count(cache.CauseObject))
+	assert.Equal(t, 1, r.heard.count(causeObject))
 
 	// An event: a good object turns bad, and its previous state stays.
 	require.NoError(t, source.Apply(bad(pod("a", "1"))))
@@ -83,7 +83,7 @@ func badObjectIsQuarantined(t *testing.T, stage cache.Stage, install func(*cache
 
 	// It stays through a relist, too, though the list has only its bad state.
 	// Without a key that cannot be: nobody knows which state was its previous.
-	if stage != cache.StageKey {
+	if stage != "key" {
 		source.BreakWatches(cachetest.ErrExpired())
 		sleep(time.Minute)
 		assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())
@@ -157,7 +157,7 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		assert.Equal(t, "10", r.ctlr.LastSyncResourceVersion())
 		require.Len(t, r.status().Quarantined, 1)
 		held := r.status().Quarantined[0]
-		assert.Equal(t, cache.Quarantined{Key: "a/2", ResourceVersion: "2", Stage: cache.StageDecode, Err: held.Err}, held)
+		assert.Equal(t, cache.Quarantined{Key: "a/2", ResourceVersion: "2", Stage: "decode", Err: held.Err}, held)
 		assert.ErrorIs(t, held.Err, kubeapi.ErrMalformed)
 		r.handler.take()
 
@@ -167,7 +167,7 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		assert.Equal(t, []string{"tombstone a/3", "add a/2@13"}, r.handler.take())
 		require.Len(t, r.status().Quarantined, 1)
 		assert.Equal(t, "a/1", r.status().Quarantined[0].Key)
-		assert.Equal(t, []cache.Cause{cache.CauseObject, cache.CauseUnreadable, cache.CauseObject, cache.CauseObject}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeObject, cache.CauseUnreadable, causeObject, causeObject}, r.heard.causes())
 		r.stop()
 		server.Close()
 	})
@@ -187,8 +187,8 @@ func TestB6AListWithBadObjectsIsQueuedWithoutThem(t *testing.T) {
 		},
 	})
 	err := f.Replace([]any{podAt("a", "1", "3"), nil, bad(podAt("a", "bad", "4")), pod("", ""), podAt("a", "2", "5")}, "5")
-	require.ErrorIs(t, err, cache.ErrEmptyKey)
-	require.ErrorIs(t, err, cache.ErrNilObject)
+	require.ErrorContains(t, err, "key is empty")
+	require.ErrorContains(t, err, "object is nil")
 	require.ErrorIs(t, err, errBoom)
 	assert.Equal(t, []string{"Sync a/1@3", "Sync a/2@5", "Deleted tombstone a/gone @2"}, drained(t, f))
 	assert.True(t, f.HasSynced())

@@ -75,7 +75,7 @@ func TestB7ATransformHasOneOutcomeOnEveryPath(t *testing.T) {
 				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
 				var keys []string
 				for _, q := range r.status().Quarantined {
-					assert.Equal(t, cache.StageTransform, q.Stage)
+					assert.Equal(t, "transform", q.Stage)
 					keys = append(keys, q.Key)
 				}
 				assert.Equal(t, []string{"a/fails", "a/renamed"}, keys)
@@ -125,7 +125,7 @@ func TestB7ATransformEndsTheSameOnEveryWayIn(t *testing.T) {
 				if result.held {
 					object, ok := asObjectError(err)
 					require.True(t, ok, "%v", err)
-					assert.Equal(t, []any{"a/1", "3", cache.StageTransform}, []any{object.Key, object.ResourceVersion, object.Stage})
+					assert.Equal(t, []any{"a/1", "3", "transform"}, []any{object.Key, object.ResourceVersion, object.Stage})
 					assert.Same(t, before, got, "what was there stays")
 					return
 				}

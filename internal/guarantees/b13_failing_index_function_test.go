@@ -84,7 +84,7 @@ func TestB13AFailingIndexFunctionChangesNothing(t *testing.T) {
 			err := write(s, tagged(podAt("a", "1", "3"), "y", tag))
 			object, ok := asObjectError(err)
 			require.True(t, ok, "%s: %v", way, err)
-			assert.Equal(t, []any{"a/1", "3", cache.StageIndex}, []any{object.Key, object.ResourceVersion, object.Stage})
+			assert.Equal(t, []any{"a/1", "3", "index"}, []any{object.Key, object.ResourceVersion, object.Stage})
 			require.ErrorContains(t, err, tagIndex)
 			if tag == "bad" {
 				require.ErrorIs(t, err, errBoom)

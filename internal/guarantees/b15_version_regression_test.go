@@ -90,7 +90,7 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				var regression *cache.RegressionError
 				found := 0
 				for _, err := range r.heard.all() {
-					if assert.NotErrorIs(t, err, cache.ErrAlreadyRan) && cache.CauseOf(err) == cache.CauseRegression {
+					if assert.NotErrorIs(t, err, cache.ErrAlreadyRan) && cache.CauseOf(err) == causeRegression {
 						require.ErrorAs(t, err, &regression)
 						assert.Equal(t, script.what, regression.What)
 						found++
@@ -114,7 +114,7 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				require.NoError(t, source.ServeOldLists(1, 3))
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(5 * time.Minute)
-				assert.Equal(t, 2, r.heard.count(cache.CauseRegression))
+				assert.Equal(t, 2, r.heard.count(causeRegression))
 				r.equalsSource()
 				r.stop()
 			})
@@ -138,7 +138,7 @@ func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
 				source.BreakWatches(cachetest.ErrExpired())
 				sleep(2 * time.Second)
 				assert.Equal(t, before, r.versions())
-				assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseRegression}, r.heard.causes())
+				assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, r.heard.causes())
 				if late {
 					assert.Equal(t, 250, source.takenOf(1))
 				} else {
@@ -190,7 +190,7 @@ func firstListTooOld(t *testing.T, late bool) {
 	sleep(90 * time.Second)
 	assert.Equal(t, 2, source.lists())
 	assert.ElementsMatch(t, shown, indexer.ListKeys(), "nothing of the older one")
-	assert.Equal(t, []cache.Cause{cache.CauseOther, cache.CauseRegression}, h.causes())
+	assert.Equal(t, []cache.Cause{cache.CauseOther, causeRegression}, h.causes())
 	assert.Empty(t, indexer.LastStoreSyncResourceVersion())
 	sleep(time.Minute)
 	assert.Len(t, indexer.ListKeys(), 401)
@@ -288,7 +288,7 @@ func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
 							assert.Equal(t, times[i], request.Time.Sub(began), "request %d", i+1)
 						}
 						assert.Empty(t, r.handler.take())
-						assert.Zero(t, r.heard.count(cache.CauseRegression))
+						assert.Zero(t, r.heard.count(causeRegression))
 						r.equalsSource()
 						r.stop()
 					})
@@ -348,7 +348,7 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle}))
 		sleep(time.Minute)
 		assert.Equal(t, []string{"", "9", ""}, asked)
-		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseRegression}, h.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, h.causes())
 		assert.Equal(t, "4", indexer.LastStoreSyncResourceVersion())
 		stop()
 	})
@@ -382,7 +382,7 @@ func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{Strategy: cache.ListWhole, ErrorHandler: h.handle}))
 		sleep(5 * time.Minute)
 		assert.Equal(t, []string{"0", "9", ""}, asked)
-		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseRegression}, h.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, h.causes())
 		assert.Equal(t, "4", indexer.LastStoreSyncResourceVersion())
 		assert.Equal(t, map[string]string{"a/1": "4"}, contents(indexer))
 		stop()
@@ -405,7 +405,7 @@ func TestB15ARestoredSourceIsMirroredAfterOneAnswer(t *testing.T) {
 					assert.Empty(t, r.regressions(), "it is not asked at once")
 					sleep(1)
 					assert.Equal(t, recovery(strategy), calls(r.source))
-					assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, cache.CauseRegression}, r.heard.causes())
+					assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression}, r.heard.causes())
 					r.isMirrored()
 					r.stop()
 				})
@@ -585,7 +585,7 @@ func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 				store, status, stop := start(source, failing, h)
 				sleep(90 * time.Second)
 				require.Equal(t, 2, source.lists())
-				assert.Equal(t, []cache.Cause{cache.CauseObject, cache.CauseExpired, cache.CauseRegression}, h.causes())
+				assert.Equal(t, []cache.Cause{causeObject, cache.CauseExpired, causeRegression}, h.causes())
 				assert.Equal(t, []string{"a/2@290"}, heldBack(status))
 				sleep(time.Minute)
 				require.Equal(t, 3, source.lists())
@@ -634,7 +634,7 @@ func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseCut}, h.causes())
 		assert.Empty(t, heldBack(status))
 		sleep(time.Minute)
-		assert.Equal(t, 300, h.count(cache.CauseObject))
+		assert.Equal(t, 300, h.count(causeObject))
 		assert.Len(t, heldBack(status), 300)
 		stop()
 	})
@@ -690,7 +690,7 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 					require.Len(t, asked, 3)
 					assert.Equal(t, "900", asked[2].ResourceVersion)
 					causes := h.causes()
-					assert.Equal(t, cache.CauseRegression, causes[len(causes)-1])
+					assert.Equal(t, causeRegression, causes[len(causes)-1])
 					obj, _, _ := store.GetByKey("a/1")
 					assert.Equal(t, "900", receivedOf(obj).ResourceVersion)
 					stop()
@@ -715,7 +715,7 @@ func TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, source.Rollback(2))
 		sleep(time.Minute)
-		assert.Equal(t, []cache.Cause{cache.CauseRegression}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeRegression}, r.heard.causes())
 		assert.Equal(t, 2, source.ListCalls())
 		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
 		assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2"}, r.versions())

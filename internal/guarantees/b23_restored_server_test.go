@@ -96,7 +96,7 @@ func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 					}
 					assert.Equal(t, want, asked(source))
 					m.equals(t, source)
-					assert.Equal(t, []cache.Cause{cache.CauseRefused, cache.CauseRegression}, m.causes())
+					assert.Equal(t, []cache.Cause{cache.CauseRefused, causeRegression}, m.causes())
 					assert.Equal(t, []cache.RegressionError{{What: "list", Have: "13", Got: "3"}}, m.regressions())
 					assert.Equal(t, "3", m.LastSyncResourceVersion())
 					assert.Zero(t, m.Status().ConsecutiveFailures)
@@ -185,7 +185,7 @@ func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
 					return
 				}
 				assert.Equal(t, []string{`watch "3"`, `check ""`, `list ""`, `watch "2"`}, asked(source))
-				assert.Equal(t, []cache.Cause{cache.CauseRegression}, m.causes())
+				assert.Equal(t, []cache.Cause{causeRegression}, m.causes())
 				m.equals(t, source)
 				m.stop()
 			})
@@ -506,7 +506,7 @@ func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
 		source.CloseWatches()
 		time.Sleep(20 * time.Second)
 		m.equals(t, source)
-		assert.Equal(t, []cache.Cause{cache.CauseRefused, cache.CauseRegression}, m.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseRefused, causeRegression}, m.causes())
 		m.stop()
 	})
 }
@@ -536,7 +536,7 @@ func TestB23ACheckThatIgnoresItsContextIsMadeAgain(t *testing.T) {
 		source.BreakWatches(cachetest.ErrTooManyRequests(0))
 		time.Sleep(35 * time.Second)
 		assert.Equal(t, 1, source.ActiveWatches())
-		assert.Contains(t, m.causes(), cache.CauseSlowSource)
+		assert.Contains(t, m.causes(), causeSlowSource)
 		time.Sleep(time.Minute)
 		restore(t, source, 3)
 		time.Sleep(2 * time.Minute)

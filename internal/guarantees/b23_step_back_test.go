@@ -60,7 +60,7 @@ func TestB23AStepBackBetweenTwoRunsResetsVersions(t *testing.T) {
 				for _, err := range heard.take() {
 					causes = append(causes, cache.CauseOf(err))
 				}
-				assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseRegression}, causes)
+				assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, causes)
 			})
 		})
 	}

@@ -60,7 +60,7 @@ func TestB25AListOfNothingButWrongTypesIsAFailedList(t *testing.T) {
 		for _, err := range checkListTypes(t, heard.take(), 100) {
 			assert.Equal(t, "a/0", err.Key)
 		}
-		assert.Equal(t, cache.CauseWrongType, m.status().LastFailure.Cause)
+		assert.Equal(t, causeWrongType, m.status().LastFailure.Cause)
 		pass(time.Minute)
 		checkListTypes(t, heard.take(), 100)
 		assert.Len(t, source.begun(), 3)
@@ -79,7 +79,7 @@ func checkListTypes(t *testing.T, errs []error, objects int) (all []*cache.ListT
 		var list *cache.ListTypeError
 		require.ErrorAs(t, err, &list)
 		assert.Equal(t, objects, list.Objects)
-		assert.Equal(t, cache.CauseWrongType, cache.CauseOf(err))
+		assert.Equal(t, causeWrongType, cache.CauseOf(err))
 		assert.False(t, errors.As(err, new(*cache.ObjectError)))
 		assert.Equal(t, 1, strings.Count(err.Error(), "unstructured"), err)
 		all = append(all, list)
@@ -247,7 +247,7 @@ func TestB25AWrongObjectThatAStreamDeletesDoesNotFailIt(t *testing.T) {
 		assert.Empty(t, m.keys())
 		errs := heard.take()
 		require.Len(t, errs, 1)
-		assert.Equal(t, cache.CauseObject, cache.CauseOf(errs[0]))
+		assert.Equal(t, causeObject, cache.CauseOf(errs[0]))
 		assert.Empty(t, m.status().Quarantined)
 		end()
 	})

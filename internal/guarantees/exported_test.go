@@ -94,7 +94,7 @@ func listMetadata(list apiruntime.Object) (version, token string, err error) {
 type viewStore interface {
 	cache.Store
 	cache.Replacer
-	cache.ReceivedGetter
+	Received(key string) (cache.Received, bool)
 	Bookmark(resourceVersion string)
 	UpdateResourceVersion(resourceVersion string)
 }

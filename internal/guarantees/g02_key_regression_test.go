@@ -60,7 +60,7 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 		go func() { defer close(done); controller.RunWithContext(ctx) }()
 		sleep(time.Minute)
 		assert.Equal(t, []string{"0", "", "10", ""}, asked)
-		assert.Equal(t, []cache.Cause{cache.CauseForbidden, cache.CauseRegression}, h.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseForbidden, causeRegression}, h.causes())
 		assert.Equal(t, []string{"add a/1@10 initial", "update a/1@11"}, told.take())
 		assert.Equal(t, "12", controller.LastSyncResourceVersion())
 		cancel()

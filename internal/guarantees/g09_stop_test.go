@@ -378,7 +378,7 @@ func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
 		began := time.Now()
 		stop()
 		assert.Equal(t, time.Minute, time.Since(began))
-		require.Equal(t, []cache.Cause{cache.CauseSlowSource}, h.causes())
+		require.Equal(t, []cache.Cause{causeSlowSource}, h.causes())
 		assert.ErrorContains(t, h.all()[0], "List")
 	})
 }
@@ -413,7 +413,7 @@ func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 		assert.Empty(t, h.all(), "not before the call has ended")
 		sleep(time.Minute)
 		assert.Equal(t, time.Second, ended.Sub(began))
-		assert.Equal(t, []cache.Cause{cache.CauseStore}, h.causes())
+		assert.Equal(t, []cache.Cause{causeStore}, h.causes())
 		assert.NotContains(t, h.all()[0].Error(), "server's fault")
 		assert.Equal(t, 2, source.lists())
 		assert.Len(t, store.ListKeys(), 1000)

@@ -196,7 +196,7 @@ func TestG11AnEvenOlderStateIsNotAcceptedUnasked(t *testing.T) {
 		r.source.BreakWatches(cachetest.ErrExpired())
 		sleep(500 * time.Millisecond)
 		assert.Equal(t, []string{`list "6"`}, calls(r.source))
-		assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, cache.CauseRegression, cache.CauseExpired, cache.CauseRegression}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseVersionTooLarge, causeRegression, cache.CauseExpired, causeRegression}, r.heard.causes())
 		assert.Equal(t, before, r.versions())
 		assert.Equal(t, "6", r.ctlr.LastSyncResourceVersion())
 		r.stop()

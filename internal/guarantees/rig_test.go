@@ -23,6 +23,17 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
+// The causes of errors that have a type of their own.
+const (
+	causeObject     cache.Cause = "object"
+	causeProcess    cache.Cause = "process"
+	causeRegression cache.Cause = "regression"
+	causeShortWatch cache.Cause = "short-watch"
+	causeSlowSource cache.Cause = "slow-source"
+	causeStore      cache.Cause = "store"
+	causeWrongType  cache.Cause = "wrong-type"
+)
+
 // refusingRigs are pipelines whose consumer refuses bad objects.
 var refusingRigs = map[string]func(*testing.T, *cachetest.Source, func(*cache.Config)) *rig{
 	"a Process": func(t *testing.T, s *cachetest.Source, change func(*cache.Config)) *rig {
@@ -128,17 +139,17 @@ func isBad(obj any) bool {
 }
 
 // failures are the ways in which one object can be impossible to take.
-var failures = map[cache.Stage]func(c *cache.Config, fail func(any) error){
-	cache.StageDecode: func(c *cache.Config, fail func(any) error) {
+var failures = map[string]func(c *cache.Config, fail func(any) error){
+	"decode": func(c *cache.Config, fail func(any) error) {
 		c.ListerWatcher = &badDecoder{Source: c.ListerWatcher.(*cachetest.Source), fail: fail}
 	},
-	cache.StageTransform: func(c *cache.Config, fail func(any) error) {
+	"transform": func(c *cache.Config, fail func(any) error) {
 		c.Transform = func(obj any) (any, error) { return obj, fail(obj) }
 	},
-	cache.StageIndex: func(c *cache.Config, fail func(any) error) {
+	"index": func(c *cache.Config, fail func(any) error) {
 		c.Store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"fails": func(obj any) ([]string, error) { return nil, fail(obj) }})
 	},
-	cache.StageKey: func(c *cache.Config, fail func(any) error) {
+	"key": func(c *cache.Config, fail func(any) error) {
 		c.Store = cache.NewIndexer(func(obj any) (string, error) {
 			if err := fail(obj); err != nil {
 				return "", err

@@ -7,7 +7,7 @@ var handlerFaults = []Mutant{
 		Guards:  []string{"B9", "G5"},
 		File:    "handlers.go",
 		From:    "	case eventlog.End:\n		l.synced.finish(nil)\n",
-		To:      "	case eventlog.End:\n		if l.panics.Load() > 0 {\n			l.synced.finish(ErrHandlerPanicked)\n		}\n		l.synced.finish(nil)\n",
+		To:      "	case eventlog.End:\n		if l.panics.Load() > 0 {\n			l.synced.finish(errHandlerPanicked)\n		}\n		l.synced.finish(nil)\n",
 		Package: guarantees,
 		Test:    "TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame",
 		Fault:   "A program gives up on a handler that panicked once, though it has been told of the whole list.",

@@ -36,7 +36,7 @@ var objectFaults = []Mutant{
 		Guards:  []string{"B7", "G14"},
 		File:    "errors.go",
 		From:    "\tif out, err = transform(obj); err != nil || isNilPointer(out) {\n",
-		To:      "\tif out, err = transform(obj); err == nil && isNilPointer(out) {\n\t\terr = ErrNilObject\n\t}\n\tif err != nil {\n",
+		To:      "\tif out, err = transform(obj); err == nil && isNilPointer(out) {\n\t\terr = errNilObject\n\t}\n\tif err != nil {\n",
 		Package: guarantees,
 		Test:    "TestB7ATransformHasOneOutcomeOnEveryPath",
 		Fault:   "Objects that the program does not want fill the quarantine, and stay if they were there.",

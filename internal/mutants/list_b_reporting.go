@@ -23,7 +23,7 @@ var reportingFaults = []Mutant{
 		Guards:  []string{"B5", "G12"},
 		File:    "watch_list.go",
 		From:    `return eventError(e.Object)`,
-		To:      `return fmt.Errorf("ended after %d objects: %w", l.items, ErrNoInitialEventsEnd)`,
+		To:      `return fmt.Errorf("ended after %d objects: %w", l.items, errNoInitialEventsEnd)`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "Why a server refused a streaming list in the middle of it is never told.",

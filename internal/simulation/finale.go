@@ -24,14 +24,14 @@ func (w *world) finale() {
 	}
 	time.Sleep(pause)
 	w.settle()
-	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, cache.CauseRegression) }) {
+	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, "regression") }) {
 		// A source that went back and came past the mirror's version again is only found out by
 		// the first list after the healing: another follows, after a pause (B15).
 		time.Sleep(pauseAtMost)
 		w.settle()
 	}
 	w.look()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, cache.CauseStore) }) {
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, "store") }) {
 		w.compare("after the pause that G1 allows")
 	}
 	w.damageLast()
@@ -66,7 +66,7 @@ func (w *world) damageLast() {
 	time.Sleep(pauseAtMost + damagedAtMost)
 	w.damage.heal() // a watch of another namespace has not been sent anything
 	w.settle()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, cache.CauseStore) }) {
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, "store") }) {
 		w.compare("after a damaged byte (B24)")
 	}
 }
@@ -82,7 +82,7 @@ func (w *world) restoreLast() {
 	w.restore(n)
 	time.Sleep(pauseAtMost + restoreAtMost)
 	w.settle()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, cache.CauseStore) }) {
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, "store") }) {
 		w.compare("after a restore (B23)")
 	}
 }

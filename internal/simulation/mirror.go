@@ -153,7 +153,7 @@ func (m *mirror) nextFault() int {
 // report is its error handler.
 func (m *mirror) report(_ context.Context, _ *cache.Reflector, err error) {
 	cause := cache.CauseOf(err)
-	if cause == cache.CauseRegression {
+	if cause == "regression" {
 		m.regressed.Add(1)
 	}
 	var object *cache.ObjectError

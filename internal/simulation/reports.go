@@ -10,7 +10,7 @@ import (
 )
 
 // reasons are those for which a reflector gives up a request.
-var reasons = []cache.Cause{cache.CauseRegression, cache.CauseNoBookmark, cache.CauseOverdueWatch}
+var reasons = []cache.Cause{"regression", cache.CauseNoBookmark, cache.CauseOverdueWatch}
 
 // checkReports checks that each failure was reported once, with a cause (G12).
 func (w *world) checkReports() {
@@ -25,7 +25,7 @@ func (w *world) checkReports() {
 			for _, f := range faults {
 				n, abandoned := 0, false
 				for _, r := range reports {
-					if f.wrong && r.at.Equal(f.at) && cache.CauseOf(r.err) == cache.CauseWrongType {
+					if f.wrong && r.at.Equal(f.at) && cache.CauseOf(r.err) == "wrong-type" {
 						n = 1 // of another namespace's reflector may be a second one
 					}
 					n += strings.Count(r.text, faultMark(f.number))
@@ -57,7 +57,7 @@ func (w *world) checkDamage() {
 		m.mu.Unlock()
 		for _, r := range reports {
 			switch cache.CauseOf(r.err) {
-			case cache.CauseUnreadable, cache.CauseCut, cache.CauseStalled, cache.CauseObject:
+			case cache.CauseUnreadable, cache.CauseCut, cache.CauseStalled, "object":
 				return
 			}
 		}
