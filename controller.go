@@ -300,7 +300,7 @@ func (c *controller) Run(stopCh <-chan struct{}) {
 
 func (c *controller) RunWithContext(ctx context.Context) {
 	if !c.runs.begin() {
-		c.reflector.tell(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
+		c.reflector.report(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
 		return
 	}
 	if c.fifo != nil {
@@ -388,7 +388,7 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 		c.settle(d.Type, key, version, refused)
 	}
 	if err != nil {
-		c.reflector.tell(ctx, failed)
+		c.reflector.report(ctx, failed)
 	}
 	return err
 }
@@ -453,7 +453,7 @@ func (c *controller) apply(ctx context.Context, changes []change, version string
 			continue
 		}
 		if change.finalErr != nil && change.applied {
-			c.reflector.tell(ctx, change.finalErr)
+			c.reflector.report(ctx, change.finalErr)
 		}
 		if c.handler != nil && change.applied {
 			c.call(ctx, change, initial)
@@ -514,7 +514,7 @@ func (c *controller) call(ctx context.Context, change *change, initial bool) {
 	keyed, _ := c.handler.(keyedHandler)
 	call := func() {
 		if survivedPanic(ctx, func() { callHandler(&n, c.handler, keyed) }) {
-			c.reflector.tell(ctx, &ProcessError{Keys: []string{change.key.String()}, Changes: 1, Err: errHandlerPanicked})
+			c.reflector.report(ctx, &ProcessError{Keys: []string{change.key.String()}, Changes: 1, Err: errHandlerPanicked})
 		}
 	}
 	recreated := n.Kind == eventlog.Recreate

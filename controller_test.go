@@ -318,11 +318,11 @@ func TestConfigFieldsGoBeforeReflectorOptions(t *testing.T) {
 	assert.Equal(t, time.Hour, r.resyncPeriod)
 	assert.Equal(t, 7*time.Minute, r.minWatchTimeout)
 	assert.Equal(t, 14*time.Minute, r.maxWatchTimeout)
-	r.tell(t.Context(), errBoom)
+	r.report(t.Context(), errBoom)
 	assert.Len(t, plain, 1)
 	assert.Empty(t, with)
 	config.WatchErrorHandler = nil
-	New(&config).(*controller).reflector.tell(t.Context(), errBoom)
+	New(&config).(*controller).reflector.report(t.Context(), errBoom)
 	assert.Len(t, with, 1)
 }
 

@@ -129,7 +129,7 @@ func (inf *sharedIndexInformer) report(ctx context.Context, r *Reflector, err er
 // tell reports an error with the reflector that brought key, which may be empty.
 func (inf *sharedIndexInformer) tell(ctx context.Context, key string, err error) {
 	brings := func(f *feed) bool { return f.scope.has(key) }
-	inf.feeds[max(0, slices.IndexFunc(inf.feeds, brings))].reflector.tell(ctx, err)
+	inf.feeds[max(0, slices.IndexFunc(inf.feeds, brings))].reflector.report(ctx, err)
 }
 
 // title names the informer in errors.
@@ -448,7 +448,7 @@ func (f *feed) copy(c *change) {
 }
 
 func (f *feed) reportMutation(found mutation.Report) {
-	f.reflector.tell(f.informer.ctx, mutationError(found))
+	f.reflector.report(f.informer.ctx, mutationError(found))
 }
 
 // publish appends the applied changes of a write to the log. The store's lock is held.

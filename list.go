@@ -71,7 +71,6 @@ type listing struct {
 
 	// The rest is of a streaming list (watch_list.go).
 	streamed bool
-	watch    *openWatch
 	// position is the version that a watch would have come to: that of the events since the first one that was not Added,
 	// and of bookmarks.
 	position string
@@ -111,7 +110,7 @@ func (m *run) listState() step {
 	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
 		l.abort()
-		return m.listFailed(l.wrap(err), l.began)
+		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
 	if l.asked == "0" && l.pages > 1 {
 		m.progress.paged = true
@@ -129,9 +128,9 @@ func (m *run) haveState(l *listing) {
 	m.listed = true
 	m.setAccepted(l.version)
 	m.mu.Lock()
-	m.report.synced = true
+	m.status.Synced = true
 	m.mu.Unlock()
-	m.succeeded(PhaseWatching)
+	m.succeeded()
 	m.refetchLater(l.undecoded, l.began)
 }
 
@@ -177,32 +176,8 @@ func (m *run) pageSize(version string) int64 {
 	return 0
 }
 
-// listFailed reports why a list failed and says the next step.
-func (m *run) listFailed(err error, began time.Time) step {
-	if m.ctx.Err() != nil {
-		return step{}
-	}
-	f := failure{began: began, retryAfter: retryAfter(err)}
-	switch CauseOf(err) {
-	case causeRegression:
-		m.progress.anyVersion = true
-	case CauseExpired, CauseVersionTooLarge:
-		f.atOnce = !m.progress.newest()
-		m.progress.unknown = true
-	}
-	if m.round && !f.atOnce {
-		m.note(err, true)
-		m.result = err
-		return step{}
-	}
-	m.failed(m.ctx, err)
-	return m.pause(stateWhole, f)
-}
-
-// pauseHere pauses in the middle of a list; the rest of it and the watch after it are two requests. It is false if the
-// context ended.
+// pauseHere pauses in the middle of a list. It is false if the context ended.
 func (l *listing) pauseHere(f failure) bool {
-	f.requests = 2
 	slept := l.sleep(l.pause(stateWhole, f).pause)
 	l.setPhase(PhaseListing)
 	return slept
@@ -235,7 +210,7 @@ func (l *listing) listPages(options metav1.ListOptions) (expired time.Time, err 
 			if isExpiredError(err) {
 				return asked, err
 			}
-			if failures++; failures < pageTries && !answersOf(CauseOf(err)).definite && l.ctx.Err() == nil {
+			if failures++; failures < pageTries && !answersTo[CauseOf(err)].definite && l.ctx.Err() == nil {
 				l.failed(l.ctx, l.wrap(err))
 				l.pauseHere(failure{began: asked, retryAfter: retryAfter(err)})
 				l.items, l.first, l.part = items, items+1, ReplacementPart{}
@@ -474,7 +449,7 @@ func (l *listing) isAt(version string) error {
 		// The list is at "" for that: another one would bring the same, a pause later, which is more than G1 allows. It is
 		// reported when it shows: with the commit, or, of a first list, with its parts.
 		if l.reset = true; !l.listed {
-			l.tell(l.ctx, l.stepBack)
+			l.report(l.ctx, l.stepBack)
 			l.stepBack = nil
 		}
 	}
@@ -564,7 +539,7 @@ func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
 	l.release(obj)
 	rejected, err := l.pass(ReplacementPart{Gone: []any{obj}})
 	if undecoded != nil && len(rejected) == 0 {
-		l.tell(l.ctx, undecoded)
+		l.report(l.ctx, undecoded)
 	}
 	for _, bad := range rejected {
 		switch {
@@ -573,7 +548,7 @@ func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
 		case bad.Stage != stageTransform && !errors.Is(bad.Err, errOtherNamespace):
 			l.reject(placed(bad), false)
 		case !bad.repeated:
-			l.tell(l.ctx, placed(bad))
+			l.report(l.ctx, placed(bad))
 		}
 	}
 	return err
@@ -673,7 +648,7 @@ func (l *listing) commit() error {
 	l.fits = true
 	l.reportRejected()
 	if l.stepBack != nil {
-		l.tell(l.ctx, l.stepBack)
+		l.report(l.ctx, l.stepBack)
 	}
 	if err := l.flush(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
 )
 
 // Lister lists.
@@ -274,7 +275,9 @@ func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error))
 			fallthrough
 		default:
 			c.cancel()
-			m.awaitSlow(c.op, done)
+			if m.isSlow(c.op, done) {
+				<-done
+			}
 		}
 		answer.ended, answer.late, running = woke.end == endContext, woke.end == endTimer, false
 	}
@@ -296,13 +299,27 @@ func apart(f func()) (done chan struct{}, panicked **PanicError) {
 	return done, panicked
 }
 
-func (m *run) awaitSlow(op string, done <-chan struct{}) {
+// isSlow waits for a call whose context has ended. If the call still runs 30 s later that is reported, and isSlow is true.
+func (m *run) isSlow(op string, done <-chan struct{}) bool {
 	timer := m.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
 	case <-done:
+		return false
 	case <-timer.C():
-		m.tell(m.ctx, &SlowSourceError{Op: op, Waited: slowSource})
-		<-done
+		m.report(m.ctx, &SlowSourceError{Op: op, Waited: slowSource})
+		return true
+	}
+}
+
+// rethrow has a panic of a call into the source come out of the run, unless the run panics already: the first panic is
+// to come out.
+func (m *run) rethrow(op string, panicked *PanicError, panicking bool) {
+	switch {
+	case panicked == nil:
+	case panicking:
+		klog.FromContext(m.ctx).Error(panicked, "Source panicked as well", "call", op, "reflector", m.name, "type", m.typeDescription)
+	default:
+		panic(panicked)
 	}
 }

@@ -72,7 +72,11 @@ type Reflector struct {
 
 	mu      sync.Mutex
 	running bool
-	report  report
+	// status is without what Status asks the store for.
+	status Status
+	// inARow counts the last failures in a row that have the same cause.
+	inARow      int
+	inARowCause Cause
 }
 
 // progress is the state that a run leaves to the next one.
@@ -170,7 +174,6 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		random:          options.Random,
 		onError:         options.ErrorHandler,
 		metrics:         defaultReflectorMetrics.or(options.MetricsProvider),
-		report:          report{phase: PhaseIdle},
 	}
 	if chunks, ok := lw.(interface{ wholeLists() bool }); ok {
 		r.wholeLists = chunks.wholeLists()
@@ -205,7 +208,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		r.onError = DefaultWatchErrorHandler
 	}
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
-	r.report.since = r.clock.Now()
+	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
 	r.quarantine = partOf(store, byReflector)
 	own, ours := store.(taker)
 	if r.taker, r.ours = own, ours && !embedsQueue(store); !r.ours {
@@ -226,7 +229,7 @@ func (r *Reflector) TypeDescription() string { return r.typeDescription }
 func (r *Reflector) LastSyncResourceVersion() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.report.accepted
+	return r.status.AcceptedVersion
 }
 
 func typeDescription(expectedType any, gvk *schema.GroupVersionKind) string {

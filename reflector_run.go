@@ -30,8 +30,8 @@ type run struct {
 	// refetching are undecoded items that are to be listed once more, at refetchAt.
 	refetching undecodedItems
 	refetchAt  time.Time
-	// stream is the watch that a streaming list has left open.
-	stream *openWatch
+	// watch is the one that is open or being opened, or nil.
+	watch *openWatch
 	// check is a check of the source's version that is under way, or nil.
 	check *versionCheck
 	// batch are the events that are being applied, changes their changes.
@@ -71,7 +71,7 @@ func (r *Reflector) Run(stopCh <-chan struct{}) {
 // has returned the reflector may be run again.
 func (r *Reflector) RunWithContext(ctx context.Context) {
 	if err := r.runStates(ctx, false); errors.Is(err, ErrAlreadyRan) {
-		r.tell(ctx, err)
+		r.report(ctx, err)
 	}
 }
 
@@ -111,7 +111,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		ctx = klog.NewContext(ctx, *r.logger)
 	}
 	if r.WatchListPageSize < 0 {
-		r.tell(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
+		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
 	}
 	r.progress.rested = false
 	r.progress.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute,
@@ -123,16 +123,13 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		defer m.resync.Stop()
 	}
 	panicking := true
-	defer func() { m.awaitCheck(true, panicking) }()
-	defer func() { m.dropStream(panicking) }()
+	defer func() { m.awaitCheck(panicking) }()
+	defer func() { m.stopWatch(panicking) }() // where a state has panicked, or has left a watch for one that was not reached
 
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.resyncPeriod)
 	defer logger.V(3).Info("Stopped reflector", "reflector", r.name, "type", r.typeDescription)
 	for next := (step{state: stateWhole}); next.state != stateEnd && m.sleep(next.pause); {
-		if m.awaitCheck(false, false); ctx.Err() != nil {
-			break
-		}
 		switch { // after the pause, and not before
 		case next.state == stateWatch:
 			next = m.watchState()
@@ -149,18 +146,10 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 // pause is the step to a state after a failure, or after none: as long as the backoff asks for, and so that the requests
 // of that state stay within the limits of G13.
 func (m *run) pause(to state, f failure) step {
-	if f.unknown && m.progress.rested {
-		// The source does not know the version it was asked for, and says so on the first request after a pause: another
-		// pause would keep a mirror behind whose version was forgotten while the source was away.
-		f.atOnce = true
-	}
 	m.progress.rested = !f.atOnce
-	switch {
-	case f.requests > 0:
-	case to == stateWhole && m.streamIsDue() && !f.atOnce:
+	f.requests = m.requestsFor(to)
+	if to == stateWhole && m.streamIsDue() && !f.atOnce {
 		f.requests = streamListWatch // the pause makes room for what follows if the stream fails again
-	default:
-		f.requests = m.requestsFor(to)
 	}
 	return step{to, m.progress.backoff.pause(m.clock.Now(), f)}
 }
@@ -294,7 +283,7 @@ func (m *run) refetchLater(undecoded undecodedItems, listBegan time.Time) {
 		return
 	}
 	requests := m.requestsFor(stateWhole)
-	if m.stream == nil {
+	if m.watch == nil {
 		requests++ // the watch that is next
 	}
 	now := m.clock.Now()
@@ -370,9 +359,8 @@ type versionCheck struct {
 	panicked **PanicError
 	// have is the mirror's version when it began.
 	have string
-	// overdue is true once it has been given up, cut once its watch has ended before it, left once only the end of the
-	// run waits for it.
-	overdue, cut, left bool
+	// left is true once its watch has ended before it: then it does not count.
+	left bool
 	// These are set when done is closed: the source's version, and whether it sent more than one object.
 	got   string
 	whole bool
@@ -398,15 +386,10 @@ func (m *run) serveTimer(w *openWatch) error {
 		}
 		isDue(m.refetchAt)
 	}
-	if m.check != nil && m.check.left {
-		m.awaitCheck(false, false) // it may have ended since
-	}
 	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
 	switch c := m.check; {
-	case c != nil && (c.cut || c.overdue):
 	case c != nil:
 		if isDue(c.began.Add(checkPatience)) {
-			c.overdue = true
 			c.cancel()
 		}
 	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
@@ -452,9 +435,9 @@ func (m *run) endCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
 	c.cancel()
+	m.rethrow("List", *c.panicked, false)
 	switch {
-	case *c.panicked != nil:
-		panic(*c.panicked)
+	case c.left || m.ctx.Err() != nil:
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0
 		if c.whole || c.got == "" {
@@ -463,79 +446,51 @@ func (m *run) endCheck() error {
 		if versionBefore(c.got, c.have) {
 			return &RegressionError{What: "list", Have: c.have, Got: c.got}
 		}
-	case m.ctx.Err() == nil:
-		if c.overdue {
+	default:
+		if m.clock.Since(c.began) >= checkPatience {
 			c.err = fmt.Errorf("not answered within %s: %w", checkPatience, c.err)
 		}
 		m.progress.backoff.fails(m.clock.Now(), failure{began: c.began})
 		if checks.failures++; checks.failures >= checkTries {
 			checks.wanted, checks.failures = false, 0
 		}
-		m.tell(m.ctx, fmt.Errorf("checking the version of %s: %w", m.typeDescription, c.err))
+		m.report(m.ctx, fmt.Errorf("checking the version of %s: %w", m.typeDescription, c.err))
 	}
 	return nil
 }
 
-// cutCheck cancels a check that the end of its watch has overtaken: it is made again beside the next one, however short
-// that is. The result of a check that is done counts.
-func (m *run) cutCheck(panicking bool) error {
+// leaveCheck ends a check that its watch has ended before: it is made again beside the next one, however short that is.
+// It waits for the source, but not for ever, since the mirror is behind for as long. The result of a check that is done
+// counts.
+func (m *run) leaveCheck() error {
 	c := m.check
-	if c == nil || c.cut {
+	if c == nil || c.left {
 		return nil
 	}
-	c.cancel()
 	select {
 	case <-c.done:
-		if !panicking {
-			return m.endCheck()
-		}
+		return m.endCheck()
 	default:
 	}
-	c.cut, m.progress.checks.last = true, time.Time{}
-	return nil
+	c.left, m.progress.checks.last = true, time.Time{}
+	c.cancel()
+	if m.isSlow("List", c.done) {
+		return nil
+	}
+	return m.endCheck()
 }
 
-// awaitCheck waits for a check that was cut, before the source is called again: not for ever, since the mirror is behind
-// for as long. A run that ends waits for as long as it lasts; if that run panics, a panic of the check is logged.
-func (m *run) awaitCheck(ending, panicking bool) {
+// awaitCheck waits, at the end of the run, for a check that still runs.
+func (m *run) awaitCheck(panicking bool) {
 	c := m.check
 	if c == nil {
 		return
 	}
-	if c.left && !ending {
-		select {
-		case <-c.done:
-		default:
-			return
-		}
-	}
 	if c.cancel(); !c.left {
-		ended := m.ctx.Done()
-		if ending {
-			ended = nil
-		}
-		timer := m.clock.NewTimer(slowSource)
-		defer timer.Stop()
-		select {
-		case <-c.done:
-		case <-ended:
-			return
-		case <-timer.C():
-			c.left = true
-			m.tell(m.ctx, &SlowSourceError{Op: "List", Waited: slowSource})
-			if !ending {
-				return
-			}
-		}
+		m.isSlow("List", c.done)
 	}
 	<-c.done
-	m.check = nil
-	switch {
-	case *c.panicked != nil && panicking:
-		klog.FromContext(m.ctx).Error(*c.panicked, "Check of the source's version panicked as well", "reflector", m.name, "type", m.typeDescription)
-	case *c.panicked != nil:
-		panic(*c.panicked)
-	}
+	m.rethrow("List", *c.panicked, panicking)
 }
 
 // errOneIsEnough ends a list of which only the version is wanted.

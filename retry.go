@@ -241,42 +241,32 @@ func retryAfter(err error) time.Duration {
 	return time.Duration(max(seconds, 0)) * time.Second
 }
 
-// answer is the reflector's answer to a failure.
-type answer int
+// action is what follows a failure of a watch.
+type action int
 
 const (
-	// listAgain: pause, then list at no older than the last version.
-	listAgain answer = iota
-	// listAfterNews: listAgain, without a pause if there has just been one.
-	listAfterNews
-	// listNewestAfterNews: likewise, but at "".
-	listNewestAfterNews
-	// listNewest: pause, then list at "".
-	listNewest
+	// watchThenList: pause, then watch from the last version; after a bounded number in a row list.
+	watchThenList action = iota
 	// watchAgain: pause, then watch from the last version.
 	watchAgain
 	// watchAgainAtOnce: watch from the last version.
 	watchAgainAtOnce
-	// watchThenList: watchAgain, but after a bounded number in a row listAgain.
-	watchThenList
-	// watchWithDeadline: watchAgain as long as RetryWithDeadline says so.
+	// watchWithDeadline: watchAgain as long as RetryWithDeadline says so, then listAgain.
 	watchWithDeadline
+	// listAgain: pause, then list.
+	listAgain
 )
 
-// answers are those to a failure of one cause.
-type answers struct {
+// answersTo is the table of answers to failures by their cause; the zero value is for all others.
+var answersTo = map[Cause]struct {
 	// request is for the request of a watch, stream for a watch that was open.
-	request, stream answer
+	request, stream action
 	// definite is true if the same request would fail again.
 	definite bool
-}
-
-// answersTo is the table of answers. Other causes are answered by otherAnswers.
-var answersTo = map[Cause]answers{
-	CauseExpired: {listAfterNews, listAfterNews, true},
-	// A restored source may never reach the version: to ask again for one that is no older would be answered likewise.
-	CauseVersionTooLarge: {listNewestAfterNews, listNewestAfterNews, true},
-	causeRegression:      {listNewest, listNewest, false},
+}{
+	CauseExpired:         {listAgain, listAgain, true},
+	CauseVersionTooLarge: {listAgain, listAgain, true},
+	causeRegression:      {listAgain, listAgain, false},
 	causeStore:           {listAgain, listAgain, false},
 	// None of these says anything against the version, however often it comes.
 	CauseRefused:         {watchAgain, watchAgain, false},
@@ -286,23 +276,64 @@ var answersTo = map[Cause]answers{
 	CauseCut:          {watchAgain, watchThenList, false},
 	CauseOverdueWatch: {watchAgainAtOnce, watchAgainAtOnce, false},
 	CauseInternal:     {watchWithDeadline, watchWithDeadline, false},
-	CauseNotFound:     definiteAnswers,
-	CauseForbidden:    definiteAnswers,
-	CauseUnauthorized: definiteAnswers,
-	CauseRejected:     definiteAnswers,
-	CauseTooLarge:     definiteAnswers,
-	CauseUntrusted:    definiteAnswers,
-	CauseCredentials:  definiteAnswers,
+	CauseNotFound:     {definite: true},
+	CauseForbidden:    {definite: true},
+	CauseUnauthorized: {definite: true},
+	CauseRejected:     {definite: true},
+	CauseTooLarge:     {definite: true},
+	CauseUntrusted:    {definite: true},
+	CauseCredentials:  {definite: true},
 }
 
-var (
-	otherAnswers    = answers{watchThenList, watchThenList, false}
-	definiteAnswers = answers{watchThenList, watchThenList, true}
-)
-
-func answersOf(cause Cause) answers {
-	if known, ok := answersTo[cause]; ok {
-		return known
+// fail reports a failure and says what follows it. of is PhaseListing, PhaseStreaming or PhaseWatching, and request says
+// whether it was the request for that which failed. ListAndWatch returns the error of a request, and ends without one
+// where client-go's would not watch again.
+func (m *run) fail(of Phase, err error, began time.Time, request bool) step {
+	if m.ctx.Err() != nil {
+		return step{}
 	}
-	return otherAnswers
+	p, cause, f := &m.progress, CauseOf(err), failure{began: began, retryAfter: retryAfter(err)}
+	switch cause {
+	case causeRegression:
+		p.anyVersion = true
+	case CauseExpired, CauseVersionTooLarge:
+		// Another pause would keep a mirror behind whose version was forgotten while the source was away.
+		f.atOnce = !p.newest() && (p.rested || of != PhaseWatching)
+		// A restored source may never reach the version: to list at one that is no older would be answered likewise.
+		p.unknown = of != PhaseWatching || cause == CauseVersionTooLarge
+	}
+	next, ends := stateWhole, of == PhaseListing && !f.atOnce
+	if of == PhaseWatching {
+		p.retry.After(err)
+		p.checks.wanted = p.checks.wanted || cause != causeShortWatch
+		action := answersTo[cause].stream
+		if request {
+			action = answersTo[cause].request
+		}
+		switch action {
+		case watchThenList:
+			if p.watchFailures++; p.watchFailures < watchesBeforeList {
+				next = stateWatch
+			}
+		case watchWithDeadline:
+			if p.retry.ShouldRetry() {
+				next = stateWatch
+			}
+		case watchAgainAtOnce:
+			next, f = stateWatch, failure{atOnce: true}
+		case watchAgain:
+			next = stateWatch
+		}
+		ends = next == stateWhole || action == watchThenList || cause == causeShortWatch
+	}
+	if ends = ends && m.round; ends && request {
+		m.note(err, true)
+		m.result = err
+	} else {
+		m.failed(m.ctx, err)
+	}
+	if ends {
+		return step{}
+	}
+	return m.pause(next, f)
 }

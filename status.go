@@ -146,19 +146,6 @@ func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }
 
-// report is the part of a reflector's status that its mutex guards.
-type report struct {
-	phase    Phase
-	since    time.Time
-	accepted string
-	synced   bool
-	failures int
-	last     *Failure
-	// inARow counts the last failures in a row that have the same cause.
-	cause  Cause
-	inARow int
-}
-
 // barredAfter is how many times in a row a source must answer "not found" or
 // "forbidden" before the phase says so: an API server that restarts answers 404
 // for some seconds.
@@ -172,23 +159,13 @@ func (r *Reflector) Status() Status {
 	synced := !isQueue || queue.HasSynced()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	status := Status{
-		Name:                r.name,
-		TypeDescription:     r.typeDescription,
-		Phase:               r.report.phase,
-		PhaseSince:          r.report.since,
-		AppliedVersion:      applied,
-		AcceptedVersion:     r.report.accepted,
-		Synced:              r.report.synced && synced,
-		ConsecutiveFailures: r.report.failures,
-		Quarantined:         quarantined,
+	status := r.status
+	status.Quarantined, status.Synced = quarantined, status.Synced && synced
+	if status.AppliedVersion = applied; !known {
+		status.AppliedVersion = status.AcceptedVersion
 	}
-	if !known {
-		status.AppliedVersion = r.report.accepted
-	}
-	if r.report.last != nil {
-		last := *r.report.last
-		status.LastFailure = &last
+	if status.LastFailure != nil {
+		status.LastFailure = new(*status.LastFailure)
 	}
 	return status
 }
@@ -211,32 +188,32 @@ func (r *Reflector) setPhase(phase Phase) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.report.inARow >= barredAfter && phase != PhaseStopped {
-		switch r.report.cause {
+	if r.inARow >= barredAfter && phase != PhaseStopped {
+		switch r.inARowCause {
 		case CauseNotFound:
 			phase = PhaseAbsent
 		case CauseForbidden:
 			phase = PhaseForbidden
 		}
 	}
-	if r.report.phase != phase {
-		r.report.phase, r.report.since = phase, now
+	if r.status.Phase != phase {
+		r.status.Phase, r.status.PhaseSince = phase, now
 	}
 }
 
-// succeeded notes that the source has answered and been understood.
-func (r *Reflector) succeeded(phase Phase) {
+// succeeded notes that the source has answered and been understood, so that it is watched.
+func (r *Reflector) succeeded() {
 	r.mu.Lock()
-	r.report.failures, r.report.inARow = 0, 0
+	r.status.ConsecutiveFailures, r.inARow = 0, 0
 	r.mu.Unlock()
-	r.setPhase(phase)
+	r.setPhase(PhaseWatching)
 }
 
 // setAccepted notes that the store took a version.
 func (r *Reflector) setAccepted(version string) {
 	r.progress.version = version
 	r.mu.Lock()
-	r.report.accepted = version
+	r.status.AcceptedVersion = version
 	r.mu.Unlock()
 	r.meters.accepted(version)
 }
@@ -247,8 +224,8 @@ func (r *Reflector) failed(ctx context.Context, err error) {
 	r.onError(ctx, r, err)
 }
 
-// tell reports an error that is no failure of the source: a quarantined object, a misuse.
-func (r *Reflector) tell(ctx context.Context, err error) {
+// report reports an error that is no failure of the source: a quarantined object, a misuse.
+func (r *Reflector) report(ctx context.Context, err error) {
 	r.note(err, false)
 	r.onError(ctx, r, err)
 }
@@ -258,14 +235,14 @@ func (r *Reflector) note(err error, counts bool) {
 	last := &Failure{Cause: CauseOf(err), Err: err, Time: r.clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.report.last = last
+	r.status.LastFailure = last
 	if !counts {
 		return
 	}
-	if r.report.failures++; r.report.cause != last.Cause {
-		r.report.cause, r.report.inARow = last.Cause, 0
+	if r.status.ConsecutiveFailures++; r.inARowCause != last.Cause {
+		r.inARowCause, r.inARow = last.Cause, 0
 	}
-	r.report.inARow++
+	r.inARow++
 }
 
 // quarantined reports an object once a version. inStore says that the store has quarantined it; otherwise the reflector
@@ -277,7 +254,7 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, inStor
 		r.quarantine.add(r.placeOf(object), object, withoutStack(object.Err))
 	}
 	if !object.repeated {
-		r.tell(ctx, object)
+		r.report(ctx, object)
 	}
 }
 
@@ -367,8 +344,7 @@ func overall(all []NamespaceStatus) Status {
 		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)
 	}
 	if status.LastFailure != nil {
-		newest := *status.LastFailure // the namespace has its own
-		status.LastFailure = &newest
+		status.LastFailure = new(*status.LastFailure) // the namespace has its own
 	}
 	return status
 }

@@ -33,7 +33,7 @@ const (
 	batchesInARow = 8
 )
 
-// openWatch is a watch. The state that has it stops it.
+// openWatch is a watch that is open or being opened.
 type openWatch struct {
 	watch   watch.Interface
 	results <-chan watch.Event
@@ -64,19 +64,15 @@ func (m *run) watchOptions(version string) (metav1.ListOptions, time.Duration) {
 }
 
 // open asks the source for a watch of a given timeout, and waits for the answer for as long as patience. The deadline
-// counts from before the request: a connection can be half open before the first byte. The watch is nil, without an
-// error, if the context ended.
-func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) (*openWatch, error) {
+// counts from before the request: a connection can be half open before the first byte.
+func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) error {
 	ctx, cancel := context.WithCancel(m.ctx)
 	now := m.clock.Now()
-	w := &openWatch{cancel: cancel, asked: now, expires: now.Add(timeout + watchGrace)}
-	w.timer = m.clock.NewTimer(timeout + watchGrace)
-	opened := false
-	defer func() {
-		if !opened {
-			m.stopWatch(w, false)
-		}
-	}()
+	w := &openWatch{
+		cancel: cancel, asked: now, expires: now.Add(timeout + watchGrace), timer: m.clock.NewTimer(timeout + watchGrace),
+		synthetic: options.ResourceVersion == "" || options.ResourceVersion == "0" || options.SendInitialEvents != nil,
+	}
+	m.watch = w
 	m.progress.backoff.note(request{at: now})
 	m.meters.watchBegins()
 	limit := m.clock.NewTimer(patience)
@@ -85,76 +81,78 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 	answer := ask(m, call, func(ctx context.Context) (watch.Interface, error) {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
-			w.watch, w.results = got, got.ResultChan()
+			w.watch = got // first, since ResultChan may panic
+			w.results = got.ResultChan()
 		}
 		return got, err
 	})
+	err := answer.err
 	switch {
 	case answer.late:
-		return nil, errWatchOverdue
-	case answer.err != nil || answer.ended:
-		return nil, answer.err
-	case w.results == nil:
-		return nil, errNilWatch
+		err = errWatchOverdue
+	case answer.ended:
+		err = m.ctx.Err()
+	case err == nil && w.results == nil:
+		err = errNilWatch
 	}
-	opened, w.answered = true, m.clock.Now()
+	if err != nil {
+		m.stopWatch(false)
+		return err
+	}
+	w.answered = m.clock.Now()
 	w.ticked = w.answered
-	return w, nil
+	return nil
 }
 
-// stopWatch ends a watch and waits until its Stop has returned. A panic of Stop comes out of it, but is logged if the run
-// is panicking already: the first panic is to come out of Run.
-func (m *run) stopWatch(w *openWatch, panicking bool) {
+// stopWatch ends the open watch, if any, and waits until its Stop has returned: no connection stays open through a pause.
+func (m *run) stopWatch(panicking bool) {
+	w := m.watch
+	if w == nil {
+		return
+	}
+	m.watch = nil
 	m.meters.watchEnded(w)
 	w.timer.Stop()
 	w.cancel()
-	if w.watch == nil {
-		return
-	}
-	done, panicked := apart(w.watch.Stop)
-	m.awaitSlow("Stop", done)
-	switch {
-	case *panicked != nil && panicking:
-		klog.FromContext(m.ctx).Error(*panicked, "Stop of a watch panicked as well", "reflector", m.name, "type", m.typeDescription)
-	case *panicked != nil:
-		panic(*panicked)
-	}
-}
-
-// dropStream stops the watch that a streaming list left for the watch state, if that was never reached.
-func (m *run) dropStream(panicking bool) {
-	if m.stream != nil {
-		m.stopWatch(m.stream, panicking)
-		m.stream = nil
+	if w.watch != nil {
+		done, panicked := apart(w.watch.Stop)
+		if m.isSlow("Stop", done) {
+			<-done
+		}
+		m.rethrow("Stop", *panicked, panicking)
 	}
 }
 
 // watchState opens a watch at the last version, or continues the one that a streaming list left, and applies its
 // events until it ends. Every watch ends without an error at its timeout; one that ended early is followed by a pause.
+// A watch lives from the answer: a request that hung and was closed once answered has not lived. But some proxies
+// withhold the answer until the first event.
 func (m *run) watchState() step {
 	m.setPhase(PhaseWatching)
-	w := m.stream
-	m.stream = nil
-	if w == nil {
+	if m.watch == nil {
 		options, timeout := m.watchOptions(m.progress.version)
 		asked := m.clock.Now()
-		var err error
-		if w, err = m.open(options, timeout, timeout+watchGrace); err != nil {
-			return m.watchFailed(err, asked, true)
+		if err := m.open(options, timeout, timeout+watchGrace); err != nil {
+			return m.fail(PhaseWatching, err, asked, true)
 		}
-		if w == nil {
-			return step{}
-		}
-		w.synthetic = options.ResourceVersion == "" || options.ResourceVersion == "0"
 	}
-	lived, err := m.applyEvents(w)
-	began := w.asked
-	if lived >= shortWatch {
-		began = m.clock.Now()
-		m.progress.rested = false
+	w := m.watch
+	err := m.applyEvents(w)
+	since := w.answered
+	if w.events > 0 {
+		since = w.asked
+	}
+	began, lived := w.asked, m.clock.Since(since)
+	m.stopWatch(false)
+	if older := m.leaveCheck(); err == nil {
+		err = older
 	}
 	if err == nil {
 		klog.FromContext(m.ctx).V(4).Info("Watch closed", "reflector", m.name, "type", m.typeDescription, "events", w.events, "lived", lived)
+	}
+	if lived >= shortWatch {
+		began = m.clock.Now()
+		m.progress.rested = false
 	}
 	switch {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
@@ -162,32 +160,23 @@ func (m *run) watchState() step {
 	case errors.Is(err, errRefetch):
 		return step{state: stateWhole}
 	case err != nil:
-		return m.watchFailed(err, began, false)
+		return m.fail(PhaseWatching, err, began, false)
 	case lived < veryShortWatch && w.events == 0:
-		return m.watchFailed(&VeryShortWatchError{Name: m.name}, w.asked, false)
+		return m.fail(PhaseWatching, &VeryShortWatchError{Name: m.name}, began, false)
 	case lived < shortWatch:
-		return m.pause(stateWatch, failure{began: w.asked, progress: w.moved})
+		return m.pause(stateWatch, failure{began: began, progress: w.moved})
 	}
-	m.succeeded(PhaseWatching)
+	m.succeeded()
 	m.progress.watchFailures = 0
 	return step{state: stateWatch}
 }
 
-// applyEvents applies the events of a watch until it ends, and stops it: no connection stays open through a pause. The
-// error is nil if it was closed, or the context has ended. A watch lives from the answer: a request that hung and was
-// closed once answered has not lived. But some proxies withhold the answer until the first event.
-func (m *run) applyEvents(w *openWatch) (lived time.Duration, err error) {
-	panicking := true
-	defer func() {
-		if older := m.cutCheck(panicking); err == nil {
-			err = older
-		}
-	}()
-	defer func() { m.stopWatch(w, panicking) }()
-	ended := false
-	for err = m.serveTimer(w); err == nil && !ended; {
+// applyEvents applies the events of a watch until it ends. The error is nil if it was closed, or the context has ended.
+func (m *run) applyEvents(w *openWatch) error {
+	err := m.serveTimer(w)
+	for err == nil {
 		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
-		if m.check != nil && !m.check.cut {
+		if m.check != nil {
 			waits.done = m.check.done
 		}
 		switch woke := m.next(waits); woke.end {
@@ -203,68 +192,12 @@ func (m *run) applyEvents(w *openWatch) (lived time.Duration, err error) {
 			err = woke.err
 		case endClosed:
 			m.meters.watchClosed(w)
-			ended = true
+			return nil
 		default:
-			ended = true
+			return nil
 		}
 	}
-	panicking = false
-	since := w.answered
-	if w.events > 0 {
-		since = w.asked
-	}
-	return m.clock.Since(since), err
-}
-
-// watchFailed reports a failure of a watch and answers it. refused is true if it was the request that failed.
-func (m *run) watchFailed(err error, began time.Time, refused bool) step {
-	if m.ctx.Err() != nil {
-		return step{}
-	}
-	m.progress.retry.After(err)
-	cause := CauseOf(err)
-	if cause != causeShortWatch {
-		m.progress.checks.wanted = true
-	}
-	action := answersOf(cause).stream
-	if refused {
-		action = answersOf(cause).request
-	}
-	if action == watchWithDeadline && !m.progress.retry.ShouldRetry() {
-		action = listAgain
-	}
-	// client-go's ListAndWatch returns where it would not watch again.
-	if m.round && (action < watchAgain || action == watchThenList || cause == causeShortWatch) {
-		if refused {
-			m.note(err, true)
-			m.result = err
-		} else {
-			m.failed(m.ctx, err)
-		}
-		return step{}
-	}
-	m.failed(m.ctx, err)
-	f := failure{began: began, retryAfter: retryAfter(err)}
-	switch action {
-	case watchAgainAtOnce:
-		m.progress.rested = false
-		return step{state: stateWatch}
-	case watchAgain, watchWithDeadline:
-		return m.pause(stateWatch, f)
-	case watchThenList:
-		m.progress.watchFailures++
-		if m.progress.watchFailures < watchesBeforeList {
-			return m.pause(stateWatch, f)
-		}
-	case listNewest:
-		m.progress.anyVersion = true
-	case listNewestAfterNews:
-		m.progress.unknown, f.unknown = true, true
-	case listAfterNews:
-		f.unknown = true
-	}
-	m.progress.watchFailures = 0
-	return m.pause(stateWhole, f)
+	return err
 }
 
 // applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch.
@@ -328,7 +261,7 @@ func (m *run) applyBatch(w *openWatch) error {
 		var bad *ObjectError
 		if e.Type != watch.Error {
 			if w.events++; w.events == 1 {
-				m.succeeded(PhaseWatching)
+				m.succeeded()
 			}
 			w.synthetic = w.synthetic && c.kind == Added
 			bad = m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
@@ -398,7 +331,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 		}
 		if err != nil && m.ctx.Err() == nil {
 			if undecoded := m.changes[from].finalErr; undecoded != nil {
-				m.tell(m.ctx, undecoded)
+				m.report(m.ctx, undecoded)
 			}
 			return err
 		}
@@ -424,7 +357,7 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 	case watch.Bookmark:
 	}
 	if bad != nil {
-		m.tell(m.ctx, placed(bad))
+		m.report(m.ctx, placed(bad))
 	}
 	m.progress.checks.bookmarks = true
 	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
@@ -476,11 +409,11 @@ func (r *Reflector) unknownEvent(e watch.Event, says *metadata, bad *ObjectError
 func (m *run) refuse(deleted bool, obj any, bad *ObjectError, inStore bool) {
 	switch {
 	case bad.Key == "" && (!deleted || bad.Stage == stageType):
-		m.tell(m.ctx, placed(bad))
+		m.report(m.ctx, placed(bad))
 	case bad.Key != "" && deleted && bad.Stage != stageType && bad.Stage != stageMetadata:
 		m.released(obj)
 		if !bad.repeated {
-			m.tell(m.ctx, bad)
+			m.report(m.ctx, bad)
 		}
 	default:
 		m.quarantined(m.ctx, placed(bad), inStore)

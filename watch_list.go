@@ -62,7 +62,6 @@ func (m *run) streamState() step {
 		return m.streamFailed(l.wrap(err), l)
 	}
 	m.progress.streamTries = 0
-	m.stream = l.watch
 	m.haveState(l)
 	return step{state: stateWatch}
 }
@@ -73,27 +72,17 @@ func (m *run) streamFailed(err error, l *listing) step {
 	if m.ctx.Err() != nil {
 		return step{}
 	}
-	cause := CauseOf(err)
+	rejected := CauseOf(err) == CauseRejected
 	m.progress.streamTries++
-	if m.progress.streamTries >= streamTries || l.silent || cause == CauseRejected {
+	if m.progress.streamTries >= streamTries || l.silent || rejected {
 		m.progress.streamTries = 0
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
-	f := failure{began: l.began, retryAfter: retryAfter(err)}
-	switch cause {
-	case CauseExpired, CauseVersionTooLarge:
-		m.progress.unknown, f.unknown = true, true
-		if m.clock.Since(l.began) >= shortWatch {
-			m.progress.rested = false
-		}
-	case causeRegression:
-		m.progress.anyVersion = true
-	case CauseRejected:
-		// A definite answer, which says nothing against a list: that follows at once.
-		err, f = &streamRejected{err}, failure{requests: 2, atOnce: true}
+	if rejected { // which says nothing against a list: that follows at once
+		m.failed(m.ctx, &streamRejected{err})
+		return m.pause(stateWhole, failure{atOnce: true})
 	}
-	m.failed(m.ctx, err)
-	return m.pause(stateWhole, f)
+	return m.fail(PhaseStreaming, err, l.began, false)
 }
 
 // streamRejected marks the answer of a source that does not stream its first state. Older
@@ -113,36 +102,27 @@ func (l *listing) stream() (err error) {
 	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	l.streamed = true
 	// A server that accepts the request and says nothing must not keep the store empty for the whole timeout of the watch.
-	l.watch, err = l.open(options, timeout, streamQuiet)
+	err = l.open(options, timeout, streamQuiet)
 	switch {
 	case errors.Is(err, errWatchOverdue):
 		l.silent = true
 		return fmt.Errorf("not answered for %s: %w", streamQuiet, errNoInitialEventsEnd)
 	case err != nil:
 		return err
-	case l.watch == nil:
-		return l.ctx.Err()
 	}
-	l.watch.synthetic = true
 	l.entries = map[table.Key]string{}
 	// The version comes last: until then a state that may be too old must not show.
 	l.unchecked = l.progress.mayBeTooOld()
-	done := false
-	defer func() {
-		if !done {
-			l.abort()
-			l.stopWatch(l.watch, err == nil)
-		}
-	}()
-	if err = l.untilBookmark(); err != nil {
+	if err = l.untilBookmark(); err == nil {
+		l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
+		l.entries = nil // as large as the state
+		err = l.commit()
+	}
+	if err != nil {
+		l.abort()
+		l.stopWatch(false)
 		return err
 	}
-	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
-	l.entries = nil // as large as the state
-	if err = l.commit(); err != nil {
-		return err
-	}
-	done = true
 	// As a watch it is young: the time until its bookmark does not count.
 	l.watch.expires = l.clock.Now().Add(timeout + watchGrace)
 	return nil
@@ -198,7 +178,7 @@ func (l *listing) addEvent(e watch.Event) error {
 	case !deleted && e.Type != watch.Added && e.Type != watch.Modified: // its previous state stays
 		if bad = l.unknownEvent(e, &says, bad); bad.Key == "" {
 			bad.Key = fmt.Sprintf("event %d of the stream", l.watch.events)
-			l.tell(l.ctx, bad)
+			l.report(l.ctx, bad)
 			return nil
 		}
 		l.part.Keep = append(l.part.Keep, e.Object)
@@ -207,7 +187,7 @@ func (l *listing) addEvent(e watch.Event) error {
 	case bad == nil, deleted && bad.Stage == stageDecode && bad.Key != "":
 		if err := l.enter(e.Object, says.received); err != nil {
 			if bad != nil {
-				l.tell(l.ctx, bad)
+				l.report(l.ctx, bad)
 			}
 			return err
 		}
@@ -224,7 +204,7 @@ func (l *listing) addEvent(e watch.Event) error {
 		}
 		return l.add(e.Object, bad)
 	case bad.Key == "" && bad.Stage == stageType:
-		l.tell(l.ctx, placed(bad))
+		l.report(l.ctx, placed(bad))
 	case l.others[bad.Key]:
 		delete(l.others, bad.Key)
 		delete(l.quarantining, bad.Key)
@@ -270,7 +250,7 @@ func (l *listing) enter(obj runtime.Object, received Received) error {
 func (l *listing) bookmark(e watch.Event, at string, bad *ObjectError) error {
 	l.progress.checks.bookmarks = true
 	if bad != nil {
-		l.tell(l.ctx, placed(bad))
+		l.report(l.ctx, placed(bad))
 	}
 	if versionBefore(at, l.position) {
 		return &RegressionError{What: "bookmark", Have: l.position, Got: at}
@@ -284,7 +264,7 @@ func (l *listing) bookmark(e watch.Event, at string, bad *ObjectError) error {
 	end, err := isInitialEventsEnd(e.Object)
 	switch {
 	case err != nil:
-		l.tell(l.ctx, placed(&ObjectError{ResourceVersion: at, Stage: stageMetadata, Err: err}))
+		l.report(l.ctx, placed(&ObjectError{ResourceVersion: at, Stage: stageMetadata, Err: err}))
 	case end:
 		return l.isAt(at)
 	}

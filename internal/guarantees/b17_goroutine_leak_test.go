@@ -100,6 +100,7 @@ func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
 	}{
 		"Watch":                         {nil, cache.ReflectorOptions{}, true},
 		"ResultChan":                    {&probe{onChan: nilChan}, cache.ReflectorOptions{}, true},
+		"ResultChan, then Stop":         {&probe{onChan: nilChan, onStop: func() { panic("Stop") }}, cache.ReflectorOptions{}, true},
 		"ResultChan of a stream":        {&probe{onChan: nilChan}, streaming(cache.ReflectorOptions{}), true},
 		"Stop":                          {func() *probe { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}, true},
 		"error handler":                 {newProbe(watch.Event{Type: watch.Added}), boomOnReport, false},
@@ -131,7 +132,7 @@ func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
 				for _, ctx := range contexts {
 					assert.Error(t, ctx.Err(), "the watch's context has ended")
 				}
-				if row.probe != nil && row.probe.onChan == nil {
+				if row.probe != nil {
 					assert.False(t, row.probe.stopped.IsZero(), "the watch was stopped")
 				}
 				assert.Equal(t, cache.PhaseStopped, r.Status().Phase)

@@ -544,3 +544,57 @@ func TestB23ACheckThatIgnoresItsContextIsMadeAgain(t *testing.T) {
 		m.stop()
 	})
 }
+
+// hookedContext calls onCancel in each cancel function of a context that was made from it, once that context has ended.
+type hookedContext struct {
+	context.Context
+	onCancel func()
+}
+
+// Value hides the embedded context from those made from this one, which then ask AfterFunc.
+func (hookedContext) Value(any) any { return nil }
+
+func (c hookedContext) AfterFunc(f func()) func() bool {
+	stop := context.AfterFunc(c.Context, f)
+	return func() bool {
+		c.onCancel()
+		return stop()
+	}
+}
+
+// B23: a check that the end of its watch cancels has not failed, also if the source returns before the cancel function
+// does. Fails if its error is reported.
+func TestB23ACheckThatIsCancelledHasNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := written(t)
+		var reports heard
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
+			ErrorHandler: reports.handle, Random: func() float64 { return 0 },
+		})
+		var cut atomic.Bool
+		parent, cancel := context.WithCancel(t.Context())
+		ctx := hookedContext{parent, func() {
+			if cut.Load() {
+				synctest.Wait()
+			}
+		}}
+		var running sync.WaitGroup
+		running.Go(func() { r.RunWithContext(ctx) })
+		time.Sleep(4 * time.Minute)
+		source.DelayLists(5 * time.Second)
+		source.BreakWatches(cachetest.ErrTooManyRequests(0))
+		time.Sleep(2 * time.Second) // the check is under way
+		require.Equal(t, 1, checksOf(source))
+		require.Len(t, reports.all(), 1)
+		cut.Store(true)
+		source.BreakWatches(cachetest.ErrTooManyRequests(0))
+		time.Sleep(time.Millisecond)
+		cut.Store(false)
+		assert.Len(t, reports.all(), 2, "two watches")
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, 2, checksOf(source))
+		assert.Len(t, reports.all(), 2)
+		cancel()
+		running.Wait()
+	})
+}

@@ -66,7 +66,7 @@ var handlerFaults = []Mutant{
 		Name:    "refuses-a-second-run-without-a-word",
 		Guards:  []string{"B12"},
 		File:    "controller.go",
-		From:    "		c.reflector.tell(ctx, fmt.Errorf(\"controller of %s: %w\", c.reflector.name, ErrAlreadyRan))\n",
+		From:    "\t\tc.reflector.report(ctx, fmt.Errorf(\"controller of %s: %w\", c.reflector.name, ErrAlreadyRan))\n",
 		To:      "		_ = fmt.Errorf(\"controller of %s: %w\", c.reflector.name, ErrAlreadyRan)\n",
 		Package: guarantees,
 		Test:    "TestB12OfTwoConcurrentRunsOneReturnsAtOnce",

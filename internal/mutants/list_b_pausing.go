@@ -17,8 +17,8 @@ var pausingFaults = []Mutant{
 		Name:    "waits-for-a-second-stream-after-a-silence",
 		Guards:  []string{"B1"},
 		File:    "watch_list.go",
-		From:    "m.progress.streamTries >= streamTries || l.silent || cause",
-		To:      "m.progress.streamTries >= streamTries || cause",
+		From:    "m.progress.streamTries >= streamTries || l.silent || rejected",
+		To:      "m.progress.streamTries >= streamTries || rejected",
 		Package: guarantees,
 		Test:    "TestB1ASilentStreamIsFollowedByOnePauseAndOneList",
 		Fault:   "Where the end of a streaming list is lost the cache is empty for 20 s and more.",
@@ -27,27 +27,18 @@ var pausingFaults = []Mutant{
 		Name:    "waits-for-the-answer-to-a-stream-as-long-as-for-a-watch",
 		Guards:  []string{"B1"},
 		File:    "watch_list.go",
-		From:    "l.watch, err = l.open(options, timeout, streamQuiet)",
-		To:      "l.watch, err = l.open(options, timeout, timeout+watchGrace)",
+		From:    "l.open(options, timeout, streamQuiet)",
+		To:      "l.open(options, timeout, timeout+watchGrace)",
 		Package: guarantees,
 		Test:    "TestB1AStreamThatIsNeverAnsweredIsLeftAfterTenSeconds",
 		Fault:   "A server that accepts a streaming list and says nothing keeps the cache empty for ten minutes.",
 	},
 	{
-		Name:   "streams-again-every-second-after-expired",
-		Guards: []string{"B2", "G13"},
-		File:   "watch_list.go",
-		From: `	cause := CauseOf(err)
-	m.progress.streamTries++
-`,
-		To: `	cause := CauseOf(err)
-	if cause == CauseExpired {
-		m.progress.unknown = true
-		m.failed(m.ctx, err)
-		return step{stateWhole, time.Second}
-	}
-	m.progress.streamTries++
-`,
+		Name:    "streams-again-every-second-after-expired",
+		Guards:  []string{"B2", "G13"},
+		File:    "watch_list.go",
+		From:    "\trejected := CauseOf(err) == CauseRejected\n\tm.progress.streamTries++\n",
+		To:      "\trejected := CauseOf(err) == CauseRejected\n\tif CauseOf(err) == CauseExpired {\n\t\tm.progress.unknown = true\n\t\tm.failed(m.ctx, err)\n\t\treturn step{stateWhole, time.Second}\n\t}\n\tm.progress.streamTries++\n",
 		Package: guarantees,
 		Test:    "TestB2AStreamingListThatIsExpiredIsNotHammered",
 		Fault:   "A streaming list that is answered with expired is asked for sixty times a minute.",
@@ -98,8 +89,8 @@ var pausingFaults = []Mutant{
 		Name:    "counts-streams-that-failed-long-ago",
 		Guards:  []string{"B1"},
 		File:    "watch_list.go",
-		From:    "	m.progress.streamTries = 0\n	m.stream = l.watch\n",
-		To:      "	m.stream = l.watch\n",
+		From:    "\tm.progress.streamTries = 0\n\tm.haveState(l)\n",
+		To:      "\tm.haveState(l)\n",
 		Package: guarantees,
 		Test:    "TestB1FailuresOfStreamsCountInARow",
 		Fault:   "Two failures a month apart make a list of what could be streamed.",
@@ -126,8 +117,8 @@ var pausingFaults = []Mutant{
 		Name:    "begins-a-list-anew-for-a-page-that-failed",
 		Guards:  []string{"B26"},
 		File:    "list.go",
-		From:    "failures < pageTries && !answersOf(",
-		To:      "failures < 1 && !answersOf(",
+		From:    "failures < pageTries && !answersTo[",
+		To:      "failures < 1 && !answersTo[",
 		Package: guarantees,
 		Test:    "TestB26AFailedPageIsAskedForAgain",
 		Fault:   "Where half of the requests fail, a list of ten pages is never whole.",

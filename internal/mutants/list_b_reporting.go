@@ -3,17 +3,11 @@ package mutants
 // reportingFaults: errors on the stream (B5).
 var reportingFaults = []Mutant{
 	{
-		Name:   "counts-a-stream-that-failed-without-a-report",
-		Guards: []string{"B5", "G12"},
-		File:   "watch.go",
-		From: `	m.failed(m.ctx, err)
-	f := failure{began: began, retryAfter: retryAfter(err)}
-`,
-		To: `	if m.note(err, true); refused {
-		m.onError(m.ctx, m.Reflector, err)
-	}
-	f := failure{began: began, retryAfter: retryAfter(err)}
-`,
+		Name:    "counts-a-stream-that-failed-without-a-report",
+		Guards:  []string{"B5", "G12"},
+		File:    "retry.go",
+		From:    "\t} else {\n\t\tm.failed(m.ctx, err)\n\t}\n",
+		To:      "\t} else if m.note(err, true); request || of != PhaseWatching {\n\t\tm.onError(m.ctx, m.Reflector, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
 		Fault:   "The error handler hears of requests that fail, and of no error that a server sends on an open watch.",
