@@ -437,9 +437,13 @@ type MutatedObjectError struct {
 	// Key is the object's, ResourceVersion that of the state that was changed.
 	Key             string
 	ResourceVersion string
-	// Changes are the first five, sorted by path. It is empty if the object was being changed
-	// while it was compared.
-	Changes []FieldChange
+	// Changes are the first five, sorted: a path and "changed", "added" (it was nil, or not there) or "removed".
+	// There are none if the object was being changed while it was compared, and never a value: it may be secret.
+	//
+	// A path is spelled as in the object's JSON form: spec.containers[0].image, metadata.labels["app"]. What has
+	// no name in JSON has its Go name, and keys of an unstructured object stand behind a dot where
+	// they can. The object itself is ".". A key longer than a label's can be is cut.
+	Changes []string
 	// Total is how many changes there were.
 	Total int
 }
@@ -450,67 +454,29 @@ func (e *MutatedObjectError) Error() string {
 	if e.ResourceVersion != "" {
 		at = " at version " + e.ResourceVersion
 	}
-	changes := make([]string, 0, len(e.Changes)+1)
-	for _, change := range e.Changes {
-		changes = append(changes, fmt.Sprintf("%s %s", change.Path, change.Kind))
-	}
+	changes := strings.Join(e.Changes, ", ")
 	if more := e.Total - len(e.Changes); more > 0 {
-		changes = append(changes, fmt.Sprintf("and %d more", more))
+		changes = fmt.Sprintf("%s, and %d more", changes, more)
 	}
-	if len(changes) == 0 {
-		changes = append(changes, "it was being changed while it was compared")
+	if changes == "" {
+		changes = "it was being changed while it was compared"
 	}
-	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s", e.Key, at, strings.Join(changes, ", "))
+	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s", e.Key, at, changes)
 }
 
-// UnwatchedTypeError is reported, once a type, when an object that was to be watched
-// for changes cannot be. Others of its type may be unwatched too.
-type UnwatchedTypeError struct {
-	// Type is the Go type, Key the first such object.
-	Type, Key string
-	Err       error
-}
+// misuse is an error of the program, not of the source.
+type misuse struct{ error }
 
-// Error names the type, the key and the cause.
-func (e *UnwatchedTypeError) Error() string {
-	return fmt.Sprintf("object %q of type %s is not watched for changes: %v", e.Key, e.Type, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *UnwatchedTypeError) Unwrap() error { return e.Err }
-
-// FieldChange says where in an object something changed, and never to what: values
-// may be secret.
-type FieldChange struct {
-	// Path is spelled as in the object's JSON form: spec.containers[0].image,
-	// metadata.labels["app"]. What has no name in JSON has its Go name, and keys of
-	// an unstructured object stand behind a dot where they can. The object itself
-	// is ".". A key longer than a label's can be is cut.
-	Path string
-	// Kind is what happened there.
-	Kind ChangeKind
-}
-
-// ChangeKind is what happened to a field, an entry of a map or an element of a list.
-type ChangeKind string
-
-// The kinds of change.
-const (
-	FieldChanged ChangeKind = "changed"
-	// FieldAdded: it was nil, or was not there.
-	FieldAdded ChangeKind = "added"
-	// FieldRemoved: it is nil, or is not there any longer.
-	FieldRemoved ChangeKind = "removed"
-)
+func (e misuse) Unwrap() error { return e.error }
 
 // mutationError is the error for a report of a detector.
 func mutationError(r mutation.Report) error {
 	if r.Err != nil {
-		return &UnwatchedTypeError{Type: reflect.TypeOf(r.Object).String(), Key: r.Key, Err: r.Err}
+		return misuse{fmt.Errorf("object %q of type %T is not watched for changes: %w", r.Key, r.Object, r.Err)}
 	}
 	e := &MutatedObjectError{Key: r.Key, ResourceVersion: receivedOf(r.Object).ResourceVersion, Total: r.Total}
-	for _, c := range r.Changes {
-		e.Changes = append(e.Changes, FieldChange{c.Path, ChangeKind(c.Kind)})
+	for _, change := range r.Changes {
+		e.Changes = append(e.Changes, change.String())
 	}
 	return e
 }

@@ -444,7 +444,7 @@ func (f *feed) end() {
 
 // copy has the detector copy an object before anybody can read it in the store.
 func (f *feed) copy(c *change) {
-	f.copies[c.key] = f.informer.detector.Copy(c.key.String(), c.object)
+	f.copies[c.key] = f.informer.detector.Copy(c.key.String(), c.object, f.reportMutation)
 }
 
 func (f *feed) reportMutation(found mutation.Report) {
@@ -466,7 +466,7 @@ func (f *feed) publish(changes []change, initial bool) {
 		}
 		copied := f.copies[c.key]
 		if c.kind == Deleted {
-			copied = f.informer.detector.Copy(c.key.String(), nil)
+			copied = f.informer.detector.Copy(c.key.String(), nil, nil)
 		}
 		f.watched = append(f.watched, copied)
 	}

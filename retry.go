@@ -150,7 +150,7 @@ func (*VeryShortWatchError) cause() Cause { return causeShortWatch }
 func (*SlowSourceError) cause() Cause     { return causeSlowSource }
 func (*PanicError) cause() Cause          { return causePanic }
 func (*MutatedObjectError) cause() Cause  { return causeMutated }
-func (*UnwatchedTypeError) cause() Cause  { return causeMisuse }
+func (misuse) cause() Cause               { return causeMisuse }
 
 // causes are those of errors without a type of ours, in the order in which they are tried.
 var causes = []struct {

@@ -383,7 +383,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		causeProcess:      {&ProcessError{Err: &ObjectError{}}},
 		causeStore:        {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
 		causeSlowSource:   {&SlowSourceError{}},
-		causeMisuse:       {ErrAlreadyRan, &UnwatchedTypeError{Type: "x"}},
+		causeMisuse:       {ErrAlreadyRan, misuse{errBoom}},
 		causePanic:        {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", errHandlerExited)},
 		causeMutated:      {&MutatedObjectError{Key: "a/b"}},
 		CauseUnreachable:  {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},

@@ -292,7 +292,7 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 // It does not find changes of unexported fields, changes that are reverted between two comparisons, and
 // changes of data that a deep copy shares with its object. Times are compared as instants, quantities as
 // numbers. A type without DeepCopyObject, or whose copy fails or differs from the object, is reported
-// once as an UnwatchedTypeError.
+// once.
 type MutationDetection struct {
 	// SampleEvery n watches one object in n: 1 is every object, 0 is none. A hash of the
 	// key, different in each informer, selects an object for all of its states or none.

@@ -25,8 +25,7 @@ type Report struct {
 	Key string
 	// Object is the copy, which has not been changed; with an Err the object itself.
 	Object any
-	// Changes are the first five, Total is how many there are. There are none if the object was
-	// being changed while it was compared.
+	// Changes are the first five of Total; none if the object was being changed while it was compared.
 	Changes []Change
 	Total   int
 	Err     error
@@ -34,11 +33,6 @@ type Report struct {
 
 // namedChanges is how many changes a report names: its reader then looks for the code.
 const namedChanges = 5
-
-var (
-	errNoDeepCopy  = errors.New("it has no DeepCopyObject")
-	errNilDeepCopy = errors.New("its DeepCopyObject returned nil")
-)
 
 // Detector compares stored objects with private copies. Its methods may be called concurrently;
 // those of one key by one goroutine, in the order in which the store changes. It has no lock:
@@ -49,14 +43,8 @@ type Detector struct {
 	protect func(what string, f func()) error
 	seed    maphash.Seed
 
-	watched sync.Map // key to *object
+	watched sync.Map // key to *Copy
 	refused sync.Map // reflect.Type that was reported as unwatched, to nothing
-}
-
-// object is one state of one object.
-type object struct {
-	shared, copied any
-	reported       atomic.Bool
 }
 
 // New returns a detector that watches one object in so many, chosen by a hash of the key, and
@@ -65,22 +53,26 @@ func New(every int, period time.Duration, protect func(what string, f func()) er
 	return &Detector{every: uint64(every), period: period, protect: protect, seed: maphash.MakeSeed()}
 }
 
-// Copy is of an object that is about to be stored.
+// Copy is one state of an object with its copy, nil for an object that is nil or cannot be watched.
 type Copy struct {
-	key string
-	object
-	err error
+	key            string
+	shared, copied any
+	reported       atomic.Bool
 }
 
 // Copy copies an object before anybody can read it in the store; nil if its key is not watched. The
 // Copy of a nil object ends the watch of its key.
-func (d *Detector) Copy(key string, obj any) *Copy {
+func (d *Detector) Copy(key string, obj any, report func(Report)) *Copy {
 	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
 		return nil
 	}
-	c := &Copy{key: key, object: object{shared: obj}}
-	c.copied, c.err = d.copyOf(obj)
-	return c
+	copied, err := d.copyOf(obj)
+	if err != nil {
+		if _, reported := d.refused.LoadOrStore(reflect.TypeOf(obj), nil); !reported {
+			report(Report{Key: key, Object: obj, Err: err})
+		}
+	}
+	return &Copy{key: key, shared: obj, copied: copied}
 }
 
 // Stored watches an object that the store holds from now on, unless c is nil. The state that it held
@@ -92,19 +84,14 @@ func (d *Detector) Stored(c *Copy, report func(Report)) {
 	}
 	before, ok := d.watched.Load(c.key)
 	switch {
-	case ok && table.Same(before.(*object).shared, c.shared):
+	case ok && table.Same(before.(*Copy).shared, c.shared):
 	case c.copied == nil:
-		if t := reflect.TypeOf(c.shared); c.err != nil {
-			if _, reported := d.refused.LoadOrStore(t, nil); !reported {
-				report(Report{Key: c.key, Object: c.shared, Err: c.err})
-			}
-		}
 		d.watched.Delete(c.key)
 	default:
-		d.watched.Store(c.key, &c.object)
+		d.watched.Store(c.key, c)
 	}
 	if ok {
-		d.compare(c.key, before.(*object), report)
+		d.compare(before.(*Copy), report)
 	}
 }
 
@@ -119,8 +106,8 @@ func (d *Detector) Run(ctx context.Context, clk clock.Clock, report func(Report)
 			ended = true
 		case <-timer.C():
 		}
-		d.watched.Range(func(key, held any) bool {
-			d.compare(key.(string), held.(*object), report)
+		d.watched.Range(func(_, held any) bool {
+			d.compare(held.(*Copy), report)
 			return true
 		})
 		timer.Reset(d.period)
@@ -132,40 +119,43 @@ func (d *Detector) Clear() { d.watched.Clear() }
 
 // compare reports a watched object that differs from its copy, once. One that is being changed
 // while it is read may make the reader panic: it was changed, but the fields cannot be named.
-func (d *Detector) compare(key string, o *object, report func(Report)) {
-	if o.reported.Load() {
+func (d *Detector) compare(c *Copy, report func(Report)) {
+	if c.reported.Load() {
 		return
 	}
-	var changes []Change
-	err := d.protect("comparison", func() { changes = Diff(o.copied, o.shared) })
-	if err == nil && len(changes) == 0 || !o.reported.CompareAndSwap(false, true) {
+	changes, err := d.diff(c.copied, c.shared)
+	if err == nil && len(changes) == 0 || !c.reported.CompareAndSwap(false, true) {
 		return
 	}
-	report(Report{Key: key, Object: o.copied, Changes: changes[:min(namedChanges, len(changes))], Total: len(changes)})
+	report(Report{Key: c.key, Object: c.copied, Changes: changes[:min(namedChanges, len(changes))], Total: len(changes)})
+}
+
+func (d *Detector) diff(was, is any) (changes []Change, err error) {
+	err = d.protect("comparison", func() { changes = Diff(was, is) })
+	return changes, err
 }
 
 // copyOf returns a deep copy that equals obj, and nil for no object. One that differs, because
 // DeepCopyObject leaves something out, would be taken for a change forever.
 func (d *Detector) copyOf(obj any) (copied any, err error) {
-	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if !table.HasWord(obj) {
 		return nil, nil
 	}
 	copier, ok := obj.(runtime.Object)
 	if !ok {
-		return nil, errNoDeepCopy
+		return nil, errors.New("it has no DeepCopyObject")
 	}
 	if err = d.protect("DeepCopyObject", func() { copied = copier.DeepCopyObject() }); err != nil {
 		return nil, err
 	}
 	if !table.HasWord(copied) {
-		return nil, errNilDeepCopy
+		return nil, errors.New("its DeepCopyObject returned nil")
 	}
-	var changes []Change
-	if err = d.protect("comparison", func() { changes = Diff(obj, copied) }); err != nil {
+	switch changes, err := d.diff(obj, copied); {
+	case err != nil:
 		return nil, err
-	}
-	if len(changes) > 0 {
-		return nil, fmt.Errorf("its deep copy differs from it: %s %s", changes[0].Path, changes[0].Kind)
+	case len(changes) > 0:
+		return nil, fmt.Errorf("its deep copy differs from it: %s", changes[0])
 	}
 	return copied, nil
 }

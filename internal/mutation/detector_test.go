@@ -71,33 +71,33 @@ func (d *Detector) len() (n int) {
 func TestAChangeIsReportedOncePerState(t *testing.T) {
 	d, said := newDetector(1), &reports{}
 	first := newMachine("m")
-	d.Stored(d.Copy("k", first), said.add)
+	d.Stored(d.Copy("k", first, said.add), said.add)
 	d.check(said.add)
 	require.Empty(t, said.take(), "nothing was changed yet")
 	first.Labels["app"], first.ResourceVersion = "changed", "forged"
 	d.check(said.add)
 	require.Equal(t, "7", said.all[0].Object.(*machine).ResourceVersion, "the copy has the version of the state")
 	d.check(said.add)
-	require.Equal(t, []string{`k: 2 [{metadata.labels["app"] changed} {metadata.resourceVersion changed}]`}, said.take())
+	require.Equal(t, []string{`k: 2 [metadata.labels["app"] changed metadata.resourceVersion changed]`}, said.take())
 	first.Labels["app"] = "again"
-	d.Stored(d.Copy("k", first), said.add)
+	d.Stored(d.Copy("k", first, said.add), said.add)
 	d.check(said.add)
 	require.Empty(t, said.take(), "the same pointer is the same state, which was reported")
 	second := newMachine("m")
-	d.Stored(d.Copy("k", second), said.add)
+	d.Stored(d.Copy("k", second, said.add), said.add)
 	second.Labels["app"] = "changed"
 	d.check(said.add)
-	require.Equal(t, []string{`k: 1 [{metadata.labels["app"] changed}]`}, said.take())
+	require.Equal(t, []string{`k: 1 [metadata.labels["app"] changed]`}, said.take())
 }
 
 func TestAReportNamesFiveChangesAndCountsTheRest(t *testing.T) {
 	d, said := newDetector(1), &reports{}
 	object := newMachine("m")
-	d.Stored(d.Copy("k", object), said.add)
+	d.Stored(d.Copy("k", object, said.add), said.add)
 	for _, key := range []string{"z", "g", "f", "e", "d", "c", "b", "a"} {
 		object.Labels[key] = "secret"
 	}
-	d.Stored(d.Copy("k", nil), said.add)
+	d.Stored(d.Copy("k", nil, said.add), said.add)
 	require.Len(t, said.all[0].Changes, 5)
 	require.Equal(t, 8, said.all[0].Total)
 	require.Equal(t, Change{`metadata.labels["a"]`, Added}, said.all[0].Changes[0])
@@ -105,19 +105,19 @@ func TestAReportNamesFiveChangesAndCountsTheRest(t *testing.T) {
 
 func TestAnObjectThatLeavesTheStoreIsComparedALastTime(t *testing.T) {
 	for how, leave := range map[string]func(d *Detector, report func(Report)){
-		"replaced":              func(d *Detector, report func(Report)) { d.Stored(d.Copy("k", newMachine("m")), report) },
-		"replaced by no object": func(d *Detector, report func(Report)) { d.Stored(d.Copy("k", (*machine)(nil)), report) },
-		"replaced by itself":    func(d *Detector, report func(Report)) { d.check(report); d.Stored(d.Copy("k", nil), report) },
-		"removed":               func(d *Detector, report func(Report)) { d.Stored(d.Copy("k", nil), report) },
+		"replaced":              func(d *Detector, report func(Report)) { d.Stored(d.Copy("k", newMachine("m"), report), report) },
+		"replaced by no object": func(d *Detector, report func(Report)) { d.Stored(d.Copy("k", (*machine)(nil), report), report) },
+		"replaced by itself":    func(d *Detector, report func(Report)) { d.check(report); d.Stored(d.Copy("k", nil, report), report) },
+		"removed":               func(d *Detector, report func(Report)) { d.Stored(d.Copy("k", nil, report), report) },
 	} {
 		t.Run(how, func(t *testing.T) {
 			d, said := newDetector(1), &reports{}
 			object := newMachine("m")
-			d.Stored(d.Copy("k", object), said.add)
+			d.Stored(d.Copy("k", object, said.add), said.add)
 			object.Spec.Parts[1].Image = "other"
 			leave(d, said.add)
-			require.Equal(t, []string{"k: 1 [{spec.parts[1].image changed}]"}, said.take())
-			d.Stored(d.Copy("k", nil), said.add)
+			require.Equal(t, []string{"k: 1 [spec.parts[1].image changed]"}, said.take())
+			d.Stored(d.Copy("k", nil, said.add), said.add)
 			require.Zero(t, d.len())
 			require.Empty(t, said.take())
 		})
@@ -135,11 +135,11 @@ func TestComparisonsAreAPeriodApartAndOneIsAtTheEnd(t *testing.T) {
 			synctest.Wait() // for the comparisons so far
 			objects[i].Spec.Replicas = nil
 			held, _ := d.watched.Load(fmt.Sprint(i))
-			held.(*object).reported.Store(false) // orders the change before the comparison
+			held.(*Copy).reported.Store(false) // orders the change before the comparison
 		}
 		for i := range 3 {
 			objects = append(objects, newMachine("m"))
-			d.Stored(d.Copy(fmt.Sprint(i), objects[i]), report)
+			d.Stored(d.Copy(fmt.Sprint(i), objects[i], report), report)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -163,7 +163,7 @@ func TestOneKeyInSoManyIsWatchedAndEachDetectorChoosesAnew(t *testing.T) {
 	sampled := func(d *Detector) (all []string) {
 		for i := range keys {
 			key := fmt.Sprintf("ns/%d", i)
-			d.Stored(d.Copy(key, &copying{copy: func() apiruntime.Object { return &copying{} }}), nil)
+			d.Stored(d.Copy(key, &copying{copy: func() apiruntime.Object { return &copying{} }}, nil), nil)
 			if _, watched := d.watched.Load(key); watched {
 				all = append(all, key)
 			}
@@ -181,17 +181,17 @@ func TestNoLockIsHeldWhileUserCodeRuns(t *testing.T) {
 	d, calls := newDetector(1), 0
 	reenter := func(Report) {
 		calls++
-		d.Stored(d.Copy("inner", newMachine("inner")), nil)
-		d.Stored(d.Copy("inner", nil), nil)
+		d.Stored(d.Copy("inner", newMachine("inner"), nil), nil)
+		d.Stored(d.Copy("inner", nil, nil), nil)
 	}
 	object := &copying{Name: "n"}
 	object.copy = func() apiruntime.Object {
 		reenter(Report{})
 		return &copying{Name: "n"}
 	}
-	d.Stored(d.Copy("k", object), reenter)
+	d.Stored(d.Copy("k", object, reenter), reenter)
 	object.Name = "changed"
-	d.Stored(d.Copy("k", nil), reenter)
+	d.Stored(d.Copy("k", nil, reenter), reenter)
 	require.Equal(t, 2, calls, "in DeepCopyObject and in report")
 }
 
@@ -199,7 +199,7 @@ func TestManyCheckersReportAStateOnceWhileTheStoreChanges(t *testing.T) {
 	d, said := newDetector(1), &reports{}
 	for i := range 20 {
 		object := newMachine("m")
-		d.Stored(d.Copy(fmt.Sprint(i), object), said.add)
+		d.Stored(d.Copy(fmt.Sprint(i), object, said.add), said.add)
 		object.Labels["app"] = "changed"
 	}
 	var running sync.WaitGroup
@@ -207,9 +207,9 @@ func TestManyCheckersReportAStateOnceWhileTheStoreChanges(t *testing.T) {
 		running.Go(func() { d.check(said.add) })
 	}
 	for i := range 200 {
-		d.Stored(d.Copy(fmt.Sprint("other ", i%7), newMachine("m")), said.add)
+		d.Stored(d.Copy(fmt.Sprint("other ", i%7), newMachine("m"), said.add), said.add)
 		if i%10 == 0 {
-			d.Stored(d.Copy(fmt.Sprint("other ", i%7), nil), said.add)
+			d.Stored(d.Copy(fmt.Sprint("other ", i%7), nil, said.add), said.add)
 		}
 	}
 	running.Wait()
@@ -219,10 +219,10 @@ func TestManyCheckersReportAStateOnceWhileTheStoreChanges(t *testing.T) {
 func TestAnObjectThatCannotBeReadWasChanged(t *testing.T) {
 	d, said := newDetector(1), &reports{}
 	object := &copying{Name: "n", copy: func() apiruntime.Object { return &copying{Name: "n"} }}
-	d.Stored(d.Copy("k", object), said.add)
+	d.Stored(d.Copy("k", object, said.add), said.add)
 	// A reader may see of a string that is being written the length before the bytes.
 	*(*[2]uintptr)(unsafe.Pointer(&object.Name)) = [2]uintptr{0, 1}
-	d.Stored(d.Copy("k", nil), said.add)
+	d.Stored(d.Copy("k", nil, said.add), said.add)
 	object.Name = "n"
 	require.Equal(t, []string{"k: 0 []"}, said.take())
 }
@@ -250,12 +250,12 @@ func TestATypeThatCannotBeCopiedIsReportedOnceAndNotWatched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, said := newDetector(1), &reports{}
 			before := newMachine("m")
-			d.Stored(d.Copy("k", before), said.add)
+			d.Stored(d.Copy("k", before, said.add), said.add)
 			before.Labels["app"] = "changed"
-			d.Stored(d.Copy("k", test.object), said.add)
-			d.Stored(d.Copy("other", test.object), said.add)
+			d.Stored(d.Copy("k", test.object, said.add), said.add)
+			d.Stored(d.Copy("other", test.object, said.add), said.add)
 			d.check(said.add)
-			require.Equal(t, []string{"k: " + test.cause, `k: 1 [{metadata.labels["app"] changed}]`}, said.take())
+			require.Equal(t, []string{"k: " + test.cause, `k: 1 [metadata.labels["app"] changed]`}, said.take())
 			require.Zero(t, d.len())
 		})
 	}

@@ -3,16 +3,24 @@ package mutation
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Change is a place in an object, spelled as in the object's JSON form, and what happened there.
 // What has no name in JSON has its Go name; the object itself is ".".
 type Change struct{ Path, Kind string }
+
+func (c Change) String() string { return c.Path + " " + c.Kind }
 
 // Kinds of changes. Added: it was nil or not there; Removed: it is nil or no longer there.
 const (
@@ -25,236 +33,209 @@ const (
 const maxDepth = 1000
 
 // diff walks two states of an object side by side. Nothing in an object makes it panic: values of
-// unexported fields are not visited, what points back to itself is visited once, and NaN equals
-// NaN. It distinguishes nil from empty: to write an empty map into a shared object is a change.
+// unexported fields are not visited, a pointer back is followed once, and NaN equals NaN. It
+// distinguishes nil from empty: to write an empty map into a shared object is a change.
 type diff struct {
+	// changes have paths from the value that is being compared, with a dot before a name.
 	changes []Change
-	path    []step
 	depth   int
-	seen    map[pair]struct{}
-}
-
-// pair is two pointers, maps or slices of one type that were compared, or are being compared
-// further up.
-type pair struct {
-	was, is       any
-	wasLen, isLen int
-}
-
-// step is one step of a path: a field, if name is set; an entry of a map, if key is valid;
-// otherwise an element of a list. It becomes a text only where a change is.
-type step struct {
-	name  string
-	key   reflect.Value
-	index int
-	// freeForm marks an entry of a map[string]any, whose keys are fields to its author.
-	freeForm bool
+	// seen are the pairs of pointers that were compared, or are being compared further up.
+	seen map[[2]any]bool
 }
 
 // Diff returns where two states differ, sorted by path. Times are compared as instants, quantities
 // as numbers.
 func Diff(was, is any) []Change {
-	d := diff{seen: map[pair]struct{}{}}
-	d.contents(reflect.ValueOf(was), reflect.ValueOf(is))
+	d := diff{seen: map[[2]any]bool{}}
+	d.compare(reflect.ValueOf(was), reflect.ValueOf(is))
+	for i, change := range d.changes {
+		d.changes[i].Path = cmp.Or(strings.TrimPrefix(change.Path, "."), ".")
+	}
 	slices.SortFunc(d.changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return d.changes
 }
 
-func (d *diff) note(kind string) { d.changes = append(d.changes, Change{d.text(), kind}) }
+func (d *diff) note(kind string) { d.changes = append(d.changes, Change{Kind: kind}) }
 
-// enter walks two values, either of which may be invalid, one step further down.
-func (d *diff) enter(next step, was, is reflect.Value) {
-	d.path = append(d.path, next)
+// compare compares two values, of two types or none perhaps.
+func (d *diff) compare(was, is reflect.Value) {
 	switch {
+	case !was.IsValid() && !is.IsValid():
 	case !was.IsValid():
 		d.note(Added)
 	case !is.IsValid():
 		d.note(Removed)
-	default:
+	case was.Type() != is.Type():
+		d.note(Changed)
+	case d.depth < maxDepth:
+		d.depth++
 		d.walk(was, is)
+		d.depth--
 	}
-	d.path = d.path[:len(d.path)-1]
 }
 
-// contents compares two values that may be of two types, or none.
-func (d *diff) contents(was, is reflect.Value) {
-	switch {
-	case !was.IsValid() && !is.IsValid():
-	case !was.IsValid() || !is.IsValid() || was.Type() != is.Type():
-		d.note(Changed)
-	default:
-		d.walk(was, is)
+// below compares two values further down. Only for a change it asks how to spell the step to them.
+func (d *diff) below(step func() string, was, is reflect.Value) {
+	from := len(d.changes)
+	d.compare(was, is)
+	if len(d.changes) == from {
+		return
+	}
+	text := step()
+	for i := range d.changes[from:] {
+		d.changes[from+i].Path = text + d.changes[from+i].Path
 	}
 }
 
 // walk compares two values of one type.
 func (d *diff) walk(was, is reflect.Value) {
-	if d.depth == maxDepth {
-		return
-	}
-	d.depth++
-	switch kind := was.Kind(); kind {
-	case reflect.Pointer, reflect.Interface:
-		switch {
-		case was.IsNil() && is.IsNil():
-		case was.IsNil():
-			d.note(Added)
-		case is.IsNil():
-			d.note(Removed)
-		case kind == reflect.Interface:
-			d.contents(was.Elem(), is.Elem())
-		case !d.visited(was, is):
-			d.walk(was.Elem(), is.Elem())
-		}
-	case reflect.Struct:
+	differs := false
+	switch kind := was.Kind(); {
+	case kind == reflect.Interface, kind == reflect.Pointer && !d.visited(was, is):
+		d.compare(was.Elem(), is.Elem())
+	case kind == reflect.Pointer:
+	case kind == reflect.Struct:
 		d.structs(was, is)
-	case reflect.Map, reflect.Slice:
-		switch {
-		case was.Len()+is.Len() == 0:
-			if was.IsNil() != is.IsNil() {
-				d.note(Changed)
-			}
-		case kind == reflect.Slice && was.Type().Elem().Kind() == reflect.Uint8: // one string in JSON
-			if !bytes.Equal(was.Bytes(), is.Bytes()) {
-				d.note(Changed)
-			}
-		case d.visited(was, is):
-		case kind == reflect.Map:
-			d.maps(was, is)
-		default:
-			d.elements(was, is)
-		}
-	case reflect.Array:
-		d.elements(was, is)
-	case reflect.Func:
+	case (kind == reflect.Map || kind == reflect.Slice) && was.Len()+is.Len() == 0, kind == reflect.Func:
 		// Functions cannot be compared: better a missed change than a wrong one.
-		if was.IsNil() != is.IsNil() {
-			d.note(Changed)
+		differs = was.IsNil() != is.IsNil()
+	case kind == reflect.Map:
+		d.maps(was, is)
+	case kind == reflect.Slice && was.Type().Elem().Kind() == reflect.Uint8: // one string in JSON
+		differs = !bytes.Equal(was.Bytes(), is.Bytes())
+	case kind == reflect.Slice, kind == reflect.Array:
+		// By place: after a removal the elements behind it differ.
+		for i := range max(was.Len(), is.Len()) {
+			d.below(func() string { return "[" + strconv.Itoa(i) + "]" }, element(was, i), element(is, i))
 		}
 	default:
-		if !was.Equal(is) && (was.Equal(was) || is.Equal(is)) { // NaN does not equal itself
-			d.note(Changed)
-		}
+		differs = !was.Equal(is) && (was.Equal(was) || is.Equal(is)) // NaN does not equal itself
 	}
-	d.depth--
-}
-
-func (d *diff) structs(was, is reflect.Value) {
-	shape := shapeOf(was.Type())
-	from, isRoot := len(d.changes), len(d.path) == 0
-	for _, field := range shape.fields {
-		if was, is := was.Field(field.index), is.Field(field.index); field.name == "" {
-			d.walk(was, is)
-		} else {
-			d.enter(step{name: field.name}, was, is)
-		}
-	}
-	// An object that marshals itself still has fields to name.
-	if !shape.scalar || isRoot && shape.equal == nil {
-		return
-	}
-	differs := len(d.changes) > from
-	d.changes = d.changes[:from]
-	// An embedded type of an unexported name cannot be passed to a function.
-	compared := shape.equal != nil && was.CanInterface() && is.CanInterface()
-	if differs || compared && !shape.equal(was, is) {
+	if differs {
 		d.note(Changed)
 	}
 }
 
-func (d *diff) maps(was, is reflect.Value) {
-	t := was.Type()
-	freeForm := t.Key().Kind() == reflect.String && t.Elem().Kind() == reflect.Interface
-	for _, key := range was.MapKeys() {
-		if key.Equal(key) { // NaN cannot be looked up
-			d.enter(step{key: key, freeForm: freeForm}, was.MapIndex(key), is.MapIndex(key))
-		}
-	}
-	for _, key := range is.MapKeys() {
-		if key.Equal(key) && !was.MapIndex(key).IsValid() {
-			d.enter(step{key: key, freeForm: freeForm}, reflect.Value{}, is.MapIndex(key))
-		}
-	}
-}
-
-// elements compares lists by place: after a removal the elements behind it differ.
-func (d *diff) elements(was, is reflect.Value) {
-	for i := range max(was.Len(), is.Len()) {
-		var before, after reflect.Value
-		if i < was.Len() {
-			before = was.Index(i)
-		}
-		if i < is.Len() {
-			after = is.Index(i)
-		}
-		d.enter(step{index: i}, before, after)
-	}
-}
-
-// visited reports whether both are one thing, or a pair that was met before.
+// visited reports whether two pointers are one, or a pair that was met before.
 func (d *diff) visited(was, is reflect.Value) bool {
-	if !was.CanInterface() || !is.CanInterface() {
-		return false // embedded under an unexported name
+	if was.IsNil() || is.IsNil() || !was.CanInterface() { // embedded under an unexported name
+		return false
 	}
-	p := pair{was: identity(was), is: identity(is)}
-	if was.Kind() == reflect.Slice {
-		p.wasLen, p.isLen = was.Len(), is.Len()
-	}
-	_, met := d.seen[p]
-	d.seen[p] = struct{}{}
-	return met || p.was == p.is && p.wasLen == p.isLen
+	pair := [2]any{was.Interface(), is.Interface()}
+	met := d.seen[pair]
+	d.seen[pair] = true
+	return met || pair[0] == pair[1]
 }
 
-// identity is a comparable value that two pointers, maps or slices share only if they are one thing.
-func identity(v reflect.Value) any {
-	switch kind := v.Kind(); {
-	case kind == reflect.Pointer:
-		return v.Interface()
-	case kind == reflect.Map:
-		return fmt.Sprintf("%p", v.Interface())
-	case v.Len() > 0:
-		return v.Index(0).Addr().Interface()
+func element(list reflect.Value, i int) reflect.Value {
+	if i >= list.Len() {
+		return reflect.Value{}
 	}
-	return nil // an empty slice
+	return list.Index(i)
 }
 
-// text spells the path.
-func (d *diff) text() string {
-	var b strings.Builder
-	for _, s := range d.path {
-		if key := s.key.String(); s.freeForm && len(key) <= longestKey && !strings.ContainsAny(key, "./\"[]") {
-			s.name = key
-		}
-		switch {
-		case s.name != "":
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(s.name)
-		case s.key.IsValid():
-			b.WriteString("[" + keyText(s.key) + "]")
-		default:
-			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+func (d *diff) maps(was, is reflect.Value) {
+	keys := was.MapKeys()
+	for _, key := range is.MapKeys() {
+		if !was.MapIndex(key).IsValid() {
+			keys = append(keys, key)
 		}
 	}
-	return cmp.Or(b.String(), ".")
+	for _, key := range keys {
+		if key.Equal(key) { // NaN cannot be looked up
+			d.below(func() string { return entryStep(was.Type(), key) }, was.MapIndex(key), is.MapIndex(key))
+		}
+	}
+}
+
+// equalities are for types with state in unexported fields. They compare as apimachinery's
+// equality.Semantic does: a quantity keeps its text when it is first read, and a read is no change.
+var equalities = map[reflect.Type]func(was, is any) bool{
+	reflect.TypeFor[time.Time]():         equal(time.Time.Equal),
+	reflect.TypeFor[resource.Quantity](): equal(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }),
+	// Its field is exported or not, by a build tag of apimachinery.
+	reflect.TypeFor[metav1.FieldsV1](): equal(metav1.FieldsV1.Equal),
+}
+
+func equal[T any](same func(a, b T) bool) func(was, is any) bool {
+	return func(was, is any) bool { return same(was.(T), is.(T)) }
+}
+
+func (d *diff) structs(was, is reflect.Value) {
+	t := was.Type()
+	if same, ok := equalities[t]; ok && was.CanInterface() {
+		if !same(was.Interface(), is.Interface()) {
+			d.note(Changed)
+		}
+		return
+	}
+	from := len(d.changes)
+	for i := range t.NumField() {
+		// An unexported field is often a cache that a read may fill, or a mutex.
+		if was.Field(i).CanInterface() || t.Field(i).Anonymous {
+			d.below(func() string { return fieldStep(t, t.Field(i)) }, was.Field(i), is.Field(i))
+		}
+	}
+	const whole = 2 // the depth of an object behind its pointer, whose fields have names all the same
+	if len(d.changes) > from && d.depth > whole && isScalar(t) {
+		d.changes = append(d.changes[:from], Change{Kind: Changed})
+	}
+}
+
+var (
+	marshaler        = reflect.TypeFor[json.Marshaler]()
+	unstructuredType = reflect.TypeFor[unstructured.Unstructured]()
+)
+
+// isScalar reports whether a struct is one value in JSON: it marshals itself, and its fields have no names there.
+func isScalar(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("json"); tag != "" && tag != "-" {
+			return false
+		}
+	}
+	return t != unstructuredType && reflect.PointerTo(t).Implements(marshaler)
+}
+
+// fieldStep is empty for a field that JSON shows as part of the struct around it.
+func fieldStep(owner reflect.Type, field reflect.StructField) string {
+	tag := field.Tag.Get("json")
+	name, options, _ := strings.Cut(tag, ",")
+	under := field.Type
+	if under.Kind() == reflect.Pointer {
+		under = under.Elem()
+	}
+	switch {
+	case tag == "-":
+		name = field.Name
+	case name != "":
+	case options == "inline", field.Anonymous && under.Kind() == reflect.Struct, owner == unstructuredType:
+		return ""
+	default:
+		name = field.Name
+	}
+	return "." + name
 }
 
 // longestKey bounds, in bytes, what a map key adds to a path: the longest key of a label there is, a
 // prefix of 253, a slash and a name of 63.
 const longestKey = 253 + 1 + 63
 
-// keyText is a map key as it is spelled in a path.
-func keyText(key reflect.Value) string {
+// entryStep spells a map's key. Those of a map[string]any are fields to its author.
+func entryStep(of reflect.Type, key reflect.Value) string {
+	freeForm := of.Elem().Kind() == reflect.Interface
 	if key.Kind() == reflect.Interface {
-		key = key.Elem()
+		key, freeForm = key.Elem(), false
 	}
 	text := fmt.Sprint(key)
-	if len(text) > longestKey {
+	switch {
+	case len(text) > longestKey:
 		text = strings.ToValidUTF8(text[:longestKey], "") + "…"
+	case freeForm && key.Kind() == reflect.String && text != "" && !strings.ContainsAny(text, "./\"[]"):
+		return "." + text
 	}
 	if key.Kind() == reflect.String {
-		return strconv.Quote(text)
+		text = strconv.Quote(text)
 	}
-	return text
+	return "[" + text + "]"
 }

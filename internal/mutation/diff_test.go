@@ -139,8 +139,8 @@ func newRing() *ring {
 	r := &ring{Name: "a", Next: &ring{Name: "b"}, All: map[string]any{}, List: make([]any, 1)}
 	r.Next.Next = r
 	r.Any = &r.Any
-	r.All["self"] = r.All
-	r.List[0] = r.List
+	r.All["ring"] = r
+	r.List[0] = r
 	return r
 }
 
@@ -232,7 +232,7 @@ func TestValuesThatReflectionRefusesAreCompared(t *testing.T) {
 func TestNilAndOtherTypesAreCompared(t *testing.T) {
 	require.Empty(t, Diff(nil, nil))
 	whole := []Change{{".", Changed}}
-	require.Equal(t, whole, Diff(nil, 1))
+	require.Equal(t, []Change{{".", Added}}, Diff(nil, 1))
 	require.Equal(t, whole, Diff(1, "1"))
 	require.Equal(t, []Change{{".", Added}}, Diff((*machine)(nil), newMachine("m")))
 	require.Equal(t, whole, Diff(time.Unix(1, 0), time.Unix(2, 0)))
