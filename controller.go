@@ -125,8 +125,7 @@ type Config struct {
 }
 
 // Controller runs a reflector, a queue and a consumer, or those of each of several
-// namespaces. What New returns is also a StatusReporter and, for Config.Namespaces,
-// a NamespaceSyncer.
+// namespaces, which SyncedIn reports one by one. What New returns is also a StatusReporter.
 type Controller interface {
 	// RunWithContext keeps the consumer's state equal to the source until ctx
 	// ends; then it waits for the calls that are under way into the source and

@@ -171,15 +171,10 @@ const (
 
 // String names the delivery.
 func (d Delivery) String() string {
-	switch d {
-	case Ordered:
-		return "ordered"
-	case Coalesced:
-		return "coalesced"
-	case OrderedUnbounded:
-		return "ordered, unbounded"
+	if d < Ordered || d > OrderedUnbounded {
+		return fmt.Sprintf("Delivery(%d)", int(d))
 	}
-	return fmt.Sprintf("Delivery(%d)", int(d))
+	return [...]string{Ordered: "ordered", Coalesced: "coalesced", OrderedUnbounded: "ordered, unbounded"}[d]
 }
 
 // minimumResync is the shortest resync period of a handler. The number is client-go's.
@@ -248,9 +243,9 @@ func callHandler(n *notification, handler ResourceEventHandler, keyed keyedHandl
 	case n.Kind == eventlog.Delete:
 		handler.OnDelete(n.Old)
 	case keyed != nil:
-		keyed.onUpdate(n.Key, n.Before(), n.New)
+		keyed.onUpdate(n.Key, n.Old, n.New)
 	default:
-		handler.OnUpdate(n.Before(), n.New)
+		handler.OnUpdate(n.Old, n.New)
 	}
 }
 
@@ -269,16 +264,13 @@ type listener struct {
 	cursor       *eventlog.Cursor[table.Key]
 	// due is true if a resync is due and has not begun. Only the listener's goroutine uses it.
 	due bool
-	// gone is set, and removed closed, once nothing more is to be delivered; finished is closed after
-	// the last call.
-	gone              atomic.Bool
+	// removed is closed when the informer removes the listener, finished after the last call.
 	removed, finished chan struct{}
-
 	delivered, panics atomic.Int64
 }
 
-// resyncBacklog is with how many pending changes a resync begins: their keys are collected under the
-// log's lock. A handler that is further behind is resynced once it is not.
+// resyncBacklog is with how many pending changes a resync begins at most: their keys are collected while no
+// write can begin. A handler that is further behind is resynced once it is not.
 const resyncBacklog = 1024
 
 func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, options HandlerOptions, resync time.Duration) *listener {
@@ -301,8 +293,9 @@ func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
 // HasSyncedChecker implements ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 
-// snapshot returns a notification like n for each object of the store, except for the keys of without.
-func (l *listener) snapshot(n notification, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
+// snapshot has the objects of the store, except for the keys of without, each as an Add of the initial list or an
+// Update to itself.
+func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
 	stored := l.informer.store.storage.table.Snapshot()
 	count := stored.Len()
 	for key := range without {
@@ -315,8 +308,11 @@ func (l *listener) snapshot(n notification, without map[table.Key]bool) eventlog
 		for {
 			e, after, _ := stored.From(place)
 			place = after
-			if key := e.Key(); !without[key] {
-				n.Key, n.New = key, e.Object()
+			n := notification{Kind: kind, Key: e.Key(), New: e.Object(), Initial: kind == eventlog.Add}
+			if kind == eventlog.Update {
+				n.Old = n.New
+			}
+			if !without[n.Key] {
 				return n
 			}
 		}
@@ -335,8 +331,8 @@ func (l *listener) run(ctx context.Context) {
 		// Not by the loop's end: the handler has ended its goroutine (runtime.Goexit, as a failing assertion of a
 		// test does), or its panic ends the run.
 		value := recover()
-		exited = exited && ctx.Err() == nil && l.informer.withdraw(l, errHandlerExited)
-		l.remove(ErrInformerStopped)
+		exited = exited && ctx.Err() == nil && l.informer.removeListener(l, errHandlerExited)
+		l.close(ErrInformerStopped)
 		if value != nil {
 			panic(value) // the frames of the first panic are below
 		}
@@ -364,7 +360,7 @@ func (l *listener) next(ctx context.Context, resync clock.Timer, n *notification
 		due = resync.C()
 	}
 	// Pending changes must not hide the end, nor starve the resync of a busy handler.
-	for ctx.Err() == nil && !l.gone.Load() {
+	for ctx.Err() == nil && !isClosed(l.removed) {
 		select {
 		case <-due:
 			l.beginResync(resync)
@@ -396,17 +392,14 @@ func (l *listener) beginResync(timer clock.Timer) {
 // tryResync resyncs, unless the first list or the last resync is not over yet. It is called
 // again later while the handler is far behind.
 func (l *listener) tryResync() {
-	if !l.HasSynced() && !l.informer.hasSyncedNamespace() {
-		l.due = false
+	synced := l.HasSynced() || l.informer.hasSyncedNamespace()
+	if l.due = synced && l.cursor.Status().Changes > resyncBacklog; l.due || !synced {
 		return
 	}
 	now, storage := l.informer.clock.Now(), l.informer.store.storage
 	storage.writing.Lock() // as in add
 	defer storage.writing.Unlock()
-	l.due = !l.cursor.Resync(now, resyncBacklog,
-		func(without map[table.Key]bool) eventlog.Snapshot[table.Key] {
-			return l.snapshot(notification{Kind: eventlog.Resync}, without)
-		})
+	l.cursor.Resync(now, l.snapshot(eventlog.Update, l.cursor.Keys()))
 }
 
 // deliver makes the calls for one notification, or ends the handler's first list.
@@ -418,7 +411,7 @@ func (l *listener) deliver(ctx context.Context, n *notification) {
 	case eventlog.Recreate:
 		n.Kind = eventlog.Delete
 		l.call(ctx, n)
-		if ctx.Err() != nil || l.gone.Load() {
+		if ctx.Err() != nil || isClosed(l.removed) {
 			return
 		}
 		n.Kind = eventlog.Add
@@ -453,11 +446,8 @@ func (l *listener) call(ctx context.Context, n *notification) {
 	returned = true
 }
 
-// remove drops the pending changes and ends the calls of the handler. why ends waits for its sync.
-func (l *listener) remove(why error) {
-	if l.gone.CompareAndSwap(false, true) {
-		close(l.removed)
-	}
+// close drops the pending changes. why ends waits for the sync.
+func (l *listener) close(why error) {
 	l.cursor.Close()
 	l.synced.finish(why)
 }
@@ -527,21 +517,13 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	case informerStopped:
 		return ErrInformerStopped
 	case informerNew:
-		l.cursor.Join(now, nil)
+		l.cursor.Join(now, eventlog.Snapshot[table.Key]{})
 	case informerRunning:
-		l.cursor.Join(now, func() eventlog.Snapshot[table.Key] {
-			return l.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)
-		})
+		l.cursor.Join(now, l.snapshot(eventlog.Add, nil))
 		inf.startLocked(l)
 	}
 	inf.listeners = append(slices.Clip(inf.listeners), l)
 	return nil
-}
-
-func (inf *sharedIndexInformer) currentListeners() []*listener {
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	return inf.listeners
 }
 
 // RemoveEventHandler implements SharedInformer.
@@ -550,26 +532,26 @@ func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRe
 	if !ok || l == nil || l.informer != inf {
 		return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
 	}
-	inf.withdraw(l, ErrHandlerRemoved)
+	inf.removeListener(l, ErrHandlerRemoved)
 	return nil
 }
 
-// withdraw removes a listener from the informer and ends it; false if that was done before.
-func (inf *sharedIndexInformer) withdraw(l *listener, why error) bool {
+// removeListener removes a listener from the informer and ends it; false if that was done before.
+func (inf *sharedIndexInformer) removeListener(l *listener, why error) bool {
 	inf.mu.Lock()
 	at := slices.Index(inf.listeners, l)
 	if at >= 0 {
 		inf.listeners = slices.Delete(slices.Clone(inf.listeners), at, at+1)
+		close(l.removed)
 		if inf.phase == informerNew {
 			close(l.finished) // it has no goroutine
 		}
 	}
 	inf.mu.Unlock()
-	if at < 0 {
-		return false
+	if at >= 0 {
+		l.close(why)
 	}
-	l.remove(why)
-	return true
+	return at >= 0
 }
 
 // shutDownLimit is how long ShutDownEventHandler waits.

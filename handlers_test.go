@@ -30,15 +30,15 @@ func TestEachKindOfNotificationMakesItsCalls(t *testing.T) {
 		DeleteFunc: func(obj any) { calls = append(calls, fmt.Sprint("OnDelete ", obj)) },
 	}
 	want := map[string][]string{
-		"add": {"OnAdd 2 true"}, "update": {"OnUpdate 1 2"}, "resync": {"OnUpdate 2 2"},
+		"add": {"OnAdd 2 true"}, "update": {"OnUpdate 1 2"},
 		"delete": {"OnDelete 1"}, "recreated": {"OnDelete 1", "OnAdd 2 true"},
 	}
 	for name, kind := range map[string]eventlog.Kind{
-		"add": eventlog.Add, "update": eventlog.Update, "resync": eventlog.Resync, "delete": eventlog.Delete, "recreated": eventlog.Recreate,
+		"add": eventlog.Add, "update": eventlog.Update, "delete": eventlog.Delete, "recreated": eventlog.Recreate,
 	} {
 		n := notification{Kind: kind, Old: "1", New: "2", Initial: true}
 		calls = nil
-		l := &listener{handler: handler}
+		l := &listener{handler: handler, removed: make(chan struct{})}
 		l.deliver(bg, &n)
 		assert.Equal(t, want[name], calls)
 	}
@@ -98,6 +98,35 @@ func TestTheStatusCountsPendingChangesDuringEachCall(t *testing.T) {
 		r.cancel()
 		<-r.done
 	})
+}
+
+// A write must not wait for a resync that a handler is too far behind to begin.
+func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
+	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
+	l := newListener(inf, ResourceEventHandlerFuncs{}, HandlerOptions{Delivery: OrderedUnbounded}, time.Minute)
+	must(t, inf.add(l))
+	l.synced.finish(nil)
+	for range resyncBacklog + 1 {
+		inf.log.Append([]notification{{Kind: eventlog.Add, Key: table.KeyOf("a/1")}}, 1, time.Now())
+	}
+	l.due = true
+	inf.store.storage.writing.Lock()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		l.tryResync()
+	}()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the lock")
+	}
+	inf.store.storage.writing.Unlock()
+	<-over
+	assert.True(t, l.due)
+	require.True(t, l.cursor.Next(new(notification)))
+	l.tryResync()
+	assert.False(t, l.due)
 }
 
 // A handler that is removed during a call is not called for the changes that waited, and its
@@ -606,9 +635,7 @@ func (m *listenersModel) join(choice byte) {
 	h.synced, h.listed = m.informer.HasSynced(), m.informer.store.storage.table.Len()
 	// As sharedIndexInformer.add, without a goroutine.
 	m.informer.listeners = append(m.informer.listeners, h.listener)
-	h.listener.cursor.Join(m.informer.clock.Now(), func() eventlog.Snapshot[table.Key] {
-		return h.listener.snapshot(notification{Kind: eventlog.Add, Initial: true}, nil)
-	})
+	h.listener.cursor.Join(m.informer.clock.Now(), h.listener.snapshot(eventlog.Add, nil))
 	m.handlers = append(m.handlers, h)
 }
 

@@ -29,22 +29,20 @@ type sharedIndexInformer struct {
 	feeds   []*feed
 	clock   clock.Clock
 	options SharedIndexInformerOptions
-	runs    oneRun
 	meters  informerMeters
-	// synced succeeds when all feeds have; endOfList appends that to the log.
-	synced    *syncChecker
-	endOfList sync.Once
+	// synced succeeds when all feeds have.
+	synced *syncChecker
 	// log has the changes that the listeners are notified of.
 	log      *eventlog.Log[table.Key]
 	detector *mutation.Detector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
-	// ctx is that of the run; only its goroutines read it.
-	ctx context.Context
+	// ctx and goroutines are those of the run.
+	ctx        context.Context
+	goroutines *tasks.Group
 
-	mu      sync.Mutex
-	phase   informerPhase
-	running running
+	mu    sync.Mutex
+	phase informerPhase
 	// listeners is replaced, never changed.
 	listeners []*listener
 	onError   WatchErrorHandlerWithContext
@@ -57,12 +55,6 @@ const (
 	informerRunning
 	informerStopped
 )
-
-// running is the context of a run, and its goroutines.
-type running struct {
-	ctx        context.Context
-	goroutines *tasks.Group
-}
 
 func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
 	for name, function := range options.Indexers {
@@ -215,7 +207,7 @@ func (inf *sharedIndexInformer) hasSyncedNamespace() bool {
 	return len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
 }
 
-// SyncedIn implements NamespaceSyncer.
+// SyncedIn is the function SyncedIn.
 func (inf *sharedIndexInformer) SyncedIn(namespace string) (DoneChecker, bool) {
 	for _, f := range inf.feeds {
 		if f.namespace == namespace && namespace != "" {
@@ -243,7 +235,10 @@ func (inf *sharedIndexInformer) Status() Status {
 	}
 	status.AppliedVersion = inf.LastSyncResourceVersion()
 	now := inf.clock.Now()
-	for _, l := range inf.currentListeners() {
+	inf.mu.Lock()
+	listeners := inf.listeners
+	inf.mu.Unlock()
+	for _, l := range listeners {
 		status.Handlers = append(status.Handlers, l.status(now))
 	}
 	return status
@@ -264,26 +259,20 @@ func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 // run runs the informer, or returns why it cannot. The first reflector has the goroutine of the caller; no
 // handler is called on it.
 func (inf *sharedIndexInformer) run(ctx context.Context) error {
-	if !inf.runs.begin() {
+	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
+	defer cancel()
+	goroutines := tasks.New(inf.clock, cancel, panicError)
+	if !inf.start(ctx, goroutines) {
 		return fmt.Errorf("informer %s: %w", inf.name, ErrAlreadyRan)
 	}
-	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
-	inf.ctx = ctx
 	if inf.detector != nil {
 		defer inf.detector.Clear()
 	}
 	defer inf.releaseMeters()
-	goroutines := tasks.New(inf.clock, cancel, panicError)
 	defer goroutines.Wait()
 	defer inf.stop()
 	defer cancel()
 	inf.beginMeters()
-	inf.mu.Lock()
-	inf.phase, inf.running = informerRunning, running{ctx, goroutines}
-	for _, l := range inf.listeners {
-		inf.startLocked(l)
-	}
-	inf.mu.Unlock()
 	if inf.detector != nil {
 		goroutines.Go(func() { inf.detector.Run(ctx, inf.clock, inf.feeds[0].reportMutation) })
 	}
@@ -306,35 +295,34 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 	return ctx
 }
 
+// start starts the handlers; false if the informer has run.
+func (inf *sharedIndexInformer) start(ctx context.Context, goroutines *tasks.Group) bool {
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.phase != informerNew {
+		return false
+	}
+	inf.phase, inf.ctx, inf.goroutines = informerRunning, ctx, goroutines
+	for _, l := range inf.listeners {
+		inf.startLocked(l)
+	}
+	return true
+}
+
 // startLocked starts a listener. A panic of its handler that is not survived ends
 // the run, and comes out of it.
 func (inf *sharedIndexInformer) startLocked(l *listener) {
-	ctx := inf.running.ctx
-	inf.running.goroutines.Go(func() { l.run(ctx) })
+	inf.goroutines.Go(func() { l.run(inf.ctx) })
 }
 
-// stop ends the informer for callers and waiters, whether it has run or not. It returns the listeners;
-// those of a run end with its context.
-func (inf *sharedIndexInformer) stop() []*listener {
+// stop ends the informer for callers and waiters. The listeners end with the context of the run.
+func (inf *sharedIndexInformer) stop() {
 	inf.mu.Lock()
-	inf.phase, inf.running = informerStopped, running{}
-	listeners := inf.listeners
+	inf.phase = informerStopped
 	inf.mu.Unlock()
 	inf.synced.finish(ErrInformerStopped)
 	for _, f := range inf.feeds {
 		f.synced.finish(ErrInformerStopped)
-	}
-	return listeners
-}
-
-// abandon ends an informer that has not run.
-func (inf *sharedIndexInformer) abandon() {
-	if !inf.runs.begin() {
-		return
-	}
-	for _, l := range inf.stop() {
-		l.remove(ErrInformerStopped)
-		close(l.finished)
 	}
 }
 
@@ -510,11 +498,10 @@ func (r feedReplacement) Commit(ctx context.Context, version string) error {
 		return err
 	}
 	f.synced.finish(nil)
-	if !inf.HasSynced() && !slices.ContainsFunc(inf.feeds, func(other *feed) bool { return !other.HasSynced() }) {
-		inf.endOfList.Do(func() {
-			inf.synced.finish(nil) // first: no handler has synced before the informer
-			inf.log.AppendEnd(f.storage.table.Len(), f.began)
-		})
+	missing := func(other *feed) bool { return !other.HasSynced() }
+	if !inf.HasSynced() && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
+		// No handler has synced before the informer.
+		inf.log.AppendEnd(f.storage.table.Len(), f.began)
 	}
 	return err
 }
@@ -569,18 +556,13 @@ func newNamespaceController(c Config) Controller {
 	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)
 }
 
-// NamespaceSyncer is implemented by informers, and by what New returns for Config.Namespaces.
-type NamespaceSyncer interface {
-	// SyncedIn returns a checker that is done once the whole first list of a namespace is in the store, or
-	// false if there is no source of such a namespace.
-	SyncedIn(namespace string) (DoneChecker, bool)
-}
-
 // SyncedIn returns a checker that is done once the whole first list of a namespace is in the store, or false
 // if x has no source of such a namespace. It is for programs that begin to work with the namespaces that they
 // may read, and for values behind a compatible interface, such as a Controller or a SharedIndexInformer.
 func SyncedIn(x any, namespace string) (DoneChecker, bool) {
-	syncer, ok := x.(NamespaceSyncer)
+	syncer, ok := x.(interface {
+		SyncedIn(namespace string) (DoneChecker, bool)
+	})
 	if !ok {
 		return nil, false
 	}

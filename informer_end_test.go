@@ -373,27 +373,6 @@ func crashing(t *testing.T) (got *[]any) {
 	return got
 }
 
-// Fails if the second to stop an informer is told that there is none, while a handler of
-// it is still being called.
-func TestASecondStopOfAnInformerWaitsForItsEndToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set InformerSet
-		informer, release := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		_, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{AddFunc: func(*object) { time.Sleep(time.Hour) }})
-		require.NoError(t, err)
-		began := time.Now()
-		end := runSet(t, &set)
-		release()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		assert.ErrorIs(t, set.Stop(ctx, informer.Shared()), context.DeadlineExceeded)
-		assert.NoError(t, set.Stop(t.Context(), informer.Shared()))
-		assert.Equal(t, time.Hour, time.Since(began))
-		assert.ErrorContains(t, set.Stop(t.Context(), informer.Shared()), "not any more, in the set")
-		end()
-	})
-}
-
 func TestAnInformerRunOutsideItsSetIsNotReturnedOnceItHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/tasks"
@@ -27,25 +26,12 @@ import (
 type InformerSet struct {
 	mu      sync.Mutex
 	members []*setMember
-	// running is nil unless Run runs.
-	running *setRun
-}
-
-// setRun is one Run of a set.
-type setRun struct {
+	// ctx and goroutines are those of Run; ctx is nil before.
 	ctx        context.Context
-	cancel     context.CancelFunc
 	goroutines *tasks.Group
-	// over is closed when all that was started has ended.
-	over chan struct{}
-	// live are the members that run, those that the set has forgotten included.
-	live sets.Set[*setMember]
 }
 
-// ending says whether nothing is started any more.
-func (run *setRun) ending() bool { return run.ctx.Err() != nil }
-
-// setMember is an informer of a set, and how many want it.
+// setMember is an informer of a set.
 type setMember struct {
 	// sources are by namespace, or one.
 	sources map[string]ListerWatcher
@@ -55,11 +41,10 @@ type setMember struct {
 	expected string
 	informer any // an *Informer of object
 	shared   *sharedIndexInformer
-	leases   int
-	// cancel ends the informer's run, and stopped is closed when it has ended; both nil
-	// until it begins.
-	cancel  context.CancelFunc
-	stopped chan struct{}
+	// leases counts the callers that have not released it.
+	leases int
+	// cancel ends the informer's run; nil until it begins.
+	cancel context.CancelFunc
 }
 
 // InformerOf returns the set's informer for the objects of type T, and of config's
@@ -68,14 +53,14 @@ type setMember struct {
 // names are not there yet are added. Sources are the same if they are equal: two pointers
 // to ListWatches of one resource are two sources.
 //
-// The informer is stopped, and the set forgets it, when everybody who was given it has
+// The informer is stopped, and the set forgets it, when each caller that received it has
 // called release, which does not wait, and does nothing the second time. Handlers are not
-// removed before that: whoever adds one removes it. Run of an informer of a set is the
-// set's to call.
+// removed before that: their owner removes them. Do not call Run of an informer of a set;
+// the set does.
 //
 // It fails, and release is nil, if source cannot be compared with others (it is no
-// pointer and contains a slice, map or function), or one of the Indexes cannot be added.
-// It panics as NewInformerFor does.
+// pointer and contains a slice, map or function), one of the Indexes cannot be added, or
+// the set has stopped (ErrInformerStopped). It panics as NewInformerFor does.
 func InformerOf[T Object](set *InformerSet, source ListerWatcher, config InformerConfig[T]) (informer *Informer[T], release func(), err error) {
 	sources := maps.Clone(config.Namespaces)
 	if len(sources) == 0 {
@@ -88,141 +73,104 @@ func InformerOf[T Object](set *InformerSet, source ListerWatcher, config Informe
 	}
 	// Made before the lock is acquired: it calls the source.
 	made := NewInformerFor(source, config)
-	m, existing := set.lease(&setMember{
+	m, err := set.lease(&setMember{
 		sources: sources, object: reflect.TypeFor[T](), expected: typeDescription(made.example, gvkOf(made.example)),
 		informer: made, shared: made.shared,
 	})
-	informer = m.informer.(*Informer[T])
-	if existing {
-		err = informer.addMissing(config.Indexes)
+	if err != nil {
+		return nil, nil, err
 	}
 	var once sync.Once
 	release = func() { once.Do(func() { set.release(m) }) }
-	if err != nil {
+	informer = m.informer.(*Informer[T])
+	if err := informer.addMissing(config.Indexes); err != nil {
 		release()
 		return nil, nil, err
 	}
 	return informer, release, nil
 }
 
-// addMissing adds those of the indexes whose names are not there. Somebody else may add
-// one of them meanwhile; then it is tried again with the others.
+// addMissing adds those of the indexes whose names are not there, also if another caller adds them meanwhile.
 func (i *Informer[T]) addMissing(indexes TypedIndexers[T]) error {
-	before := len(indexes) + 1
-	for {
-		missing := TypedIndexers[T]{}
-		have := i.shared.store.GetIndexers()
-		for name, function := range indexes {
-			if _, there := have[name]; !there {
-				missing[name] = function
-			}
+	for name, function := range indexes {
+		exists := func() bool { return i.shared.store.GetIndexers()[name] != nil }
+		if exists() {
+			continue
 		}
-		if len(missing) == 0 {
-			return nil
-		}
-		err := i.AddIndexes(missing)
-		if err == nil || len(missing) == before {
+		if err := i.AddIndexes(TypedIndexers[T]{name: function}); err != nil && !exists() {
 			return err
 		}
-		before = len(missing)
 	}
+	return nil
 }
 
-// begun says whether its run has begun.
-func (m *setMember) begun() bool { return m.cancel != nil }
-
-// isLike says whether two members are of the same objects.
-func (m *setMember) isLike(other *setMember) bool {
-	return maps.Equal(m.sources, other.sources) && m.object == other.object && m.expected == other.expected
-}
-
-// lease returns the member for what fresh is for, which is fresh if there is none, and
-// counts one more who wants it.
-func (s *InformerSet) lease(fresh *setMember) (m *setMember, existing bool) {
+// lease returns the member for the objects of fresh, which is fresh if there is none, and counts one lease more.
+func (s *InformerSet) lease(fresh *setMember) (*setMember, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ending := s.running != nil && s.running.ending()
+	if s.ctx != nil && s.ctx.Err() != nil {
+		return nil, fmt.Errorf("informer set: %w", ErrInformerStopped)
+	}
 	s.forgetStoppedLocked()
 	for _, m := range s.members {
-		if m.isLike(fresh) && !(ending && m.begun()) {
+		if maps.Equal(m.sources, fresh.sources) && m.object == fresh.object && m.expected == fresh.expected {
 			m.leases++
-			return m, true
+			return m, nil
 		}
 	}
 	fresh.leases = 1
 	s.members = append(s.members, fresh)
-	if s.running != nil && !ending {
+	if s.ctx != nil {
 		s.startLocked(fresh)
 	}
-	return fresh, false
+	return fresh, nil
 }
 
-// release counts one less who wants a member, and stops it if that was the last.
+// release counts one lease less. The last ends the member's run, which an informer that has not run begins for that.
 func (s *InformerSet) release(m *setMember) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m.leases--; m.leases == 0 {
-		s.dropLocked(m)
+	m.leases--
+	last, begun := m.leases == 0, m.cancel != nil
+	if last {
+		s.members = slices.DeleteFunc(s.members, func(other *setMember) bool { return other == m })
 	}
-}
-
-// dropLocked has the set forget a member, and ends its run.
-func (s *InformerSet) dropLocked(m *setMember) {
-	s.forgetLocked(m)
-	if m.begun() {
+	s.mu.Unlock()
+	switch {
+	case last && begun:
 		m.cancel()
-		return
+	case last:
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = m.shared.run(ended) // it fails only if it has run
 	}
-	m.shared.abandon()
 }
 
-func (s *InformerSet) forgetLocked(m *setMember) {
-	s.members = slices.DeleteFunc(s.members, func(other *setMember) bool { return other == m })
-}
-
-// forgetStoppedLocked has the set forget the members that have ended without it: somebody
-// else may have run one.
+// forgetStoppedLocked has the set forget the members that have ended by themselves.
 func (s *InformerSet) forgetStoppedLocked() {
 	s.members = slices.DeleteFunc(s.members, func(m *setMember) bool { return m.shared.IsStopped() })
 }
 
 func (s *InformerSet) startLocked(m *setMember) {
-	run := s.running
-	ctx, cancel := context.WithCancel(run.ctx)
-	stopped := make(chan struct{})
-	m.cancel, m.stopped = cancel, stopped
-	run.live.Insert(m)
-	after := func() {
-		cancel()
-		s.mu.Lock()
-		s.forgetLocked(m) // it may have ended by itself
-		run.live.Delete(m)
-		s.mu.Unlock()
-		close(stopped)
-	}
-	run.goroutines.Go(func() {
-		defer after()
-		if err := m.shared.run(ctx); err != nil {
-			m.shared.tell(m.shared.withLogger(ctx), "", err) // somebody else runs it
-		}
+	ctx, cancel := context.WithCancel(s.ctx)
+	m.cancel = cancel
+	s.goroutines.Go(func() {
+		defer cancel()
+		m.shared.RunWithContext(ctx)
 	})
 }
 
 // Run runs the informers of the set, those that are made while it runs too, until ctx
-// ends or Shutdown is called. Then it waits until all have stopped, and returns nil; the
-// set has forgotten them, and may be run again with new ones. A panic of a source or
+// ends. Then it waits until all have stopped, and returns nil. A panic of a source or
 // handler stops all, and comes out of it, or ends the process where something hangs.
 //
-// A second call before the first has returned returns ErrAlreadyRan at once.
+// A set runs once: a second call returns ErrAlreadyRan at once.
 func (s *InformerSet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	run, err := s.begin(ctx, cancel)
-	if err != nil {
-		return err
+	if !s.start(ctx, tasks.New(clock.RealClock{}, cancel, panicError)) {
+		return fmt.Errorf("informer set: %w", ErrAlreadyRan)
 	}
-	defer s.end(run)
-	defer run.goroutines.Wait()
+	defer s.goroutines.Wait()
 	<-ctx.Done()
 	// No informer is started after this, and one that is being started has started when the lock is acquired.
 	s.mu.Lock()
@@ -230,89 +178,18 @@ func (s *InformerSet) Run(ctx context.Context) error {
 	return nil
 }
 
-func (s *InformerSet) begin(ctx context.Context, cancel context.CancelFunc) (*setRun, error) {
+// start starts the members; false if the set has run.
+func (s *InformerSet) start(ctx context.Context, goroutines *tasks.Group) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running != nil {
-		return nil, fmt.Errorf("informer set: %w", ErrAlreadyRan)
+	if s.ctx != nil {
+		return false
 	}
-	s.running = &setRun{
-		ctx: ctx, cancel: cancel, over: make(chan struct{}), live: sets.Set[*setMember]{},
-		goroutines: tasks.New(clock.RealClock{}, cancel, panicError),
-	}
+	s.ctx, s.goroutines = ctx, goroutines
 	for _, m := range s.members {
 		s.startLocked(m)
 	}
-	return s.running, nil
-}
-
-// end leaves the members that were made since the run began to end to the next one.
-func (s *InformerSet) end(run *setRun) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.members = slices.DeleteFunc(s.members, (*setMember).begun)
-	s.running = nil
-	close(run.over)
-}
-
-// Stop stops one informer, which is given as its Shared, whoever else wants it, and waits
-// until it has stopped, or until ctx has ended, whose error it returns then; the set has
-// forgotten it, and InformerOf makes a new one. Called from inside a handler, or another function
-// that the informer calls, it waits until ctx ends: use release there, which does not wait.
-func (s *InformerSet) Stop(ctx context.Context, informer SharedIndexInformer) error {
-	own, ok := informer.(*sharedIndexInformer)
-	if !ok || own == nil {
-		return fmt.Errorf("%T is no informer of a set: give it what its Shared returns", informer)
-	}
-	stopped, err := s.drop(own)
-	if err != nil || stopped == nil {
-		return err
-	}
-	return awaitEnd(ctx, stopped)
-}
-
-// awaitEnd waits until something has ended.
-func awaitEnd(ctx context.Context, ended <-chan struct{}) error {
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (s *InformerSet) drop(informer *sharedIndexInformer) (stopped <-chan struct{}, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range s.members {
-		if m.shared == informer {
-			s.dropLocked(m)
-			return m.stopped, nil
-		}
-	}
-	if s.running != nil {
-		for m := range s.running.live {
-			if m.shared == informer {
-				return m.stopped, nil // somebody has stopped it, and it still ends
-			}
-		}
-	}
-	return nil, fmt.Errorf("informer %s is not, or not any more, in the set", informer.name)
-}
-
-// Shutdown ends Run and waits until all informers have stopped and Run is about to
-// return, or until ctx has ended, whose error it returns then. It does nothing if Run
-// does not run. Called from inside a handler, or another function that one of the
-// informers calls, it waits until ctx ends.
-func (s *InformerSet) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	run := s.running
-	s.mu.Unlock()
-	if run == nil {
-		return nil
-	}
-	run.cancel()
-	return awaitEnd(ctx, run.over)
+	return true
 }
 
 // WaitSynced waits until all informers that the set has now have their first list in
@@ -327,7 +204,7 @@ func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	return waitSynced(ctx, informers...)
 }
 
-// Status says how each informer is, in the order in which they were made.
+// Status returns the status of each informer, in the order in which they were made.
 func (s *InformerSet) Status() []Status {
 	var all []Status
 	for _, informer := range s.informers() {

@@ -93,27 +93,6 @@ func TestAnInformerOfASetRunsUntilItsLastUserReleasesIt(t *testing.T) {
 	})
 }
 
-func TestAnInformerThatIsStoppedIsWaitedForAndMadeAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set InformerSet
-		source := newSource(t, pod("a", "1"))
-		informer, release := podInformerOf(t, &set, source)
-		stays, _ := podInformerOf(t, &set, newSource(t))
-		end := runSet(t, &set)
-		require.NoError(t, set.Stop(t.Context(), informer.Shared()))
-		require.True(t, informer.Shared().IsStopped())
-		require.False(t, stays.Shared().IsStopped())
-		require.ErrorContains(t, set.Stop(t.Context(), informer.Shared()), "not any more, in the set")
-
-		anew, _ := podInformerOf(t, &set, source)
-		require.NoError(t, set.WaitSynced(t.Context()))
-		release() // the old one's: the new one is not concerned
-		synctest.Wait()
-		require.False(t, anew.Shared().IsStopped())
-		end()
-	})
-}
-
 func TestWhyASetHasNotSyncedIsSaidOfEachInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
@@ -145,22 +124,18 @@ func TestASetWithoutInformersHasNothingToWaitFor(t *testing.T) {
 	require.ErrorIs(t, set.WaitSynced(t.Context()), errNothingToWaitFor)
 }
 
-func TestASetIsShutDownAndRunAnew(t *testing.T) {
+func TestASetRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
-		require.NoError(t, set.Shutdown(t.Context())) // nothing runs
 		source := newSource(t, pod("a", "1"))
-		first, _ := podInformerOf(t, &set, source)
-		runSet(t, &set)
-		require.ErrorIs(t, set.Run(t.Context()), ErrAlreadyRan)
-		require.NoError(t, set.Shutdown(t.Context()))
-		require.True(t, first.Shared().IsStopped())
-
-		second, _ := podInformerOf(t, &set, source)
+		_, release := podInformerOf(t, &set, source)
 		end := runSet(t, &set)
-		require.NoError(t, set.WaitSynced(t.Context()))
-		require.Equal(t, 1, second.Len())
+		require.ErrorIs(t, set.Run(t.Context()), ErrAlreadyRan)
 		end()
+		require.ErrorIs(t, set.Run(t.Context()), ErrAlreadyRan)
+		_, _, err := InformerOf(&set, source, InformerConfig[*object]{})
+		require.ErrorIs(t, err, ErrInformerStopped)
+		release() // too late, and nothing
 	})
 }
 
@@ -223,141 +198,29 @@ func (funcSource) List(metav1.ListOptions) (apiruntime.Object, error) { return n
 
 func (funcSource) Watch(metav1.ListOptions) (watch.Interface, error) { return nil, nil }
 
-// hangingMember is an informer of a set whose handler hangs in its first call.
-func hangingMember(t *testing.T, set *InformerSet, source ListerWatcher) (informer *Informer[*object], goOn func()) {
-	informer, _ = podInformerOf(t, set, source)
-	told, goOn := stalled(t)
-	_, err := informer.Shared().AddEventHandler(told)
-	must(t, err)
-	return informer, goOn
-}
-
-// Fails if the wait outlives its context, or hides why that ended, or gives up what it
-// has begun.
-func TestAWaitForTheEndEndsWithItsContext(t *testing.T) {
-	ways := map[string]func(context.Context, *InformerSet, *Informer[*object]) error{
-		"Stop": func(ctx context.Context, set *InformerSet, i *Informer[*object]) error {
-			return set.Stop(ctx, i.Shared())
-		},
-		"Shutdown": func(ctx context.Context, set *InformerSet, _ *Informer[*object]) error { return set.Shutdown(ctx) },
-	}
-	for name, wait := range ways {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var set InformerSet
-				informer, goOn := hangingMember(t, &set, newSource(t, pod("a", "1"), pod("a", "2")))
-				end := runSet(t, &set)
-				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errBoom)
-				defer cancel()
-				began := time.Now()
-				assert.ErrorIs(t, wait(ctx, &set, informer), errBoom)
-				assert.Equal(t, 10*time.Second, time.Since(began))
-				assert.True(t, informer.Shared().IsStopped(), "its run ends, and waits for its handler")
-				goOn()
-				synctest.Wait()
-				end()
-				require.Len(t, informer.Status().Handlers, 1)
-				assert.EqualValues(t, 1, informer.Status().Handlers[0].Delivered)
-			})
-		})
-	}
-}
-
-// Fails if the end of a run is anybody's to overlook: a second run begins, Shutdown or
-// Stop returns early, somebody is given an informer that has ended.
-func TestASetThatWaitsForAHandlerIsStillRunning(t *testing.T) {
+// Fails if somebody waits for what never runs, or the source is asked for it.
+func TestAnInformerThatLeavesTheSetBeforeItRunsHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
 		source := newSource(t, pod("a", "1"))
-		old, goOn := hangingMember(t, &set, source)
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan error, 1)
-		go func() { over <- set.Run(ctx) }()
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-
-		assert.ErrorIs(t, set.Run(t.Context()), ErrAlreadyRan)
-		anew, _ := podInformerOf(t, &set, source)
-		again, _ := podInformerOf(t, &set, source)
-		ended := make(chan error, 2)
-		go func() { ended <- set.Shutdown(t.Context()) }()
-		go func() { ended <- set.Stop(t.Context(), old.Shared()) }()
-		sleep(time.Hour)
-		assert.Empty(t, ended, "both wait")
-		assert.Empty(t, over)
-		assert.NotSame(t, old, anew)
-		assert.Same(t, anew, again)
-		assert.Equal(t, PhaseIdle, anew.Status().Phase)
-
-		goOn()
-		assert.NoError(t, <-over)
-		assert.NoError(t, <-ended)
-		assert.NoError(t, <-ended)
+		informer, release := podInformerOf(t, &set, source)
+		handle, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
+		must(t, err)
+		release()
+		assert.True(t, informer.Shared().IsStopped())
+		assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), ErrInformerStopped)
+		assert.ErrorIs(t, WaitForDone(t.Context(), informer.HasSyncedChecker()), ErrInformerStopped)
+		assert.ErrorIs(t, informer.WaitSynced(t.Context()), ErrInformerStopped)
+		assert.NoError(t, informer.ShutDownHandler(handle), "there is nothing to wait for")
+		_, err = informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
+		assert.ErrorIs(t, err, ErrInformerStopped)
 		end := runSet(t, &set)
-		assert.NoError(t, set.WaitSynced(t.Context()))
-		assert.Equal(t, 1, anew.Len())
-		assert.Len(t, set.Status(), 1)
+		assert.Zero(t, source.ListCalls())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.ErrorIs(t, informer.Run(ctx), ErrAlreadyRan)
 		end()
 	})
-}
-
-// From the moment at which Shutdown was called, what the set gives is for the next run.
-func TestAnInformerMadeOfAnEndingSetIsForItsNextRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for range 50 {
-			var set InformerSet
-			source := newSource(t, pod("a", "1"))
-			old, _ := podInformerOf(t, &set, source)
-			runSet(t, &set)
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = set.Shutdown(ctx)
-			anew, _ := podInformerOf(t, &set, source)
-			synctest.Wait()
-			require.NotSame(t, old, anew)
-			require.False(t, anew.Shared().IsStopped())
-			end := runSet(t, &set)
-			require.NoError(t, anew.WaitSynced(t.Context()))
-			end()
-		}
-	})
-}
-
-// Fails if somebody waits for what never runs, or the source is asked for it.
-func TestAnInformerThatLeavesTheSetBeforeItRunsHasStopped(t *testing.T) {
-	ways := map[string]func(*testing.T, *InformerSet, *Informer[*object], func()){
-		"released": func(_ *testing.T, _ *InformerSet, _ *Informer[*object], release func()) { release() },
-		"stopped": func(t *testing.T, set *InformerSet, informer *Informer[*object], release func()) {
-			must(t, set.Stop(t.Context(), informer.Shared()))
-			release() // too late, and nothing
-		},
-	}
-	for name, leave := range ways {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var set InformerSet
-				source := newSource(t, pod("a", "1"))
-				informer, release := podInformerOf(t, &set, source)
-				handle, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
-				must(t, err)
-				leave(t, &set, informer, release)
-				assert.True(t, informer.Shared().IsStopped())
-				assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), ErrInformerStopped)
-				assert.ErrorIs(t, WaitForDone(t.Context(), informer.HasSyncedChecker()), ErrInformerStopped)
-				assert.ErrorIs(t, informer.WaitSynced(t.Context()), ErrInformerStopped)
-				assert.NoError(t, informer.ShutDownHandler(handle), "there is nothing to wait for")
-				_, err = informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
-				assert.ErrorIs(t, err, ErrInformerStopped)
-				end := runSet(t, &set)
-				assert.Zero(t, source.ListCalls())
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				assert.ErrorIs(t, informer.Run(ctx), ErrAlreadyRan)
-				end()
-			})
-		})
-	}
 }
 
 // A handler is removed while its informer, which has not run, leaves the set: whichever
@@ -407,13 +270,12 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 		var set InformerSet
 		source := newSource(t, pod("a", "1"))
 		source.FailLists(1, errBoom)
-		old := changedInformer(t, &set, source, func(c *InformerConfig[*object]) {
+		old, _ := changedInformer(t, &set, source, func(c *InformerConfig[*object]) {
 			c.ReflectorOptions.ErrorHandler = func(context.Context, *Reflector, error) { runtime.Goexit() }
 		})
 		end := runSet(t, &set)
 		assert.True(t, old.Shared().IsStopped())
 		assert.Empty(t, set.Status())
-		assert.ErrorContains(t, set.Stop(t.Context(), old.Shared()), "not any more, in the set")
 		anew, _ := podInformerOf(t, &set, source)
 		assert.NotSame(t, old, anew)
 		assert.NoError(t, set.WaitSynced(t.Context()))
@@ -448,21 +310,22 @@ func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
 func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set InformerSet
-		make := func(name string, script func(*cachetest.Source)) *Informer[*object] {
+		make := func(name string, script func(*cachetest.Source)) (release func()) {
 			source := newSource(t)
 			script(source)
-			return changedInformer(t, &set, source, func(c *InformerConfig[*object]) { c.Name = name })
+			_, release = changedInformer(t, &set, source, func(c *InformerConfig[*object]) { c.Name = name })
+			return release
 		}
 		hang := func(s *cachetest.Source) { s.HangLists(1) }
 		make("broken", func(s *cachetest.Source) { s.FailLists(1000, errBoom) })
-		stopped := make("stopped", hang)
+		stop := make("stopped", hang)
 		make("slow", hang)
 		make("fine", func(*cachetest.Source) {})
 		end := runSet(t, &set)
 		began := time.Now()
 		go func() {
 			time.Sleep(10 * time.Second)
-			must(t, set.Stop(t.Context(), stopped.Shared()))
+			stop()
 		}()
 		err := set.WaitSynced(t.Context())
 		assert.Equal(t, 10*time.Second, time.Since(began))
@@ -477,10 +340,10 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 }
 
 // changedInformer is an informer of the set, with the config changed.
-func changedInformer(t *testing.T, set *InformerSet, source ListerWatcher, change func(*InformerConfig[*object])) *Informer[*object] {
+func changedInformer(t *testing.T, set *InformerSet, source ListerWatcher, change func(*InformerConfig[*object])) (*Informer[*object], func()) {
 	config := InformerConfig[*object]{ReflectorOptions: ReflectorOptions{Strategy: ListPaged, ErrorHandler: (&heard{}).handle}}
 	change(&config)
-	informer, _, err := InformerOf(set, source, config)
+	informer, release, err := InformerOf(set, source, config)
 	require.NoError(t, err)
-	return informer
+	return informer, release
 }

@@ -74,15 +74,16 @@ func (s *syncChecker) Err() error {
 	return s.err
 }
 
-// finish makes it succeed, or fail with err. Only the first call has an effect.
-func (s *syncChecker) finish(err error) {
+// finish makes it succeed, or fail with err, and returns true. Only the first call does.
+func (s *syncChecker) finish(err error) (first bool) {
 	s.once.Do(func() {
-		s.err = err
+		first, s.err = true, err
 		if err == nil {
 			close(s.succeeded)
 		}
 		close(s.done)
 	})
+	return first
 }
 
 // WaitFor waits until all checkers are done, and returns true; without checkers,

@@ -3,12 +3,12 @@ package eventlog
 import "maps"
 
 // backlog is a queue of records that merges those of one key. A merged record keeps the place of its
-// oldest part. The zero value is empty.
+// oldest part. Call reset before the first use.
 type backlog[K comparable] struct {
 	// byKey has the entries that are changes, which is all but an End.
 	byKey map[K]*entry[K]
-	// first and last are the ends of the list of entries.
-	first, last *entry[K]
+	// root links the ends of the list: after it is the oldest entry, before it the newest.
+	root entry[K]
 	// most is how many keys the map has had: a map never shrinks.
 	most int
 }
@@ -21,6 +21,14 @@ type entry[K comparable] struct {
 // keptKeys is up to how many keys a map is kept for, whatever is left in it.
 const keptKeys = 64
 
+// reset drops all records and the memory of them.
+func (b *backlog[K]) reset() {
+	b.byKey, b.most = map[K]*entry[K]{}, 0
+	b.root.previous, b.root.next = &b.root, &b.root
+}
+
+func (b *backlog[K]) isEmpty() bool { return b.root.next == &b.root }
+
 // add merges a record with the one of its key, or appends it. An End is never merged.
 func (b *backlog[K]) add(r *Record[K]) {
 	if waiting := b.byKey[r.Key]; waiting != nil && r.Kind != End {
@@ -29,44 +37,26 @@ func (b *backlog[K]) add(r *Record[K]) {
 		}
 		return
 	}
-	added := &entry[K]{Record: *r, previous: b.last}
-	if b.last == nil {
-		b.first = added
-	} else {
-		b.last.next = added
+	added := &entry[K]{Record: *r, previous: b.root.previous, next: &b.root}
+	added.previous.next, b.root.previous = added, added
+	if r.Kind != End {
+		b.byKey[r.Key] = added
+		b.most = max(b.most, len(b.byKey))
 	}
-	b.last = added
-	if r.Kind == End {
-		return
-	}
-	if b.byKey == nil {
-		b.byKey = map[K]*entry[K]{}
-	}
-	b.byKey[r.Key] = added
-	b.most = max(b.most, len(b.byKey))
 }
 
 // take removes the oldest record and stores it in r; it returns false if there is none.
 func (b *backlog[K]) take(r *Record[K]) bool {
-	if b.first == nil {
+	if b.isEmpty() {
 		return false
 	}
-	*r = b.first.Record
-	b.remove(b.first, r.Key)
+	*r = b.root.next.Record
+	b.remove(b.root.next, r.Key)
 	return true
 }
 
 func (b *backlog[K]) remove(e *entry[K], key K) {
-	if e.previous == nil {
-		b.first = e.next
-	} else {
-		e.previous.next = e.next
-	}
-	if e.next == nil {
-		b.last = e.previous
-	} else {
-		e.next.previous = e.previous
-	}
+	e.previous.next, e.next.previous = e.next, e.previous
 	if e.Kind == End {
 		return
 	}

@@ -46,7 +46,7 @@ const (
 
 // Snapshot is the content of the store after the last write whose records are in the log.
 type Snapshot[K comparable] struct {
-	// Len is how many times Next may be called. Next returns an Add or a Resync of one more object.
+	// Len is how many times Next may be called. Next returns a record of one more object: an Add, or an Update to itself.
 	Len  int
 	Next func() Record[K]
 }
@@ -75,13 +75,13 @@ const nowhere = math.MaxUint64
 func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
 	c := &Cursor[K]{log: l, merging: merging, behind: merging == Always, ready: make(chan struct{}, 1)}
 	c.position.Store(nowhere)
+	c.backlog.reset()
 	return c
 }
 
-// Join puts the cursor at the end of the log, behind a snapshot, unless take is nil, and behind the end
-// of the first list if that was before. take returns the snapshot; it is called with the log's lock,
-// so it must not block.
-func (c *Cursor[K]) Join(now time.Time, take func() Snapshot[K]) {
+// Join puts the cursor at the end of the log, behind a snapshot, which may be empty, and behind the end of
+// the first list if that was before. No record may be appended between the snapshot and the call.
+func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
 	c.mu.Lock()
@@ -92,32 +92,19 @@ func (c *Cursor[K]) Join(now time.Time, take func() Snapshot[K]) {
 	c.log.cursors = append(c.log.cursors, c)
 	c.block = c.log.last
 	c.position.Store(c.log.end.Load())
-	if take == nil {
-		return
-	}
-	c.addLocked(take(), now, c.log.ended)
+	c.addLocked(s, now, c.log.ended)
 }
 
-// Resync delivers a snapshot behind all that waits, except for the keys of which a record waits. take
-// gets those keys and returns the snapshot without them; it is called with the log's lock, so it
-// must not block. Resync returns false, and is to be called again later, while more than most records
-// wait. It does nothing while an earlier snapshot is pending.
-func (c *Cursor[K]) Resync(now time.Time, most int, take func(without map[K]bool) Snapshot[K]) bool {
-	c.log.mu.Lock()
-	defer c.log.mu.Unlock()
+// Resync delivers a snapshot behind all that waits, unless an earlier one is pending. It should be without the
+// keys of Keys. No record may be appended between the snapshot and the call.
+func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.closed || c.snapshot != nil:
-		return true
-	case c.changesLocked() > most:
-		return false
+	if !c.closed && c.snapshot == nil {
+		c.addLocked(s, now, false)
 	}
-	c.addLocked(take(c.keysLocked()), now, false)
-	return true
 }
 
-// addLocked is called with both locks.
 func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time, ends bool) {
 	if s.Len > 0 || ends {
 		c.snapshot = &pending[K]{Snapshot: s, before: c.log.end.Load(), since: now.Sub(c.log.start), ends: ends}
@@ -175,8 +162,9 @@ func (c *Cursor[K]) readSnapshotLocked(r *Record[K]) {
 
 // caughtUpLocked ends merging if nothing waits.
 func (c *Cursor[K]) caughtUpLocked() {
-	if c.behind && c.merging == WhenBehind && c.backlog.first == nil && c.snapshot == nil && c.position.Load() >= c.log.end.Load() {
-		c.behind, c.backlog = false, backlog[K]{}
+	if c.behind && c.merging == WhenBehind && c.backlog.isEmpty() && c.snapshot == nil && c.position.Load() >= c.log.end.Load() {
+		c.behind = false
+		c.backlog.reset()
 	}
 }
 
@@ -225,20 +213,24 @@ func (c *Cursor[K]) changesLocked() int {
 	return n
 }
 
-// keysLocked are the keys of the records that wait, without those of a snapshot.
-func (c *Cursor[K]) keysLocked() map[K]bool {
+// Keys are the keys of the changes that wait, without those of a snapshot.
+func (c *Cursor[K]) Keys() map[K]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	keys := map[K]bool{}
-	for key := range c.backlog.byKey {
-		keys[key] = true
-	}
-	for r := range c.recordsLocked {
+	for r := range c.waitingLocked {
 		keys[r.Key] = true
 	}
 	return keys
 }
 
-// recordsLocked are the changes in the log that are to be read.
-func (c *Cursor[K]) recordsLocked(yield func(r *Record[K]) bool) {
+// waitingLocked are the changes that wait, oldest first, without those of a snapshot.
+func (c *Cursor[K]) waitingLocked(yield func(r *Record[K]) bool) {
+	for e := c.backlog.root.next; e != &c.backlog.root; e = e.next {
+		if e.Kind != End && !yield(&e.Record) {
+			return
+		}
+	}
 	end, b := c.log.end.Load(), c.block
 	for at := c.position.Load(); at < end; at++ {
 		if at-b.from == uint64(len(b.records)) {
@@ -271,19 +263,15 @@ func (c *Cursor[K]) Status() Status {
 	return s
 }
 
+// oldestLocked is since when the oldest change has waited; there is one.
 func (c *Cursor[K]) oldestLocked() time.Duration {
-	for e := c.backlog.first; e != nil; e = e.next {
-		if e.Kind != End {
-			return e.Since
+	s := c.snapshot
+	if s == nil || s.Len == 0 || c.position.Load() < s.before || len(c.backlog.byKey) > 0 {
+		for r := range c.waitingLocked {
+			return r.Since
 		}
 	}
-	if s := c.snapshot; s != nil && s.Len > 0 && c.position.Load() >= s.before {
-		return s.since
-	}
-	for r := range c.recordsLocked {
-		return r.Since
-	}
-	return c.snapshot.since // behind an End
+	return s.since
 }
 
 // Ready receives after Next has returned false, once there may be another record.
@@ -296,7 +284,8 @@ func (c *Cursor[K]) Close() {
 	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
 	c.mu.Lock()
 	c.closed, c.behind = true, false
-	c.block, c.snapshot, c.backlog = nil, nil, backlog[K]{}
+	c.block, c.snapshot = nil, nil
+	c.backlog.reset()
 	c.position.Store(nowhere)
 	c.mu.Unlock()
 	c.log.trimLocked()

@@ -19,7 +19,7 @@ type rig struct {
 func newRig(t *testing.T, merging Merging) *rig {
 	log := New[string](start)
 	r := &rig{t, log, log.NewCursor(merging), 0}
-	r.cursor.Join(time.Time{}, nil)
+	r.cursor.Join(time.Time{}, Snapshot[string]{})
 	return r
 }
 
@@ -73,7 +73,7 @@ func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 		r.log.Append([]Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}, 1, start)
 	}
 	require.Equal(t, 1, r.cursor.Status().Changes)
-	require.Same(t, r.cursor.backlog.first, r.cursor.backlog.last)
+	require.Same(t, r.cursor.backlog.root.next, r.cursor.backlog.root.previous)
 	require.LessOrEqual(t, r.cursor.backlog.most, 2)
 	require.Nil(t, r.cursor.block.next)
 	require.Equal(t, []string{"02 0 1"}, r.all())
@@ -124,35 +124,25 @@ func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
 	log.Append([]Record[string]{update("before", 1)}, 1, start)
 	r := &rig{t, log, log.NewCursor(WhenBehind), 0}
 	require.Zero(t, r.cursor.Status(), "before it joins")
-	r.cursor.Join(start, func() Snapshot[string] {
-		return snapshotOf(Record[string]{Kind: Add, Key: "a", New: 0})
-	})
+	r.cursor.Join(start, snapshotOf(Record[string]{Kind: Add, Key: "a", New: 0}))
 	require.Equal(t, Status{Changes: 1, Oldest: start}, r.cursor.Status())
 	log.Append([]Record[string]{update("a", 1)}, 1, start)
-	require.Equal(t, []string{"a1 <nil> 0", "6 <nil> <nil>", "a2 0 1"}, r.all())
+	require.Equal(t, []string{"a1 <nil> 0", "5 <nil> <nil>", "a2 0 1"}, r.all())
 }
 
-// A resync waits while too much waits, and is left out while the last one is pending.
-func TestAResyncWaitsWhileTooMuchWaits(t *testing.T) {
+// A resync comes behind all that waits, and is left out while the last one is pending.
+func TestAResyncComesBehindAllThatWaits(t *testing.T) {
 	r := newRig(t, WhenBehind)
-	resync := func(most int) bool {
-		return r.cursor.Resync(start, most, func(without map[string]bool) Snapshot[string] {
-			if without["a"] {
-				return snapshotOf(Record[string]{Kind: Resync, Key: "b", New: 0})
-			}
-			return snapshotOf(Record[string]{Kind: Resync, Key: "a", New: 0}, Record[string]{Kind: Resync, Key: "b", New: 0})
-		})
+	resync := func() {
+		r.cursor.Resync(start, snapshotOf(Record[string]{Kind: Update, Key: "b", Old: 0, New: 0}))
 	}
-	require.Empty(t, r.all())
 	r.updates(1, 1, 2)
-	require.False(t, resync(0), "one change waits")
-	require.True(t, resync(1))
+	require.Equal(t, map[string]bool{"0": true}, r.cursor.Keys())
+	resync()
+	r.updates(1, 1, 2)
+	resync()
 	require.Equal(t, 3, r.cursor.Status().Changes)
-	require.True(t, resync(100), "the last one is pending")
-	require.Equal(t, []string{"02 0 1", "a5 <nil> 0", "b5 <nil> 0"}, r.all())
-	r.log.Append([]Record[string]{update("a", 1)}, 2, start)
-	require.True(t, resync(100))
-	require.Equal(t, []string{"a2 0 1", "b5 <nil> 0"}, r.all(), "a change of a is pending")
+	require.Equal(t, []string{"02 0 1", "b2 0 0", "02 1 2"}, r.all())
 }
 
 // A closed cursor delivers nothing, and is no reason to keep the log.
@@ -163,9 +153,9 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	require.Empty(t, r.all())
 	require.Zero(t, r.log.used)
 	r.cursor.Close()
-	r.cursor.Join(time.Time{}, nil)
-	r.cursor.Join(start, func() Snapshot[string] { panic("it is closed") })
-	require.True(t, r.cursor.Resync(start, 1, nil))
+	r.cursor.Join(time.Time{}, Snapshot[string]{})
+	r.cursor.Join(start, Snapshot[string]{Len: 1})
+	r.cursor.Resync(start, Snapshot[string]{Len: 1})
 	r.updates(1, 1, 1)
 	require.Empty(t, r.all())
 }

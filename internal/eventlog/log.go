@@ -49,16 +49,12 @@ type block[K comparable] struct {
 	next    *block[K]
 }
 
-// Records per block. With 88 bytes each, as informers have them, a block of an idle informer takes
-// 1 KiB, one of a busy informer 4 KiB.
-const (
-	smallBlock = 11
-	largeBlock = 46
-)
+// blockSize is how many records a block has. With 88 bytes each, as informers have them, a block takes 2 KiB.
+const blockSize = 23
 
 // New returns an empty log. Records are timed relative to start.
 func New[K comparable](start time.Time) *Log[K] {
-	return &Log[K]{start: start, last: &block[K]{records: make([]Record[K], smallBlock)}}
+	return &Log[K]{start: start, last: &block[K]{records: make([]Record[K], blockSize)}}
 }
 
 // Append appends the records of one write to the store and wakes the cursors that wait. It copies the
@@ -89,7 +85,7 @@ func (l *Log[K]) appendLocked(batch []Record[K], live int, now time.Time) {
 	since := now.Sub(l.start)
 	for i := range batch {
 		if l.used == len(l.last.records) {
-			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], largeBlock)}
+			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], blockSize)}
 			l.last, l.used = l.last.next, 0
 		}
 		r := &l.last.records[l.used]
@@ -114,10 +110,6 @@ func (l *Log[K]) trimLocked() {
 	if l.used == 0 || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {
 		return
 	}
-	if len(l.last.records) > smallBlock && l.used <= smallBlock {
-		l.last.records = make([]Record[K], smallBlock)
-	} else {
-		clear(l.last.records[:l.used])
-	}
+	clear(l.last.records[:l.used])
 	l.last.from, l.used = end, 0
 }

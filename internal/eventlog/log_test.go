@@ -66,7 +66,11 @@ func (m *logModel) end() {
 
 func (m *logModel) start() {
 	r := &reader{m.log.NewCursor(Never), len(m.written)}
-	r.Join(time.Time{}, nil)
+	r.Join(time.Time{}, Snapshot[string]{})
+	if m.endsList {
+		end, _ := next(r.Cursor)
+		require.Equal(m, End, end.Kind)
+	}
 	m.readers = append(m.readers, r)
 }
 
@@ -171,9 +175,9 @@ func TestReadersOfALogReadWhatWasWritten(t *testing.T) {
 func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	log := New[string](start)
 	fast, slow := log.NewCursor(Never), log.NewCursor(Never)
-	fast.Join(time.Time{}, nil)
-	slow.Join(time.Time{}, nil)
-	const count, allowed = 100 * largeBlock, 2 * largeBlock
+	fast.Join(time.Time{}, Snapshot[string]{})
+	slow.Join(time.Time{}, Snapshot[string]{})
+	const count, allowed = 100 * blockSize, 2 * blockSize
 	var collected atomic.Int64
 	for i := range count {
 		obj := &struct{ at, more [4]int }{}
@@ -214,7 +218,7 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := New[string](start)
 		c := log.NewCursor(WhenBehind)
-		c.Join(time.Time{}, nil)
+		c.Join(time.Time{}, Snapshot[string]{})
 		wakes, reads, block := 0, 0, make(chan struct{})
 		go func() {
 			for {
@@ -283,7 +287,7 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 		}
 		for _, merging := range []Merging{WhenBehind, Always, Never, WhenBehind} {
 			c := log.NewCursor(merging)
-			c.Join(time.Time{}, nil)
+			c.Join(time.Time{}, Snapshot[string]{})
 			run(c, []time.Duration{0, time.Microsecond, 0, 7 * time.Millisecond}[len(cursors)])
 		}
 		latest := map[string]int{}
@@ -304,7 +308,7 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 				for key, number := range latest {
 					all = append(all, Record[string]{Kind: Add, Key: key, New: number})
 				}
-				c.Join(start, func() Snapshot[string] { return snapshotOf(all...) })
+				c.Join(start, snapshotOf(all...))
 				run(c, time.Microsecond)
 			}
 			if round%3 == 0 {

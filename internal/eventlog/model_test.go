@@ -51,7 +51,7 @@ func newCursorModel(t *testing.T, merging Merging, keys int, seed uint64) *curso
 		T: t, log: log, cursor: log.NewCursor(merging), random: rand.New(rand.NewPCG(seed, 1)), keys: keys,
 		source: map[string]*state{}, view: map[string]*state{}, merging: merging == Always,
 	}
-	m.cursor.Join(time.Time{}, nil)
+	m.cursor.Join(time.Time{}, Snapshot[string]{})
 	return m
 }
 
@@ -146,25 +146,30 @@ func (m *cursorModel) change(op byte) {
 // resync repeats each object of which no change waits.
 func (m *cursorModel) resync() {
 	now := m.now()
-	require.True(m, m.cursor.Resync(now, m.changes, func(without map[string]bool) Snapshot[string] {
-		pending := map[string]bool{}
-		for _, w := range m.waiting {
-			if !w.isEnd() {
-				pending[w.key] = true
-			}
+	pending := map[string]bool{}
+	for _, w := range m.waiting {
+		if !w.isEnd() {
+			pending[w.key] = true
 		}
-		require.Equal(m, pending, without)
-		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m.source)), func(key string) bool { return pending[key] })
-		var all []Record[string]
-		for _, key := range keys {
-			require.Same(m, m.source[key], m.view[key], "nothing waits of %s, and the handler has an older state", key)
-			r := Record[string]{Kind: Resync, Key: key, New: m.source[key], Since: now.Sub(time.Unix(0, 0))}
-			all = append(all, r)
-			m.waiting = append(m.waiting, &waitingEntry{key: key, parts: []Record[string]{r}})
+	}
+	again := m.cursor.Keys()
+	if m.cursor.snapshot == nil {
+		require.Equal(m, pending, again)
+	}
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m.source)), func(key string) bool { return again[key] })
+	var all []Record[string]
+	for _, key := range keys {
+		all = append(all, Record[string]{Kind: Update, Key: key, Old: m.source[key], New: m.source[key]})
+	}
+	if m.cursor.snapshot == nil {
+		for _, r := range all {
+			require.Same(m, r.New, m.view[r.Key], "nothing waits of %s, and the handler has an older state", r.Key)
+			r.Since = now.Sub(time.Unix(0, 0))
+			m.waiting = append(m.waiting, &waitingEntry{key: r.Key, parts: []Record[string]{r}})
 			m.changes++
 		}
-		return snapshotOf(all...)
-	}))
+	}
+	m.cursor.Resync(now, snapshotOf(all...))
 	m.count()
 }
 
@@ -205,7 +210,6 @@ func (m *cursorModel) handle(w *waitingEntry, r Record[string]) {
 	require.Equal(m, known, w.begins())
 	is, _ := w.parts[len(w.parts)-1].New.(*state)
 	broken := slices.ContainsFunc(w.parts, func(p Record[string]) bool { return p.Kind == Delete || p.Kind == Recreate })
-	resyncs := !slices.ContainsFunc(w.parts, func(p Record[string]) bool { return p.Kind != Resync })
 	switch {
 	case !known:
 		require.Equal(m, Add, r.Kind)
@@ -215,9 +219,6 @@ func (m *cursorModel) handle(w *waitingEntry, r Record[string]) {
 	case broken:
 		require.Equal(m, Recreate, r.Kind)
 		require.Equal(m, has.life, r.Old.(*state).life, "the deletion is that of the object that the handler has")
-	case resyncs:
-		require.Equal(m, Resync, r.Kind)
-		require.Same(m, has, r.New)
 	default:
 		require.Equal(m, Update, r.Kind)
 		require.Same(m, has, r.Old, "old is the state that was delivered last")
@@ -236,7 +237,7 @@ func (m *cursorModel) drain() {
 	m.take()
 	require.Equal(m, m.source, m.view)
 	require.Equal(m, Status{Merging: m.cursor.merging == Always}, m.cursor.Status())
-	require.Nil(m, m.cursor.backlog.first)
+	require.True(m, m.cursor.backlog.isEmpty())
 	require.LessOrEqual(m, m.cursor.backlog.most, keptKeys)
 	require.Zero(m, m.log.used)
 	require.Nil(m, m.cursor.block.next)

@@ -7,7 +7,7 @@ type Record[K comparable] struct {
 	Key K
 	// Old is the object before an Update, and the final state or the tombstone of a Delete or a Recreate.
 	Old any
-	// New is the object of an Add, an Update, a Recreate or a Resync.
+	// New is the object of an Add, an Update or a Recreate.
 	New any
 	// Since is when the record began to wait, counted from the start of the log, which sets it. A
 	// merged record has waited since its oldest part came.
@@ -24,23 +24,14 @@ const (
 	// None is the kind of the zero Record: nothing to deliver.
 	None Kind = iota
 	Add
+	// Update repeats an object that has not changed, as Old and New, for a resync.
 	Update
 	Delete
 	// Recreate is a Delete of Old and an Add of New.
 	Recreate
-	// Resync repeats New, which has not changed.
-	Resync
 	// End follows the last record of the first list. It has no key and counts as no change.
 	End
 )
-
-// Before is the object that a handler knows before an Update or a Resync.
-func (r *Record[K]) Before() any {
-	if r.Kind == Resync {
-		return r.New
-	}
-	return r.Old
-}
 
 // merge makes first the record to deliver instead of first and then later, of the same key. Its kind is
 // None if the two cancel out.
@@ -48,23 +39,19 @@ func (r *Record[K]) Before() any {
 //	first \ later   Update               Delete             Recreate             Add
 //	Add             Add(new)             None               Add(new)             Add(new)
 //	Update          Update(first's old)  Delete             Recreate             Update(first's old)
-//	Resync          Update               Delete             Recreate             Update
 //	Delete          Recreate(first's old, new)              as Update            as Update
 //	Recreate        Recreate(first's old, new)              as Update            as Update
 //
-// Delete after Delete or Recreate is a Delete of the first's old object. A later Resync adds nothing.
+// Delete after Delete or Recreate is a Delete of the first's old object.
 // Pairs that no source produces, such as Update after Delete, result in the same final state.
 func merge[K comparable](first, later *Record[K]) {
-	if later.Kind == Resync {
-		return
-	}
 	switch first.Kind {
 	case Add:
 		if first.New = later.New; later.Kind == Delete {
 			*first = Record[K]{}
 		}
-	case Update, Resync:
-		old, since := first.Before(), first.Since
+	case Update:
+		old, since := first.Old, first.Since
 		*first = *later
 		first.Since = since
 		if later.Kind == Update || later.Kind == Add {
