@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
 
-	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -116,64 +113,6 @@ func TestPopHandsOutAllChangesOfTheKeyThatHasWaitedLongest(t *testing.T) {
 	assert.Equal(t, []string{"Added a/2@2", "Added a/3@4", "Updated a/1@7"}, drained(t, f))
 }
 
-func TestADeletionOfAnAbsentObjectIsIgnored(t *testing.T) {
-	for name, tc := range map[string]struct {
-		known KeyListerGetter
-		want  []string
-	}{
-		"without known objects": {nil, nil},
-		"with":                  {knowing(podAt("a", "1", "1")), []string{"Deleted a/1@2"}},
-		"that cannot be read":   {knownMap{"a/2": nil}, []string{"Deleted a/2@3"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: tc.known})
-			must(t, f.Delete(podAt("a", "1", "2")), f.Delete(podAt("a", "2", "3")))
-			assert.Equal(t, tc.want, drained(t, f))
-			assert.True(t, f.HasSynced(), "that something came is enough")
-		})
-	}
-}
-
-func TestResyncRepeatsKnownObjectsThatAreNotQueued(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{
-		KnownObjects: knownMap{
-			"a/1": podAt("a", "1", "1"), "a/2": podAt("a", "2", "2"), "a/3": podAt("a", "3", "3"), "a/bad": nil,
-		},
-		// B21, kubernetes#124337: what is resynced has been transformed.
-		Transformer: func(obj any) (any, error) { return labelled(obj.(*object), " transformed"), nil },
-	})
-	assertUnread(t, "a/bad", f.Resync())
-	assert.False(t, f.HasSynced(), "a resync is no list")
-	drained(t, f)
-	must(t, f.Update(podAt("a", "3", "5")), f.Update(podAt("a", "2", "4")))
-	_, err := f.Pop(func(any, bool) error { return f.Resync() })
-	assertUnread(t, "a/bad", err)
-	assert.Equal(t, []string{"Updated a/2@4 transformed", "Sync a/1@1"}, drained(t, f))
-
-	f = NewDeltaFIFO(MetaNamespaceKeyFunc, nil)
-	must(t, f.Add(podAt("a", "1", "1")), f.Resync())
-	assert.Equal(t, []string{"Added a/1@1"}, drained(t, f))
-}
-
-// listsMore lists a key that it does not have, as a store does that is changed
-// between two calls.
-type listsMore struct{ knownMap }
-
-func (l listsMore) ListKeys() []string { return append(l.knownMap.ListKeys(), "a/gone") }
-
-func TestAKnownKeyWithNothingUnderItIsNotResynced(t *testing.T) {
-	var out bytes.Buffer
-	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Logger: &logger, Name: "pods", KnownObjects: listsMore{knowing(podAt("a", "1", "1"))}})
-	must(t, f.Resync())
-	assert.Equal(t, []string{"Sync a/1@1"}, drained(t, f))
-	assert.Contains(t, out.String(), "a/gone")
-	assert.Contains(t, out.String(), "pods")
-	assert.Equal(t, 1, strings.Count(out.String(), "\n"))
-	must(t, f.Replace(nil, "2"))
-	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/gone nothing"}, drained(t, f))
-}
-
 func TestAClosedQueueDeliversItsRemainingChanges(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 	must(t, f.Add(podAt("a", "1", "1")))
@@ -210,39 +149,6 @@ func TestCloseEndsAWaitAtOnce(t *testing.T) {
 	})
 }
 
-// A slow consumer holds back nobody who puts something in, and nobody else
-// processes meanwhile. Fails if the lock is held while process runs, or if turn
-// is not looked at.
-func TestASlowConsumerBlocksOtherConsumersOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-		began := time.Now()
-		var order []string
-		slow := func(obj any, _ bool) error {
-			order = append(order, "begin")
-			time.Sleep(time.Minute)
-			order = append(order, said(*obj.(Deltas).Newest()))
-			return nil
-		}
-		done := make(chan struct{})
-		for range 2 {
-			go func() {
-				_, err := f.Pop(slow)
-				assert.NoError(t, err)
-				done <- struct{}{}
-			}()
-		}
-		must(t, f.Add(podAt("a", "1", "1")), f.Add(podAt("a", "2", "2")))
-		synctest.Wait()
-		must(t, f.Update(podAt("a", "1", "3")), f.Replace([]any{podAt("a", "1", "3"), podAt("a", "2", "4")}, "4"), f.Resync())
-		assert.Zero(t, time.Since(began))
-		<-done
-		<-done
-		assert.Equal(t, 2*time.Minute, time.Since(began))
-		assert.Equal(t, []string{"begin", "Added a/1@1", "begin", "Sync a/2@4"}, order)
-	})
-}
-
 func TestARefusedChangeIsNotHandedOutAgain(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 	must(t, f.Replace([]any{podAt("a", "1", "1")}, "1"))
@@ -252,25 +158,6 @@ func TestARefusedChangeIsNotHandedOutAgain(t *testing.T) {
 	assert.Zero(t, len(f.log.pendingKeys()))
 	assert.Equal(t, "1", f.processedVersion())
 	assert.True(t, f.HasSynced())
-}
-
-// Fails if what is handed out is cleaned up only when process returns.
-func TestAPanicOfProcessPassesThroughAndLeavesTheQueueUsable(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-	must(t, f.Add(podAt("a", "1", "1")), f.Add(podAt("a", "2", "2")))
-	assert.PanicsWithValue(t, errBoom, func() { _, _ = f.Pop(func(any, bool) error { panic(errBoom) }) })
-	assert.Equal(t, []string{"Added a/2@2"}, drained(t, f))
-	must(t, f.Delete(podAt("a", "1", "3")))
-	assert.Empty(t, drained(t, f), "it is not being processed any more")
-}
-
-func TestPopNeedsAFunction(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-	must(t, f.Add(podAt("a", "1", "1")))
-	_, err := f.Pop(nil)
-	assert.Error(t, err)
-	assert.Error(t, f.PopBatch(nil, nil))
-	assert.Equal(t, []string{"Added a/1@1"}, drained(t, f), "nothing was taken")
 }
 
 func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
@@ -307,17 +194,6 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 	assert.ErrorAs(t, err, &failed)
 }
 
-func TestAQueueIsNamed(t *testing.T) {
-	assert.Equal(t, "DeltaFIFO", NewDeltaFIFO(nil, nil).Name())
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Name: "pods", Transformer: func(obj any) (any, error) { return obj, nil }})
-	assert.Equal(t, "pods", f.Name())
-	assert.Equal(t, "pods", f.HasSyncedChecker().Name())
-	assert.NotNil(t, f.Transformer())
-	key, err := NewDeltaFIFO(nil, nil).KeyOf(pod("a", "1"))
-	assert.NoError(t, err)
-	assert.Equal(t, "a/1", key, "the default key function")
-}
-
 // A Pop that keeps many keys waiting is logged.
 func TestASlowPopIsTraced(t *testing.T) {
 	var out bytes.Buffer
@@ -345,35 +221,6 @@ func TestASlowPopIsTraced(t *testing.T) {
 	klog.Flush()
 	assert.Contains(t, out.String(), "key:a/0")
 	assert.NotContains(t, out.String(), "key:a/1", "ten keys behind it are not many")
-}
-
-func TestDeltasKnowTheirOldestAndTheirNewest(t *testing.T) {
-	assert.Nil(t, Deltas(nil).Oldest())
-	assert.Nil(t, Deltas{}.Newest())
-	d := Deltas{{Added, 1}, {Updated, 2}, {Deleted, 3}}
-	assert.Equal(t, &Delta{Added, 1}, d.Oldest())
-	assert.Equal(t, &Delta{Deleted, 3}, d.Newest())
-	assert.Same(t, &d[2], d.Newest(), "the one in the slice")
-}
-
-func TestTwoDeletionsMergeIntoTheFinalState(t *testing.T) {
-	final, tombstone := podAt("a", "1", "2"), DeletedFinalStateUnknown{Key: "a/1"}
-	later := DeletedFinalStateUnknown{Key: "a/1", Obj: final}
-	for name, tc := range map[string]struct {
-		first, second any
-		want          []string
-	}{
-		"the final state is known already": {final, tombstone, []string{"Deleted a/1@2"}},
-		"the final state comes later":      {tombstone, final, []string{"Deleted a/1@2"}},
-		"two final states, the first one":  {final, podAt("a", "1", "3"), []string{"Deleted a/1@2"}},
-		"two tombstones, the second one":   {tombstone, later, []string{"Deleted tombstone a/1 @2"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
-			must(t, f.Delete(tc.first), f.Delete(tc.second))
-			assert.Equal(t, tc.want, drained(t, f))
-		})
-	}
 }
 
 // After a burst the memory is released while the queue drains.
@@ -931,14 +778,6 @@ func part(t *testing.T, r Replacement, p ReplacementPart) {
 	require.Empty(t, rejected)
 }
 
-func TestAListIsReplacedOrSyncByOption(t *testing.T) {
-	for replaced, want := range map[bool]string{true: "Replaced a/1@1", false: "Sync a/1@1"} {
-		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: replaced})
-		must(t, f.Replace(items("1", "1"), "1"))
-		assert.Equal(t, []string{want}, drained(t, f))
-	}
-}
-
 // B8 for the queue. Fails if a listed object is not compared with the newest
 // state, or with the wrong one.
 func TestARelistLeavesUnchangedObjectsAlone(t *testing.T) {
@@ -968,12 +807,6 @@ func TestARelistLeavesUnchangedObjectsAlone(t *testing.T) {
 		"one whose deletion is queued is not unchanged, nor one without a version")
 	must(t, f.Replace(nil, "9"), f.Replace(list[:1], "10"))
 	assert.Contains(t, drained(t, f), "Deleted tombstone a/known @1, Replaced a/known@1!", "it comes back as it was")
-}
-
-func TestWithoutARecordOfVersionsEveryListedObjectIsQueued(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knowing(podAt("a", "1", "1"))})
-	must(t, f.Replace(items("1", "1"), "1"))
-	assert.Equal(t, []string{"Sync a/1@1"}, drained(t, f))
 }
 
 func TestAFirstListIsSeenPartByPart(t *testing.T) {
@@ -1015,19 +848,6 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	r.Abort()
 	r.Abort()
 	assert.Zero(t, f.log.pending)
-}
-
-func TestAFinishedReplacementOfAQueueAcceptsNothing(t *testing.T) {
-	f, _ := newListedQueue(t)
-	for _, end := range []func(Replacement){Replacement.Abort, func(r Replacement) { must(t, r.Commit(bg, "1")) }} {
-		r := f.BeginReplace(ReplaceOptions{})
-		end(r)
-		_, err := r.Part(t.Context(), ReplacementPart{Items: items("1", "1")})
-		assert.Error(t, err)
-		assert.Error(t, r.Commit(t.Context(), "2"))
-		r.Abort()
-	}
-	assert.Empty(t, drained(t, f))
 }
 
 // G6, B6 in parts: what could not be taken stays as it was. Fails if a rejected or
@@ -1090,12 +910,6 @@ func TestAnObjectDeletedBeforeTheEndOfAListIsNotListed(t *testing.T) {
 	part(t, r, ReplacementPart{Items: items("6", "6"), Gone: items("6", "9")})
 	must(t, r.Commit(t.Context(), "9"))
 	assert.Equal(t, []string{"Replaced a/5@5!"}, drained(t, f))
-}
-
-func TestAKeyThatIsListedTwiceIsQueuedTwice(t *testing.T) {
-	f, _ := newListedQueue(t)
-	must(t, f.Replace(items("1", "1", "1", "2", "1", "2"), "2"))
-	assert.Equal(t, []string{"Replaced a/1@1, Replaced a/1@2"}, drained(t, f), "but not if nothing has changed")
 }
 
 // What the consumer's store holds back is forgotten with its key, though nobody
@@ -1311,49 +1125,4 @@ func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
 			assert.Equal(t, want, got)
 		})
 	}
-}
-
-// countingQueue is a program's own queue: a DeltaFIFO with methods before its.
-type countingQueue struct {
-	*DeltaFIFO
-	calls []string
-}
-
-func (q *countingQueue) Add(obj any) error {
-	q.calls = append(q.calls, "add")
-	return q.DeltaFIFO.Add(obj)
-}
-
-func (q *countingQueue) Delete(obj any) error {
-	q.calls = append(q.calls, "delete")
-	return q.DeltaFIFO.Delete(obj)
-}
-
-func (q *countingQueue) Replace(list []any, version string) error {
-	q.calls = append(q.calls, "replace at "+version)
-	return q.DeltaFIFO.Replace(list, version)
-}
-
-// Fails if a type that embeds a DeltaFIFO, and so has its unexported methods, is taken for one.
-func TestTheMethodsOfATypeThatEmbedsAQueueAreCalled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := cachetest.NewSource(cachetest.Options{})
-		require.NoError(t, source.Apply(pod("a", "1")))
-		queue := &countingQueue{DeltaFIFO: NewDeltaFIFOWithOptions(DeltaFIFOOptions{})}
-		reflector := NewReflector(source, nil, queue, 0)
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { reflector.RunWithContext(ctx) })
-		synctest.Wait()
-		require.NoError(t, source.Apply(pod("a", "2")))
-		synctest.Wait()
-		_, err := source.Delete("a", "2")
-		require.NoError(t, err)
-		synctest.Wait()
-		require.Equal(t, []string{"replace at 1", "add", "delete"}, queue.calls)
-		require.Equal(t, "3", reflector.LastSyncResourceVersion())
-		cancel()
-		running.Wait()
-		source.Close()
-	})
 }

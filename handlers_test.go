@@ -3,19 +3,13 @@ package cache
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
@@ -69,37 +63,6 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 	}
 }
 
-// The status counts the changes that came together and were not delivered yet, and says since when the
-// oldest has waited, during each call.
-func TestTheStatusCountsPendingChangesDuringEachCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const objects = 11
-		source := newBulk(objects)
-		r := newBulkRig(t, source)
-		told := newReplica(t)
-		step := make(chan struct{})
-		told.before = func(string) { <-step }
-		r.handle(told)
-		r.run()
-		for n := range objects {
-			sleep(time.Second)
-			status := r.handlerStatus(0)
-			assert.Equal(t, objects-1-n, status.Backlog)
-			age := time.Duration(n+1) * time.Second
-			if n == objects-1 {
-				age = 0
-			}
-			assert.Equal(t, age, status.OldestAge, n)
-			step <- struct{}{}
-		}
-		synctest.Wait()
-		assert.Zero(t, r.handlerStatus(0).Backlog)
-		close(step)
-		r.cancel()
-		<-r.done
-	})
-}
-
 // A write must not wait for a resync that a handler is too far behind to begin.
 func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
@@ -127,36 +90,6 @@ func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	require.True(t, l.cursor.Next(new(notification)))
 	l.tryResync()
 	assert.False(t, l.due)
-}
-
-// A handler that is removed during a call is not called for the changes that waited, and its
-// registration, which the caller may keep, does not keep the log.
-func TestAHandlerThatIsRemovedDuringACallIsNotCalledAgain(t *testing.T) {
-	if raceDetected() {
-		t.Skip("the race detector's own memory would be measured")
-	}
-	synctest.Test(t, func(t *testing.T) {
-		source := newBulk(3)
-		r := newBulkRig(t, source)
-		slow, goOn := stalled(t)
-		handle := r.handle(slow)
-		r.handle(ResourceEventHandlerFuncs{}) // for whom the log goes on
-		r.run()
-		synctest.Wait()
-		require.NoError(t, r.inf.RemoveHandler(handle))
-		before := heap()
-		for i := range 10_000 {
-			source.events <- watch.Event{Type: watch.Modified, Object: kibiObject("0", i+4)}
-		}
-		synctest.Wait()
-		assert.LessOrEqual(t, heap()-before, int64(2<<20))
-		goOn()
-		synctest.Wait()
-		assert.Equal(t, []string{"add a/0@1"}, slow.take())
-		runtime.KeepAlive(handle)
-		r.cancel()
-		<-r.done
-	})
 }
 
 // callLog writes down what a handler is told.
@@ -260,170 +193,6 @@ func TestANilFilterLetsAllPassAndANilHandlerIsNotCalled(t *testing.T) {
 		h.OnAdd(redPod, true)
 		h.OnUpdate(redPod, bluePod)
 		h.OnDelete(redPod)
-	}
-}
-
-func TestAPanicOfAFilterIsAPanicOfTheHandler(t *testing.T) {
-	h := FilteringResourceEventHandler{Handler: &callLog{}, FilterFunc: func(any) bool { panic(errBoom) }}
-	assert.PanicsWithValue(t, errBoom, func() { h.OnAdd(redPod, true) })
-	assert.PanicsWithValue(t, errBoom, func() { h.OnUpdate(redPod, bluePod) })
-	assert.PanicsWithValue(t, errBoom, func() { h.OnDelete(redPod) })
-}
-
-func TestAHandlerHasThePlaceThatAddsItAsItsName(t *testing.T) {
-	informer := NewInformerFor(newSource(t), InformerConfig[*object]{})
-	_, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{})
-	require.NoError(t, err)
-	require.Regexp(t, `\.go:\d+$`, informer.Status().Handlers[0].Name)
-}
-
-// impatient is a server that cuts a list 60 s after it was asked for, as API servers
-// do.
-func impatient(namespace string, objects int, late bool) *itemScript {
-	source := &itemScript{scripted: scripted{watch: silentWatch}}
-	source.list = func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
-		about, began := metav1.ListMeta{ResourceVersion: itoa(objects)}, time.Now()
-		said := about
-		if late {
-			said = metav1.ListMeta{}
-		}
-		for i := 1; i <= objects; i++ {
-			if time.Since(began) >= time.Minute {
-				return said, io.ErrUnexpectedEOF
-			}
-			if err := take(said, podAt(namespace, itoa(i), itoa(i))); err != nil {
-				return said, err
-			}
-		}
-		return about, nil
-	}
-	return source
-}
-
-// slowConsumer is told of objects, and takes 100 ms for each.
-type slowConsumer struct {
-	mu   sync.Mutex
-	told map[string][]string // by namespace
-}
-
-func (s *slowConsumer) add(obj any) {
-	time.Sleep(100 * time.Millisecond)
-	name, _ := ObjectToName(obj)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.told == nil {
-		s.told = map[string][]string{}
-	}
-	s.told[name.Namespace] = append(s.told[name.Namespace], name.Name)
-}
-
-// A server cuts a list that is read too slowly, and then it is made again. So it is
-// read at the store's pace, whatever the handler or Process needs; that is told of
-// everything in the source's order, once, and synced waits for it. Fails if a part
-// waits until its handler has returned.
-func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
-	const objects = 5000
-	want := make([]string, objects)
-	for i := range want {
-		want[i] = itoa(i + 1)
-	}
-	for name, configure := range map[string]func(*Config, *slowConsumer){
-		"handler": func(c *Config, s *slowConsumer) {
-			c.Store = NewStore(MetaNamespaceKeyFunc)
-			c.Handler = ResourceEventHandlerFuncs{AddFunc: s.add}
-		},
-		"process": func(c *Config, s *slowConsumer) {
-			store := NewStore(MetaNamespaceKeyFunc)
-			c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: store, EmitDeltaTypeReplaced: true})
-			c.Process = func(obj any, _ bool) error {
-				for _, d := range obj.(Deltas) {
-					s.add(d.Object)
-					must(t, store.Add(d.Object))
-				}
-				return nil
-			}
-		},
-	} {
-		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, late %v", name, late), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					source, consumer, h := impatient("a", objects, late), &slowConsumer{}, &heard{}
-					config := Config{ListerWatcher: source, ReflectorOptions: ReflectorOptions{ErrorHandler: h.handle, Strategy: ListWhole, MinWatchTimeout: time.Hour}}
-					configure(&config, consumer)
-					began, stop := time.Now(), runController(t, &config)
-					assert.Equal(t, objects*100*time.Millisecond, time.Since(began))
-					assert.Equal(t, 1, source.lists)
-					assert.Empty(t, h.all())
-					assert.True(t, slices.Equal(want, consumer.told["a"]))
-					stop()
-				})
-			})
-		}
-	}
-}
-
-// Likewise where it is the handler's turn to be told of another namespace.
-func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const namespaces, objects = 8, 1000
-		consumer, h := &slowConsumer{}, &heard{}
-		config := Config{
-			Store: NewStore(MetaNamespaceKeyFunc), Handler: ResourceEventHandlerFuncs{AddFunc: consumer.add},
-			Namespaces:       map[string]ListerWatcher{},
-			ReflectorOptions: ReflectorOptions{ErrorHandler: h.handle, Strategy: ListWhole, MinWatchTimeout: time.Hour},
-		}
-		for i := range namespaces {
-			config.Namespaces[itoa(i)] = impatient(itoa(i), objects, false)
-		}
-		began, stop := time.Now(), runController(t, &config)
-		assert.Equal(t, namespaces*objects*100*time.Millisecond, time.Since(began))
-		assert.Empty(t, h.all())
-		for namespace, source := range config.Namespaces {
-			assert.Equal(t, 1, source.(*itemScript).lists)
-			assert.Len(t, consumer.told[namespace], objects)
-		}
-		stop()
-	})
-}
-
-// While the store is written to the source is not read, though the consumers share a
-// handler. Fails if what is said of the wait for the handler's turn holds beyond it.
-func TestPartsOfANamespacesFirstListWaitForTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		c := New(&Config{
-			Store: NewIndexer(MetaNamespaceKeyFunc, Indexers{"slow": func(any) ([]string, error) {
-				<-release
-				return nil, nil
-			}}),
-			Handler: &recorder{}, Namespaces: map[string]ListerWatcher{"a": source},
-			ReflectorOptions: ReflectorOptions{Strategy: ListWhole},
-		})
-		go func() { defer close(done); c.RunWithContext(ctx) }()
-		sleep(time.Hour)
-		assert.Less(t, source.takenOf(0), 5*partSize)
-		close(release)
-		synctest.Wait()
-		assert.Equal(t, 1000, source.takenOf(0))
-		assert.True(t, c.HasSynced())
-		cancel()
-		<-done
-		source.Close()
-	})
-}
-
-// runController runs a controller until it is synced.
-func runController(t *testing.T, config *Config) (stop func()) {
-	c := New(config)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); c.RunWithContext(ctx) }()
-	<-c.HasSyncedChecker().Done()
-	return func() {
-		cancel()
-		<-done
 	}
 }
 

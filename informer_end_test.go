@@ -1,15 +1,11 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,57 +18,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/clock"
 )
-
-// What hangs is what takes 30 s: where nothing does, a panic comes out of Run at once, and
-// everything else has ended.
-func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
-	crashing(t)
-	type waiter interface{ Run(context.Context) error }
-	ways := map[string]func(t *testing.T, source ListerWatcher) (run waiter, inf *Informer[*object]){
-		"an informer's": func(_ *testing.T, source ListerWatcher) (waiter, *Informer[*object]) {
-			inf := dyingInformer(source)
-			return inf, inf
-		},
-		"a set's": func(t *testing.T, source ListerWatcher) (waiter, *Informer[*object]) {
-			set := &InformerSet{}
-			podInformerOf(t, set, newSource(t, pod("a", "1")))
-			inf, _ := podInformerOf(t, set, source)
-			return set, inf
-		},
-	}
-	for name, make := range ways {
-		for what, source := range map[string]func(*testing.T) ListerWatcher{
-			"handler": func(t *testing.T) ListerWatcher { return newSource(t, pod("a", "1")) },
-			"source":  panickingSource,
-		} {
-			t.Run(name+" "+what, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					run, inf := make(t, source(t))
-					if what == "handler" {
-						addPanicking(t, inf)
-					}
-					idle := newReplica(t)
-					_, err := inf.Shared().AddEventHandler(idle)
-					must(t, err)
-					began := time.Now()
-					var panicked any
-					func() {
-						defer func() { panicked = recover() }()
-						_ = run.Run(t.Context())
-					}()
-					assert.Equal(t, 10*time.Second, time.Since(began))
-					require.IsType(t, &PanicError{}, panicked)
-					assert.Equal(t, errBoom, panicked.(*PanicError).Value)
-					assert.Contains(t, string(panicked.(*PanicError).Stack), "deliberatePanic")
-					assert.True(t, inf.Shared().IsStopped())
-					assert.Equal(t, 1, idle.told())
-				})
-			})
-		}
-	}
-}
 
 // The detector calls the error handler on a goroutine of its own. Fails if its panic is
 // kept until the run ends.
@@ -184,134 +130,8 @@ func endsInsideACall(t *testing.T, delivery Delivery, objects []apiruntime.Objec
 	assert.Equal(t, 2, told.told())
 }
 
-// Fails if a handler whose part of the list was handled says so before the informer does:
-// who waits for handlers only may then read a store that says it has not synced.
-func TestAHandlerHasNeverSyncedBeforeItsInformer(t *testing.T) {
-	for range 20 {
-		source := newSource(t, pod("a", "1"))
-		r := newInformerRig(t, source, nil)
-		var all sync.WaitGroup
-		for range 100 {
-			handle := r.handle(ResourceEventHandlerFuncs{})
-			all.Go(func() {
-				<-handle.HasSyncedChecker().Done()
-				assert.True(t, handle.HasSynced())
-				assert.True(t, r.inf.HasSynced())
-				assert.NoError(t, r.inf.HasSyncedChecker().(DoneError).Err())
-			})
-		}
-		r.run()
-		all.Wait()
-		r.stop()
-	}
-}
-
-// endingClock ends a run when it is asked for the time, once.
-type endingClock struct {
-	clock.Clock
-	mu  sync.Mutex
-	end func()
-}
-
-func (c *endingClock) Now() time.Time {
-	c.mu.Lock()
-	end := c.end
-	c.end = nil
-	c.mu.Unlock()
-	if end != nil {
-		end()
-	}
-	return c.Clock.Now()
-}
-
-// A handler that joins looks at the clock after it was entered in the informer's list and
-// before it is started; here the run ends in that moment. Fails if it is left in the list
-// for ever, or said to have been added.
-func TestAHandlerThatIsRefusedBecauseTheRunEndsIsNotInTheStatus(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &endingClock{Clock: clock.RealClock{}}
-		r := newInformerRig(t, newSource(t, pod("a", "1")), func(config *InformerConfig[*object]) { config.ReflectorOptions.Clock = c })
-		r.run()
-		synctest.Wait()
-		c.mu.Lock()
-		c.end = func() { r.cancel(); <-r.done }
-		c.mu.Unlock()
-		told := newReplica(t)
-		handle, err := r.inf.Shared().AddEventHandler(told)
-		assert.ErrorIs(t, err, ErrInformerStopped)
-		assert.Nil(t, handle)
-		assert.Empty(t, r.inf.Status().Handlers)
-		assert.Zero(t, told.told())
-		r.stop()
-	})
-}
-
 // deliberatePanic is what a stack is looked for.
 func deliberatePanic(any) { panic(errBoom) }
-
-// With ReallyCrash as it is by default, a handler's panic ends the run: it comes out of
-// Run as a *PanicError with the stack of the handler, after the calls of the other
-// handlers have returned. Fails if it is lost, or another goroutine dies of it.
-func TestAPanicOfAHandlerComesOutOfRunWithItsStack(t *testing.T) {
-	got := crashing(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-		other := newReplica(t)
-		begun := make(chan struct{}, 2)
-		other.before = func(string) {
-			begun <- struct{}{}
-			time.Sleep(10 * time.Second)
-		}
-		handle := r.handle(other)
-		r.handle(ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-			<-begun
-			deliberatePanic(obj)
-		}})
-		began := time.Now()
-		r.run()
-		<-r.done
-		assert.Equal(t, 10*time.Second, time.Since(began), "the other handler's call has returned")
-		var panicked *PanicError
-		require.IsType(t, panicked, r.panicked)
-		panicked = r.panicked.(*PanicError)
-		assert.Equal(t, errBoom, panicked.Value)
-		assert.Contains(t, string(panicked.Stack), "deliberatePanic")
-		assert.Equal(t, []any{errBoom}, *got)
-		assert.Equal(t, []string{"add a/1@1"}, other.take())
-		assert.True(t, r.inf.Shared().IsStopped())
-		assert.ErrorIs(t, handle.HasSyncedChecker().(DoneError).Err(), ErrInformerStopped)
-		r.source.Close()
-	})
-}
-
-// The same for one that panics when the run is over already, while Run waits for it.
-func TestAPanicOfAHandlerThatRunWaitsForComesOutOfIt(t *testing.T) {
-	crashing(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		r.handle(ResourceEventHandlerFuncs{AddFunc: func(obj any) { time.Sleep(time.Minute); deliberatePanic(obj) }})
-		r.run()
-		sleep(time.Second)
-		r.cancel()
-		<-r.done
-		assert.ErrorIs(t, r.panicked.(error), errBoom)
-		r.source.Close()
-	})
-}
-
-// A panic of the source comes out of Run, and the handlers' goroutines end.
-func TestAPanicOfTheSourceComesOutOfAnInformersRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newBulkRig(t, &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) { panic(errBoom) }})
-		handle := r.handle(newReplica(t))
-		r.run()
-		<-r.done
-		require.NotNil(t, r.panicked)
-		assert.True(t, strings.Contains(fmt.Sprint(r.panicked), "boom"))
-		assert.True(t, r.inf.Shared().IsStopped())
-		assert.True(t, IsDone(handle.HasSyncedChecker()))
-	})
-}
 
 // A handler that ends its goroutine (a test's FailNow) is told of nothing more; that is
 // reported, whoever waits for it learns of it, and the others go on. Fails if the loss
@@ -373,24 +193,6 @@ func crashing(t *testing.T) (got *[]any) {
 	return got
 }
 
-func TestAnInformerRunOutsideItsSetIsNotReturnedOnceItHasStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set InformerSet
-		source := newSource(t, pod("a", "1"))
-		informer, _ := podInformerOf(t, &set, source)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _ = informer.Run(ctx) }()
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		anew, _ := podInformerOf(t, &set, source)
-		require.NotSame(t, informer, anew)
-		end := runSet(t, &set)
-		require.NoError(t, set.WaitSynced(t.Context()))
-		end()
-	})
-}
-
 // Fails if what the detector finds while a change is applied is reported before handlers
 // are told of that change.
 func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
@@ -422,200 +224,6 @@ func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 		cancel()
 		require.NoError(t, <-over)
 	})
-}
-
-// deathVariable tells a process that it is a child of a test, and which way to die.
-const deathVariable = "CACHE_TEST_DEATH"
-
-// deaths are informers and sets one of whose goroutines panics 10 s after the start, while
-// something hangs that Run waits for. Each is started in a bubble of a process of its own.
-var deaths = map[string]func(*testing.T){
-	"a handler beside one that hangs": func(t *testing.T) {
-		inf := dyingInformer(newSource(t, pod("a", "1")))
-		addPanicking(t, inf)
-		addHanging(t, inf)
-		go func() { _ = inf.Run(t.Context()) }()
-	},
-	"a handler beside one that hangs and was removed": func(t *testing.T) {
-		inf := dyingInformer(newSource(t, pod("a", "1")))
-		addPanicking(t, inf)
-		handle := addHanging(t, inf)
-		go func() { _ = inf.Run(t.Context()) }()
-		synctest.Wait()
-		must(t, inf.RemoveHandler(handle))
-	},
-	"a handler whose source ignores its context": func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		source.HangWatchesIgnoringContext(1)
-		inf := dyingInformer(source)
-		addPanicking(t, inf)
-		go func() { _ = inf.Run(t.Context()) }()
-	},
-	"a handler beside an error handler that hangs": func(t *testing.T) {
-		inf := NewInformerFor(newSource(t, pod("a", "1"), pod("a", "bad")), InformerConfig[*object]{
-			Indexes:          TypedIndexers[*object]{"picky": failingFor("bad")},
-			ReflectorOptions: ReflectorOptions{Strategy: ListPaged, ErrorHandler: func(context.Context, *Reflector, error) { select {} }},
-		})
-		addPanicking(t, inf)
-		go func() { _ = inf.Run(t.Context()) }()
-	},
-	"a controller's handler beside a source that ignores its context": func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		source.HangWatchesIgnoringContext(1)
-		go New(&Config{
-			ListerWatcher: source, Store: NewStore(MetaNamespaceKeyFunc), ReflectorOptions: ReflectorOptions{Strategy: ListPaged},
-			Handler: ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-				time.Sleep(10 * time.Second)
-				deliberatePanic(obj)
-			}},
-		}).RunWithContext(t.Context())
-	},
-	"a handler of one namespace beside another's source that ignores its context": func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		hangs := newSource(t)
-		hangs.HangListsIgnoringContext(1)
-		go New(&Config{
-			Namespaces: map[string]ListerWatcher{"a": source.Namespace("a"), "b": hangs.Namespace("b")},
-			Store:      NewStore(MetaNamespaceKeyFunc), ReflectorOptions: ReflectorOptions{Strategy: ListPaged},
-			Handler: ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-				time.Sleep(10 * time.Second)
-				deliberatePanic(obj)
-			}},
-		}).RunWithContext(t.Context())
-	},
-	"a controller's source beside a handler that hangs": func(t *testing.T) {
-		go New(&Config{
-			ListerWatcher: panickingSource(t), Store: NewStore(MetaNamespaceKeyFunc),
-			Handler: ResourceEventHandlerFuncs{AddFunc: func(any) { select {} }},
-		}).RunWithContext(t.Context())
-	},
-	"a source beside a handler that hangs": func(t *testing.T) {
-		inf := dyingInformer(panickingSource(t))
-		addHanging(t, inf)
-		go func() { _ = inf.Run(t.Context()) }()
-	},
-	"a handler of a set beside one of another informer that hangs": func(t *testing.T) {
-		var set InformerSet
-		panics, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		addPanicking(t, panics)
-		hangs, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		addHanging(t, hangs)
-		go func() { _ = set.Run(t.Context()) }()
-	},
-	"a handler of a set beside one of its own informer that hangs": func(t *testing.T) {
-		var set InformerSet
-		inf, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		addPanicking(t, inf)
-		addHanging(t, inf)
-		go func() { _ = set.Run(t.Context()) }()
-	},
-	"a handler of a set beside another source that ignores its context": func(t *testing.T) {
-		var set InformerSet
-		panics, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		addPanicking(t, panics)
-		source := newSource(t)
-		source.HangListsIgnoringContext(1)
-		_, _, err := InformerOf(&set, source, InformerConfig[*object]{ReflectorOptions: ReflectorOptions{Strategy: ListPaged}})
-		must(t, err)
-		go func() { _ = set.Run(t.Context()) }()
-	},
-	"a source of a set beside a handler of another informer that hangs": func(t *testing.T) {
-		var set InformerSet
-		podInformerOf(t, &set, panickingSource(t))
-		hangs, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		addHanging(t, hangs)
-		go func() { _ = set.Run(t.Context()) }()
-	},
-	"a handler of a set beside one of a released informer that hangs": func(t *testing.T) {
-		var set InformerSet
-		panics, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		addPanicking(t, panics)
-		hangs, release := podInformerOf(t, &set, newSource(t, pod("a", "1")))
-		addHanging(t, hangs)
-		go func() { _ = set.Run(t.Context()) }()
-		synctest.Wait()
-		release()
-	},
-}
-
-// A panic that is not survived must not be kept from ending the process by something
-// that hangs: 30 s after it, it goes on where it was. That ends the process, so that each
-// case is a child that is a bubble. Fails if one lives, dies earlier or of something else.
-func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
-	if way := os.Getenv(deathVariable); way != "" {
-		die(t, deaths[way])
-	}
-	program, err := os.Executable()
-	must(t, err)
-	for way := range deaths {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			child := exec.CommandContext(t.Context(), program, "-test.run=^TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs$", "-test.timeout=1m")
-			child.Env = append(os.Environ(), deathVariable+"="+way)
-			var stdout, stderr bytes.Buffer
-			child.Stdout, child.Stderr = &stdout, &stderr
-			var exit *exec.ExitError
-			require.ErrorAs(t, child.Run(), &exit, stdout.String())
-			assert.Equal(t, 2, exit.ExitCode(), "that of a panic")
-			assert.Equal(t, "alive\n", stdout.String(), "it dies after 30 s, not earlier or later")
-			assert.Contains(t, stderr.String(), "panic: ")
-			assert.Contains(t, stderr.String(), errBoom.Error())
-			assert.Contains(t, stderr.String(), "cache.deliberatePanic", "the stack of the place that panicked")
-		})
-	}
-}
-
-// die starts what panics 10 s later, in virtual time, and says what it lives to see.
-func die(t *testing.T, start func(*testing.T)) {
-	utilruntime.ReallyCrash, utilruntime.PanicHandlers = true, nil // what is printed is the process's own
-	synctest.Test(t, func(t *testing.T) {
-		start(t)
-		sleep(10*time.Second + 29*time.Second)
-		fmt.Println("alive")
-		sleep(2 * time.Second)
-		fmt.Println("survived")
-		os.Exit(0)
-	})
-}
-
-func dyingInformer(source ListerWatcher) *Informer[*object] {
-	return NewInformerFor(source, InformerConfig[*object]{ReflectorOptions: ReflectorOptions{
-		Strategy: ListPaged, ErrorHandler: (&heard{}).handle,
-	}})
-}
-
-func addPanicking(t *testing.T, inf *Informer[*object]) {
-	_, err := inf.Shared().AddEventHandler(ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-		time.Sleep(10 * time.Second)
-		deliberatePanic(obj)
-	}})
-	must(t, err)
-}
-
-func addHanging(t *testing.T, inf *Informer[*object]) ResourceEventHandlerRegistration {
-	handle, err := inf.Shared().AddEventHandler(ResourceEventHandlerFuncs{AddFunc: func(any) { select {} }})
-	must(t, err)
-	return handle
-}
-
-// panickingSource lists an object, and panics in the watch that follows.
-func panickingSource(t *testing.T) ListerWatcher {
-	lists := newSource(t, pod("a", "1"))
-	return &ListWatch{ListFunc: lists.List, WatchFunc: func(metav1.ListOptions) (watch.Interface, error) {
-		time.Sleep(10 * time.Second)
-		deliberatePanic(nil)
-		return nil, nil
-	}}
-}
-
-// failingFor is an index function that fails for the object with that name.
-func failingFor(name string) TypedIndexFunc[*object] {
-	return func(o *object) ([]string, error) {
-		if o.Name == name {
-			return nil, errBoom
-		}
-		return nil, nil
-	}
 }
 
 // 10,000 informers that are started and stopped, with handlers that stay, are removed or
@@ -700,52 +308,6 @@ func newBulk(objects int) *bulk {
 	return s
 }
 
-// A handler that joins an informer of 100,000 objects pauses nobody, though it hangs at
-// the first of them: the next event is applied and told to others, and readers answer,
-// within the same instant.
-func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const objects = 100_000
-		source := newBulk(objects)
-		r := newBulkRig(t, source)
-		first := newReplica(t)
-		first.onlyCounts = true
-		r.handle(first)
-		r.run()
-		synctest.Wait()
-		require.Equal(t, objects, first.told())
-
-		began := time.Now()
-		late, goOn := stalled(t)
-		late.onlyCounts = true
-		handle := r.handle(late)
-		synctest.Wait()
-		assert.Equal(t, objects-1, r.handlerStatus(1).Backlog, "all but the one that is being told")
-		source.events <- watch.Event{Type: watch.Modified, Object: labelled(podAt("a", "7", itoa(objects+1)), "x")}
-		synctest.Wait()
-		assert.Equal(t, objects+1, first.told())
-		stored, _ := r.inf.Lookup("a/7")
-		assert.Equal(t, "x", stored.Labels["v"])
-		assert.False(t, handle.HasSynced())
-		goOn()
-		synctest.Wait()
-		assert.True(t, handle.HasSynced())
-		assert.Equal(t, objects, late.initial)
-		assert.Equal(t, objects+1, late.told())
-		late.equals(r.inf.Shared().GetStore())
-		assert.Zero(t, time.Since(began))
-		r.cancel()
-		<-r.done
-	})
-}
-
-// newBulkRig is a rig without a cachetest source.
-func newBulkRig(t *testing.T, source ListerWatcher) *informerRig {
-	r := &informerRig{T: t, heard: &heard{}}
-	r.inf = NewInformerFor(source, InformerConfig[*object]{ReflectorOptions: ReflectorOptions{ErrorHandler: r.heard.handle}})
-	return r
-}
-
 // raceDetected says whether the race detector is built in: its memory, and what it keeps
 // alive, would be measured with what is measured.
 func raceDetected() bool {
@@ -761,11 +323,4 @@ func heap() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
-}
-
-// kibiObject is an object of about 1 KiB.
-func kibiObject(name string, version int) *object {
-	o := podAt("a", name, itoa(version))
-	o.Annotations = map[string]string{"content": strings.Repeat("x", 1000)}
-	return o
 }

@@ -7,17 +7,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -239,127 +235,6 @@ func TestATransformCannotMoveAnObjectOutOfItsNamespace(t *testing.T) {
 	assert.Equal(t, []string{"a/1"}, heldKeys(a))
 }
 
-// A replacement of the whole store is one of everything, views or not.
-func TestReplacingTheWholeStoreReplacesEveryNamespace(t *testing.T) {
-	whole, a, b := viewsOf()
-	require.NoError(t, a.Replace([]any{podAt("a", "1", "1")}, "5"))
-	require.NoError(t, b.Replace([]any{podAt("b", "1", "1")}, "6"))
-	require.NoError(t, whole.Replace([]any{podAt("a", "2", "1")}, "3"))
-	assert.Equal(t, map[string]string{"a/2": "1"}, contents(whole))
-	assert.Equal(t, "3", whole.LastStoreSyncResourceVersion(), "it does not claim more")
-	assert.Equal(t, "5", a.LastStoreSyncResourceVersion(), "nobody has told it")
-}
-
-func TestAStoreHasOneViewOfEachNamespace(t *testing.T) {
-	whole := newTagStore()
-	views := make([]Store, 20)
-	var all sync.WaitGroup
-	for i := range views {
-		all.Go(func() { views[i] = InNamespace(whole, []string{"a", "b"}[i%2]) })
-	}
-	all.Wait()
-	for i, view := range views {
-		assert.Same(t, views[i%2], view)
-	}
-	assert.NotSame(t, views[0], views[1])
-}
-
-func TestMistakesInMakingAViewPanic(t *testing.T) {
-	for want, mistake := range map[string]func(){
-		"namespace is empty":        func() { InNamespace(newTagStore(), "") },
-		"contains a slash":          func() { InNamespace(newTagStore(), "a/b") },
-		"view of a namespace":       func() { InNamespace(InNamespace(newTagStore(), "a"), "b") },
-		"of NewStore or NewIndexer": func() { InNamespace(&storeOfAnother{Store: newTagStore()}, "a") },
-		"not one of NewStore":       func() { InNamespace(nil, "a") },
-	} {
-		t.Run(want, func(t *testing.T) {
-			defer func() { assert.Contains(t, fmt.Sprint(recover()), want) }()
-			mistake()
-		})
-	}
-}
-
-// A reflector's part in a mirror of several namespaces is named after the place
-// that made it, unless it is given a name.
-func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
-	status, ok := StatusOf(New(&Config{
-		Namespaces: map[string]ListerWatcher{"a": &ListWatch{}}, Store: NewStore(MetaNamespaceKeyFunc),
-	}))
-	require.True(t, ok)
-	assert.Regexp(t, `^[^/]+/[^/]+\.(go|s):\d+$`, status.Name)
-	require.Len(t, status.Namespaces, 1)
-	assert.Equal(t, status.Name+"/a", status.Namespaces[0].Name)
-	assert.Equal(t, PhaseIdle, status.Phase)
-}
-
-func TestSyncedInAnswersForTheNamespacesThereAre(t *testing.T) {
-	c := New(&Config{Namespaces: map[string]ListerWatcher{"a": &ListWatch{}}, Store: NewStore(MetaNamespaceKeyFunc)})
-	checker, ok := SyncedIn(c, "a")
-	require.True(t, ok)
-	assert.False(t, IsDone(checker))
-	assert.True(t, strings.HasSuffix(checker.Name(), "/a"), checker.Name())
-	assert.NotEmpty(t, c.HasSyncedChecker().Name())
-	_, ok = SyncedIn(c, "b")
-	assert.False(t, ok)
-	_, ok = SyncedIn(New(&Config{ListerWatcher: &ListWatch{}, Store: NewStore(MetaNamespaceKeyFunc)}), "a")
-	assert.False(t, ok)
-	_, ok = SyncedIn(nil, "a")
-	assert.False(t, ok)
-}
-
-func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
-	source := &ListWatch{}
-	for _, c := range []struct {
-		want   string
-		change func(*Config)
-	}{
-		{"both a ListerWatcher and Namespaces", func(c *Config) { c.ListerWatcher = source }},
-		{"without a namespace", func(c *Config) { c.Namespaces[""] = source }},
-		{"source of \"b\" is nil", func(c *Config) { c.Namespaces["b"] = (*ListWatch)(nil) }},
-		{"source of \"c\" is nil", func(c *Config) { c.Namespaces["c"] = nil }},
-		{"\"a/b\" contains a slash", func(c *Config) { c.Namespaces["a/b"] = source }},
-		{"neither Queue nor Process", func(c *Config) { c.Queue = NewDeltaFIFOWithOptions(DeltaFIFOOptions{}) }},
-		{"neither Queue nor Process", func(c *Config) { c.Process = func(any, bool) error { return nil } }},
-		{"neither Queue nor Process", func(c *Config) { c.ProcessBatch = func([]Delta, bool) error { return nil } }},
-		{"Config.Store of NewStore or NewIndexer", func(c *Config) { c.Store = &storeOfAnother{Store: c.Store} }},
-		{"Config.Store of NewStore or NewIndexer", func(c *Config) { c.Store = nil }},
-		{"Config.Store of NewStore or NewIndexer", func(c *Config) { c.Store = InNamespace(c.Store, "a") }},
-		{"Config.KeyFunction", func(c *Config) { c.KeyFunction = MetaNamespaceKeyFunc }},
-		{"Config.Transform and the Store's", func(c *Config) {
-			c.Transform, c.Store = transformByLabel, newTagStore(WithTransformer(transformByLabel))
-		}},
-		{"ReflectorOptions.ResyncPeriod is negative", func(c *Config) { c.FullResyncPeriod = -1 }},
-	} {
-		t.Run(c.want, func(t *testing.T) {
-			config := &Config{Namespaces: map[string]ListerWatcher{"a": source}, Store: NewStore(MetaNamespaceKeyFunc)}
-			New(config)
-			c.change(config)
-			defer func() { assert.Contains(t, fmt.Sprint(recover()), c.want) }()
-			New(config)
-		})
-	}
-}
-
-// Whoever computes the namespaces, and comes to none, is not told of a field that
-// was not meant.
-func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
-	for name, c := range map[string]struct {
-		namespaces map[string]ListerWatcher
-		want       string
-	}{
-		"empty": {map[string]ListerWatcher{}, "Config.Namespaces is empty and Config.ListerWatcher is nil"},
-		"none":  {nil, "cache: Config.ListerWatcher is nil"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			config := &Config{Namespaces: c.namespaces, Store: NewStore(MetaNamespaceKeyFunc), ListerWatcher: &ListWatch{}}
-			New(config)
-			config.ListerWatcher = nil
-			defer func() { assert.Contains(t, fmt.Sprint(recover()), c.want) }()
-			New(config)
-		})
-	}
-}
-
 // A queue over a view resyncs, and deletes as absent, what is the view's.
 func TestAQueueOverAViewKnowsItsNamespaceAlone(t *testing.T) {
 	whole, a, _ := viewsOf()
@@ -373,52 +248,6 @@ func TestAQueueOverAViewKnowsItsNamespaceAlone(t *testing.T) {
 		told = append(told, string(c.Type)+" "+c.key.String())
 	}
 	assert.ElementsMatch(t, []string{"Sync a/1", "Replaced a/2", "Deleted a/1"}, told)
-}
-
-// Reflectors feed views without a queue as well, each in its own way.
-func TestReflectorsFeedTheViewsOfOneStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sources := map[string]*cachetest.Source{
-			"a": newSource(t, pod("a", "1"), pod("a", "2")),
-			"b": newSource(t, pod("b", "1"), pod("b", "2")),
-		}
-		sources["b"].Advance(10)
-		indexer := newTagStore()
-		h := &heard{}
-		ctx, cancel := context.WithCancel(context.Background())
-		var running sync.WaitGroup
-		reflectors := map[string]*Reflector{}
-		for namespace, source := range sources {
-			reflectors[namespace] = NewReflectorWithOptions(source, &object{}, InNamespace(indexer, namespace),
-				ReflectorOptions{Name: namespace, ErrorHandler: h.handle})
-		}
-		for _, r := range reflectors {
-			running.Go(func() { r.RunWithContext(ctx) })
-		}
-		synctest.Wait()
-		assert.Equal(t, map[string]string{"a/1": "1", "a/2": "2", "b/1": "1", "b/2": "2"}, contents(indexer))
-		assert.Equal(t, "2", indexer.LastStoreSyncResourceVersion())
-		assert.Equal(t, "12", reflectors["b"].Status().AppliedVersion)
-		assert.Equal(t, "2", reflectors["a"].Status().AppliedVersion)
-
-		_, err := sources["a"].DeleteSilently("a", "1")
-		require.NoError(t, err)
-		_, err = sources["b"].DeleteSilently("b", "1")
-		require.NoError(t, err)
-		require.NoError(t, sources["a"].Apply(pod("b", "1"), pod("b", "3"), pod("a", "3"))) // what is b's is not a's to say
-		_, err = sources["a"].Delete("b", "3")
-		require.NoError(t, err)
-		sources["a"].BreakWatches(cachetest.ErrExpired())
-		sleep(time.Minute)
-		assert.Equal(t, map[string]string{"a/2": "2", "a/3": "6", "b/1": "1", "b/2": "2"}, contents(indexer))
-		assert.Equal(t, []string{"b/1"}, keysHeldIn(reflectors["a"].Status()))
-		assert.Empty(t, reflectors["b"].Status().Quarantined)
-		cancel()
-		running.Wait()
-		for _, source := range sources {
-			source.Close()
-		}
-	})
 }
 
 // The overall phase is the one most worth a look, since it began.

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -328,15 +327,6 @@ func TestAFinishedReplacementAcceptsNothingMore(t *testing.T) {
 	}
 }
 
-func TestAPartWithAnEndedContextAppliesNothing(t *testing.T) {
-	ended, cancel := context.WithCancel(bg)
-	cancel()
-	s := newTagStore()
-	_, err := s.BeginReplace(ReplaceOptions{}).Part(ended, ReplacementPart{Items: []any{podAt("a", "1", "1")}})
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, s.List())
-}
-
 // An index that is added while a relist is under way sees the prepared objects
 // too; one that fails for it is held back at the commit. Fails if publish does not
 // bring the values up to date.
@@ -418,81 +408,14 @@ func (f *foreign) Replace(list []any, version string) error {
 	return nil
 }
 
-type updater struct{ foreign }
-
-func (u *updater) UpdateResourceVersion(version string) {
-	u.calls = append(u.calls, "version "+version)
-}
-
-type bookmarker struct{ foreign }
-
-func (b *bookmarker) Bookmark(version string) error {
-	b.calls = append(b.calls, "bookmark "+version)
-	return nil
-}
-
-type both struct{ updater }
-
-func (b *both) Bookmark(version string) error {
-	b.calls = append(b.calls, "bookmark "+version)
-	return nil
-}
-
 func (f *foreign) take() []string { calls := f.calls; f.calls = nil; return calls }
-
-// S5, S6: a foreign store gets one Replace for a list, however it came, then each
-// event; and it is told of each advance of the version once.
-func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
-	type taker interface {
-		ReflectorStore
-		take() []string
-	}
-	for name, row := range map[string]struct {
-		store    taker
-		event    []string // what follows an event
-		bookmark []string
-	}{
-		"neither":  {&foreign{}, nil, nil},
-		"updater":  {&updater{}, []string{"version 5"}, []string{"version 7"}},
-		"bookmark": {&bookmarker{}, nil, []string{"bookmark 7"}},
-		"both":     {&both{}, []string{"version 5"}, []string{"bookmark 7"}},
-	} {
-		for _, strategy := range []ListStrategy{ListPaged, ListStreaming} {
-			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
-					h := &heard{}
-					stop := runReflector(t, NewReflectorWithOptions(source, &object{}, row.store,
-						ReflectorOptions{PageSize: 2, Strategy: strategy, ErrorHandler: h.handle}))
-					assert.Equal(t, []string{"replace a/1 a/2 a/3 @3"}, row.store.take())
-					_, err := source.Update(labelled(pod("a", "1"), "x"))
-					require.NoError(t, err)
-					synctest.Wait()
-					row.store.take()
-					_, err = source.Delete("a", "2")
-					require.NoError(t, err)
-					synctest.Wait()
-					assert.Equal(t, append([]string{"delete a/2"}, row.event...), row.store.take())
-					source.Advance(2)
-					source.SendBookmarks()
-					source.SendBookmarks()
-					synctest.Wait()
-					assert.Equal(t, row.bookmark, row.store.take(), "a bookmark that says nothing new is not passed on")
-					stop()
-					assert.Empty(t, h.all())
-					source.Close()
-				})
-			})
-		}
-	}
-}
 
 // A relist that a foreign store refuses is reported, and made again after a pause;
 // the objects that it could not take are reported one by one and cause no list.
 func TestAReplaceThatAForeignStoreRefusesIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, h := newSource(t, pod("a", "1")), &heard{}
-		store := &replaceFails{errs: []error{errBoom, errors.Join(&ObjectError{Key: "a/9", Stage: stageIndex, Err: errBoom}, KeyError{pod("a", "8"), errBoom})}}
+		store := &replaceFails{errs: []error{errBoom, errors.Join(&ObjectError{Key: "a/9", Stage: stageIndex, Err: errBoom}, KeyError{Obj: pod("a", "8"), Err: errBoom})}}
 		stop := runReflector(t, NewReflectorWithOptions(source, &object{}, store, ReflectorOptions{Strategy: ListPaged, ErrorHandler: h.handle}))
 		sleep(time.Minute)
 		assert.Equal(t, []Cause{causeStore, causeObject, causeObject}, h.causes())
@@ -518,7 +441,7 @@ func (r *replaceFails) Replace([]any, string) error {
 
 func TestErrorsOfAForeignStoreAreDistinguished(t *testing.T) {
 	object := &ObjectError{Key: "k", Stage: stageIndex, Err: errBoom}
-	key := KeyError{pod("a", "b"), errBoom}
+	key := KeyError{Obj: pod("a", "b"), Err: errBoom}
 	objects, other := splitObjectErrors(errors.Join(object, fmt.Errorf("wrapped: %w", key), errBoom))
 	require.Len(t, objects, 2)
 	assert.Equal(t, "k", objects[0].Key)

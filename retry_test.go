@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/kubeapi"
@@ -251,84 +248,6 @@ func perMinute(start time.Time, times []time.Time) (first, later int) {
 	return first, later
 }
 
-// S8: hours without a failure let the backoff start over, also for who calls ListAndWatch
-// again and again, so that every round begins with a list: what is made without a pause is
-// no end of one. Fails if the wait for the limits before the watch of a list, which takes
-// no time, counts as a pause that has just been over.
-func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
-	for _, jitter := range jitters {
-		t.Run(fmt.Sprintf("jitter %v", jitter), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source, h := newSource(t, pod("a", "1")), &heard{}
-				r := NewReflectorWithOptions(source, &object{}, NewStore(MetaNamespaceKeyFunc), ReflectorOptions{
-					Strategy: ListPaged, ErrorHandler: h.handle, Random: func() float64 { return jitter },
-				})
-				round := func(lasts time.Duration) {
-					ctx, cancel := context.WithTimeout(t.Context(), lasts)
-					defer cancel()
-					assert.NoError(t, r.ListAndWatchWithContext(ctx))
-				}
-				// pauseAfter is how long the last watch that is refused is followed by nothing.
-				pauseAfter := func(refusals int) time.Duration {
-					source.ResetRequests()
-					source.FailWatches(refusals, cachetest.ErrConnectionRefused())
-					round(15 * time.Minute)
-					requests := source.Requests() // a list, then watches
-					require.Greater(t, len(requests), refusals+1)
-					require.Error(t, requests[refusals].Err)
-					return requests[refusals+1].Time.Sub(requests[refusals].Time)
-				}
-				assert.GreaterOrEqual(t, pauseAfter(23), 30*time.Second)
-				lists := source.ListCalls()
-				for range 600 {
-					round(20 * time.Second)
-				}
-				assert.Equal(t, lists+600, source.ListCalls())
-				first := 200*time.Millisecond - time.Duration(jitter*float64(100*time.Millisecond))
-				assert.Equal(t, first, pauseAfter(1))
-				assert.Equal(t, 24, h.count(CauseRefused))
-				assert.Len(t, h.all(), 24)
-				source.Close()
-			})
-		})
-	}
-}
-
-// S10.
-func TestRetryWithDeadlineRetriesUntilTheDeadlineOfARunOfErrors(t *testing.T) {
-	clock := testclock.NewFakeClock(time.Unix(0, 0))
-	internal := cachetest.ErrInternal()
-	retry := NewRetryWithDeadline(10*time.Second, time.Minute, apierrors.IsInternalError, clock)
-
-	retry.After(internal)
-	assert.True(t, retry.ShouldRetry())
-	clock.Step(10 * time.Second)
-	retry.After(internal)
-	assert.True(t, retry.ShouldRetry(), "at the deadline")
-	clock.Step(time.Nanosecond)
-	retry.After(errBoom)
-	retry.After(nil)
-	assert.False(t, retry.ShouldRetry(), "past it, and other errors do not count")
-	retry.After(internal)
-	assert.True(t, retry.ShouldRetry(), "the next error starts a new run")
-
-	clock.Step(59 * time.Second)
-	retry.After(internal)
-	assert.False(t, retry.ShouldRetry(), "59 s later it is still the same run")
-	retry.After(internal)
-	clock.Step(time.Minute)
-	retry.After(internal)
-	assert.True(t, retry.ShouldRetry(), "a quiet minute ends a run")
-}
-
-func TestRetryWithDeadlineNeverRetriesWithoutADuration(t *testing.T) {
-	for _, longest := range []time.Duration{0, -time.Second} {
-		retry := NewRetryWithDeadline(longest, time.Minute, apierrors.IsInternalError, testclock.NewFakeClock(time.Unix(0, 0)))
-		retry.After(cachetest.ErrInternal())
-		assert.False(t, retry.ShouldRetry())
-	}
-}
-
 // S11: every class, also where the error is wrapped, and the ways in which old
 // servers said "too large resource version".
 func TestErrorsAreClassified(t *testing.T) {
@@ -379,7 +298,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		CauseNoBookmark:   {errNoInitialEventsEnd},
 		causeRegression:   {&RegressionError{}},
 		causeWrongType:    {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
-		causeObject:       {&ObjectError{Err: errBoom}, KeyError{nil, errBoom}},
+		causeObject:       {&ObjectError{Err: errBoom}, KeyError{Obj: nil, Err: errBoom}},
 		causeProcess:      {&ProcessError{Err: &ObjectError{}}},
 		causeStore:        {&StoreError{Err: apierrors.NewInternalError(errBoom)}},
 		causeSlowSource:   {&SlowSourceError{}},

@@ -237,16 +237,6 @@ func isVersionCheck(o metav1.ListOptions) bool {
 	return o.Limit == 1 && o.ResourceVersion == "" && o.Continue == ""
 }
 
-// listsOf counts the lists of a source that are no checks of its version; further pages count.
-func listsOf(source *cachetest.Source) (n int) {
-	for _, request := range source.Requests() {
-		if request.Verb == cachetest.VerbList && !isVersionCheck(request.Options) {
-			n++
-		}
-	}
-	return n
-}
-
 // goroutines is how many there are in the bubble once all others of it wait: for tests of what
 // one more, or one less, is started for. That none is left in the end is for synctest to say.
 // Those outside, as the one that runs finalizers now and then, are not counted.
@@ -267,36 +257,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // steady is a backoff that does not grow, and so has no limit of its own.
 func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, Factor: 1, Steps: 1} }
 
-// jitters are the ends and the middle of what a pause may be stretched by. At the upper
-// one two pauses in a row take two minutes.
-var jitters = []float64{0, 0.5, 0.999}
-
-// healthy is how long a mirror is left alone before something happens: longer than a
-// short watch, and shorter than the shortest timeout of a watch, so that one is open.
-const healthy = 4 * time.Minute
-
-// rateSince is requestRate where the first failure was that of a watch that had lived: the
-// first minute begins with it, not with the request that follows after a pause.
-func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
-	in := func(from time.Time) (n int) {
-		for _, request := range source.Requests() {
-			if after := request.Time.Sub(from); after >= 0 && after < time.Minute {
-				n++
-			}
-		}
-		return n
-	}
-	for _, request := range source.Requests() {
-		if request.Time.Sub(failed) >= time.Minute {
-			later = max(later, in(request.Time))
-		}
-	}
-	return in(failed), later
-}
-
 var pods = schema.GroupResource{Resource: "pods"}
-
-func retryInternal(c *Config) { c.ReflectorOptions.MaxInternalErrorRetryDuration = 10 * time.Minute }
 
 // keysHeldIn are the quarantined keys of a status.
 func keysHeldIn(s Status) []string {

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,12 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -89,36 +86,6 @@ func TestASnapshotSaysWhichIndexIsMissing(t *testing.T) {
 	require.EqualError(t, err, want)
 }
 
-// Who has seen enough of it is not called again. Fails if the end of a loop ends only the
-// part of the store that it was in.
-func TestALoopOverASnapshotMayEndEarly(t *testing.T) {
-	s := newTagStore()
-	for i := range 1000 {
-		require.NoError(t, s.Add(tagged(podAt("a", itoa(i), "1"), "x")))
-	}
-	snapshot := s.Snapshot()
-	all, err := snapshot.AllByIndex(tagIndex, "x")
-	require.NoError(t, err)
-	for _, enough := range []int{1, 63, 64, 65, 300, 999} {
-		met := map[string]bool{}
-		for key := range snapshot.All() {
-			if met[key] = true; len(met) == enough {
-				break
-			}
-		}
-		assert.Len(t, met, enough)
-		for _, loop := range []func(func(any) bool){snapshot.Objects(), all} {
-			clear(met)
-			for obj := range loop {
-				if met[nameOf(obj)] = true; len(met) == enough {
-					break
-				}
-			}
-			assert.Len(t, met, enough)
-		}
-	}
-}
-
 // A snapshot's loop may write: it goes on over what there was.
 func TestALoopOverASnapshotMayWriteToItsStore(t *testing.T) {
 	s := taggedStore(t)
@@ -130,22 +97,6 @@ func TestALoopOverASnapshotMayWriteToItsStore(t *testing.T) {
 	}
 	assert.Equal(t, 3, seen)
 	assert.Equal(t, []string{"c/0", "c/1", "c/2"}, namesOf(s.List()))
-}
-
-func TestASnapshotIsOfWhatWasWrittenBefore(t *testing.T) {
-	s := newTagStore()
-	empty := s.Snapshot()
-	assert.Zero(t, empty.Len())
-	assert.Empty(t, empty.ResourceVersion())
-	require.NoError(t, s.Add(podAt("a", "1", "1")))
-	one := s.Snapshot()
-	s.Bookmark("5")
-	require.NoError(t, s.Delete(podAt("a", "1", "1")))
-	assert.Zero(t, empty.Len())
-	assert.Equal(t, 1, one.Len())
-	assert.Empty(t, one.ResourceVersion(), "one object moves no version")
-	assert.Equal(t, "5", s.Snapshot().ResourceVersion())
-	assert.Zero(t, s.Snapshot().Len())
 }
 
 // Fails if a snapshot is of the store as it was before there was such an index.
@@ -168,25 +119,6 @@ func TestASnapshotShowsTheStateBeforeABadOne(t *testing.T) {
 	obj, exists := s.Snapshot().Get("a/1")
 	require.True(t, exists)
 	assert.Equal(t, "1", receivedOf(obj).ResourceVersion)
-}
-
-func TestAThreadSafeStoreHasSnapshots(t *testing.T) {
-	s := NewThreadSafeStore(Indexers{tagIndex: byTag}, nil)
-	s.Replace(map[string]any{"": tagged(pod("a", "1"), "x"), "/": "no object", "a/b/c": 3}, "4")
-	snapshot, ok := SnapshotOf(s)
-	require.True(t, ok)
-	s.Replace(nil, "5")
-	assert.Equal(t, "4", snapshot.ResourceVersion())
-	all := maps.Collect(snapshot.All())
-	assert.Len(t, all, 3)
-	assert.Equal(t, "no object", all["/"])
-	assert.Equal(t, 3, all["a/b/c"])
-	obj, exists := snapshot.Get("")
-	assert.True(t, exists)
-	assert.Equal(t, all[""], obj)
-	found, err := snapshot.ByIndex(tagIndex, "x")
-	require.NoError(t, err)
-	assert.Equal(t, []any{all[""]}, found)
 }
 
 func TestSnapshotOfWhatHasNone(t *testing.T) {
@@ -216,129 +148,6 @@ func TestASnapshotOfAStoreWithViewsHasTheLowestVersion(t *testing.T) {
 	applyBatch(a, bg, batch{version: "12"}, false, nil)
 	assert.Equal(t, "9", whole.Snapshot().ResourceVersion())
 	assert.Equal(t, "8", lowest.ResourceVersion())
-}
-
-// A view that nobody has filled makes the store's version one that holds of it, too.
-func TestASnapshotKnowsOfAViewThatWasMadeBefore(t *testing.T) {
-	whole, a, b := viewsOf()
-	require.NoError(t, a.Replace(nil, "8"))
-	require.NoError(t, b.Replace(nil, "8"))
-	require.Equal(t, "8", whole.Snapshot().ResourceVersion())
-	InNamespace(whole, "c")
-	assert.Equal(t, whole.LastStoreSyncResourceVersion(), whole.Snapshot().ResourceVersion())
-}
-
-// A typed snapshot is a lister that never changes. Fails if one of its methods reads what
-// the store holds at the time.
-func TestATypedSnapshotStaysAsItIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, tagged(pod("a", "1"), "x"), tagged(pod("a", "2"), "y"), tagged(pod("b", "1"), "x"))
-		inf := NewInformerFor(source, InformerConfig[*object]{Indexes: TypedIndexers[*object]{
-			tagIndex: func(o *object) ([]string, error) { return byTag(o) },
-		}})
-		stop := runTyped(t, source, inf)
-		snapshot := inf.Lister().Snapshot()
-		inNamespace := snapshot.ByNamespace("a")
-		again := inNamespace.Snapshot()
-		version := source.ResourceVersion()
-		_, err := source.Delete("a", "1")
-		require.NoError(t, err)
-		require.NoError(t, source.Apply(tagged(pod("a", "2"), "x"), tagged(pod("b", "2"), "z"), tagged(pod("a", "3"), "x")))
-		synctest.Wait()
-		require.Equal(t, 4, inf.Lister().Len())
-
-		assert.Equal(t, version, snapshot.ResourceVersion())
-		assert.Equal(t, version, again.ResourceVersion())
-		assert.Equal(t, 3, snapshot.Len())
-		gone, err := snapshot.Get("a/1")
-		require.NoError(t, err)
-		assert.Equal(t, "1", gone.Name)
-		_, err = snapshot.Get("a/3")
-		assert.True(t, apierrors.IsNotFound(err))
-		all, err := snapshot.List(nil)
-		require.NoError(t, err)
-		assert.Equal(t, []string{"a/1", "a/2", "b/1"}, sortedNames(all))
-		assert.Equal(t, []string{"a/1", "a/2", "b/1"}, sortedNames(slices.Collect(snapshot.Values())))
-		assert.ElementsMatch(t, []string{"a/1", "a/2", "b/1"}, slices.Collect(maps.Keys(maps.Collect(snapshot.All()))))
-		tagged, err := snapshot.ByIndex(tagIndex, "x")
-		require.NoError(t, err)
-		assert.Equal(t, []string{"a/1", "b/1"}, sortedNames(tagged))
-		values, err := snapshot.IndexValues(tagIndex)
-		require.NoError(t, err)
-		assert.ElementsMatch(t, []string{"x", "y"}, values)
-
-		for _, lister := range []TypedSnapshot[*object]{inNamespace, again} {
-			assert.Equal(t, 2, lister.Len())
-			_, exists := lister.Lookup("1")
-			assert.True(t, exists)
-			ofTag, err := lister.AllByIndex(tagIndex, "x")
-			require.NoError(t, err)
-			assert.Equal(t, []string{"a/1"}, slices.Collect(maps.Keys(maps.Collect(ofTag))))
-		}
-		stop()
-	})
-}
-
-// What does not hold anything yet can be asked all the same.
-func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
-	var none Snapshot
-	have, err := pictureOf(none)
-	require.NoError(t, err)
-	assert.Equal(t, picture{objects: map[string]any{}, indexes: map[string]map[string][]string{}}, have)
-	_, exists := none.Get("a/1")
-	assert.False(t, exists)
-	assert.Empty(t, none.List())
-	const noIndex = "Index with name tag does not exist"
-	_, err = none.ByIndex(tagIndex, "x")
-	require.EqualError(t, err, noIndex)
-	_, err = none.AllByIndex(tagIndex, "x")
-	require.EqualError(t, err, noIndex)
-	_, err = none.IndexValues(tagIndex)
-	require.EqualError(t, err, noIndex)
-
-	var typed TypedSnapshot[*object]
-	for _, s := range []TypedSnapshot[*object]{typed, typed.ByNamespace("a"), typed.Snapshot(), typed.TypedLister.Snapshot(), typed.ByNamespace("a").TypedLister.Snapshot()} {
-		assert.Empty(t, s.ResourceVersion())
-		assert.Zero(t, s.Len())
-		_, exists := s.Lookup("1")
-		assert.False(t, exists)
-		_, err := s.Get("1")
-		assert.True(t, apierrors.IsNotFound(err))
-		list, err := s.List(nil)
-		require.NoError(t, err)
-		assert.Empty(t, list)
-		assert.Empty(t, maps.Collect(s.All()))
-		assert.Empty(t, slices.Collect(s.Values()))
-		_, err = s.ByIndex(tagIndex, "x")
-		require.EqualError(t, err, noIndex)
-		_, err = s.AllByIndex(tagIndex, "x")
-		require.EqualError(t, err, noIndex)
-		_, err = s.IndexValues(tagIndex)
-		require.EqualError(t, err, noIndex)
-	}
-}
-
-// Fails if an informer, or one that is typed, has to be asked for its store first.
-func TestAnInformerHasSnapshots(t *testing.T) {
-	inf := NewSharedIndexInformer(&ListWatch{}, &object{}, 0, Indexers{tagIndex: byTag})
-	require.NoError(t, inf.GetStore().Replace([]any{tagged(podAt("a", "1", "1"), "x")}, "4"))
-	for name, shared := range map[string]any{
-		"as it is": inf, "typed": NewTypedSharedIndexInformer[*object](inf), "its store": inf.GetStore(),
-		"an Informer's": sharedWith(t, podAt("a", "1", "1"), "4"),
-	} {
-		snapshot, ok := SnapshotOf(shared)
-		require.True(t, ok, name)
-		assert.Equal(t, "4", snapshot.ResourceVersion(), name)
-		assert.Equal(t, 1, snapshot.Len(), name)
-	}
-	_, reports := NewTypedSharedIndexInformer[*object](inf).(StatusReporter)
-	assert.True(t, reports)
-}
-
-func sharedWith(t *testing.T, obj *object, version string) SharedIndexInformer {
-	inf := NewInformerFor(&ListWatch{}, InformerConfig[*object]{})
-	require.NoError(t, inf.Shared().GetStore().Replace([]any{obj}, version))
-	return inf.Shared()
 }
 
 // turnstile stops whoever comes through it once, until it is opened.
@@ -739,116 +548,6 @@ func TestAnIndexIsWholeAsSoonAsItIsThere(t *testing.T) {
 	require.Error(t, err)
 }
 
-// picture is all that a snapshot says, by means that do not depend on each other.
-type picture struct {
-	version string
-	objects map[string]any
-	// indexes have, for each index and value, the keys of what has it, sorted.
-	indexes map[string]map[string][]string
-}
-
-// pictureOf asks a snapshot for everything that it has, and fails where one answer is at
-// odds with another.
-func pictureOf(s Snapshot, indexes ...string) (picture, error) {
-	p := picture{version: s.ResourceVersion(), objects: map[string]any{}, indexes: map[string]map[string][]string{}}
-	for key, obj := range s.All() {
-		p.objects[key] = obj
-		if got, exists := s.Get(key); !exists || got != obj {
-			return p, fmt.Errorf("Get(%q) is %v, All has %v", key, got, obj)
-		}
-	}
-	listed := s.List()
-	if len(listed) != len(p.objects) || s.Len() != len(listed) || len(slices.Collect(s.Objects())) != len(listed) {
-		return p, fmt.Errorf("List has %d objects, Len says %d, All has %d", len(listed), s.Len(), len(p.objects))
-	}
-	for _, obj := range listed {
-		if p.objects[nameOf(obj)] != obj {
-			return p, fmt.Errorf("List has %s as All has not", nameOf(obj))
-		}
-	}
-	for _, index := range indexes {
-		var err error
-		if p.indexes[index], err = pictureOfIndex(s, index); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
-}
-
-func pictureOfIndex(s Snapshot, index string) (map[string][]string, error) {
-	keys := map[string][]string{}
-	values, err := s.IndexValues(index)
-	for _, value := range values {
-		objects, byErr := s.ByIndex(index, value)
-		all, allErr := s.AllByIndex(index, value)
-		if err := errors.Join(byErr, allErr); err != nil {
-			return nil, err
-		}
-		if again := slices.Collect(all); !slices.Equal(objects, again) {
-			return nil, fmt.Errorf("index %q, %q: ByIndex has %d objects, AllByIndex %d", index, value, len(objects), len(again))
-		}
-		for _, obj := range objects {
-			key := nameOf(obj)
-			if stored, _ := s.Get(key); stored != obj {
-				return nil, fmt.Errorf("index %q has another %s under %q than there is", index, key, value)
-			}
-			keys[value] = append(keys[value], key)
-		}
-		slices.Sort(keys[value])
-	}
-	return keys, err
-}
-
-func newTagMap() ThreadSafeStore {
-	return NewThreadSafeStore(Indexers{tagIndex: byTag}, Indices{})
-}
-
-func TestAThreadSafeStoreTakesAnyKey(t *testing.T) {
-	s := newTagMap()
-	for _, key := range []string{"", "a/b/c", "x"} {
-		obj := tagged(pod("a", "1"), "v")
-		s.Add(key, obj)
-		got, exists := s.Get(key)
-		require.True(t, exists)
-		assert.Same(t, obj, got)
-	}
-	keys, err := s.IndexKeys(tagIndex, "v")
-	require.NoError(t, err)
-	assert.Equal(t, []string{"", "a/b/c", "x"}, keys, "sorted")
-	s.Delete("")
-	s.DeleteWithObject("x", podAt("a", "1", "9"))
-	s.Delete("absent")
-	assert.Equal(t, []string{"a/b/c"}, s.ListKeys())
-	assert.Len(t, s.List(), 1)
-	_, exists := s.Get("x")
-	assert.False(t, exists)
-	assert.Empty(t, s.LastStoreSyncResourceVersion(), "one object does not move the version")
-	require.NoError(t, s.Resync())
-}
-
-func TestReplaceOfAThreadSafeStoreKeepsNoAliasOfTheMap(t *testing.T) {
-	s := newTagMap()
-	s.Add("old", tagged(pod("a", "old"), "x"))
-	items := map[string]any{"1": tagged(pod("a", "1"), "x", "y"), "2": pod("a", "2")}
-	s.Replace(items, "7")
-	delete(items, "1")
-	items["3"] = nil
-	assert.ElementsMatch(t, []string{"1", "2"}, s.ListKeys())
-	assert.Equal(t, "7", s.LastStoreSyncResourceVersion())
-	keys, err := s.IndexKeys(tagIndex, "x")
-	require.NoError(t, err)
-	assert.Equal(t, []string{"1"}, keys)
-	s.Bookmark("8")
-	assert.Equal(t, "8", s.LastStoreSyncResourceVersion())
-}
-
-func TestAnIndexWithoutAFunctionIsAProgrammersError(t *testing.T) {
-	assert.PanicsWithValue(t, `cache: NewThreadSafeStore: index "x" has no function`, func() {
-		NewThreadSafeStore(Indexers{"x": nil}, nil)
-	})
-	assert.Panics(t, func() { NewIndexer(MetaNamespaceKeyFunc, Indexers{"x": nil}) })
-}
-
 // The maps are made anew once most of what they held has gone. Fails if remove is
 // not followed by shrink.
 func TestMemoryIsReleasedAfterABurst(t *testing.T) {
@@ -880,15 +579,4 @@ func TestMemoryIsReleasedAfterABurst(t *testing.T) {
 		assert.Equal(t, []string{"a/2"}, keysIn(t, s, tagIndex, "2"))
 		assert.Empty(t, keysIn(t, s, tagIndex, "4000"))
 	}
-}
-
-func ExampleNewThreadSafeStore() {
-	s := NewThreadSafeStore(Indexers{"length": func(obj any) ([]string, error) {
-		return []string{fmt.Sprint(len(obj.(string)))}, nil
-	}}, Indices{})
-	s.Add("greeting", "hello")
-	s.Add("answer", "world")
-	keys, _ := s.IndexKeys("length", "5")
-	fmt.Println(keys)
-	// Output: [answer greeting]
 }

@@ -2,14 +2,10 @@ package cache
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -28,16 +24,6 @@ type ending struct {
 func (e *ending) Name() string          { return e.name }
 func (e *ending) Done() <-chan struct{} { return e.done }
 
-// vain is an ending that can be done in vain.
-type vain struct{ ending }
-
-func (v *vain) Err() error {
-	if !IsDone(&v.ending) {
-		return nil
-	}
-	return v.err
-}
-
 // doneAfter returns a checker that is done after a time, never if that is negative.
 func doneAfter(name string, delay time.Duration) *ending {
 	e := &ending{name: name, done: make(chan struct{})}
@@ -48,12 +34,6 @@ func doneAfter(name string, delay time.Duration) *ending {
 		time.AfterFunc(delay, func() { close(e.done) })
 	}
 	return e
-}
-
-// inVainAfter returns a checker that is done in vain after a time.
-func inVainAfter(name string, delay time.Duration, err error) *vain {
-	e := doneAfter(name, delay)
-	return &vain{ending{name: name, done: e.done, err: err}}
 }
 
 // logLines is what a logger wrote, without times and processes.
@@ -95,132 +75,12 @@ func captureKlog(t *testing.T, verbosity int) *logLines {
 	return l
 }
 
-// waited calls WaitFor with and without a name in virtual time, WaitForDone too, and
-// requires that all three take as long and agree. It returns what the first logged.
-func waited(t *testing.T, limit time.Duration, checkers func() []DoneChecker) (ok bool, took time.Duration, logged []string, err error) {
-	t.Helper()
-	bubble := func(wait func(ctx context.Context)) (took time.Duration) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx := t.Context()
-			if limit > 0 {
-				limited, cancel := context.WithTimeoutCause(ctx, limit, errBoom)
-				defer cancel()
-				ctx = limited
-			}
-			begin := time.Now()
-			wait(ctx)
-			took = time.Since(begin)
-			time.Sleep(time.Hour) // timers of the test run out
-		})
-		return took
-	}
-	out := &logLines{}
-	took = bubble(func(ctx context.Context) {
-		ok = WaitFor(klog.NewContext(ctx, out.logger(0)), "tests", checkers()...)
-	})
-	logged = out.all()
-	assert.Equal(t, took, bubble(func(ctx context.Context) {
-		assert.Equal(t, ok, WaitFor(ctx, "", checkers()...))
-	}))
-	assert.Equal(t, took, bubble(func(ctx context.Context) { err = WaitForDone(ctx, checkers()...) }))
-	assert.Equal(t, ok, err == nil)
-	return ok, took, logged, err
-}
-
-func TestAWaitEndsWithTheLastChecker(t *testing.T) {
-	ok, took, logged, err := waited(t, time.Minute, func() []DoneChecker {
-		return []DoneChecker{doneAfter("late", 10*time.Second), inVainAfter("well", 5*time.Second, nil), doneAfter("first", 0)}
-	})
-	assert.True(t, ok)
-	require.NoError(t, err)
-	assert.Equal(t, 10*time.Second, took)
-	assert.Equal(t, []string{
-		`I00 wait_test.go "Waiting" for="tests"`,
-		`I00 wait_test.go "Done" for="tests" checker="first"`,
-		`I05 wait_test.go "Done" for="tests" checker="well"`,
-		`I10 wait_test.go "Done" for="tests" checker="late"`,
-	}, logged, "each when it is done, from the caller's line")
-}
-
-func TestAWaitThatTimesOutNamesWhatWasNotDone(t *testing.T) {
-	ok, took, logged, err := waited(t, 20*time.Second, func() []DoneChecker {
-		return []DoneChecker{doneAfter("never", -1), doneAfter("done", time.Second), doneAfter("too late", time.Minute)}
-	})
-	assert.False(t, ok)
-	assert.Equal(t, 20*time.Second, took)
-	require.ErrorIs(t, err, errBoom, "the cause")
-	require.ErrorIs(t, err, context.DeadlineExceeded, "and the context's error")
-	require.EqualError(t, err, `not done: "never" (boom), "too late" (boom)`)
-	assert.Equal(t, []string{
-		`I00 wait_test.go "Waiting" for="tests"`,
-		`I01 wait_test.go "Done" for="tests" checker="done"`,
-		`I20 wait_test.go "Gave up waiting" for="tests" cause="boom" notDone=["never","too late"]`,
-	}, logged)
-}
-
-// B11: waiting for a handler that was removed ends, and does not wait for the others.
-func TestAWaitEndsWhenACheckerIsDoneInVain(t *testing.T) {
-	for _, cause := range []error{ErrHandlerRemoved, ErrInformerStopped} {
-		ok, took, logged, err := waited(t, 0, func() []DoneChecker {
-			return []DoneChecker{doneAfter("never", -1), inVainAfter("removed", 3*time.Second, fmt.Errorf("pods: %w", cause)), doneAfter("first", 0)}
-		})
-		assert.False(t, ok)
-		assert.Equal(t, 3*time.Second, took)
-		require.ErrorIs(t, err, cause)
-		require.NotErrorIs(t, err, context.Canceled)
-		require.EqualError(t, err, fmt.Sprintf(`not done: "never" (given up, since the wait failed), "removed" (pods: %v)`, cause))
-		assert.Equal(t, []string{
-			`I00 wait_test.go "Waiting" for="tests"`,
-			`I00 wait_test.go "Done" for="tests" checker="first"`,
-			fmt.Sprintf(`E03 wait_test.go "Waited in vain" err="pods: %v" for="tests" checker="removed"`, cause),
-			fmt.Sprintf(`I03 wait_test.go "Gave up waiting" for="tests" cause="pods: %v" notDone=["never"]`, cause),
-		}, logged)
-	}
-}
-
-func TestAWaitInVainNamesAllThatWereDoneByThen(t *testing.T) {
-	ok, took, logged, err := waited(t, time.Minute, func() []DoneChecker {
-		return []DoneChecker{
-			inVainAfter("one", 0, ErrHandlerRemoved), inVainAfter("two", 0, ErrInformerStopped), inVainAfter("well", 0, nil),
-		}
-	})
-	assert.False(t, ok)
-	assert.Zero(t, took)
-	require.ErrorIs(t, err, ErrHandlerRemoved)
-	require.ErrorIs(t, err, ErrInformerStopped)
-	assert.NotContains(t, err.Error(), "well")
-	assert.Len(t, logged, 4, "nobody was given up: %q", logged)
-}
-
 // lineTexts are the lines without severity, second and file.
 func lineTexts(all []string) []string {
 	for i, line := range all {
 		all[i] = strings.Join(strings.SplitN(line, " ", 3)[2:], "")
 	}
 	return all
-}
-
-// What is done when the context ends is done. Fails, sometimes, if select is trusted.
-func TestACheckerThatIsDoneWhenTheContextEndsCounts(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	assert.True(t, WaitFor(ended, "", doneAfter("a", 0), doneAfter("b", 0)), "ended before")
-	err := WaitForDone(ended, doneAfter("a", 0), doneAfter("b", -1))
-	require.ErrorIs(t, err, context.Canceled)
-	require.EqualError(t, err, `not done: "b" (context canceled)`)
-	for range 100 {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			all := []DoneChecker{doneAfter("a", -1), doneAfter("b", -1), doneAfter("c", -1)}
-			time.AfterFunc(time.Second, func() {
-				for _, checker := range all {
-					close(checker.(*ending).done)
-				}
-				cancel()
-			})
-			require.NoError(t, WaitForDone(ctx, all...))
-		})
-	}
 }
 
 func TestAWaitForNothing(t *testing.T) {
@@ -245,135 +105,4 @@ func TestANilCheckerIsAMistakeAndNoHang(t *testing.T) {
 		assert.Regexp(t, `^E\d\d wait_test.go "Cannot wait" err="checker 2 of 2 is nil: .*HasSyncedChecker.*" for="tests"$`, all[0])
 		require.ErrorIs(t, WaitForDone(ctx, null), errNothingToWaitFor)
 	}
-}
-
-// namedContext is a context that is waited for. Its Err says how it ended, which is what is
-// waited for.
-type namedContext struct{ context.Context }
-
-func (namedContext) Name() string { return "named" }
-
-func TestAContextWithANameIsACheckerThatIsDoneWhenItEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	assert.False(t, IsDone(namedContext{ctx}))
-	cancel()
-	assert.True(t, IsDone(namedContext{ctx}))
-	assert.True(t, WaitFor(t.Context(), "", namedContext{ctx}))
-}
-
-func TestASyncResultNamesWhatHasNotSynced(t *testing.T) {
-	require.NoError(t, SyncResult{}.AsError())
-	require.NoError(t, SyncResult{Synced: map[reflect.Type]bool{reflect.TypeFor[int](): false}}.AsError(), "Err decides")
-	err := SyncResult{Err: errBoom, Synced: map[reflect.Type]bool{
-		reflect.TypeFor[string](): false, reflect.TypeFor[bool](): true, reflect.TypeFor[*object](): false, nil: false,
-	}}.AsError()
-	require.ErrorIs(t, err, errBoom)
-	require.EqualError(t, err, "caches not synced: *v1.PartialObjectMetadata, <nil>, string: boom")
-	err = SyncResult{Err: errBoom}.AsError()
-	require.ErrorIs(t, err, errBoom)
-	require.EqualError(t, err, "wait for caches failed: boom")
-}
-
-func TestAWaitForManyCheckers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var checkers []DoneChecker
-		for i := range 1000 {
-			checkers = append(checkers, doneAfter(fmt.Sprint(i), time.Duration(i)*time.Millisecond))
-		}
-		begin := time.Now()
-		require.NoError(t, WaitForDone(t.Context(), checkers...))
-		assert.Equal(t, 999*time.Millisecond, time.Since(begin))
-	})
-}
-
-// polledSync is an InformerSynced that is true from a time on and counts its calls.
-type polledSync struct {
-	since time.Time
-	calls []time.Duration
-	begin time.Time
-}
-
-func syncedAfter(delay time.Duration) *polledSync {
-	return &polledSync{begin: time.Now(), since: time.Now().Add(delay)}
-}
-
-func (a *polledSync) synced() bool {
-	a.calls = append(a.calls, time.Since(a.begin))
-	return !time.Now().Before(a.since)
-}
-
-func TestPollingBeginsQuicklyAndSettlesAt100ms(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := syncedAfter(400 * time.Millisecond)
-		assert.True(t, WaitForCacheSync(nil, a.synced))
-		ms := time.Millisecond
-		assert.Equal(t, []time.Duration{0, 1 * ms, 3 * ms, 7 * ms, 15 * ms, 31 * ms, 63 * ms, 127 * ms, 227 * ms, 327 * ms, 427 * ms}, a.calls)
-	})
-}
-
-// One that was true is asked again: all must be true together.
-func TestAllCachesMustBeSyncedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begin := time.Now()
-		fickle := func() bool {
-			return time.Since(begin) != 0 && time.Since(begin) < 20*time.Millisecond || time.Since(begin) > 200*time.Millisecond
-		}
-		assert.True(t, WaitForCacheSync(nil, fickle, syncedAfter(25*time.Millisecond).synced))
-		assert.Equal(t, 227*time.Millisecond, time.Since(begin))
-	})
-}
-
-func TestAStopEndsPollingAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begin := time.Now()
-		stop := make(chan struct{})
-		time.AfterFunc(250*time.Millisecond, func() { close(stop) })
-		assert.False(t, WaitForCacheSync(stop, func() bool { return false }))
-		assert.Equal(t, 250*time.Millisecond, time.Since(begin), "in the middle of a pause")
-	})
-}
-
-func TestANilFunctionIsAMistakeAndNoHang(t *testing.T) {
-	never := func() bool { t.Error("asked"); return false }
-	out := captureKlog(t, 0)
-	assert.False(t, WaitForCacheSync(nil, never, nil, never))
-	assert.False(t, WaitForNamedCacheSync("tests", nil, never, nil))
-	assert.False(t, WaitForNamedCacheSyncWithContext(t.Context(), nil))
-	all := out.all()
-	require.Len(t, all, 3)
-	assert.Contains(t, all[0], `function 2 of 3 is nil: `)
-	assert.Regexp(t, `^E\d\d wait_test.go "Cannot wait for caches" err="function 2 of 2 is nil: .*pass HasSynced.*controller="tests"`, all[1])
-	assert.Contains(t, all[2], `function 1 of 1 is nil: `)
-}
-
-func TestNamedWaitsLogTheirOutcomeForTheirCaller(t *testing.T) {
-	yes, no := func() bool { return true }, func() bool { return false }
-	stopped := make(chan struct{})
-	close(stopped)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-
-	out := captureKlog(t, 0)
-	assert.True(t, WaitForNamedCacheSync("tests", nil, yes))
-	assert.False(t, WaitForNamedCacheSync("tests", stopped, no))
-	for _, line := range out.all() {
-		assert.Contains(t, line, ` wait_test.go "`)
-	}
-	assert.Equal(t, []string{
-		`"Waiting until caches have synced" controller="tests"`,
-		`"Caches have synced" controller="tests"`,
-		`"Waiting until caches have synced" controller="tests"`,
-		`"Stopped before caches had synced" controller="tests"`,
-	}, lineTexts(out.all()))
-
-	out = &logLines{}
-	logger := klog.LoggerWithName(out.logger(0), "mine")
-	assert.True(t, WaitForNamedCacheSyncWithContext(klog.NewContext(ended, logger), yes), "ended, and synced")
-	assert.False(t, WaitForNamedCacheSyncWithContext(klog.NewContext(ended, logger), no))
-	assert.Equal(t, []string{
-		`"Waiting until caches have synced" logger="mine"`,
-		`"Caches have synced" logger="mine"`,
-		`"Waiting until caches have synced" logger="mine"`,
-		`"Stopped before caches had synced" logger="mine"`,
-	}, lineTexts(out.all()))
 }

@@ -4,10 +4,9 @@
 //
 // They use the exported API alone, so that they hold for whatever is behind it, and
 // virtual time, so that they count exactly. Each promise has the files that begin with
-// its number: g06_*_test.go has TestG6 and what follows. The other files are what the
-// tests share: sources that misbehave, mirrors of them in all their forms, and handlers
-// that record their calls.
+// its number: g06_*_test.go has TestG6 and the tests that follow. The files without a
+// number have the tests of single documented behaviors, by subject, and the rigs that all
+// tests share: misbehaving sources, mirrors in all their forms, and recording handlers.
 //
-// Tests of a part of the implementation stand beside it in the root package and have no
-// number.
+// Tests that need unexported names stand beside the code in the root package.
 package guarantees

@@ -157,8 +157,14 @@ func drained(t *testing.T, f *cache.DeltaFIFO) (words []string) {
 // said is a change in words.
 func said(d cache.Delta) string {
 	switch obj := d.Object.(type) {
+	case cache.BookmarkInfo:
+		return fmt.Sprintf("%s @%s", d.Type, obj.ResourceVersion)
 	case cache.DeletedFinalStateUnknown:
-		return fmt.Sprintf("%s tombstone %s @%s", d.Type, obj.Key, receivedOf(obj.Obj).ResourceVersion)
+		version := "nothing"
+		if o, ok := obj.Obj.(*object); ok {
+			version = "@" + o.ResourceVersion
+		}
+		return fmt.Sprintf("%s tombstone %s %s", d.Type, obj.Key, version)
 	case *object:
 		return fmt.Sprintf("%s %s@%s%s", d.Type, nameOf(obj), obj.ResourceVersion, obj.Labels["v"])
 	}

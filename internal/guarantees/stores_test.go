@@ -40,6 +40,8 @@ func must(t *testing.T, errs ...error) {
 // test embeds beside it. It writes down its calls.
 type foreign struct{ calls []string }
 
+func (f *foreign) take() []string { calls := f.calls; f.calls = nil; return calls }
+
 func (f *foreign) note(call string, obj any) error {
 	f.calls = append(f.calls, fmt.Sprintf("%s %s", call, nameOf(obj)))
 	return nil

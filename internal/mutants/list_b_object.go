@@ -66,10 +66,11 @@ var objectFaults = []Mutant{
 	},
 	{
 		Name: "records-what-a-queues-transform-has-left-as-received", Guards: []string{"B8"}, File: "delta_fifo_pop.go",
-		From:  "origin: r.origin}",
-		To:    "origin: originOf(receivedOf(r.Object))}",
-		Test:  "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
-		Fault: "A handler hears of an update where one object has gone and another has come.",
+		From:    "origin: r.origin}",
+		To:      "origin: originOf(receivedOf(r.Object))}",
+		Package: guarantees,
+		Test:    "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
+		Fault:   "A handler hears of an update where one object has gone and another has come.",
 	},
 	{
 		Name:    "treats-a-cut-list-as-whole",

@@ -44,9 +44,10 @@ var resyncFaults = []Mutant{
 	},
 	{
 		Name: "transforms-again-what-is-resynced", Guards: []string{"B21", "G14"}, File: "delta_fifo.go",
-		From:  "\t\tobj, exists, err := f.stateLocked(key, nil)\n",
-		To:    "\t\tobj, exists, err := f.stateLocked(key, nil)\n\t\tif f.transformer != nil && exists {\n\t\t\tobj, _ = f.transformer(obj)\n\t\t}\n",
-		Test:  "TestResyncRepeatsKnownObjectsThatAreNotQueued",
-		Fault: "A transform that is not made to run twice mangles an object at each resync.",
+		From:    "\t\tobj, exists, err := f.stateLocked(key, nil)\n",
+		To:      "\t\tobj, exists, err := f.stateLocked(key, nil)\n\t\tif f.transformer != nil && exists {\n\t\t\tobj, _ = f.transformer(obj)\n\t\t}\n",
+		Package: guarantees,
+		Test:    "TestResyncRepeatsKnownObjectsThatAreNotQueued",
+		Fault:   "A transform that is not made to run twice mangles an object at each resync.",
 	},
 }

@@ -44,10 +44,11 @@ var lifecycleMutants = []Mutant{
 	},
 	{
 		Name: "lets-one-namespace-hold-up-the-panic-of-another", Guards: []string{"G9"}, File: "internal/tasks/tasks.go",
-		From:  "\t\t\tif value != nil {\n\t\t\t\tg.crash()\n\t\t\t}\n",
-		To:    "",
-		Test:  "TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs",
-		Fault: "A handler has panicked, and the process lives on, half dead, for as long as the source of another namespace hangs.",
+		From:    "\t\t\tif value != nil {\n\t\t\t\tg.crash()\n\t\t\t}\n",
+		To:      "",
+		Package: guarantees,
+		Test:    "TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs",
+		Fault:   "A handler has panicked, and the process lives on, half dead, for as long as the source of another namespace hangs.",
 	},
 	{
 		Name: "stops-a-watch-without-waiting-for-its-connection", Guards: []string{"G9"}, File: "kubeapi/watch.go",

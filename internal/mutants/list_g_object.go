@@ -96,9 +96,10 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:  "r.isUnchanged(c); !c.unchanged && (",
-		To:    "r.isUnchanged(c); (",
-		Test:  "TestARelistOfUnchangedObjectsDeliversNothing",
-		Fault: "Each relist transforms every object again, for nothing.",
+		From:    "r.isUnchanged(c); !c.unchanged && (",
+		To:      "r.isUnchanged(c); (",
+		Package: guarantees,
+		Test:    "TestARelistOfUnchangedObjectsDeliversNothing",
+		Fault:   "Each relist transforms every object again, for nothing.",
 	},
 }

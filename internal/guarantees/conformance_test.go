@@ -1,0 +1,172 @@
+package guarantees
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+func TestStoresKeepThePromisesOfAStore(t *testing.T) {
+	for name, makeStore := range map[string]func() cachetest.ReflectorStore{
+		"NewStore":   func() cachetest.ReflectorStore { return cache.NewStore(cache.MetaNamespaceKeyFunc) },
+		"NewIndexer": func() cachetest.ReflectorStore { return cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil) },
+		"InNamespace": func() cachetest.ReflectorStore {
+			return cache.InNamespace(cache.NewStore(cache.MetaNamespaceKeyFunc), cachetest.StoreNamespace)
+		},
+		"transforming": func() cachetest.ReflectorStore {
+			same := func(obj any) (any, error) { return obj, nil }
+			return cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(same))
+		},
+		"NewThreadSafeStore": func() cachetest.ReflectorStore {
+			return keyedByCaller{cache.NewThreadSafeStore(cache.Indexers{}, nil)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cachetest.TestStore(t, cachetest.StoreConfig{
+				New:           func(testing.TB) cachetest.ReflectorStore { return makeStore() },
+				NoIndexErrors: name == "NewThreadSafeStore", // its writing methods return nothing
+			})
+		})
+	}
+}
+
+// keyedByCaller makes the keys for a ThreadSafeStore, as its users do.
+type keyedByCaller struct{ cache.ThreadSafeStore }
+
+func (k keyedByCaller) Add(obj any) error { return k.Update(obj) }
+
+func (k keyedByCaller) Update(obj any) error {
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err == nil {
+		k.ThreadSafeStore.Update(key, obj)
+	}
+	return err
+}
+
+func (k keyedByCaller) Delete(obj any) error {
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err == nil {
+		k.ThreadSafeStore.Delete(key)
+	}
+	return err
+}
+
+func (k keyedByCaller) Replace(list []any, version string) error {
+	items := make(map[string]any, len(list))
+	for _, obj := range list {
+		key, err := cache.MetaNamespaceKeyFunc(obj)
+		if err != nil {
+			return err
+		}
+		items[key] = obj
+	}
+	k.ThreadSafeStore.Replace(items, version)
+	return nil
+}
+
+func (k keyedByCaller) Get(obj any) (any, bool, error) {
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return nil, false, err
+	}
+	return k.GetByKey(key)
+}
+
+func (k keyedByCaller) GetByKey(key string) (any, bool, error) {
+	obj, exists := k.ThreadSafeStore.Get(key)
+	return obj, exists, nil
+}
+
+func TestTheWholeLineOverHTTPConvergesToTheSource(t *testing.T) {
+	for name, strategy := range map[string]cache.ListStrategy{
+		"automatic": cache.ListAutomatic, "whole": cache.ListWhole, "paged": cache.ListPaged, "streaming": cache.ListStreaming,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHTTPRig(t, func(c *cache.Config, _ *kubeapi.Options) { c.ReflectorOptions.Strategy = strategy })
+				h.run()
+				sleep(time.Second)
+				require.True(t, h.ctlr.HasSynced())
+				h.equalsSource()
+				for i := range 100 {
+					require.NoError(t, h.source.Apply(unstructuredPod("ns-1", itoa(i*7+1), "second")))
+				}
+				_, err := h.source.Delete("ns-0", "0")
+				require.NoError(t, err)
+				sleep(time.Second)
+				h.equalsSource()
+				assert.Empty(t, h.heard.all())
+				streamed := strategy == cache.ListAutomatic || strategy == cache.ListStreaming
+				assert.Equal(t, streamed, h.source.ListCalls() == 0)
+				inNamespace, err := h.indexer.ByIndex(cache.NamespaceIndex, "ns-3")
+				require.NoError(t, err)
+				assert.Len(t, inNamespace, 171)
+				h.stop()
+			})
+		})
+	}
+}
+
+// Several namespaces over one connection pool, each with a source of its own. The one
+// that is not served holds back no other.
+func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHTTPRig(t, func(c *cache.Config, o *kubeapi.Options) {
+			c.Namespaces = map[string]cache.ListerWatcher{}
+			for _, namespace := range []string{"ns-1", "ns-2", "gone"} {
+				each := *o
+				each.Namespace = namespace
+				if namespace == "gone" {
+					each.Resource.Resource = "nowhere"
+				}
+				source, err := kubeapi.New(each)
+				require.NoError(t, err)
+				c.Namespaces[namespace] = source
+			}
+		})
+		h.run()
+		sleep(time.Minute)
+		for namespace, synced := range map[string]bool{"ns-1": true, "ns-2": true, "gone": false} {
+			checker, ok := cache.SyncedIn(h.ctlr, namespace)
+			require.True(t, ok)
+			assert.Equal(t, synced, cache.IsDone(checker), namespace)
+		}
+		assert.Equal(t, 2*172, len(h.indexer.ListKeys()))
+		status, _ := cache.StatusOf(h.ctlr)
+		assert.Equal(t, cache.PhaseAbsent, status.Phase)
+		require.NoError(t, h.source.Apply(unstructuredPod("ns-2", "new", "x"), unstructuredPod("ns-3", "new", "x")))
+		sleep(time.Second)
+		assert.Equal(t, 2*172+1, len(h.indexer.ListKeys()))
+		h.stop()
+	})
+}
+
+// A refused login is a clear error, again and again, and no storm.
+func TestARefusedLoginIsReportedAsSuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{Token: "secret"}))
+		api, err := kubeapi.New(kubeapi.Options{
+			BaseURL: server.URL, Resource: podResource, HTTPClient: server.Client(),
+			Authorize: func(r *http.Request) error { r.Header.Set("Authorization", "Bearer wrong"); return nil },
+		})
+		require.NoError(t, err)
+		r := newRig(t, newSource(t), func(c *cache.Config) { c.ListerWatcher = api })
+		r.run()
+		sleep(10 * time.Minute)
+		for _, cause := range r.heard.causes() {
+			assert.Equal(t, cache.CauseUnauthorized, cause)
+		}
+		assert.InDelta(t, 25, len(r.heard.all()), 12)
+		assert.False(t, r.ctlr.HasSynced())
+		r.stop()
+		server.Close()
+	})
+}

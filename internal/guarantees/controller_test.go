@@ -1,0 +1,345 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// The classic way: what Process applies equals the source, and both versions,
+// the controller's and the store's, say how far it has come.
+func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
+	for _, batch := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in batches %v", batch), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "3"))
+				r := processRig(t, source, func(c *cache.Config, q *cache.DeltaFIFO, indexer cache.Indexer) {
+					if batch {
+						c.ProcessBatch = func(deltas []cache.Delta, _ bool) error { return applyDeltas(indexer, deltas) }
+					}
+				})
+				r.run()
+				synctest.Wait()
+				assert.True(t, r.ctlr.HasSynced())
+				require.NoError(t, source.Apply(labelled(pod("a", "1"), "x")))
+				_, err := source.Delete("a", "2")
+				require.NoError(t, err)
+				synctest.Wait()
+				r.equalsSource()
+				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+				assert.Equal(t, source.ResourceVersion(), r.indexer.LastStoreSyncResourceVersion(), "known objects are told")
+				source.Advance(5)
+				source.SendBookmarks()
+				_, err = source.DeleteSilently("b", "3")
+				require.NoError(t, err)
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				r.equalsSource()
+				assert.Equal(t, source.ResourceVersion(), r.status().AppliedVersion)
+				r.stop()
+			})
+		})
+	}
+}
+
+// Where the process survives a panic of the handler or of Process, it is reported
+// and the pipeline goes on; client-go's controller would have ended unnoticed.
+func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
+	surviving(t)
+	boom := func(obj any) {
+		if isBad(obj) {
+			panic("boom")
+		}
+	}
+	rigs := map[string]func(*testing.T, *cachetest.Source) *rig{
+		"handler": func(t *testing.T, s *cachetest.Source) *rig {
+			return newRig(t, s, func(c *cache.Config) {
+				c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: boom, UpdateFunc: func(_, obj any) { boom(obj) }}
+			})
+		},
+		"process": func(t *testing.T, s *cachetest.Source) *rig {
+			return processRig(t, s, func(c *cache.Config, _ *cache.DeltaFIFO, indexer cache.Indexer) {
+				apply := c.Process
+				c.Process = func(obj any, initial bool) error {
+					err := apply(obj, initial)
+					boom(obj.(cache.Deltas).Newest().Object)
+					return err
+				}
+			})
+		},
+	}
+	for name, build := range rigs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, bad(pod("a", "1")), pod("a", "2"))
+				r := build(t, source)
+				r.run()
+				synctest.Wait()
+				assert.True(t, r.ctlr.HasSynced())
+				assert.Equal(t, []cache.Cause{causeProcess}, r.heard.causes())
+				require.NoError(t, source.Apply(pod("a", "3")))
+				synctest.Wait()
+				r.equalsSource()
+				r.stop()
+			})
+		})
+	}
+}
+
+// A panic of the handler ends the controller where panics are to crash, and
+// reaches the caller of Run.
+func TestAPanicOfTheHandlerReachesTheCallerOfRun(t *testing.T) {
+	handlers := utilruntime.PanicHandlers
+	utilruntime.PanicHandlers = nil
+	defer func() { utilruntime.PanicHandlers = handlers }()
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		r := newRig(t, source, func(c *cache.Config) {
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic(errBoom) }}
+		})
+		func() {
+			defer func() {
+				panicked, ok := recover().(*cache.PanicError)
+				require.True(t, ok)
+				assert.ErrorIs(t, panicked, errBoom)
+			}()
+			r.ctlr.Run(make(chan struct{}))
+		}()
+		source.Close()
+	})
+}
+
+// A store of somebody else's is filled one object at a time, and told of the
+// version after it holds what the version says.
+func TestAControllerFillsAStoreThatIsNotOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), bad(pod("a", "3")))
+		var indexer cache.Indexer
+		r := newRig(t, source, func(c *cache.Config) {
+			indexer = c.Store.(cache.Indexer)
+			c.KeyFunction = cache.MetaNamespaceKeyFunc
+			c.Store = &storeOfAnother{Store: indexer, refuse: func(obj any) error {
+				if isBad(obj) {
+					return errBoom
+				}
+				return nil
+			}}
+		})
+		r.run()
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"a/1", "a/2"}, indexer.ListKeys())
+		assert.Equal(t, "3", r.ctlr.LastSyncResourceVersion())
+		assert.Equal(t, []cache.Cause{causeObject}, r.heard.causes())
+		require.Len(t, r.status().Quarantined, 1)
+		r.handler.take()
+
+		require.NoError(t, source.Apply(labelled(pod("a", "1"), "x"), labelled(pod("a", "3"), "good")))
+		_, err := source.Delete("a", "2")
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, []string{"update a/1@4", "add a/3@5", "delete a/2"}, r.handler.take())
+		assert.Empty(t, r.status().Quarantined)
+		_, err = source.DeleteSilently("a", "1")
+		require.NoError(t, err)
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(time.Minute)
+		r.equalsSource()
+		assert.Contains(t, r.handler.take(), "tombstone a/1")
+		r.stop()
+	})
+}
+
+// A queue that is not ours works too; its applied version is the newest that it
+// has handed out and was processed.
+func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		r := processRig(t, source, func(c *cache.Config, queue *cache.DeltaFIFO, _ cache.Indexer) { c.Queue = foreignQueue{queue} })
+		assert.Empty(t, r.ctlr.LastSyncResourceVersion())
+		r.run()
+		synctest.Wait()
+		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
+		require.NoError(t, source.Apply(pod("a", "3")))
+		_, err := source.Delete("a", "1")
+		require.NoError(t, err)
+		synctest.Wait()
+		r.equalsSource()
+		assert.Equal(t, "4", r.ctlr.LastSyncResourceVersion())
+		r.stop()
+	})
+}
+
+// Replacement in parts: the source is not asked for more while the store takes in one
+// part and more than one waits, and a stop ends that wait at once. Fails if Part does
+// not wait, or waits with a lock or without the context.
+func TestPartsOfAFirstListWaitForTheStore(t *testing.T) {
+	for _, stopInstead := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			source := newSource(t)
+			for i := range 5000 {
+				require.NoError(t, source.Apply(pod("a", itoa(i))))
+			}
+			release := make(chan struct{})
+			var once sync.Once
+			r := newRig(t, source, nil)
+			require.NoError(t, r.indexer.AddIndexers(cache.Indexers{"slow": func(any) ([]string, error) {
+				once.Do(func() { <-release })
+				return nil, nil
+			}}))
+			r.run()
+			sleep(time.Hour)
+			assert.LessOrEqual(t, source.ListCalls(), 4, "one part is applied, two wait, one is held")
+			assert.False(t, r.ctlr.HasSynced())
+			if stopInstead {
+				r.cancel()
+				close(release)
+				<-r.done
+				source.Close()
+				return
+			}
+			close(release)
+			synctest.Wait()
+			assert.True(t, r.ctlr.HasSynced())
+			r.equalsSource()
+			r.stop()
+		})
+	}
+}
+
+// A queue's first list tells of everything that is listed, also of what the store
+// held before: whoever consumes this queue has not been told of it.
+func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		first := newRig(t, source, nil)
+		first.run()
+		synctest.Wait()
+		first.cancel()
+		<-first.done
+		second := newRig(t, source, func(c *cache.Config) { c.Store = first.indexer })
+		second.run()
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"update a/1@1", "update a/2@2"}, second.handler.take())
+		second.stop()
+	})
+}
+
+// A re-created object is another object: its predecessor's end is told first.
+func TestARecreatedObjectIsDeliveredAsDeletedAndAdded(t *testing.T) {
+	for merge, want := range map[bool][]string{
+		false: {"tombstone a/1", "add a/1@3"},
+		true:  {"update a/1@3"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			source := newSource(t, pod("a", "1"))
+			r := newRig(t, source, func(c *cache.Config) { c.MergeRecreated = merge })
+			r.run()
+			synctest.Wait()
+			r.handler.take()
+			_, err := source.DeleteSilently("a", "1")
+			require.NoError(t, err)
+			require.NoError(t, source.Apply(pod("a", "1")))
+			source.BreakWatches(cachetest.ErrExpired())
+			sleep(time.Minute)
+			assert.Equal(t, want, r.handler.take())
+			r.stop()
+		})
+	}
+}
+
+// What is wrong at construction is a mistake in the program and panics there,
+// naming the field.
+func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
+	source, store := &cache.ListWatch{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
+	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})
+	process := func(any, bool) error { return nil }
+	mistakes := map[string]func(){
+		"ListerWatcher": func() { cache.NewReflector(nil, nil, store, 0) },
+		"store":         func() { cache.NewReflector(source, nil, nil, 0) },
+		"ResyncPeriod":  func() { cache.NewReflector(source, nil, store, -1) },
+		"PageSize":      func() { cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{PageSize: -1}) },
+		"MinWatchTimeout": func() {
+			cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{MinWatchTimeout: -time.Second})
+		},
+		"MaxWatchTimeout": func() {
+			cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{MinWatchTimeout: 2 * time.Second, MaxWatchTimeout: time.Second})
+		},
+		"Strategy":             func() { cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: 9}) },
+		"Config.ListerWatcher": func() { cache.New(&cache.Config{Store: store}) },
+		"neither":              func() { cache.New(&cache.Config{ListerWatcher: source}) },
+		"Process":              func() { cache.New(&cache.Config{ListerWatcher: source, Queue: queue}) },
+		"both":                 func() { cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Process: process, Store: store}) },
+		"Handler": func() {
+			cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Process: process, Handler: &recorder{}})
+		},
+		"Transform": func() {
+			cache.New(&cache.Config{ListerWatcher: source, Queue: queueBefore(store), Store: store, Transform: func(any) (any, error) { return nil, nil }})
+		},
+		"KnownObjects": func() { cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Store: store}) },
+		"KeyFunction":  func() { cache.New(&cache.Config{ListerWatcher: source, Store: struct{ cache.Store }{store}}) },
+		"both set": func() {
+			keep := func(obj any) (any, error) { return obj, nil }
+			cache.New(&cache.Config{ListerWatcher: source, Store: cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(keep)), Transform: keep})
+		},
+		"Transformer and": func() {
+			keep := func(obj any) (any, error) { return obj, nil }
+			both := cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(keep))
+			cache.New(&cache.Config{ListerWatcher: source, Store: both, Queue: cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: both, Transformer: keep})})
+		},
+		"KeyFunction needs": func() {
+			cache.New(&cache.Config{ListerWatcher: source, Queue: queueBefore(store), Store: store, KeyFunction: cache.MetaNamespaceKeyFunc})
+		},
+		"ListerWatcher is nil": func() { cache.NewReflector((*cache.ListWatch)(nil), nil, store, 0) },
+		"store is nil":         func() { cache.NewReflector(source, nil, (*cache.DeltaFIFO)(nil), 0) },
+		"Backoff.Duration": func() {
+			cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Backoff: &wait.Backoff{}})
+		},
+		"Jitter": func() {
+			cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Backoff: &wait.Backoff{Duration: 1, Jitter: math.NaN()}})
+		},
+		"below a second": func() {
+			cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{MaxWatchTimeout: time.Millisecond})
+		},
+		"DeltaFIFO":                 func() { cache.New(&cache.Config{ListerWatcher: source, Queue: foreignQueue{queue}, Store: store}) },
+		"ReflectorOptions.PageSize": func() { cache.New(&cache.Config{ListerWatcher: source, Store: store, WatchListPageSize: -1}) },
+	}
+	for field, mistake := range mistakes {
+		t.Run(field, func(t *testing.T) {
+			defer func() { assert.Contains(t, fmt.Sprint(recover()), field) }()
+			mistake()
+			t.Error("it did not panic")
+		})
+	}
+	t.Run("set on the field later: reported, and taken as unset", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source, h := newSource(t, pod("a", "1")), &heard{}
+			reflector := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle})
+			reflector.WatchListPageSize = -5
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			reflector.RunWithContext(ctx)
+			require.Len(t, h.all(), 1)
+			assert.Contains(t, h.all()[0].Error(), "WatchListPageSize")
+			source.Close()
+		})
+	})
+}
+
+func queueBefore(store cache.Store) *cache.DeltaFIFO {
+	return cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store})
+}
+
+// foreignQueue hides what a DeltaFIFO is.
+type foreignQueue struct{ cache.Queue }

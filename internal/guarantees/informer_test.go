@@ -1,0 +1,737 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
+		told := newReplica(t)
+		handle := r.handle(told)
+		assert.False(t, r.inf.HasSynced())
+		assert.Empty(t, r.inf.LastSyncResourceVersion())
+		r.run()
+		require.NoError(t, r.inf.WaitSynced(t.Context()))
+		require.NoError(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()))
+		assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, told.take())
+		assert.Equal(t, 2, told.initial)
+		assert.Equal(t, "2", r.inf.LastSyncResourceVersion())
+		must(t, r.source.Apply(labelled(pod("a", "1"), "x")), r.source.Apply(pod("a", "3")))
+		_, err := r.source.Delete("a", "2")
+		must(t, err)
+		synctest.Wait()
+		assert.Equal(t, []string{"update a/1@3", "add a/3@4", "delete a/2"}, told.take())
+		assert.Equal(t, 2, told.initial, "what comes by watch is not of the initial list")
+		told.equals(r.inf.Shared().GetStore())
+		assert.Equal(t, "5", r.inf.LastSyncResourceVersion())
+		r.stop()
+		assert.True(t, r.inf.Shared().IsStopped())
+		assert.Equal(t, 2, r.inf.Len(), "what was mirrored can still be read")
+	})
+}
+
+// Mode, backlog, age, delivered, panics and sync of each handler are in the status, to
+// the second. Fails if one handler's are another's, or the one that is being told is
+// counted as waiting.
+func TestTheStatusSaysHowEachHandlerStands(t *testing.T) {
+	surviving(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
+		slow, goOn := stalled(t)
+		r.handle(slow, cache.HandlerOptions{Name: "slow", Delivery: cache.OrderedUnbounded})
+		r.handle(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("boom") }}, cache.HandlerOptions{Name: "panics", Delivery: cache.Coalesced})
+		r.run()
+		sleep(10 * time.Second)
+		want := cache.HandlerStatus{Name: "slow", Delivery: cache.OrderedUnbounded, Backlog: 2, OldestAge: 10 * time.Second}
+		assert.Equal(t, want, r.handlerStatus(0))
+		assert.Equal(t, cache.HandlerStatus{Name: "panics", Delivery: cache.Coalesced, Merging: true, Delivered: 3, Panics: 3, Synced: true}, r.handlerStatus(1))
+		must(t, r.source.Apply(labelled(pod("a", "1"), "x")))
+		sleep(5 * time.Second)
+		want.Backlog, want.OldestAge = 3, 15*time.Second
+		assert.Equal(t, want, r.handlerStatus(0))
+		goOn()
+		sleep(time.Second)
+		assert.Equal(t, cache.HandlerStatus{Name: "slow", Delivery: cache.OrderedUnbounded, Delivered: 4, Synced: true}, r.handlerStatus(0))
+		status, ok := cache.StatusOf(r.inf.Shared())
+		assert.True(t, ok)
+		assert.Equal(t, r.inf.Status(), status)
+		r.stop()
+	})
+}
+
+func TestTheStatusSaysThatAHandlerWasLeftBehindAndHasCaughtUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+		slow, goOn := stalled(t)
+		r.handle(slow)
+		r.run()
+		synctest.Wait()
+		for i := range 1024 {
+			must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
+		}
+		sleep(time.Second)
+		assert.Equal(t, 1024, r.handlerStatus(0).Backlog)
+		assert.False(t, r.handlerStatus(0).Merging)
+		must(t, r.source.Apply(labelled(pod("a", "1"), "more")))
+		sleep(time.Second)
+		status := r.handlerStatus(0)
+		assert.True(t, status.Merging)
+		assert.Equal(t, 1, status.Backlog)
+		assert.Equal(t, 2*time.Second, status.OldestAge, "since the oldest of what was merged")
+		goOn()
+		synctest.Wait()
+		assert.False(t, r.handlerStatus(0).Merging)
+		assert.Equal(t, []string{"add a/1@1", "update a/1@1026"}, slow.take())
+		r.stop()
+	})
+}
+
+// A change of UID is an end and a beginning, in every delivery, also for a handler that is
+// late; MergeRecreated is for who wants client-go's single update.
+func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
+	for _, merge := range []bool{false, true} {
+		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
+			for _, late := range []bool{false, true} {
+				t.Run(fmt.Sprint(delivery, ", merged ", merge, ", late ", late), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { createdAnew(t, merge, delivery, late) })
+				})
+			}
+		}
+	}
+}
+
+func createdAnew(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
+	r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), func(c *cache.InformerConfig[*object]) { c.MergeRecreated = merge })
+	told := newReplica(t)
+	r.handle(told, cache.HandlerOptions{Delivery: delivery})
+	r.run()
+	synctest.Wait()
+	told.take()
+	goOn := func() {}
+	if late {
+		gate := make(chan struct{})
+		told.before, goOn = func(string) { <-gate }, func() { close(gate) }
+	}
+	must(t, r.source.Apply(labelled(withUID(pod("a", "1"), "first"), "x")))
+	synctest.Wait()
+	_, err := r.source.DeleteSilently("a", "1")
+	must(t, err)
+	must(t, r.source.Apply(withUID(pod("a", "1"), "second")))
+	r.relist()
+	goOn()
+	synctest.Wait()
+	is, _ := r.inf.Lookup("a/1")
+	version := versionOf(is)
+	want := []string{"update a/1@2", "tombstone a/1", fmt.Sprint("add a/1@", version)}
+	if merge {
+		want = []string{"update a/1@2", fmt.Sprint("update a/1@", version)}
+	}
+	assert.Equal(t, want, told.take())
+	assert.Equal(t, 1, told.initial, "what is created anew is not of the initial list")
+	told.equals(r.inf.Shared().GetStore())
+	r.stop()
+}
+
+// badInput is a mistake and how it is answered: with the typed cause, if there is one, and
+// a text that has all the words, so that it says what is wrong and what is right.
+type badInput struct {
+	make  func(r *informerRig) error
+	cause error
+	words []string
+}
+
+// check makes the mistake: the answer takes no time, and the informer goes on as if
+// nothing had been.
+func (b badInput) check(t *testing.T, phase string) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("b", "2")), func(c *cache.InformerConfig[*object]) {
+			c.Indexes = cache.TypedIndexers[*object]{"name": func(o *object) ([]string, error) { return []string{o.Name}, nil }}
+		})
+		told := newReplica(t)
+		r.handle(told)
+		if phase != "before" {
+			r.run()
+			synctest.Wait()
+		}
+		if phase == "after" {
+			r.stop()
+		}
+		began := time.Now()
+		err := b.make(r)
+		assert.Zero(t, time.Since(began))
+		require.Error(t, err)
+		if b.cause != nil {
+			assert.ErrorIs(t, err, b.cause)
+		}
+		for _, word := range b.words {
+			assert.ErrorContains(t, err, word)
+		}
+		if phase == "before" {
+			r.run()
+		}
+		if phase != "after" {
+			synctest.Wait()
+			must(t, r.source.Apply(pod("a", "3")))
+			synctest.Wait()
+			r.stop()
+		}
+		assert.Len(t, r.inf.Status().Handlers, 1, "no handler has come of it")
+		assert.Len(t, r.inf.Shared().GetIndexer().GetIndexers(), 2, "and no index")
+		told.equals(r.inf.Shared().GetStore())
+	})
+}
+
+func adding(options cache.HandlerOptions) func(*informerRig) error {
+	return func(r *informerRig) error {
+		handle, err := r.inf.Shared().AddEventHandlerWithOptions(&tally{}, options)
+		assert.Nil(r, handle)
+		return err
+	}
+}
+
+func indexing(indexers cache.Indexers) func(*informerRig) error {
+	return func(r *informerRig) error { return r.inf.Shared().AddIndexers(indexers) }
+}
+
+func always(values []string, err error) cache.IndexFunc {
+	return func(any) ([]string, error) { return values, err }
+}
+
+// What comes too late says so.
+func TestFieldsThatMustBeSetBeforeTheRunAreRefusedAfterIt(t *testing.T) {
+	setting := map[string]badInput{
+		"transform": {
+			make: func(r *informerRig) error {
+				return r.inf.Shared().SetTransform(func(any) (any, error) { return nil, nil })
+			},
+			cause: cache.ErrInformerStarted, words: []string{"transform", "before the informer runs"},
+		},
+		"error handler": {
+			make: func(r *informerRig) error {
+				return r.inf.Shared().SetWatchErrorHandler(func(*cache.Reflector, error) {})
+			},
+			cause: cache.ErrInformerStarted, words: []string{"error handler", "before the informer runs"},
+		},
+	}
+	for name, mistake := range setting {
+		for _, phase := range []string{"during", "after"} {
+			t.Run(name+", "+phase, func(t *testing.T) { mistake.check(t, phase) })
+		}
+	}
+	stopped := map[string]badInput{
+		"handler": {make: adding(cache.HandlerOptions{}), cause: cache.ErrInformerStopped, words: []string{"no handler was added"}},
+		"typed handler": {make: func(r *informerRig) error {
+			_, err := r.inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{})
+			return err
+		}, cause: cache.ErrInformerStopped},
+		"index": {make: indexing(cache.Indexers{"new": always(nil, nil)}), cause: cache.ErrInformerStopped, words: []string{"no index was added"}},
+	}
+	for name, mistake := range stopped {
+		t.Run(name+", after", func(t *testing.T) { mistake.check(t, "after") })
+	}
+}
+
+// An index function that fails for a stored object cannot be added to a running
+// informer: the error names the index and the object's key.
+func TestAnIndexThatFailsForAStoredObjectIsNotAdded(t *testing.T) {
+	// Of one object only, for of several any may be named.
+	fails := func(fail func() error) cache.IndexFunc {
+		return func(obj any) ([]string, error) {
+			if name, _ := cache.ObjectToName(obj); name.Name == "1" {
+				return nil, fail()
+			}
+			return nil, nil
+		}
+	}
+	panics := fails(func() error { panic(errBoom) })
+	badInput{make: indexing(cache.Indexers{"new": fails(func() error { return errBoom })}), cause: errBoom, words: []string{`"new"`, "a/1"}}.check(t, "during")
+	badInput{make: indexing(cache.Indexers{"new": panics}), cause: errBoom, words: []string{`"new"`, "a/1", "panic"}}.check(t, "during")
+}
+
+// A default resync period that is too short is taken for a second, and that is
+// reported: an interface without an error cannot refuse it.
+func TestADefaultResyncPeriodBelowTheMinimumIsReportedAndASecondIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, heard := newReplica(t), &heard{}
+		inf := cache.NewSharedIndexInformerWithOptions(newSource(t, pod("a", "1")), &object{}, cache.SharedIndexInformerOptions{
+			ResyncPeriod: time.Millisecond, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
+		})
+		_, err := inf.AddEventHandler(told)
+		must(t, err)
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() { defer close(done); inf.Run(stop) }()
+		sleep(3500 * time.Millisecond)
+		assert.Equal(t, []string{"add a/1@1", "resync a/1@1", "resync a/1@1", "resync a/1@1"}, told.take())
+		require.Len(t, heard.all(), 1)
+		for _, word := range []string{"resync period", "1ms", "1s", "0 for no resync"} {
+			assert.ErrorContains(t, heard.all()[0], word)
+		}
+		close(stop)
+		<-done
+	})
+}
+
+// Mistakes in the program are told at construction, by a panic that names the field.
+func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
+	var none *object
+	source := &scripted{}
+	cases := map[string]func(){
+		"ListerWatcher is nil":     func() { cache.NewSharedInformer(nil, none, 0) },
+		"ResyncPeriod is negative": func() { cache.NewSharedIndexInformer(source, &object{}, -1, nil) },
+		"ReflectorOptions.ResyncPeriod": func() {
+			cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ResyncPeriod: 1}})
+		},
+		"ReflectorOptions.ShouldResync": func() {
+			cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ShouldResync: func() bool { return true }}})
+		},
+		"InformerConfig.ResyncPeriod": func() { cache.NewInformerFor(source, cache.InformerConfig[*object]{ResyncPeriod: time.Millisecond}) },
+		"Transform and Convert": func() {
+			cache.NewInformerFor(source, cache.InformerConfig[*object]{
+				Transform: func(o *object) (*object, error) { return o, nil },
+				Convert:   func(any) (*object, error) { return nil, nil },
+			})
+		},
+		"Convert needs an ObjectType": func() {
+			cache.NewInformerFor(source, cache.InformerConfig[*object]{Convert: func(any) (*object, error) { return nil, nil }})
+		},
+		"SampleEvery is negative": func() {
+			cache.NewInformerFor(source, cache.InformerConfig[*object]{DetectMutations: cache.MutationDetection{SampleEvery: -1}})
+		},
+	}
+	for words, construct := range cases {
+		t.Run(words, func(t *testing.T) {
+			defer func() { assert.Contains(t, fmt.Sprint(recover()), words) }()
+			construct()
+		})
+	}
+}
+
+// A wait for an informer that cannot sync says what that does, and what failed last.
+func TestAWaitThatEndsInVainSaysWhatTheInformerWasDoing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t), nil)
+		r.source.FailLists(cachetest.Forever, errBoom)
+		r.run()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := r.inf.WaitSynced(ctx)
+		assert.ErrorIs(t, err, errBoom)
+		assert.ErrorIs(t, err, ctx.Err())
+		assert.True(t, strings.Contains(err.Error(), string(cache.PhasePaused)) || strings.Contains(err.Error(), "list"), err.Error())
+		assert.False(t, errors.Is(err, cache.ErrInformerStopped))
+		r.source.Heal()
+		r.stop()
+	})
+}
+
+// The same for what is told of a wrong use.
+func TestASecondRunIsLoggedWithTheInformersLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
+		var told []error
+		r := newInformerRig(t, newSource(t), func(c *cache.InformerConfig[*object]) {
+			c.ReflectorOptions.Logger = &own
+			c.ReflectorOptions.ErrorHandler = func(ctx context.Context, _ *cache.Reflector, err error) {
+				told = append(told, err)
+				assert.Same(t, own.GetSink(), klog.FromContext(ctx).GetSink())
+			}
+		})
+		r.run()
+		synctest.Wait()
+		r.inf.Shared().RunWithContext(t.Context())
+		require.Len(t, told, 1)
+		assert.ErrorIs(t, told[0], cache.ErrAlreadyRan)
+		r.stop()
+	})
+}
+
+// readClock does something else after it was read, once.
+type readClock struct {
+	clock.Clock
+	mu   sync.Mutex
+	then func()
+}
+
+func (c *readClock) Now() time.Time {
+	now := c.Clock.Now()
+	c.mu.Lock()
+	then := c.then
+	c.then = nil
+	c.mu.Unlock()
+	if then != nil {
+		then()
+	}
+	return now
+}
+
+// Here a change comes to wait a second after the status has read the clock, and before it
+// looks at the handler.
+func TestTheAgeOfWhatWaitsIsNeverNegative(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &readClock{Clock: clock.RealClock{}}
+		r := newInformerRig(t, newSource(t, pod("a", "1")), func(config *cache.InformerConfig[*object]) { config.ReflectorOptions.Clock = c })
+		told, goOn := stalled(t)
+		r.handle(told)
+		r.run()
+		synctest.Wait()
+		c.mu.Lock()
+		c.then = func() {
+			time.Sleep(time.Second)
+			must(t, r.source.Apply(pod("a", "2")))
+			synctest.Wait()
+		}
+		c.mu.Unlock()
+		status := r.handlerStatus(0)
+		assert.Equal(t, 1, status.Backlog)
+		assert.Zero(t, status.OldestAge)
+		sleep(5 * time.Second)
+		assert.Equal(t, 5*time.Second, r.handlerStatus(0).OldestAge)
+		goOn()
+		r.stop()
+	})
+}
+
+// Most programs do not look at the error of AddEventHandler. Fails if a handler that is
+// told of nothing is not even in the log.
+func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
+	negative := -time.Second
+	typed := cache.TypedResourceEventHandlerFuncs[*object]{}
+	for name, add := range map[string]func(*cache.Informer[*object]) error{
+		"nil": func(i *cache.Informer[*object]) error {
+			_, err := i.Shared().AddEventHandler(nil)
+			return err
+		},
+		"nil typed": func(i *cache.Informer[*object]) error {
+			_, err := i.AddHandler(nil)
+			return err
+		},
+		"bad period": func(i *cache.Informer[*object]) error {
+			_, err := i.Shared().AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{}, negative)
+			return err
+		},
+		"bad delivery": func(i *cache.Informer[*object]) error {
+			_, err := i.AddHandler(typed, cache.HandlerOptions{Delivery: 7})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logged := captureKlog(t, 0)
+			inf := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{Name: "the informer"})
+			err := add(inf)
+			require.ErrorContains(t, err, "no handler was added")
+			require.Len(t, logged.all(), 1)
+			assert.Contains(t, logged.all()[0], "Informer refused a handler")
+			assert.Contains(t, logged.all()[0], "the informer")
+			assert.Empty(t, inf.Status().Handlers)
+		})
+	}
+}
+
+// Its own logger goes before the informer's, and that before the process's.
+func TestAHandlerThatIsRefusedIsLoggedWithTheNearestLogger(t *testing.T) {
+	var handlers, informers logLines
+	handlersLogger, informersLogger := handlers.logger(0), informers.logger(0)
+	others := captureKlog(t, 0)
+	inf := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Logger: &informersLogger}})
+	_, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{}, cache.HandlerOptions{Logger: &handlersLogger, Delivery: 7})
+	require.Error(t, err)
+	assert.Len(t, handlers.all(), 1)
+	assert.Empty(t, informers.all())
+	_, err = inf.AddHandler(nil)
+	require.Error(t, err)
+	assert.Len(t, handlers.all(), 1)
+	assert.Len(t, informers.all(), 1)
+	assert.Empty(t, others.all())
+}
+
+// plain is an informer of NewInformerWithOptions under test.
+type plain struct {
+	*testing.T
+	source *cachetest.Source
+	store  cache.Store
+	ctlr   cache.Controller
+	heard  *heard
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func newPlain(t *testing.T, source *cachetest.Source, options cache.InformerOptions) *plain {
+	t.Helper()
+	p := &plain{T: t, source: source, heard: &heard{}}
+	options.ListerWatcher, options.ObjectType = source, &object{}
+	options.ReflectorOptions.ErrorHandler = p.heard.handle
+	options.ReflectorOptions.Strategy = cache.ListPaged
+	p.store, p.ctlr = cache.NewInformerWithOptions(options)
+	return p
+}
+
+func (p *plain) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel, p.done = cancel, make(chan struct{})
+	go func() {
+		defer close(p.done)
+		p.ctlr.RunWithContext(ctx)
+	}()
+	synctest.Wait()
+}
+
+func (p *plain) stop() {
+	p.cancel()
+	<-p.done
+	p.source.Close()
+}
+
+func (p *plain) status() cache.Status {
+	status, ok := cache.StatusOf(p.ctlr)
+	require.True(p, ok, "the controller has a status")
+	return status
+}
+
+// gate is a handler that does not return before it is opened.
+type gate struct {
+	recorder
+	open chan struct{}
+}
+
+func (g *gate) OnAdd(obj any, initial bool) {
+	<-g.open
+	g.recorder.OnAdd(obj, initial)
+}
+
+func TestAPlainInformerFillsAStoreAndNotifiesItsHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := &recorder{}
+		p := newPlain(t, newSource(t, pod("ns", "a"), pod("ns", "b")), cache.InformerOptions{Handler: told})
+		require.False(t, p.ctlr.HasSynced())
+		p.run()
+		defer p.stop()
+
+		require.Equal(t, []string{"add ns/a@1 initial", "add ns/b@2 initial"}, told.take())
+		require.True(t, p.ctlr.HasSynced())
+		require.NoError(t, cache.WaitForDone(t.Context(), p.ctlr.HasSyncedChecker()))
+		require.Equal(t, "2", p.ctlr.LastSyncResourceVersion())
+
+		require.NoError(t, p.source.Apply(labelled(pod("ns", "a"), "new"), pod("ns", "c")))
+		_, err := p.source.Delete("ns", "b")
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, []string{"update ns/a@3", "add ns/c@4", "delete ns/b"}, told.take())
+		require.ElementsMatch(t, []string{"ns/a", "ns/c"}, p.store.ListKeys())
+		require.Equal(t, "5", p.ctlr.LastSyncResourceVersion())
+		require.Empty(t, p.heard.all())
+	})
+}
+
+// TestAPlainInformerHasSyncedOnceItsHandlerHas: that of client-go answers so, for there
+// the handler is called by whoever fills the store.
+func TestAPlainInformerHasSyncedOnceItsHandlerHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &gate{open: make(chan struct{})}
+		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: slow})
+		p.run()
+		defer p.stop()
+
+		require.Len(t, p.store.List(), 1, "the store does not wait for the handler")
+		require.False(t, p.ctlr.HasSynced())
+		require.False(t, cache.IsDone(p.ctlr.HasSyncedChecker()))
+
+		close(slow.open)
+		synctest.Wait()
+		require.True(t, p.ctlr.HasSynced())
+		require.True(t, cache.IsDone(p.ctlr.HasSyncedChecker()))
+	})
+}
+
+func TestAPlainInformerWithoutAHandlerFillsAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{ResyncPeriod: time.Second})
+		p.run()
+		defer p.stop()
+		require.Len(t, p.store.List(), 1)
+		require.True(t, p.ctlr.HasSynced())
+		require.True(t, cache.IsDone(p.ctlr.HasSyncedChecker()))
+		require.Empty(t, p.status().Handlers)
+	})
+}
+
+func TestAPlainInformerResyncsMoreOftenThanEverySecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := &recorder{}
+		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: told, ResyncPeriod: 100 * time.Millisecond})
+		p.run()
+		defer p.stop()
+		told.take()
+		sleep(350 * time.Millisecond)
+		require.Equal(t, []string{"update ns/a@1", "update ns/a@1", "update ns/a@1"}, told.take())
+		require.Empty(t, p.heard.all(), "no complaint about the period")
+	})
+}
+
+func TestWhatWaitsForThePlainInformersHandlerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &gate{open: make(chan struct{})}
+		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{
+			Handler: slow, HandlerOptions: cache.HandlerOptions{Name: "slow"},
+		})
+		p.run()
+		defer p.stop()
+		for i := range 3 * 1024 {
+			require.NoError(t, p.source.Apply(labelled(pod("ns", "a"), itoa(i))))
+		}
+		synctest.Wait()
+		handlers := p.status().Handlers
+		require.Len(t, handlers, 1)
+		require.Equal(t, "slow", handlers[0].Name)
+		require.True(t, handlers[0].Merging)
+		require.LessOrEqual(t, handlers[0].Backlog, 2)
+
+		close(slow.open)
+		synctest.Wait()
+		require.Equal(t, fmt.Sprintf("update ns/a@%s", p.source.ResourceVersion()), newestOf(slow.take()))
+	})
+}
+
+func newestOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
+}
+
+func TestTheFieldsOfAPlainInformerReachItsParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := &recorder{}
+		p := newPlain(t, newSource(t, pod("ns", "a"), pod("other", "b")), cache.InformerOptions{
+			Handler:         told,
+			Indexers:        cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+			MinWatchTimeout: 20 * time.Minute,
+			Transform: func(obj any) (any, error) {
+				if obj.(*object).Namespace == "other" {
+					return nil, nil // not wanted
+				}
+				return labelled(obj.(*object), "transformed"), nil
+			},
+		})
+		p.run()
+		defer p.stop()
+
+		require.Equal(t, []string{"add ns/a@1 initial"}, told.take())
+		found, err := p.store.(cache.Indexer).ByIndex(cache.NamespaceIndex, "ns")
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Equal(t, "transformed", found[0].(*object).Labels["v"])
+		for _, request := range p.source.Requests() {
+			if request.Verb == cachetest.VerbWatch {
+				require.GreaterOrEqual(t, *request.Options.TimeoutSeconds, int64(20*60))
+			}
+		}
+		require.Equal(t, 1, p.source.WatchCalls())
+	})
+}
+
+// TestAHandlerFindsATombstonesObjectInTheStore: the default key function knows
+// tombstones, so that a handler may ask the store for what it was told is gone.
+func TestAHandlerFindsATombstonesObjectInTheStore(t *testing.T) {
+	store, _ := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: newSource(t), KeyFunction: nil})
+	require.NoError(t, store.Add(pod("ns", "a")))
+	_, exists, err := store.Get(cache.DeletedFinalStateUnknown{Key: "ns/a"})
+	require.NoError(t, err)
+	require.True(t, exists)
+}
+
+func TestAPlainInformerThatIsStoppedBeforeItSyncedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, handler := range []cache.ResourceEventHandler{nil, &recorder{}} {
+			source := newSource(t, pod("ns", "a"))
+			source.HangLists(1)
+			p := newPlain(t, source, cache.InformerOptions{Handler: handler})
+			p.run()
+			p.stop()
+			require.False(t, p.ctlr.HasSynced())
+			require.ErrorIs(t, cache.WaitForDone(t.Context(), p.ctlr.HasSyncedChecker()), cache.ErrInformerStopped)
+		}
+	})
+}
+
+func TestASecondRunOfAPlainInformerIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlain(t, newSource(t), cache.InformerOptions{})
+		p.run()
+		p.ctlr.RunWithContext(t.Context())
+		p.stop()
+		p.ctlr.Run(nil)
+		require.Len(t, p.heard.all(), 2)
+		for _, err := range p.heard.all() {
+			require.ErrorIs(t, err, cache.ErrAlreadyRan)
+		}
+	})
+}
+
+func TestTheDeprecatedConstructorsMakePlainInformers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("ns", "a"))
+		told := &recorder{}
+		store, ctlr := cache.NewInformer(source, &object{}, 0, told)
+		indexer, indexing := cache.NewIndexerInformer(source, &object{}, time.Minute, told, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{}, 2)
+		for _, c := range []cache.Controller{ctlr, indexing} {
+			go func() { c.Run(ctx.Done()); ended <- struct{}{} }()
+		}
+		require.NoError(t, cache.WaitForDone(ctx, ctlr.HasSyncedChecker(), indexing.HasSyncedChecker()))
+		require.Equal(t, []string{"add ns/a@1 initial", "add ns/a@1 initial"}, told.take())
+		require.Equal(t, []string{"ns/a"}, store.ListKeys())
+		keys, err := indexer.IndexKeys(cache.NamespaceIndex, "ns")
+		require.NoError(t, err)
+		require.Equal(t, []string{"ns/a"}, keys)
+		sleep(time.Minute)
+		require.Equal(t, []string{"update ns/a@1"}, told.take(), "only the second resyncs")
+		cancel()
+		<-ended
+		<-ended
+		source.Close()
+	})
+}
+
+func TestWrongInformerOptionsPanicAndNameTheField(t *testing.T) {
+	second := time.Second
+	cases := []struct {
+		field string
+		spoil func(*cache.InformerOptions)
+	}{
+		{"InformerOptions.ListerWatcher", func(o *cache.InformerOptions) { o.ListerWatcher = nil }},
+		{"InformerOptions.ListerWatcher", func(o *cache.InformerOptions) { o.ListerWatcher = (*cache.ListWatch)(nil) }},
+		{"InformerOptions.Handler", func(o *cache.InformerOptions) { o.Handler = (*recorder)(nil) }},
+		{"InformerOptions.ResyncPeriod", func(o *cache.InformerOptions) { o.ResyncPeriod = -1 }},
+		{"InformerOptions.HandlerOptions.ResyncPeriod", func(o *cache.InformerOptions) { o.HandlerOptions.ResyncPeriod = &second }},
+		{"HandlerOptions.Delivery", func(o *cache.InformerOptions) { o.HandlerOptions.Delivery = 9 }},
+		{"ReflectorOptions.ResyncPeriod", func(o *cache.InformerOptions) { o.ReflectorOptions.ResyncPeriod = second }},
+		{"ReflectorOptions.MinWatchTimeout", func(o *cache.InformerOptions) { o.MinWatchTimeout = -1 }},
+	}
+	for _, tc := range cases {
+		t.Run(tc.field, func(t *testing.T) {
+			options := cache.InformerOptions{ListerWatcher: newSource(t)}
+			tc.spoil(&options)
+			defer func() { require.Contains(t, fmt.Sprint(recover()), tc.field) }()
+			cache.NewInformerWithOptions(options)
+		})
+	}
+}

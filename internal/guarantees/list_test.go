@@ -1,0 +1,399 @@
+package guarantees
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// An event of another key below the last version is applied and leaves the
+// version where it is: fake clientsets send such. Fails if it is taken for a
+// regression, or moves the version back.
+func TestAnOlderEventOfAnotherKeyIsAppliedAndLeavesTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		source.Advance(100)
+		r := newRig(t, source, nil)
+		r.run()
+		synctest.Wait()
+		late := pod("a", "late")
+		late.ResourceVersion = "7"
+		source.Inject(watch.Event{Type: watch.Added, Object: late})
+		synctest.Wait()
+		assert.Contains(t, r.versions(), "a/late")
+		assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+		assert.Empty(t, r.heard.all())
+		r.stop()
+	})
+}
+
+// B8 as far as it concerns the pipeline, G2: a relist of unchanged objects tells
+// the handler nothing and keeps the objects' identity. Fails if listed objects
+// are not compared with what was received before.
+func TestARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t)
+		for i := range 1200 {
+			require.NoError(t, source.Apply(pod("a", itoa(i))))
+		}
+		transforms := 0
+		r := newRig(t, source, func(c *cache.Config) {
+			c.Transform = func(obj any) (any, error) {
+				transforms++
+				out := obj.(*object).DeepCopy()
+				out.ManagedFields, out.UID, out.ResourceVersion = nil, "", ""
+				return out, nil
+			}
+		})
+		r.run()
+		synctest.Wait()
+		r.handler.take()
+		before := map[string]any{}
+		for _, obj := range r.indexer.List() {
+			before[nameOf(obj)] = obj
+		}
+		assert.Equal(t, 1200, transforms)
+
+		require.NoError(t, source.Apply(labelled(pod("a", "7"), "changed")))
+		synctest.Wait()
+		r.handler.take()
+		source.BreakWatches(cachetest.ErrExpired())
+		_, err := source.DeleteSilently("a", "8")
+		require.NoError(t, err)
+		sleep(time.Minute)
+		assert.Equal(t, []string{"tombstone a/8"}, r.handler.take())
+		assert.Equal(t, 1201, transforms)
+		same := 0
+		for _, obj := range r.indexer.List() {
+			if before[nameOf(obj)] == obj {
+				same++
+			}
+		}
+		assert.Equal(t, 1198, same, "the old objects stay")
+		r.stop()
+	})
+}
+
+// S2: the first list asks for any version, later ones for the last seen, and
+// after "expired" for the newest; pages are asked for only where that does not
+// keep the server from answering out of its cache, unless a page size is set.
+func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) {
+	type ask struct {
+		version string
+		limit   int64
+	}
+	for name, row := range map[string]struct {
+		options cache.ReflectorOptions
+		whole   bool
+		want    []ask
+	}{
+		"automatic":   {cache.ReflectorOptions{}, false, []ask{{"0", 500}, {"3", 0}, {"3", 0}, {"", 500}, {"3", 0}}},
+		"whole":       {cache.ReflectorOptions{Strategy: cache.ListWhole}, false, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
+		"paged":       {cache.ReflectorOptions{Strategy: cache.ListPaged}, false, []ask{{"0", 500}, {"3", 500}, {"3", 500}, {"", 500}, {"3", 500}}},
+		"page size":   {cache.ReflectorOptions{PageSize: 7}, false, []ask{{"0", 7}, {"3", 7}, {"3", 7}, {"", 7}, {"3", 7}}},
+		"no chunking": {cache.ReflectorOptions{PageSize: 7}, true, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+				r := newRig(t, source, func(c *cache.Config) {
+					c.ListerWatcher = &cache.ListWatch{
+						ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext, DisableChunking: row.whole,
+					}
+					c.ReflectorOptions = row.options
+					c.ReflectorOptions.ErrorHandler = (&heard{}).handle
+				})
+				r.run()
+				synctest.Wait()
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				source.FailLists(1, cachetest.ErrExpired())
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				source.BreakWatches(cachetest.ErrExpired())
+				sleep(time.Minute)
+				var asked []ask
+				for _, request := range source.Requests() {
+					if request.Verb == cachetest.VerbList {
+						asked = append(asked, ask{request.Options.ResourceVersion, request.Options.Limit})
+					}
+				}
+				assert.Equal(t, row.want, asked)
+				r.stop()
+			})
+		})
+	}
+}
+
+// Items are visible while the list is still coming, the version is not.
+func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			source := &itemSource{Source: filledSource(t, 250), late: late, each: func(context.Context, int, int) error {
+				time.Sleep(time.Second)
+				return nil
+			}}
+			r := newRig(t, source.Source, byItem(source))
+			r.run()
+			shown := 0
+			for range 240 {
+				sleep(time.Second)
+				now := len(r.indexer.ListKeys())
+				assert.GreaterOrEqual(t, now, shown)
+				shown = now
+				assert.GreaterOrEqual(t, shown, source.takenOf(0)-2*partSize)
+				assert.False(t, r.ctlr.HasSynced())
+				assert.Empty(t, r.ctlr.LastSyncResourceVersion())
+			}
+			assert.GreaterOrEqual(t, shown, partSize)
+			sleep(time.Minute)
+			assert.True(t, r.ctlr.HasSynced())
+			r.equalsSource()
+			r.stop()
+		})
+	}
+}
+
+// A store without parts gets one Replace; what does not fit is left out of it.
+func TestAForeignStoreGetsAListItemByItemInOneReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			for _, item := range []apiruntime.Object{podAt("a", "1", "1"), nil, &metav1.Status{}, (*object)(nil), podAt("a", "2", "2")} {
+				if err := take(metav1.ListMeta{}, item); err != nil {
+					return metav1.ListMeta{}, err
+				}
+			}
+			return metav1.ListMeta{ResourceVersion: "9"}, nil
+		}}
+		store := &foreign{}
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{ErrorHandler: h.handle}))
+		assert.Equal(t, []string{"replace a/1 a/2 @9"}, store.take())
+		assert.Equal(t, []cache.Cause{causeObject, causeObject, causeObject}, h.causes())
+		stop()
+	})
+}
+
+// A continue token that expires is answered by one whole list, one that is repeated
+// is an error; a list that says nothing of itself has no more pages.
+func TestTokensOfListsItemByItemAreThoseOfAnyList(t *testing.T) {
+	t.Run("expired", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source := &itemSource{Source: filledSource(t, 1200)}
+			source.DelayLists(time.Second)
+			r := newRig(t, source.Source, byItem(source))
+			r.run()
+			sleep(1500 * time.Millisecond)
+			source.ExpireContinueTokens()
+			require.NoError(t, source.Apply(pod("b", "new")))
+			_, err := source.Delete("a", "0")
+			require.NoError(t, err)
+			sleep(time.Minute)
+			r.equalsSource()
+			assert.Equal(t, []cache.Cause{cache.CauseExpired}, r.heard.causes())
+			assert.Equal(t, []int{500, 0, 1200}, source.taken)
+			r.stop()
+		})
+	})
+	t.Run("nothing said", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(context.Context, int, metav1.ListOptions, takeFunc) (metav1.ListMeta, error) {
+				return metav1.ListMeta{}, nil
+			}}
+			r := cache.NewReflector(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
+			stop := runReflector(t, r)
+			assert.True(t, r.Status().Synced)
+			assert.Equal(t, 1, source.lists())
+			stop()
+		})
+	})
+}
+
+// S7: a resync that is due while a long list comes happens then, and on the
+// goroutine that feeds the store. Fails if the list is not waited for in the one
+// select; run with the race detector.
+func TestAResyncHappensWhileAListItemByItemComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &itemSource{Source: filledSource(t, 150)}
+		r := newRig(t, source.Source, func(c *cache.Config) {
+			c.ListerWatcher = source
+			c.FullResyncPeriod = time.Minute
+		})
+		r.run()
+		sleep(time.Second)
+		r.handler.take()
+		source.onEach(func(context.Context, int, int) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		})
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(20 * time.Minute)
+		assert.Equal(t, cache.PhaseListing, r.status().Phase)
+		updates := r.handler.take()
+		assert.Len(t, updates, 20*150)
+		assert.Equal(t, 20, count(updates, "update a/7@8"))
+		sleep(10 * time.Minute)
+		assert.Equal(t, cache.PhaseWatching, r.status().Phase)
+		r.equalsSource()
+		r.stop()
+	})
+}
+
+// Backpressure: while the store waits, the source is not read.
+func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &itemSource{Source: filledSource(t, 1000)}
+		parts := []int{}
+		store := &partStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), onPart: func(_ context.Context, part cache.ReplacementPart) error {
+			parts = append(parts, len(part.Items))
+			time.Sleep(time.Second)
+			return nil
+		}}
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListWhole}))
+		for passed := partSize; passed < 1000; passed += partSize {
+			assert.LessOrEqual(t, source.takenOf(0), passed+partSize)
+			sleep(time.Second)
+		}
+		sleep(time.Minute)
+		assert.Len(t, store.ListKeys(), 1000)
+		assert.Equal(t, slices.Repeat([]int{partSize}, 10), parts)
+		stop()
+		source.Close()
+	})
+}
+
+// A list that corrects itself is taken at its last word, which must not go back
+// either.
+func TestTheVersionThatAListEndsWithCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			err := take(metav1.ListMeta{ResourceVersion: "10"}, podAt("a", "1", "1"))
+			return metav1.ListMeta{ResourceVersion: []string{"9", "12"}[n-1]}, err
+		}}
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{ErrorHandler: h.handle}))
+		sleep(10 * time.Second)
+		assert.Equal(t, []cache.Cause{causeRegression}, h.causes())
+		assert.Equal(t, "12", indexer.LastStoreSyncResourceVersion())
+		stop()
+	})
+}
+
+// S13: a streaming list is one request, gives the same state as a list, and goes
+// on as the watch.
+func TestAStreamingListIsOneRequestAndContinuesAsTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t)
+		for i := range 1234 {
+			require.NoError(t, source.Apply(pod("a", itoa(i))))
+		}
+		r := newRig(t, source, func(c *cache.Config) { c.ReflectorOptions.Strategy = cache.ListAutomatic })
+		r.run()
+		synctest.Wait()
+		assert.True(t, r.ctlr.HasSynced())
+		r.equalsSource()
+		assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
+		require.NoError(t, source.Apply(pod("b", "later")))
+		synctest.Wait()
+		r.equalsSource()
+		require.Len(t, source.Requests(), 1)
+		options := source.Requests()[0].Options
+		assert.True(t, *options.SendInitialEvents)
+		assert.Equal(t, metav1.ResourceVersionMatchNotOlderThan, options.ResourceVersionMatch)
+		assert.True(t, options.AllowWatchBookmarks)
+		r.stop()
+	})
+}
+
+// S13: an answer that says that the server cannot do it costs one attempt.
+func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := cachetest.NewSource(cachetest.Options{GroupVersionKind: podKind, NoWatchList: true})
+		example := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "a", "name": "1"}}}
+		require.NoError(t, source.Apply(example))
+		r := newRig(t, source, func(c *cache.Config) {
+			c.ObjectType = nil
+			c.ReflectorOptions.Strategy = cache.ListAutomatic
+		})
+		r.run()
+		synctest.Wait()
+		assert.Equal(t, 1, source.ListCalls(), "which is made at once")
+		assert.True(t, r.ctlr.HasSynced())
+		sleep(10 * time.Second)
+		assert.Equal(t, []cache.Cause{cache.CauseRejected}, r.heard.causes())
+		assert.Equal(t, 1, source.ListCalls())
+		r.equalsSource()
+		r.stop()
+	})
+}
+
+// What does not belong into a streaming list is reported and skipped, or ends the
+// stream with a reason; the fallback brings the state.
+func TestOddEventsInAStreamingListAreReported(t *testing.T) {
+	unversioned := &object{}
+	end := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	for name, row := range map[string]struct {
+		event watch.Event
+		cause cache.Cause
+	}{
+		"unknown type":              {watch.Event{Type: "GONE", Object: pod("a", "x")}, causeObject},
+		"wrong type":                {watch.Event{Type: watch.Added, Object: &unstructured.Unstructured{}}, causeObject},
+		"nil":                       {watch.Event{Type: watch.Added}, causeObject},
+		"deletion of nothing":       {watch.Event{Type: watch.Deleted}, causeObject},
+		"bookmark without object":   {watch.Event{Type: watch.Bookmark}, causeObject},
+		"bookmark without metadata": {watch.Event{Type: watch.Bookmark, Object: &metav1.Status{}}, causeObject},
+		"bookmark of no meaning":    {watch.Event{Type: watch.Bookmark, Object: unversioned}, ""},
+		"error without an object":   {watch.Event{Type: watch.Error}, cache.CauseOther},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				streams := make(chan *watch.FakeWatcher, 9)
+				source := &cache.ListWatch{WatchFunc: func(metav1.ListOptions) (watch.Interface, error) {
+					w := watch.NewFake()
+					streams <- w
+					return w, nil
+				}, ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) { return nil, errBoom }}
+				indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, indexer,
+					cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle}))
+				w := <-streams
+				w.Action(row.event.Type, row.event.Object)
+				if name == "wrong type" {
+					w.Add(pod("a", "good")) // else all of it is, so far, and it may have failed
+				}
+				synctest.Wait()
+				switch row.cause {
+				case "":
+					assert.Empty(t, h.all())
+				default:
+					assert.Equal(t, []cache.Cause{row.cause}, h.causes())
+				}
+				if row.cause == cache.CauseOther {
+					sleep(5 * time.Second)
+					w = <-streams
+				}
+				good := pod("a", "good")
+				w.Add(good)
+				w.Action(watch.Bookmark, &object{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: end}})
+				synctest.Wait()
+				assert.Equal(t, []string{"a/good"}, indexer.ListKeys())
+				assert.Equal(t, "7", indexer.LastStoreSyncResourceVersion())
+				stop()
+			})
+		})
+	}
+}

@@ -1,0 +1,236 @@
+package guarantees
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache"
+)
+
+var (
+	redSelector  = labels.SelectorFromSet(labels.Set{"v": "red"})
+	allSelectors = map[string]labels.Selector{"nil": nil, "everything": labels.Everything()}
+)
+
+// listable is some pods, in an indexer with or without an index by namespace.
+func listable(t *testing.T, indexers cache.Indexers) cache.Indexer {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
+	for _, o := range []*object{labelled(pod("a", "1"), "red"), labelled(pod("a", "2"), "blue"), labelled(pod("b", "3"), "red"), labelled(pod("", "node"), "red")} {
+		require.NoError(t, indexer.Add(o))
+	}
+	return indexer
+}
+
+var namespaceIndexers = map[string]cache.Indexers{
+	"index":    {cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+	"no index": nil,
+}
+
+// listed runs a list function and returns the names of what it gave, sorted.
+func listed(t *testing.T, list func(cache.AppendFunc) error) []string {
+	t.Helper()
+	names := []string{}
+	require.NoError(t, list(func(obj any) { names = append(names, nameOf(obj)) }))
+	return names
+}
+
+func TestListersSelectByNamespaceAndLabels(t *testing.T) {
+	for name, indexers := range namespaceIndexers {
+		t.Run(name, func(t *testing.T) {
+			indexer := listable(t, indexers)
+			for _, everything := range allSelectors {
+				assert.ElementsMatch(t, []string{"a/1", "a/2", "b/3", "node"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAll(indexer, everything, add) }))
+				assert.ElementsMatch(t, []string{"a/1", "a/2"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "a", everything, add) }))
+				assert.Len(t, listed(t, func(add cache.AppendFunc) error {
+					return cache.ListAllByNamespace(indexer, metav1.NamespaceAll, everything, add)
+				}), 4)
+			}
+			assert.ElementsMatch(t, []string{"a/1", "b/3", "node"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAll(indexer, redSelector, add) }))
+			assert.Equal(t, []string{"a/1"}, listed(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "a", redSelector, add) }))
+			assert.Empty(t, listed(t, func(add cache.AppendFunc) error { return cache.ListAllByNamespace(indexer, "absent", nil, add) }))
+			for _, namespace := range []string{"", "a"} {
+				assert.Empty(t, listed(t, func(add cache.AppendFunc) error {
+					return cache.ListAllByNamespace(indexer, namespace, labels.Nothing(), add)
+				}))
+			}
+		})
+	}
+}
+
+// scanned is an indexer that counts its Lists.
+type scanned struct {
+	cache.Indexer
+	lists int
+}
+
+func (s *scanned) List() []any { s.lists++; return s.Indexer.List() }
+
+func TestListingANamespaceUsesItsIndex(t *testing.T) {
+	out := captureKlog(t, 4)
+	for name, want := range map[string]int{"index": 0, "no index": 1} {
+		indexer := &scanned{Indexer: listable(t, namespaceIndexers[name])}
+		require.NoError(t, cache.ListAllByNamespace(indexer, "a", redSelector, func(any) {}))
+		assert.Equal(t, want, indexer.lists, name)
+	}
+	all := out.all()
+	require.Len(t, all, 1, "who has no index can find out")
+	assert.Contains(t, all[0], `index="namespace"`)
+}
+
+// metaless has no metadata, and is a runtime.Object all the same.
+type metaless struct{ key string }
+
+func (metaless) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+func (p metaless) DeepCopyObject() runtime.Object { return p }
+
+func anyKey(obj any) (string, error) {
+	switch o := obj.(type) {
+	case metaless:
+		return o.key, nil
+	case string:
+		return o, nil
+	case hollow:
+		return "hollow", nil
+	}
+	return cache.MetaNamespaceKeyFunc(obj)
+}
+
+func TestAListNamesTheKeyThatItCannotRead(t *testing.T) {
+	for key, obj := range map[string]any{"b/metaless": metaless{"b/metaless"}, "text": "text", "hollow": hollow{}} {
+		t.Run(key, func(t *testing.T) {
+			indexer := cache.NewIndexer(anyKey, nil)
+			require.NoError(t, indexer.Add(pod("a", "1")))
+			require.NoError(t, indexer.Add(obj))
+			none := func(any) {}
+			for _, err := range []error{
+				cache.ListAll(indexer, redSelector, none),
+				cache.ListAllByNamespace(indexer, "a", redSelector, none),
+				cache.ListAllByNamespace(indexer, "a", nil, none),
+			} {
+				require.ErrorContains(t, err, `object "`+key+`": `)
+			}
+			require.NoError(t, cache.ListAll(indexer, nil, none), "nothing is read")
+			require.NoError(t, cache.ListAll(indexer, labels.Nothing(), none), "nor here")
+		})
+	}
+}
+
+func TestAGenericListerGetsByKey(t *testing.T) {
+	lister := cache.NewGenericLister(listable(t, nil), podResource.GroupResource())
+	for _, c := range []struct {
+		get  func(string) (runtime.Object, error)
+		name string
+		want string
+	}{
+		{lister.Get, "a/1", "a/1"},
+		{lister.Get, "node", "node"},
+		{lister.ByNamespace("b").Get, "3", "b/3"},
+	} {
+		obj, err := c.get(c.name)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, nameOf(obj))
+	}
+	for _, c := range []struct {
+		get  func(string) (runtime.Object, error)
+		name string
+	}{
+		{lister.Get, "a/absent"},
+		{lister.Get, "1"},
+		{lister.ByNamespace("a").Get, "3"},
+		{lister.ByNamespace("").Get, "node"},
+	} {
+		obj, err := c.get(c.name)
+		assert.Nil(t, obj)
+		require.True(t, apierrors.IsNotFound(err))
+		assert.Equal(t, apierrors.NewNotFound(podResource.GroupResource(), c.name), err)
+	}
+}
+
+func TestAGenericListerLists(t *testing.T) {
+	lister := cache.NewGenericLister(listable(t, namespaceIndexers["index"]), podResource.GroupResource())
+	for _, c := range []struct {
+		list func(labels.Selector) ([]runtime.Object, error)
+		by   labels.Selector
+		want int
+	}{
+		{lister.List, nil, 4},
+		{lister.List, redSelector, 3},
+		{lister.ByNamespace("a").List, redSelector, 1},
+		{lister.ByNamespace("").List, nil, 4},
+		{lister.ByNamespace("absent").List, nil, 0},
+	} {
+		found, err := c.list(c.by)
+		require.NoError(t, err)
+		assert.Len(t, found, c.want)
+	}
+}
+
+// brokenGet is a store of somebody else whose GetByKey fails.
+type brokenGet struct{ cache.Indexer }
+
+func (brokenGet) GetByKey(string) (any, bool, error) { return nil, false, errBoom }
+
+func TestAGenericListerOfOtherThingsFailsWithTheirKey(t *testing.T) {
+	indexer := cache.NewIndexer(anyKey, nil)
+	require.NoError(t, indexer.Add(pod("a", "1")))
+	require.NoError(t, indexer.Add("text"))
+	lister := cache.NewGenericLister(indexer, podResource.GroupResource())
+	found, err := lister.List(nil)
+	assert.Nil(t, found)
+	var misfit *cache.UnexpectedTypeError
+	require.ErrorAs(t, err, &misfit)
+	require.EqualError(t, err, `listing pods: object "text": expected runtime.Object, got string`)
+	_, err = lister.Get("text")
+	require.EqualError(t, err, `getting pods "text": expected runtime.Object, got string`)
+	_, err = cache.NewGenericLister(brokenGet{indexer}, podResource.GroupResource()).Get("a/1")
+	require.True(t, errors.Is(err, errBoom) && !apierrors.IsNotFound(err))
+	assert.Panics(t, func() { cache.NewGenericLister(nil, podResource.GroupResource()) })
+}
+
+// Anything may be added to the store behind a typed informer. Fails if an object that is no T counts.
+func TestTheLenOfATypedListerIsThatOfItsList(t *testing.T) {
+	type stray struct{ *object }
+	for name, indexes := range map[string]cache.TypedIndexers[*object]{
+		"with the namespace index":         nil,
+		"with a program's own by its name": {cache.NamespaceIndex: func(*object) ([]string, error) { return []string{"all"}, nil }},
+	} {
+		for strays := range 3 {
+			t.Run(fmt.Sprintf("%s, %d strays", name, strays), func(t *testing.T) {
+				informer := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{Indexes: indexes})
+				store := informer.Shared().GetStore()
+				for n := range 4 {
+					must(t, store.Add(pod("a", fmt.Sprint(n))))
+					must(t, store.Add(pod("b", fmt.Sprint(n))))
+				}
+				if indexes != nil {
+					strays = 0 // a typed index refuses other types
+				}
+				for n := range strays {
+					must(t, store.Add(stray{pod("a", fmt.Sprint(n))}))
+				}
+				for want, lister := range map[int]cache.TypedLister[*object]{
+					8 - strays: informer.Lister(), 4 - strays: informer.ByNamespace("a"), 0: informer.ByNamespace("none"),
+				} {
+					all, err := lister.List(nil)
+					require.NoError(t, err)
+					require.Len(t, all, want)
+					require.Equal(t, want, lister.Len())
+					require.Equal(t, want, lister.Snapshot().Len())
+				}
+			})
+		}
+	}
+	require.Zero(t, cache.TypedLister[*object]{}.Len())
+	require.Zero(t, cache.TypedLister[*object]{}.ByNamespace("a").Len())
+}

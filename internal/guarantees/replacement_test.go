@@ -1,0 +1,89 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+)
+
+func TestAPartWithAnEndedContextAppliesNothing(t *testing.T) {
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	s := newTagStore()
+	_, err := s.BeginReplace(cache.ReplaceOptions{}).Part(ended, cache.ReplacementPart{Items: []any{podAt("a", "1", "1")}})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, s.List())
+}
+
+type updater struct{ foreign }
+
+func (u *updater) UpdateResourceVersion(version string) {
+	u.calls = append(u.calls, "version "+version)
+}
+
+type bookmarker struct{ foreign }
+
+func (b *bookmarker) Bookmark(version string) error {
+	b.calls = append(b.calls, "bookmark "+version)
+	return nil
+}
+
+type both struct{ updater }
+
+func (b *both) Bookmark(version string) error {
+	b.calls = append(b.calls, "bookmark "+version)
+	return nil
+}
+
+// S5, S6: a foreign store gets one Replace for a list, however it came, then each
+// event; and it is told of each advance of the version once.
+func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
+	type taker interface {
+		cache.ReflectorStore
+		take() []string
+	}
+	for name, row := range map[string]struct {
+		store    taker
+		event    []string // what follows an event
+		bookmark []string
+	}{
+		"neither":  {&foreign{}, nil, nil},
+		"updater":  {&updater{}, []string{"version 5"}, []string{"version 7"}},
+		"bookmark": {&bookmarker{}, nil, []string{"bookmark 7"}},
+		"both":     {&both{}, []string{"version 5"}, []string{"bookmark 7"}},
+	} {
+		for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListStreaming} {
+			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+					h := &heard{}
+					stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, row.store,
+						cache.ReflectorOptions{PageSize: 2, Strategy: strategy, ErrorHandler: h.handle}))
+					assert.Equal(t, []string{"replace a/1 a/2 a/3 @3"}, row.store.take())
+					_, err := source.Update(labelled(pod("a", "1"), "x"))
+					require.NoError(t, err)
+					synctest.Wait()
+					row.store.take()
+					_, err = source.Delete("a", "2")
+					require.NoError(t, err)
+					synctest.Wait()
+					assert.Equal(t, append([]string{"delete a/2"}, row.event...), row.store.take())
+					source.Advance(2)
+					source.SendBookmarks()
+					source.SendBookmarks()
+					synctest.Wait()
+					assert.Equal(t, row.bookmark, row.store.take(), "a bookmark that says nothing new is not passed on")
+					stop()
+					assert.Empty(t, h.all())
+					source.Close()
+				})
+			})
+		}
+	}
+}

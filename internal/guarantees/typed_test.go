@@ -1,0 +1,464 @@
+package guarantees
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// valueObject is an object that is no pointer.
+type valueObject struct{ Namespace, Name string }
+
+func (m valueObject) GetNamespace() string { return m.Namespace }
+
+func (m valueObject) GetName() string { return m.Name }
+
+func TestADeletedObjectThatIsEmptyHasNothingAndDoesNotPanic(t *testing.T) {
+	d := cache.DeletedObject[*object]{}
+	_, known := d.Last()
+	assert.False(t, known)
+	assert.False(t, d.Exact())
+	assert.Empty(t, d.GetKey())
+	assert.Zero(t, d.GetObjectName())
+	for _, obj := range []metav1.Object{nil, (*object)(nil)} {
+		_, known := cache.DeletedObject[metav1.Object]{OptionalObj: obj}.Last()
+		assert.False(t, known)
+	}
+	_, known = cache.DeletedObject[valueObject]{}.Last()
+	assert.False(t, known)
+	assert.Equal(t, "a/1", cache.DeletedObject[valueObject]{OptionalObj: valueObject{"a", "1"}}.GetKey())
+}
+
+// uncomparable is an object behind an interface that == panics for.
+type uncomparable struct {
+	valueObject
+	labels map[string]string
+}
+
+func TestADeletedObjectMayBeAnInterfaceOfAnything(t *testing.T) {
+	type namer interface {
+		GetName() string
+		GetNamespace() string
+	}
+	d := cache.DeletedObject[namer]{OptionalObj: uncomparable{valueObject{"a", "1"}, nil}}
+	assert.True(t, d.Exact())
+	assert.Equal(t, "a/1", d.GetKey())
+}
+
+func colourOf(o *object) ([]string, error) {
+	if o.Labels["v"] == "bad" {
+		return nil, errBoom
+	}
+	return []string{o.Labels["v"]}, nil
+}
+
+func TestATypedIndexFunctionFailsForAnotherType(t *testing.T) {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(cache.TypedIndexers[*object]{"colour": colourOf}))
+	err := indexer.Add(&metav1.ObjectMeta{Name: "1"})
+	var misfit *cache.UnexpectedTypeError
+	require.ErrorAs(t, err, &misfit)
+	assert.Equal(t, cache.UnexpectedTypeError{Expected: "*v1.PartialObjectMetadata", Actual: "*v1.ObjectMeta"}, *misfit)
+	assert.Empty(t, indexer.ListKeys())
+	for _, null := range []any{nil, (*object)(nil)} {
+		_, err := cache.TypedIndexerFuncToIndexerFunc(colourOf)(null)
+		require.ErrorAs(t, err, &misfit)
+	}
+}
+
+// keysOfDeletions is a handler that keeps the keys of what it is told is gone.
+func keysOfDeletions(keys *[]string) cache.TypedResourceEventHandler[*object] {
+	return cache.TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d cache.DeletedObject[*object]) { *keys = append(*keys, d.GetKey()) }}
+}
+
+func passing(next cache.TypedResourceEventHandler[*object]) cache.TypedFilteringResourceEventHandler[*object] {
+	return cache.TypedFilteringResourceEventHandler[*object]{FilterFunc: func(o *object) bool { return !isBad(o) }, Handler: next}
+}
+
+// With a key function of one's own the key cannot be read from the object. Fails if a
+// deletion that a filter has made of an update is told under another key.
+func TestADeletionMadeByAFilterHasTheKeyOfTheStore(t *testing.T) {
+	all := func(*object) bool { return true }
+	for name, wrap := range map[string]func(cache.TypedResourceEventHandler[*object]) cache.TypedResourceEventHandler[*object]{
+		"filter": func(next cache.TypedResourceEventHandler[*object]) cache.TypedResourceEventHandler[*object] {
+			return passing(next)
+		},
+		"pointer": func(next cache.TypedResourceEventHandler[*object]) cache.TypedResourceEventHandler[*object] {
+			filter := passing(next)
+			return &filter
+		},
+		"filter in a filter": func(next cache.TypedResourceEventHandler[*object]) cache.TypedResourceEventHandler[*object] {
+			return cache.TypedFilteringResourceEventHandler[*object]{FilterFunc: all, Handler: passing(next)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, withUID(pod("a", "1"), "one"), withUID(pod("a", "2"), "two"))
+				inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{KeyFunction: func(obj any) (string, error) {
+					return "uid:" + string(obj.(*object).UID), nil
+				}})
+				var direct, typed []string
+				_, err := inf.AddHandler(wrap(keysOfDeletions(&direct)))
+				must(t, err)
+				_, err = cache.NewTypedSharedIndexInformer[*object](inf.Shared()).AddTypedEventHandler(wrap(keysOfDeletions(&typed)))
+				must(t, err)
+				stop := runTyped(t, source, inf)
+				must(t, source.Apply(bad(withUID(pod("a", "1"), "one"))))
+				_, err = source.Delete("a", "2")
+				must(t, err)
+				synctest.Wait()
+				assert.Equal(t, []string{"uid:one", "uid:two"}, direct)
+				assert.Equal(t, []string{"uid:one", "uid:two"}, typed)
+				stop()
+			})
+		})
+	}
+}
+
+// countedFilter is a filter with an OnUpdate of its own, as a user may make one.
+type countedFilter struct {
+	cache.TypedFilteringResourceEventHandler[*object]
+	updates int
+}
+
+func (c *countedFilter) OnUpdate(oldObj, newObj *object) {
+	c.updates++
+	c.TypedFilteringResourceEventHandler.OnUpdate(oldObj, newObj)
+}
+
+// Fails if the way by which a filter learns of keys passes by what was put around it.
+func TestAHandlerThatEmbedsAFilterIsCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{})
+		var gone []string
+		counted := &countedFilter{TypedFilteringResourceEventHandler: passing(keysOfDeletions(&gone))}
+		_, err := inf.AddHandler(counted)
+		must(t, err)
+		stop := runTyped(t, source, inf)
+		must(t, source.Apply(bad(pod("a", "1"))))
+		synctest.Wait()
+		assert.Equal(t, 1, counted.updates)
+		assert.Equal(t, []string{"a/1"}, gone)
+		stop()
+	})
+}
+
+// askedInformer keeps the arguments of the last call.
+type askedInformer struct {
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandler
+	options cache.HandlerOptions
+}
+
+func (i *askedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	i.handler, i.options = handler, options
+	return nil, nil
+}
+
+func TestAddTypedEventHandlerPassesItsOptionsOnUnchanged(t *testing.T) {
+	period, logger := time.Minute, klog.Background()
+	full := cache.HandlerOptions{Name: "mine", ResyncPeriod: &period, Logger: &logger, Delivery: cache.Coalesced, SurvivePanics: true}
+	for _, options := range [][]cache.HandlerOptions{nil, {{}}, {full}} {
+		inner := &askedInformer{SharedIndexInformer: cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{}).Shared()}
+		typed := cache.NewTypedSharedIndexInformer[*object](inner)
+		for _, h := range []cache.TypedResourceEventHandler[*object]{cache.TypedResourceEventHandlerFuncs[*object]{}, nil} {
+			_, err := typed.AddTypedEventHandler(h, options...)
+			require.NoError(t, err)
+			require.Equal(t, h == nil, inner.handler == nil)
+			require.Equal(t, append(options, cache.HandlerOptions{})[0], inner.options)
+		}
+		_, err := typed.AddTypedEventHandler(nil, full, full)
+		require.ErrorContains(t, err, "2 HandlerOptions")
+	}
+}
+
+// runTyped runs an informer and waits for its first list; stop ends that, and its source.
+func runTyped[T cache.Object](t *testing.T, source *cachetest.Source, inf *cache.Informer[T]) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- inf.Run(ctx) }()
+	require.NoError(t, inf.WaitSynced(t.Context()))
+	synctest.Wait()
+	return func() {
+		cancel()
+		require.NoError(t, <-over)
+		source.Close()
+	}
+}
+
+func sortedNames[T cache.Object](objects []T) (names []string) {
+	for _, o := range objects {
+		names = append(names, o.GetNamespace()+"/"+o.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// An index by something else under the name that this package gives its own. Fails if a
+// namespace's lister believes what that says.
+func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"))
+		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
+			cache.NamespaceIndex: func(o *object) ([]string, error) { return []string{"b", o.Name}, nil },
+			"name":               func(o *object) ([]string, error) { return []string{o.Name}, nil },
+		}})
+		stop := runTyped(t, source, inf)
+		for _, lister := range []cache.TypedLister[*object]{inf.ByNamespace("a"), inf.Lister().ByNamespace("a")} {
+			all, err := lister.List(nil)
+			require.NoError(t, err)
+			assert.Equal(t, []string{"a/1", "a/2"}, sortedNames(all))
+			assert.Equal(t, 2, lister.Len())
+			assert.ElementsMatch(t, []string{"a/1", "a/2"}, slices.Collect(maps.Keys(maps.Collect(lister.All()))))
+			ones, err := lister.ByIndex("name", "1")
+			require.NoError(t, err)
+			assert.Equal(t, []string{"a/1"}, sortedNames(ones))
+			values, err := lister.IndexValues(cache.NamespaceIndex)
+			require.NoError(t, err)
+			assert.ElementsMatch(t, []string{"b", "1", "2"}, values)
+			_, err = lister.Get("2")
+			assert.NoError(t, err)
+		}
+		all, err := inf.ByIndex(cache.NamespaceIndex, "b")
+		require.NoError(t, err)
+		assert.Len(t, all, 3, "it is the user's")
+		stop()
+	})
+}
+
+// Fails if a value that only objects of other namespaces have is one of this one's.
+func TestTheIndexValuesOfANamespaceAreThoseOfItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"), pod("b", "3"))
+		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
+			"name": func(o *object) ([]string, error) { return []string{o.Name}, nil },
+		}})
+		stop := runTyped(t, source, inf)
+		for namespace, want := range map[string][]string{"": {"1", "2", "3"}, "a": {"1", "2"}, "b": {"1", "3"}, "c": {}} {
+			values, err := inf.ByNamespace(namespace).IndexValues("name")
+			require.NoError(t, err)
+			assert.ElementsMatch(t, want, values, "names in %q", namespace)
+		}
+		_, err := inf.ByNamespace("a").IndexValues("colour")
+		assert.EqualError(t, err, "Index with name colour does not exist")
+		stop()
+	})
+}
+
+// Fails if the list of a small namespace is as large as the store, or is copied as it grows.
+func TestTheListOfANamespaceHasRoomForThatNamespaceAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := []apiruntime.Object{pod("small", "1"), pod("small", "2")}
+		for i := range 100 {
+			objects = append(objects, pod("large", itoa(i)))
+		}
+		source := newSource(t, objects...)
+		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{})
+		stop := runTyped(t, source, inf)
+		for namespace, want := range map[string]int{"": 102, "large": 100, "small": 2, "none": 0} {
+			all, err := inf.ByNamespace(namespace).List(nil)
+			require.NoError(t, err)
+			assert.Len(t, all, want, "%q", namespace)
+			assert.Equal(t, want, cap(all), "%q", namespace)
+		}
+		stop()
+	})
+}
+
+func namedOfKind(kind, name string) *unstructured.Unstructured {
+	u := exampleOfKind("", kind)
+	u.SetNamespace("a")
+	u.SetName(name)
+	return u
+}
+
+func exampleOfKind(group, kind string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+	return u
+}
+
+func TestNotFoundNamesTheResourceAndTheNameThatWasAskedFor(t *testing.T) {
+	source := newSource(t)
+	for name, c := range map[string]struct {
+		get  func() error
+		want string
+	}{
+		"by type": {func() error {
+			_, err := cache.NewInformerFor(source, cache.InformerConfig[*machine]{}).Get("a/x")
+			return err
+		}, `machines "a/x" not found`},
+		"of a namespace": {func() error {
+			_, err := cache.NewInformerFor(source, cache.InformerConfig[*machine]{}).ByNamespace("a").Get("x")
+			return err
+		}, `machines "x" not found`},
+		"by kind": {func() error {
+			_, err := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{
+				ObjectType: exampleOfKind("networking.k8s.io", "NetworkPolicy"),
+			}).ByNamespace("a").Get("x")
+			return err
+		}, `networkpolicies.networking.k8s.io "x" not found`},
+		"of a lister": {func() error {
+			_, err := cache.NewInformerFor(source, cache.InformerConfig[metav1.Object]{}).Lister().Get("x")
+			return err
+		}, `objects "x" not found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.get()
+			assert.True(t, apierrors.IsNotFound(err))
+			assert.EqualError(t, err, c.want)
+		})
+	}
+}
+
+// quarantinedTypes are what was held back because it is of another type.
+func quarantinedTypes(t *testing.T, inf interface{ Status() cache.Status }) (types []string) {
+	t.Helper()
+	for _, q := range inf.Status().Quarantined {
+		var misfit *cache.UnexpectedTypeError
+		require.ErrorAs(t, q.Err, &misfit)
+		types = append(types, misfit.Actual)
+	}
+	return types
+}
+
+// Code that knows only the compatible interface may set another transform. Fails if what
+// that makes is stored, and so is a hole in each list.
+func TestWhatAnotherTransformMakesIsQuarantinedIfItIsOfAnotherType(t *testing.T) {
+	toMachine := func(obj any) (any, error) {
+		o := obj.(*object)
+		if o.Name == "2" {
+			return nil, nil // not wanted, and so no error
+		}
+		if o.Name == "3" {
+			return o, nil
+		}
+		return &machine{ObjectMeta: o.ObjectMeta}, nil
+	}
+	for name, config := range map[string]cache.InformerConfig[*object]{
+		"nothing":     {},
+		"a transform": {Transform: func(o *object) (*object, error) { return o, nil }},
+		"an example":  {ObjectType: &object{}},
+	} {
+		t.Run("instead of "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+				config.ReflectorOptions.ErrorHandler = (&heard{}).handle
+				inf := cache.NewInformerFor(source, config)
+				must(t, inf.Shared().SetTransform(toMachine))
+				stop := runTyped(t, source, inf)
+				all, _ := inf.List(nil)
+				assert.Equal(t, []string{"a/3"}, sortedNames(all))
+				assert.Equal(t, 1, inf.Len())
+				assert.Equal(t, []string{"*guarantees.machine"}, quarantinedTypes(t, inf))
+				stop()
+			})
+		})
+	}
+}
+
+// A nil transform takes away the one of the config, and not the look at the type.
+func TestWithoutATransformObjectsOfAnotherTypeAreQuarantinedAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		inf := cache.NewInformerFor(source, cache.InformerConfig[*machine]{
+			ObjectType:       &object{},
+			Convert:          func(obj any) (*machine, error) { return &machine{ObjectMeta: obj.(*object).ObjectMeta}, nil },
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
+		})
+		must(t, inf.Shared().SetTransform(nil))
+		stop := runTyped(t, source, inf)
+		assert.Zero(t, inf.Len())
+		assert.Equal(t, []string{"*v1.PartialObjectMetadata"}, quarantinedTypes(t, inf))
+		stop()
+	})
+}
+
+func TestAnExampleThatIsNoneIsAMistakeThatIsNamed(t *testing.T) {
+	source := newSource(t)
+	for text, make := range map[string]func(){
+		"ObjectType is a *guarantees.machine and the informer one of *v1.PartialObjectMetadata: set Convert": func() {
+			cache.NewInformerFor(source, cache.InformerConfig[*object]{ObjectType: &machine{}})
+		},
+		"ObjectType is a nil pointer": func() {
+			cache.NewInformerFor(source, cache.InformerConfig[*object]{ObjectType: (*object)(nil)})
+		},
+	} {
+		t.Run(text, func(t *testing.T) {
+			defer func() { assert.Contains(t, recover(), text) }()
+			make()
+		})
+	}
+}
+
+// Fails if who wants Secrets is given the ConfigMaps that somebody else wanted.
+func TestASetKeepsUnstructuredInformersByTheirKind(t *testing.T) {
+	for name, options := range map[string]cache.ReflectorOptions{
+		"described by their kinds": {},
+		"described by the user":    {TypeDescription: "things"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := cachetest.NewSource(cachetest.Options{})
+				must(t, source.Apply(namedOfKind("ConfigMap", "c"), namedOfKind("Secret", "s")))
+				options.ErrorHandler = (&heard{}).handle
+				var set cache.InformerSet
+				of := func(kind string) *cache.Informer[*unstructured.Unstructured] {
+					inf, _, err := cache.InformerOf(&set, source, cache.InformerConfig[*unstructured.Unstructured]{
+						ObjectType: exampleOfKind("", kind), ReflectorOptions: options,
+					})
+					require.NoError(t, err)
+					return inf
+				}
+				configs, secrets := of("ConfigMap"), of("Secret")
+				assert.NotSame(t, configs, secrets)
+				assert.Same(t, configs, of("ConfigMap"))
+				end := runSet(t, &set)
+				require.NoError(t, set.WaitSynced(t.Context()))
+				for inf, want := range map[*cache.Informer[*unstructured.Unstructured]]string{configs: "a/c", secrets: "a/s"} {
+					all, _ := inf.List(nil)
+					assert.Equal(t, []string{want}, sortedNames(all))
+				}
+				end()
+				source.Close()
+			})
+		})
+	}
+}
+
+func TestATypedViewHasTheStatusOfWhatItIsAViewOf(t *testing.T) {
+	own := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{Name: "own"})
+	status, ok := cache.StatusOf(cache.NewTypedSharedIndexInformer[*object](own.Shared()))
+	assert.True(t, ok)
+	assert.Equal(t, own.Status(), status)
+
+	foreign := struct{ cache.SharedIndexInformer }{own.Shared()} // without Status
+	_, ok = cache.StatusOf(cache.NewTypedSharedIndexInformer[*object](foreign))
+	assert.False(t, ok, "it has none")
+}
+
+// machine is an object of another type than object.
+type machine struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+}
+
+func (m *machine) DeepCopyObject() apiruntime.Object {
+	return &machine{m.TypeMeta, *m.ObjectMeta.DeepCopy()}
+}

@@ -1,0 +1,273 @@
+package guarantees
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// A watch that failed is closed before the pause, not after it: its connection
+// would stay open for up to five minutes.
+func TestAFailedWatchIsClosedBeforeThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newProbe(errorEvent(cachetest.ErrTooManyRequests(200)))
+		var ended time.Time
+		source := &scripted{watch: func(ctx context.Context, n int) (watch.Interface, error) {
+			if n > 1 {
+				return newProbe(), nil
+			}
+			context.AfterFunc(ctx, func() { ended = time.Now() })
+			return first, nil
+		}}
+		began := time.Now()
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}))
+		assert.Equal(t, began, first.stopped)
+		assert.Equal(t, began, ended, "its context, too")
+		assert.Equal(t, 1, source.calls)
+		stop()
+	})
+}
+
+// What looks like an object and is none does not panic, and is reported: nothing
+// is known of it but that it came.
+type headless struct {
+	metav1.TypeMeta
+	*metav1.ObjectMeta
+}
+
+func (h *headless) DeepCopyObject() apiruntime.Object { return h }
+
+type nilKind struct{ metav1.ObjectMeta }
+
+func (k *nilKind) DeepCopyObject() apiruntime.Object { return k }
+
+func (k *nilKind) GetObjectKind() schema.ObjectKind { return nil }
+
+func TestHollowObjectsDoNotPanic(t *testing.T) {
+	for name, row := range map[string]struct {
+		obj  apiruntime.Object
+		want int // how many are reported
+	}{
+		"metadata is a nil pointer": {&headless{}, 2},
+		"kind is nil":               {&nilKind{metav1.ObjectMeta{Name: "x", ResourceVersion: "9"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				source := &scripted{
+					list: func(metav1.ListOptions) (apiruntime.Object, error) {
+						return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []apiruntime.Object{row.obj}}, nil
+					},
+					watch: func(context.Context, int) (watch.Interface, error) {
+						return newProbe(watch.Event{Type: watch.Modified, Object: row.obj}), nil
+					},
+				}
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
+				assert.Equal(t, row.want, h.count(causeObject))
+				stop()
+			})
+		})
+	}
+}
+
+// An error event is described if it carries no Status; the object that it carries
+// is neither printed nor kept.
+func TestAnErrorEventWithoutAStatusIsDescribed(t *testing.T) {
+	for _, obj := range []apiruntime.Object{nil, (*metav1.Status)(nil), labelled(pod("a", "1"), "secret-content")} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &heard{}
+			source := &scripted{watch: func(_ context.Context, n int) (watch.Interface, error) {
+				if n > 1 {
+					return newProbe(), nil
+				}
+				return newProbe(watch.Event{Type: watch.Error, Object: obj}), nil
+			}}
+			stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
+			require.Len(t, h.all(), 1)
+			assert.NotContains(t, fmt.Sprintf("%+v", h.all()[0]), "secret-content")
+			assert.ErrorContains(t, h.all()[0], "in place of a Status")
+			stop()
+		})
+	}
+}
+
+// Events of objects without a readable key are reported and leave nothing behind.
+func TestObjectsWithoutAKeyKeepNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		events := newProbe()
+		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return events, nil }}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle})
+		stop := runReflector(t, r)
+		for i := range 1000 {
+			nameless := pod("", "")
+			nameless.ResourceVersion = itoa(10 + i)
+			events.events <- watch.Event{Type: watch.Modified, Object: nameless}
+		}
+		synctest.Wait()
+		assert.Len(t, h.all(), 1000)
+		assert.Empty(t, r.Status().Quarantined)
+		assert.Equal(t, "1009", r.LastSyncResourceVersion(), "their versions count")
+		stop()
+	})
+}
+
+// A deletion that does not fit leaves the stored object, and says so.
+func TestADeletionOfTheWrongTypeIsQuarantined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		good, wrong := pod("a", "1"), &nilKind{metav1.ObjectMeta{Namespace: "a", Name: "1", ResourceVersion: "9"}}
+		good.ResourceVersion = "7"
+		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {
+			return newProbe(watch.Event{Type: watch.Added, Object: good}, watch.Event{Type: watch.Deleted, Object: wrong}), nil
+		}}
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+		r := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{ErrorHandler: h.handle})
+		stop := runReflector(t, r)
+		assert.Equal(t, []string{"a/1"}, indexer.ListKeys())
+		require.Len(t, r.Status().Quarantined, 1)
+		assert.Equal(t, "a/1", r.Status().Quarantined[0].Key)
+		stop()
+	})
+}
+
+// A list or request that ends in EOF is a failure and is logged; only a watch that
+// ends so is not.
+func TestAListThatEndsInEOFIsLogged(t *testing.T) {
+	var out bytes.Buffer
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return nil, &url.Error{Op: "Get", URL: "http://x", Err: io.EOF}
+		}}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Logger: &logger})
+		stop := runReflector(t, r)
+		assert.Equal(t, cache.CauseCut, r.Status().LastFailure.Cause)
+		stop()
+	})
+	assert.Contains(t, out.String(), "Mirroring failed")
+}
+
+// A foreign store gets every listed object, those without a name and those of one
+// name and two kinds, too: keys are its own business.
+func TestAForeignStoreGetsEveryListedObject(t *testing.T) {
+	other := pod("a", "x")
+	other.Kind = "Service"
+	for _, strategy := range []cache.ListStrategy{cache.ListWhole, cache.ListStreaming} {
+		synctest.Test(t, func(t *testing.T) {
+			items := []metav1.PartialObjectMetadata{*pod("a", ""), *pod("a", ""), *pod("a", "x"), *other}
+			end := &object{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+			source := &scripted{
+				list: func(metav1.ListOptions) (apiruntime.Object, error) {
+					return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: items}, nil
+				},
+				watch: func(context.Context, int) (watch.Interface, error) {
+					if strategy == cache.ListWhole {
+						return newProbe(), nil
+					}
+					var events []watch.Event
+					for i := range items {
+						events = append(events, watch.Event{Type: watch.Added, Object: &items[i]})
+					}
+					return newProbe(append(events, watch.Event{Type: watch.Bookmark, Object: end})...), nil
+				},
+			}
+			store := &foreign{}
+			stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: strategy}))
+			assert.Equal(t, []string{"replace a/ a/ a/x a/x @9"}, store.take())
+			stop()
+		})
+	}
+}
+
+// A list that names no version was asked for a state at least as new as the last:
+// the version stays, so that the next list cannot be older.
+func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []string{"100", "", "50", "120"}
+		var asked []string
+		source := &scripted{
+			list: func(o metav1.ListOptions) (apiruntime.Object, error) {
+				asked = append(asked, o.ResourceVersion)
+				version := answers[min(len(asked), len(answers))-1]
+				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
+			},
+			watch: func(_ context.Context, n int) (watch.Interface, error) {
+				if n > 2 {
+					return newProbe(), nil
+				}
+				return newProbe(errorEvent(cachetest.ErrExpired())), nil
+			},
+		}
+		h := &heard{}
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{ErrorHandler: h.handle}))
+		sleep(2 * time.Minute)
+		assert.Equal(t, []string{"0", "100", "100", ""}, asked)
+		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseExpired, causeRegression}, h.causes())
+		assert.Equal(t, "120", indexer.LastStoreSyncResourceVersion())
+		stop()
+	})
+}
+
+// sharedChannel is a watch that goes on where the one before it was ended.
+type sharedChannel chan watch.Event
+
+func (c sharedChannel) ResultChan() <-chan watch.Event { return c }
+
+func (sharedChannel) Stop() {}
+
+// An error ends a watch, and what comes after it in the channel is the next watch's. Fails if
+// events that are there are taken out of the channel and then left, which nobody would hear
+// of again.
+func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := make(sharedChannel, 3)
+		events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "2")}
+		var gone *apierrors.StatusError
+		require.ErrorAs(t, cachetest.ErrExpired(), &gone)
+		events <- watch.Event{Type: watch.Error, Object: &gone.ErrStatus}
+		events <- watch.Event{Type: watch.Added, Object: podAt("a", "2", "3")}
+		lists := 0
+		source := &cache.ListWatch{
+			ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) {
+				lists++
+				list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(lists)}}
+				if lists > 1 {
+					list.Items = append(list.Items, *podAt("a", "1", "2"))
+				}
+				return list, nil
+			},
+			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return events, nil },
+		}
+		inf := cache.NewSharedIndexInformer(source, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			inf.Run(stop)
+		}()
+		sleep(healthy)
+		assert.Equal(t, 2, lists)
+		assert.ElementsMatch(t, []string{"a/1", "a/2"}, inf.GetStore().ListKeys())
+		close(stop)
+		<-done
+	})
+}
