@@ -7,7 +7,7 @@ help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## run the quickstart: a mirror of a small API on loopback, with its connection cut
+demo: ## run the quickstart: a mirror of a small API, with its connection cut
 	go run ./examples/quickstart
 
 .PHONY: test

@@ -1,96 +1,199 @@
-// Quickstart shows a mirror at work: a remote collection of objects, kept equal in
-// memory, with indexes over it.
+// Quickstart mirrors an API into memory, cuts the connection, and checks that the mirror equals its source. The lines to copy are
+// in mirror.go.
 //
 //	go run ./examples/quickstart
-//
-// needs no network and no arguments. It starts a small Kubernetes-style API on
-// loopback, full of pods that come, change and go; lists it page by page into an
-// indexed store; prints each change as the mirror learns of it; cuts every
-// connection in the middle and lets you see how the mirror takes that; and ends
-// by comparing the mirror with the API, object by object and index by index. It
-// exits with 0 if they are equal.
-//
-//	go run ./examples/quickstart -server http://127.0.0.1:8001 -resource pods
-//
-// does the same to a real API server (here behind kubectl proxy), which it only
-// reads. -help lists the flags.
-//
-// The part to copy into a program of your own is mirror.go. The others, by what
-// they hold: settings.go the flags, demo.go and remote.go the two shows,
-// demo_server.go the API on loopback, loopback.go its network, fleet.go and pods.go
-// what it serves, requests.go the mirror's requests, trial.go when to give up on a
-// server, advice.go what to do then, check.go the comparison, and narrator.go,
-// change.go, table.go, display.go and text.go what is printed.
+//	go run ./examples/quickstart -server http://127.0.0.1:8001 -resource apps/v1/deployments    (behind kubectl proxy)
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
-	"syscall"
+	"strings"
+	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
-)
 
-// What the program exits with.
-const (
-	exitEqual       = 0
-	exitFailed      = 1 // the mirror differs, or there is nothing to mirror
-	exitUsage       = 2
-	exitInterrupted = 130 // what shells expect of a program that Ctrl-C ended
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/kubeapi"
 )
-
-// errInterrupted says that Ctrl-C came before there was anything to check.
-var errInterrupted = errors.New("interrupted before the first list was complete and the first watch open")
 
 func main() {
-	// The mirror's failures are printed by the error handler, in their place. What
-	// the library logs besides would be printed across the display.
-	klog.SetLogger(klog.Logger{})
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first Ctrl-C ends the show, and the final check still runs. The second
-	// one finds no handler and ends the process.
-	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
 }
 
-// run is the program without its process: it returns what to exit with.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	settings, err := parseSettings(args, stdout, stderr)
-	if errors.Is(err, errHelp) {
-		return exitEqual
+// show is one run of the program.
+type show struct {
+	out    io.Writer
+	lasts  time.Duration
+	source *narrator
+	// demo is nil for a server that is not ours to cut.
+	demo *demoServer
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	server := flags.String("server", "", "mirror the API at this `URL`, for example http://127.0.0.1:8001")
+	resource := flags.String("resource", "pods", "what to mirror, as `group/version/plural`; without a group, of the core API")
+	namespace := flags.String("namespace", "", "only this `namespace`")
+	lasts := flags.Duration("for", 12*time.Second, "how long to mirror before the check")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
+	s := &show{out: &lockedWriter{w: out}, lasts: *lasts}
+	options := kubeapi.Options{BaseURL: *server, Resource: parseResource(*resource), Namespace: *namespace}
+	if *server == "" {
+		demo, err := startDemoServer()
+		if err != nil {
+			return err
+		}
+		defer demo.stop()
+		s.demo, options.BaseURL, options.HTTPClient = demo, demo.URL, demo.Client()
+	}
+	source, err := kubeapi.New(options)
 	if err != nil {
-		return exitUsage
+		return err
 	}
-	show := newDisplay(stdout)
-	if settings.server != "" {
-		err = mirrorRemote(ctx, settings, show)
-	} else {
-		err = mirrorLoopback(ctx, settings, show)
+	s.source = &narrator{ListerWatcher: source, out: s.out}
+	fmt.Fprintf(s.out, "mirroring %s of %s for %v\n", *resource, options.BaseURL, s.lasts)
+	// The failures are printed; they need not be logged too.
+	return mirror(klog.NewContext(ctx, klog.Logger{}), s.source, s.out, s.use)
+}
+
+// parseResource reads group/version/plural; the core group has none, and its version is v1.
+func parseResource(text string) schema.GroupVersionResource {
+	switch parts := strings.Split(text, "/"); len(parts) {
+	case 1:
+		return schema.GroupVersionResource{Version: "v1", Resource: text}
+	case 2:
+		return schema.GroupVersionResource{Version: parts[0], Resource: parts[1]}
+	default:
+		return schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}
 	}
-	show.flush()
+}
+
+// use is what the program does with its mirror.
+func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error {
+	fmt.Fprintf(s.out, "synced: %d objects at version %s\n", informer.Len(), informer.LastSyncResourceVersion())
+	onNode, err := informer.ByIndex("node", "node-3")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "the index by node has %d objects on node-3\n", len(onNode))
+	if s.demo == nil {
+		sleep(ctx, s.lasts)
+		return s.check(ctx, informer)
+	}
+
+	changing, end := context.WithTimeout(ctx, s.lasts)
+	defer end()
+	changed := make(chan error, 1)
+	go func() { changed <- s.demo.change(changing) }()
+	sleep(changing, s.lasts/3)
+	fmt.Fprintf(s.out, "cutting every connection, and refusing new ones for %v; the pods keep changing\n", cutFor)
+	s.demo.Listener.RefuseConnections(true)
+	s.demo.Listener.CutConnections()
+	sleep(changing, cutFor)
+	fmt.Fprintln(s.out, "accepting connections again")
+	s.demo.Listener.RefuseConnections(false)
+	if err := <-changed; err != nil {
+		return err
+	}
+	return s.check(ctx, informer)
+}
+
+// check compares the mirror with a list of its source. A source that changes meanwhile is compared again.
+func (s *show) check(ctx context.Context, informer *cache.Informer[Object]) (err error) {
+	for try := 0; try < 20 && ctx.Err() == nil; try++ {
+		list, failed := s.source.everything(ctx)
+		if failed != nil {
+			return failed
+		}
+		if err = difference(list, maps.Collect(informer.All())); err == nil {
+			status := informer.Status()
+			fmt.Fprintf(s.out, "the mirror equals the source: %d objects, version %s, phase %s\n",
+				len(list), status.AppliedVersion, status.Phase)
+			return nil
+		}
+		sleep(ctx, 500*time.Millisecond)
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// difference is an error that names a key in which a list and the mirror differ.
+func difference(list []runtime.Object, mirrored map[string]Object) error {
+	for _, object := range list {
+		key := cache.MetaObjectToName(object.(Object)).String()
+		have, exists := mirrored[key]
+		if delete(mirrored, key); !exists || !equality.Semantic.DeepEqual(have, object) {
+			return fmt.Errorf("the mirror differs from the source in %s", key)
+		}
+	}
+	for key := range mirrored {
+		return fmt.Errorf("the mirror has %s, the source has not", key)
+	}
+	return nil
+}
+
+// narrator is a source that prints what it is asked for.
+type narrator struct {
+	*kubeapi.ListerWatcher
+	out     io.Writer
+	watches int
+}
+
+// WatchWithContext opens a watch. A reflector makes one call at a time.
+func (n *narrator) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := n.ListerWatcher.WatchWithContext(ctx, options)
 	if err == nil {
-		return exitEqual
+		if n.watches++; n.watches > 1 {
+			fmt.Fprintf(n.out, "watching again from version %s, without a list\n", options.ResourceVersion)
+		}
 	}
-	fmt.Fprintln(stderr, "quickstart:", printableLines(err.Error()))
-	if errors.Is(err, errInterrupted) {
-		return exitInterrupted
-	}
-	return exitFailed
+	return w, err
 }
 
-// mirrorLoopback is the demonstration over a socket.
-func mirrorLoopback(ctx context.Context, settings settings, show *display) error {
-	network, err := listenOnLoopback()
+// everything is a list of its own, past the mirror.
+func (n *narrator) everything(ctx context.Context) ([]runtime.Object, error) {
+	list, err := n.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("no port on loopback for the demonstration: %w", err)
+		return nil, err
 	}
-	return demonstrate(ctx, settings, network, show)
+	return meta.ExtractList(list)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// lockedWriter is for lines from several goroutines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(text)
 }
