@@ -1,0 +1,364 @@
+// Package sources makes sources of what has no watch of its own.
+//
+// A [PollingSource] lists by a function of the program, which returns the present objects. It calls the function at an interval
+// while a watch is open, compares what it returns with the call before, and delivers the differences as events:
+//
+//	source := sources.NewPollingSource(listMachines, sources.PollingOptions[*Machine]{})
+//	machines := cache.NewInformerFor(source, cache.InformerConfig[*Machine]{})
+//
+// A change that is undone between two calls is not seen, and an object that is deleted and created again between two
+// calls is an update, unless it has another UID. docs/sources.md says when to write a source by hand instead.
+package sources
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/watchmirror/cache"
+)
+
+const (
+	defaultInterval = 30 * time.Second
+	defaultTimeout  = time.Minute
+	defaultHistory  = 1000
+	// The pause after a failed call, doubled with each further one up to longestPause.
+	firstPause, longestPause = time.Second, 30 * time.Second
+)
+
+// Object is the constraint of a source's objects: a pointer to a struct with ObjectMeta and a DeepCopyObject.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// PollingOptions configures a PollingSource. The zero value is useful.
+type PollingOptions[T Object] struct {
+	// Interval is the pause between two calls of the function while a watch is open. Default: 30 seconds.
+	Interval time.Duration
+	// Timeout ends the context of a call, which has failed then. Default: one minute.
+	Timeout time.Duration
+	// Equal says whether two states of one object are the same, so that there is no event. Their resource versions are, and
+	// so are the UIDs unless the function sets them. It must not change them.
+	// Default: equality.Semantic.DeepEqual, which panics for a type with unexported fields.
+	Equal func(a, b T) bool
+	// History is how many changes are kept for watches that resume or read slowly; those of the last call
+	// that found any are kept in any case. An older version is expired. Default: 1,000.
+	History int
+}
+
+// PollingSource is a ListerWatcher over a function. All methods may be called concurrently.
+//
+// Each list calls the function; concurrent lists share a call. All open watches share one call each interval, made by
+// the goroutine of one of them. A function that fails is called again after 1, 2, 4, 8, 16 and then every 30 seconds,
+// however many callers there are: a list waits for that call, and returns its error if it fails again. A failure ends
+// the open watches with an Error event: the function's own Status if the error has one, else ServiceUnavailable. A
+// watch that is opened after that waits for the next call, too.
+//
+// Resource versions are the source's own: decimal, and each change has the next one. An object without a UID
+// gets a random one, by which a relist recognizes it as unchanged. Objects are copied in and out.
+type PollingSource struct {
+	list              func(ctx context.Context) ([]Object, error)
+	equal             func(a, b Object) bool
+	interval, timeout time.Duration
+	keep              int
+	// turn is held by the caller that calls the function. It alone writes what mu guards.
+	turn chan struct{}
+
+	mu sync.Mutex
+	// begun is the number of the last call that began, ended that of the last one with a result; err is its error.
+	begun, ended uint64
+	err          error
+	failures     int
+	// next is when the next call is due.
+	next    time.Time
+	version uint64
+	// objects are the present ones in the function's order, known the same by name. Objects and the slice never change.
+	objects []Object
+	known   map[cache.ObjectName]Object
+	// example is an object of the source's type, for bookmarks.
+	example Object
+	// history has the last changes; the last one led to version, and each to a version one higher than the one before.
+	history []change
+	// changed is closed when a call has ended.
+	changed chan struct{}
+}
+
+var (
+	_ cache.ListerWatcher            = (*PollingSource)(nil)
+	_ cache.ListerWatcherWithContext = (*PollingSource)(nil)
+	_ cache.ItemLister               = (*PollingSource)(nil)
+)
+
+// change is a change of one object: before is nil if it was added, now if it was deleted.
+type change struct {
+	version     uint64
+	before, now Object
+}
+
+// NewPollingSource makes a source of a function that returns the present objects, each namespace and name once. The
+// function must honour its context, and must not call the source. Its objects stay its own. It
+// starts nothing, and panics for a nil function or a negative option.
+func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), options PollingOptions[T]) *PollingSource {
+	if list == nil {
+		panic("sources: NewPollingSource: the list function is nil")
+	}
+	if options.Interval < 0 || options.Timeout < 0 || options.History < 0 {
+		panic("sources: NewPollingSource: PollingOptions.Interval, Timeout or History is negative")
+	}
+	equal := func(a, b Object) bool { return equality.Semantic.DeepEqual(a, b) }
+	if options.Equal != nil {
+		equal = func(a, b Object) bool {
+			before, ok := a.(T)
+			now, same := b.(T)
+			return ok && same && options.Equal(before, now)
+		}
+	}
+	return &PollingSource{
+		list: func(ctx context.Context) ([]Object, error) {
+			listed, err := list(ctx)
+			objects := make([]Object, len(listed))
+			for i, obj := range listed {
+				objects[i] = obj
+			}
+			return objects, err
+		},
+		equal:    equal,
+		interval: cmp.Or(options.Interval, defaultInterval),
+		timeout:  cmp.Or(options.Timeout, defaultTimeout),
+		keep:     cmp.Or(options.History, defaultHistory),
+		turn:     make(chan struct{}, 1),
+		version:  1, // a list of nothing must have one, too
+		changed:  make(chan struct{}),
+	}
+}
+
+// Poll calls the function, for a program that knows that something has changed. When it returns nil, lists and open
+// watches have everything that had happened before it was called.
+func (p *PollingSource) Poll(ctx context.Context) error {
+	p.mu.Lock()
+	begun := p.begun
+	p.mu.Unlock()
+	return p.poll(ctx, begun)
+}
+
+// List is ListWithContext without a context.
+func (p *PollingSource) List(options metav1.ListOptions) (runtime.Object, error) {
+	return p.ListWithContext(context.Background(), options)
+}
+
+// ListWithContext calls the function and returns a *metav1.List of copies. It knows resource version and match, label
+// selectors, and field selectors of metadata.name and metadata.namespace; a limit is ignored.
+func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}, Items: []runtime.RawExtension{}}
+	about, err := p.ListItems(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {
+		list.Items = append(list.Items, runtime.RawExtension{Object: item})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list.ListMeta = about
+	return list, nil
+}
+
+// ListItems implements cache.ItemLister: ListWithContext, with one copy at a time.
+func (p *PollingSource) ListItems(
+	ctx context.Context, options metav1.ListOptions, take func(list metav1.ListMeta, item runtime.Object) error,
+) (metav1.ListMeta, error) {
+	selected, asked, err := readOptions(options)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	if err := p.Poll(ctx); err != nil {
+		return metav1.ListMeta{}, err
+	}
+	p.mu.Lock()
+	version, objects := p.version, p.objects
+	p.mu.Unlock()
+	switch {
+	case options.Continue != "":
+		return metav1.ListMeta{}, apierrors.NewBadRequest("continue: this source sends no such tokens")
+	case asked > version:
+		return metav1.ListMeta{}, tooLarge(asked, version)
+	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact && asked < version:
+		return metav1.ListMeta{}, expired(asked, version)
+	}
+	about := metav1.ListMeta{ResourceVersion: formatVersion(version)}
+	for _, obj := range objects {
+		if selected.matches(obj) {
+			if err := take(about, obj.DeepCopyObject()); err != nil {
+				return about, err
+			}
+		}
+	}
+	return about, nil
+}
+
+// poll calls the function, unless a call with a higher number than after has a result by then: that is shared.
+func (p *PollingSource) poll(ctx context.Context, after uint64) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if p.ended > after {
+		return p.err
+	}
+	if p.err != nil && !sleep(ctx, time.Until(p.next)) {
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	p.begun++
+	call := p.begun
+	p.mu.Unlock()
+	known, objects, changes, err := p.call(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // says nothing of the function: the next caller has the turn
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended, p.err = call, err
+	close(p.changed)
+	p.changed = make(chan struct{})
+	if err != nil {
+		p.next = time.Now().Add(min(firstPause<<min(p.failures, 5), longestPause))
+		p.failures++
+		return err
+	}
+	p.failures, p.next = 0, time.Now().Add(p.interval)
+	p.known, p.objects = known, objects
+	if len(objects) > 0 && p.example == nil {
+		p.example = objects[0]
+	}
+	p.version += uint64(len(changes))
+	p.history = append(p.history, changes...)
+	if more := len(p.history) - max(p.keep, len(changes)); more > 0 && len(changes) > 0 {
+		p.history = slices.Delete(p.history, 0, more)
+	}
+	return nil
+}
+
+// call calls the function and compares what it returns with the known objects. Deletions come first, by name, then the
+// other changes in the function's order. The caller has the turn.
+func (p *PollingSource) call(ctx context.Context) (
+	known map[cache.ObjectName]Object, objects []Object, changes []change, err error,
+) {
+	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	listed, err := p.list(limited)
+	if err != nil {
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = fmt.Errorf("not answered within %s: %w", p.timeout, err)
+		}
+		return nil, nil, nil, fmt.Errorf("poll: %w", err)
+	}
+	known = make(map[cache.ObjectName]Object, len(listed))
+	objects = make([]Object, 0, len(listed))
+	for i, obj := range listed {
+		before, now, err := p.identify(obj, known)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("poll: object %d of %d: %w", i+1, len(listed), err)
+		}
+		switch {
+		case before == nil:
+			changes = append(changes, change{now: now})
+		case before.GetUID() != now.GetUID():
+			changes = append(changes, change{before: before}, change{now: now})
+		case p.equal(before, now):
+			now = before
+		default:
+			changes = append(changes, change{before: before, now: now})
+		}
+		known[cache.MetaObjectToName(now)] = now
+		objects = append(objects, now)
+	}
+	var deleted []change
+	for name, obj := range p.known {
+		if known[name] == nil {
+			deleted = append(deleted, change{before: obj})
+		}
+	}
+	slices.SortFunc(deleted, func(a, b change) int {
+		return cmp.Or(strings.Compare(a.before.GetNamespace(), b.before.GetNamespace()),
+			strings.Compare(a.before.GetName(), b.before.GetName()))
+	})
+	changes = append(deleted, changes...)
+	for i := range changes {
+		changes[i].version = p.version + 1 + uint64(i)
+		if now := changes[i].now; now != nil {
+			now.SetResourceVersion(formatVersion(changes[i].version))
+		}
+	}
+	return known, objects, changes, nil
+}
+
+// identify returns a copy of an object with version and UID of its known state, which is nil if there is none. listed are the
+// objects before it.
+func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object) (before, now Object, err error) {
+	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, nil, errors.New("it is nil")
+	}
+	name := cache.MetaObjectToName(obj)
+	switch {
+	case name.Name == "":
+		return nil, nil, errors.New("it has no name")
+	case listed[name] != nil:
+		return nil, nil, fmt.Errorf("%q is listed twice", name)
+	}
+	before, now = p.known[name], obj.DeepCopyObject().(Object)
+	switch {
+	case before == nil && now.GetUID() == "":
+		now.SetUID(types.UID(rand.Text()))
+	case before != nil:
+		now.SetResourceVersion(before.GetResourceVersion())
+		now.SetUID(cmp.Or(now.GetUID(), before.GetUID()))
+	}
+	return before, now, nil
+}
+
+// sleep is false if the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
+
+// expired is the answer of an API server to a version that it has forgotten.
+func expired(asked, oldest uint64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
+}
+
+// tooLarge is the answer of an API server to a version that it has not reached.
+func tooLarge(asked, version uint64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, version), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
+	}}
+	return err
+}

@@ -1,0 +1,690 @@
+package sources_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/sources"
+)
+
+type item = metav1.PartialObjectMetadata
+
+// backend is what the function lists: items by name, with a mark that tests change.
+type backend struct {
+	mu    sync.Mutex
+	items map[string]*item
+	err   error
+	calls []time.Duration // when, since start
+	start time.Time
+	// slow is how long a call takes.
+	slow time.Duration
+}
+
+func newBackend() *backend { return &backend{items: map[string]*item{}, start: time.Now()} }
+
+func (b *backend) list(ctx context.Context) ([]*item, error) {
+	b.mu.Lock()
+	b.calls = append(b.calls, time.Since(b.start))
+	items, err, slow := slices.Collect(maps.Values(b.items)), b.err, b.slow
+	b.mu.Unlock()
+	slices.SortFunc(items, func(a, b *item) int { return compare(a.Name, b.Name) })
+	select {
+	case <-time.After(slow):
+		return items, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func compare(a, b string) int {
+	if a < b {
+		return -1
+	}
+	return 1
+}
+
+func (b *backend) put(name, mark string) { b.putItem(newItem(name, mark)) }
+
+func (b *backend) putItem(obj *item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.items[obj.Name] = obj
+}
+
+func (b *backend) remove(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.items, name)
+}
+
+func (b *backend) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+}
+
+// called returns the instants of the calls since it was called last.
+func (b *backend) called() []time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	calls := b.calls
+	b.calls = nil
+	return calls
+}
+
+func newItem(name, mark string) *item {
+	return &item{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, Annotations: map[string]string{cachetest.MarkAnnotation: mark},
+	}}
+}
+
+func newSource(b *backend, options sources.PollingOptions[*item]) *sources.PollingSource {
+	return sources.NewPollingSource(b.list, options)
+}
+
+func TestPollingSourceKeepsThePromisesOfAListerWatcher(t *testing.T) {
+	const history = 100
+	for name, newSource := range map[string]func(b *backend) *sources.PollingSource{
+		"typed": func(b *backend) *sources.PollingSource {
+			return newSource(b, sources.PollingOptions[*item]{History: history})
+		},
+		"unstructured": func(b *backend) *sources.PollingSource {
+			return sources.NewPollingSource(func(ctx context.Context) (objects []*unstructured.Unstructured, err error) {
+				items, err := b.list(ctx)
+				for _, obj := range items {
+					u := &unstructured.Unstructured{}
+					u.SetAPIVersion("v1")
+					u.SetKind("Item")
+					u.SetNamespace(obj.Namespace)
+					u.SetName(obj.Name)
+					u.SetAnnotations(obj.Annotations)
+					objects = append(objects, u)
+				}
+				return objects, err
+			}, sources.PollingOptions[*unstructured.Unstructured]{History: history})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+				Virtual: true,
+				New: func(t testing.TB) cachetest.ListerWatcherRig {
+					b := newBackend()
+					source := newSource(b)
+					put := func(name, mark string) error {
+						b.put(name, mark)
+						return source.Poll(t.Context())
+					}
+					remove := func(name string) error {
+						b.remove(name)
+						return source.Poll(t.Context())
+					}
+					return cachetest.ListerWatcherRig{
+						Source: source, Create: put, Update: put, Delete: remove,
+						Compact: func() error {
+							for range history/2 + 1 {
+								if err := errors.Join(put("other", ""), remove("other")); err != nil {
+									return err
+								}
+							}
+							return nil
+						},
+					}
+				},
+			})
+		})
+	}
+}
+
+// follow opens a watch, which the test stops at its end.
+func follow(t *testing.T, source *sources.PollingSource, options metav1.ListOptions) watch.Interface {
+	t.Helper()
+	w, err := source.WatchWithContext(t.Context(), options)
+	require.NoError(t, err)
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// ready returns what the watch has sent by now, as "MODIFIED a=2 @4", and "closed" if it is.
+func ready(t *testing.T, w watch.Interface) (events []string) {
+	t.Helper()
+	for {
+		synctest.Wait()
+		select {
+		case event, open := <-w.ResultChan():
+			if !open {
+				return append(events, "closed")
+			}
+			if event.Type == watch.Error {
+				events = append(events, "ERROR "+apierrors.FromObject(event.Object).Error())
+				continue
+			}
+			obj, err := meta.Accessor(event.Object)
+			require.NoError(t, err)
+			events = append(events, fmt.Sprintf("%s %s=%s @%s", event.Type, obj.GetName(),
+				obj.GetAnnotations()[cachetest.MarkAnnotation], obj.GetResourceVersion()))
+		default:
+			return events
+		}
+	}
+}
+
+// list returns the version of a list and its items as "a=1 @2".
+func list(t *testing.T, source *sources.PollingSource, options metav1.ListOptions) (version string, items []string) {
+	t.Helper()
+	got, err := source.ListWithContext(t.Context(), options)
+	require.NoError(t, err)
+	about, err := meta.ListAccessor(got)
+	require.NoError(t, err)
+	require.NoError(t, meta.EachListItem(got, func(obj runtime.Object) error {
+		o := obj.(*item)
+		items = append(items, fmt.Sprintf("%s=%s @%s", o.Name, o.Annotations[cachetest.MarkAnnotation], o.ResourceVersion))
+		return nil
+	}))
+	return about.GetResourceVersion(), items
+}
+
+func TestEachPollDeliversWhatChangedAtVersionsOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		source := newSource(b, sources.PollingOptions[*item]{})
+		version, items := list(t, source, metav1.ListOptions{})
+		assert.Equal(t, "1", version)
+		assert.Empty(t, items)
+
+		w := follow(t, source, metav1.ListOptions{ResourceVersion: version})
+		b.put("b", "1")
+		b.put("a", "1")
+		b.put("c", "1")
+		assert.Empty(t, ready(t, w))
+		time.Sleep(30 * time.Second)
+		assert.Equal(t, []string{"ADDED a=1 @2", "ADDED b=1 @3", "ADDED c=1 @4"}, ready(t, w))
+		b.remove("c")
+		b.remove("a")
+		b.put("b", "2")
+		b.put("a2", "1")
+		time.Sleep(30 * time.Second)
+		assert.Equal(t, []string{"DELETED a=1 @5", "DELETED c=1 @6", "ADDED a2=1 @7", "MODIFIED b=2 @8"}, ready(t, w))
+		time.Sleep(time.Hour)
+		assert.Empty(t, ready(t, w))
+
+		version, items = list(t, source, metav1.ListOptions{ResourceVersion: "8"})
+		assert.Equal(t, "8", version)
+		assert.Equal(t, []string{"a2=1 @7", "b=2 @8"}, items)
+		present := follow(t, source, metav1.ListOptions{})
+		assert.Equal(t, []string{"ADDED a2=1 @7", "ADDED b=2 @8"}, ready(t, present))
+		later := follow(t, source, metav1.ListOptions{ResourceVersion: "0", SendInitialEvents: ptr.To(false)})
+		assert.Empty(t, ready(t, later))
+		resumed := follow(t, source, metav1.ListOptions{ResourceVersion: "5"})
+		assert.Equal(t, []string{"DELETED c=1 @6", "ADDED a2=1 @7", "MODIFIED b=2 @8"}, ready(t, resumed))
+	})
+}
+
+func TestOpenWatchesShareACallEachInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.slow = time.Second
+		source := newSource(b, sources.PollingOptions[*item]{Interval: 10 * time.Second})
+		time.Sleep(time.Minute)
+		assert.Empty(t, b.called(), "before a list or a watch")
+		version, _ := list(t, source, metav1.ListOptions{})
+		assert.Len(t, b.called(), 1)
+		time.Sleep(time.Minute)
+		assert.Empty(t, b.called(), "before a watch")
+
+		b.start = time.Now()
+		var watches []watch.Interface
+		for range 3 {
+			watches = append(watches, follow(t, source, metav1.ListOptions{ResourceVersion: version}))
+		}
+		time.Sleep(30 * time.Second)
+		assert.Equal(t, []time.Duration{0, 11 * time.Second, 22 * time.Second}, b.called())
+		for _, w := range watches {
+			w.Stop()
+		}
+		time.Sleep(time.Minute)
+		assert.Empty(t, b.called(), "after the last watch")
+	})
+}
+
+// A list must not be answered with what was there before it was asked for: a call that runs already is too old.
+func TestConcurrentListsShareTheNextCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.slow = time.Second
+		source := newSource(b, sources.PollingOptions[*item]{})
+		var lists sync.WaitGroup
+		defer lists.Wait()
+		lists.Go(func() { list(t, source, metav1.ListOptions{}) })
+		synctest.Wait()
+		b.put("a", "1")
+		for range 5 {
+			lists.Go(func() {
+				_, items := list(t, source, metav1.ListOptions{})
+				assert.Equal(t, []string{"a=1 @2"}, items)
+				assert.Equal(t, 2*time.Second, time.Since(b.start))
+			})
+		}
+		lists.Wait()
+		assert.Equal(t, []time.Duration{0, time.Second}, b.called())
+	})
+}
+
+func TestACallerThatLeavesPassesTheTurnOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.slow = 10 * time.Second
+		source := newSource(b, sources.PollingOptions[*item]{})
+		leaving, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var polls sync.WaitGroup
+		defer polls.Wait()
+		polls.Go(func() { assert.ErrorIs(t, source.Poll(leaving), context.DeadlineExceeded) })
+		synctest.Wait()
+		polls.Go(func() { assert.ErrorIs(t, source.Poll(leaving), context.DeadlineExceeded) })
+		polls.Go(func() { assert.NoError(t, source.Poll(t.Context())) })
+		polls.Wait()
+		assert.Equal(t, []time.Duration{0, time.Second}, b.called())
+		assert.ErrorIs(t, source.Poll(leaving), context.DeadlineExceeded)
+		assert.Empty(t, b.called())
+	})
+}
+
+func TestAFailingFunctionIsCalledEverMoreRarelyHoweverManyCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		failure := errors.New("no route")
+		b.fail(failure)
+		source := newSource(b, sources.PollingOptions[*item]{Interval: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range 5 {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					_, err := source.ListWithContext(ctx, metav1.ListOptions{})
+					if ctx.Err() == nil {
+						assert.ErrorIs(t, err, failure)
+						assert.EqualError(t, err, "poll: no route")
+					}
+					if _, err := source.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1"}); ctx.Err() == nil {
+						assert.ErrorIs(t, err, failure)
+					}
+				}
+			})
+		}
+		time.Sleep(2 * time.Minute)
+		seconds := []time.Duration{}
+		for _, call := range b.called() {
+			seconds = append(seconds, call/time.Second)
+		}
+		assert.Equal(t, []time.Duration{0, 1, 3, 7, 15, 31, 61, 91}, seconds)
+		cancel()
+		callers.Wait()
+
+		b.fail(nil)
+		_, items := list(t, source, metav1.ListOptions{})
+		assert.Empty(t, items)
+		assert.Equal(t, []time.Duration{121 * time.Second}, b.called())
+		list(t, source, metav1.ListOptions{})
+		assert.Len(t, b.called(), 1, "a call that succeeds ends the backoff")
+	})
+}
+
+func TestAFailureEndsTheOpenWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		source := newSource(b, sources.PollingOptions[*item]{})
+		first, second := follow(t, source, metav1.ListOptions{}), follow(t, source, metav1.ListOptions{})
+		b.fail(errors.New("no route"))
+		time.Sleep(30 * time.Second)
+		for _, w := range []watch.Interface{first, second} {
+			event := <-w.ResultChan()
+			err := apierrors.FromObject(event.Object)
+			assert.Equal(t, cache.CauseUnavailable, cache.CauseOf(err))
+			assert.EqualError(t, err, "poll: no route")
+			assert.Equal(t, []string{"closed"}, ready(t, w))
+		}
+
+		b.fail(nil)
+		third := follow(t, source, metav1.ListOptions{ResourceVersion: "1"})
+		b.fail(fmt.Errorf("reading the catalogue: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "items"}, "", errors.New("no"))))
+		time.Sleep(30 * time.Second)
+		err := apierrors.FromObject((<-third.ResultChan()).Object)
+		assert.Equal(t, cache.CauseForbidden, cache.CauseOf(err), "the function's own status")
+		assert.ErrorContains(t, err, "poll: reading the catalogue: items is forbidden")
+	})
+}
+
+// Also after ten minutes of failures only the changed object is delivered.
+func TestAnInformerReportsEachFailureAndCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.put("a", "1")
+		b.put("b", "1")
+		source := newSource(b, sources.PollingOptions[*item]{})
+		var reported []error
+		informer := cache.NewInformerFor(source, cache.InformerConfig[*item]{
+			ReflectorOptions: cache.ReflectorOptions{
+				ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { reported = append(reported, err) },
+			},
+		})
+		updates := 0
+		_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*item]{
+			UpdateFunc: func(_, _ *item) { updates++ },
+		})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { informer.Run(ctx) })
+		require.NoError(t, informer.WaitSynced(ctx))
+		b.called()
+
+		b.fail(errors.New("no route"))
+		b.put("a", "2")
+		time.Sleep(90 * time.Second) // the first failure after 30 s, then a minute of them
+		synctest.Wait()
+		assert.Len(t, b.called(), 6)
+		require.Len(t, reported, 6)
+		assert.Equal(t, cache.CauseUnavailable, cache.CauseOf(reported[0]))
+		assert.ErrorContains(t, reported[5], "poll: no route")
+		assert.Equal(t, 6, informer.Status().ConsecutiveFailures)
+		time.Sleep(10 * time.Minute)
+		assert.LessOrEqual(t, len(b.called()), 30)
+
+		b.fail(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		obj, err := informer.Get("shop/a")
+		require.NoError(t, err)
+		assert.Equal(t, "2", obj.Annotations[cachetest.MarkAnnotation])
+		assert.Equal(t, 1, updates)
+		assert.Zero(t, informer.Status().ConsecutiveFailures)
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestACallThatTakesTooLongHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.slow = time.Hour
+		source := newSource(b, sources.PollingOptions[*item]{Timeout: 5 * time.Second})
+		err := source.Poll(t.Context())
+		assert.EqualError(t, err, "poll: not answered within 5s: context deadline exceeded")
+		assert.Equal(t, 5*time.Second, time.Since(b.start))
+	})
+}
+
+func TestStopWaitsForARunningCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		source := sources.NewPollingSource(func(ctx context.Context) ([]*item, error) {
+			if time.Since(start) > 0 {
+				time.Sleep(10 * time.Second) // takes no notice of ctx
+			}
+			return nil, nil
+		}, sources.PollingOptions[*item]{})
+		w := follow(t, source, metav1.ListOptions{})
+		time.Sleep(31 * time.Second)
+		w.Stop()
+		assert.Equal(t, 40*time.Second, time.Since(start))
+		w.Stop()
+	})
+}
+
+func TestAPanicOfTheFunctionComesOutOfStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		source := sources.NewPollingSource(func(context.Context) ([]*item, error) {
+			if time.Since(start) == 30*time.Second {
+				panic("a defect")
+			}
+			return nil, nil
+		}, sources.PollingOptions[*item]{})
+		w, err := source.Watch(metav1.ListOptions{})
+		require.NoError(t, err)
+		time.Sleep(31 * time.Second)
+		assert.Equal(t, []string{"closed"}, ready(t, w))
+		func() {
+			defer func() {
+				panicked, ok := recover().(*cache.PanicError)
+				require.True(t, ok)
+				assert.Equal(t, "a defect", panicked.Value)
+			}()
+			w.Stop()
+		}()
+		w.Stop()
+		require.NoError(t, source.Poll(t.Context()), "the turn was passed on")
+	})
+}
+
+func TestAWatchThatReadsSlowlyExpiresAndOneThatWaitedDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		source := newSource(b, sources.PollingOptions[*item]{History: 3})
+		slow, quick := follow(t, source, metav1.ListOptions{}), follow(t, source, metav1.ListOptions{})
+		for i := range 10 { // more than the history, in one call
+			b.put(fmt.Sprintf("item-%d", i), "1")
+		}
+		require.NoError(t, source.Poll(t.Context()))
+		assert.Len(t, ready(t, quick), 10)
+		b.put("item-5", "2")
+		require.NoError(t, source.Poll(t.Context()))
+		assert.Equal(t, []string{"MODIFIED item-5=2 @12"}, ready(t, quick))
+		assert.Equal(t, []string{"ADDED item-0=1 @2", "ERROR too old resource version: 2 (9)", "closed"}, ready(t, slow))
+
+		_, err := source.Watch(metav1.ListOptions{ResourceVersion: "8"})
+		assert.Equal(t, cache.CauseExpired, cache.CauseOf(err))
+		assert.Equal(t, []string{"ADDED item-8=1 @10", "ADDED item-9=1 @11", "MODIFIED item-5=2 @12"},
+			ready(t, follow(t, source, metav1.ListOptions{ResourceVersion: "9"})))
+	})
+}
+
+func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
+	b := newBackend()
+	source := newSource(b, sources.PollingOptions[*item]{})
+	b.put("a", "1")
+	require.NoError(t, source.Poll(t.Context()))
+	for _, c := range []struct {
+		options     metav1.ListOptions
+		list, watch cache.Cause
+	}{
+		{metav1.ListOptions{ResourceVersion: "3"}, cache.CauseVersionTooLarge, cache.CauseVersionTooLarge},
+		{metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchExact}, cache.CauseExpired, ""},
+		{metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: metav1.ResourceVersionMatchExact}, "", ""},
+		{metav1.ListOptions{ResourceVersion: "two"}, cache.CauseRejected, cache.CauseRejected},
+		{metav1.ListOptions{Continue: "token"}, cache.CauseRejected, ""},
+		{metav1.ListOptions{LabelSelector: "=,"}, cache.CauseRejected, cache.CauseRejected},
+		{metav1.ListOptions{FieldSelector: "a"}, cache.CauseRejected, cache.CauseRejected},
+		{metav1.ListOptions{FieldSelector: "spec.size=1"}, cache.CauseRejected, cache.CauseRejected},
+		{metav1.ListOptions{SendInitialEvents: ptr.To(true)}, "", cache.CauseRejected},
+	} {
+		_, err := source.List(c.options)
+		if c.list == "" {
+			assert.NoError(t, err, c.options)
+		} else {
+			assert.Equal(t, c.list, cache.CauseOf(err), "%v: %v", c.options, err)
+		}
+		w, err := source.Watch(c.options)
+		if c.watch == "" {
+			require.NoError(t, err, c.options)
+			w.Stop()
+		} else {
+			assert.Equal(t, c.watch, cache.CauseOf(err), "%v: %v", c.options, err)
+		}
+	}
+}
+
+func TestAReflectorThatAsksForAStreamGetsAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.put("a", "1")
+		informer := cache.NewInformerFor(newSource(b, sources.PollingOptions[*item]{}), cache.InformerConfig[*item]{
+			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListStreaming},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { informer.Run(ctx) })
+		require.NoError(t, informer.WaitSynced(ctx))
+		assert.Zero(t, time.Since(b.start))
+		assert.Equal(t, 1, informer.Len())
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestAListThatCannotBeComparedIsAFailedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.put("a", "1")
+		listed := []*item{}
+		source := sources.NewPollingSource(func(context.Context) ([]*item, error) { return listed, nil },
+			sources.PollingOptions[*item]{})
+		listed = []*item{newItem("a", "1")}
+		w := follow(t, source, metav1.ListOptions{})
+		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, w))
+		for text, bad := range map[string][]*item{
+			"poll: object 2 of 2: it is nil":                {newItem("a", "2"), nil},
+			"poll: object 1 of 1: it has no name":           {newItem("", "2")},
+			`poll: object 3 of 3: "shop/a" is listed twice`: {newItem("a", "2"), newItem("b", "1"), newItem("a", "3")},
+		} {
+			listed = bad
+			assert.EqualError(t, source.Poll(t.Context()), text)
+		}
+		assert.Len(t, ready(t, w), 2, "the error and the end")
+		listed = []*item{newItem("a", "1")}
+		version, _ := list(t, source, metav1.ListOptions{})
+		assert.Equal(t, "2", version, "nothing of such a list counts")
+	})
+}
+
+func TestEqualDecidesWhatAnEventIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.put("a", "1")
+		source := newSource(b, sources.PollingOptions[*item]{
+			Equal: func(a, b *item) bool { return a.Labels["size"] == b.Labels["size"] },
+		})
+		w := follow(t, source, metav1.ListOptions{})
+		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, w))
+		b.put("a", "2")
+		require.NoError(t, source.Poll(t.Context()))
+		assert.Empty(t, ready(t, w))
+		sized := newItem("a", "3")
+		sized.Labels = map[string]string{"size": "1"}
+		b.putItem(sized)
+		require.NoError(t, source.Poll(t.Context()))
+		assert.Equal(t, []string{"MODIFIED a=3 @3"}, ready(t, w))
+	})
+}
+
+func TestTheFunctionsObjectsStayItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		given := newItem("a", "1")
+		given.ResourceVersion = "its own"
+		b.putItem(given)
+		source := newSource(b, sources.PollingOptions[*item]{})
+		w := follow(t, source, metav1.ListOptions{})
+		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, w))
+		assert.Equal(t, "its own", given.ResourceVersion)
+		assert.Empty(t, given.UID)
+		given.ResourceVersion = "another"
+		require.NoError(t, source.Poll(t.Context()))
+		assert.Empty(t, ready(t, w), "its resource versions do not count")
+		given.Annotations[cachetest.MarkAnnotation] = "2" // in place
+		require.NoError(t, source.Poll(t.Context()))
+		assert.Equal(t, []string{"MODIFIED a=2 @3"}, ready(t, w))
+	})
+}
+
+func TestAnObjectHasOneUIDForAsLongAsItIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		source := newSource(b, sources.PollingOptions[*item]{})
+		uid := func() types.UID {
+			got, err := source.List(metav1.ListOptions{})
+			require.NoError(t, err)
+			return got.(*metav1.List).Items[0].Object.(*item).UID
+		}
+		b.put("a", "1")
+		first := uid()
+		assert.NotEmpty(t, first)
+		b.put("a", "2")
+		assert.Equal(t, first, uid())
+		b.remove("a")
+		require.NoError(t, source.Poll(t.Context()))
+		b.put("a", "3")
+		assert.NotEqual(t, first, uid())
+
+		w := follow(t, source, metav1.ListOptions{ResourceVersion: "5"})
+		for _, own := range []types.UID{"x", "y"} {
+			again := newItem("a", "3")
+			again.UID = own
+			b.putItem(again)
+			require.NoError(t, source.Poll(t.Context()))
+		}
+		assert.Equal(t, []string{"DELETED a=3 @6", "ADDED a=3 @7", "DELETED a=3 @8", "ADDED a=3 @9"}, ready(t, w))
+	})
+}
+
+func TestASelectionSeesItsObjectsComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		source := newSource(b, sources.PollingOptions[*item]{})
+		sized := func(name, mark, size string) {
+			obj := newItem(name, mark)
+			obj.Labels = map[string]string{"size": size}
+			b.putItem(obj)
+			require.NoError(t, source.Poll(t.Context()))
+		}
+		sized("a", "1", "small")
+		sized("b", "1", "large")
+		large := metav1.ListOptions{LabelSelector: "size=large", AllowWatchBookmarks: true}
+		version, items := list(t, source, large)
+		assert.Equal(t, "3", version)
+		assert.Equal(t, []string{"b=1 @3"}, items)
+		large.ResourceVersion = version
+		w := follow(t, source, large)
+		named := follow(t, source, metav1.ListOptions{ResourceVersion: version, FieldSelector: "metadata.namespace=shop,metadata.name!=b"})
+		sized("a", "2", "large")
+		sized("a", "3", "large")
+		sized("a", "4", "small")
+		sized("a", "5", "small")
+		b.remove("b")
+		require.NoError(t, source.Poll(t.Context()))
+		assert.Equal(t, []string{"ADDED a=2 @4", "MODIFIED a=3 @5", "DELETED a=3 @6", "DELETED b=1 @8"}, ready(t, w))
+		assert.Equal(t, []string{"MODIFIED a=2 @4", "MODIFIED a=3 @5", "MODIFIED a=4 @6", "MODIFIED a=5 @7"}, ready(t, named))
+		sized("c", "1", "small")
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"BOOKMARK = @9"}, ready(t, w))
+		assert.Equal(t, []string{"ADDED c=1 @9"}, ready(t, named), "no bookmark")
+	})
+}
+
+func TestMistakesInTheProgramPanicAtConstruction(t *testing.T) {
+	assert.Panics(t, func() { sources.NewPollingSource[*item](nil, sources.PollingOptions[*item]{}) })
+	for _, options := range []sources.PollingOptions[*item]{{Interval: -1}, {Timeout: -1}, {History: -1}} {
+		assert.Panics(t, func() { newSource(newBackend(), options) })
+	}
+}
