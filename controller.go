@@ -436,7 +436,7 @@ func (c *controller) apply(ctx context.Context, changes []change, version string
 	if ctx.Err() != nil || !c.write(ctx, changes, version) {
 		return errDropped
 	}
-	if c.handler != nil {
+	if c.handler != nil && initial {
 		c.fifo.awaitsHandler()
 	}
 	for i := range changes {
@@ -445,7 +445,7 @@ func (c *controller) apply(ctx context.Context, changes []change, version string
 		}
 		change := &changes[i]
 		if change.err == nil && c.refused.any() || change.err != nil && !heldIn(c.store, change.err) {
-			c.settle(change.kind, change.key.String(), change.says.received.ResourceVersion, change.err)
+			c.settle(change.kind, change.key.String(), change.receivedVersion(), change.err)
 		}
 		if change.err != nil {
 			c.reflector.quarantined(ctx, change.err, true)

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -146,7 +146,6 @@ type DeltaFIFO struct {
 	known KeyListerGetter
 	// own is known, if that is a store of this package.
 	own         *keyedStore
-	updater     ResourceVersionUpdater
 	transformer TransformFunc
 	listedType  DeltaType
 	synced      chan struct{}
@@ -171,9 +170,10 @@ type DeltaFIFO struct {
 	// reported is the last version that KnownObjects was given.
 	reported string
 
-	// shown are the keys that came before the end of the first list and are not
-	// of it: by events, or by first lists that were aborted.
-	shown map[table.Key]bool
+	// shown are the keys that came before the end of the first list, nil after it.
+	shown sets.Set[table.Key]
+	// highest is a version that none of those that came through the queue is above, if they are numbers.
+	highest table.Origin
 
 	// limited makes parts wait for the consumer, except while handling is true; room,
 	// if not nil, is closed when a part need not wait any longer.
@@ -204,9 +204,8 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
 		name: "DeltaFIFO", logger: klog.Background(), keyFunc: MetaNamespaceKeyFunc, known: opts.KnownObjects,
 		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
-		log: newDeltaLog(), shown: map[table.Key]bool{}, quarantine: quarantinePart{&quarantine{}, byQueue, ""},
+		log: newDeltaLog(), shown: sets.Set[table.Key]{}, quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
-	f.updater, _ = opts.KnownObjects.(ResourceVersionUpdater)
 	if own, ok := opts.KnownObjects.(interface{ keyed() *keyedStore }); ok {
 		f.own = own.keyed()
 	}
@@ -292,8 +291,7 @@ func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 	}
 	f.prepare(&c)
 	f.mu.Lock()
-	at, _ := f.log.find(c.key)
-	f.changeLocked(&c, at)
+	f.changeLocked(&c)
 	f.unlock()
 	if c.finalErr != nil {
 		return c.finalErr
@@ -326,13 +324,12 @@ func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (taken in
 	defer f.unlock()
 	for ; taken < len(changes); taken++ {
 		if c := &changes[taken]; c.key != (table.Key{}) {
-			at, newest := f.log.find(c.key)
-			if err := f.regressionLocked(c, newest); err != nil {
+			if err := f.regressionLocked(c); err != nil {
 				return taken, err
 			}
-			f.changeLocked(c, at)
+			f.changeLocked(c)
 		}
-		f.log.setVersion(changes[taken].version, !f.populated)
+		f.log.setVersion(changes[taken].version)
 	}
 	return taken, nil
 }
@@ -367,18 +364,18 @@ func (f *DeltaFIFO) olderThanEntry(key table.Key, received Received) error {
 	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, newest := f.log.find(key)
-	return f.regressionLocked(&c, newest)
+	return f.regressionLocked(&c)
 }
 
 // regressionLocked is the error of an event that is older than the state last received of its key:
-// the quarantined one, if it has a version, or the newest in the queue, or the known one.
-func (f *DeltaFIFO) regressionLocked(c *change, newest *record) error {
-	var version string
-	var quarantined bool
-	if f.quarantine.any() {
-		version, quarantined = f.quarantine.version(c.key.String())
+// the quarantined one, if it has a version, or the newest in the queue, or the known one. After a list
+// all of them have come through the queue.
+func (f *DeltaFIFO) regressionLocked(c *change) error {
+	if f.shown == nil && f.highest.OlderThan(c.origin) {
+		return nil
 	}
+	_, newest := f.log.find(c.key)
+	version, quarantined := f.quarantine.version(c.key.String())
 	if !quarantined && newest == nil {
 		version, _ = f.refused(c.key)
 	}
@@ -395,7 +392,7 @@ func (f *DeltaFIFO) originLocked(key table.Key, newest *record) (origin table.Or
 			received, _ := known.Received(key.String())
 			origin = originOf(received)
 		}
-	case newest.Type != Deleted:
+	case newest.kind != kindDeleted:
 		origin = newest.origin
 	}
 	return origin
@@ -427,50 +424,55 @@ func (f *DeltaFIFO) prepare(c *change) {
 func (f *DeltaFIFO) deletes(key table.Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, newest := f.log.find(key)
-	_, deletes := f.deletesLocked(key, newest)
+	_, deletes := f.deletesLocked(key)
 	return deletes
 }
 
-// changeLocked queues a change that is not of a list, or quarantines it. at is what log.find says.
-func (f *DeltaFIFO) changeLocked(c *change, at int64) {
+// changeLocked queues a change that is not of a list, or quarantines it.
+func (f *DeltaFIFO) changeLocked(c *change) {
 	// A first list that has begun ends when it is committed, whatever comes in between.
-	f.populated = f.populated || !f.listing
-	if !f.populated {
-		f.shown[c.key] = true
+	if !f.populated && !f.listing {
+		f.populated, f.log.initialEnd = true, f.log.records.end()
 	}
+	f.sawLocked(c.origin)
 	if c.err != nil {
 		f.quarantine.add("", c.err, c.kept)
 		return
 	}
-	f.releaseLocked(c.key)
-	f.addLocked(&pendingDelta{Delta{c.kind, c.object}, c.key, c.origin, c.says.received.ResourceVersion}, at)
+	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin), false)
 }
 
-func (f *DeltaFIFO) releaseLocked(key table.Key) {
-	if f.quarantine.any() {
-		f.quarantine.release(key.String())
+func (f *DeltaFIFO) sawLocked(origin table.Origin) {
+	if !f.highest.AtLeast(origin) {
+		f.highest = origin
 	}
 }
 
-// addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state
-// becomes a tombstone.
-func (f *DeltaFIFO) addLocked(d *pendingDelta, at int64) {
-	if d.Type == Deleted {
-		last, deletes := f.deletesLocked(d.key, f.log.get(at))
+// addLocked queues a change, or ignores it if it deletes nothing, and releases its key unless that is
+// withheld. A deletion without a final state becomes a tombstone.
+func (f *DeltaFIFO) addLocked(r record, withheld bool) {
+	if f.quarantine.any() && !withheld {
+		f.quarantine.release(r.key.String())
+	}
+	if r.kind == kindDeleted {
+		last, deletes := f.deletesLocked(r.key)
 		if !deletes {
 			return
 		}
-		if d.Object == nil {
-			d.Object = DeletedFinalStateUnknown{Key: d.key.String(), Obj: last}
+		if r.object == nil {
+			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last}
 		}
 	}
-	f.log.add(d, at, !f.populated)
+	if !f.populated {
+		f.shown.Insert(r.key)
+	}
+	f.log.add(r)
 }
 
 // deletesLocked says whether a deletion of a key changes anything: the object is present, or its
 // deletion waits and the two become one, or the consumer has quarantined it. last is its last state.
-func (f *DeltaFIFO) deletesLocked(key table.Key, newest *record) (last any, deletes bool) {
+func (f *DeltaFIFO) deletesLocked(key table.Key) (last any, deletes bool) {
+	_, newest := f.log.find(key)
 	last, deletes, _ = f.stateLocked(key, newest)
 	if !deletes && newest != nil {
 		deletes = newest.stage == pending
@@ -485,7 +487,7 @@ func (f *DeltaFIFO) deletesLocked(key table.Key, newest *record) (last any, dele
 func (f *DeltaFIFO) stateLocked(key table.Key, newest *record) (obj any, present bool, err error) {
 	switch {
 	case newest != nil:
-		return finalStateOf(newest.Object), newest.Type != Deleted, nil
+		return finalStateOf(newest.object), newest.kind != kindDeleted, nil
 	case f.own != nil:
 		if !f.own.scope.hasKey(key) {
 			return nil, false, nil
@@ -519,7 +521,7 @@ func finalStateOf(obj any) any {
 func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 	f.mu.Lock()
 	defer f.unlock()
-	f.log.setVersion(resourceVersion, !f.populated)
+	f.log.setVersion(resourceVersion)
 }
 
 // Resync queues, as Sync, every known object that is neither queued nor handed
@@ -539,11 +541,11 @@ func (f *DeltaFIFO) Resync() error {
 func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
 	f.mu.Lock()
 	defer f.unlock()
-	keys := f.knownKeysLocked()
-	f.log.reserve(len(keys))
-	for _, key := range keys {
-		at, newest := f.log.find(key)
-		if newest != nil {
+	if f.own != nil && f.own.scope.prefix == "" {
+		f.log.reserve(make([]record, 0, f.own.storage.table.Len()))
+	}
+	for key := range f.knownKeysLocked {
+		if _, newest := f.log.find(key); newest != nil {
 			continue
 		}
 		obj, exists, err := f.stateLocked(key, nil)
@@ -553,28 +555,26 @@ func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
 		case !exists:
 			vanished = append(vanished, key)
 		default:
-			f.log.add(&pendingDelta{Delta{Sync, obj}, key, origin, ""}, at, !f.populated)
+			f.log.add(newRecord(Sync, obj, key, origin))
 		}
 	}
 	return vanished, unread
 }
 
-func (f *DeltaFIFO) knownKeysLocked() (keys []table.Key) {
+func (f *DeltaFIFO) knownKeysLocked(yield func(table.Key) bool) {
 	switch {
 	case f.own != nil: // without making their texts
-		all := f.own.storage.table.Snapshot()
-		keys = make([]table.Key, 0, all.Len())
-		for e := range all.Each {
-			if key := e.Key(); f.own.scope.hasKey(key) {
-				keys = append(keys, key)
-			}
-		}
+		f.own.storage.table.Snapshot().Each(func(e table.Entry) bool {
+			key := e.Key()
+			return !f.own.scope.hasKey(key) || yield(key)
+		})
 	case f.known != nil:
 		for _, key := range f.known.ListKeys() {
-			keys = append(keys, table.KeyOf(key))
+			if !yield(table.KeyOf(key)) {
+				return
+			}
 		}
 	}
-	return keys
 }
 
 // unreadKnown is the error of an object that KnownObjects lists and could not return.
@@ -594,20 +594,18 @@ type queueReplacement struct {
 	// could not be queued, which are quarantined at Commit.
 	unchecked bool
 	refused   []change
-	// staged are the changes that are not queued yet; queued is how many were before them.
-	staged []pendingDelta
+	// staged are the changes that are not queued yet; queued is how many were before them. One without
+	// a kind was deleted again.
+	staged []record
 	queued int
 	keys   map[table.Key]listedKey
 }
 
-// listedKey is what a list has said of a key.
+// listedKey is a key that a list has, and so stays. newest is one more than the place of its newest change
+// among all of the list. It is withheld if its newest state could not be queued.
 type listedKey struct {
-	// listed is true for a key that stays; withheld, if its newest state could not be queued: an
-	// earlier one that this list brought stays.
-	listed, withheld bool
-	// newest is one more than the place of its newest change among all of the list; those before
-	// dropped were deleted again.
-	newest, dropped int
+	newest   int32
+	withheld bool
 }
 
 // BeginReplace starts a replacement. See Replacer.
@@ -632,7 +630,7 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 // *ObjectError whose cause is a *StoreError is of an object that was deleted and that
 // KnownObjects could not return: its tombstone is empty.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	r := &queueReplacement{queue: f, keys: make(map[table.Key]listedKey, len(list)), staged: make([]pendingDelta, 0, len(list))}
+	r := &queueReplacement{queue: f, keys: make(map[table.Key]listedKey, len(list)), staged: make([]record, 0, len(list))}
 	var failures []error
 	refused, _ := r.stage(context.Background(), f.listedType, list, nil)
 	for _, one := range refused {
@@ -671,7 +669,7 @@ func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 		f.mu.Lock()
 		defer f.unlock()
 		f.listing = true
-		before := f.log.end()
+		before := f.log.records.end()
 		r.queueLocked()
 		f.log.endPart(before)
 	}
@@ -700,45 +698,57 @@ func (r *queueReplacement) stage(ctx context.Context, kind DeltaType, objects []
 }
 
 func (r *queueReplacement) stageChange(c *change) {
-	if c.unchanged = c.kind != Deleted && r.isUnchanged(c); !c.unchanged && (c.kind != Deleted || r.visible) {
-		r.queue.prepare(c)
+	f, before := r.queue, r.keys[c.key]
+	if c.unchanged = c.kind != Deleted && r.isUnchanged(c, before); !c.unchanged && (c.kind != Deleted || r.visible) {
+		f.prepare(c)
 	}
-	k := r.keys[c.key]
 	switch {
 	case c.err != nil:
 		r.withhold(c.key)
 		if r.unchecked {
-			c.err.repeated = r.queue.quarantine.knows(c.err)
+			c.err.repeated = f.quarantine.knows(c.err)
 			r.refused = append(r.refused, *c)
 		} else {
-			r.queue.quarantine.add("", c.err, c.kept)
+			f.quarantine.add("", c.err, c.kept)
 		}
 		return
-	case c.kind == Deleted: // a visible object is deleted at once, others at Commit
-		k = listedKey{dropped: r.queued + len(r.staged)}
-	default:
-		k.listed, k.withheld = true, false
-	}
-	if !c.unchanged && (c.kind != Deleted || r.visible) {
-		r.staged = append(r.staged, pendingDelta{Delta{c.kind, c.object}, c.key, c.origin, c.says.received.ResourceVersion})
-		if k.listed {
-			k.newest = r.queued + len(r.staged)
+	case c.kind == Deleted:
+		delete(r.keys, c.key)
+		for at := int(before.newest) - r.queued; at > 0; {
+			staged := &r.staged[at-1]
+			if staged.kind = 0; staged.prev == 0 {
+				break
+			}
+			at -= int(staged.prev)
 		}
+		if !r.visible { // it is deleted at Commit
+			return
+		}
+	case c.unchanged:
+		r.keys[c.key] = listedKey{newest: before.newest}
+		return
+	default:
+		r.keys[c.key] = listedKey{newest: int32(r.queued + len(r.staged) + 1)}
 	}
-	r.keys[c.key] = k
+	staged := newRecord(c.kind, c.object, c.key, c.origin)
+	if int(before.newest) > r.queued {
+		staged.prev = uint32(r.queued + len(r.staged) + 1 - int(before.newest))
+	}
+	r.staged = append(r.staged, staged)
 }
 
 // isUnchanged says whether an object is in the state last received. Of a first list, known objects
 // count only if they came through this queue: its consumer was not notified of others.
-func (r *queueReplacement) isUnchanged(c *change) bool {
-	f, k := r.queue, r.keys[c.key]
-	if k.newest > r.queued {
-		return c.origin.Same(r.staged[k.newest-r.queued-1].origin)
-	}
+func (r *queueReplacement) isUnchanged(c *change, before listedKey) bool {
+	f := r.queue
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.sawLocked(c.origin)
+	if at := int(before.newest) - r.queued; at > 0 {
+		return c.origin.Same(r.staged[at-1].origin)
+	}
 	_, newest := f.log.find(c.key)
-	if r.reset || newest == nil && !f.populated && !f.shown[c.key] && !k.listed || !c.origin.Same(f.originLocked(c.key, newest)) {
+	if r.reset || newest == nil && !f.populated && !f.shown.Has(c.key) || !c.origin.Same(f.originLocked(c.key, newest)) {
 		return false
 	}
 	// If the consumer has quarantined a newer state, the source has returned to this one.
@@ -747,27 +757,19 @@ func (r *queueReplacement) isUnchanged(c *change) bool {
 }
 
 func (r *queueReplacement) withhold(key table.Key) {
-	k := r.keys[key]
-	k.listed, k.withheld = true, true
-	r.keys[key] = k
+	r.keys[key] = listedKey{newest: r.keys[key].newest, withheld: true}
 }
 
 // queueLocked queues the staged changes.
 func (r *queueReplacement) queueLocked() {
-	f := r.queue
-	f.log.reserve(len(r.staged))
-	for i := range r.staged {
-		d := &r.staged[i]
-		k := r.keys[d.key]
-		if r.queued+i < k.dropped {
-			continue
+	f, before := r.queue, r.queue.log.records.end()
+	f.log.reserve(r.staged)
+	for _, staged := range r.staged {
+		if staged.prev = 0; staged.kind != 0 {
+			f.addLocked(staged, f.quarantine.any() && r.keys[staged.key].withheld)
 		}
-		if !k.withheld {
-			f.releaseLocked(d.key)
-		}
-		at, _ := f.log.find(d.key)
-		f.addLocked(d, at)
 	}
+	clear(r.staged[f.log.records.end()-before:]) // the queue may have their memory
 	r.queued += len(r.staged)
 	r.staged = nil
 }
@@ -784,27 +786,29 @@ func (r *queueReplacement) Commit(_ context.Context, version string) error {
 	f := r.queue
 	f.mu.Lock()
 	defer f.unlock()
-	keys := append(f.log.keys(), f.knownKeysLocked()...) // before those of this list
+	end := f.log.records.end()
 	r.queueLocked()
-	keys = slices.DeleteFunc(keys, func(key table.Key) bool { return r.keys[key].listed })
-	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
-		if key := table.KeyOf(bad.Key); !r.keys[key].listed {
-			keys = append(keys, key)
-		}
-	}
 	var unread []error
-	for _, key := range keys {
-		at, newest := f.log.find(key)
-		if newest != nil && newest.Type == Deleted {
-			continue
+	deleteAbsent := func(key table.Key) bool {
+		if _, listed := r.keys[key]; listed {
+			return true
+		}
+		_, newest := f.log.find(key)
+		if newest != nil && newest.kind == kindDeleted {
+			return true
 		}
 		origin := f.originLocked(key, newest)
 		last, _, err := f.stateLocked(key, newest)
 		if err != nil {
 			unread = append(unread, unreadKnown(key, origin, err))
 		}
-		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last}
-		f.log.add(&pendingDelta{Delta{Deleted, tombstone}, key, origin, ""}, at, !f.populated)
+		f.log.add(newRecord(Deleted, DeletedFinalStateUnknown{Key: key.String(), Obj: last}, key, origin))
+		return true
+	}
+	f.log.keysBefore(end, deleteAbsent)
+	f.knownKeysLocked(deleteAbsent)
+	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
+		deleteAbsent(table.KeyOf(bad.Key))
 	}
 	for i := range r.refused {
 		if c := &r.refused[i]; r.keys[c.key].withheld {
@@ -812,22 +816,14 @@ func (r *queueReplacement) Commit(_ context.Context, version string) error {
 		}
 	}
 	f.quarantine.releaseIf(func(key string) bool { return !r.keys[table.KeyOf(key)].withheld })
-	f.log.setVersion(version, !f.populated)
-	f.populated, f.listing, f.shown = true, false, nil
+	f.log.setVersion(version)
+	if !f.populated {
+		f.populated, f.log.initialEnd = true, f.log.records.end()
+	}
+	f.listing, f.shown = false, nil
 	*r = queueReplacement{over: true}
 	return errors.Join(unread...)
 }
 
 // Abort drops the staged changes; those that are queued stay.
-func (r *queueReplacement) Abort() {
-	if f := r.queue; r.visible {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for key, k := range r.keys {
-			if k.listed && !f.populated {
-				f.shown[key] = true
-			}
-		}
-	}
-	*r = queueReplacement{over: true}
-}
+func (r *queueReplacement) Abort() { *r = queueReplacement{over: true} }

@@ -138,11 +138,12 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 		f.mu.Unlock()
 		return ErrFIFOClosed
 	}
-	records, version, initial := f.log.takeBatch(true)
+	initial := !f.isSynced
+	records, version := f.log.takeBatch(initial, onePerKey)
 	deltas := make([]Delta, 0, len(records)+1)
 	for i := range records {
-		if r := &records[i]; r.isOut() {
-			deltas = append(deltas, r.Delta)
+		if r := &records[i]; r.stage == handedOut {
+			deltas = append(deltas, r.delta())
 		}
 	}
 	f.mu.Unlock()
@@ -152,10 +153,10 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 	return f.handOut(true, func() error { return processBatch(deltas, initial) })
 }
 
-// popPending is PopBatch for our own controller: it hands out all that is pending
-// and of the first list, or not of it, with several changes of a key, so that what
-// a relist brought is never split. The changes are appended to into. KnownObjects is not
-// given the version: process does that, in the write that the version belongs to. What process
+// popPending is PopBatch for our own controller: it hands out what is pending, with several changes of a
+// key, up to the first version after as many changes as a write makes in place, so that what a relist
+// brought is never split. The changes are appended to into. KnownObjects is not given the version:
+// process does that, in the write that the version belongs to. What process
 // refuses with errDropped stays in the queue as if it had not been handed out.
 func (f *DeltaFIFO) popPending(into []change, process func(changes []change, version string, initial bool) error) error {
 	f.mu.Lock()
@@ -163,22 +164,13 @@ func (f *DeltaFIFO) popPending(into []change, process func(changes []change, ver
 		f.mu.Unlock()
 		return ErrFIFOClosed
 	}
-	records, version, initial := f.log.takeBatch(false)
+	initial := !f.isSynced
+	records, version := f.log.takeBatch(initial, directly)
 	into = slices.Grow(into, len(records))
 	for i := range records {
-		r := &records[i]
-		if !r.isOut() {
-			continue
+		if r := &records[i]; r.stage == handedOut {
+			into = append(into, change{kind: deltaTypes[r.kind], object: r.object, key: r.key, origin: r.origin})
 		}
-		c := change{kind: r.Type, object: r.Object, key: r.key, origin: r.origin}
-		version := r.received
-		if version == "" {
-			version = r.origin.Version()
-		}
-		if c.says.received.ResourceVersion = version; version == "" {
-			c.says.received = receivedOf(r.Object)
-		}
-		into = append(into, c)
 	}
 	f.mu.Unlock()
 	return f.handOut(false, func() error { return process(into, version, initial) })
@@ -193,7 +185,7 @@ func (f *DeltaFIFO) awaitTurnLocked(mode popMode) bool {
 			f.settleLocked()
 		}
 		switch {
-		case !f.turn && f.log.pending > 0:
+		case !f.turn && (f.log.pending > 0 || mode == popsBatches && f.log.frontIsVersion()):
 			f.turn = true
 			return true
 		case !f.turn && f.closed:
@@ -230,11 +222,12 @@ func (f *DeltaFIFO) endTurnLocked(report bool) {
 		f.progressLocked()
 	}()
 	for f.log.pass(f.mode == popsKeys); f.reported != f.log.holds; f.log.pass(f.mode == popsKeys) {
-		if f.reported = f.log.holds; report && f.updater != nil {
+		f.reported = f.log.holds
+		if updater, ok := f.known.(ResourceVersionUpdater); ok && report {
 			func(version string) {
 				f.mu.Unlock()
 				defer f.mu.Lock()
-				f.updater.UpdateResourceVersion(version)
+				updater.UpdateResourceVersion(version)
 			}(f.reported)
 		}
 	}
@@ -259,10 +252,8 @@ func (f *DeltaFIFO) unlock() {
 
 // progressLocked does what follows from a change of the log, and wakes those who wait for one.
 func (f *DeltaFIFO) progressLocked() {
-	// A version of the first list counts only if it is to be handed out: before the first Pop, a
-	// list without objects is as good as processed.
-	processed := f.log.initial == 0 || f.mode == notPopped && len(f.log.newest) == 0
-	if !f.isSynced && f.populated && processed {
+	// Before the first Pop, a list without objects is as good as processed.
+	if !f.isSynced && f.populated && (f.log.passedInitial() || f.mode == notPopped && len(f.log.newest) == 0) {
 		f.isSynced = true
 		close(f.synced)
 	}
@@ -332,7 +323,9 @@ func (f *DeltaFIFO) awaitsHandler() {
 }
 
 // crowdedLocked says whether a part has to wait.
-func (f *DeltaFIFO) crowdedLocked() bool { return f.limited && f.log.parts > 1 && !f.handling }
+func (f *DeltaFIFO) crowdedLocked() bool {
+	return f.limited && f.log.parts.end()-f.log.parts.head > 1 && !f.handling
+}
 
 // awaitRoom waits until there is room for a part. It fails if the context ends or
 // the queue is closed first.
@@ -365,19 +358,15 @@ func (f *DeltaFIFO) awaitRoom(ctx context.Context) error {
 // A record is pending, then handed out, then processed, then passed. Batches are
 // handed out from the front; Pop takes all records of one key, so it leaves gaps:
 //
-//	     head                                            end
-//	      ▼                                               ▼
-//	... │ A1 │ B1 │ A2 │ (version 7) │ C1, version 8 │ A3 │
-//	      ▲─────────┘▲────────────────────────────────┘         one key's chain
+//	     head      version 7           end
+//	      ▼             ▼               ▼
+//	... │ A1 │ B1 │ A2 │ C1 │ A3 │ B2 │
+//	      ▲─────────┘▲─────────┘            one key's chain
 //
-// The head passes a record when everything before it, and the record itself, has
-// been processed; the version that the record bears then holds. So a version never gets ahead of an
-// object that came before it, whatever order the keys are popped in.
+// The head passes what has been processed. A version holds once the head has reached it: so it never
+// gets ahead of an object that came before it, whatever order the keys are popped in.
 type deltaLog struct {
-	records []record
-	// base is the number of records[0], head that of the first record that has not been passed.
-	// Numbers start at 1.
-	base, head int64
+	records fifo[record]
 	// newest has the number of the newest record of each key that is pending or handed out.
 	newest map[table.Key]int64
 	// pending counts the records that have not been handed out.
@@ -387,35 +376,42 @@ type deltaLog struct {
 	out   int64
 	ofKey bool
 
+	// versions are those that have not been passed; those before outVersions are handed out.
+	versions    fifo[versionMark]
+	outVersions int64
 	// version is the last one that came, holds the last one that was passed.
 	version, holds string
-	// initial counts the records of the first list that have not been passed,
-	// parts those that end a part.
-	initial, parts int
+
+	// initialEnd is the number after the last record of the first list, 0 until that has ended.
+	initialEnd int64
+	// parts are the ends of the parts that have not been passed.
+	parts fifo[int64]
 }
 
-// pendingDelta is a change with its key, and what was received before any transform.
-type pendingDelta struct {
-	Delta
-	key      table.Key
-	origin   table.Origin
-	received string // the version; that of the origin or object if empty
-}
-
-// record is a change, a version, or both. One without a key is a version alone, or processed.
+// record is a change with its key, and what was received before any transform. Many may wait: it is small.
 type record struct {
-	pendingDelta
-	version string
-	// prev is the number of the record before it of the same key, 0 if none was in the log.
-	prev  int64
+	object any
+	key    table.Key
+	origin table.Origin
+	// prev is how far before it the record before it of the same key is, 0 if none was in the log.
+	prev uint32
+	// kind is a place in deltaTypes.
+	kind  uint8
 	stage recordStage
-	// more is true if a later record has this one as its prev.
+	// more is true if a later record has this one before it.
 	more bool
-	// initial is true if the record came before the first list had ended.
-	initial bool
-	// partEnd is true for the last record of a part of a replacement.
-	partEnd bool
 }
+
+var deltaTypes = [...]DeltaType{"", Added, Updated, Deleted, Replaced, Sync}
+
+// kindDeleted is the place of Deleted in deltaTypes.
+const kindDeleted = 3
+
+func newRecord(kind DeltaType, object any, key table.Key, origin table.Origin) record {
+	return record{object: object, key: key, origin: origin, kind: uint8(slices.Index(deltaTypes[:], kind))}
+}
+
+func (r *record) delta() Delta { return Delta{deltaTypes[r.kind], r.object} }
 
 type recordStage uint8
 
@@ -425,220 +421,240 @@ const (
 	processed
 )
 
-func (r *record) isVersion() bool { return r.key == table.Key{} }
+// versionMark is a version that holds once every record before at has been processed.
+type versionMark struct {
+	at      int64
+	version string
+}
 
-// isOut says whether a change is handed out.
-func (r *record) isOut() bool { return r.stage == handedOut && !r.isVersion() }
+// fifo has items that are numbered from 1, without those before head.
+type fifo[T any] struct {
+	items []T
+	// base is the number of items[0].
+	base, head int64
+}
 
-// keptCapacity is up to how many records the log keeps the memory it has, however
-// few it needs: about 300 kB, so that ordinary traffic does not allocate.
+// keptCapacity is up to how many items a fifo keeps the memory it has, however
+// few it needs, so that ordinary traffic does not allocate.
 const keptCapacity = 2048
 
-func newDeltaLog() deltaLog { return deltaLog{base: 1, head: 1, newest: map[table.Key]int64{}} }
+func newFIFO[T any]() fifo[T] { return fifo[T]{base: 1, head: 1} }
 
-// get returns the record with a number, nil for 0. The pointer is good until the next one is added.
-func (l *deltaLog) get(at int64) *record {
-	if at == 0 {
-		return nil
+// get returns an item. The pointer is good until the next one is added.
+func (q *fifo[T]) get(at int64) *T { return &q.items[at-q.base] }
+
+// end is the number of the next item.
+func (q *fifo[T]) end() int64 { return q.base + int64(len(q.items)) }
+
+func (q *fifo[T]) push(item T) { q.items = append(q.items, item) }
+
+// drop removes the items before a number. It reports whether it has released the memory of a burst.
+func (q *fifo[T]) drop(before int64) (released bool) {
+	clear(q.items[q.head-q.base : before-q.base])
+	q.head = before
+	left := q.items[before-q.base:]
+	if len(q.items)-len(left) <= len(left) {
+		return false
 	}
-	return &l.records[at-l.base]
+	if released = cap(q.items) > keptCapacity && cap(q.items) >= 4*len(left); released {
+		q.items = append(make([]T, 0, 2*len(left)), left...)
+	} else {
+		q.items = q.items[:copy(q.items, left)]
+		clear(left)
+	}
+	q.base = before
+	return released
 }
 
-// end is the number of the next record.
-func (l *deltaLog) end() int64 { return l.base + int64(len(l.records)) }
+func newDeltaLog() deltaLog {
+	return deltaLog{
+		records: newFIFO[record](), versions: newFIFO[versionMark](), parts: newFIFO[int64](), newest: map[table.Key]int64{},
+	}
+}
 
-// find returns the newest record of a key that is pending or handed out, with its number, or 0.
+// find returns the newest record of a key that is pending or handed out, with its number, or 0 and nil.
 func (l *deltaLog) find(key table.Key) (at int64, newest *record) {
-	at = l.newest[key]
-	return at, l.get(at)
+	if at = l.newest[key]; at != 0 {
+		newest = l.records.get(at)
+	}
+	return at, newest
 }
 
-// keys are the keys of changes that are pending or handed out, in their order; some come twice.
-func (l *deltaLog) keys() []table.Key {
-	keys := make([]table.Key, 0, len(l.records))
-	for at := l.head; at < l.end(); at++ {
-		if r := l.get(at); r.stage != processed && !r.isVersion() {
-			keys = append(keys, r.key)
+// before is the number of the record before one of the same key, 0 if there is none.
+func (l *deltaLog) before(at int64) int64 {
+	if prev := l.records.get(at).prev; prev != 0 {
+		return at - int64(prev)
+	}
+	return 0
+}
+
+// keysBefore yields the keys of changes that are pending or handed out, in their order; some come twice.
+func (l *deltaLog) keysBefore(end int64, yield func(table.Key) bool) {
+	for at := l.records.head; at < end; at++ {
+		if r := l.records.get(at); r.stage != processed {
+			yield(r.key)
 		}
 	}
-	return keys
 }
 
-// reserve makes room for many changes.
-func (l *deltaLog) reserve(changes int) {
-	if changes > keptCapacity && len(l.records) == 0 {
-		l.records, l.newest = make([]record, 0, changes), make(map[table.Key]int64, changes)
+// reserve makes room for many changes. Their memory is used if there is no other.
+func (l *deltaLog) reserve(changes []record) {
+	if cap(changes) > keptCapacity && len(l.records.items) == 0 {
+		l.records.items, l.newest = changes[:0], make(map[table.Key]int64, cap(changes))
 	}
 }
 
-// add appends a change. at is what find says of its key. Of two deletions in a row the earlier one
+// add appends a change. Of two deletions in a row the earlier one
 // stays, unless it is a tombstone: the final state says more.
-func (l *deltaLog) add(d *pendingDelta, at int64, initial bool) {
-	if before := l.get(at); before != nil && before.stage == pending && before.Type == Deleted && d.Type == Deleted {
-		if _, unknown := before.Object.(DeletedFinalStateUnknown); unknown {
-			before.pendingDelta = *d
+func (l *deltaLog) add(r record) {
+	if at, before := l.find(r.key); before != nil {
+		if before.stage == pending && before.kind == kindDeleted && r.kind == kindDeleted {
+			if _, unknown := before.object.(DeletedFinalStateUnknown); unknown {
+				before.object, before.key, before.origin = r.object, r.key, r.origin
+			}
+			return
 		}
-		return
+		before.more, r.prev = true, uint32(l.records.end()-at)
 	}
-	if at != 0 {
-		l.get(at).more = true
-	}
-	l.newest[d.key] = l.end()
-	r := l.push(initial)
-	r.pendingDelta, r.prev = *d, at
-}
-
-func (l *deltaLog) push(initial bool) *record {
-	l.records = append(l.records, record{initial: initial})
+	l.newest[r.key] = l.records.end()
+	l.records.push(r)
 	l.pending++
-	if initial {
-		l.initial++
-	}
-	return &l.records[len(l.records)-1]
 }
 
-// setVersion notes that version holds once everything so far has been processed. It
-// sits on the last record if that is pending, so that the two are handed out together.
-func (l *deltaLog) setVersion(version string, initial bool) {
+// setVersion notes that version holds once everything so far has been processed.
+func (l *deltaLog) setVersion(version string) {
 	if version == "" || version == l.version {
 		return
 	}
 	l.version = version
-	if l.end() > l.head && l.get(l.end()-1).stage == pending {
-		l.get(l.end() - 1).version = version
+	mark := versionMark{l.records.end(), version}
+	if last := l.versions.end() - 1; last >= max(l.versions.head, l.outVersions) && l.versions.get(last).at == mark.at {
+		*l.versions.get(last) = mark
 		return
 	}
-	l.push(initial).version = version
+	l.versions.push(mark)
 }
 
 // endPart makes the last record the end of a part, if any was added since.
 func (l *deltaLog) endPart(since int64) {
-	if l.end() > since {
-		l.get(l.end() - 1).partEnd = true
-		l.parts++
+	if end := l.records.end(); end > since {
+		l.parts.push(end)
 	}
 }
 
 // takeKey hands out all changes of the key that has waited longest. One must be pending.
 func (l *deltaLog) takeKey() (key table.Key, deltas Deltas) {
-	first := l.head
-	for r := l.get(first); r.stage != pending || r.isVersion(); r = l.get(first) {
+	first := l.records.head
+	for l.records.get(first).stage != pending {
 		first++
 	}
-	key = l.get(first).key
-	if l.out, l.ofKey = first, true; l.get(first).more {
+	key = l.records.get(first).key
+	if l.out, l.ofKey = first, true; l.records.get(first).more {
 		l.out = l.newest[key]
 	}
 	n := 0
-	for at := l.out; at >= first; at = l.get(at).prev {
+	for at := l.out; at >= first; at = l.before(at) {
 		n++
 	}
+	l.pending -= n
 	deltas = make(Deltas, n)
-	for at := l.out; at >= first; at = l.get(at).prev {
+	for at := l.out; at >= first; at = l.before(at) {
 		n--
-		r := l.get(at)
-		r.stage, deltas[n] = handedOut, r.Delta
+		r := l.records.get(at)
+		r.stage, deltas[n] = handedOut, r.delta()
 	}
-	l.pending -= len(deltas)
 	return key, deltas
 }
 
-// takeBatch hands out the pending changes in the order in which they came, up to the
-// end of the first list if the first record belongs to that; with onePerKey, up
-// to the second change of a key. Something must be pending. The records that are out are among
-// those returned; version is the newest one with or between them.
-func (l *deltaLog) takeBatch(onePerKey bool) (records []record, version string, initial bool) {
-	first := int64(0)
-	for at := l.head; at < l.end(); at++ {
-		r := l.get(at)
-		if r.stage == pending {
-			if first == 0 {
-				first, initial = at, r.initial
-			}
-			if r.initial != initial || onePerKey && r.prev >= first && l.get(r.prev).stage == handedOut {
+// onePerKey has takeBatch end before the second change of a key.
+const onePerKey = -1
+
+// takeBatch hands out the pending changes in the order in which they came: those of the first list, if
+// initial, or else up to the first version after limit changes. The records that are out are among
+// those returned; version is the newest one between or after them.
+func (l *deltaLog) takeBatch(initial bool, limit int) (records []record, version string) {
+	taken := 0
+	l.out, l.ofKey, l.outVersions = l.records.head-1, false, l.versions.head
+	for at := l.records.head; ; at++ {
+		last := int64(0)
+		for ; l.outVersions < l.versions.end() && l.versions.get(l.outVersions).at <= at; l.outVersions++ {
+			last, version = at, l.versions.get(l.outVersions).version
+		}
+		if at == l.records.end() || initial && at == l.initialEnd || limit != onePerKey && taken >= limit && last == at {
+			break
+		}
+		if r := l.records.get(at); r.stage == pending {
+			if prev := l.before(at); limit == onePerKey && prev >= l.records.head && l.records.get(prev).stage == handedOut {
 				break
 			}
 			r.stage = handedOut
-			l.pending--
+			taken++
 		}
-		if l.out = at; r.version != "" {
-			version = r.version
-		}
+		l.out = at
 	}
-	l.ofKey = false
-	return l.records[l.head-l.base : l.out+1-l.base], version, initial
+	l.pending -= taken
+	head := l.records.head
+	return l.records.items[head-l.records.base:][:l.out+1-head], version
 }
 
 // settle marks the changes that are handed out as processed, and releases their objects, or as pending.
 func (l *deltaLog) settle(stage recordStage) {
-	if stage == processed && l.out-l.head > directly && l.out+1 == l.end() && !l.ofKey {
-		clear(l.newest) // which takes less than to delete many keys
-		return
-	}
-	for at := l.out; at >= l.head; {
-		r := l.get(at)
+	for at := l.out; at >= l.records.head; {
+		r := l.records.get(at)
+		if at--; l.ofKey {
+			at = l.before(at + 1)
+		}
 		switch {
-		case r.stage != handedOut && l.ofKey:
-			return
 		case r.stage != handedOut:
 		case stage == pending:
 			r.stage = pending
 			l.pending++
 		default:
-			if r.stage = processed; !r.more {
+			if !r.more {
 				delete(l.newest, r.key)
 			}
-			if l.ofKey { // those of a batch are passed next
-				r.pendingDelta = pendingDelta{}
-			}
+			*r = record{stage: processed}
 		}
-		if at--; l.ofKey {
-			at = r.prev
-		}
+	}
+	if stage == pending {
+		l.outVersions = l.versions.head
 	}
 }
 
-// pass moves the head past what has been processed: all that was handed out. alone is true if versions
-// without a change need not be handed out first.
+// pass moves the head past what has been processed, and the version with it. alone is true if versions
+// need not be handed out first.
 func (l *deltaLog) pass(alone bool) {
-	from := l.head
-	for ; l.head < l.end(); l.head++ {
-		r := l.get(l.head)
-		if r.stage == pending {
-			if !alone || !r.isVersion() {
-				break
-			}
-			l.pending--
-		}
-		if r.version != "" {
-			l.holds = r.version
-		}
-		if r.initial {
-			l.initial--
-		}
-		if r.partEnd {
-			l.parts--
-		}
+	head, end := l.records.head, l.records.end()
+	for head < end && l.records.get(head).stage == processed {
+		head++
 	}
-	clear(l.records[from-l.base : l.head-l.base])
-	passed := int(l.head - l.base)
-	left := l.records[passed:]
-	switch {
-	case passed <= len(left):
-		return
-	case cap(l.records) > keptCapacity && cap(l.records) >= 4*len(left): // the memory of a burst is released
-		l.records = append(make([]record, 0, 2*len(left)), left...)
+	if l.records.drop(head) {
 		newest := make(map[table.Key]int64, len(l.newest))
 		maps.Copy(newest, l.newest)
 		l.newest = newest
-	default:
-		l.records = l.records[:copy(l.records, left)]
-		clear(left)
 	}
-	l.base = l.head
+	at := max(l.versions.head, l.outVersions)
+	for alone && at < l.versions.end() && l.versions.get(at).at <= head {
+		at++
+	}
+	if at > l.versions.head {
+		l.holds = l.versions.get(at - 1).version
+		l.versions.drop(at)
+	}
+	at = l.parts.head
+	for at < l.parts.end() && *l.parts.get(at) <= head {
+		at++
+	}
+	l.parts.drop(at)
 }
 
-// frontIsVersion is true if a version without a change would be handed out next.
+// frontIsVersion is true if everything before a version has been processed.
 func (l *deltaLog) frontIsVersion() bool {
-	return l.head < l.end() && l.get(l.head).stage == pending && l.get(l.head).isVersion()
+	return l.versions.head < l.versions.end() && l.versions.get(l.versions.head).at <= l.records.head
+}
+
+// passedInitial says whether the first list and its version have been passed.
+func (l *deltaLog) passedInitial() bool {
+	v := &l.versions
+	return l.records.head >= l.initialEnd && (v.head == v.end() || v.get(v.head).at > l.initialEnd)
 }

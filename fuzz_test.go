@@ -178,7 +178,7 @@ func (m *queueModel) finish() {
 	require.Equal(m.t, m.source, have)
 	require.Equal(m.t, m.first > 0 || m.other, m.queue.HasSynced())
 	require.Equal(m.t, m.queue.log.version, m.queue.processedVersion())
-	require.Zero(m.t, len(m.queue.log.pendingKeys())+m.queue.log.pending+m.queue.log.initial+m.queue.log.parts)
+	require.Zero(m.t, len(m.queue.log.pendingKeys())+m.queue.log.pending+len(m.queue.log.versions.items)+len(m.queue.log.parts.items))
 	require.Empty(m.t, m.queue.log.newest)
 }
 
@@ -306,18 +306,18 @@ func (m *queueModel) check() {
 func requireIndexed(t *testing.T, l *deltaLog) {
 	t.Helper()
 	newest, records := map[table.Key]int64{}, 0
-	for at := l.head; at < l.end(); at++ {
-		r := l.get(at)
+	for at := l.records.head; at < l.records.end(); at++ {
+		r := l.records.get(at)
 		if r.stage == pending {
 			records++
 		}
-		if r.stage != processed && !r.isVersion() {
+		if r.stage != processed {
 			newest[r.key] = at
 		}
 	}
 	require.Equal(t, newest, l.newest)
 	require.Equal(t, records, l.pending)
-	for _, r := range l.records[len(l.records):cap(l.records)] {
+	for _, r := range l.records.items[len(l.records.items):cap(l.records.items)] {
 		require.Zero(t, r)
 	}
 }
@@ -474,9 +474,9 @@ func (m *queueModel) commit() {
 func (m *queueModel) consume(op int) {
 	b := m.next()
 	m.queue.mu.Lock()
-	changes, pending := len(m.queue.log.pendingKeys()), m.queue.log.pending
+	changes, version := m.queue.log.pending, m.queue.log.frontIsVersion()
 	m.queue.mu.Unlock()
-	if pending == 0 || op%3 == 0 && changes == 0 {
+	if changes == 0 && (op%3 == 0 || !version) {
 		return
 	}
 	dropped := b&16 != 0

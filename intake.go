@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -51,7 +52,13 @@ func (c *change) fail(stage string, err error) {
 }
 
 func (c *change) objectError(stage string, err error) *ObjectError {
-	return &ObjectError{Key: c.key.String(), ResourceVersion: c.says.received.ResourceVersion, Stage: stage, Err: err}
+	return &ObjectError{Key: c.key.String(), ResourceVersion: c.receivedVersion(), Stage: stage, Err: err}
+}
+
+// receivedVersion is the version that was received. That of a change that has waited in a queue follows from
+// its origin, or else its object.
+func (c *change) receivedVersion() string {
+	return cmp.Or(c.says.received.ResourceVersion, c.origin.Version(), receivedOf(finalStateOf(c.object)).ResourceVersion)
 }
 
 // failure returns err as an error that is nil where there is none.

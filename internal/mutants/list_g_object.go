@@ -20,8 +20,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "delta_fifo.go",
-		From:  "\tk.listed, k.withheld = true, true\n",
-		To:    "\tk.withheld = true\n",
+		From:  "\tr.keys[key] = listedKey{newest: r.keys[key].newest, withheld: true}\n",
+		To:    "\tdelete(r.keys, key)\n",
 		Test:  "TestWhatAListCouldNotBringStays",
 		Fault: "An object that exists and cannot be decoded is told as deleted.",
 	},
@@ -74,8 +74,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "keeps-an-object-that-a-transform-no-longer-wants", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:    "\tif d.Type == Deleted {\n",
-		To:      "\tif d.Type == Deleted && d.Object == nil {\n\t\treturn\n\t}\n\tif d.Type == Deleted {\n",
+		From:    "\tif r.kind == kindDeleted {\n",
+		To:      "\tif r.kind == kindDeleted && r.object == nil {\n\t\treturn\n\t}\n\tif r.kind == kindDeleted {\n",
 		Package: guarantees,
 		Test:    "TestG14ATransformThatSaysNilDeletesWhatWasThere",
 		Fault:   "An object that no longer passes the filter stays in the cache in its last state that did.",
@@ -96,8 +96,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:    "r.isUnchanged(c); !c.unchanged && (",
-		To:      "r.isUnchanged(c); (",
+		From:    "r.isUnchanged(c, before); !c.unchanged && (",
+		To:      "r.isUnchanged(c, before); (",
 		Package: guarantees,
 		Test:    "TestARelistOfUnchangedObjectsDeliversNothing",
 		Fault:   "Each relist transforms every object again, for nothing.",

@@ -12,8 +12,8 @@ var orderMutants = []Mutant{
 	},
 	{
 		Name: "repeats-a-stale-state-at-a-resync", Guards: []string{"G2"}, File: "delta_fifo.go",
-		From:    "\t\tif newest != nil {\n\t\t\tcontinue\n",
-		To:      "\t\tif newest != nil && f.closed {\n\t\t\tcontinue\n",
+		From:    "f.log.find(key); newest != nil {\n\t\t\tcontinue\n",
+		To:      "f.log.find(key); newest != nil && f.closed {\n\t\t\tcontinue\n",
 		Package: guarantees,
 		Test:    "TestB21WhatARelistBringsIsNoResync",
 		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object goes back in time.",
