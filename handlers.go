@@ -513,12 +513,12 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	defer storage.writing.Unlock()
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	switch inf.phase {
-	case informerStopped:
+	switch {
+	case inf.stopped:
 		return ErrInformerStopped
-	case informerNew:
+	case inf.ctx == nil:
 		l.cursor.Join(now, eventlog.Snapshot[table.Key]{})
-	case informerRunning:
+	default:
 		l.cursor.Join(now, l.snapshot(eventlog.Add, nil))
 		inf.startLocked(l)
 	}
@@ -543,7 +543,7 @@ func (inf *sharedIndexInformer) removeListener(l *listener, why error) bool {
 	if at >= 0 {
 		inf.listeners = slices.Delete(slices.Clone(inf.listeners), at, at+1)
 		close(l.removed)
-		if inf.phase == informerNew {
+		if inf.ctx == nil {
 			close(l.finished) // it has no goroutine
 		}
 	}

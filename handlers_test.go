@@ -269,7 +269,6 @@ func newListenersModel(t *testing.T, script []byte) *listenersModel {
 	options := SharedIndexInformerOptions{ReflectorOptions: ReflectorOptions{Clock: tellingClock{clock.RealClock{}, m.unpublished}}}
 	m.informer = newSharedIndexInformer(&scripted{}, &object{}, options)
 	m.informer.ctx = context.Background()
-	m.informer.phase = informerRunning
 	m.feed = m.informer.feeds[0]
 	return m
 }

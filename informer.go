@@ -37,24 +37,18 @@ type sharedIndexInformer struct {
 	detector *mutation.Detector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
-	// ctx and goroutines are those of the run.
+	// ctx and goroutines are those of the run; ctx is nil before.
 	ctx        context.Context
 	goroutines *tasks.Group
 
-	mu    sync.Mutex
-	phase informerPhase
+	// onError does not change once the run has begun.
+	onError WatchErrorHandlerWithContext
+
+	mu      sync.Mutex
+	stopped bool
 	// listeners is replaced, never changed.
 	listeners []*listener
-	onError   WatchErrorHandlerWithContext
 }
-
-type informerPhase int
-
-const (
-	informerNew informerPhase = iota
-	informerRunning
-	informerStopped
-)
 
 func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
 	for name, function := range options.Indexers {
@@ -98,7 +92,7 @@ func newInformer(store *cache, lw ListerWatcher, example any, options SharedInde
 		inf.onError = DefaultWatchErrorHandler
 	}
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
-	reflector.ErrorHandler = inf.report
+	reflector.ErrorHandler = func(ctx context.Context, r *Reflector, err error) { inf.onError(ctx, r, err) }
 	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
 		inf.addFeed(namespace, sources[namespace], example, reflector)
 	}
@@ -108,14 +102,6 @@ func newInformer(store *cache, lw ListerWatcher, example any, options SharedInde
 	inf.synced = newSyncChecker(inf.title())
 	inf.detector = options.DetectMutations.detector()
 	return inf
-}
-
-// report is the reflectors' error handler.
-func (inf *sharedIndexInformer) report(ctx context.Context, r *Reflector, err error) {
-	inf.mu.Lock()
-	onError := inf.onError
-	inf.mu.Unlock()
-	onError(ctx, r, err)
 }
 
 // tell reports an error with the reflector that brought key, which may be empty.
@@ -161,7 +147,7 @@ func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 func (inf *sharedIndexInformer) set(what string, change func()) error {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	if inf.phase != informerNew {
+	if inf.ctx != nil {
 		return fmt.Errorf("%s must be set before the informer runs: %w", what, ErrInformerStarted)
 	}
 	change()
@@ -192,7 +178,7 @@ func (inf *sharedIndexInformer) GetController() Controller { return informerView
 func (inf *sharedIndexInformer) IsStopped() bool {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	return inf.phase == informerStopped
+	return inf.stopped
 }
 
 // HasSynced implements SharedInformer.
@@ -299,10 +285,10 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 func (inf *sharedIndexInformer) start(ctx context.Context, goroutines *tasks.Group) bool {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	if inf.phase != informerNew {
+	if inf.ctx != nil {
 		return false
 	}
-	inf.phase, inf.ctx, inf.goroutines = informerRunning, ctx, goroutines
+	inf.ctx, inf.goroutines = ctx, goroutines
 	for _, l := range inf.listeners {
 		inf.startLocked(l)
 	}
@@ -318,7 +304,7 @@ func (inf *sharedIndexInformer) startLocked(l *listener) {
 // stop ends the informer for callers and waiters. The listeners end with the context of the run.
 func (inf *sharedIndexInformer) stop() {
 	inf.mu.Lock()
-	inf.phase = informerStopped
+	inf.stopped = true
 	inf.mu.Unlock()
 	inf.synced.finish(ErrInformerStopped)
 	for _, f := range inf.feeds {
@@ -338,13 +324,13 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 	}
 	for _, inf := range informers {
 		for _, f := range inf.feeds {
+			if f.HasSynced() {
+				continue
+			}
 			status := f.reflector.Status()
-			switch {
-			case f.HasSynced():
-			case status.LastFailure == nil:
-				err = fmt.Errorf("%w; informer %s of %s is %s", err, status.Name, status.TypeDescription, status.Phase)
-			default:
-				err = fmt.Errorf("%w; informer %s of %s is %s, last failure: %w", err, status.Name, status.TypeDescription, status.Phase, status.LastFailure.Err)
+			err = fmt.Errorf("%w; informer %s of %s is %s", err, status.Name, status.TypeDescription, status.Phase)
+			if status.LastFailure != nil {
+				err = fmt.Errorf("%w, last failure: %w", err, status.LastFailure.Err)
 			}
 		}
 	}
@@ -501,7 +487,7 @@ func (r feedReplacement) Commit(ctx context.Context, version string) error {
 	missing := func(other *feed) bool { return !other.HasSynced() }
 	if !inf.HasSynced() && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
 		// No handler has synced before the informer.
-		inf.log.AppendEnd(f.storage.table.Len(), f.began)
+		inf.log.AppendEnd(f.storage.table.Len())
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -92,43 +93,30 @@ func (s *syncChecker) finish(err error) (first bool) {
 // checker that is done when ctx ends counts as done. A nil checker is a mistake:
 // false, at once.
 //
-// It logs to ctx's logger. Why it returned false for a reason other than ctx is
-// logged as an error. With a what, which names the purpose of the wait, it also logs
-// its beginning, each checker that is done, and the names of those that were not
-// when it gave up. For fewer lines, raise the logger's level:
+// It logs to ctx's logger. Why it returned false before ctx ended is logged as an error.
+// With a what, which names the purpose of the wait, it also logs its beginning, each checker
+// that is done, and that it gave up. For fewer lines, raise the logger's level:
 //
 //	cache.WaitFor(klog.NewContext(ctx, klog.FromContext(ctx).V(2)), "sync", checkers...)
 //
 // WaitForDone does the same and returns the reason; use it in new code.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	logger := klog.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
-	if len(checkers) == 0 {
-		logger.V(5).Info("Nothing to wait for", "for", what)
-		return true
-	}
-	if err := findNil(checkers); err != nil {
-		logger.Error(err, "Cannot wait", "for", what)
-		return false
-	}
-	var progress klog.Logger // writes nothing
+	var progress klog.Logger                         // writes nothing
 	if what != "" {
 		progress = logger
 	}
 	progress.Info("Waiting", "for", what)
-	failure := waitAll(ctx, checkers, func(name string, err error) {
-		if err != nil {
-			logger.WithCallDepth(2).Error(err, "Waited in vain", "for", what, "checker", name)
-			return
-		}
+	err := waitAll(ctx, checkers, func(name string) {
 		progress.WithCallDepth(2).Info("Done", "for", what, "checker", name)
 	})
-	if failure == nil {
-		return true
+	switch {
+	case err != nil && ctx.Err() == nil:
+		logger.Error(err, "Waited in vain", "for", what)
+	case err != nil:
+		progress.Info("Gave up waiting", "for", what, "err", err)
 	}
-	if len(failure.pending) > 0 {
-		progress.Info("Gave up waiting", "for", what, "cause", failure.cause, "notDone", failure.pending)
-	}
-	return false
+	return err == nil
 }
 
 // WaitForDone waits until all checkers are done. It returns early as soon as one
@@ -137,33 +125,24 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 // that has failed (ErrHandlerRemoved, ErrInformerStopped) and, if ctx had ended, its
 // cause and its error. It fails without checkers, and with a nil one.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
-	err := findNil(checkers)
 	if len(checkers) == 0 {
-		err = fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
+		return fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
 	}
-	if err != nil {
-		return err
-	}
-	if failure := waitAll(ctx, checkers, func(string, error) {}); failure != nil {
-		return failure
-	}
-	return nil
+	return waitAll(ctx, checkers, func(string) {})
 }
 
 const passCheckers = "pass the result of HasSyncedChecker of an informer, a controller or a handler's registration"
 
-func findNil(checkers []DoneChecker) error {
+// errGivenUp is why a checker is not done where another one has failed.
+var errGivenUp = errors.New("given up, since the wait failed")
+
+// waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that succeeds.
+func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)) error {
 	for i, checker := range checkers {
 		if isNilPointer(checker) {
 			return fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), errNothingToWaitFor, passCheckers)
 		}
 	}
-	return nil
-}
-
-// waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that is
-// done, with its Err.
-func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string, err error)) *waitError {
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
 	woken := make(chan int, len(checkers))
@@ -189,42 +168,37 @@ func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string,
 		}
 		if errs[i] != nil {
 			cancel()
+		} else {
+			done(checkers[i].Name())
 		}
-		done(checkers[i].Name(), errs[i])
 	}
 
-	failure, why := &waitError{cause: context.Cause(ctx)}, "given up, since the wait failed"
-	if failure.cause != nil {
-		why = failure.cause.Error()
+	failure, why := &waitError{}, errGivenUp
+	if ctx.Err() != nil {
+		why, failure.causes = context.Cause(ctx), []error{ctx.Err()}
 	}
 	for i, err := range errs {
-		if name := checkers[i].Name(); err != nil {
-			failure.all = append(failure.all, fmt.Sprintf("%q (%v)", name, err))
+		if !isDone[i] {
+			err = why
+		}
+		if err != nil {
+			failure.checkers = append(failure.checkers, fmt.Sprintf("%q (%v)", checkers[i].Name(), err))
 			failure.causes = append(failure.causes, err)
-		} else if !isDone[i] {
-			failure.all = append(failure.all, fmt.Sprintf("%q (%s)", name, why))
-			failure.pending = append(failure.pending, name)
 		}
 	}
-	switch {
-	case failure.all == nil:
+	if failure.checkers == nil {
 		return nil
-	case failure.cause == nil:
-		failure.cause = failure.causes[0]
-	case failure.pending != nil:
-		failure.causes = append(failure.causes, failure.cause, ctx.Err())
 	}
 	return failure
 }
 
-// waitError names the checkers that have failed or are not done, and those of them that are pending.
+// waitError names the checkers that have failed or are not done, each with the cause.
 type waitError struct {
-	all, pending []string
-	cause        error
-	causes       []error
+	checkers []string
+	causes   []error
 }
 
-func (e *waitError) Error() string   { return "not done: " + strings.Join(e.all, ", ") }
+func (e *waitError) Error() string   { return "not done: " + strings.Join(e.checkers, ", ") }
 func (e *waitError) Unwrap() []error { return e.causes }
 
 // SyncResult is for each type of objects whether the informer of a factory has synced. It is the result of

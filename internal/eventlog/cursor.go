@@ -31,6 +31,8 @@ type Cursor[K comparable] struct {
 	behind   bool
 	backlog  backlog[K]
 	snapshot *pending[K]
+	// endAt is the position at which the first list ends, never once that is read.
+	endAt uint64
 }
 
 // Merging says when the pending records of a cursor are merged by key.
@@ -56,8 +58,6 @@ type pending[K comparable] struct {
 	Snapshot[K]
 	before uint64
 	since  time.Duration
-	// ends says that an End follows.
-	ends bool
 }
 
 const (
@@ -68,12 +68,16 @@ const (
 	moved = 2048
 )
 
-// nowhere is the position of a cursor that does not read: behind every record.
-const nowhere = math.MaxUint64
+const (
+	// nowhere is the position of a cursor that does not read: behind every record.
+	nowhere = math.MaxUint64
+	// never is a position that no cursor has.
+	never = nowhere - 1
+)
 
 // NewCursor returns a cursor that reads nothing until Join is called.
 func (l *Log[K]) NewCursor(merging Merging) *Cursor[K] {
-	c := &Cursor[K]{log: l, merging: merging, behind: merging == Always, ready: make(chan struct{}, 1)}
+	c := &Cursor[K]{log: l, merging: merging, behind: merging == Always, ready: make(chan struct{}, 1), endAt: never}
 	c.position.Store(nowhere)
 	c.backlog.reset()
 	return c
@@ -92,22 +96,25 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	c.log.cursors = append(c.log.cursors, c)
 	c.block = c.log.last
 	c.position.Store(c.log.end.Load())
-	c.addLocked(s, now, c.log.ended)
-}
-
-// Resync delivers a snapshot behind all that waits, unless an earlier one is pending. It should be without the
-// keys of Keys. No record may be appended between the snapshot and the call.
-func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed && c.snapshot == nil {
-		c.addLocked(s, now, false)
+	c.addLocked(s, now)
+	if c.log.ended {
+		c.endAt = c.position.Load()
 	}
 }
 
-func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time, ends bool) {
-	if s.Len > 0 || ends {
-		c.snapshot = &pending[K]{Snapshot: s, before: c.log.end.Load(), since: now.Sub(c.log.start), ends: ends}
+// Resync delivers a snapshot behind all that waits, unless an earlier one or the end of the first list is pending.
+// It should be without the keys of Keys. No record may be appended between the snapshot and the call.
+func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed && c.snapshot == nil && c.endAt == never {
+		c.addLocked(s, now)
+	}
+}
+
+func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
+	if s.Len > 0 {
+		c.snapshot = &pending[K]{Snapshot: s, before: c.log.end.Load(), since: now.Sub(c.log.start)}
 	}
 }
 
@@ -132,7 +139,15 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	at := c.position.Load()
 	switch {
 	case c.snapshot != nil && at >= c.snapshot.before:
-		c.readSnapshotLocked(r)
+		*r = c.snapshot.Next()
+		r.Since = c.snapshot.since
+		if c.snapshot.Len--; c.snapshot.Len == 0 {
+			c.snapshot = nil
+		}
+		return true
+	case at == c.endAt:
+		*r = Record[K]{Kind: End}
+		c.endAt = never
 		return true
 	case at >= c.log.end.Load():
 		return false
@@ -145,27 +160,20 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	return true
 }
 
-func (c *Cursor[K]) readSnapshotLocked(r *Record[K]) {
-	s := c.snapshot
-	if s.Len > 0 {
-		*r = s.Next()
-		s.Len--
-	} else {
-		*r = Record[K]{Kind: End}
-		s.ends = false
-	}
-	r.Since = s.since
-	if s.Len == 0 && !s.ends {
-		c.snapshot = nil
-	}
-}
-
 // caughtUpLocked ends merging if nothing waits.
 func (c *Cursor[K]) caughtUpLocked() {
-	if c.behind && c.merging == WhenBehind && c.backlog.isEmpty() && c.snapshot == nil && c.position.Load() >= c.log.end.Load() {
+	if c.behind && c.merging == WhenBehind && c.backlog.isEmpty() && c.endAt == never && c.changesLocked() == 0 {
 		c.behind = false
 		c.backlog.reset()
 	}
+}
+
+// appendEnd has the first list end where the log ends.
+func (c *Cursor[K]) appendEnd(live int) {
+	c.mu.Lock()
+	c.endAt = c.log.end.Load()
+	c.mu.Unlock()
+	c.appended(1, live)
 }
 
 // appended moves records into the backlog if they are to be merged, after so many have been appended,
@@ -200,12 +208,9 @@ func (c *Cursor[K]) appended(count, live int) (merged bool) {
 
 // changesLocked is how many changes wait.
 func (c *Cursor[K]) changesLocked() int {
-	n, at, end, listEnd := len(c.backlog.byKey), c.position.Load(), c.log.end.Load(), c.log.listEnd.Load()
+	n, at, end := len(c.backlog.byKey), c.position.Load(), c.log.end.Load()
 	if at < end {
 		n += int(end - at)
-	}
-	if at < listEnd && listEnd <= end {
-		n-- // the End
 	}
 	if c.snapshot != nil {
 		n += c.snapshot.Len
@@ -236,7 +241,7 @@ func (c *Cursor[K]) waitingLocked(yield func(r *Record[K]) bool) {
 		if at-b.from == uint64(len(b.records)) {
 			b = b.next
 		}
-		if r := &b.records[at-b.from]; r.Kind != End && !yield(r) {
+		if !yield(&b.records[at-b.from]) {
 			return
 		}
 	}
@@ -266,7 +271,7 @@ func (c *Cursor[K]) Status() Status {
 // oldestLocked is since when the oldest change has waited; there is one.
 func (c *Cursor[K]) oldestLocked() time.Duration {
 	s := c.snapshot
-	if s == nil || s.Len == 0 || c.position.Load() < s.before || len(c.backlog.byKey) > 0 {
+	if s == nil || c.position.Load() < s.before || len(c.backlog.byKey) > 0 {
 		for r := range c.waitingLocked {
 			return r.Since
 		}
@@ -284,7 +289,7 @@ func (c *Cursor[K]) Close() {
 	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
 	c.mu.Lock()
 	c.closed, c.behind = true, false
-	c.block, c.snapshot = nil, nil
+	c.block, c.snapshot, c.endAt = nil, nil, never
 	c.backlog.reset()
 	c.position.Store(nowhere)
 	c.mu.Unlock()

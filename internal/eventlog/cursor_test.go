@@ -109,7 +109,7 @@ func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 		r.log.Append([]Record[string]{record}, 1, at(second))
 	}
 	add(1, Record[string]{Kind: Add, Key: "a", New: 1})
-	r.log.AppendEnd(1, at(1))
+	r.log.AppendEnd(1)
 	add(2, update("b", 1))
 	add(4, update("b", 2))
 	require.Equal(t, Status{Changes: 2, Oldest: at(1), Merging: true}, r.cursor.Status())
@@ -120,7 +120,7 @@ func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 // A cursor that joins reads its snapshot, the end of the first list, and everything that is appended later.
 func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
 	log := New[string](start)
-	log.AppendEnd(0, start)
+	log.AppendEnd(0)
 	log.Append([]Record[string]{update("before", 1)}, 1, start)
 	r := &rig{t, log, log.NewCursor(WhenBehind), 0}
 	require.Zero(t, r.cursor.Status(), "before it joins")

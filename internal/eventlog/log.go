@@ -28,8 +28,6 @@ type Log[K comparable] struct {
 	start time.Time
 	// end is how many records were appended. A reader that has loaded it sees all of them.
 	end atomic.Uint64
-	// listEnd is the number of the End record, counted from 1; 0 if there is none.
-	listEnd atomic.Uint64
 
 	mu sync.Mutex
 	// cursors are those that read the log.
@@ -37,7 +35,7 @@ type Log[K comparable] struct {
 	last    *block[K]
 	// used is how many records the last block has.
 	used int
-	// ended says that the first list has ended, even if there was no cursor to append that for.
+	// ended says that the first list has ended.
 	ended bool
 }
 
@@ -63,21 +61,6 @@ func New[K comparable](start time.Time) *Log[K] {
 func (l *Log[K]) Append(batch []Record[K], live int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.appendLocked(batch, live, now)
-}
-
-// AppendEnd appends the end of the first list. It must be called at most once.
-func (l *Log[K]) AppendEnd(live int, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	if len(l.cursors) > 0 {
-		l.listEnd.Store(l.end.Load() + 1)
-		l.appendLocked([]Record[K]{{Kind: End}}, live, now)
-	}
-}
-
-func (l *Log[K]) appendLocked(batch []Record[K], live int, now time.Time) {
 	if len(l.cursors) == 0 {
 		return
 	}
@@ -100,6 +83,16 @@ func (l *Log[K]) appendLocked(batch []Record[K], live int, now time.Time) {
 	}
 	if merged {
 		l.trimLocked() // a stuck handler does not do it
+	}
+}
+
+// AppendEnd appends the end of the first list, which is no record of the log. It must be called at most once.
+func (l *Log[K]) AppendEnd(live int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	for _, c := range l.cursors {
+		c.appendEnd(live)
 	}
 }
 

@@ -60,8 +60,8 @@ func (m *logModel) end() {
 		return
 	}
 	m.endsList = true
-	m.log.AppendEnd(9, m.now)
-	m.written = append(m.written, Record[string]{Kind: End, Since: m.now.Sub(start)})
+	m.log.AppendEnd(9)
+	m.written = append(m.written, Record[string]{Kind: End})
 }
 
 func (m *logModel) start() {
@@ -245,7 +245,7 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 		close(block)
 		synctest.Wait()
 		assert.Equal(t, []int{1, 12}, []int{wakes, reads})
-		log.AppendEnd(1, start)
+		log.AppendEnd(1)
 		synctest.Wait()
 		assert.Equal(t, []int{2, 13}, []int{wakes, reads})
 		close(c.ready)

@@ -64,7 +64,7 @@ func (m *cursorModel) now() time.Time {
 func (m *cursorModel) append(r Record[string]) {
 	live, now := len(m.source), m.now()
 	if r.Kind == End {
-		m.log.AppendEnd(live, now)
+		m.log.AppendEnd(live)
 	} else {
 		m.log.Append([]Record[string]{r}, live, now)
 	}
@@ -152,8 +152,8 @@ func (m *cursorModel) resync() {
 			pending[w.key] = true
 		}
 	}
-	again := m.cursor.Keys()
-	if m.cursor.snapshot == nil {
+	again, begins := m.cursor.Keys(), m.cursor.snapshot == nil && m.cursor.endAt == never
+	if begins {
 		require.Equal(m, pending, again)
 	}
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(m.source)), func(key string) bool { return again[key] })
@@ -161,7 +161,7 @@ func (m *cursorModel) resync() {
 	for _, key := range keys {
 		all = append(all, Record[string]{Kind: Update, Key: key, Old: m.source[key], New: m.source[key]})
 	}
-	if m.cursor.snapshot == nil {
+	if begins {
 		for _, r := range all {
 			require.Same(m, r.New, m.view[r.Key], "nothing waits of %s, and the handler has an older state", r.Key)
 			r.Since = now.Sub(time.Unix(0, 0))

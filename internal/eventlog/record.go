@@ -29,7 +29,7 @@ const (
 	Delete
 	// Recreate is a Delete of Old and an Add of New.
 	Recreate
-	// End follows the last record of the first list. It has no key and counts as no change.
+	// End follows the last record of the first list. It has nothing else and counts as no change.
 	End
 )
 

@@ -37,8 +37,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "syncs-a-handler-by-what-is-queued-for-it", Guards: []string{"G5"}, File: "informer.go",
-		From: "\t\tinf.log.AppendEnd(f.storage.table.Len(), f.began)\n",
-		To: `	inf.log.AppendEnd(f.storage.table.Len(), f.began)
+		From: "\t\tinf.log.AppendEnd(f.storage.table.Len())\n",
+		To: `	inf.log.AppendEnd(f.storage.table.Len())
 	for _, l := range inf.listeners {
 		l.synced.finish(nil)
 	}
@@ -49,8 +49,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "ends-the-initial-list-of-a-handler-that-joins-in-its-middle", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
-		From:    "\tc.addLocked(s, now, c.log.ended)\n",
-		To:      "\tc.addLocked(s, now, c.log.ended || s.Len > 0)\n",
+		From:    "\tif c.log.ended {\n",
+		To:      "\tif c.log.ended || s.Len > 0 {\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault:   "A handler that is added while the first list is read has synced with half of it.",
