@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+func TestDirectoryKeepsThePromisesOfAListerWatcher(t *testing.T) {
+	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+		Virtual:     true,
+		NoBookmarks: true, // nothing but its own changes moves the version
+		Mark:        func(obj runtime.Object) string { return obj.(*Setting).Value },
+		New: func(t testing.TB) cachetest.ListerWatcherRig {
+			path := t.TempDir()
+			source := NewDirectory(path)
+			// The source reads the directory between two changes, so that it finds each.
+			put := func(name, value string) error {
+				_, err := source.List(metav1.ListOptions{})
+				return errors.Join(write(path, name, value), err)
+			}
+			remove := func(name string) error {
+				_, err := source.List(metav1.ListOptions{})
+				return errors.Join(os.Remove(filepath.Join(path, name+".json")), err)
+			}
+			return cachetest.ListerWatcherRig{
+				Source: source, Create: put, Update: put, Delete: remove,
+				Compact: func() error {
+					for range keptChanges/2 + 1 {
+						if err := errors.Join(put("other", ""), remove("other")); err != nil {
+							return err
+						}
+					}
+					return nil
+				},
+			}
+		},
+	})
+}
+
+func TestTheMirrorEqualsTheDirectory(t *testing.T) {
+	path := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), path, &out))
+		assert.Equal(t, `the first list:
+  equals the directory, 3 settings at version 4: colour=red shape=round size=7
+the watch:
+  equals the directory, 3 settings at version 7: colour=red size=8 weight=3
+more changes at once than the history has, and so a list:
+reported: too old resource version: 7 (8)
+  equals the directory, 104 settings at version 108: colour=red many-0=1 many-1=1 many-10=1 ...
+`, out.String())
+	})
+}
+
+func TestAFileThatCannotBeReadFailsTheSourceAndLosesNothing(t *testing.T) {
+	path := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, write(path, "size", "7"))
+		source := NewDirectory(path)
+		_, err := source.List(metav1.ListOptions{})
+		require.NoError(t, err)
+		w, err := source.Watch(metav1.ListOptions{ResourceVersion: "2"})
+		require.NoError(t, err)
+		defer w.Stop()
+
+		require.NoError(t, os.WriteFile(filepath.Join(path, "bad.json"), []byte("{"), 0o600))
+		require.NoError(t, write(path, "size", "8"))
+		_, err = source.List(metav1.ListOptions{})
+		require.EqualError(t, err, "reading settings: bad.json: unexpected end of JSON input")
+		event := <-w.ResultChan()
+		assert.Equal(t, "reading settings: bad.json: unexpected end of JSON input", event.Object.(*metav1.Status).Message)
+		_, open := <-w.ResultChan()
+		assert.False(t, open)
+
+		require.NoError(t, os.Remove(filepath.Join(path, "bad.json")))
+		time.Sleep(time.Second)
+		again, err := source.Watch(metav1.ListOptions{ResourceVersion: "2"})
+		require.NoError(t, err)
+		defer again.Stop()
+		event = <-again.ResultChan()
+		assert.Equal(t, watch.Modified, event.Type)
+		assert.Equal(t, "8", event.Object.(*Setting).Value)
+	})
+}
+
+func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
+	source := NewDirectory(t.TempDir())
+	for version, cause := range map[string]cache.Cause{
+		"9": cache.CauseVersionTooLarge, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseRejected,
+	} {
+		_, err := source.Watch(metav1.ListOptions{ResourceVersion: version})
+		assert.Equal(t, cause, cache.CauseOf(err), version)
+	}
+	_, err := source.Watch(metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "1"})
+	assert.Equal(t, cache.CauseRejected, cache.CauseOf(err))
+	_, err = source.List(metav1.ListOptions{ResourceVersion: "9"})
+	assert.Equal(t, cache.CauseVersionTooLarge, cache.CauseOf(err))
+}
