@@ -2,6 +2,7 @@ package cache
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -42,16 +43,16 @@ var (
 // backoff says how long to pause before a request. One serves all states of a
 // reflector. It belongs to the goroutine that runs the reflector.
 type backoff struct {
-	// custom is a configured backoff, without the limits; nil for the default. current is its state in this run of
-	// failures.
-	custom  *wait.Backoff
-	current wait.Backoff
-	reset   time.Duration
+	// first is the sequence of pauses from its start, current its state in this run of failures, jitter by which part of
+	// itself a pause is stretched at most.
+	first, current wait.Backoff
+	jitter         float64
+	// configured says that the user has configured the pauses: then there are no limits.
+	configured bool
+	reset      time.Duration
 	// random returns a number in [0, 1).
 	random func() float64
 
-	// doubled is the next default pause, as far as the first minute allows it.
-	doubled time.Duration
 	// failing is true from the first failure to the first one after a quiet reset period.
 	failing bool
 	// runStart is when the first request of the run of failures was made.
@@ -60,8 +61,11 @@ type backoff struct {
 	resumed time.Time
 	// lastHard is when something failed that was more than a short watch with progress.
 	lastHard time.Time
-	// requests are the latest requests, oldest first, as many as the largest limit can ask about.
-	requests []request
+	// requests are the latest requests, oldest first, as many as the largest limit can ask about. clusterStart is the first
+	// of those that belong to the last one: each came less than 10 s before its successor, or is the list before a watch,
+	// however long that took.
+	requests     []request
+	clusterStart time.Time
 }
 
 // request is one call of List or Watch. A list in pages is one, however many pages were answered.
@@ -70,23 +74,25 @@ type request struct {
 	list bool
 }
 
-func newBackoff(custom *wait.Backoff, reset time.Duration, random func() float64) *backoff {
-	b := &backoff{custom: custom, reset: cmp.Or(reset, defaultBackoffReset), random: random}
-	b.startOver()
-	return b
-}
-
-// startOver makes the next pause the first one again.
-func (b *backoff) startOver() {
-	b.doubled = firstPause
-	if b.custom != nil {
-		b.current = *b.custom
+func newBackoff(configured *wait.Backoff, reset time.Duration, random func() float64) *backoff {
+	first := wait.Backoff{Duration: firstPause, Factor: 2, Steps: math.MaxInt32, Cap: longestPause, Jitter: jitterLonger}
+	if configured != nil {
+		first = *configured
+	}
+	jitter := first.Jitter
+	first.Jitter = 0 // our own numbers, which a seed can fix
+	return &backoff{
+		first: first, current: first, jitter: jitter, configured: configured != nil,
+		reset: cmp.Or(reset, defaultBackoffReset), random: random,
 	}
 }
 
 // note counts a request that is made now.
 func (b *backoff) note(r request) {
 	const keep = 32
+	if n := len(b.requests); n == 0 || r.at.Sub(b.requests[n-1].at) >= shortWatch && (r.list || !b.requests[n-1].list) {
+		b.clusterStart = r.at
+	}
 	b.requests = append(b.requests[:0], b.requests[max(0, len(b.requests)-keep+1):]...)
 	b.requests = append(b.requests, r)
 }
@@ -101,8 +107,6 @@ type failure struct {
 	retryAfter time.Duration
 	// progress is true for a short watch that moved the version and closed without an error.
 	progress bool
-	// unknown is true if the source does not know the version it was asked for.
-	unknown bool
 	// atOnce asks for no pause beyond the limits and retryAfter.
 	atOnce bool
 }
@@ -124,20 +128,15 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 	return pause
 }
 
-// beside is pause for a request beside an open watch: it does not make the pause of the next failure longer.
-func (b *backoff) beside(now time.Time, f failure) time.Duration {
-	b.fails(now, f)
-	doubled, current := b.doubled, b.current
-	defer func() { b.doubled, b.current = doubled, current }()
-	return max(b.step(now), b.stretch(now, f.requests))
-}
-
 // fails begins a run of failures, unless one is under way, with the request that
 // failed. It is for a failure that is answered at once, too.
 func (b *backoff) fails(now time.Time, f failure) {
 	if !b.failing || now.Sub(b.resumed) >= b.reset {
-		b.failing, b.runStart = true, b.clusterStart(f.began)
-		b.startOver()
+		b.failing, b.runStart = true, f.began
+		if n := len(b.requests); n > 0 && f.began.Sub(b.requests[n-1].at) < shortWatch {
+			b.runStart = b.clusterStart
+		}
+		b.current = b.first
 		b.resumed, b.lastHard = now, now
 		return
 	}
@@ -149,34 +148,25 @@ func (b *backoff) fails(now time.Time, f failure) {
 	}
 }
 
-// step returns the next pause of the sequence, jittered by our own numbers, which a seed can fix.
+// step returns the next pause of the sequence, jittered.
 func (b *backoff) step(now time.Time) time.Duration {
-	var pause time.Duration
-	var jitter float64
-	if b.custom != nil {
-		jitter, b.current.Jitter = max(b.current.Jitter, 0), 0
-		pause = b.current.Step()
-		b.current.Jitter = jitter
-	} else {
-		pause, jitter = min(b.doubled, longestPause), jitterLonger
-		if now.Before(b.runStart.Add(limitMinute)) {
-			pause = min(pause, steadyPause)
-		}
-		b.doubled = min(2*pause, longestPause)
-		if pause < steadyPause {
-			jitter = -jitterShorter
-		}
+	if !b.configured && now.Before(b.runStart.Add(limitMinute)) {
+		b.current.Duration = min(b.current.Duration, steadyPause)
+	}
+	pause, jitter := b.current.Step(), b.jitter
+	if !b.configured && pause < steadyPause {
+		jitter = -jitterShorter
 	}
 	return pause + time.Duration(b.random()*jitter*float64(pause))
 }
 
 // stretch returns how long n further requests must wait so that the limit of the run holds; 0 while nothing fails.
 func (b *backoff) stretch(now time.Time, n int) time.Duration {
-	if !b.failing || b.custom != nil {
+	if !b.failing || b.configured {
 		return 0
 	}
 	allowed := limitProgress
-	if !b.lastHard.IsZero() && now.Sub(b.lastHard) < b.reset {
+	if now.Sub(b.lastHard) < b.reset {
 		allowed = limitFailing
 	}
 	firstMinuteEnd := b.runStart.Add(limitMinute)
@@ -202,22 +192,4 @@ func (b *backoff) since(t time.Time) []request {
 		from--
 	}
 	return b.requests[from:]
-}
-
-// clusterStart finds the request with which a run of failures began: going back from the one that failed, each that
-// came less than 10 s before its successor, and the list before a watch, however long that took.
-func (b *backoff) clusterStart(began time.Time) time.Time {
-	start := began
-	for i := len(b.requests) - 1; i >= 0; i-- {
-		r := b.requests[i]
-		if !r.at.Before(start) {
-			continue
-		}
-		listBefore := r.list && i+1 < len(b.requests) && !b.requests[i+1].list
-		if start.Sub(r.at) >= shortWatch && !listBefore {
-			break
-		}
-		start = r.at
-	}
-	return start
 }

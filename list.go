@@ -131,7 +131,7 @@ func (m *run) haveState(l *listing) {
 	m.status.Synced = true
 	m.mu.Unlock()
 	m.succeeded()
-	m.refetchLater(l.undecoded, l.began)
+	m.refetchLater(l.undecoded)
 }
 
 // listVersion is the version to list at: any ("0") the first time, then at least

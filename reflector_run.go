@@ -27,9 +27,8 @@ type run struct {
 	// listed is true once this run has a first state: before that there is nothing to resync.
 	listed bool
 	resync clock.Timer
-	// refetching are undecoded items that are to be listed once more, at refetchAt.
-	refetching undecodedItems
-	refetchAt  time.Time
+	// refetchAt is when undecoded items are to be listed once more, zero if there are none.
+	refetchAt time.Time
 	// watch is the one that is open or being opened, or nil.
 	watch *openWatch
 	// check is a check of the source's version that is under way, or nil.
@@ -257,10 +256,13 @@ func (m *run) resyncNow() error {
 	return nil
 }
 
-// An item of a list that could not be decoded may have been damaged on its way. The watch does not bring it again until
-// it is next written, so there is one more list, while the watch continues until then. Each version of an item has that
+// An item of a list that could not be decoded may have been damaged on its way, and the watch does not bring it again until
+// it is next written: so there is one more list, while the watch continues until then. Each version of an item has that
 // once, and such lists are a minute apart: an item that is never decoded stays quarantined.
-const refetchInterval = time.Minute
+const (
+	refetchAfter    = 2 * time.Second
+	refetchInterval = time.Minute
+)
 
 // undecodedItems are the versions of the items of a list that could not be decoded, by name.
 // Those without a readable name cannot be distinguished, and count as one, without a name.
@@ -269,47 +271,20 @@ type undecodedItems map[string]string
 // errRefetch ends a watch because undecoded items are to be listed once more.
 var errRefetch = errors.New("items that could not be decoded are listed once more")
 
-// refetchLater notes the undecoded items of a list that was committed, and when to list those again that the list before
-// did not have.
-func (m *run) refetchLater(undecoded undecodedItems, listBegan time.Time) {
+// refetchLater notes the undecoded items of a list that was committed, and when to list again for those that the list
+// before did not have.
+func (m *run) refetchLater(undecoded undecodedItems) {
 	before := m.progress.undecoded
-	m.progress.undecoded, m.refetching = undecoded, undecodedItems{}
+	m.progress.undecoded, m.refetchAt = undecoded, time.Time{}
 	for name, version := range undecoded {
 		if known, again := before[name]; !again || known != version {
-			m.refetching[name] = version
+			m.refetchAt = m.clock.Now().Add(refetchAfter)
+			if next := m.progress.refetched.Add(refetchInterval); next.After(m.refetchAt) {
+				m.refetchAt = next
+			}
+			return
 		}
 	}
-	if len(m.refetching) == 0 {
-		return
-	}
-	requests := m.requestsFor(stateWhole)
-	if m.watch == nil {
-		requests++ // the watch that is next
-	}
-	now := m.clock.Now()
-	paused := now.Add(m.progress.backoff.beside(now, failure{began: listBegan, requests: requests}))
-	m.refetchAt = slices.MaxFunc([]time.Time{paused, m.progress.refetched.Add(refetchInterval)}, time.Time.Compare)
-}
-
-// refetch is errRefetch if undecoded items are to be listed now: unless the watch has brought all of them since. It is
-// due again later if the limits of G13 leave no room.
-func (m *run) refetch(now time.Time) error {
-	missing := false
-	for name, version := range m.refetching {
-		quarantined, known := m.quarantine.version(name)
-		missing = missing || name == "" || known && quarantined == version // one without a name cannot be looked up
-	}
-	if !missing {
-		m.refetching = nil
-		return nil
-	}
-	if pause := m.progress.backoff.stretch(now, m.requestsFor(stateWhole)); pause > 0 {
-		m.refetchAt = now.Add(pause)
-		return nil
-	}
-	klog.FromContext(m.ctx).V(2).Info("Listing once more for items that could not be decoded", "reflector", m.name, "type", m.typeDescription)
-	m.progress.refetched, m.refetching = now, nil
-	return errRefetch
 }
 
 // A server that was restored from an older copy accepts a watch from a version that it has not reached yet, and is silent
@@ -380,11 +355,17 @@ func (m *run) serveTimer(w *openWatch) error {
 	if isDue(w.expires) {
 		return errWatchOverdue
 	}
-	if len(m.refetching) > 0 && isDue(m.refetchAt) {
-		if err := m.refetch(now); err != nil {
-			return err
+	if !m.refetchAt.IsZero() && isDue(m.refetchAt) {
+		switch pause := m.progress.backoff.stretch(now, m.requestsFor(stateWhole)); {
+		case !m.quarantine.any(): // the watch has brought later states
+			m.refetchAt = time.Time{}
+		case pause > 0:
+			m.refetchAt = now.Add(pause)
+			isDue(m.refetchAt)
+		default:
+			m.refetchAt, m.progress.refetched = time.Time{}, now
+			return errRefetch
 		}
-		isDue(m.refetchAt)
 	}
 	_, incomparable := resourceversion.CompareResourceVersion(m.progress.version, m.progress.version)
 	switch c := m.check; {

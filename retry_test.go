@@ -174,15 +174,16 @@ func TestAConfiguredBackoffIsUsedUnchangedAndNotLimited(t *testing.T) {
 }
 
 func TestTheListBeforeAFailedWatchBelongsToTheRunOfFailures(t *testing.T) {
-	b := newBackoff(nil, 0, func() float64 { return 0 })
 	start := time.Unix(0, 0)
-	b.note(request{at: start, list: true})
 	watch := start.Add(40 * time.Second) // the list took so long
-	b.note(request{at: watch})
-	assert.Equal(t, start, b.clusterStart(watch))
-
 	lived := watch.Add(5 * time.Minute)
-	assert.Equal(t, lived, b.clusterStart(lived), "a watch that has lived is no part of it")
+	for failed, want := range map[time.Time]time.Time{watch: start, lived: lived} {
+		b := newBackoff(nil, 0, func() float64 { return 0 })
+		b.note(request{at: start, list: true})
+		b.note(request{at: watch})
+		b.fails(failed, failure{began: failed})
+		assert.Equal(t, want, b.runStart)
+	}
 }
 
 // FuzzBackoff drives a backoff with arbitrary failures that follow each other at

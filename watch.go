@@ -158,6 +158,7 @@ func (m *run) watchState() step {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
 		return step{}
 	case errors.Is(err, errRefetch):
+		klog.FromContext(m.ctx).V(2).Info("Listing once more for items that could not be decoded", "reflector", m.name, "type", m.typeDescription)
 		return step{state: stateWhole}
 	case err != nil:
 		return m.fail(PhaseWatching, err, began, false)

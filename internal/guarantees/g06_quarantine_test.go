@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
@@ -1201,7 +1200,7 @@ func TestG6ANamespaceQuarantinesNothingThatWasUndone(t *testing.T) {
 func modified(obj apiruntime.Object) watchEvent { return watchEvent{Type: watch.Modified, Object: obj} }
 
 // forEachWayOfDamage runs a test for all that a reflector feeds and all ways in which a source
-// gives a whole state, with pauses of ten seconds.
+// gives a whole state.
 func forEachWayOfDamage(t *testing.T, test func(t *testing.T, mirror func(*answering, *reports) mirrored)) {
 	for name, construct := range mirrors {
 		for _, way := range waysToList {
@@ -1219,7 +1218,6 @@ func forEachWayOfDamage(t *testing.T, test func(t *testing.T, mirror func(*answe
 func damageOptions(way string, heard *reports) cache.ReflectorOptions {
 	return cache.ReflectorOptions{
 		Strategy: strategyFor(way), ErrorHandler: heard.handle,
-		Backoff: &wait.Backoff{Duration: 10 * time.Second, Factor: 1, Steps: 1},
 	}
 }
 
@@ -1248,19 +1246,19 @@ func TestG6ADamagedItemOfAListIsListedOnceMore(t *testing.T) {
 		assert.True(t, m.synced())
 		assert.Equal(t, []string{"a/sound"}, m.keys())
 		assert.Len(t, m.status().Quarantined, 1)
-		pass(5 * time.Second)
+		pass(time.Second)
 		source.send(added(rightPod("new", "103")))
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"a/sound", "a/new"}, m.keys())
-		pass(5*time.Second - 1)
+		pass(time.Second - 1)
 		checkBegun(t, source)
 		pass(1)
-		checkBegun(t, source, 10*time.Second)
+		checkBegun(t, source, 2*time.Second)
 		assert.ElementsMatch(t, []string{"a/sound", "a/new", "a/damaged"}, m.keys())
 		assert.Equal(t, "110", m.version())
 		assert.Empty(t, m.status().Quarantined)
 		pass(time.Hour)
-		checkBegun(t, source, 10*time.Second)
+		checkBegun(t, source, 2*time.Second)
 		assert.Len(t, heard.take(), 1)
 		end()
 	})
@@ -1274,7 +1272,7 @@ func TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined(t *testing.T) {
 		m := mirror(source, heard)
 		end := m.begin(t)
 		pass(time.Hour)
-		checkBegun(t, source, 10*time.Second)
+		checkBegun(t, source, 2*time.Second)
 		assert.Len(t, m.status().Quarantined, 1)
 		assert.Len(t, heard.take(), 1)
 		source.expire() // a list for another reason brings it a third time
@@ -1295,7 +1293,7 @@ func TestG6ItemsThatAreNeverDecodedAreListedOnceAMinuteAndVersion(t *testing.T) 
 		m := mirror(source, heard)
 		end := m.begin(t)
 		pass(time.Hour)
-		checkBegun(t, source, 10*time.Second, 70*time.Second, 130*time.Second, 190*time.Second)
+		checkBegun(t, source, 2*time.Second, 62*time.Second, 122*time.Second, 182*time.Second)
 		assert.Len(t, heard.take(), 4)
 		end()
 	})
@@ -1312,7 +1310,7 @@ func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 		m := mirrors["informer"](source.as(wholeList), damageOptions(wholeList, heard))
 		end := m.begin(t)
 		pass(time.Hour)
-		checkBegun(t, source, 10*time.Second)
+		checkBegun(t, source, 2*time.Second)
 		end()
 	})
 }
@@ -1325,12 +1323,11 @@ func TestNothingIsListedOnceMoreForSoundOrOtherwiseRefusedItems(t *testing.T) {
 		objects []apiruntime.Object
 		events  []watchEvent
 	}{
-		"a later state":       {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{modified(rightPod("1", "101"))}},
-		"its end":             {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{deleted(rightPod("1", "101"))}},
-		"a later damaged one": {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{modified(damaged("1", "101"))}},
-		"an event":            {rightPods(1), []watchEvent{added(damaged("1", "101"))}},
-		"another type":        {append(rightPods(1), otherPod("2", "2")), nil},
-		"an index function":   {append(rightPods(1), refused("2", "2")), nil},
+		"a later state":     {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{modified(rightPod("1", "101"))}},
+		"its end":           {[]apiruntime.Object{damaged("1", "5")}, []watchEvent{deleted(rightPod("1", "101"))}},
+		"an event":          {rightPods(1), []watchEvent{added(damaged("1", "101"))}},
+		"another type":      {append(rightPods(1), otherPod("2", "2")), nil},
+		"an index function": {append(rightPods(1), refused("2", "2")), nil},
 	} {
 		for _, way := range []string{wholeList, streamingList} {
 			t.Run(name+", "+way, func(t *testing.T) {
@@ -1357,13 +1354,12 @@ func TestAListThatComesFirstIsTheSecondOneOfADamagedItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, heard := newAnswering([]apiruntime.Object{damaged("1", "5")}), &reports{}
 		options := damageOptions(wholeList, heard)
-		options.Backoff.Duration = time.Minute
 		m := mirrors["informer"](source.as(wholeList), options)
 		end := m.begin(t)
-		pass(time.Second)
+		pass(time.Second / 2)
 		source.expire()
 		pass(time.Hour)
-		checkBegun(t, source, time.Minute+time.Second)
+		assert.Len(t, source.begun(), 2)
 		end()
 	})
 }
@@ -1377,7 +1373,7 @@ func TestARoundEndsWhereADamagedItemIsToBeListedOnceMore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		require.NoError(t, r.ListAndWatchWithContext(ctx))
-		assert.Equal(t, 10*time.Second, time.Since(began))
+		assert.Equal(t, 2*time.Second, time.Since(began))
 		require.NoError(t, r.ListAndWatchWithContext(ctx))
 		assert.Len(t, source.begun(), 2)
 	})

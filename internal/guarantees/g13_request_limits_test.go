@@ -330,7 +330,7 @@ func TestG13ListsOfDamagedItemsKeepTheLimits(t *testing.T) {
 			begun := source.begun()
 			require.Len(t, begun, 2)
 			assert.Positive(t, begun[1].Sub(begun[0]))
-			assert.Less(t, begun[1].Sub(begun[0]), 2*time.Second)
+			assert.Less(t, begun[1].Sub(begun[0]), 3*time.Second)
 			end()
 		})
 	})

@@ -26,7 +26,7 @@ var lifetimeFaults = []Mutant{
 		Guards:  []string{"B19"},
 		File:    "retry.go",
 		From:    "{watchAgainAtOnce, watchAgainAtOnce, false}",
-		To:      "{}",
+		To:      "{listAgain, listAgain, false}",
 		Package: guarantees,
 		Test:    "TestB19AHalfOpenWatchIsEndedAndResumed",
 		Fault:   "Where connections are dropped when idle, each quiet cache lists everything every ten minutes.",
