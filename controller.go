@@ -57,7 +57,7 @@ type Config struct {
 	// the namespace.
 	//
 	// The controller has synced when Handler has handled the first lists of all
-	// namespaces, or, without one, when Store has them. SyncedIn reports one
+	// namespaces, or, without one, when Store has them. StatusReporter.SyncedIn reports one
 	// namespace, Status.Namespaces everything else of each. The sources should be of
 	// one server: LastSyncResourceVersion is the lowest of their versions.
 	Namespaces map[string]ListerWatcher
@@ -125,7 +125,7 @@ type Config struct {
 }
 
 // Controller runs a reflector, a queue and a consumer, or those of each of several
-// namespaces, which SyncedIn reports one by one. What New returns is also a StatusReporter.
+// namespaces. What New returns is also a StatusReporter.
 type Controller interface {
 	// RunWithContext keeps the consumer's state equal to the source until ctx
 	// ends; then it waits for the calls that are under way into the source and
@@ -563,3 +563,6 @@ func (c *controller) Status() Status {
 	status.Quarantined = mergeQuarantined(status.Quarantined, c.refused.list(everyKey), quarantinedIn(c.store))
 	return status
 }
+
+// SyncedIn implements StatusReporter: there is one source, for all namespaces.
+func (c *controller) SyncedIn(string) (DoneChecker, bool) { return nil, false }

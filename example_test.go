@@ -257,7 +257,7 @@ func ExampleNewIndexer() {
 
 // What is computed from several answers is right only if they are of one moment: a
 // snapshot's are, however much is written in the meantime.
-func ExampleSnapshotOf() {
+func ExampleSnapshotter() {
 	type Pod = metav1.PartialObjectMetadata
 	pod := func(namespace, name, version string) any {
 		return &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: version}}
@@ -270,7 +270,7 @@ func ExampleSnapshotOf() {
 		fmt.Println(err)
 	}
 
-	snapshot, _ := cache.SnapshotOf(store)
+	snapshot := store.(cache.Snapshotter).Snapshot()
 	if err := store.Delete(pod("shop", "prices-1", "8")); err != nil {
 		fmt.Println(err)
 	}
@@ -396,12 +396,11 @@ func ExampleConfig_namespaces() {
 	var running sync.WaitGroup
 	running.Go(func() { controller.RunWithContext(ctx) })
 	for _, namespace := range []string{"shop", "blog"} {
-		synced, _ := cache.SyncedIn(controller, namespace)
+		synced, _ := controller.(cache.StatusReporter).SyncedIn(namespace)
 		<-synced.Done()
 	}
 	fmt.Println(len(indexer.ListKeys()), "objects, all synced:", controller.HasSynced())
-	status, _ := cache.StatusOf(controller)
-	for _, one := range status.Namespaces {
+	for _, one := range controller.(cache.StatusReporter).Status().Namespaces {
 		fmt.Printf("%s: synced %v at version %q\n", one.Namespace, one.Synced, one.AppliedVersion)
 	}
 	cancel()

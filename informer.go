@@ -193,7 +193,7 @@ func (inf *sharedIndexInformer) hasSyncedNamespace() bool {
 	return len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
 }
 
-// SyncedIn is the function SyncedIn.
+// SyncedIn implements StatusReporter.
 func (inf *sharedIndexInformer) SyncedIn(namespace string) (DoneChecker, bool) {
 	for _, f := range inf.feeds {
 		if f.namespace == namespace && namespace != "" {
@@ -540,17 +540,4 @@ func newNamespaceController(c Config) Controller {
 		Namespaces: c.Namespaces, Transform: c.Transform, MergeRecreated: c.MergeRecreated, ReflectorOptions: reflector,
 	})
 	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)
-}
-
-// SyncedIn returns a checker that is done once the whole first list of a namespace is in the store, or false
-// if x has no source of such a namespace. It is for programs that begin to work with the namespaces that they
-// may read, and for values behind a compatible interface, such as a Controller or a SharedIndexInformer.
-func SyncedIn(x any, namespace string) (DoneChecker, bool) {
-	syncer, ok := x.(interface {
-		SyncedIn(namespace string) (DoneChecker, bool)
-	})
-	if !ok {
-		return nil, false
-	}
-	return syncer.SyncedIn(namespace)
 }

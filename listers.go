@@ -29,7 +29,7 @@ type AppendFunc func(any)
 // is nil or has no metadata; the error names its key, and appendFn has not been called for all
 // then. A selector that selects everything needs no labels.
 func ListAll(store Store, selector labels.Selector, appendFn AppendFunc) error {
-	return appendMatching(store, store.List(), metav1.NamespaceAll, selector, appendFn)
+	return appendFn.matching(store, store.List(), metav1.NamespaceAll, selector)
 }
 
 // ListAllByNamespace is ListAll for the objects of one namespace, or of all for NamespaceAll,
@@ -43,35 +43,22 @@ func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selec
 	objects, err := indexer.ByIndex(NamespaceIndex, namespace)
 	if err != nil {
 		klog.Background().V(4).Info("Listing a namespace by looking at every object: no such index", "index", NamespaceIndex, "namespace", namespace, "err", err)
-		return appendMatching(indexer, indexer.List(), namespace, selector, appendFn)
+		return appendFn.matching(indexer, indexer.List(), namespace, selector)
 	}
-	return appendMatching(indexer, objects, metav1.NamespaceAll, selector, appendFn)
+	return appendFn.matching(indexer, objects, metav1.NamespaceAll, selector)
 }
 
-// appendMatching calls appendFn with those objects of a store that are of a namespace and are selected.
-func appendMatching(store Store, objects []any, namespace string, selector labels.Selector, appendFn AppendFunc) error {
+// matching calls the function with those objects of a store that are of a namespace and are selected.
+func (appendFn AppendFunc) matching(store Store, objects []any, namespace string, selector labels.Selector) error {
 	if labels.MatchesNothing(selector) {
 		return nil
 	}
-	selectsAll := selector == nil || selector.Empty()
-	matches := func(obj any) (matches bool, err error) {
-		if isNilPointer(obj) {
-			return false, errNilObject
-		}
-		defer caught("reading metadata", &err)
-		accessor, err := meta.Accessor(obj)
-		if err != nil {
-			return false, fmt.Errorf("%T has no metadata: %w", obj, err)
-		}
-		return (namespace == metav1.NamespaceAll || accessor.GetNamespace() == namespace) &&
-			(selectsAll || selector.Matches(labels.Set(accessor.GetLabels()))), nil
-	}
+	everything := namespace == metav1.NamespaceAll && (selector == nil || selector.Empty())
 	for _, obj := range objects {
-		if namespace != metav1.NamespaceAll || !selectsAll {
-			match, err := matches(obj)
+		if !everything {
+			match, err := matches(obj, namespace, selector)
 			if err != nil {
-				unreadable := func(obj any) bool { _, err := matches(obj); return err != nil }
-				return fmt.Errorf("object %s: %w", keyWhere(store, obj, unreadable), err)
+				return fmt.Errorf("object %s: %w", keyWhere(store, obj), err)
 			}
 			if !match {
 				continue
@@ -82,11 +69,24 @@ func appendMatching(store Store, objects []any, namespace string, selector label
 	return nil
 }
 
-// keyWhere returns the first key, quoted, whose object is bad, since an object need not know its key; or a
-// description of obj if there is none. It looks at the whole store, and is for errors only.
-func keyWhere(store Store, obj any, bad func(obj any) bool) string {
+func matches(obj any, namespace string, selector labels.Selector) (matches bool, err error) {
+	if isNilPointer(obj) {
+		return false, errNilObject
+	}
+	defer caught("reading metadata", &err)
+	about, err := meta.Accessor(obj)
+	if err != nil {
+		return false, fmt.Errorf("%T has no metadata: %w", obj, err)
+	}
+	return (namespace == metav1.NamespaceAll || about.GetNamespace() == namespace) &&
+		(selector == nil || selector.Matches(labels.Set(about.GetLabels()))), nil
+}
+
+// keyWhere returns the quoted key of an object of a store, since an object need not know its key; or a
+// description if there is none. It looks at the whole store, and is for errors only.
+func keyWhere(store Store, obj any) string {
 	for _, key := range slices.Sorted(slices.Values(store.ListKeys())) {
-		if found, exists, err := store.GetByKey(key); err == nil && exists && bad(found) {
+		if found, exists, err := store.GetByKey(key); err == nil && exists && table.Same(found, obj) {
 			return fmt.Sprintf("%q", key)
 		}
 	}
@@ -139,17 +139,16 @@ func (l genericLister) ByNamespace(namespace string) GenericNamespaceLister {
 }
 
 func (l genericLister) List(selector labels.Selector) (found []runtime.Object, err error) {
-	var wrongType error
+	var misfit error
 	err = ListAllByNamespace(l.indexer, l.namespace, selector, func(obj any) {
 		typed, err := as[runtime.Object](obj)
-		found = append(found, typed)
-		if err != nil && wrongType == nil {
-			other := func(obj any) bool { _, err := as[runtime.Object](obj); return err != nil }
-			wrongType = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj, other), err)
+		if err != nil && misfit == nil {
+			misfit = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj), err)
 		}
+		found = append(found, typed)
 	})
 	if err == nil {
-		err = wrongType
+		err = misfit
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", l.resource, err)
@@ -197,19 +196,16 @@ type TypedLister[T Object] struct {
 	unindexed bool
 }
 
-// TypedSnapshot is a TypedLister of one point in time: it never changes, nor does the result of
-// its ByNamespace. See Snapshot. The zero value is that of an empty store without indexes.
-type TypedSnapshot[T Object] struct{ TypedLister[T] }
-
-// Snapshot returns the lister of the present state.
-func (l TypedLister[T]) Snapshot() TypedSnapshot[T] {
+// Snapshot returns a lister of the present state, which never changes, nor does the result of its ByNamespace. See
+// Snapshot.
+func (l TypedLister[T]) Snapshot() TypedLister[T] {
 	l.frozen = l.now()
-	return TypedSnapshot[T]{l}
+	return l
 }
 
 // ResourceVersion is the version up to which it has all changes of the source; empty
 // if no list had been applied.
-func (s TypedSnapshot[T]) ResourceVersion() string { return s.frozen.ResourceVersion() }
+func (l TypedLister[T]) ResourceVersion() string { return l.now().ResourceVersion() }
 
 // ByNamespace returns the lister of one namespace, whose names are without it; of all of them
 // if namespace is empty. It is for keys of the form namespace/name: with a key function
@@ -219,14 +215,6 @@ func (l TypedLister[T]) ByNamespace(namespace string) TypedLister[T] {
 	l.namespace = namespace
 	return l
 }
-
-// ByNamespace is TypedLister.ByNamespace for the same point in time.
-func (s TypedSnapshot[T]) ByNamespace(namespace string) TypedSnapshot[T] {
-	return TypedSnapshot[T]{s.TypedLister.ByNamespace(namespace)}
-}
-
-// Snapshot returns s.
-func (s TypedSnapshot[T]) Snapshot() TypedSnapshot[T] { return s }
 
 // now is the state that the lister reads.
 func (l TypedLister[T]) now() Snapshot {
@@ -280,19 +268,17 @@ func (l TypedLister[T]) Get(name string) (T, error) {
 // store has had objects that are no Ts, or for a namespace without an index of namespaces.
 func (l TypedLister[T]) Len() int {
 	s := l.now()
-	if table.HasOnly[T](s.table) {
-		if l.namespace == "" {
-			return s.Len()
-		}
-		if at, ok := l.namespaceIndex(s); ok {
-			return s.table.HavingLen(at, l.namespace)
-		}
+	at := l.namespaceIndex(s)
+	switch only := table.HasOnly[T](s.table); {
+	case only && l.namespace == "":
+		return s.Len()
+	case only && at != noIndex:
+		return s.table.HavingLen(at, l.namespace)
 	}
 	count := 0
-	l.objects(s, func(T) bool {
+	for range l.entries(s, noIndex, "") {
 		count++
-		return true
-	})
+	}
 	return count
 }
 
@@ -300,35 +286,37 @@ func (l TypedLister[T]) Len() int {
 // selector. The slice is the caller's. The error is always nil.
 func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 	s := l.now()
-	all := selector == nil || selector.Empty()
-	if at, ok := l.namespaceIndex(s); all && l.namespace == "" {
+	at := l.namespaceIndex(s)
+	switch all := selector == nil || selector.Empty(); {
+	case all && l.namespace == "":
 		return table.AppendObjectsOf(make([]T, 0, s.Len()), s.table), nil
-	} else if all && ok {
+	case all && at != noIndex:
 		return table.ObjectsOfHaving[T](s.table, at, l.namespace), nil
+	case all:
+		selector = labels.Everything()
 	}
 	list := []T{}
-	l.objects(s, func(obj T) bool {
+	for _, obj := range l.entries(s, noIndex, "") {
 		var set labels.Set
-		if labelled, ok := any(obj).(interface{ GetLabels() map[string]string }); ok && !all {
+		if labelled, ok := any(obj).(interface{ GetLabels() map[string]string }); ok {
 			set = labelled.GetLabels()
 		}
-		if all || selector.Matches(set) {
+		if selector.Matches(set) {
 			list = append(list, obj)
 		}
-		return true
-	})
+	}
 	return list, nil
 }
 
 // All iterates over the objects with their keys, in no order, as they are when a loop over
-// them begins, or when a TypedSnapshot was taken. Nothing is copied but
+// them begins, or when a Snapshot was taken. Nothing is copied but
 // the keys. A namespace's lister has the whole keys, too: namespace/name. The store may be
 // written to meanwhile, by the loop's body too.
 func (l TypedLister[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		s := l.now()
 		if l.namespace != "" {
-			l.entries(s, withKeys(yield))
+			l.withKeys(s, noIndex, "", yield)
 			return
 		}
 		s.table.EachWithKey(func(key string, e table.Entry) bool {
@@ -340,7 +328,16 @@ func (l TypedLister[T]) All() iter.Seq2[string, T] {
 
 // Values is All without making the keys.
 func (l TypedLister[T]) Values() iter.Seq[T] {
-	return func(yield func(T) bool) { l.objects(l.now(), yield) }
+	return func(yield func(T) bool) { l.values(yield) }
+}
+
+func (l TypedLister[T]) values(yield func(T) bool) {
+	s := l.now()
+	if l.namespace == "" {
+		table.ObjectsOf(s.table, yield)
+		return
+	}
+	l.each(s, noIndex, "", func(_ table.Entry, obj T) bool { return yield(obj) })
 }
 
 // ByIndex returns the objects that have a value in the named index, in no order. The
@@ -355,24 +352,20 @@ func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
 		return table.ObjectsOfHaving[T](s.table, at, value), nil
 	}
 	list := []T{}
-	s.table.Having(at, value, l.inNamespace(func(e table.Entry) bool {
-		list = append(list, e.Object().(T))
-		return true
-	}))
+	for _, obj := range l.entries(s, at, value) {
+		list = append(list, obj)
+	}
 	return list, nil
 }
 
 // AllByIndex is All for the objects that have a value in the named index. It fails if there
 // is no such index.
 func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
-	if _, err := l.now().indexers.position(index); err != nil {
+	at, err := l.now().indexers.position(index) // an index keeps its position
+	if err != nil {
 		return nil, err
 	}
-	return func(yield func(string, T) bool) {
-		s := l.now()
-		at, _ := s.indexers.position(index)
-		s.table.Having(at, value, l.inNamespace(withKeys(yield)))
-	}, nil
+	return func(yield func(string, T) bool) { l.withKeys(l.now(), at, value, yield) }, nil
 }
 
 // IndexValues returns the values that at least one object has in the named index, in no
@@ -386,59 +379,47 @@ func (l TypedLister[T]) IndexValues(index string) ([]string, error) {
 	}
 	at, _ := s.indexers.position(index)
 	return slices.DeleteFunc(values, func(value string) bool {
-		none := true
-		s.table.Having(at, value, l.inNamespace(func(table.Entry) bool {
-			none = false
+		for range l.entries(s, at, value) {
 			return false
-		}))
-		return none
+		}
+		return true
 	}), nil
 }
 
+const noIndex = -1
+
 // namespaceIndex is the position of the index of namespaces, if there is one.
-func (l TypedLister[T]) namespaceIndex(s Snapshot) (at int, ok bool) {
+func (l TypedLister[T]) namespaceIndex(s Snapshot) int {
 	at, err := s.indexers.position(NamespaceIndex)
-	return at, err == nil && !l.unindexed
+	if err != nil || l.unindexed {
+		return noIndex
+	}
+	return at
 }
 
-// objects calls f with the Ts of the lister's namespace.
-func (l TypedLister[T]) objects(s Snapshot, f func(T) bool) {
-	if l.namespace == "" {
-		table.ObjectsOf(s.table, f)
-		return
+// entries are the Ts of the lister's namespace that have a value in an index, or all of them. Like other iterators here
+// it only calls a method, so that the compiler allocates nothing for a loop.
+func (l TypedLister[T]) entries(s Snapshot, at int, value string) iter.Seq2[table.Entry, T] {
+	return func(yield func(table.Entry, T) bool) { l.each(s, at, value, yield) }
+}
+
+func (l TypedLister[T]) each(s Snapshot, at int, value string, f func(table.Entry, T) bool) {
+	if at == noIndex && l.namespace != "" {
+		at, value = l.namespaceIndex(s), l.namespace
 	}
-	l.entries(s, func(e table.Entry) bool {
+	visit := func(e table.Entry) bool {
 		obj, ok := e.Object().(T)
-		return !ok || f(obj)
-	})
-}
-
-// entries calls f with the entries of the lister's namespace, which it must have.
-func (l TypedLister[T]) entries(s Snapshot, f func(table.Entry) bool) {
-	if at, ok := l.namespaceIndex(s); ok {
-		s.table.Having(at, l.namespace, f)
-		return
+		return !ok || l.namespace != "" && obj.GetNamespace() != l.namespace || f(e, obj)
 	}
-	s.table.Each(l.inNamespace(f))
-}
-
-// inNamespace has f called with the Ts of the lister's namespace, or with all entries if it has none.
-func (l TypedLister[T]) inNamespace(f func(table.Entry) bool) func(table.Entry) bool {
-	if l.namespace == "" {
-		return f
-	}
-	return func(e table.Entry) bool {
-		obj, ok := e.Object().(T)
-		return !ok || obj.GetNamespace() != l.namespace || f(e)
+	if at == noIndex {
+		s.table.Each(visit)
+	} else {
+		s.table.Having(at, value, visit)
 	}
 }
 
-// withKeys has yield called with those entries that hold a T.
-func withKeys[T Object](yield func(string, T) bool) func(table.Entry) bool {
-	return func(e table.Entry) bool {
-		obj, ok := e.Object().(T)
-		return !ok || yield(e.Key().String(), obj)
-	}
+func (l TypedLister[T]) withKeys(s Snapshot, at int, value string, yield func(string, T) bool) {
+	l.each(s, at, value, func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
 }
 
 // resourceOf guesses the API's name of objects of type T by the kind of the example, or by the name of the

@@ -15,7 +15,7 @@ var (
 // withNil is a store of somebody else that holds a nil.
 type withNil struct{ Indexer }
 
-func (withNil) List() []any                          { return []any{nil, (*object)(nil)} }
+func (withNil) List() []any                          { return []any{(*object)(nil)} }
 func (withNil) ListKeys() []string                   { return []string{"a/nil"} }
 func (withNil) GetByKey(string) (any, bool, error)   { return (*object)(nil), true, nil }
 func (withNil) ByIndex(_, _ string) ([]any, error)   { return nil, errBoom }

@@ -189,9 +189,7 @@ func (r *rig) stop() {
 }
 
 func (r *rig) status() Status {
-	status, ok := StatusOf(r.ctlr)
-	require.True(r, ok)
-	return status
+	return r.ctlr.(StatusReporter).Status()
 }
 
 // sleep lets virtual time pass and everything settle.

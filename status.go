@@ -111,21 +111,15 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
 
-// StatusReporter is implemented by *Reflector and by the values that New and the constructors of
-// informers return.
+// StatusReporter is implemented by the values that New and the constructors of informers return. Where
+// client-go's interfaces hide it, a type assertion finds it.
 type StatusReporter interface {
 	// Status may be called at any time, concurrently. It does not block.
 	Status() Status
-}
-
-// StatusOf returns the status of x, or false if x reports none. It is for values
-// behind a compatible interface, such as a Controller or a SharedIndexInformer.
-func StatusOf(x any) (Status, bool) {
-	reporter, ok := x.(StatusReporter)
-	if !ok {
-		return Status{}, false
-	}
-	return reporter.Status(), true
+	// SyncedIn returns a checker that is done once the whole first list of one of Config.Namespaces is in
+	// the store, or false if there is no source of such a namespace. It is for programs that begin to work with
+	// the namespaces that they may read.
+	SyncedIn(namespace string) (DoneChecker, bool)
 }
 
 // mergeQuarantined joins lists into one, by key. Of a key that several hold back,
@@ -151,7 +145,7 @@ func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
 // for some seconds.
 const barredAfter = 3
 
-// Status implements StatusReporter.
+// Status returns the reflector's status. It may be called at any time, concurrently, and does not block.
 func (r *Reflector) Status() Status {
 	applied, known := appliedVersionOf(r.store)
 	quarantined := mergeQuarantined(r.quarantine.list(everyKey), quarantinedIn(r.store))

@@ -310,7 +310,7 @@ func (s Snapshot) orEmpty() Snapshot {
 }
 
 // Snapshotter is implemented by the stores of NewStore, NewIndexer and NewThreadSafeStore, and
-// by every SharedIndexInformer of this package.
+// by every SharedIndexInformer of this package; a type assertion finds it. A view of InNamespace has none.
 type Snapshotter interface {
 	// Snapshot returns a consistent view of the present content.
 	Snapshot() Snapshot
@@ -321,17 +321,6 @@ var (
 	_ Snapshotter = (*threadSafeMap)(nil)
 	_ Snapshotter = (*sharedIndexInformer)(nil)
 )
-
-// SnapshotOf takes a snapshot of a store, an indexer, or an informer's store. It returns false
-// for one that is not of this package, and for a view of InNamespace. An Informer has a Snapshot
-// of its own; its Shared can be passed here.
-func SnapshotOf(store any) (Snapshot, bool) {
-	s, ok := store.(Snapshotter)
-	if !ok || isNilPointer(store) {
-		return Snapshot{}, false
-	}
-	return s.Snapshot(), true
-}
 
 // Snapshot returns a consistent view of the present content.
 func (m *storage) Snapshot() Snapshot {

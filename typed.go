@@ -162,9 +162,6 @@ func (c InformerConfig[T]) example() any {
 
 func (c InformerConfig[T]) indexers() Indexers {
 	indexers := TypedIndexersToIndexers(c.Indexes)
-	if indexers == nil {
-		indexers = Indexers{}
-	}
 	if _, own := indexers[NamespaceIndex]; !own {
 		indexers[NamespaceIndex] = MetaNamespaceIndexFunc
 	}
@@ -175,22 +172,22 @@ func (c InformerConfig[T]) indexers() Indexers {
 func (c InformerConfig[T]) transform() TransformFunc {
 	switch {
 	case c.Convert != nil:
-		return func(obj any) (any, error) { return wanted(c.Convert(obj)) }
+		return guarded[T](func(obj any) (any, error) { return c.Convert(obj) })
 	case c.Transform != nil:
-		return func(obj any) (any, error) {
+		return guarded[T](func(obj any) (any, error) {
 			typed, err := as[T](obj)
 			if err != nil {
 				return nil, err
 			}
-			return wanted(c.Transform(typed))
-		}
+			return c.Transform(typed)
+		})
 	case c.ObjectType != nil || reflect.TypeFor[T]().Kind() != reflect.Pointer:
-		return func(obj any) (any, error) { return as[T](obj) }
+		return guarded[T](nil)
 	}
 	return nil // the reflector passes on Ts only
 }
 
-// guarded ensures that a transform of SetTransform returns Ts.
+// guarded ensures that a transform returns Ts. A nil T drops the object.
 func guarded[T Object](transform TransformFunc) TransformFunc {
 	return func(obj any) (any, error) {
 		if transform != nil {
@@ -201,15 +198,6 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 		}
 		return as[T](obj)
 	}
-}
-
-// wanted turns a nil T, which drops the object, into an untyped nil.
-func wanted[T Object](obj T, err error) (any, error) {
-	var none T
-	if err != nil || obj == none {
-		return nil, err
-	}
-	return obj, nil
 }
 
 // Run mirrors the source and blocks until ctx ends. Then it waits for running calls of the

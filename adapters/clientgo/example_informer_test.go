@@ -50,7 +50,7 @@ func ExampleNewInformer() {
 	toolscache.WaitFor(ctx, "", informer.HasSyncedChecker(), handle.HasSyncedChecker())
 	pods, err := corelisters.NewPodLister(informer.GetIndexer()).Pods("shop").List(labels.Everything())
 	fmt.Println(len(pods), "pods", err)
-	status, _ := cache.StatusOf(informer) // as of any informer of this library
+	status := informer.(cache.StatusReporter).Status() // as of any informer of this library
 	fmt.Println("version", status.AppliedVersion, "with", status.Handlers[0].Delivered, "calls of the handler")
 	cancel()
 	running.Wait()
@@ -74,7 +74,7 @@ func ExampleNewInformerFunc() {
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{}); err != nil {
 		fmt.Println(err)
 	}
-	status, _ := cache.StatusOf(informer)
+	status := informer.(cache.StatusReporter).Status()
 	fmt.Println(status.Handlers[0].Delivery)
 	// Output: ordered, unbounded
 }

@@ -115,7 +115,7 @@ func TestInformersOfOneFunctionShareTheOptions(t *testing.T) {
 				require.Len(t, found, 1)
 			}
 			require.Len(t, informer.GetIndexer().GetIndexers(), 2)
-			status, _ := cache.StatusOf(informer)
+			status := informer.(cache.StatusReporter).Status()
 			require.Equal(t, cache.OrderedUnbounded, status.Handlers[0].Delivery)
 			require.EqualValues(t, 1, status.Handlers[0].Panics)
 		}
@@ -132,16 +132,16 @@ func withoutPanicHandlers(t *testing.T) {
 
 func TestAnInformerIsNamedAfterItsCaller(t *testing.T) {
 	informer := clientgo.NewInformer(podSource(t), &corev1.Pod{}, 0, nil)
-	status, _ := cache.StatusOf(informer)
+	status := informer.(cache.StatusReporter).Status()
 	require.Regexp(t, `^clientgo/informer_test\.go:\d+$`, status.Name)
 	require.Equal(t, "*v1.Pod", status.TypeDescription)
 	informer = clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{})(podSource(t), &corev1.Pod{}, 0, nil)
-	status, _ = cache.StatusOf(informer)
+	status = informer.(cache.StatusReporter).Status()
 	require.Regexp(t, `^clientgo/informer_test\.go:\d+$`, status.Name)
 	informer = clientgo.NewInformerWithOptions(podSource(t), &corev1.Pod{}, cache.SharedIndexInformerOptions{
 		ReflectorOptions: cache.ReflectorOptions{Name: "mine"},
 	})
-	status, _ = cache.StatusOf(informer)
+	status = informer.(cache.StatusReporter).Status()
 	require.Equal(t, "mine", status.Name)
 }
 

@@ -58,7 +58,7 @@ func TestAForeignHandleRemovesNothing(t *testing.T) {
 		require.ErrorIs(t, informer.RemoveEventHandler(foreign), cache.ErrForeignRegistration)
 		require.ErrorIs(t, toolscache.ShutDownEventHandler(informer, foreign), cache.ErrForeignRegistration)
 	}
-	status, _ := cache.StatusOf(other)
+	status := other.(cache.StatusReporter).Status()
 	require.Len(t, status.Handlers, 1)
 }
 
@@ -131,7 +131,7 @@ func TestAHandleThatIsNotRemovedIsNotShutDown(t *testing.T) {
 		t.Fatal("it looks shut down")
 	default:
 	}
-	status, _ := cache.StatusOf(informer)
+	status := informer.(cache.StatusReporter).Status()
 	require.Len(t, status.Handlers, 1)
 }
 

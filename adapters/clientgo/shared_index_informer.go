@@ -13,8 +13,7 @@ import (
 
 // SharedIndexInformer presents an informer of this library as one of client-go's. What is
 // called on either, before the run or during it, holds for both; run one of the two, once.
-// cache.StatusOf reports on it, and on what its GetController returns, if it does on the
-// informer.
+// It is a cache.StatusReporter, as is what its GetController returns, if the informer is one.
 //
 // Handlers that are added here are taken to be written for client-go: they are told of an
 // object that is gone with client-go's DeletedFinalStateUnknown. Add one that expects this

@@ -84,8 +84,7 @@ func TestTheStatusOfAnInformerNamesHandlersOfClientGo(t *testing.T) {
 		_, err := informer.AddEventHandler(handler)
 		require.NoError(t, err)
 	}
-	status, ok := cache.StatusOf(informer)
-	require.True(t, ok)
+	status := informer.(cache.StatusReporter).Status()
 	require.Equal(t, "pods", status.Name)
 	var names []string
 	for _, handler := range status.Handlers {
@@ -104,8 +103,7 @@ func TestTheStatusOfAnInformerNamesHandlersOfClientGo(t *testing.T) {
 
 func TestTheControllerOfAnInformerHasItsStatus(t *testing.T) {
 	informer, _ := podInformer(podSource(t))
-	status, ok := cache.StatusOf(informer.GetController())
-	require.True(t, ok)
+	status := informer.GetController().(cache.StatusReporter).Status()
 	require.Equal(t, "pods", status.Name)
 }
 
@@ -120,10 +118,8 @@ func (w withoutStatus) GetController() cache.Controller {
 func TestAnInformerWithoutAStatusIsNotSaidToHaveOne(t *testing.T) {
 	_, ours := podInformer(podSource(t))
 	informer := clientgo.SharedIndexInformer(withoutStatus{ours})
-	_, ok := cache.StatusOf(informer)
-	require.False(t, ok)
-	_, ok = cache.StatusOf(informer.GetController())
-	require.False(t, ok)
+	require.NotImplements(t, (*cache.StatusReporter)(nil), informer)
+	require.NotImplements(t, (*cache.StatusReporter)(nil), informer.GetController())
 }
 
 func TestATransformOfClientGoIsApplied(t *testing.T) {

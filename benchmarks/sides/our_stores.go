@@ -19,9 +19,8 @@ func newOurStore(keys Keys, indexes []local.Index) Store {
 type ourIndexer struct{ indexerStore }
 
 func (s ourIndexer) Iterate() int {
-	snapshot, _ := cache.SnapshotOf(s.indexer.(cache.Indexer))
 	n := 0
-	for object := range snapshot.Objects() {
+	for object := range s.indexer.(cache.Snapshotter).Snapshot().Objects() {
 		if object != nil {
 			n++
 		}

@@ -156,7 +156,7 @@ func Example_controllerRuntimeWithOptions() {
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{}); err != nil {
 		fmt.Println(err)
 	}
-	status, _ := cache.StatusOf(informer)
+	status := informer.(cache.StatusReporter).Status()
 	fmt.Println("told", status.Handlers[0].Delivery)
 	// Output: told ordered, unbounded
 }

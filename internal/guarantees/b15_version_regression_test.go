@@ -453,16 +453,16 @@ func TestB15ARestoredSourceIsMirroredAfterAnExpiredWatchToo(t *testing.T) {
 func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, Factor: 1, Steps: 1} }
 
 // filler makes what fills a store from a source, transforming on the way.
-type filler func(*testing.T, cache.ListerWatcher, cache.TransformFunc, cache.ReflectorOptions) (run func(context.Context), store cache.Store, status cache.StatusReporter)
+type filler func(*testing.T, cache.ListerWatcher, cache.TransformFunc, cache.ReflectorOptions) (run func(context.Context), store cache.Store, status reporter)
 
 // fillers are the two places where a list is prepared aside.
 var fillers = map[string]filler{
-	"by way of a queue": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, cache.StatusReporter) {
+	"by way of a queue": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, reporter) {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		c := cache.New(&cache.Config{ListerWatcher: source, Store: store, Transform: transform, ReflectorOptions: o})
-		return c.RunWithContext, store, c.(cache.StatusReporter)
+		return c.RunWithContext, store, c.(reporter)
 	},
-	"into a store": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, cache.StatusReporter) {
+	"into a store": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, reporter) {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(transform))
 		r := cache.NewReflectorWithOptions(source, nil, store, o)
 		return r.RunWithContext, store, r
@@ -470,11 +470,11 @@ var fillers = map[string]filler{
 }
 
 // forEachFiller runs a test with each, in a bubble; start runs it until stop.
-func forEachFiller(t *testing.T, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, cache.StatusReporter, func()))) {
+func forEachFiller(t *testing.T, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func()))) {
 	for name, fill := range fillers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test(t, func(source cache.ListerWatcher, transform cache.TransformFunc, h *heard) (cache.Store, cache.StatusReporter, func()) {
+				test(t, func(source cache.ListerWatcher, transform cache.TransformFunc, h *heard) (cache.Store, reporter, func()) {
 					run, store, status := fill(t, source, transform, cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)})
 					ctx, cancel := context.WithCancel(t.Context())
 					done := make(chan struct{})
@@ -500,7 +500,7 @@ func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
 // of its items are in memory as they came. Fails if they are collected until the
 // version is known, or are shown.
 func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
-	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, cache.StatusReporter, func())) {
+	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
 		const objects = 20_000
 		made, most, stripped := int64(0), int64(0), atomic.Int64{}
 		source := &itemScript{scripted: scripted{watch: silentWatch}}
@@ -554,7 +554,7 @@ func badAt(name, version string) *object { return labelled(podAt("a", name, vers
 func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
-			forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, cache.StatusReporter, func())) {
+			forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
 				source := &itemScript{scripted: scripted{watch: expiredOnce}}
 				source.list = func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 					items := []apiruntime.Object{podAt("a", "1", "10"), badAt("2", "290"), podAt("a", "3", "11")}
@@ -599,7 +599,7 @@ func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 	}
 }
 
-func heldBack(r cache.StatusReporter) []string {
+func heldBack(r reporter) []string {
 	var held []string
 	for _, q := range r.Status().Quarantined {
 		held = append(held, q.Key+"@"+q.ResourceVersion)
@@ -610,7 +610,7 @@ func heldBack(r cache.StatusReporter) []string {
 // A list that is cut before it has said its version says nothing of its objects, and
 // the next one does, once. Fails if what is not told of is remembered as told.
 func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
-	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, cache.StatusReporter, func())) {
+	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
 		source := &itemScript{scripted: scripted{watch: expiredOnce}}
 		source.list = func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 			if n == 1 {

@@ -1062,8 +1062,7 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 				go func() { defer close(done); c.RunWithContext(ctx) }()
 				sleep(time.Minute)
 				assert.Equal(t, want, store.ListKeys())
-				status, _ := cache.StatusOf(c)
-				assert.Equal(t, !deleted, len(status.Quarantined) == 1)
+				assert.Equal(t, !deleted, len(c.(cache.StatusReporter).Status().Quarantined) == 1)
 				cancel()
 				<-done
 			})

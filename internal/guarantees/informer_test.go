@@ -70,9 +70,7 @@ func TestTheStatusSaysHowEachHandlerStands(t *testing.T) {
 		goOn()
 		sleep(time.Second)
 		assert.Equal(t, cache.HandlerStatus{Name: "slow", Delivery: cache.OrderedUnbounded, Delivered: 4, Synced: true}, r.handlerStatus(0))
-		status, ok := cache.StatusOf(r.inf.Shared())
-		assert.True(t, ok)
-		assert.Equal(t, r.inf.Status(), status)
+		assert.Equal(t, r.inf.Status(), r.inf.Shared().(cache.StatusReporter).Status())
 		r.stop()
 	})
 }
@@ -500,9 +498,7 @@ func (p *plain) stop() {
 }
 
 func (p *plain) status() cache.Status {
-	status, ok := cache.StatusOf(p.ctlr)
-	require.True(p, ok, "the controller has a status")
-	return status
+	return p.ctlr.(cache.StatusReporter).Status()
 }
 
 // gate is a handler that does not return before it is opened.

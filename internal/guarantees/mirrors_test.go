@@ -51,7 +51,7 @@ var mirrors = map[string]func(source cache.ListerWatcher, options cache.Reflecto
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, ReflectorOptions: options})
 		return mirrored{
-			c.RunWithContext, func() cache.Status { s, _ := cache.StatusOf(c); return s }, store.ListKeys,
+			c.RunWithContext, c.(cache.StatusReporter).Status, store.ListKeys,
 			c.LastSyncResourceVersion, c.HasSynced, nil,
 		}
 	},
@@ -432,7 +432,7 @@ func (l *things) DeepCopyObject() apiruntime.Object { c := *l; return &c }
 type streamedMirrored struct {
 	t       *testing.T
 	store   cache.Store
-	status  cache.StatusReporter
+	status  reporter
 	mu      sync.Mutex
 	errs    []error
 	handled []string
@@ -542,13 +542,13 @@ var streamedMirrors = map[string]func(m *streamedMirrored, source cache.ListerWa
 		inf := cache.NewSharedIndexInformerWithOptions(source, example, cache.SharedIndexInformerOptions{ReflectorOptions: m.options()})
 		_, err := inf.AddEventHandler(m)
 		require.NoError(m.t, err)
-		m.store, m.status = inf.GetStore(), inf.(cache.StatusReporter)
+		m.store, m.status = inf.GetStore(), inf.(reporter)
 		m.run(inf.RunWithContext)
 	},
 	"a controller": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
 		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
 		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: example, Store: m.store, Handler: m, ReflectorOptions: m.options()})
-		m.status = c.(cache.StatusReporter)
+		m.status = c.(reporter)
 		m.run(c.RunWithContext)
 	},
 	"a store": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {

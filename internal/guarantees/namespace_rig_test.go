@@ -122,7 +122,7 @@ func (r *namespaceRig) in(namespace string) cache.Status {
 func (r *namespaceRig) synced() []string {
 	var synced []string
 	for _, namespace := range []string{"a", "b", "c"} {
-		checker, ok := cache.SyncedIn(r.ctlr, namespace)
+		checker, ok := r.ctlr.(cache.StatusReporter).SyncedIn(namespace)
 		require.True(r, ok)
 		if cache.IsDone(checker) {
 			synced = append(synced, namespace)

@@ -59,10 +59,9 @@ func TestMistakesInMakingAViewPanic(t *testing.T) {
 // A reflector's part in a mirror of several namespaces is named after the place
 // that made it, unless it is given a name.
 func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
-	status, ok := cache.StatusOf(cache.New(&cache.Config{
+	status := cache.New(&cache.Config{
 		Namespaces: map[string]cache.ListerWatcher{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
-	}))
-	require.True(t, ok)
+	}).(cache.StatusReporter).Status()
 	assert.Regexp(t, `^[^/]+/[^/]+\.(go|s):\d+$`, status.Name)
 	require.Len(t, status.Namespaces, 1)
 	assert.Equal(t, status.Name+"/a", status.Namespaces[0].Name)
@@ -71,16 +70,15 @@ func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
 
 func TestSyncedInAnswersForTheNamespacesThereAre(t *testing.T) {
 	c := cache.New(&cache.Config{Namespaces: map[string]cache.ListerWatcher{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)})
-	checker, ok := cache.SyncedIn(c, "a")
+	checker, ok := c.(cache.StatusReporter).SyncedIn("a")
 	require.True(t, ok)
 	assert.False(t, cache.IsDone(checker))
 	assert.True(t, strings.HasSuffix(checker.Name(), "/a"), checker.Name())
 	assert.NotEmpty(t, c.HasSyncedChecker().Name())
-	_, ok = cache.SyncedIn(c, "b")
+	_, ok = c.(cache.StatusReporter).SyncedIn("b")
 	assert.False(t, ok)
-	_, ok = cache.SyncedIn(cache.New(&cache.Config{ListerWatcher: &cache.ListWatch{}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}), "a")
-	assert.False(t, ok)
-	_, ok = cache.SyncedIn(nil, "a")
+	whole := cache.New(&cache.Config{ListerWatcher: &cache.ListWatch{}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)})
+	_, ok = whole.(cache.StatusReporter).SyncedIn("a")
 	assert.False(t, ok)
 }
 

@@ -23,6 +23,9 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
+// reporter is whatever has a status.
+type reporter interface{ Status() cache.Status }
+
 // The causes of errors that have a type of their own.
 const (
 	causeObject     cache.Cause = "object"
@@ -449,9 +452,7 @@ func (r *rig) stop() {
 }
 
 func (r *rig) status() cache.Status {
-	status, ok := cache.StatusOf(r.ctlr)
-	require.True(r, ok)
-	return status
+	return r.ctlr.(cache.StatusReporter).Status()
 }
 
 // sleep lets virtual time pass and everything settle.

@@ -64,8 +64,7 @@ func TestASnapshotIsOfWhatWasWrittenBefore(t *testing.T) {
 func TestAThreadSafeStoreHasSnapshots(t *testing.T) {
 	s := cache.NewThreadSafeStore(cache.Indexers{tagIndex: byTag}, nil)
 	s.Replace(map[string]any{"": tagged(pod("a", "1"), "x"), "/": "no object", "a/b/c": 3}, "4")
-	snapshot, ok := cache.SnapshotOf(s)
-	require.True(t, ok)
+	snapshot := s.(cache.Snapshotter).Snapshot()
 	s.Replace(nil, "5")
 	assert.Equal(t, "4", snapshot.ResourceVersion())
 	all := maps.Collect(snapshot.All())
@@ -129,7 +128,7 @@ func TestATypedSnapshotStaysAsItIs(t *testing.T) {
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []string{"x", "y"}, values)
 
-		for _, lister := range []cache.TypedSnapshot[*object]{inNamespace, again} {
+		for _, lister := range []cache.TypedLister[*object]{inNamespace, again} {
 			assert.Equal(t, 2, lister.Len())
 			_, exists := lister.Lookup("1")
 			assert.True(t, exists)
@@ -158,8 +157,8 @@ func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
 	_, err = none.IndexValues(tagIndex)
 	require.EqualError(t, err, noIndex)
 
-	var typed cache.TypedSnapshot[*object]
-	for _, s := range []cache.TypedSnapshot[*object]{typed, typed.ByNamespace("a"), typed.Snapshot(), typed.TypedLister.Snapshot(), typed.ByNamespace("a").TypedLister.Snapshot()} {
+	var typed cache.TypedLister[*object]
+	for _, s := range []cache.TypedLister[*object]{typed, typed.ByNamespace("a"), typed.Snapshot(), typed.ByNamespace("a").Snapshot()} {
 		assert.Empty(t, s.ResourceVersion())
 		assert.Zero(t, s.Len())
 		_, exists := s.Lookup("1")
@@ -188,8 +187,7 @@ func TestAnInformerHasSnapshots(t *testing.T) {
 		"as it is": inf, "typed": cache.NewTypedSharedIndexInformer[*object](inf), "its store": inf.GetStore(),
 		"an Informer's": sharedWith(t, podAt("a", "1", "1"), "4"),
 	} {
-		snapshot, ok := cache.SnapshotOf(shared)
-		require.True(t, ok, name)
+		snapshot := shared.(cache.Snapshotter).Snapshot()
 		assert.Equal(t, "4", snapshot.ResourceVersion(), name)
 		assert.Equal(t, 1, snapshot.Len(), name)
 	}

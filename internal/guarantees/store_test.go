@@ -69,8 +69,7 @@ func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
 		"Lookup":   func() { informer.Lookup("a/5") },
 		"Len":      func() { seen += informer.Len() },
 		"Objects": func() {
-			snapshot, _ := cache.SnapshotOf(s)
-			for range snapshot.Objects() {
+			for range s.(cache.Snapshotter).Snapshot().Objects() {
 				seen++
 			}
 		},

@@ -444,13 +444,10 @@ func TestASetKeepsUnstructuredInformersByTheirKind(t *testing.T) {
 
 func TestATypedViewHasTheStatusOfWhatItIsAViewOf(t *testing.T) {
 	own := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{Name: "own"})
-	status, ok := cache.StatusOf(cache.NewTypedSharedIndexInformer[*object](own.Shared()))
-	assert.True(t, ok)
-	assert.Equal(t, own.Status(), status)
+	assert.Equal(t, own.Status(), cache.NewTypedSharedIndexInformer[*object](own.Shared()).(cache.StatusReporter).Status())
 
 	foreign := struct{ cache.SharedIndexInformer }{own.Shared()} // without Status
-	_, ok = cache.StatusOf(cache.NewTypedSharedIndexInformer[*object](foreign))
-	assert.False(t, ok, "it has none")
+	assert.NotImplements(t, (*cache.StatusReporter)(nil), cache.NewTypedSharedIndexInformer[*object](foreign))
 }
 
 // machine is an object of another type than object.

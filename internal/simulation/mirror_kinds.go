@@ -69,13 +69,7 @@ func (m *mirror) indexers() cache.Indexers {
 func (m *mirror) reads(indexer cache.Indexer) {
 	m.list = indexer.List
 	m.snapshots.version = indexer.LastStoreSyncResourceVersion
-	m.snapshots.take = func() cache.Snapshot {
-		s, ok := cache.SnapshotOf(indexer)
-		if !ok {
-			m.world.fail("G10: the store of %s has no snapshot", m.name)
-		}
-		return s
-	}
+	m.snapshots.take = indexer.(cache.Snapshotter).Snapshot
 	m.get = func(key string) *Object {
 		obj, _, err := indexer.GetByKey(key)
 		if err != nil && !errors.Is(err, cache.ErrQuarantined) {
@@ -136,11 +130,11 @@ func (m *mirror) informer(informer cache.SharedIndexInformer) {
 }
 
 func (m *mirror) statusOf(x any) cache.Status {
-	status, ok := cache.StatusOf(x)
+	reporter, ok := x.(interface{ Status() cache.Status })
 	if !ok {
 		m.world.fail("%s has no status", m.name)
 	}
-	return status
+	return reporter.Status()
 }
 
 func (m *mirror) ran(err error) {

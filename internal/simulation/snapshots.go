@@ -15,7 +15,7 @@ import (
 type snapshots struct {
 	// take is nil where there are none; typed is so, too, where there is no typed informer.
 	take  func() cache.Snapshot
-	typed func() cache.TypedSnapshot[*Object]
+	typed func() cache.TypedLister[*Object]
 	// version is what the store itself says.
 	version func() string
 
@@ -38,7 +38,7 @@ const (
 // keptSnapshot is a snapshot and what it said when it was taken.
 type keptSnapshot struct {
 	// typed is nil, or what counts.
-	typed    *cache.TypedSnapshot[*Object]
+	typed    *cache.TypedLister[*Object]
 	snapshot cache.Snapshot
 	said     picture
 }
@@ -135,7 +135,7 @@ func (m *mirror) pictureOf(k keptSnapshot) picture {
 	return p
 }
 
-func (m *mirror) pictureOfTyped(s cache.TypedSnapshot[*Object]) picture {
+func (m *mirror) pictureOfTyped(s cache.TypedLister[*Object]) picture {
 	p := picture{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
 	inNamespaces := 0
 	for _, namespace := range namespaces {
