@@ -262,8 +262,10 @@ type listener struct {
 	shouldResync func() bool
 	synced       *syncChecker
 	cursor       *eventlog.Cursor[table.Key]
-	// due is true if a resync is due and has not begun. Only the listener's goroutine uses it.
-	due bool
+	// timer is that of the next resync, and due is true if one is due and has not begun. Only the listener's
+	// goroutine uses them.
+	timer clock.Timer
+	due   bool
 	// removed is closed when the informer removes the listener, finished after the last call.
 	removed, finished chan struct{}
 	delivered, panics atomic.Int64
@@ -323,47 +325,30 @@ func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) even
 // run calls the handler until ctx ends or the listener is removed.
 func (l *listener) run(ctx context.Context) {
 	defer close(l.finished)
+	defer l.close(ErrInformerStopped)
 	if l.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *l.options.Logger)
 	}
-	exited := true
-	defer func() {
-		// Not by the loop's end: the handler has ended its goroutine (runtime.Goexit, as a failing assertion of a
-		// test does), or its panic ends the run.
-		value := recover()
-		exited = exited && ctx.Err() == nil && l.informer.removeListener(l, errHandlerExited)
-		l.close(ErrInformerStopped)
-		if value != nil {
-			panic(value) // the frames of the first panic are below
-		}
-		if exited {
-			l.informer.tell(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
-		}
-	}()
-	var resync clock.Timer
+	var due <-chan time.Time
 	if l.resync > 0 {
-		resync = l.informer.clock.NewTimer(l.resync)
-		defer resync.Stop()
+		l.timer = l.informer.clock.NewTimer(l.resync)
+		defer l.timer.Stop()
+		due = l.timer.C()
 	}
 	var n notification
-	for l.next(ctx, resync, &n) {
+	for l.next(ctx, due, &n) {
 		l.deliver(ctx, &n)
 	}
-	exited = false
 }
 
 // next waits for the next notification and stores it in n; it resyncs when that is due. It returns false
 // once the handler is not to be called any more.
-func (l *listener) next(ctx context.Context, resync clock.Timer, n *notification) bool {
-	var due <-chan time.Time
-	if resync != nil {
-		due = resync.C()
-	}
+func (l *listener) next(ctx context.Context, due <-chan time.Time, n *notification) bool {
 	// Pending changes must not hide the end, nor starve the resync of a busy handler.
 	for ctx.Err() == nil && !isClosed(l.removed) {
 		select {
 		case <-due:
-			l.beginResync(resync)
+			l.beginResync()
 		default:
 		}
 		if l.due {
@@ -377,15 +362,15 @@ func (l *listener) next(ctx context.Context, resync clock.Timer, n *notification
 		case <-ctx.Done():
 		case <-l.removed:
 		case <-due:
-			l.beginResync(resync)
+			l.beginResync()
 		case <-l.cursor.Ready():
 		}
 	}
 	return false
 }
 
-func (l *listener) beginResync(timer clock.Timer) {
-	timer.Reset(l.resync)
+func (l *listener) beginResync() {
+	l.timer.Reset(l.resync)
 	l.due = l.shouldResync == nil || l.shouldResync()
 }
 
@@ -429,14 +414,18 @@ func (l *listener) call(ctx context.Context, n *notification) {
 		}
 		l.panics.Add(1)
 		value := recover()
-		if value == nil {
-			return // the handler ends its goroutine
+		if value == nil { // runtime.Goexit, as by a failing assertion of a test
+			if l.exited(ctx) {
+				l.informer.tell(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
+			}
+			return
 		}
 		for _, handle := range utilruntime.PanicHandlers {
 			handle(ctx, value)
 		}
 		if utilruntime.ReallyCrash && !l.options.SurvivePanics {
-			panic(value)
+			l.exited(ctx)
+			panic(value) // the frames of the first panic are below
 		}
 		l.informer.tell(ctx, n.Key.String(), &ProcessError{
 			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
@@ -444,6 +433,12 @@ func (l *listener) call(ctx context.Context, n *notification) {
 	}()
 	callHandler(n, l.handler, l.keyed)
 	returned = true
+}
+
+// exited removes a handler that ends its goroutine, or whose panic ends the run; false if it was not to be called
+// any more.
+func (l *listener) exited(ctx context.Context) bool {
+	return ctx.Err() == nil && l.informer.removeListener(l, errHandlerExited)
 }
 
 // close drops the pending changes. why ends waits for the sync.

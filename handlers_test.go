@@ -472,7 +472,8 @@ func (h *modelHandler) take(due bool) bool {
 		return false
 	}
 	if due && h.resyncs {
-		l.beginResync(timer{})
+		l.timer = timer{}
+		l.beginResync()
 	}
 	before := l.cursor.Status().Changes
 	if l.due {

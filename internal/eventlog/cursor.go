@@ -21,8 +21,7 @@ type Cursor[K comparable] struct {
 	// position is the number of the record to read next. It is stored with the lock.
 	position atomic.Uint64
 
-	mu     sync.Mutex
-	closed bool
+	mu sync.Mutex
 	// asleep says that the handler waits for ready.
 	asleep bool
 	// block has the record at the position, or is full and right before it.
@@ -90,9 +89,6 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 	defer c.log.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return
-	}
 	c.log.cursors = append(c.log.cursors, c)
 	c.block = c.log.last
 	c.position.Store(c.log.end.Load())
@@ -107,7 +103,7 @@ func (c *Cursor[K]) Join(now time.Time, s Snapshot[K]) {
 func (c *Cursor[K]) Resync(now time.Time, s Snapshot[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed && c.snapshot == nil && c.endAt == never {
+	if c.position.Load() != nowhere && c.snapshot == nil && c.endAt == never {
 		c.addLocked(s, now)
 	}
 }
@@ -123,7 +119,7 @@ func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
 func (c *Cursor[K]) Next(r *Record[K]) bool {
 	c.mu.Lock()
 	ok := c.backlog.take(r) || c.readLocked(r)
-	c.asleep = !ok && !c.closed
+	c.asleep = !ok
 	c.caughtUpLocked()
 	c.mu.Unlock()
 	if !ok {
@@ -288,7 +284,7 @@ func (c *Cursor[K]) Close() {
 	defer c.log.mu.Unlock()
 	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
 	c.mu.Lock()
-	c.closed, c.behind = true, false
+	c.behind = false
 	c.block, c.snapshot, c.endAt = nil, nil, never
 	c.backlog.reset()
 	c.position.Store(nowhere)

@@ -153,8 +153,6 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	require.Empty(t, r.all())
 	require.Zero(t, r.log.used)
 	r.cursor.Close()
-	r.cursor.Join(time.Time{}, Snapshot[string]{})
-	r.cursor.Join(start, Snapshot[string]{Len: 1})
 	r.cursor.Resync(start, Snapshot[string]{Len: 1})
 	r.updates(1, 1, 1)
 	require.Empty(t, r.all())
