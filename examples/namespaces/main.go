@@ -1,0 +1,115 @@
+// Namespaces mirrors several namespaces into one store. Each has a source, a version and a status of its own: the one that the
+// program may not read delays no other.
+//
+//	go run ./examples/namespaces
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// Order is what this program mirrors: the metadata alone.
+type Order = *metav1.PartialObjectMetadata
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "namespaces:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), time.Minute)
+	defer cancel()
+	backends, sources := map[string]*cachetest.Source{}, map[string]cache.ListerWatcher{}
+	for _, namespace := range []string{"berlin", "paris", "secret"} {
+		backend := cachetest.NewSource(cachetest.Options{NewObject: func() runtime.Object { return &metav1.PartialObjectMetadata{} }})
+		defer backend.Close()
+		if err := backend.Apply(order(namespace, "order-1"), order(namespace, "order-2")); err != nil {
+			return err
+		}
+		backends[namespace], sources[namespace] = backend, backend
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "orders"}, "", errors.New("no role allows it"))
+	backends["secret"].FailRequests(cachetest.Forever, forbidden)
+
+	orders := cache.NewInformerFor(nil, cache.InformerConfig[Order]{Name: "orders", Namespaces: sources})
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel() // before that wait
+	running.Go(func() { _ = orders.Run(ctx) })
+
+	// Work can begin with the namespaces that have synced.
+	for _, namespace := range []string{"berlin", "paris"} {
+		synced, _ := orders.SyncedIn(namespace)
+		if err := cache.WaitForDone(ctx, synced); err != nil {
+			return err
+		}
+		keys := slices.Sorted(maps.Keys(maps.Collect(orders.ByNamespace(namespace).All())))
+		fmt.Fprintln(out, namespace, "has synced:", keys)
+	}
+	if err := waitFor(ctx, func() bool { return namespaceStatus(orders, "secret").Phase == cache.PhaseForbidden }); err != nil {
+		return err
+	}
+	failure := namespaceStatus(orders, "secret").LastFailure
+	fmt.Fprintf(out, "secret has not, and is not empty but unknown: cause %q; all of them have synced: %t\n", failure.Cause, orders.HasSynced())
+
+	backends["secret"].Heal() // the role is granted
+	if err := orders.WaitSynced(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "all have synced:", orders.Len(), "orders")
+	if _, err := backends["paris"].Delete("paris", "order-1"); err != nil {
+		return err
+	}
+	if err := waitFor(ctx, func() bool { return orders.ByNamespace("paris").Len() == 1 }); err != nil {
+		return err
+	}
+	for _, one := range orders.Status().Namespaces {
+		fmt.Fprintf(out, "%s: %s at version %s\n", one.Namespace, one.Phase, one.AppliedVersion)
+	}
+	return nil
+}
+
+func order(namespace, name string) Order {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// namespaceStatus is the status of one of the informer's namespaces.
+func namespaceStatus(orders *cache.Informer[Order], namespace string) (status cache.NamespaceStatus) {
+	for _, one := range orders.Status().Namespaces {
+		if one.Namespace == namespace {
+			status = one
+		}
+	}
+	return status
+}
+
+// waitFor polls, as a program for people may; a controller has a handler.
+func waitFor(ctx context.Context, holds func() bool) error {
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
