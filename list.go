@@ -90,7 +90,7 @@ func (m *run) newListing(name string) *listing {
 
 // listState makes the store equal to a list. A continue token that has expired is answered by one whole list; the token
 // for an inconsistent rest, which servers offer along with that answer, is not used.
-func (m *run) listState() step {
+func (m *run) listState() state {
 	m.setPhase(PhaseListing)
 	l := m.newListing("List")
 	expired, err := l.listPages(listOptions(l.asked, m.pageSize(l.asked)))
@@ -100,7 +100,7 @@ func (m *run) listState() step {
 		began := l.began
 		l = m.newListing("List")
 		l.began = began
-		if l.pauseHere(failure{began: expired, atOnce: true}) {
+		if l.pauseHere(failure{began: expired, atOnce: true}); m.ctx.Err() == nil {
 			_, err = l.listPages(listOptions(l.asked, 0))
 		}
 	}
@@ -176,11 +176,10 @@ func (m *run) pageSize(version string) int64 {
 	return 0
 }
 
-// pauseHere pauses in the middle of a list. It is false if the context ended.
-func (l *listing) pauseHere(f failure) bool {
-	slept := l.sleep(l.pause(stateWhole, f).pause)
+// pauseHere pauses in the middle of a list.
+func (l *listing) pauseHere(f failure) {
+	l.pause(stateWhole, f)
 	l.setPhase(PhaseListing)
-	return slept
 }
 
 // wrap names the list in its error.

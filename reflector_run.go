@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// run is one run of a reflector: a loop over its states. Each state returns the next one and the pause before it.
+// run is one run of a reflector: a loop over its states. Each state returns the next one, after any pause before it.
 type run struct {
 	*Reflector
 	ctx context.Context
@@ -48,12 +48,6 @@ const (
 	stateWhole       // a list or a streaming list (list.go, watch_list.go)
 	stateWatch       // watch.go
 )
-
-// step is the state that is next, after a pause.
-type step struct {
-	state state
-	pause time.Duration
-}
 
 // Run is RunWithContext with a stop channel.
 func (r *Reflector) Run(stopCh <-chan struct{}) {
@@ -128,9 +122,9 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.resyncPeriod)
 	defer logger.V(3).Info("Stopped reflector", "reflector", r.name, "type", r.typeDescription)
-	for next := (step{state: stateWhole}); next.state != stateEnd && m.sleep(next.pause); {
-		switch { // after the pause, and not before
-		case next.state == stateWatch:
+	for next := stateWhole; next != stateEnd && ctx.Err() == nil; {
+		switch {
+		case next == stateWatch:
 			next = m.watchState()
 		case m.mayStream():
 			next = m.streamState()
@@ -142,15 +136,21 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	return m.result
 }
 
-// pause is the step to a state after a failure, or after none: as long as the backoff asks for, and so that the requests
+// pause waits before the state to, after a failure or after none: as long as the backoff asks for, and so that the requests
 // of that state stay within the limits of G13.
-func (m *run) pause(to state, f failure) step {
+func (m *run) pause(to state, f failure) state {
 	m.progress.rested = !f.atOnce
 	f.requests = m.requestsFor(to)
 	if to == stateWhole && m.streamIsDue() && !f.atOnce {
 		f.requests = streamListWatch // the pause makes room for what follows if the stream fails again
 	}
-	return step{to, m.progress.backoff.pause(m.clock.Now(), f)}
+	if pause := m.progress.backoff.pause(m.clock.Now(), f); pause > 0 {
+		m.setPhase(PhasePaused)
+		timer := m.clock.NewTimer(pause)
+		defer timer.Stop()
+		m.next(waiting{timer: timer.C()})
+	}
+	return to
 }
 
 // requestsFor is how many requests a state makes: a list is followed by a watch, a stream is its own.
@@ -159,17 +159,6 @@ func (m *run) requestsFor(to state) int {
 		return 1
 	}
 	return 2
-}
-
-// sleep is false if the context ended first.
-func (m *run) sleep(d time.Duration) bool {
-	if d > 0 {
-		m.setPhase(PhasePaused)
-		timer := m.clock.NewTimer(d)
-		defer timer.Stop()
-		m.next(waiting{timer: timer.C()})
-	}
-	return m.ctx.Err() == nil
 }
 
 // waiting is what a state waits for; a nil channel never comes.

@@ -288,9 +288,9 @@ var answersTo = map[Cause]struct {
 // fail reports a failure and says what follows it. of is PhaseListing, PhaseStreaming or PhaseWatching, and request says
 // whether it was the request for that which failed. ListAndWatch returns the error of a request, and ends without one
 // where client-go's would not watch again.
-func (m *run) fail(of Phase, err error, began time.Time, request bool) step {
+func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 	if m.ctx.Err() != nil {
-		return step{}
+		return stateEnd
 	}
 	p, cause, f := &m.progress, CauseOf(err), failure{began: began, retryAfter: retryAfter(err)}
 	switch cause {
@@ -333,7 +333,7 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) step {
 		m.failed(m.ctx, err)
 	}
 	if ends {
-		return step{}
+		return stateEnd
 	}
 	return m.pause(next, f)
 }

@@ -127,7 +127,7 @@ func (m *run) stopWatch(panicking bool) {
 // events until it ends. Every watch ends without an error at its timeout; one that ended early is followed by a pause.
 // A watch lives from the answer: a request that hung and was closed once answered has not lived. But some proxies
 // withhold the answer until the first event.
-func (m *run) watchState() step {
+func (m *run) watchState() state {
 	m.setPhase(PhaseWatching)
 	if m.watch == nil {
 		options, timeout := m.watchOptions(m.progress.version)
@@ -156,10 +156,10 @@ func (m *run) watchState() step {
 	}
 	switch {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
-		return step{}
+		return stateEnd
 	case errors.Is(err, errRefetch):
 		klog.FromContext(m.ctx).V(2).Info("Listing once more for items that could not be decoded", "reflector", m.name, "type", m.typeDescription)
-		return step{state: stateWhole}
+		return stateWhole
 	case err != nil:
 		return m.fail(PhaseWatching, err, began, false)
 	case lived < veryShortWatch && w.events == 0:
@@ -169,7 +169,7 @@ func (m *run) watchState() step {
 	}
 	m.succeeded()
 	m.progress.watchFailures = 0
-	return step{state: stateWatch}
+	return stateWatch
 }
 
 // applyEvents applies the events of a watch until it ends. The error is nil if it was closed, or the context has ended.

@@ -53,7 +53,7 @@ func (m *run) streamIsDue() bool {
 }
 
 // streamState makes the store equal to a streaming list, and leaves the stream to the watch state.
-func (m *run) streamState() step {
+func (m *run) streamState() state {
 	m.setPhase(PhaseStreaming)
 	l := m.newListing("Streaming list")
 	err := l.stream()
@@ -63,14 +63,14 @@ func (m *run) streamState() step {
 	}
 	m.progress.streamTries = 0
 	m.haveState(l)
-	return step{state: stateWatch}
+	return stateWatch
 }
 
 // streamFailed reports why a stream failed and says the next step.
 // Every kind of failure counts as a try; a silence, or a rejection, is enough for a list.
-func (m *run) streamFailed(err error, l *listing) step {
+func (m *run) streamFailed(err error, l *listing) state {
 	if m.ctx.Err() != nil {
-		return step{}
+		return stateEnd
 	}
 	rejected := CauseOf(err) == CauseRejected
 	m.progress.streamTries++
