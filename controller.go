@@ -166,6 +166,8 @@ type controller struct {
 	mergeRecreated bool
 	// refused are the objects that Process, or a store of another package, has refused.
 	refused quarantinePart
+	// in is the way into store, nil for one of another package.
+	in *intake
 	// changes is reused from batch to batch; it is cleared after each, so that it keeps no
 	// object alive.
 	changes []change
@@ -174,14 +176,8 @@ type controller struct {
 	// seen is the newest version that a queue of another package has handed out.
 	seen string
 
-	runs oneRun
+	ran atomic.Bool
 }
-
-// oneRun lets the first through and no other.
-type oneRun struct{ ran atomic.Bool }
-
-// begin says whether this is the first.
-func (o *oneRun) begin() bool { return !o.ran.Swap(true) }
 
 // New makes a controller. It starts nothing. It panics if the Config has no
 // source, or both kinds of sources, neither Store nor a queue with a Process, or
@@ -208,8 +204,12 @@ func newController(config Config) *controller {
 	if config.Store != nil {
 		c.fifo.quarantine = partOf(config.Store, byQueue) // so that readers of the store know
 	}
+	if own, ok := ours(config.Store); ok {
+		in := own.intake()
+		c.in = &in
+	}
 	c.refused = partOf(config.Queue, byConsumer)
-	c.reflector = NewReflectorWithOptions(config.ListerWatcher, exampleOf(config.ObjectType), config.Queue, config.reflectorOptions())
+	c.reflector = NewReflectorWithOptions(config.ListerWatcher, config.ObjectType, config.Queue, config.reflectorOptions())
 	return c
 }
 
@@ -249,7 +249,6 @@ func (c *Config) newQueue() *DeltaFIFO {
 		KnownObjects:          c.Store,
 		EmitDeltaTypeReplaced: true,
 		Transformer:           c.Transform,
-		Logger:                c.ReflectorOptions.Logger,
 	}
 	if own, ok := ours(c.Store); ok {
 		options.KeyFunction = own.keyFunc
@@ -285,20 +284,12 @@ func setIf[T comparable](field *T, value T) {
 	}
 }
 
-// exampleOf keeps a nil interface nil on its way into any.
-func exampleOf(obj runtime.Object) any {
-	if obj == nil {
-		return nil
-	}
-	return obj
-}
-
 func (c *controller) Run(stopCh <-chan struct{}) {
 	c.RunWithContext(wait.ContextForChannel(stopCh))
 }
 
 func (c *controller) RunWithContext(ctx context.Context) {
-	if !c.runs.begin() {
+	if c.ran.Swap(true) {
 		c.reflector.report(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
 		return
 	}
@@ -307,8 +298,7 @@ func (c *controller) RunWithContext(ctx context.Context) {
 		if c.store != nil || c.processBatch != nil {
 			mode = popsBatches
 		}
-		c.fifo.attach(mode, c.store != nil)
-		defer c.fifo.attach(mode, false)
+		c.fifo.setMode(mode)
 	}
 	// Each of the two ends the other: a panic on one side must not leave the
 	// other behind. The queue is closed last, when nothing comes in any more.
@@ -417,15 +407,13 @@ func (c *controller) keyOf(d Delta) string {
 // state is applied, or the object is deleted.
 func (c *controller) settle(kind DeltaType, key, version string, refused *ObjectError) {
 	before, quarantined := c.refused.version(key)
-	// The state of a resync need not be the newest. A queue that hands out listed objects as Sync
-	// too leaves that open.
-	repeats := kind == Sync && c.fifo != nil && c.fifo.listedType == Replaced
 	switch {
-	case refused != nil && !(repeats && quarantined):
+	case quarantined && kind == Sync && c.fifo != nil && c.fifo.listedType == Replaced && version != before:
+		// A resync repeats an older state. A queue that hands out listed objects as Sync too leaves that open.
+	case refused != nil:
 		c.refused.add("", refused, withoutStack(refused.Err))
-	case refused != nil || !quarantined:
 	// A list has the source's state, also if that is older.
-	case kind == Deleted, kind == Replaced, repeats && before == version, !repeats && !versionBefore(version, before):
+	case quarantined && (kind == Deleted || kind == Replaced || !versionBefore(version, before)):
 		c.refused.release(key)
 	}
 }
@@ -435,9 +423,6 @@ func (c *controller) settle(kind DeltaType, key, version string, refused *Object
 func (c *controller) apply(ctx context.Context, changes []change, version string, initial bool) error {
 	if ctx.Err() != nil || !c.write(ctx, changes, version) {
 		return errDropped
-	}
-	if c.handler != nil && initial {
-		c.fifo.awaitsHandler()
 	}
 	for i := range changes {
 		if ctx.Err() != nil {
@@ -464,9 +449,8 @@ func (c *controller) apply(ctx context.Context, changes []change, version string
 // write is false, and nothing was applied, if ctx ended first. A store of another package keeps what
 // it was given until then.
 func (c *controller) write(ctx context.Context, changes []change, version string) bool {
-	if own, ok := ours(c.store); ok {
-		in := own.intake()
-		return in.apply(ctx, changes, version, c.fifo.Transformer() != nil)
+	if c.in != nil {
+		return c.in.apply(ctx, changes, version, c.fifo.Transformer() != nil)
 	}
 	for i := range changes {
 		if ctx.Err() != nil {
@@ -484,22 +468,18 @@ func (c *controller) writeForeign(change *change) {
 	change.old, change.existed, _ = c.store.GetByKey(change.key.String())
 	change.recreated = change.origin.Recreates(originOf(receivedOf(change.old)))
 	change.applied = change.existed || change.kind != Deleted
-	var op string
-	var err error
-	switch {
+	op, write, obj := "Add", c.store.Add, change.object
+	switch _, tombstone := obj.(DeletedFinalStateUnknown); {
 	case !change.applied:
+		return
+	case tombstone: // not every key function knows them
+		op, write, obj = "Delete", c.store.Delete, change.old
 	case change.kind == Deleted:
-		obj := change.object
-		if _, tombstone := obj.(DeletedFinalStateUnknown); tombstone {
-			obj = change.old // not every key function knows tombstones
-		}
-		op, err = "Delete", c.store.Delete(obj)
+		op, write = "Delete", c.store.Delete
 	case change.existed:
-		op, err = "Update", c.store.Update(change.object)
-	default:
-		op, err = "Add", c.store.Add(change.object)
+		op, write = "Update", c.store.Update
 	}
-	if err != nil {
+	if err := write(obj); err != nil {
 		change.applied = false
 		change.err = change.objectError(stageProcess, &StoreError{Op: op, Name: change.key.String(), Err: withoutObject(err)})
 	}

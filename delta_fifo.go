@@ -80,10 +80,10 @@ type BookmarkInfo struct {
 
 // DeltaFIFOOptions configures a DeltaFIFO. The zero value is useful.
 type DeltaFIFOOptions struct {
-	// Logger is used instead of klog's own. The queue's name is added to it.
+	// Logger is accepted for compatibility: the queue logs nothing, and returns its errors.
 	Logger *klog.Logger
 
-	// Name appears in logs, and is what Name returns. Default: "DeltaFIFO".
+	// Name is what the method Name returns. Default: "DeltaFIFO".
 	Name string
 
 	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc. It is called with
@@ -139,7 +139,6 @@ type DeltaFIFOOptions struct {
 // state stays, and all others are queued.
 type DeltaFIFO struct {
 	name    string
-	logger  klog.Logger
 	keyFunc KeyFunc
 	// named is true if the user has set no key function: keys are namespace and name.
 	named bool
@@ -174,12 +173,6 @@ type DeltaFIFO struct {
 	shown sets.Set[table.Key]
 	// highest is a version that none of those that came through the queue is above, if they are numbers.
 	highest table.Origin
-
-	// limited makes parts wait for the consumer, except while handling is true; room,
-	// if not nil, is closed when a part need not wait any longer.
-	limited  bool
-	handling bool
-	room     chan struct{}
 }
 
 var (
@@ -202,7 +195,7 @@ func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
 // NewDeltaFIFOWithOptions makes an empty queue. It starts nothing.
 func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
-		name: "DeltaFIFO", logger: klog.Background(), keyFunc: MetaNamespaceKeyFunc, known: opts.KnownObjects,
+		name: "DeltaFIFO", keyFunc: MetaNamespaceKeyFunc, known: opts.KnownObjects,
 		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
 		log: newDeltaLog(), shown: sets.Set[table.Key]{}, quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
@@ -216,10 +209,6 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	if opts.EmitDeltaTypeReplaced {
 		f.listedType = Replaced
 	}
-	if opts.Logger != nil {
-		f.logger = *opts.Logger
-	}
-	f.logger = klog.LoggerWithName(f.logger, f.name)
 	f.moved = sync.NewCond(&f.mu)
 	return f
 }
@@ -228,17 +217,9 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 // them, for which it is that of the newest. Deltas that are empty have none: a
 // KeyError with ErrZeroLengthDeltasObject.
 func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
-	key, err := f.keyOf(obj)
-	if errors.Is(err, ErrZeroLengthDeltasObject) {
-		err = KeyError{obj, err}
-	}
-	return key, err
-}
-
-func (f *DeltaFIFO) keyOf(obj any) (string, error) {
 	if deltas, ok := obj.(Deltas); ok {
 		if len(deltas) == 0 {
-			return "", ErrZeroLengthDeltasObject
+			return "", KeyError{obj, ErrZeroLengthDeltasObject}
 		}
 		obj = deltas.Newest().Object
 	}
@@ -337,7 +318,7 @@ func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (taken in
 // identify gives a change its key and origin. What its object says was read before.
 func (f *DeltaFIFO) identify(c *change) error {
 	if c.key = c.says.named(); !f.named || c.says.name == "" {
-		key, err := f.keyOf(c.object)
+		key, err := f.KeyOf(c.object)
 		if err != nil {
 			c.key = table.Key{}
 			return err
@@ -529,36 +510,24 @@ func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 // *ObjectError for each object that KnownObjects could not return: it is left out, all
 // others are queued.
 func (f *DeltaFIFO) Resync() error {
-	vanished, unread := f.resync()
-	for _, key := range vanished {
-		// As happens if KnownObjects is changed elsewhere meanwhile: no failure. A logger is not
-		// called under the lock.
-		f.logger.Info("KnownObjects lists a key and has nothing under it: there is nothing to resync", "key", key.String())
-	}
-	return errors.Join(unread...)
-}
-
-func (f *DeltaFIFO) resync() (vanished []table.Key, unread []error) {
 	f.mu.Lock()
 	defer f.unlock()
 	if f.own != nil && f.own.scope.prefix == "" {
 		f.log.reserve(make([]record, 0, f.own.storage.table.Len()))
 	}
+	var unread []error
 	for key := range f.knownKeysLocked {
 		if _, newest := f.log.find(key); newest != nil {
 			continue
 		}
 		obj, exists, err := f.stateLocked(key, nil)
-		switch origin := f.originLocked(key, nil); {
-		case err != nil:
+		if origin := f.originLocked(key, nil); err != nil {
 			unread = append(unread, unreadKnown(key, origin, err))
-		case !exists:
-			vanished = append(vanished, key)
-		default:
+		} else if exists { // unless KnownObjects is changed elsewhere meanwhile
 			f.log.add(newRecord(Sync, obj, key, origin))
 		}
 	}
-	return vanished, unread
+	return errors.Join(unread...)
 }
 
 func (f *DeltaFIFO) knownKeysLocked(yield func(table.Key) bool) {
@@ -639,18 +608,11 @@ func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	return errors.Join(append(failures, r.Commit(context.Background(), resourceVersion))...)
 }
 
-// Part adds some of the listed objects. It waits only for the Store of a controller
-// of this package.
+// Part adds some of the listed objects. It does not wait.
 func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	f := r.queue
-	switch {
-	case r.over:
-		err = errReplacementOver
-	case r.visible:
-		err = f.awaitRoom(ctx)
-	}
-	if err != nil {
-		return nil, err
+	if r.over {
+		return nil, errReplacementOver
 	}
 	refused, err := r.stage(ctx, f.listedType, part.Items, nil)
 	if err != nil {
@@ -669,9 +631,7 @@ func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 		f.mu.Lock()
 		defer f.unlock()
 		f.listing = true
-		before := f.log.records.end()
 		r.queueLocked()
-		f.log.endPart(before)
 	}
 	return rejected, err
 }

@@ -1,14 +1,9 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"slices"
-	"time"
-
-	"k8s.io/klog/v2"
-	utiltrace "k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -74,13 +69,6 @@ type KeyGetter interface {
 // errNoProcess is returned by Pop and PopBatch without a function.
 var errNoProcess = errors.New("queue: no function to process with")
 
-const (
-	// A Pop is traced if more than slowPopDepth keys are in the queue behind it and it takes
-	// longer than slowPop. The numbers are client-go's.
-	slowPopDepth = 10
-	slowPop      = 100 * time.Millisecond
-)
-
 // popMode is how the consumer pops: as the call does that waits or was made last.
 type popMode int
 
@@ -108,18 +96,10 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 		f.mu.Unlock()
 		return nil, ErrFIFOClosed
 	}
-	key, taken := f.log.takeKey()
-	initial, behind := !f.isSynced, len(f.log.newest)-1
+	var deltas any = f.log.takeKey()
+	initial := !f.isSynced
 	f.mu.Unlock()
-	var deltas any = taken
-	return deltas, f.handOut(true, func() error {
-		if behind > slowPopDepth && klog.V(2).Enabled() {
-			trace := utiltrace.New("DeltaFIFO Pop", utiltrace.Field{Key: "key", Value: key.String()},
-				utiltrace.Field{Key: "keysBehind", Value: behind})
-			defer trace.LogIfLong(slowPop)
-		}
-		return process(deltas, initial)
-	})
+	return deltas, f.handOut(true, func() error { return process(deltas, initial) })
 }
 
 // PopBatch waits as Pop does, and passes the pending changes to processBatch in the order
@@ -218,7 +198,7 @@ func (f *DeltaFIFO) handOut(report bool, process func() error) (err error) {
 // versions never overlap.
 func (f *DeltaFIFO) endTurnLocked(report bool) {
 	defer func() {
-		f.turn, f.handling = false, false
+		f.turn = false
 		f.progressLocked()
 	}()
 	for f.log.pass(f.mode == popsKeys); f.reported != f.log.holds; f.log.pass(f.mode == popsKeys) {
@@ -245,7 +225,7 @@ func (f *DeltaFIFO) settleLocked() {
 func (f *DeltaFIFO) unlock() {
 	defer f.mu.Unlock()
 	f.settleLocked()
-	if f.waiting > 0 || !f.isSynced || f.room != nil {
+	if f.waiting > 0 || !f.isSynced {
 		f.progressLocked()
 	}
 }
@@ -256,10 +236,6 @@ func (f *DeltaFIFO) progressLocked() {
 	if !f.isSynced && f.populated && (f.log.passedInitial() || f.mode == notPopped && len(f.log.newest) == 0) {
 		f.isSynced = true
 		close(f.synced)
-	}
-	if f.room != nil && (f.closed || !f.crowdedLocked()) {
-		close(f.room)
-		f.room = nil
 	}
 	f.moved.Broadcast()
 }
@@ -301,55 +277,11 @@ func (f *DeltaFIFO) IsClosed() bool {
 	return f.closed
 }
 
-// attach says that a controller pops in this mode. With limited, the parts of a first list wait while
-// more than one earlier part has not been processed, so that a source is read no faster than a store
-// is written, until it is called without.
-func (f *DeltaFIFO) attach(mode popMode, limited bool) {
+// setMode says how a controller is going to pop.
+func (f *DeltaFIFO) setMode(mode popMode) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.mode, f.limited = mode, limited
-	f.progressLocked()
-}
-
-// awaitsHandler says that the consumer waits for a handler until its turn ends. Parts do not:
-// API servers cut a list after 60 s. What waits for a handler is bounded by the list, and each object
-// is the very one that the store will have.
-func (f *DeltaFIFO) awaitsHandler() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.handling = true; f.room != nil {
-		f.progressLocked()
-	}
-}
-
-// crowdedLocked says whether a part has to wait.
-func (f *DeltaFIFO) crowdedLocked() bool {
-	return f.limited && f.log.parts.end()-f.log.parts.head > 1 && !f.handling
-}
-
-// awaitRoom waits until there is room for a part. It fails if the context ends or
-// the queue is closed first.
-func (f *DeltaFIFO) awaitRoom(ctx context.Context) error {
-	for {
-		f.mu.Lock()
-		room, closed, wait := f.room, f.closed, f.crowdedLocked()
-		if wait && room == nil {
-			room = make(chan struct{})
-			f.room = room
-		}
-		f.mu.Unlock()
-		switch {
-		case !wait:
-			return ctx.Err()
-		case closed:
-			return ErrFIFOClosed
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-room:
-		}
-	}
+	f.mode = mode
 }
 
 // deltaLog has the changes of a DeltaFIFO in the order in which they came, until they have been
@@ -384,8 +316,6 @@ type deltaLog struct {
 
 	// initialEnd is the number after the last record of the first list, 0 until that has ended.
 	initialEnd int64
-	// parts are the ends of the parts that have not been passed.
-	parts fifo[int64]
 }
 
 // record is a change with its key, and what was received before any transform. Many may wait: it is small.
@@ -468,7 +398,7 @@ func (q *fifo[T]) drop(before int64) (released bool) {
 
 func newDeltaLog() deltaLog {
 	return deltaLog{
-		records: newFIFO[record](), versions: newFIFO[versionMark](), parts: newFIFO[int64](), newest: map[table.Key]int64{},
+		records: newFIFO[record](), versions: newFIFO[versionMark](), newest: map[table.Key]int64{},
 	}
 }
 
@@ -535,35 +465,27 @@ func (l *deltaLog) setVersion(version string) {
 	l.versions.push(mark)
 }
 
-// endPart makes the last record the end of a part, if any was added since.
-func (l *deltaLog) endPart(since int64) {
-	if end := l.records.end(); end > since {
-		l.parts.push(end)
-	}
-}
-
 // takeKey hands out all changes of the key that has waited longest. One must be pending.
-func (l *deltaLog) takeKey() (key table.Key, deltas Deltas) {
+func (l *deltaLog) takeKey() Deltas {
 	first := l.records.head
 	for l.records.get(first).stage != pending {
 		first++
 	}
-	key = l.records.get(first).key
 	if l.out, l.ofKey = first, true; l.records.get(first).more {
-		l.out = l.newest[key]
+		l.out = l.newest[l.records.get(first).key]
 	}
 	n := 0
 	for at := l.out; at >= first; at = l.before(at) {
 		n++
 	}
 	l.pending -= n
-	deltas = make(Deltas, n)
+	deltas := make(Deltas, n)
 	for at := l.out; at >= first; at = l.before(at) {
 		n--
 		r := l.records.get(at)
 		r.stage, deltas[n] = handedOut, r.delta()
 	}
-	return key, deltas
+	return deltas
 }
 
 // onePerKey has takeBatch end before the second change of a key.
@@ -641,11 +563,6 @@ func (l *deltaLog) pass(alone bool) {
 		l.holds = l.versions.get(at - 1).version
 		l.versions.drop(at)
 	}
-	at = l.parts.head
-	for at < l.parts.end() && *l.parts.get(at) <= head {
-		at++
-	}
-	l.parts.drop(at)
 }
 
 // frontIsVersion is true if everything before a version has been processed.

@@ -1,12 +1,9 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -194,35 +190,6 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 	assert.ErrorAs(t, err, &failed)
 }
 
-// A Pop that keeps many keys waiting is logged.
-func TestASlowPopIsTraced(t *testing.T) {
-	var out bytes.Buffer
-	state := klog.CaptureState()
-	defer state.Restore()
-	var flags flag.FlagSet
-	klog.InitFlags(&flags)
-	must(t, flags.Set("v", "2"))
-	klog.LogToStderr(false)
-	klog.SetOutput(&out)
-	defer klog.SetOutput(io.Discard)
-	synctest.Test(t, func(t *testing.T) {
-		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-		for i := range slowPopDepth + 2 {
-			must(t, f.Add(podAt("a", itoa(i), "1")))
-		}
-		for range 2 {
-			_, err := f.Pop(func(any, bool) error {
-				time.Sleep(2 * slowPop)
-				return nil
-			})
-			must(t, err)
-		}
-	})
-	klog.Flush()
-	assert.Contains(t, out.String(), "key:a/0")
-	assert.NotContains(t, out.String(), "key:a/1", "ten keys behind it are not many")
-}
-
 // After a burst the memory is released while the queue drains.
 func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
 	l := newDeltaLog()
@@ -237,8 +204,7 @@ func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
 	}
 	assert.LessOrEqual(t, cap(l.records.items), keptCapacity)
 	for _, want := range []string{"19990", "19991"} {
-		key, _ := l.takeKey()
-		assert.Equal(t, want, key.String(), "and nothing is lost")
+		assert.Equal(t, want, itoa(l.takeKey().Newest().Object.(int)), "and nothing is lost")
 	}
 	requireIndexed(t, &l)
 }
@@ -262,8 +228,7 @@ func TestAProcessedObjectIsReleasedAtOnce(t *testing.T) {
 	for _, key := range []string{"a", "b", "a"} {
 		l.add(newRecord(Updated, key, table.KeyOf(key), table.Origin{}))
 	}
-	_, deltas := l.takeKey()
-	assert.Len(t, deltas, 2)
+	assert.Len(t, l.takeKey(), 2)
 	l.settle(processed)
 	l.pass(true)
 	assert.EqualValues(t, 2, l.records.end()-l.records.head, "b, and the gap after it")
@@ -540,9 +505,7 @@ func TestAnObjectWithoutAKeyIsAKeyError(t *testing.T) {
 			assert.Equal(t, obj, failed.Obj)
 			assert.ErrorIs(t, failed, cause)
 		}
-		var failed KeyError
-		require.ErrorAs(t, method(Deltas{}), &failed)
-		assert.Equal(t, ErrZeroLengthDeltasObject, failed.Err, "wrapped once")
+		assert.ErrorIs(t, method(Deltas{}), ErrZeroLengthDeltasObject)
 	}
 	assert.Empty(t, drained(t, f))
 	assert.False(t, f.HasSynced(), "nothing came")
@@ -961,98 +924,6 @@ func assertUnread(t *testing.T, key string, err error) {
 	var store *StoreError
 	require.ErrorAs(t, objects[0], &store)
 	assert.Equal(t, StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)
-}
-
-// Fails if a part that waits holds the lock, waits with room left, or for a part
-// that queued nothing.
-func TestPartsWaitForOurConsumerWhileTwoAreUnapplied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, _ := newListedQueue(t)
-		f.attach(notPopped, true)
-		r := f.BeginReplace(ReplaceOptions{})
-		began := time.Now()
-		part(t, r, ReplacementPart{Items: items("1", "1")})
-		part(t, r, ReplacementPart{Keep: items("9", "9")})
-		part(t, r, ReplacementPart{Items: items("2", "2", "3", "3")})
-		assert.Zero(t, time.Since(began))
-		var through time.Duration
-		done := make(chan struct{})
-		go func() {
-			part(t, r, ReplacementPart{Items: items("4", "4")})
-			through = time.Since(began)
-			close(done)
-		}()
-		time.Sleep(time.Second)
-		_, err := f.Pop(func(any, bool) error {
-			time.Sleep(time.Second)
-			return nil
-		})
-		must(t, err)
-		<-done
-		assert.Equal(t, 2*time.Second, through, "when the first one has been processed, not when it is handed out")
-		must(t, r.Commit(t.Context(), "4"))
-		assert.Len(t, drained(t, f), 3)
-		assert.Empty(t, f.log.parts.items)
-	})
-}
-
-func TestAPartThatWaitsEndsWithItsContextTheQueueOrTheLimit(t *testing.T) {
-	for name, tc := range map[string]struct {
-		end  func(f *DeltaFIFO, cancel func())
-		want error
-	}{
-		"context": {func(_ *DeltaFIFO, cancel func()) { cancel() }, context.Canceled},
-		"queue":   {func(f *DeltaFIFO, _ func()) { f.Close() }, ErrFIFOClosed},
-		"limit":   {func(f *DeltaFIFO, _ func()) { f.attach(notPopped, false) }, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f, _ := newListedQueue(t)
-				f.attach(notPopped, true)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				r := f.BeginReplace(ReplaceOptions{})
-				part(t, r, ReplacementPart{Items: items("1", "1")})
-				part(t, r, ReplacementPart{Items: items("2", "1")})
-				ended := make(chan error)
-				go func() {
-					_, err := r.Part(ctx, ReplacementPart{Keep: items("3", "1")})
-					ended <- err
-				}()
-				time.Sleep(time.Hour)
-				select {
-				case <-ended:
-					assert.Fail(t, "it does not wait")
-				default:
-				}
-				began := time.Now()
-				tc.end(f, cancel)
-				assert.ErrorIs(t, <-ended, tc.want)
-				assert.Zero(t, time.Since(began))
-			})
-		})
-	}
-}
-
-func TestPartsNeverWaitForSomebodyElsesConsumer(t *testing.T) {
-	f, _ := newListedQueue(t)
-	r := f.BeginReplace(ReplaceOptions{})
-	for i := range 10 {
-		part(t, r, ReplacementPart{Items: items(itoa(i), "1")})
-	}
-	must(t, r.Commit(t.Context(), "2"))
-	// Nor does a relist, which queues nothing until it is committed.
-	f.attach(notPopped, true)
-	r = f.BeginReplace(ReplaceOptions{})
-	for i := range 10 {
-		part(t, r, ReplacementPart{Items: items(itoa(i), "3")})
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := r.Part(ctx, ReplacementPart{Items: items("1", "4")})
-	assert.ErrorIs(t, err, context.Canceled)
-	r.Abort()
-	assert.Len(t, drained(t, f), 10)
 }
 
 // Where batches are taken, synced never comes before the version that it stands

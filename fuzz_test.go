@@ -178,7 +178,7 @@ func (m *queueModel) finish() {
 	require.Equal(m.t, m.source, have)
 	require.Equal(m.t, m.first > 0 || m.other, m.queue.HasSynced())
 	require.Equal(m.t, m.queue.log.version, m.queue.processedVersion())
-	require.Zero(m.t, len(m.queue.log.pendingKeys())+m.queue.log.pending+len(m.queue.log.versions.items)+len(m.queue.log.parts.items))
+	require.Zero(m.t, len(m.queue.log.pendingKeys())+m.queue.log.pending+len(m.queue.log.versions.items))
 	require.Empty(m.t, m.queue.log.newest)
 }
 

@@ -536,7 +536,7 @@ func newNamespaceController(c Config) Controller {
 	reflector.validate()
 	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
 	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
-	inf := newInformer(whole, c.ListerWatcher, exampleOf(c.ObjectType), SharedIndexInformerOptions{
+	inf := newInformer(whole, c.ListerWatcher, c.ObjectType, SharedIndexInformerOptions{
 		Namespaces: c.Namespaces, Transform: c.Transform, MergeRecreated: c.MergeRecreated, ReflectorOptions: reflector,
 	})
 	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)

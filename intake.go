@@ -309,6 +309,9 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 		}
 	}
 	in.storage.write(changes, versionMove{scope: in.scope, version: version})
+	if in.room = (valueRoom{in.room.values[:0], in.room.texts[:0]}); len(changes) > directly {
+		in.room = valueRoom{}
+	}
 	return true
 }
 

@@ -231,7 +231,7 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	store.release("a/2")
 	view.release("b/1")
 	assert.NoError(t, q.find("a/1"))
-	assert.True(t, q.isEmpty())
+	assert.False(t, q.any())
 	assert.Nil(t, q.entries)
 }
 

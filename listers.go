@@ -256,7 +256,7 @@ func (l TypedLister[T]) Get(name string) (T, error) {
 	if exists {
 		return obj, nil
 	}
-	if l.store != nil && !l.store.storage.quarantine.isEmpty() {
+	if l.store != nil && l.store.storage.quarantine.any() {
 		if err := l.store.storage.quarantine.find(table.Named(l.namespace, name).String()); err != nil {
 			return obj, err
 		}

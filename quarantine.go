@@ -26,8 +26,8 @@ type Quarantined struct {
 // ask for those of all. Its lock is the last one in the order, and is held for a few steps only.
 // The zero value is ready.
 type quarantine struct {
-	// sizes count the entries of each owner: in the usual case nobody takes the lock.
-	sizes   [quarantineOwners]atomic.Int64
+	// size counts the entries: in the usual case nobody takes the lock.
+	size    atomic.Int64
 	mu      sync.RWMutex
 	entries map[quarantinePlace]quarantineEntry
 	// byKey has the places of the entries that have a key of the store.
@@ -43,7 +43,6 @@ const (
 	byConsumer
 	byQueue
 	byReflector
-	quarantineOwners
 )
 
 // quarantinePlace is a key, or what stands for one, with its owner.
@@ -67,7 +66,7 @@ type quarantinePart struct {
 
 // find is the error of a key of which nothing is stored: nil if it is not quarantined.
 func (q *quarantine) find(key string) error {
-	if q.isEmpty() {
+	if !q.any() {
 		return nil
 	}
 	q.mu.RLock()
@@ -79,17 +78,8 @@ func (q *quarantine) find(key string) error {
 	return nil
 }
 
-func (q *quarantine) isEmpty() bool {
-	for i := range q.sizes {
-		if q.sizes[i].Load() > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// any says whether the owner has any entries.
-func (p quarantinePart) any() bool { return p.sizes[p.owner].Load() > 0 }
+// any says whether there are any entries.
+func (q *quarantine) any() bool { return q.size.Load() > 0 }
 
 func (p quarantinePart) at(place string) quarantinePlace {
 	return quarantinePlace{p.owner, p.prefix, place}
@@ -110,7 +100,7 @@ func (p quarantinePart) add(place string, e *ObjectError, cause error) {
 	key := cmp.Or(e.storeKey, e.Key)
 	p.entries[at] = quarantineEntry{Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: cause}, key}
 	p.byKey[key] = append(p.byKey[key], at)
-	p.sizes[p.owner].Add(1)
+	p.size.Add(1)
 }
 
 func (e quarantineEntry) repeats(failure *ObjectError) bool {
@@ -173,7 +163,7 @@ func (q *quarantine) remove(at quarantinePlace) {
 	if q.byKey[e.storeKey] = others; len(others) == 0 {
 		delete(q.byKey, e.storeKey)
 	}
-	q.sizes[at.owner].Add(-1)
+	q.size.Add(-1)
 	if len(q.entries) == 0 {
 		q.entries, q.byKey = nil, nil // a map does not shrink
 	}

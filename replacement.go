@@ -51,11 +51,7 @@ type Replacement interface {
 	// are applied. An object whose UID and resource version are those last
 	// received for its key is unchanged: it is neither transformed nor delivered.
 	//
-	// Part of a queue may wait, holding no lock, while a controller writes to its Store and
-	// more than one earlier part has not been written; it returns the context's error if
-	// that ends first. It does not wait for a Handler or a Process: a server cuts a
-	// list that is read too slowly. Until those are ready the list waits in the queue,
-	// transformed. After any error, abort the replacement.
+	// Part does not wait. After any error, abort the replacement.
 	Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 
 	// Commit ends the list: objects that were in no part are deleted, and version

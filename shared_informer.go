@@ -169,7 +169,7 @@ func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defa
 // type are expected; nil accepts all types. It starts nothing. It panics if lw is nil or an
 // option is negative or contradicts another: these are mistakes in the program.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
-	return newSharedIndexInformer(lw, exampleOf(exampleObject), options)
+	return newSharedIndexInformer(lw, exampleObject, options)
 }
 
 // InformerOptions configures what NewInformerWithOptions makes. Only ListerWatcher is
@@ -252,7 +252,7 @@ func (o *InformerOptions) shared() SharedIndexInformerOptions {
 // the handler has handled the first list or, without a handler, once the store has it.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	options.validate()
-	inf := newSharedIndexInformer(options.ListerWatcher, exampleOf(options.ObjectType), options.shared())
+	inf := newSharedIndexInformer(options.ListerWatcher, options.ObjectType, options.shared())
 	return inf.store, inf.controller(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
 }
 

@@ -218,7 +218,7 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 		return nil, false, KeyError{obj, err}
 	}
 	found, exists := k.storage.table.Get(key)
-	if !exists && !k.storage.quarantine.isEmpty() {
+	if !exists && k.storage.quarantine.any() {
 		err = k.storage.quarantine.find(key.String())
 	}
 	return found.Object, exists, err

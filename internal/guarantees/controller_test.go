@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,43 +178,6 @@ func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
 		assert.Equal(t, "4", r.ctlr.LastSyncResourceVersion())
 		r.stop()
 	})
-}
-
-// Replacement in parts: the source is not asked for more while the store takes in one
-// part and more than one waits, and a stop ends that wait at once. Fails if Part does
-// not wait, or waits with a lock or without the context.
-func TestPartsOfAFirstListWaitForTheStore(t *testing.T) {
-	for _, stopInstead := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			source := newSource(t)
-			for i := range 5000 {
-				require.NoError(t, source.Apply(pod("a", itoa(i))))
-			}
-			release := make(chan struct{})
-			var once sync.Once
-			r := newRig(t, source, nil)
-			require.NoError(t, r.indexer.AddIndexers(cache.Indexers{"slow": func(any) ([]string, error) {
-				once.Do(func() { <-release })
-				return nil, nil
-			}}))
-			r.run()
-			sleep(time.Hour)
-			assert.LessOrEqual(t, source.ListCalls(), 4, "one part is applied, two wait, one is held")
-			assert.False(t, r.ctlr.HasSynced())
-			if stopInstead {
-				r.cancel()
-				close(release)
-				<-r.done
-				source.Close()
-				return
-			}
-			close(release)
-			synctest.Wait()
-			assert.True(t, r.ctlr.HasSynced())
-			r.equalsSource()
-			r.stop()
-		})
-	}
 }
 
 // A queue's first list tells of everything that is listed, also of what the store

@@ -340,9 +340,8 @@ func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// G9: likewise while the queue has no room, for the consumer writes: it is in an index
-// function, which alone is waited for.
-func TestG9AListItemByItemEndsWhileTheQueueHasNoRoom(t *testing.T) {
+// G9: likewise while the consumer writes: it is in an index function, which alone is waited for.
+func TestG9AListItemByItemEndsWhileTheConsumerWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})
 		r := newRig(t, source.Source, byItem(source))
@@ -352,11 +351,8 @@ func TestG9AListItemByItemEndsWhileTheQueueHasNoRoom(t *testing.T) {
 		}}))
 		r.run()
 		sleep(time.Minute)
-		taken := source.takenOf(0)
-		assert.Less(t, taken, 5*partSize, "and is not read further")
 		r.cancel()
 		sleep(time.Hour)
-		assert.Equal(t, taken, source.takenOf(0))
 		assert.Equal(t, cache.PhaseStopped, r.status().Phase)
 		close(release)
 		<-r.done

@@ -42,8 +42,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "says-not-found-of-a-quarantined-key", Guards: []string{"G6"}, File: "quarantine.go",
-		From:    "	if q.isEmpty() {\n		return nil\n",
-		To:      "	if !q.isEmpty() {\n		return nil\n",
+		From:    "	if !q.any() {\n		return nil\n",
+		To:      "	if q.any() {\n		return nil\n",
 		Package: guarantees,
 		Test:    "TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound",
 		Fault:   "A controller deletes what belongs to an object that exists and could not be decoded.",
@@ -66,8 +66,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-in-the-queue-and-again-in-the-store", Guards: []string{"G14"}, File: "controller.go",
-		From:    "in.apply(ctx, changes, version, c.fifo.Transformer() != nil)",
-		To:      "in.apply(ctx, changes, version, false)",
+		From:    "c.in.apply(ctx, changes, version, c.fifo.Transformer() != nil)",
+		To:      "c.in.apply(ctx, changes, version, false)",
 		Package: guarantees,
 		Test:    "TestG14AStoreThatTransformsIsFilledByAQueueThatDoesItForBoth",
 		Fault:   "A transform is run on its own result.",
