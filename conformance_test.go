@@ -3,8 +3,6 @@ package cache
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/kubeapi"
 )
@@ -63,5 +61,3 @@ var (
 
 // The whole line over HTTP, in virtual time: a source behind the list/watch
 // protocol, a network that can be cut and frozen, kubeapi, and the pipeline.
-
-var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

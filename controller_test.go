@@ -96,14 +96,6 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 	})
 }
 
-// bad marks an object that a user function is to fail on.
-func bad(o *object) *object { return labelled(o, "bad") }
-
-func isBad(obj any) bool {
-	o, ok := obj.(*object)
-	return ok && o.Labels["v"] == "bad"
-}
-
 // Objects that the reflector does not pass on: of the wrong type or kind, nil,
 // without metadata. Reported and skipped, in lists and in events; the rest goes on.
 func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {

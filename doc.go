@@ -60,7 +60,7 @@
 //
 // Store.LastStoreSyncResourceVersion and Controller.LastSyncResourceVersion are the applied version: everything up to it is in the store. A
 // reflector's own LastSyncResourceVersion is the last one that its store accepted. Status has both. Decimal versions are ordered; a source that
-// goes back in time is reported as a RegressionError and listed again.
+// regresses is reported as a RegressionError and listed again.
 //
 // # What is promised
 //
@@ -81,7 +81,7 @@
 //	     notifications are dropped. A source that ignores its context is waited for, and reported after 30 s.
 //	G10  Readers never wait for the source, the queue, a handler or an O(n) write. A Snapshot shows objects, indexes and version of one
 //	     point in time and never changes.
-//	G11  The applied version is never ahead of the store's content, and never goes back without a report.
+//	G11  The applied version is never ahead of the store's content, and never regresses without a report.
 //	G12  Every failure is reported once, with a typed cause, to the error handler and the status.
 //	G13  With default options a source whose requests fail, or whose watches end within 10 s, receives at most 20 requests in the first
 //	     minute and 3 per minute afterwards; 20 and 11 where each watch advanced the version and closed without error.

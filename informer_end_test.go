@@ -20,74 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The detector calls the error handler on a goroutine of its own. Fails if its panic is
-// kept until the run ends.
-func TestAPanicOnTheDetectorsGoroutineComesOutOfRunAtOnce(t *testing.T) {
-	notRaced(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *InformerConfig[*object]) {
-			c.DetectMutations = MutationDetection{SampleEvery: 1, Period: 10 * time.Second}
-			c.ReflectorOptions.ErrorHandler = func(_ context.Context, _ *Reflector, err error) { deliberatePanic(err) }
-		})
-		r.run()
-		synctest.Wait()
-		changeStored(r.inf, "a/1")
-		sleep(10 * time.Second)
-		assert.True(t, isClosed(r.done), "it has come out when the first comparison was made")
-		r.cancel()
-		<-r.done
-		require.IsType(t, &PanicError{}, r.panicked)
-		assert.Equal(t, errBoom, r.panicked.(*PanicError).Value)
-		assert.Equal(t, 2, r.inf.Len())
-		r.source.Close()
-	})
-}
-
-// changeStored does what nobody may do to a stored object that is watched for that.
-func changeStored(inf *Informer[*object], key string) {
-	changed, _ := inf.Lookup(key)
-	changed.Labels = map[string]string{"changed": "by a reader"}
-}
-
-// notRaced skips a test that changes a stored object: that is the data race that detection is for.
-func notRaced(t *testing.T) {
-	if raceDetected() {
-		t.Skip("the change is a data race")
-	}
-}
-
-// A handler that ends its goroutine is reported on that goroutine, where the error
-// handler may panic or end it as well. Fails if whoever shuts the handler down waits for a
-// goroutine that is no more.
-func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) {
-	crashing(t)
-	for name, leave := range map[string]func(){"Goexit": runtime.Goexit, "panic": func() { panic(errBoom) }} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newInformerRig(t, newSource(t, pod("a", "1")), func(c *InformerConfig[*object]) {
-					c.ReflectorOptions.ErrorHandler = func(context.Context, *Reflector, error) { leave() }
-				})
-				handle := r.handle(ResourceEventHandlerFuncs{AddFunc: func(any) { runtime.Goexit() }})
-				r.run()
-				assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), errHandlerExited)
-				shut := make(chan error, 1)
-				go func() { shut <- ShutDownEventHandler(r.inf.Shared(), handle) }()
-				sleep(time.Minute)
-				assert.Len(t, shut, 1)
-				r.cancel()
-				<-r.done
-				assert.NoError(t, <-shut)
-				if name == "panic" {
-					assert.ErrorIs(t, r.panicked.(error), errBoom)
-				} else {
-					assert.Nil(t, r.panicked)
-				}
-				r.source.Close()
-			})
-		})
-	}
-}
-
 // When a call returns, three things are there at once: the end, changes that wait, a
 // resync that is due. Fails if, by the luck of a select, another call is begun. (A run that
 // goes on would: the handler has more to hear.)
@@ -130,35 +62,6 @@ func endsInsideACall(t *testing.T, delivery Delivery, objects []apiruntime.Objec
 	assert.Equal(t, 2, told.told())
 }
 
-// deliberatePanic is what a stack is looked for.
-func deliberatePanic(any) { panic(errBoom) }
-
-// A handler that ends its goroutine (a test's FailNow) is told of nothing more; that is
-// reported, whoever waits for it learns of it, and the others go on. Fails if the loss
-// is silent, or somebody waits for ever.
-func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-		handle := r.handle(ResourceEventHandlerFuncs{AddFunc: func(any) { runtime.Goexit() }}, HandlerOptions{Name: "leaver"})
-		other := newReplica(t)
-		r.handle(other)
-		r.run()
-		sleep(time.Second)
-		assert.Len(t, other.take(), 2)
-		require.Len(t, r.inf.Status().Handlers, 1)
-		assert.False(t, handle.HasSynced())
-		assert.ErrorIs(t, WaitForDone(t.Context(), handle.HasSyncedChecker()), errHandlerExited)
-		require.Len(t, r.heard.all(), 1)
-		assert.ErrorIs(t, r.heard.all()[0], errHandlerExited)
-		assert.ErrorContains(t, r.heard.all()[0], "leaver")
-		assert.NoError(t, ShutDownEventHandler(r.inf.Shared(), handle), "nothing to wait for")
-		must(t, r.source.Apply(pod("a", "3")))
-		synctest.Wait()
-		assert.Len(t, other.take(), 1)
-		r.stop()
-	})
-}
-
 // counts are how often a handler was called.
 type counts struct{ adds, updates, deletes int }
 
@@ -191,39 +94,6 @@ func crashing(t *testing.T) (got *[]any) {
 	got = &[]any{}
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(_ context.Context, value any) { *got = append(*got, value) })
 	return got
-}
-
-// Fails if what the detector finds while a change is applied is reported before handlers
-// are told of that change.
-func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
-	notRaced(t)
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		reported := 0
-		informer := NewInformerFor(source, InformerConfig[*object]{
-			DetectMutations: MutationDetection{SampleEvery: 1, Period: 100 * time.Hour},
-			ReflectorOptions: ReflectorOptions{ErrorHandler: func(_ context.Context, _ *Reflector, err error) {
-				if CauseOf(err) == causeMutated {
-					reported++
-					time.Sleep(time.Hour)
-				}
-			}},
-		})
-		updates := 0
-		_, err := informer.AddHandler(TypedResourceEventHandlerFuncs[*object]{UpdateFunc: func(_, _ *object) { updates++ }})
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan error)
-		go func() { over <- informer.Run(ctx) }()
-		synctest.Wait()
-		changeStored(informer, "a/1")
-		require.NoError(t, source.Apply(labelled(pod("a", "1"), "new")))
-		synctest.Wait()
-		assert.Equal(t, 1, updates)
-		assert.Equal(t, 1, reported)
-		cancel()
-		require.NoError(t, <-over)
-	})
 }
 
 // 10,000 informers that are started and stopped, with handlers that stay, are removed or
@@ -323,4 +193,27 @@ func heap() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
+}
+
+func podInformerOf(t *testing.T, set *InformerSet, source ListerWatcher) (*Informer[*object], func()) {
+	t.Helper()
+	informer, release, err := InformerOf(set, source, InformerConfig[*object]{})
+	require.NoError(t, err)
+	return informer, release
+}
+
+func TestASetHasOneInformerOfEachSourceAndType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set InformerSet
+		source, other := newSource(t), newSource(t)
+		one, _ := podInformerOf(t, &set, source)
+		two, _ := podInformerOf(t, &set, source)
+		three, _ := podInformerOf(t, &set, other)
+		four, _, err := InformerOf(&set, source, InformerConfig[metav1.Object]{})
+		require.NoError(t, err)
+		require.Same(t, one, two)
+		require.NotSame(t, one, three)
+		require.NotSame(t, one.shared, four.shared)
+		require.Len(t, set.Status(), 3)
+	})
 }

@@ -27,7 +27,7 @@ func TestWhatHasNoReadableMetadataHasNoName(t *testing.T) {
 		assert.NotEmpty(t, describe(obj))
 	}
 	_, err := ObjectToName((*object)(nil))
-	require.ErrorIs(t, err, errNilObject)
+	require.ErrorContains(t, err, "object is nil")
 }
 
 func TestATombstoneOfAnotherPackageIsReadLikeOneOfThis(t *testing.T) {

@@ -248,7 +248,7 @@ func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 }
 
 // Get is Lookup with an error: for an object whose only state is
-// quarantined (also if only since a snapshot was taken) an *ObjectError with the cause,
+// quarantined (also if only since the snapshot) an *ObjectError with the cause,
 // and ErrQuarantined; otherwise one for which apierrors.IsNotFound is true. That names the
 // resource as it is guessed from the kind, as "pods" from Pod.
 func (l TypedLister[T]) Get(name string) (T, error) {
@@ -309,7 +309,7 @@ func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 }
 
 // All iterates over the objects with their keys, in no order, as they are when a loop over
-// them begins, or when a Snapshot was taken. Nothing is copied but
+// them begins, or when a Snapshot was made. Nothing is copied but
 // the keys. A namespace's lister has the whole keys, too: namespace/name. The store may be
 // written to meanwhile, by the loop's body too.
 func (l TypedLister[T]) All() iter.Seq2[string, T] {

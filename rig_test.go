@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,7 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/watchmirror/cache/cachetest"
 )
@@ -252,9 +255,6 @@ var errBoom = errors.New("boom")
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// steady is a backoff that does not grow, and so has no limit of its own.
-func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, Factor: 1, Steps: 1} }
-
 var pods = schema.GroupResource{Resource: "pods"}
 
 // keysHeldIn are the quarantined keys of a status.
@@ -331,4 +331,51 @@ func applyBatch(store any, ctx context.Context, b batch, transformed bool, outco
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
+}
+
+// logLines is what a logger wrote, without times and processes.
+type logLines struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.Write(p)
+}
+
+var lineHead = regexp.MustCompile(`^([IE])\d{4} \d\d:\d\d:(\d\d)\S+\s+\d+ ([a-z_]+\.go):\d+\] `)
+
+// all returns each line as its severity, second and text, and the file that it is from.
+func (l *logLines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for line := range strings.Lines(l.buffer.String()) {
+		all = append(all, strings.TrimSpace(lineHead.ReplaceAllString(line, "$1$2 $3 ")))
+	}
+	return all
+}
+
+func (l *logLines) logger(verbosity int) klog.Logger {
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(l), textlogger.Verbosity(verbosity)))
+}
+
+// captureKlog makes klog's own logger write to the lines until the test ends.
+func captureKlog(t *testing.T, verbosity int) *logLines {
+	t.Helper()
+	l := &logLines{}
+	state := klog.CaptureState()
+	t.Cleanup(state.Restore)
+	klog.SetLoggerWithOptions(l.logger(verbosity), klog.ContextualLogger(true))
+	return l
+}
+
+// lineTexts are the lines without severity, second and file.
+func lineTexts(all []string) []string {
+	for i, line := range all {
+		all[i] = strings.Join(strings.SplitN(line, " ", 3)[2:], "")
+	}
+	return all
 }

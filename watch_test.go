@@ -5,10 +5,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -72,22 +70,6 @@ func (p *probe) ResultChan() <-chan watch.Event {
 		}
 	}
 	return p.events
-}
-
-func errorEvent(err error) watch.Event {
-	status := err.(interface{ Status() metav1.Status }).Status()
-	return watch.Event{Type: watch.Error, Object: &status}
-}
-
-// A source without a result channel has a defect, and is told so at once.
-func TestAWatchWithoutAChannelIsNoWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {
-			return &probe{onChan: func() (<-chan watch.Event, bool) { return nil, true }}, nil
-		}}
-		err := NewReflector(source, nil, NewStore(MetaNamespaceKeyFunc), 0).ListAndWatchWithContext(t.Context())
-		assert.ErrorIs(t, err, errNilWatch)
-	})
 }
 
 // FuzzWatchEvents takes the events of a watch, good and bad ones, and compares the store,

@@ -1,7 +1,7 @@
 // Package cachetest is a source of objects to test caches and controllers
 // against: a collection with resource versions that is listed and watched by the
-// rules of a Kubernetes API server, entirely in memory, and that misbehaves when
-// told to.
+// rules of a Kubernetes API server, entirely in memory, and that misbehaves on
+// request.
 //
 // # A source
 //
@@ -79,10 +79,10 @@
 //   - data that is not as it should be: [Source.DeleteSilently],
 //     [Source.ServeOldLists], [Source.Rollback], [Source.SendBookmarksAt],
 //     [Source.Inject], [Source.MangleList], ...;
-//   - history that is gone: [Source.Compact], [Source.CompactWatches],
+//   - history that is compacted: [Source.Compact], [Source.CompactWatches],
 //     [Source.ExpireContinueTokens].
 //
-// [Source.Heal] ends all that goes on, after which a client must catch up.
+// [Source.Heal] ends all faults, after which a client must catch up.
 //
 // # HTTP
 //
@@ -105,7 +105,7 @@
 //
 // # Conformance
 //
-// Who writes a source or a store can have it checked for what reflectors and
+// The author of a source or a store can have it checked for what reflectors and
 // readers rely on, by a test of three lines:
 //
 //	func TestMySource(t *testing.T) {

@@ -180,7 +180,7 @@ func (s *Source) SendBookmarks() {
 }
 
 // SendBookmarksAt is SendBookmarks with a version of the caller's choice, such as
-// one that goes back. The source's own version is not touched.
+// an older one. The source's own version is not touched.
 func (s *Source) SendBookmarksAt(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,11 +222,11 @@ func (s *Source) ExpireContinueTokens() {
 	s.epoch++
 }
 
-// Heal ends every fault: all scripts and hooks are gone, hanging and delayed
+// Heal ends every fault: all scripts and hooks are removed, hanging and delayed
 // requests go on, and so do delayed events, silent watches speak again, withheld
 // bookmarks are sent. What has happened stays so: compaction (also that of
 // watches), expired continue tokens, rollback, hidden deletions, what was put
-// into open watches, and watches already told when to end.
+// into open watches, and watches whose end is already set.
 func (s *Source) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

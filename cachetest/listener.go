@@ -98,7 +98,7 @@ func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 	}
 }
 
-// Client returns an HTTP client whose every connection goes to the listener. It
+// Client returns an HTTP client whose every connection is to the listener. It
 // keeps connections for the next request; CloseIdleConnections ends those.
 func (l *Listener) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.DialContext, DisableCompression: true}}
@@ -152,7 +152,7 @@ func (l *Listener) setFrozen(frozen bool) {
 	}
 }
 
-// Heal ends every fault of the network: connections are taken again, none is cut any
+// Heal ends every fault of the network: connections are accepted again, none is cut any
 // more, and what was frozen moves.
 func (l *Listener) Heal() {
 	l.mu.Lock()

@@ -17,7 +17,7 @@ type Options struct {
 	// GroupVersionKind is what one object of the source is. It is put on
 	// unstructured objects stored without a kind, and on lists and bookmarks of
 	// unstructured objects. Typed objects keep the TypeMeta they came with.
-	// Without it the source goes by the first object it was given.
+	// Without it the source uses that of the first object it was given.
 	GroupVersionKind schema.GroupVersionKind
 
 	// Resource is the name that errors use ("pods \"web-1\" not found").

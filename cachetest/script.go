@@ -11,7 +11,7 @@ import (
 // Forever, as a number of requests, means until Heal.
 const Forever = -1
 
-// faults is what the source has been told to do wrong. The caller holds the
+// faults are the scripted faults of the source. The caller holds the
 // source's lock.
 type faults struct {
 	list, watch requestFaults
@@ -176,7 +176,7 @@ func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestF
 	return ctx.Err()
 }
 
-// hang keeps a request waiting if the script says so. Whoever changes the script
+// hang keeps a request waiting if the script says so. A caller that changes the script
 // sees either a hang that nobody took or a request among the held, never neither:
 // else a request could miss its release.
 func (s *Source) hang(ctx context.Context, f *requestFaults) error {

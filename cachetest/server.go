@@ -56,7 +56,7 @@ func (s *Server) Client() *http.Client { return s.client }
 
 // Close ends the server, its connections and the client's, and waits for the
 // requests that are being served: those end with their connection, except for
-// what a source was told to hold back whatever becomes of the request. Closing
+// events that a source was scripted to delay whatever becomes of the request. Closing
 // twice is allowed.
 func (s *Server) Close() {
 	s.mu.Lock()

@@ -32,7 +32,7 @@ type Source struct {
 	mu       sync.Mutex
 	history  history
 	exemplar runtime.Object // the first object stored: what the source holds
-	uids     uint64         // UIDs given out; never goes back, not even by Rollback
+	uids     uint64         // UIDs given out; never decreases, not even by Rollback
 	epoch    int64          // rises whenever all continue tokens expire
 	watches  map[*stream]struct{}
 	faults   faults
@@ -104,7 +104,7 @@ func (s *Source) Advance(n uint64) {
 	s.history.version += n
 }
 
-// AdvanceCompacted is Advance by n after which no new watch is taken that begins before the
+// AdvanceCompacted is Advance by n after which no new watch is accepted that begins before the
 // version that it leads to: it is answered 410 Expired. Nobody gets in between the two. A
 // server is like that whose backup was restored with a higher version, so that nobody finds
 // a version of its lost past again (etcdutl's --bump-revision and --mark-compacted).
@@ -167,7 +167,7 @@ func (s *Source) Rollback(version uint64) error {
 }
 
 // Close ends all watches and hanging requests, waits until the goroutines of the
-// watches are gone, and answers every later list and watch with ErrClosed. The
+// watches have ended, and answers every later list and watch with ErrClosed. The
 // content stays readable and writable. Closing twice is allowed. A source made by
 // NewTestSource then reports the faults that never fired.
 func (s *Source) Close() {

@@ -88,7 +88,7 @@ type ListerWatcherRig struct {
 // subtests, each with the name of a promise, that say on failure what a reflector
 // would make of it. What a source does not have is skipped with the reason.
 //
-// It is for the tests of whoever writes a source. It asks the source only what a
+// It is for the tests of a source. It asks the source only what a
 // reflector would, changes its backend through the rig, and starts no goroutine
 // that it does not wait for, unless a call of the source hangs.
 func TestListerWatcher(t *testing.T, config ListerWatcherConfig) {

@@ -59,7 +59,7 @@ func lacksEndWatches(t *sourceTrial) string {
 }
 
 func checkBackendEnd(t *sourceTrial) error {
-	w, err := t.startToldWatch()
+	w, err := t.startAdvancedWatch()
 	if err != nil {
 		return err
 	}

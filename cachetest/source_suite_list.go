@@ -155,7 +155,7 @@ func lacksItems(t *sourceTrial) string {
 	return ""
 }
 
-// takeItems lists by items, which take is told of one by one.
+// takeItems lists by items, which are passed to take one by one.
 func (t *sourceTrial) takeItems(options metav1.ListOptions, take func(runtime.Object) error) (about metav1.ListMeta, err error) {
 	taking, over := make(chan struct{}, 1), make(chan struct{})
 	strayed := make(chan error, 1)

@@ -23,7 +23,7 @@ type observed struct {
 	trial     *sourceTrial
 	results   <-chan watch.Event
 	bookmarks bool // they are allowed
-	// newest is the version up to which the watch has told everything.
+	// newest is the version up to which the watch has sent everything.
 	newest string
 	// initial is true until the initial events have ended: they come in no order
 	// of versions.
@@ -194,7 +194,7 @@ func (o *observed) tells(want ...string) ([]seen, error) {
 	return objects, nil
 }
 
-// isQuiet checks that no change comes, and that the watch goes on.
+// isQuiet checks that no change comes, and that the watch continues.
 func (o *observed) isQuiet(within time.Duration) error {
 	until := time.Now().Add(within)
 	for {
@@ -211,7 +211,7 @@ func (o *observed) isQuiet(within time.Duration) error {
 }
 
 // ends checks that the channel is closed soon. What is still in it, an error too, is
-// nobody's: whoever ended the watch does not read on.
+// lost: after its end a watch is not read.
 func (o *observed) ends(why string) error { return o.drains(why, 0, false) }
 
 // endsCleanly is ends for a watch that the source ended, whose reader reads it to its end.

@@ -31,8 +31,8 @@ func (t *sourceTrial) startWatchWith(options metav1.ListOptions, content ...stri
 	return l, w, err
 }
 
-// startToldWatch is startWatch where the watch has told one update already.
-func (t *sourceTrial) startToldWatch() (*observed, error) {
+// startAdvancedWatch is startWatch where the watch has sent one update already.
+func (t *sourceTrial) startAdvancedWatch() (*observed, error) {
 	_, w, err := t.startWatch("create a=1")
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func checkTypes(t *sourceTrial) error {
 	return nil
 }
 
-// typeOf is what a reflector goes by: the Go type, and for what has no type of its own
+// typeOf is the type that a reflector compares: the Go type, and for what has no type of its own
 // the kind.
 func typeOf(obj runtime.Object) string {
 	name := reflect.TypeOf(obj).String()
@@ -206,7 +206,7 @@ func typeOf(obj runtime.Object) string {
 }
 
 func checkNoBookmark(t *sourceTrial) error {
-	w, err := t.startToldWatch()
+	w, err := t.startAdvancedWatch()
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type StoreConfig struct {
 	New func(t testing.TB) ReflectorStore
 
 	// Content returns the objects that are in the store, once everything that the
-	// store was given has taken effect. It is for a store that has no List, such as
+	// store was given is applied. It is for a store that has no List, such as
 	// a queue, whose content is what its consumer makes of it. Default: List.
 	Content func(store ReflectorStore) ([]any, error)
 
@@ -72,9 +72,9 @@ type StoreObject struct {
 // StoreNamespace is the namespace of the objects that TestStore makes.
 const StoreNamespace = "shop"
 
-// TestStore checks that a store keeps what a reflector, and whoever reads the store,
-// rely on: subtests, each with the name of a promise. It is for the tests of whoever
-// writes a Store, an Indexer or a ReflectorStore. Optional methods are checked if the
+// TestStore checks that a store keeps what a reflector, and the readers of the store,
+// rely on: subtests, each with the name of a promise. It is for the tests of
+// a Store, an Indexer or a ReflectorStore. Optional methods are checked if the
 // store has them; what it lacks is skipped with the reason.
 //
 // A store that can be read is read and written by several goroutines at once: run it

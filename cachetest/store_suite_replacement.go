@@ -90,7 +90,7 @@ func asError(value reflect.Value) error {
 	return err
 }
 
-// gives is give for objects that must all be taken.
+// gives is give for objects that must all be accepted.
 func (r *replacement) gives(texts ...string) error {
 	rejected, err := r.give(pieces{items: r.trial.objects(texts...)})
 	if err == nil && rejected > 0 {
@@ -162,7 +162,7 @@ func checkCommit(t *storeTrial) error {
 	return t.after("the commit of an empty list")
 }
 
-// checkFirstList also begins aside, which must not show.
+// checkFirstList also begins a second, staged replacement, which must not show.
 func checkFirstList(t *storeTrial) error {
 	aside := t.begin(true)
 	if err := aside.gives("z=1"); err != nil {

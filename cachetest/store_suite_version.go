@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// The checks of the versions that a store is told and tells.
+// The checks of the versions that a store is given and returns.
 
 type versionHolder interface{ LastStoreSyncResourceVersion() string }
 
@@ -51,7 +51,7 @@ func lacksTelling(t *storeTrial) string {
 
 func (t *storeTrial) isAt(version, after string) error {
 	if got := t.store.(versionHolder).LastStoreSyncResourceVersion(); got != version {
-		return fmt.Errorf("LastStoreSyncResourceVersion is %q after %s, not %q: whoever waits for a version would wait for ever, or not long enough", got, after, version)
+		return fmt.Errorf("LastStoreSyncResourceVersion is %q after %s, not %q: a wait for a version would never end, or not long enough", got, after, version)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type stream struct {
 	// The rest is guarded by the source's mu.
 
 	request *Request
-	// cursor is the version up to which changes were taken from the history.
+	// cursor is the version up to which changes were read from the history.
 	cursor uint64
 	// initial is the state sent first, as far as it has not been sent.
 	initial *snapshot

@@ -50,7 +50,7 @@ func decodeContinueToken(s string) (continueToken, error) {
 	return t, nil
 }
 
-// expired is the answer to a token whose state is gone. Like an API server's it
+// expired is the answer to a token whose state is compacted. Like an API server's it
 // carries a token to go on with inconsistently.
 func (t continueToken) expired(epoch int64) error {
 	status := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +

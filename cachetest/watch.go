@@ -17,7 +17,7 @@ func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 // WatchWithContext opens a watch of the whole source as a Kubernetes API server
 // does (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
-//   - from version N it delivers every later change in order and goes on with what
+//   - from version N it delivers every later change in order and continues with what
 //     happens; 410 Expired is the answer where N is compacted, be it for watches
 //     only;
 //   - from "" and "0" it first delivers the present content as Added events in
@@ -40,7 +40,7 @@ func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 //
 // The watch's channel is closed when the watch ends: by Stop, by the end of ctx,
 // or by the source. Events wait in the source's history, not in the watch: one
-// that is not read holds back nobody.
+// that is not read delays no other.
 func (s *Source) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.watch(ctx, "", opts)
 }

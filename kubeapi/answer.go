@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// answer is a response whose body somebody will read, and what has to be given back
+// answer is a response whose body somebody will read, and what has to be released
 // afterwards.
 type answer struct {
 	*http.Response
@@ -42,8 +42,8 @@ func (a *answer) secrets() secrets { return a.sent.secrets() }
 // reader reads the body, for as long as something comes.
 func (a *answer) reader() io.Reader { return a.stall.reader(a.Body) }
 
-// release gives everything back. A connection whose body was read to its end goes
-// back to the pool, any other is closed.
+// release releases everything. A connection whose body was read to its end returns
+// to the pool, any other is closed.
 func (a *answer) release() {
 	a.stall.stop()
 	if a.Response != nil {

@@ -14,7 +14,7 @@ import (
 
 // ListerWatcher lists and watches one resource of a Kubernetes-style API. It keeps
 // nothing of what it lists or watches; beside its configuration it remembers which
-// warnings it has told and, if Limits.Objects is set, how far the lists under way have
+// warnings it has reported and, if Limits.Objects is set, how far the lists under way have
 // come. All methods may be called concurrently.
 type ListerWatcher struct {
 	collection collection
@@ -93,7 +93,7 @@ func New(options Options) (*ListerWatcher, error) {
 func (lw *ListerWatcher) IsWatchListSemanticsUnSupported() bool { return false }
 
 // TypeDescription is group, version and name of the resource, "v1 pods" for example. A
-// reflector that is not told otherwise shows it in logs, errors and its status.
+// reflector that is not configured otherwise shows it in logs, errors and its status.
 func (lw *ListerWatcher) TypeDescription() string {
 	return lw.version.String() + " " + lw.resource.Resource
 }

@@ -155,7 +155,7 @@ func standardTransport() *http.Transport {
 // old ones for all connections that are made from then on. Those in use, by open watches
 // for example, go on, and are closed when the last answer on them is read or given up. While a changed
 // file cannot be read, or holds no certificate, the old ones stay in use and the logger of
-// the request's context is told why, once. What is no regular file (a pipe) is read once.
+// the request's context reports why, once. A file that is not regular (a pipe) is read once.
 //
 // It may be used concurrently, and its CloseIdleConnections is called by http.Client's.
 func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, error) {
@@ -188,19 +188,19 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 	return trust, nil
 }
 
-// trust is a transport that trusts what a file says. A tls.Config cannot be told of
+// trust is a transport that trusts what a file says. A tls.Config cannot be given
 // other CAs once it is in use, so each content of the file has a transport of its own.
 type trust struct {
 	path     string
 	template *http.Transport // never asked anything
 	current  atomic.Pointer[caTransport]
 
-	// mu belongs to whoever looks at the file. It is only ever tried: a request that
-	// finds another one looking goes on with what is known, so that none waits for a disk
+	// mu belongs to the request that looks at the file. It is only ever tried: a request that
+	// finds another one looking continues with what is known, so that none waits for a disk
 	// that another waits for.
 	mu        sync.Mutex
 	file      caFile // what current was made of
-	complaint string // the last about the file; told once
+	complaint string // the last about the file; reported once
 }
 
 // caFile is a CA file at one time.
@@ -240,7 +240,7 @@ func (t *trust) RoundTrip(request *http.Request) (*http.Response, error) {
 func (t *trust) CloseIdleConnections() { t.current.Load().CloseIdleConnections() }
 
 // look replaces the transport if the file has changed. An error is one that was not
-// told yet.
+// reported yet.
 func (t *trust) look() error {
 	if !t.mu.TryLock() {
 		return nil

@@ -45,7 +45,7 @@
 // An item or an event whose bytes cannot be decoded arrives as an *UndecodedObject: its
 // namespace, name and version, where these can be read, and the error. The others are
 // not affected. A reflector of this library reports it, keeps the state it had of that
-// object, and goes on.
+// object, and continues.
 //
 // An event may have been damaged on its way. It ends the watch (CauseBadFrame), and arrives as
 // an *UndecodedObject if another watch brings the same bytes. Where one does, others that are
@@ -60,8 +60,8 @@
 //
 // What is lost:
 //
-//   - A field that is not named is empty, and cannot be told from one that was empty.
-//     Whoever asks for it gets the zero value, without an error. Name all that handlers,
+//   - A field that is not named is empty, and looks like one that was empty.
+//     A caller that reads it gets the zero value, without an error. Name all that handlers,
 //     index functions, transforms and readers use.
 //   - Changes of fields that are not named still come as events, because the version of the
 //     object changes with them.
@@ -91,7 +91,7 @@
 //
 // # Errors
 //
-// There are three kinds, and they can be told apart without reading text:
+// There are three kinds, and they can be distinguished without reading text:
 //
 //   - The server refused. The cause is a *errors.StatusError of apimachinery, so that
 //     errors.IsForbidden, errors.IsResourceExpired and the like work. It is made from
@@ -122,7 +122,7 @@
 // The context of a call governs all of it, for a watch also the stream: when it ends,
 // the request is cancelled and the channel closes. Lists run on their caller's
 // goroutine, and fail when nothing has come for Options.StallTimeout. A watch has one
-// goroutine; Stop cancels the request and waits until that goroutine is gone. A watch
+// goroutine; Stop cancels the request and waits until that goroutine has ended. A watch
 // has no time limit, because it is meant to stay open: bound it with its timeoutSeconds
 // and a context that ends somewhat later, as a reflector does.
 //
@@ -133,7 +133,7 @@
 // not say what they are before their list does), or go on for ever beside them, or have
 // more of a refusal read than a limit says, or for longer than 10 seconds. What it says
 // becomes one short line in an error. Where it repeats what it was sent, dots stand for the
-// values of headers and query, whoever put them on the request: Options.Authorize, a
+// values of headers and query, from any of these: Options.Authorize, a
 // transport or a cookie jar of Options.HTTPClient. Values that only say how the request is
 // written, versions and the name of an impersonated user are left, and so are other headers'
 // of fewer than 6 characters if their name does not say that they are credentials.
@@ -144,6 +144,6 @@
 //
 // # Wrapping a source
 //
-// Whoever embeds a *ListerWatcher to see or change its calls overrides ListItems as well
+// A type that embeds a *ListerWatcher to see or change its calls overrides ListItems as well
 // as ListWithContext: a reflector of this library calls the former, others the latter.
 package kubeapi

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// doubts remembers which frames of watches were taken for damaged on the way. Such a frame
+// doubts remembers which frames of watches were considered damaged on the way. Such a frame
 // ends its watch, and the next one, from the same version, brings it again as it was meant.
 // A frame that comes the same twice is what the server sends: to end the watch for it each
 // time would mean to stay before it for ever. It is passed on.

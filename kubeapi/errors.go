@@ -20,8 +20,8 @@ var (
 
 	// ErrRedirect says that the server sent the request on to another scheme, host or
 	// port, to an address with a user in it, or to something that is no URL. It was not
-	// followed, because it carries credentials. Of where it should have gone, no more
-	// than the origin is told.
+	// followed, because it carries credentials. Of its target, no more
+	// than the origin is reported.
 	// Cure: give the new address as BaseURL, if it is to be trusted.
 	ErrRedirect error = &wire.Sentinel{Text: "redirected to another origin", Cause: wire.CauseUnreadable}
 
@@ -73,7 +73,7 @@ const (
 // failure names verb and address of what failed. It is a *url.Error so that what
 // looks through one (apimachinery's IsProbableEOF, every errors.As for a Timeout method)
 // finds the cause; the one that net/http makes has the query and possibly credentials
-// in its text, and has been taken off.
+// in its text, and has been removed.
 func (c collection) failure(v verb, err error) error {
 	return &url.Error{Op: string(v), URL: c.String(), Err: err}
 }

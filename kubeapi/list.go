@@ -45,14 +45,14 @@ func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.Lis
 }
 
 // ListItems makes one list request and calls take with each item as soon as it has
-// arrived, on the caller's goroutine, in the server's order; with it goes what the list
+// arrived, on the caller's goroutine, in the server's order; with it is passed what the list
 // has said of itself by then, which may be nothing. It returns the list's metadata when
-// everything has been taken and the body was read to its end. Nothing is kept of an
-// item; while take runs, nothing is read. An item that could not be decoded is taken as
+// everything has been passed and the body was read to its end. Nothing is kept of an
+// item; while take runs, nothing is read. An item that could not be decoded is passed as
 // an *UndecodedObject.
 //
 // An error of take ends the call and is returned as it is. The others are those of
-// ListWithContext; what has been taken before one of them is a part of the list.
+// ListWithContext; what has been passed before one of them is a part of the list.
 func (lw *ListerWatcher) ListItems(ctx context.Context, options metav1.ListOptions,
 	take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 	header, err := lw.list(ctx, options, take)
@@ -93,7 +93,7 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 	return header, lw.failed(ctx, answer, verbList, err)
 }
 
-// listing is one body of a list on its way to whoever takes its items.
+// listing is one body of a list on its way to the receiver of its items.
 type listing struct {
 	*ListerWatcher
 	answer *answer
@@ -121,7 +121,7 @@ type listing struct {
 // server that sends more of them means them.
 const mostDamagedItems = 8
 
-// takersError is an error of whoever takes the items: it is returned as it is.
+// takersError is an error of the receiver of the items: it is returned as it is.
 type takersError struct{ err error }
 
 func (e *takersError) Error() string { return e.err.Error() }
@@ -242,7 +242,7 @@ func (l *listing) pass(item runtime.Object) error {
 
 // impliedBy is what the items of a list are if they do not say it. A v1 List mixes
 // kinds, and its items carry their own. In CBOR a list's kind comes before its items and
-// its version after them: until then it is taken to be the one that was asked for.
+// its version after them: until then it is assumed to be the one that was asked for.
 func (l *listing) impliedBy(list wire.Header) metav1.TypeMeta {
 	kind := strings.TrimSuffix(list.Kind, "List")
 	if kind == "" || kind == list.Kind {

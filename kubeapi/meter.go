@@ -11,7 +11,7 @@ import (
 // items; what stands beside them (fields that nobody asked for, their names, blanks) may
 // have two values' worth of bytes in all, of which one may be what is being read.
 //
-// A decoder bounds each piece, and whoever sends small ones without end would be read
+// A decoder bounds each piece, and a sender of small ones without end would be read
 // without end.
 type meter struct {
 	body io.Reader

@@ -69,7 +69,7 @@ type Options struct {
 	//
 	//	Fields: []string{"spec.nodeName", "spec.containers.image", "status.phase"}
 	//
-	// It goes through lists, into each element, and into maps by their keys, in brackets
+	// It descends through lists, into each element, and into maps by their keys, in brackets
 	// if there is a dot in one: metadata.annotations[example.com/owner]. Always kept are
 	// apiVersion and kind, and of the metadata all but annotations and managedFields. Where
 	// ObjectType is a Go type, a path that it has not is an error; for unstructured objects
@@ -97,13 +97,13 @@ type Options struct {
 	DisableCompression bool
 
 	// StallTimeout is for how long a list may bring nothing, its headers included,
-	// before it fails with ErrStalled: the connection is taken for half open then. Time
+	// before it fails with ErrStalled: the connection counts as half open then. Time
 	// in which nobody asks for more does not count. 0 is 2 minutes, as an API server
 	// gives a list 1 minute in all; it may not be negative. Watches may be silent for
 	// long; a reflector bounds them by the timeout that they ask for.
 	StallTimeout time.Duration
 
-	// OnWarning, if set, is told of the warnings that the server sends beside its
+	// OnWarning, if set, is called with the warnings that the server sends beside its
 	// answers (a resource that is deprecated, for example), each text once for this
 	// source. It is called during List and Watch, possibly for several at once. Nil
 	// logs them with the logger of the call's context.

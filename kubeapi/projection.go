@@ -19,7 +19,7 @@ import (
 // whenever an object is created or updated, for every type and in every version, and refuse
 // one that carries this with the reason Invalid and a text that quotes the key.
 // (The other field that a server alone should write does not do: an update whose
-// managedFields cannot be read is taken, with those that the object had.)
+// managedFields cannot be read is accepted, with those that the object had.)
 const ProjectionMark = "watchmirror projection: fields are missing, do not write this object"
 
 // ProjectedFields says whether an object, or what it is a copy of, was decoded with

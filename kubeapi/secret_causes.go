@@ -72,7 +72,7 @@ var (
 	addrType  = reflect.TypeFor[net.Addr]()
 )
 
-// areAbsentFromValue goes no further than errors and addresses, which do not change: what else
+// areAbsentFromValue looks no further than errors and addresses, which do not change: what else
 // an error leads to, such as a connection, may be in use.
 func (s secrets) areAbsentFromValue(v reflect.Value, left *int) bool {
 	if *left--; *left < 0 {

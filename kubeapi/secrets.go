@@ -101,7 +101,7 @@ func isCredential(name string) bool {
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// secrets are what must not be told of the requests of a call: the values of their headers,
+// secrets are what must not be shown of the requests of a call: the values of their headers,
 // and of their queries. There are servers that repeat what they were sent, in an error page,
 // a Status or, if they do not speak HTTP at all, in place of an answer. Values of
 // publicHeaders and publicParameters are none. Those of a credential are secret however
@@ -226,7 +226,7 @@ func (s secrets) markWhole(p plainText, hidden []bool) {
 	}
 }
 
-// inWord says whether a word goes on at a place in a text. Dots end one: the text is cut there.
+// inWord says whether a word continues at a place in a text. Dots end one: the text is cut there.
 func inWord(text string, at int) bool {
 	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf }
 	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at]) && !strings.HasPrefix(text[at:], dots)
@@ -236,7 +236,7 @@ const dots = "…"
 
 // markCut marks the beginning of a secret where a text may be cut: at its end, and before
 // any dots that say so, or that will stand there. Those may be in the middle, where an
-// error's text goes on after what it quotes.
+// error's text continues after what it quotes.
 func (s secrets) markCut(p plainText, hidden []bool) {
 	begin := 0
 	for end := range len(p.text) + 1 {
@@ -289,7 +289,7 @@ func withDots(text string, hidden []bool) string {
 // line makes one line of foreign text that may become part of an error's.
 func (s secrets) line(text string) string { return s.hide(wire.Printable(text, maxExplanation)) }
 
-// mostErrorText is how much of an error's text is looked at: more than is told.
+// mostErrorText is how much of an error's text is looked at: more than is shown.
 const mostErrorText = 16 << 10
 
 // tell makes an error of the transport, or of a body, fit to be printed. One that is

@@ -10,16 +10,16 @@ import (
 )
 
 // ErrStalled says that a list was given up because nothing came for longer than
-// allowed, neither headers nor a byte of the body: the connection is taken for half open.
+// allowed, neither headers nor a byte of the body: the connection counts as half open.
 // A watch is given up where the rest of a frame does not come, 10 s and a second for each
 // 8 KiB of it after it began.
 // No context of the caller's has ended.
-// Cure: none is needed if it is rare; whoever calls lists again. A server that needs longer
+// Cure: none is needed if it is rare; the caller lists again. A server that needs longer
 // to begin its answer needs a larger Options.StallTimeout.
 var ErrStalled error = &wire.Sentinel{Text: "the answer stalled", Cause: wire.CauseStalled}
 
 // stall ends a request for which somebody waits too long. Only waiting counts: for the
-// headers, and inside a Read of the body. While nobody reads, because whoever takes the
+// headers, and inside a Read of the body. While nobody reads, because the function that receives the
 // objects is slow, the clock stands still, as the server is not at fault then.
 //
 // Any byte begins the wait anew. A server that trickles one now and then is therefore
@@ -110,7 +110,7 @@ func (s *stall) expire() {
 	s.cancel() // not under the lock: it detaches the request from the caller's context, whose code that may run
 }
 
-// reader is body with every Read of it guarded. Who has a body has its headers, so the
+// reader is body with every Read of it guarded. With the body its headers are there, so the
 // wait for those is over.
 func (s *stall) reader(body io.Reader) io.Reader {
 	if s.limit <= 0 {

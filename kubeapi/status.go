@@ -40,7 +40,7 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 // complete adds what the headers and the code say, and the Status does not.
 func (a *answer) complete(status *metav1.Status) {
 	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
-		// A list or a watch is gone for one reason only, and it is the one callers ask for.
+		// A list or a watch is answered 410 for one reason only, and it is the one callers ask for.
 		status.Reason = metav1.StatusReasonExpired
 	}
 	explain(status)
@@ -150,7 +150,7 @@ var wellKnown = func() map[string]bool {
 	return known
 }()
 
-// clean makes the texts of a Status fit to be printed. They may come from whoever
+// clean makes the texts of a Status fit to be printed. They may come from anything that
 // answers in place of the API.
 func (told secrets) clean(status *metav1.Status) {
 	texts := []*string{&status.Message}

@@ -130,7 +130,7 @@ func saysNothing(object *unstructured.Unstructured) bool {
 var neverObjects = []string{"Status", "Table"}
 
 // mismatch says why something that claims to be of a type is not what is wanted. What
-// claims nothing is taken for it, and so is what is sent for the metadata of an object.
+// claims nothing is accepted, and so is what is sent for the metadata of an object.
 func (t target) mismatch(said schema.GroupVersionKind) error {
 	switch {
 	case said.Kind == "" || said == t.is:
@@ -181,7 +181,7 @@ func (e *otherTypeError) Unwrap() error { return ErrMalformed }
 // in a namespace that cannot be read.
 //
 // A reflector of this library quarantines it: it keeps what it had of the object,
-// reports the error, and goes on. Other consumers meet an object of a type that they
+// reports the error, and continues. Other consumers meet an object of a type that they
 // do not expect.
 type UndecodedObject struct {
 	metav1.TypeMeta

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// maxWarnings is how many texts of one source are told, and how many of one answer
+	// maxWarnings is how many texts of one source are reported, and how many of one answer
 	// are looked at. A resource has one or two; what sends more, sends noise.
 	maxWarnings = 256
 
-	// maxWarningText is how many characters of a text are told. An API server cuts
+	// maxWarningText is how many characters of a text are reported. An API server cuts
 	// the warnings of one answer to this many in all.
 	maxWarningText = 4096
 
@@ -27,18 +27,18 @@ const (
 	codeWarning = 299
 )
 
-// furtherWarnings is told in place of the first text that is too many.
+// furtherWarnings is reported in place of the first text that is too many.
 var furtherWarnings = fmt.Sprintf("more than %d different warnings; further ones are not reported", maxWarnings)
 
-// warnings tells each warning that comes beside the answers of one source once, whatever
-// number of answers repeat it. Texts are compared as they are told: cut and made fit to be
+// warnings reports each warning that comes beside the answers of one source once, whatever
+// number of answers repeat it. Texts are compared as they are reported: cut and made fit to be
 // printed. Of each no more is kept than a sum.
 type warnings struct {
 	report func(ctx context.Context, text string)
 
 	mu   sync.Mutex
 	told map[[sha256.Size]byte]struct{}
-	full bool // furtherWarnings is told
+	full bool // furtherWarnings is reported
 }
 
 // newWarnings makes one that tells report, or the logger of the answer's context if that
@@ -90,7 +90,7 @@ func (w *warnings) unknown(texts []string) []string {
 }
 
 // warningTexts reads the header's values. A malformed one is left from where it is
-// malformed on: nothing in it says where the next would begin. Values are taken apart one
+// malformed on: nothing in it says where the next would begin. Values are split one
 // by one, because a hostile one may hold a hundred thousand.
 func warningTexts(values []string) []string {
 	var texts []string

@@ -30,11 +30,11 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 // be decoded is an *UndecodedObject. An event that may have been damaged on its way, which
 // cannot be decoded or is of a type this package does not know, ends the watch with
 // CauseBadFrame; it is passed on if another watch brings the same bytes.
-// Nothing is buffered: an event that is not received holds back those behind it,
+// Nothing is buffered: an event that is not received delays those behind it,
 // down to the server.
 //
 // Stop may be called at any time, by anyone, more than once. It returns when the
-// watch's goroutine is gone and the channel is closed. Without Stop, the goroutine
+// watch's goroutine has ended and the channel is closed. Without Stop, the goroutine
 // ends with the stream or with the context.
 func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	answer, err := lw.send(ctx, verbWatch, options)

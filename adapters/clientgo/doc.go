@@ -90,7 +90,7 @@
 // such objects lack, and what keeps them from being written back, is in the documentation
 // of package kubeapi.
 //
-// # What is taken from a rest.Config
+// # Fields of a rest.Config that apply
 //
 //	Host                            address and path prefix, whose escapes are undone as in
 //	                                client-go (/a%2Fb is /a/b); user and password are refused
@@ -107,7 +107,7 @@
 //	                                nothing named is kubeapi's default
 //	DisableCompression              either of the two sets it
 //
-// Not taken: Timeout, because client-go's applies to a whole request and would cut every
+// Not used: Timeout, because client-go's applies to a whole request and would cut every
 // watch (bound lists with a context; silent ones end by themselves, see
 // kubeapi.Options.StallTimeout); APIPath and GroupVersion, because paths are made of
 // Options.Resource (/api/VERSION of the core API, /apis/GROUP/VERSION of the others);
@@ -157,10 +157,10 @@
 //
 // A transform does not help with deletions. A DELETED event whose object could not be
 // decoded is dropped by client-go's reflector before any transform, because its type is
-// not the expected one, and the watch goes on after it: the informer's store keeps the
-// object until the next list, which may be days away, and no handler hears that it is
-// gone. (An event that may have been damaged ends the watch first: see package kubeapi.)
+// not the expected one, and the watch continues after it: the informer's store keeps the
+// object until the next list, which may be days away, and no handler is notified
+// of its deletion. (An event that may have been damaged ends the watch first: see package kubeapi.)
 //
-// The reflectors of this library set such an object aside, report it, and go on; they
+// The reflectors of this library quarantine such an object, report it, and continue; they
 // delete what is deleted, as long as its name can be read.
 package clientgo

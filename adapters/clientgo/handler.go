@@ -12,7 +12,7 @@ import (
 
 // ResourceEventHandler makes a handler that was written for client-go fit for an informer
 // of this library. The compiler lets it be added as it is, for the methods are the same,
-// but it would not know the tombstones: OnDelete is told of an object whose deletion was
+// but it would not know the tombstones: OnDelete is called for an object whose deletion was
 // not seen with the DeletedFinalStateUnknown of the informer's package, and those of the
 // two packages are different types. Nil stays nil.
 //

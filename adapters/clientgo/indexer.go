@@ -77,7 +77,7 @@ func (s *storeWithIndexes) AddIndexers(indexers toolscache.Indexers) error {
 
 // Indexers makes index functions of this library of client-go's, for example for the
 // options of NewInformerWithOptions. The functions are the same; one that is nil stays
-// nil, for whoever is given it to refuse by its name. The map is a new one, never nil.
+// nil, which is then refused by its name. The map is a new one, never nil.
 func Indexers(indexers toolscache.Indexers) cache.Indexers {
 	ours := make(cache.Indexers, len(indexers))
 	for name, function := range indexers {

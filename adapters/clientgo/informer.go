@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// NewInformer makes an informer of this library for whoever wants one of client-go's. Its
+// NewInformer makes an informer of this library for code that wants one of client-go's. Its
 // signature is that of client-go's NewSharedIndexInformer, so that it can be given as it
 // stands to controller-runtime (NewInformer of its cache.Options), and be called in a
 // generated factory's InformerFor.
@@ -21,7 +21,7 @@ import (
 // does by default, unless the source has the method IsWatchListSemanticsUnSupported and
 // that returns true; where no stream comes, it is listed.
 //
-// A resync period below a second is taken for a second, and one below 0 for none, as
+// A resync period below a second is raised to a second, and one below 0 for none, as
 // client-go does; either is logged. NewInformer starts nothing. It panics if lw is nil or an
 // index has no function.
 func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
@@ -29,16 +29,16 @@ func NewInformer(lw toolscache.ListerWatcher, exampleObject runtime.Object, resy
 }
 
 // NewInformerFunc is NewInformer with options, which all informers that the function
-// makes have. It is for whoever asks for such a function: NewInformer of
+// makes have. It is for code that asks for such a function: NewInformer of
 // controller-runtime's cache.Options, and what makes informers for generated factories.
 //
 // Source, example, resync period and indexers are those that the function is called
 // with; the indexers come on top of those of the options. Handlers are added by code that
-// knows client-go's options only, so that it is Handlers that says how they are told and
+// knows client-go's options only, so that Handlers says how they are notified and
 // what becomes of their panics. Some options cannot be shared, or are overruled:
 //
-//   - ResyncPeriod must be 0, or NewInformerFunc panics: whoever calls the function decides.
-//   - Transform is overruled by whoever calls SetTransform. controller-runtime does that for
+//   - ResyncPeriod must be 0, or NewInformerFunc panics: the caller of the function decides.
+//   - Transform is overruled by a call of SetTransform. controller-runtime does that for
 //     each informer, also without a transform; set DefaultTransform of its options.
 //   - An ErrorHandler in ReflectorOptions is overruled by SetWatchErrorHandler only in part:
 //     see SharedIndexInformer.

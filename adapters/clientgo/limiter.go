@@ -34,9 +34,9 @@ func throttled(next http.RoundTripper, limiter flowcontrol.RateLimiter) http.Rou
 }
 
 // limited waits here, in the transport, and not in kubeapi.Options.Authorize, although
-// that is called before each request too: what fails there is told as a failed login.
+// that is called before each request too: what fails there is reported as a failed login.
 // The wait comes before client-go's own transports, so that a token which expires
-// meanwhile is renewed before the request goes out.
+// meanwhile is renewed before the request is sent.
 type limited struct {
 	limiter flowcontrol.RateLimiter
 	next    http.RoundTripper // nil for http.DefaultTransport, whichever that is by then

@@ -15,23 +15,23 @@ import (
 // called on either, before the run or during it, holds for both; run one of the two, once.
 // It is a cache.StatusReporter, as is what its GetController returns, if the informer is one.
 //
-// Handlers that are added here are taken to be written for client-go: they are told of an
-// object that is gone with client-go's DeletedFinalStateUnknown. Add one that expects this
+// Handlers that are added here are assumed to be written for client-go: they receive the
+// deletion of an unseen object with client-go's DeletedFinalStateUnknown. Add one that expects this
 // library's to the informer itself, and one that is made for client-go through
 // ResourceEventHandler if it is added there.
 //
 // What differs from client-go's own, beside what the informer does differently:
 //
-//   - How a handler is told is the informer's to say (Handlers of its options), as
+//   - How a handler is notified is set at the informer (Handlers of its options), as
 //     client-go's options have no Delivery: if more than a thousand changes or so wait for a
 //     handler, they are merged by key, unless it is cache.OrderedUnbounded.
-//   - A watch error handler is told of what the source does wrong, by one goroutine, one
-//     failure at a time, as client-go's reflectors do. It is not told of what these know
-//     nothing of: quarantined objects, survived panics of handlers, changed shared objects,
-//     misuse. That goes to the ErrorHandler of the options, if they were given to
+//   - A watch error handler receives the failures of the source, on one goroutine, one
+//     failure at a time, as client-go's reflectors do. It does not receive what these do
+//     not know: quarantined objects, survived panics of handlers, changed shared objects,
+//     misuse. That is passed to the ErrorHandler of the options, if they were given to
 //     NewInformerWithOptions or NewInformerFunc, and else to cache.DefaultWatchErrorHandler;
 //     and so does the answer of a source that does not stream its first state, of which
-//     client-go tells nobody. Without a watch error handler all goes there.
+//     client-go reports nothing. Without a watch error handler all is passed there.
 //   - The errors are this library's: errors.Is and the functions of apimachinery's errors
 //     package see through them, == does not, but for io.EOF and io.ErrUnexpectedEOF of a
 //     watch, which are given as they are, because client-go's DefaultWatchErrorHandler
@@ -56,7 +56,7 @@ func SharedIndexInformer(informer cache.SharedIndexInformer) toolscache.SharedIn
 }
 
 // present is SharedIndexInformer. onError has what watch error handlers of client-go are
-// not told; nil is the default.
+// not called with; nil is the default.
 func present(informer cache.SharedIndexInformer, onError cache.WatchErrorHandlerWithContext) toolscache.SharedIndexInformer {
 	if isNil(informer) {
 		panic("clientgo.SharedIndexInformer: the informer is nil")

@@ -12,11 +12,11 @@ import (
 
 // watchErrors tells a watch error handler of client-go what one of client-go's reflectors
 // would tell it. Such handlers are called by the reflector alone, one call at a time, and
-// need not lock anything; ours are called by whoever meets a failure.
+// need not lock anything; ours are called wherever a failure occurs.
 type watchErrors struct {
 	standIn standIn
 	handler toolscache.WatchErrorHandlerWithContext
-	// others has what the handler is not told.
+	// others receives what the handler does not.
 	others cache.WatchErrorHandlerWithContext
 }
 

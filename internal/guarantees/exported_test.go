@@ -27,6 +27,8 @@ const (
 	watchesBeforeList = 10
 	// partSize is how many objects of a list are written at a time.
 	partSize = 100
+	// emptyPages is how many pages in a row may be empty.
+	emptyPages = 1000
 )
 
 // nameOf is an object's namespace and name as a key, "" if it has neither.
@@ -45,6 +47,16 @@ func receivedOf(obj any) cache.Received {
 		return cache.Received{}
 	}
 	return cache.Received{UID: about.GetUID(), ResourceVersion: about.GetResourceVersion()}
+}
+
+// isClosed says whether a channel is closed.
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // versionBefore says whether a is the lower one of two well-formed versions.

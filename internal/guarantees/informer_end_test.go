@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -449,5 +450,132 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 		assert.Zero(t, time.Since(began))
 		r.cancel()
 		<-r.done
+	})
+}
+
+// The detector calls the error handler on a goroutine of its own. Fails if its panic is
+// kept until the run ends.
+func TestAPanicOnTheDetectorsGoroutineComesOutOfRunAtOnce(t *testing.T) {
+	notRaced(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *cache.InformerConfig[*object]) {
+			c.DetectMutations = cache.MutationDetection{SampleEvery: 1, Period: 10 * time.Second}
+			c.ReflectorOptions.ErrorHandler = func(_ context.Context, _ *cache.Reflector, err error) { deliberatePanic(err) }
+		})
+		r.run()
+		synctest.Wait()
+		changeStored(r.inf, "a/1")
+		sleep(10 * time.Second)
+		assert.True(t, isClosed(r.done), "it has come out when the first comparison was made")
+		r.cancel()
+		<-r.done
+		require.IsType(t, &cache.PanicError{}, r.panicked)
+		assert.Equal(t, errBoom, r.panicked.(*cache.PanicError).Value)
+		assert.Equal(t, 2, r.inf.Len())
+		r.source.Close()
+	})
+}
+
+// changeStored does what nobody may do to a stored object that is watched for that.
+func changeStored(inf *cache.Informer[*object], key string) {
+	changed, _ := inf.Lookup(key)
+	changed.Labels = map[string]string{"changed": "by a reader"}
+}
+
+// notRaced skips a test that changes a stored object: that is the data race that detection is for.
+func notRaced(t *testing.T) {
+	if raceDetected() {
+		t.Skip("the change is a data race")
+	}
+}
+
+// A handler that ends its goroutine is reported on that goroutine, where the error
+// handler may panic or end it as well. Fails if whoever shuts the handler down waits for a
+// goroutine that is no more.
+func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) {
+	crashing(t)
+	for name, leave := range map[string]func(){"Goexit": runtime.Goexit, "panic": func() { panic(errBoom) }} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, pod("a", "1")), func(c *cache.InformerConfig[*object]) {
+					c.ReflectorOptions.ErrorHandler = func(context.Context, *cache.Reflector, error) { leave() }
+				})
+				handle := r.handle(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { runtime.Goexit() }})
+				r.run()
+				assert.ErrorContains(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()), "handler ended its goroutine")
+				shut := make(chan error, 1)
+				go func() { shut <- cache.ShutDownEventHandler(r.inf.Shared(), handle) }()
+				sleep(time.Minute)
+				assert.Len(t, shut, 1)
+				r.cancel()
+				<-r.done
+				assert.NoError(t, <-shut)
+				if name == "panic" {
+					assert.ErrorIs(t, r.panicked.(error), errBoom)
+				} else {
+					assert.Nil(t, r.panicked)
+				}
+				r.source.Close()
+			})
+		})
+	}
+}
+
+// A handler that ends its goroutine (a test's FailNow) is told of nothing more; that is
+// reported, whoever waits for it learns of it, and the others go on. Fails if the loss
+// is silent, or somebody waits for ever.
+func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
+		handle := r.handle(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { runtime.Goexit() }}, cache.HandlerOptions{Name: "leaver"})
+		other := newReplica(t)
+		r.handle(other)
+		r.run()
+		sleep(time.Second)
+		assert.Len(t, other.take(), 2)
+		require.Len(t, r.inf.Status().Handlers, 1)
+		assert.False(t, handle.HasSynced())
+		assert.ErrorContains(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()), "handler ended its goroutine")
+		require.Len(t, r.heard.all(), 1)
+		assert.ErrorContains(t, r.heard.all()[0], "handler ended its goroutine")
+		assert.ErrorContains(t, r.heard.all()[0], "leaver")
+		assert.NoError(t, cache.ShutDownEventHandler(r.inf.Shared(), handle), "nothing to wait for")
+		must(t, r.source.Apply(pod("a", "3")))
+		synctest.Wait()
+		assert.Len(t, other.take(), 1)
+		r.stop()
+	})
+}
+
+// Fails if what the detector finds while a change is applied is reported before handlers
+// are told of that change.
+func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
+	notRaced(t)
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		reported := 0
+		informer := cache.NewInformerFor(source, cache.InformerConfig[*object]{
+			DetectMutations: cache.MutationDetection{SampleEvery: 1, Period: 100 * time.Hour},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
+				if cache.CauseOf(err) == causeMutated {
+					reported++
+					time.Sleep(time.Hour)
+				}
+			}},
+		})
+		updates := 0
+		_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{UpdateFunc: func(_, _ *object) { updates++ }})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error)
+		go func() { over <- informer.Run(ctx) }()
+		synctest.Wait()
+		changeStored(informer, "a/1")
+		require.NoError(t, source.Apply(labelled(pod("a", "1"), "new")))
+		synctest.Wait()
+		assert.Equal(t, 1, updates)
+		assert.Equal(t, 1, reported)
+		cancel()
+		require.NoError(t, <-over)
 	})
 }

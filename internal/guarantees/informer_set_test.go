@@ -306,3 +306,29 @@ func changedInformer(t *testing.T, set *cache.InformerSet, source cache.ListerWa
 	require.NoError(t, err)
 	return informer, release
 }
+
+func TestASetWithoutInformersHasNothingToWaitFor(t *testing.T) {
+	var set cache.InformerSet
+	require.ErrorContains(t, set.WaitSynced(t.Context()), "nothing to wait for")
+}
+
+// Run of an informer of a set is the set's to call. Fails if one for which somebody else
+// has done so counts, after its end, for those who wait for the set or ask how it is.
+func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set cache.InformerSet
+		source := newSource(t, pod("a", "1"))
+		dead, _ := podInformerOf(t, &set, source)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.NoError(t, dead.Run(ctx))
+		assert.Empty(t, set.Status())
+		assert.ErrorContains(t, set.WaitSynced(t.Context()), "nothing to wait for")
+		end := runSet(t, &set)
+		alive, _ := podInformerOf(t, &set, source)
+		assert.NoError(t, set.WaitSynced(t.Context()))
+		assert.Equal(t, 1, alive.Len())
+		assert.Len(t, set.Status(), 1)
+		end()
+	})
+}

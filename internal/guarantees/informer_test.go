@@ -731,3 +731,214 @@ func TestWrongInformerOptionsPanicAndNameTheField(t *testing.T) {
 		})
 	}
 }
+
+// Mistakes that are the same before the run and while it runs.
+func TestBadInputIsAnsweredByAnErrorThatNamesTheRightInput(t *testing.T) {
+	tooShort, negative := 999*time.Millisecond, -time.Second
+	var none *replica
+	mistakes := map[string]badInput{
+		"nil handler": {
+			make:  func(r *informerRig) error { _, err := r.inf.Shared().AddEventHandler(nil); return err },
+			cause: cache.ErrNilHandler, words: []string{"no handler was added", "nil"},
+		},
+		"nil pointer for a handler": {
+			make:  func(r *informerRig) error { _, err := r.inf.Shared().AddEventHandler(none); return err },
+			cause: cache.ErrNilHandler, words: []string{"no handler was added"},
+		},
+		"nil typed handler": {
+			make:  func(r *informerRig) error { _, err := r.inf.AddHandler(nil); return err },
+			cause: cache.ErrNilHandler, words: []string{"no handler was added"},
+		},
+		"resync below the minimum": {
+			make: adding(cache.HandlerOptions{ResyncPeriod: &tooShort}), words: []string{"ResyncPeriod", "999ms", "1s", "0 is no resync"},
+		},
+		"resync below the minimum, the short form": {
+			make: func(r *informerRig) error {
+				_, err := r.inf.Shared().AddEventHandlerWithResyncPeriod(&tally{}, tooShort)
+				return err
+			},
+			words: []string{"ResyncPeriod", "999ms", "1s"},
+		},
+		"negative resync":  {make: adding(cache.HandlerOptions{ResyncPeriod: &negative}), words: []string{"ResyncPeriod", "negative", "use 0"}},
+		"unknown delivery": {make: adding(cache.HandlerOptions{Delivery: 7}), words: []string{"HandlerOptions.Delivery", "7"}},
+		"foreign registration": {
+			make: func(r *informerRig) error {
+				other := newInformerRig(r.T, r.source, nil)
+				return r.inf.RemoveHandler(other.handle(&tally{}))
+			},
+			cause: cache.ErrForeignRegistration, words: []string{"AddEventHandler"},
+		},
+		"shutting down a foreign registration": {
+			make: func(r *informerRig) error {
+				other := newInformerRig(r.T, r.source, nil)
+				return r.inf.ShutDownHandler(other.handle(&tally{}))
+			},
+			cause: cache.ErrForeignRegistration, words: []string{"AddEventHandler"},
+		},
+		"nil registration":                 {make: func(r *informerRig) error { return r.inf.RemoveHandler(nil) }, cause: cache.ErrForeignRegistration},
+		"shutting down a nil registration": {make: func(r *informerRig) error { return r.inf.ShutDownHandler(nil) }, cause: cache.ErrForeignRegistration},
+		"registration of another package": {
+			make:  func(r *informerRig) error { return r.inf.RemoveHandler(foreignHandle{}) },
+			cause: cache.ErrForeignRegistration, words: []string{"foreignHandle"},
+		},
+		"index that is there": {make: indexing(cache.Indexers{"name": always(nil, nil), "new": always(nil, nil)}), words: []string{"indexer conflict", "name"}},
+		"namespace index":     {make: indexing(cache.Indexers{cache.NamespaceIndex: always(nil, nil)}), words: []string{"indexer conflict", cache.NamespaceIndex}},
+		"nil index function":  {make: indexing(cache.Indexers{"new": nil}), words: []string{`"new"`, "no function"}},
+		"unknown index":       {make: func(r *informerRig) error { _, err := r.inf.Shared().GetIndexer().ByIndex("nam", "x"); return err }, words: []string{"Index with name nam does not exist"}},
+		"unknown typed index": {make: func(r *informerRig) error { _, err := r.inf.ByIndex("nam", "x"); return err }, words: []string{"nam"}},
+		"nil error handler":   {make: func(r *informerRig) error { return r.inf.Shared().SetWatchErrorHandler(nil) }, cause: cache.ErrNilHandler, words: []string{"SetWatchErrorHandler"}},
+		"nothing to wait for": {make: func(r *informerRig) error { return cache.WaitForDone(r.Context()) }, words: []string{"nothing to wait for", "HasSyncedChecker"}},
+		"nil to wait for":     {make: func(r *informerRig) error { return cache.WaitForDone(r.Context(), r.inf.HasSyncedChecker(), nil) }, words: []string{"nothing to wait for", "nil"}},
+	}
+	for name, mistake := range mistakes {
+		for _, phase := range []string{"before", "during"} {
+			t.Run(name+", "+phase, func(t *testing.T) { mistake.check(t, phase) })
+		}
+	}
+}
+
+type foreignHandle struct{}
+
+func (foreignHandle) HasSynced() bool { return false }
+
+func (foreignHandle) HasSyncedChecker() cache.DoneChecker { return nil }
+
+// One that fails for an object that arrives has that quarantined; others are taken, the
+// handlers are told of these, and the object comes once it can.
+func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
+	for name, fail := range map[string]func() ([]string, error){
+		"fails":  func() ([]string, error) { return nil, errBoom },
+		"panics": func() ([]string, error) { panic(errBoom) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newInformerRig(t, newSource(t, bad(pod("a", "1")), pod("a", "2")), func(c *cache.InformerConfig[*object]) {
+					c.Indexes = cache.TypedIndexers[*object]{"v": func(o *object) ([]string, error) {
+						if isBad(o) {
+							return fail()
+						}
+						return []string{o.Labels["v"]}, nil
+					}}
+				})
+				told := newReplica(t)
+				handle := r.handle(told)
+				r.run()
+				synctest.Wait()
+				assert.True(t, r.inf.HasSynced() && handle.HasSynced())
+				assert.Equal(t, []string{"add a/2@2"}, told.take())
+				require.Len(t, r.heard.all(), 1)
+				var refused *cache.ObjectError
+				require.ErrorAs(t, r.heard.all()[0], &refused)
+				assert.Equal(t, []any{"a/1", stageIndex}, []any{refused.Key, refused.Stage})
+				assert.ErrorContains(t, refused, `"v"`)
+				require.Len(t, r.inf.Status().Quarantined, 1)
+				must(t, r.source.Apply(labelled(pod("a", "1"), "good")))
+				synctest.Wait()
+				assert.Equal(t, []string{"add a/1@3"}, told.take())
+				assert.Empty(t, r.inf.Status().Quarantined)
+				r.stop()
+			})
+		})
+	}
+}
+
+// Fails if the report of an object that is held back comes between those that came with
+// it and their handlers: an error handler may take its time.
+func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
+	picky := func(obj any) error {
+		if isBad(obj) {
+			return errBoom
+		}
+		return nil
+	}
+	for stage, install := range map[string]func(*cache.InformerConfig[*object]){
+		stageIndex: func(c *cache.InformerConfig[*object]) {
+			c.Indexes = cache.TypedIndexers[*object]{"picky": func(o *object) ([]string, error) { return nil, picky(o) }}
+		},
+		stageTransform: func(c *cache.InformerConfig[*object]) {
+			c.Transform = func(o *object) (*object, error) { return o, picky(o) }
+		},
+		stageKey: func(c *cache.InformerConfig[*object]) {
+			c.KeyFunction = func(obj any) (string, error) {
+				if err := picky(obj); err != nil {
+					return "", err
+				}
+				return cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+			}
+		},
+	} {
+		for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListWhole} {
+			t.Run(fmt.Sprint(stage, " ", strategy), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					source := newSource(t, pod("a", "1"), bad(pod("a", "2")), pod("a", "3"))
+					var reported []error
+					r := newInformerRig(t, source, func(c *cache.InformerConfig[*object]) {
+						install(c)
+						c.ReflectorOptions.Strategy = strategy
+						c.ReflectorOptions.ErrorHandler = func(_ context.Context, _ *cache.Reflector, err error) {
+							reported = append(reported, err)
+							time.Sleep(time.Hour)
+						}
+					})
+					told := newReplica(t)
+					r.handle(told)
+					r.run()
+					synctest.Wait()
+					require.Len(t, reported, 1)
+					var object *cache.ObjectError
+					require.ErrorAs(t, reported[0], &object)
+					assert.Equal(t, stage, object.Stage)
+					assert.Equal(t, 2, r.inf.Len())
+					assert.Equal(t, []string{"add a/1@1", "add a/3@3"}, told.take(), "while the error handler is called")
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+// ReflectorOptions.Logger is for all that is told of an informer, whoever calls the error
+// handler; a handler's own logger is for what concerns that handler. Fails if somebody
+// finds another in the context.
+func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
+	notRaced(t)
+	surviving(t)
+	synctest.Test(t, func(t *testing.T) {
+		own := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
+		handlers := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
+		var mu sync.Mutex
+		var causes []cache.Cause
+		r := newInformerRig(t, newSource(t, pod("a", "1"), bad(pod("a", "2"))), func(c *cache.InformerConfig[*object]) {
+			c.Indexes = cache.TypedIndexers[*object]{"picky": func(o *object) ([]string, error) {
+				if isBad(o) {
+					return nil, errBoom
+				}
+				return nil, nil
+			}}
+			c.DetectMutations = cache.MutationDetection{SampleEvery: 1}
+			c.ReflectorOptions.Logger = &own
+			c.ReflectorOptions.ErrorHandler = func(ctx context.Context, _ *cache.Reflector, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				causes = append(causes, cache.CauseOf(err))
+				want := own
+				if len(causes) > 4 {
+					want = handlers
+				}
+				assert.Same(t, want.GetSink(), klog.FromContext(ctx).GetSink(), "%v", err)
+			}
+		})
+		r.source.FailLists(1, errBoom)
+		panics := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic(errBoom) }}
+		r.handle(panics)
+		r.run()
+		sleep(time.Minute) // that is more than the pause after the failure
+		changeStored(r.inf, "a/1")
+		sleep(time.Minute)
+		r.handle(panics, cache.HandlerOptions{Logger: &handlers})
+		synctest.Wait()
+		assert.ElementsMatch(t, []cache.Cause{cache.CauseOther, causeObject, causeProcess, causeMutated}, causes[:4])
+		assert.Equal(t, []cache.Cause{causeProcess}, causes[4:])
+		r.stop()
+	})
+}

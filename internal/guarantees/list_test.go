@@ -2,6 +2,9 @@ package guarantees
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -392,6 +395,197 @@ func TestOddEventsInAStreamingListAreReported(t *testing.T) {
 				synctest.Wait()
 				assert.Equal(t, []string{"a/good"}, indexer.ListKeys())
 				assert.Equal(t, "7", indexer.LastStoreSyncResourceVersion())
+				stop()
+			})
+		})
+	}
+}
+
+// pagesOf is a source whose pages are made of their number, from 1 on: the token that
+// comes with one, "" at the end, and how many objects it has.
+func pagesOf(page func(n int) (token string, objects int)) *itemScript {
+	last := 0
+	return &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+		token, objects := page(n)
+		about := metav1.ListMeta{ResourceVersion: "9", Continue: token}
+		last += objects
+		return about, takeAll(take, about, last-objects+1, last)
+	}}
+}
+
+// A chain of continue tokens that has no end is a failure of the source like any
+// other, answered with a pause. Fails if only a token that follows itself is noticed,
+// or nothing but repetition is.
+func TestAListWhosePagesNeverEndFails(t *testing.T) {
+	circle := func(before, length, objects int) func(int) (string, int) {
+		return func(n int) (string, int) {
+			if n <= before {
+				return fmt.Sprint("before ", n), objects
+			}
+			return fmt.Sprint((n - before) % length), objects
+		}
+	}
+	for name, row := range map[string]struct {
+		page func(int) (string, int)
+		most int
+	}{
+		"the same token":                     {circle(0, 1, 0), 2},
+		"two tokens":                         {circle(0, 2, 0), 5},
+		"a circle of pages with objects":     {circle(10, 7, 3), 10 + 3*7},
+		"a long way into a long circle":      {circle(300, 90, 1), 3 * (300 + 90)},
+		"new tokens, and nothing but tokens": {circle(math.MaxInt, 1, 0), emptyPages},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, h := pagesOf(row.page), &heard{}
+				r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)})
+				stop := runReflector(t, r)
+				asked := source.lists()
+				assert.LessOrEqual(t, asked, row.most)
+				assert.Equal(t, []cache.Cause{cache.CauseOther}, h.causes())
+				assert.ErrorContains(t, h.all()[0], "continue token")
+				assert.False(t, r.Status().Synced)
+				sleep(50 * time.Second)
+				assert.Equal(t, asked, source.lists(), "and the next list waits")
+				stop()
+			})
+		})
+	}
+}
+
+// Pages without objects are no failure by themselves, nor is a long list one.
+func TestALongListWithEmptyPagesIsAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, h := pagesOf(func(n int) (string, int) {
+			switch {
+			case n == 5*emptyPages:
+				return "", 0
+			case n%(emptyPages-1) == 0:
+				return itoa(n), 1
+			}
+			return itoa(n), 0
+		}), &heard{}
+		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle}))
+		assert.Empty(t, h.all())
+		assert.Equal(t, 5*emptyPages, source.lists())
+		assert.Len(t, store.ListKeys(), 5)
+		stop()
+	})
+}
+
+// A source that breaks the rules loses its list, which is made again, and not some
+// items of it. Fails if its answer counts although take has answered an error.
+func TestASourceThatBreaksTheRulesOfItemListerLosesItsList(t *testing.T) {
+	// busy has a call of take under way that waits for the store, for a second.
+	busy := func(take takeFunc) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- takeAll(take, metav1.ListMeta{}, 1, 300) }()
+		time.Sleep(500 * time.Millisecond)
+		return ended
+	}
+	for name, list := range map[string]func(t *testing.T, take takeFunc) error{
+		"takes two at once": func(t *testing.T, take takeFunc) error {
+			ended := busy(take)
+			assert.ErrorContains(t, take(metav1.ListMeta{}, podAt("a", "second", "1")), "while another call of it was running")
+			assert.ErrorContains(t, <-ended, "while another call of it was running")
+			return nil
+		},
+		"returns while it takes": func(t *testing.T, take takeFunc) error {
+			ended := busy(take)
+			go func() { assert.Error(t, <-ended) }()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+					if n == 1 {
+						return metav1.ListMeta{ResourceVersion: "900"}, list(t, take)
+					}
+					return metav1.ListMeta{ResourceVersion: "900"}, takeAll(take, metav1.ListMeta{}, 1, 3)
+				}}
+				store := &partStore{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), onPart: func(context.Context, cache.ReplacementPart) error {
+					time.Sleep(time.Second)
+					return nil
+				}}
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle}))
+				sleep(time.Minute)
+				require.Len(t, h.all(), 1)
+				assert.ErrorContains(t, h.all()[0], "while another call of it was running")
+				assert.Len(t, store.ListKeys(), 3)
+				assert.Equal(t, 2, source.lists())
+				stop()
+			})
+		})
+	}
+}
+
+// What take is called with after ListItems has returned is refused, and does no harm.
+func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, late := &heard{}, make(chan error, 1)
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(_ context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			go func() {
+				time.Sleep(time.Second)
+				late <- take(metav1.ListMeta{}, podAt("a", "late", "1"))
+			}()
+			return metav1.ListMeta{ResourceVersion: "9"}, takeAll(take, metav1.ListMeta{}, 1, 3)
+		}}
+		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{ErrorHandler: h.handle}))
+		assert.ErrorContains(t, <-late, "source called take after ListItems had returned")
+		assert.Len(t, indexer.ListKeys(), 3)
+		assert.Empty(t, h.all())
+		stop()
+	})
+}
+
+// A call into the source that ends its goroutine has answered nothing: what it brought
+// is not a list, and nothing is deleted. Fails if it counts as a call that returned
+// nothing and no error.
+func TestASourceThatEndsItsGoroutineHasNotAnswered(t *testing.T) {
+	exits := func(n int) {
+		if n == 2 {
+			runtime.Goexit()
+		}
+	}
+	for name, source := range map[string]func() cache.ListerWatcher{
+		"item by item": func() cache.ListerWatcher {
+			return &itemScript{scripted: scripted{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+				about := metav1.ListMeta{ResourceVersion: itoa(n * 500)}
+				must(t, takeAll(take, about, 1, 50))
+				exits(n)
+				return about, takeAll(take, about, 51, 500)
+			}}
+		},
+		"whole": func() cache.ListerWatcher {
+			n := 0
+			return &scripted{watch: expiredOnce, list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				n++
+				exits(n)
+				list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: itoa(n * 500)}}
+				return list, takeAll(func(_ metav1.ListMeta, item apiruntime.Object) error {
+					list.Items = append(list.Items, item)
+					return nil
+				}, metav1.ListMeta{}, 1, 500)
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+				stop := runReflector(t, cache.NewReflectorWithOptions(source(), nil, store, cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)}))
+				sleep(90 * time.Second)
+				assert.Len(t, store.ListKeys(), 500)
+				assert.Equal(t, "500", store.LastStoreSyncResourceVersion())
+				require.Len(t, h.all(), 2)
+				assert.ErrorContains(t, h.all()[1], "source ended its goroutine and returned nothing")
+				sleep(time.Minute)
+				assert.Equal(t, "1500", store.LastStoreSyncResourceVersion())
+				assert.Len(t, h.all(), 2)
 				stop()
 			})
 		})

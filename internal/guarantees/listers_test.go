@@ -234,3 +234,26 @@ func TestTheLenOfATypedListerIsThatOfItsList(t *testing.T) {
 	require.Zero(t, cache.TypedLister[*object]{}.Len())
 	require.Zero(t, cache.TypedLister[*object]{}.ByNamespace("a").Len())
 }
+
+// withNil is a store of somebody else that holds a nil.
+type withNil struct{ cache.Indexer }
+
+func (withNil) List() []any { return []any{(*object)(nil)} }
+
+func (withNil) ListKeys() []string { return []string{"a/nil"} }
+
+func (withNil) GetByKey(string) (any, bool, error) { return (*object)(nil), true, nil }
+
+func (withNil) ByIndex(_, _ string) ([]any, error) { return nil, errBoom }
+
+func (withNil) Index(string, any) ([]any, error) { return nil, errBoom }
+
+func (withNil) LastStoreSyncResourceVersion() string { return "" }
+
+func TestAListOfNilsIsAnError(t *testing.T) {
+	err := cache.ListAll(withNil{}, redSelector, func(any) {})
+	require.ErrorContains(t, err, "object is nil")
+	require.ErrorContains(t, err, `"a/nil"`)
+	_, err = cache.NewGenericLister(withNil{}, podResource.GroupResource()).List(nil)
+	require.ErrorContains(t, err, `expected runtime.Object, got nil`)
+}

@@ -2,9 +2,11 @@ package guarantees
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,4 +88,52 @@ func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAFinishedReplacementAcceptsNothingMore(t *testing.T) {
+	for name, finish := range map[string]func(r cache.Replacement){
+		"committed": func(r cache.Replacement) { require.NoError(t, r.Commit(bg, "1")) },
+		"aborted":   func(r cache.Replacement) { r.Abort() },
+	} {
+		s := newTagStore()
+		r := s.BeginReplace(cache.ReplaceOptions{})
+		_, err := r.Part(bg, cache.ReplacementPart{Items: []any{podAt("a", "1", "1")}})
+		require.NoError(t, err)
+		finish(r)
+		_, err = r.Part(bg, cache.ReplacementPart{Items: []any{podAt("a", "2", "1")}})
+		require.ErrorContains(t, err, "replacement is over", name)
+		require.ErrorContains(t, r.Commit(bg, "2"), "replacement is over", name)
+		r.Abort()
+		assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
+		assert.NotEqual(t, "2", s.LastStoreSyncResourceVersion())
+	}
+}
+
+// A relist that a foreign store refuses is reported, and made again after a pause;
+// the objects that it could not take are reported one by one and cause no list.
+func TestAReplaceThatAForeignStoreRefusesIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, h := newSource(t, pod("a", "1")), &heard{}
+		store := &replaceFails{errs: []error{errBoom, errors.Join(&cache.ObjectError{Key: "a/9", Stage: stageIndex, Err: errBoom}, cache.KeyError{Obj: pod("a", "8"), Err: errBoom})}}
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: h.handle}))
+		sleep(time.Minute)
+		assert.Equal(t, []cache.Cause{causeStore, causeObject, causeObject}, h.causes())
+		assert.Equal(t, 2, source.ListCalls())
+		stop()
+		source.Close()
+	})
+}
+
+type replaceFails struct {
+	foreign
+	errs []error
+}
+
+func (r *replaceFails) Replace([]any, string) error {
+	if len(r.errs) == 0 {
+		return nil
+	}
+	err := r.errs[0]
+	r.errs = r.errs[1:]
+	return err
 }

@@ -34,7 +34,21 @@ const (
 	causeShortWatch cache.Cause = "short-watch"
 	causeSlowSource cache.Cause = "slow-source"
 	causeStore      cache.Cause = "store"
+	causeMisuse     cache.Cause = "misuse"
+	causePanic      cache.Cause = "panic"
+	causeMutated    cache.Cause = "mutated"
 	causeWrongType  cache.Cause = "wrong-type"
+)
+
+// The stages of objects that are refused.
+const (
+	stageDecode    = "decode"
+	stageType      = "type"
+	stageMetadata  = "metadata"
+	stageKey       = "key"
+	stageTransform = "transform"
+	stageIndex     = "index"
+	stageProcess   = "process"
 )
 
 // refusingRigs are pipelines whose consumer refuses bad objects.

@@ -356,3 +356,22 @@ func TestNamedWaitsLogTheirOutcomeForTheirCaller(t *testing.T) {
 		`"Stopped before caches had synced" logger="mine"`,
 	}, lineTexts(out.all()))
 }
+
+func TestAWaitForNothing(t *testing.T) {
+	assert.True(t, cache.WaitFor(t.Context(), "tests"), "vacuously")
+	err := cache.WaitForDone(t.Context())
+	require.ErrorContains(t, err, "nothing to wait for")
+	require.ErrorContains(t, err, "HasSyncedChecker")
+}
+
+func TestANilCheckerIsAMistakeAndNoHang(t *testing.T) {
+	for _, null := range []cache.DoneChecker{nil, (*ending)(nil), (*cache.DeltaFIFO)(nil)} {
+		out := &logLines{}
+		ctx := klog.NewContext(t.Context(), out.logger(0))
+		assert.False(t, cache.WaitFor(ctx, "tests", doneAfter("never", -1), null))
+		all := out.all()
+		require.Len(t, all, 2)
+		assert.Regexp(t, `^E\d\d wait_test.go "Waited in vain" err="checker 2 of 2 is nil: .*HasSyncedChecker.*" for="tests"$`, all[1])
+		require.ErrorContains(t, cache.WaitForDone(ctx, null), "nothing to wait for")
+	}
+}

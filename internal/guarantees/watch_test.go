@@ -271,3 +271,14 @@ func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
 		<-done
 	})
 }
+
+// A source without a result channel has a defect, and is told so at once.
+func TestAWatchWithoutAChannelIsNoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {
+			return &probe{onChan: func() (<-chan watch.Event, bool) { return nil, true }}, nil
+		}}
+		err := cache.NewReflector(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0).ListAndWatchWithContext(t.Context())
+		assert.ErrorContains(t, err, "source returned no watch and no error")
+	})
+}
