@@ -416,7 +416,7 @@ func (l *listener) call(ctx context.Context, n *notification) {
 		value := recover()
 		if value == nil { // runtime.Goexit, as by a failing assertion of a test
 			if l.exited(ctx) {
-				l.informer.tell(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
+				l.informer.report(ctx, "", fmt.Errorf("handler %s: %w", l.options.Name, errHandlerExited))
 			}
 			return
 		}
@@ -427,7 +427,7 @@ func (l *listener) call(ctx context.Context, n *notification) {
 			l.exited(ctx)
 			panic(value) // the frames of the first panic are below
 		}
-		l.informer.tell(ctx, n.Key.String(), &ProcessError{
+		l.informer.report(ctx, n.Key.String(), &ProcessError{
 			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
 		})
 	}()

@@ -41,9 +41,6 @@ type sharedIndexInformer struct {
 	ctx        context.Context
 	goroutines *tasks.Group
 
-	// onError does not change once the run has begun.
-	onError WatchErrorHandlerWithContext
-
 	mu      sync.Mutex
 	stopped bool
 	// listeners is replaced, never changed.
@@ -87,12 +84,8 @@ func newInformer(store *cache, lw ListerWatcher, example any, options SharedInde
 			reflector.Name = firstCallerOutside()
 		}
 	}
-	inf := &sharedIndexInformer{store: store, options: options, onError: reflector.ErrorHandler}
-	if inf.onError == nil {
-		inf.onError = DefaultWatchErrorHandler
-	}
+	inf := &sharedIndexInformer{store: store, options: options}
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
-	reflector.ErrorHandler = func(ctx context.Context, r *Reflector, err error) { inf.onError(ctx, r, err) }
 	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
 		inf.addFeed(namespace, sources[namespace], example, reflector)
 	}
@@ -104,8 +97,8 @@ func newInformer(store *cache, lw ListerWatcher, example any, options SharedInde
 	return inf
 }
 
-// tell reports an error with the reflector that brought key, which may be empty.
-func (inf *sharedIndexInformer) tell(ctx context.Context, key string, err error) {
+// report reports an error with the reflector that brought key, which may be empty.
+func (inf *sharedIndexInformer) report(ctx context.Context, key string, err error) {
 	brings := func(f *feed) bool { return f.scope.has(key) }
 	inf.feeds[max(0, slices.IndexFunc(inf.feeds, brings))].reflector.report(ctx, err)
 }
@@ -128,7 +121,7 @@ func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErr
 	if handler == nil {
 		return fmt.Errorf("SetWatchErrorHandlerWithContext: %w", ErrNilHandler)
 	}
-	return inf.set("the watch error handler", func() { inf.onError = handler })
+	return inf.set("the watch error handler", func(f *feed) { f.reflector.onError = handler })
 }
 
 // SetTransform implements SharedInformer. A nil transform leaves objects as they are.
@@ -136,21 +129,19 @@ func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 	if inf.guard != nil {
 		transform = inf.guard(transform)
 	}
-	return inf.set("the transform", func() {
-		for _, f := range inf.feeds {
-			f.intake.transform = transform
-		}
-	})
+	return inf.set("the transform", func(f *feed) { f.intake.transform = transform })
 }
 
-// set changes an option, unless the run has begun.
-func (inf *sharedIndexInformer) set(what string, change func()) error {
+// set changes an option of each feed, unless the run has begun.
+func (inf *sharedIndexInformer) set(what string, change func(*feed)) error {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.ctx != nil {
 		return fmt.Errorf("%s must be set before the informer runs: %w", what, ErrInformerStarted)
 	}
-	change()
+	for _, f := range inf.feeds {
+		change(f)
+	}
 	return nil
 }
 
@@ -238,7 +229,7 @@ func (inf *sharedIndexInformer) Run(stopCh <-chan struct{}) {
 // RunWithContext implements SharedInformer.
 func (inf *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	if err := inf.run(ctx); err != nil {
-		inf.tell(inf.withLogger(ctx), "", err)
+		inf.report(inf.withLogger(ctx), "", err)
 	}
 }
 
@@ -263,7 +254,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 		goroutines.Go(func() { inf.detector.Run(ctx, inf.clock, inf.feeds[0].reportMutation) })
 	}
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
-		inf.tell(ctx, "", fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
+		inf.report(ctx, "", fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",
 			inf.name, period, minimumResync))
 	}
 	for _, f := range inf.feeds[1:] {

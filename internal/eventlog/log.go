@@ -47,12 +47,16 @@ type block[K comparable] struct {
 	next    *block[K]
 }
 
-// blockSize is how many records a block has. With 88 bytes each, as informers have them, a block takes 2 KiB.
-const blockSize = 23
+// Records per block. With 88 bytes each, as informers have them, a block of an idle informer takes
+// 1 KiB, one of a busy informer 4 KiB.
+const (
+	smallBlock = 11
+	largeBlock = 46
+)
 
 // New returns an empty log. Records are timed relative to start.
 func New[K comparable](start time.Time) *Log[K] {
-	return &Log[K]{start: start, last: &block[K]{records: make([]Record[K], blockSize)}}
+	return &Log[K]{start: start, last: &block[K]{records: make([]Record[K], smallBlock)}}
 }
 
 // Append appends the records of one write to the store and wakes the cursors that wait. It copies the
@@ -68,7 +72,7 @@ func (l *Log[K]) Append(batch []Record[K], live int, now time.Time) {
 	since := now.Sub(l.start)
 	for i := range batch {
 		if l.used == len(l.last.records) {
-			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], blockSize)}
+			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], largeBlock)}
 			l.last, l.used = l.last.next, 0
 		}
 		r := &l.last.records[l.used]
@@ -103,6 +107,10 @@ func (l *Log[K]) trimLocked() {
 	if l.used == 0 || slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() != end }) {
 		return
 	}
-	clear(l.last.records[:l.used])
+	if len(l.last.records) > smallBlock && l.used <= smallBlock {
+		l.last.records = make([]Record[K], smallBlock)
+	} else {
+		clear(l.last.records[:l.used])
+	}
 	l.last.from, l.used = end, 0
 }

@@ -177,7 +177,7 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	fast, slow := log.NewCursor(Never), log.NewCursor(Never)
 	fast.Join(time.Time{}, Snapshot[string]{})
 	slow.Join(time.Time{}, Snapshot[string]{})
-	const count, allowed = 100 * blockSize, 2 * blockSize
+	const count, allowed = 100 * largeBlock, 2 * largeBlock
 	var collected atomic.Int64
 	for i := range count {
 		obj := &struct{ at, more [4]int }{}

@@ -51,7 +51,7 @@ func (g *generator) setup() Setup {
 
 func (g *generator) mirror() MirrorSetup {
 	m := MirrorSetup{
-		Kind: pick(g, KindTyped, KindTyped, KindShared, KindShared, KindController, KindProcess, KindReflector,
+		Kind: pick(g, KindTyped, KindTyped, KindShared, KindScoped, KindController, KindProcess, KindReflector,
 			KindForeign, KindNamespaces),
 		Strategy: pick(g, 0, 0, 1, 2, 3), PageSize: pick[int64](g, 0, 0, 1, 3, 7),
 		Retry500: pick(g, 0, 0, 30*time.Second), MaxWatch: pick(g, 0, 0, 0, 20*time.Second, 60*time.Second),

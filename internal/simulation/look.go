@@ -52,7 +52,7 @@ func (m *mirror) lookAtContent() {
 	if !synced || !m.follows() {
 		return
 	}
-	if m.setup.Kind != KindNamespaces {
+	if !m.setup.hasNamespaces() {
 		m.lookAtCut(shown, "", claimed)
 		return
 	}

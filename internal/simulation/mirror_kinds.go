@@ -28,7 +28,7 @@ func (m *mirror) make(random *rand.Rand) {
 	switch m.setup.Kind {
 	case KindTyped:
 		m.makeTyped(options)
-	case KindShared:
+	case KindShared, KindScoped:
 		m.makeShared(options)
 	case KindController, KindNamespaces:
 		m.makeController(options)
@@ -59,6 +59,18 @@ func (m *mirror) source(namespace string) cache.ListerWatcher {
 	}
 	t.source = client
 	return tapOfItems{t}
+}
+
+// sources makes one source of all namespaces, or one of each.
+func (m *mirror) sources() (one cache.ListerWatcher, each map[string]cache.ListerWatcher) {
+	if !m.setup.hasNamespaces() {
+		return m.source(""), nil
+	}
+	each = map[string]cache.ListerWatcher{}
+	for _, namespace := range namespaces {
+		each[namespace] = m.source(namespace)
+	}
+	return nil, each
 }
 
 func (m *mirror) indexers() cache.Indexers {
@@ -104,8 +116,9 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 }
 
 func (m *mirror) makeShared(options cache.ReflectorOptions) {
-	informer := cache.NewSharedIndexInformerWithOptions(m.source(""), &Object{}, cache.SharedIndexInformerOptions{
-		Indexers: m.indexers(), KeyFunction: keyFunction, Transform: m.transform, ResyncPeriod: m.setup.Resync,
+	source, sources := m.sources()
+	informer := cache.NewSharedIndexInformerWithOptions(source, &Object{}, cache.SharedIndexInformerOptions{
+		Namespaces: sources, Indexers: m.indexers(), KeyFunction: keyFunction, Transform: m.transform, ResyncPeriod: m.setup.Resync,
 		MergeRecreated: m.setup.Merge, ReflectorOptions: options,
 	})
 	m.reads(informer.GetIndexer())
@@ -152,14 +165,7 @@ func (m *mirror) makeController(options cache.ReflectorOptions) {
 		ObjectType: &Object{}, Store: indexer, Handler: h, Transform: m.transform, MergeRecreated: m.setup.Merge,
 		FullResyncPeriod: m.setup.Resync, ReflectorOptions: options,
 	}
-	if m.setup.Kind == KindNamespaces {
-		config.Namespaces = map[string]cache.ListerWatcher{}
-		for _, namespace := range namespaces {
-			config.Namespaces[namespace] = m.source(namespace)
-		}
-	} else {
-		config.ListerWatcher = m.source("")
-	}
+	config.ListerWatcher, config.Namespaces = m.sources()
 	m.reads(indexer)
 	m.controller(cache.New(config))
 }

@@ -78,7 +78,7 @@ func (r *recorder) step(s Step) {
 // passed is what passes a tap.
 func (r *recorder) passed(t *tap, line recording.Line) {
 	line.Source = t.mirror.name
-	if t.mirror.setup.Kind == KindNamespaces {
+	if t.mirror.setup.hasNamespaces() {
 		line.Source += "/" + namespaces[slices.Index(t.mirror.taps, t)]
 	}
 	r.add(line)

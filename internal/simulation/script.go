@@ -80,7 +80,11 @@ const (
 	KindReflector  Kind = "reflector"  // a reflector into an Indexer
 	KindForeign    Kind = "foreign"    // a reflector into a store of somebody else
 	KindNamespaces Kind = "namespaces" // New with Namespaces
+	KindScoped     Kind = "scoped"     // NewSharedIndexInformerWithOptions with Namespaces
 )
+
+// hasNamespaces says whether each namespace has a source of its own.
+func (m *MirrorSetup) hasNamespaces() bool { return m.Kind == KindNamespaces || m.Kind == KindScoped }
 
 // HandlerSetup is one handler of an informer.
 type HandlerSetup struct {

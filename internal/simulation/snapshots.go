@@ -176,7 +176,7 @@ func (m *mirror) checkPicture(p picture, synced bool) {
 	if !synced || !m.follows() {
 		return
 	}
-	if m.setup.Kind == KindNamespaces {
+	if m.setup.hasNamespaces() {
 		for _, namespace := range namespaces {
 			m.lookAtCut(p.objects, namespace+"/", p.version)
 		}
