@@ -3,6 +3,37 @@
 // rules of a Kubernetes API server, entirely in memory, and that misbehaves on
 // request.
 //
+// # A test of a controller
+//
+// A controller is given a [Source] where a client would be. In a bubble of testing/synctest the test takes no time, whatever its faults last:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		src := cachetest.NewSourceOf[*Pod]()
+//		defer src.Close()
+//		src.MustApply(t, newPod("web-1"))
+//		controller := NewController(src)
+//		ctx, cancel := context.WithCancel(t.Context())
+//		defer cancel()
+//		go controller.Run(ctx)
+//		synctest.Wait()
+//		require.Equal(t, []string{"web-1"}, controller.Handled())
+//
+//		// Ten minutes in which the server does not answer, and after which it does not remember what has happened in them.
+//		src.CloseWatches()
+//		src.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+//		src.MustApply(t, newPod("web-2"))
+//		time.Sleep(10 * time.Minute)
+//		require.LessOrEqual(t, len(src.Requests()), 50, "the server was not hammered")
+//		src.CompactAll()
+//		src.Heal()
+//
+//		time.Sleep(time.Minute)
+//		synctest.Wait()
+//		require.Equal(t, []string{"web-1", "web-2"}, controller.Handled())
+//	})
+//
+// [NewTestSource] closes the source with its test, and fails the test if a scripted fault never fired.
+//
 // # A source
 //
 // A [Source] holds objects of any type with Kubernetes metadata. [Source.Create],
@@ -22,12 +53,8 @@
 // ("410 Expired"), bookmarks, streaming lists, label and field selectors, and
 // timeouts. Objects are copied in and out.
 //
-// Unstructured objects need no options. For typed objects set Options.NewList, so
-// that lists have the type that typed clients return:
-//
-//	cachetest.NewSource(cachetest.Options{
-//		NewList: func() runtime.Object { return &corev1.PodList{} },
-//	})
+// Unstructured objects need no options. [NewSourceOf] makes a source of typed objects; Options.NewList
+// gives its lists the type that typed clients return.
 //
 // # Virtual time
 //
@@ -35,36 +62,12 @@
 // testing/synctest: time there moves on when everybody waits, and
 // synctest.Wait returns when all that can happen now has happened. Everything in
 // this package waits on channels and timers, so it works in a bubble, and since
-// virtual time is exact, [Source.Requests] tells to the nanosecond when a client
+// virtual time is exact, [Source.Requests] has to the nanosecond when a client
 // asked for what: the way to test that a client does not hammer its server.
-//
-//	synctest.Test(t, func(t *testing.T) {
-//		src := cachetest.NewTestSource(t, cachetest.Options{})
-//		src.FailRequests(3, cachetest.ErrConnectionRefused())
-//		pods := cache.NewInformerFor(src, cache.InformerConfig[*unstructured.Unstructured]{})
-//		go pods.Run(t.Context())
-//		if err := pods.WaitSynced(t.Context()); err != nil {
-//			t.Fatal(err)
-//		}
-//		requests := src.Requests()
-//		if len(requests) < 4 {
-//			t.Fatalf("%d requests, want 3 that fail and one more", len(requests))
-//		}
-//		for i, request := range requests[:3] {
-//			pause := requests[i+1].Time.Sub(request.Answered)
-//			if request.Err == nil || pause < 50*time.Millisecond {
-//				t.Errorf("request %d: %s answered %v, next after %v", i, request.Verb, request.Err, pause)
-//			}
-//		}
-//		if err := requests[3].Err; err != nil {
-//			t.Errorf("request 3: %v", err)
-//		}
-//	})
 //
 // Make the client, and call its methods, inside of the bubble. Close what was
 // opened before the bubble's function returns, or the test fails with what is
-// left: that is a leak found. [NewTestSource] closes the source with its test,
-// and fails the test if a scripted fault never fired.
+// left: that is a leak found.
 //
 // # Faults
 //

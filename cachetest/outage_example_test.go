@@ -1,41 +1,81 @@
 package cachetest_test
 
 import (
+	"context"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
 )
 
-func TestAnInformerPausesBetweenRequestsThatFail(t *testing.T) {
+type Pod = metav1.PartialObjectMetadata
+
+func newPod(name string) *Pod {
+	return &Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
+
+// Controller is the controller of the documentation's test: it handles each pod once.
+type Controller struct {
+	pods *cache.Informer[*Pod]
+
+	mu      sync.Mutex
+	handled []string
+}
+
+func NewController(source cache.ListerWatcher) *Controller {
+	return &Controller{pods: cache.NewInformerFor(source, cache.InformerConfig[*Pod]{})}
+}
+
+func (c *Controller) Run(ctx context.Context) {
+	_, err := c.pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*Pod]{AddFunc: func(pod *Pod) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.handled = append(c.handled, pod.Name)
+	}})
+	if err == nil {
+		_ = c.pods.Run(ctx)
+	}
+}
+
+func (c *Controller) Handled() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.handled)
+}
+
+func TestAControllerSurvivesAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := cachetest.NewTestSource(t, cachetest.Options{})
-		src.FailRequests(3, cachetest.ErrConnectionRefused())
-		pods := cache.NewInformerFor(src, cache.InformerConfig[*unstructured.Unstructured]{})
-		go pods.Run(t.Context())
-		if err := pods.WaitSynced(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		requests := src.Requests()
-		if len(requests) < 4 {
-			t.Fatalf("%d requests, want 3 that fail and one more", len(requests))
-		}
-		for i, request := range requests[:3] {
-			pause := requests[i+1].Time.Sub(request.Answered)
-			if request.Err == nil || pause < 50*time.Millisecond {
-				t.Errorf("request %d: %s answered %v, next after %v", i, request.Verb, request.Err, pause)
-			}
-		}
-		if err := requests[3].Err; err != nil {
-			t.Errorf("request 3: %v", err)
-		}
+		src := cachetest.NewSourceOf[*Pod]()
+		defer src.Close()
+		src.MustApply(t, newPod("web-1"))
+		controller := NewController(src)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go controller.Run(ctx)
+		synctest.Wait()
+		require.Equal(t, []string{"web-1"}, controller.Handled())
+
+		// Ten minutes in which the server does not answer, and after which it does not remember what has happened in them.
+		src.CloseWatches()
+		src.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		src.MustApply(t, newPod("web-2"))
+		time.Sleep(10 * time.Minute)
+		require.LessOrEqual(t, len(src.Requests()), 50, "the server was not hammered")
+		src.CompactAll()
+		src.Heal()
+
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"web-1", "web-2"}, controller.Handled())
 	})
 }
 
@@ -45,7 +85,7 @@ func TestTheDocumentationShowsATestThatPasses(t *testing.T) {
 	require.NoError(t, err)
 	code, err := os.ReadFile("outage_example_test.go")
 	require.NoError(t, err)
-	_, body, found := strings.Cut(string(code), "func TestAnInformerPausesBetweenRequestsThatFail(t *testing.T) {\n")
+	_, body, found := strings.Cut(string(code), "func TestAControllerSurvivesAnOutage(t *testing.T) {\n")
 	require.True(t, found)
 	body, _, _ = strings.Cut(body, "\n}\n")
 	var lines []string
@@ -53,4 +93,15 @@ func TestTheDocumentationShowsATestThatPasses(t *testing.T) {
 		lines = append(lines, "//"+line)
 	}
 	require.Contains(t, string(doc), strings.Join(lines, ""))
+}
+
+func TestASourceOfOneTypeSendsBookmarksOfItBeforeItHasAny(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := cachetest.NewSourceOf[*Pod]()
+		defer src.Close()
+		events, err := src.Watch(metav1.ListOptions{ResourceVersion: "1", AllowWatchBookmarks: true})
+		require.NoError(t, err)
+		defer events.Stop()
+		require.IsType(t, &Pod{}, (<-events.ResultChan()).Object)
+	})
 }

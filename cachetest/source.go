@@ -2,6 +2,7 @@ package cachetest
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,6 +60,13 @@ func NewSource(options Options) *Source {
 		}
 	}
 	return s
+}
+
+// NewSourceOf returns an empty source of objects of one type, a pointer such as *corev1.Pod. Its lists are those of Options without a
+// NewList.
+func NewSourceOf[T runtime.Object]() *Source {
+	object := reflect.TypeFor[T]().Elem()
+	return NewSource(Options{NewObject: func() runtime.Object { return reflect.New(object).Interface().(runtime.Object) }})
 }
 
 // Get returns an object, or the error NotFound.

@@ -2,6 +2,7 @@ package cachetest
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,6 +76,14 @@ func (s *Source) Apply(objs ...runtime.Object) error {
 		s.storeLocked(given)
 	}
 	return nil
+}
+
+// MustApply is Apply for a test, which it ends if an object cannot be stored.
+func (s *Source) MustApply(t testing.TB, objs ...runtime.Object) {
+	t.Helper()
+	if err := s.Apply(objs...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Delete removes an object and returns what was removed, with the version of the

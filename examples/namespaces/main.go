@@ -17,7 +17,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
@@ -40,7 +39,7 @@ func run(ctx context.Context, out io.Writer) error {
 	defer cancel()
 	backends, sources := map[string]*cachetest.Source{}, map[string]cache.ListerWatcher{}
 	for _, namespace := range []string{"berlin", "paris", "secret"} {
-		backend := cachetest.NewSource(cachetest.Options{NewObject: func() runtime.Object { return &metav1.PartialObjectMetadata{} }})
+		backend := cachetest.NewSourceOf[Order]()
 		defer backend.Close()
 		if err := backend.Apply(order(namespace, "order-1"), order(namespace, "order-2")); err != nil {
 			return err

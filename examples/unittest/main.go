@@ -20,7 +20,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchmirror/cache/cachetest"
 )
@@ -53,7 +52,7 @@ func run(ctx context.Context, out io.Writer) error {
 }
 
 func newSource() *cachetest.Source {
-	return cachetest.NewSource(cachetest.Options{NewObject: func() runtime.Object { return &Session{} }})
+	return cachetest.NewSourceOf[*Session]()
 }
 
 // session is one that expires so much later than now.
