@@ -28,14 +28,6 @@ var (
 	// reports it returned at once and changed nothing; make a new one to run again.
 	ErrAlreadyRan = errors.New("already running or already run")
 
-	// ErrNilHandler is the cause when an informer is passed a nil where it needs a
-	// handler. Leave the call out.
-	ErrNilHandler = errors.New("handler is nil: pass one, or leave the call out")
-
-	// ErrInformerStarted is the cause when an option of an informer is set after its run
-	// has begun; nothing has changed. Set it before Run, or in the options.
-	ErrInformerStarted = errors.New("informer has started: it is too late to set it")
-
 	// ErrInformerStopped is the cause when an informer is used whose run
 	// has ended, or begins to end, and the Err of a checker whose wait that ended. If it was
 	// stopped on purpose nothing is to be done; otherwise make and run a new informer:
@@ -99,6 +91,8 @@ var (
 	// errHandlerExited: a handler ended its goroutine by runtime.Goexit, as a failing assertion of a test does.
 	errHandlerExited    = errors.New("handler ended its goroutine and is not called any more")
 	errNothingToWaitFor = errors.New("nothing to wait for")
+	errNilHandler       = errors.New("handler is nil: pass one, or leave the call out")
+	errInformerStarted  = errors.New("informer has started: it is too late to set it")
 )
 
 // KeyError is returned where no key could be made for an object. It has

@@ -476,7 +476,7 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 	logger := cmp.Or(options.Logger, inf.options.ReflectorOptions.Logger, &background)
 	err := options.validate()
 	if isNilPointer(handler) {
-		err = ErrNilHandler
+		err = errNilHandler
 	}
 	if err == nil {
 		period := inf.options.ResyncPeriod

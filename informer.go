@@ -111,7 +111,7 @@ func (inf *sharedIndexInformer) title() string {
 // SetWatchErrorHandler implements SharedInformer.
 func (inf *sharedIndexInformer) SetWatchErrorHandler(handler WatchErrorHandler) error {
 	if handler == nil {
-		return fmt.Errorf("SetWatchErrorHandler: %w", ErrNilHandler)
+		return fmt.Errorf("SetWatchErrorHandler: %w", errNilHandler)
 	}
 	return inf.SetWatchErrorHandlerWithContext(func(_ context.Context, r *Reflector, err error) { handler(r, err) })
 }
@@ -119,7 +119,7 @@ func (inf *sharedIndexInformer) SetWatchErrorHandler(handler WatchErrorHandler) 
 // SetWatchErrorHandlerWithContext implements SharedInformer.
 func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error {
 	if handler == nil {
-		return fmt.Errorf("SetWatchErrorHandlerWithContext: %w", ErrNilHandler)
+		return fmt.Errorf("SetWatchErrorHandlerWithContext: %w", errNilHandler)
 	}
 	return inf.set("the watch error handler", func(f *feed) { f.reflector.onError = handler })
 }
@@ -137,7 +137,7 @@ func (inf *sharedIndexInformer) set(what string, change func(*feed)) error {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.ctx != nil {
-		return fmt.Errorf("%s must be set before the informer runs: %w", what, ErrInformerStarted)
+		return fmt.Errorf("%s must be set before the informer runs: %w", what, errInformerStarted)
 	}
 	for _, f := range inf.feeds {
 		change(f)

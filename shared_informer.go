@@ -31,8 +31,8 @@ type SharedInformer interface {
 	// AddEventHandlerWithOptions adds a handler, before or during the run. The handler
 	// receives every stored object as an Add of the initial list, and every later
 	// change. The call does not wait for the handler, and a slow handler delays neither
-	// the informer nor other handlers. The error is ErrNilHandler, ErrInformerStopped, or
-	// names the invalid option; no handler was added then.
+	// the informer nor other handlers. It fails for a nil handler and an invalid option, and with
+	// ErrInformerStopped; no handler was added then.
 	//
 	// The handle is for RemoveEventHandler and reports when the handler has handled
 	// the initial list.
@@ -79,10 +79,10 @@ type SharedInformer interface {
 	SetWatchErrorHandler(handler WatchErrorHandler) error
 	// SetWatchErrorHandlerWithContext sets the function that every failure is reported
 	// to. It is called concurrently, by the informer and by the goroutines of handlers.
-	// After the run has begun, it fails with ErrInformerStarted.
+	// It fails after the run has begun.
 	SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error
 	// SetTransform sets the function that transforms every object before it is stored.
-	// After the run has begun, it fails with ErrInformerStarted.
+	// It fails after the run has begun.
 	SetTransform(handler TransformFunc) error
 }
 

@@ -121,7 +121,7 @@ func TestASnapshotShowsTheStateBeforeABadOne(t *testing.T) {
 	assert.Equal(t, "1", receivedOf(obj).ResourceVersion)
 }
 
-func TestSnapshotOfWhatHasNone(t *testing.T) {
+func TestAViewOfANamespaceHasNoSnapshot(t *testing.T) {
 	whole, a, _ := viewsOf()
 	assert.Implements(t, (*Snapshotter)(nil), whole)
 	assert.NotImplements(t, (*Snapshotter)(nil), a)

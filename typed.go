@@ -210,9 +210,9 @@ func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) 
 
 // AddHandler adds a handler, before or during the run. The handler receives every stored
 // object as an Add of the initial list, and every later change. The call does not wait for
-// the handler, and a slow handler delays neither the informer nor other handlers. The error
-// is ErrNilHandler, ErrInformerStopped, or names the invalid option; no handler was added
-// then. More than one HandlerOptions are an error.
+// the handler, and a slow handler delays neither the informer nor other handlers. It fails for
+// a nil handler, an invalid option and more than one HandlerOptions, and with ErrInformerStopped; no
+// handler was added then.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }

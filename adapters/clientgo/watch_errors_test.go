@@ -61,13 +61,13 @@ func TestWatchErrorHandlersOfClientGoAreGivenAReflectorWithAName(t *testing.T) {
 				require.Equal(t, []failure{{"pods", "*v1.Pod", true}, {"pods", "*v1.Pod", true}}, got)
 				require.Len(t, reflectors, 1, "one informer is one reflector")
 				require.True(t, informer.HasSynced())
-				require.ErrorIs(t, set(informer, func(*toolscache.Reflector, error) {}), cache.ErrInformerStarted)
+				require.ErrorContains(t, set(informer, func(*toolscache.Reflector, error) {}), "informer has started")
 			})
 		})
 	}
 	informer, _ := podInformer(podSource(t))
-	require.ErrorIs(t, informer.SetWatchErrorHandler(nil), cache.ErrNilHandler)
-	require.ErrorIs(t, informer.SetWatchErrorHandlerWithContext(nil), cache.ErrNilHandler)
+	require.ErrorContains(t, informer.SetWatchErrorHandler(nil), "handler is nil")
+	require.ErrorContains(t, informer.SetWatchErrorHandlerWithContext(nil), "handler is nil")
 }
 
 // withoutErrorHandlers takes apimachinery's away. One of them waits out the time since the

@@ -51,10 +51,11 @@ func run(ctx context.Context, out io.Writer, clientset kubernetes.Interface) err
 	}
 	fmt.Fprintln(out, "config maps in shop:", len(all))
 
-	status, ours := cache.StatusOf(informer)
+	reporter, ours := informer.(cache.StatusReporter)
 	if !ours || len(all) != 2 {
 		return fmt.Errorf("the factory's informer is of this library: %t, and has %d objects, want 2", ours, len(all))
 	}
+	status := reporter.Status()
 	fmt.Fprintln(out, "the informer of this library says:", status.Phase, "synced:", status.Synced)
 	return nil
 }
