@@ -555,23 +555,21 @@ func unreadKnown(key table.Key, origin table.Origin, err error) *ObjectError {
 // queueReplacement is a list on its way into a queue.
 type queueReplacement struct {
 	queue *DeltaFIFO
-	// visible is true for a first list, whose parts are queued as they come.
-	visible, over bool
-	// reset is ReplaceOptions.VersionsReset.
-	reset bool
+	// visible is true for a first list, whose parts are queued as they come; those of another are staged
+	// until Commit. reset is ReplaceOptions.VersionsReset.
+	visible, reset, over bool
 	// unchecked is true for a list that may turn out to be too old: refused are its objects that
 	// could not be queued, which are quarantined at Commit.
 	unchecked bool
 	refused   []change
-	// staged are the changes that are not queued yet; queued is how many were before them. One without
-	// a kind was deleted again.
-	staged []record
-	queued int
-	keys   map[table.Key]listedKey
+	// staged are the changes for Commit. dropped is how many of them came before a deletion of their key.
+	staged  []record
+	dropped map[table.Key]int
+	keys    map[table.Key]listedKey
 }
 
-// listedKey is a key that a list has, and so stays. newest is one more than the place of its newest change
-// among all of the list. It is withheld if its newest state could not be queued.
+// listedKey is a key that a list has, and so stays. newest is one more than the place of its newest staged
+// change. It is withheld if its newest state could not be queued.
 type listedKey struct {
 	newest   int32
 	withheld bool
@@ -586,7 +584,7 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	defer f.mu.Unlock()
 	return &queueReplacement{
 		queue: f, visible: !f.populated && !options.Aside, unchecked: options.Aside, reset: options.VersionsReset,
-		keys: map[table.Key]listedKey{},
+		keys: map[table.Key]listedKey{}, dropped: map[table.Key]int{},
 	}
 }
 
@@ -599,7 +597,10 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 // *ObjectError whose cause is a *StoreError is of an object that was deleted and that
 // KnownObjects could not return: its tombstone is empty.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	r := &queueReplacement{queue: f, keys: make(map[table.Key]listedKey, len(list)), staged: make([]record, 0, len(list))}
+	r := &queueReplacement{
+		queue: f, staged: make([]record, 0, len(list)), dropped: map[table.Key]int{},
+		keys: make(map[table.Key]listedKey, len(list)),
+	}
 	var failures []error
 	refused, _ := r.stage(context.Background(), f.listedType, list, nil)
 	for _, one := range refused {
@@ -629,9 +630,8 @@ func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 	}
 	if r.visible && err == nil {
 		f.mu.Lock()
-		defer f.unlock()
 		f.listing = true
-		r.queueLocked()
+		f.unlock()
 	}
 	return rejected, err
 }
@@ -674,27 +674,23 @@ func (r *queueReplacement) stageChange(c *change) {
 		return
 	case c.kind == Deleted:
 		delete(r.keys, c.key)
-		for at := int(before.newest) - r.queued; at > 0; {
-			staged := &r.staged[at-1]
-			if staged.kind = 0; staged.prev == 0 {
-				break
-			}
-			at -= int(staged.prev)
-		}
-		if !r.visible { // it is deleted at Commit
+		if !r.visible { // a state that was there before is deleted at Commit
+			r.dropped[c.key] = len(r.staged)
 			return
 		}
 	case c.unchanged:
 		r.keys[c.key] = listedKey{newest: before.newest}
 		return
+	case r.visible:
+		r.keys[c.key] = listedKey{}
 	default:
-		r.keys[c.key] = listedKey{newest: int32(r.queued + len(r.staged) + 1)}
+		r.staged = append(r.staged, newRecord(c.kind, c.object, c.key, c.origin))
+		r.keys[c.key] = listedKey{newest: int32(len(r.staged))}
+		return
 	}
-	staged := newRecord(c.kind, c.object, c.key, c.origin)
-	if int(before.newest) > r.queued {
-		staged.prev = uint32(r.queued + len(r.staged) + 1 - int(before.newest))
-	}
-	r.staged = append(r.staged, staged)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin), false)
 }
 
 // isUnchanged says whether an object is in the state last received. Of a first list, known objects
@@ -704,8 +700,8 @@ func (r *queueReplacement) isUnchanged(c *change, before listedKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sawLocked(c.origin)
-	if at := int(before.newest) - r.queued; at > 0 {
-		return c.origin.Same(r.staged[at-1].origin)
+	if before.newest > 0 {
+		return c.origin.Same(r.staged[before.newest-1].origin)
 	}
 	_, newest := f.log.find(c.key)
 	if r.reset || newest == nil && !f.populated && !f.shown.Has(c.key) || !c.origin.Same(f.originLocked(c.key, newest)) {
@@ -718,20 +714,6 @@ func (r *queueReplacement) isUnchanged(c *change, before listedKey) bool {
 
 func (r *queueReplacement) withhold(key table.Key) {
 	r.keys[key] = listedKey{newest: r.keys[key].newest, withheld: true}
-}
-
-// queueLocked queues the staged changes.
-func (r *queueReplacement) queueLocked() {
-	f, before := r.queue, r.queue.log.records.end()
-	f.log.reserve(r.staged)
-	for _, staged := range r.staged {
-		if staged.prev = 0; staged.kind != 0 {
-			f.addLocked(staged, f.quarantine.any() && r.keys[staged.key].withheld)
-		}
-	}
-	clear(r.staged[f.log.records.end()-before:]) // the queue may have their memory
-	r.queued += len(r.staged)
-	r.staged = nil
 }
 
 // Commit queues what is not queued yet, a tombstone for each object that was not listed and is
@@ -747,7 +729,13 @@ func (r *queueReplacement) Commit(_ context.Context, version string) error {
 	f.mu.Lock()
 	defer f.unlock()
 	end := f.log.records.end()
-	r.queueLocked()
+	f.log.reserve(r.staged)
+	for i, staged := range r.staged {
+		if i >= r.dropped[staged.key] {
+			f.addLocked(staged, f.quarantine.any() && r.keys[staged.key].withheld)
+		}
+	}
+	clear(r.staged[f.log.records.end()-end:]) // the queue may have their memory
 	var unread []error
 	deleteAbsent := func(key table.Key) bool {
 		if _, listed := r.keys[key]; listed {
