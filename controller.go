@@ -433,7 +433,9 @@ func (c *controller) apply(ctx context.Context, changes []change, version string
 			c.settle(change.kind, change.key.String(), change.receivedVersion(), change.err)
 		}
 		if change.err != nil {
-			c.reflector.quarantined(ctx, change.err, true)
+			if !change.err.repeated {
+				c.reflector.report(ctx, change.err)
+			}
 			continue
 		}
 		if change.finalErr != nil && change.applied {

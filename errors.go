@@ -164,11 +164,7 @@ const (
 
 // Error names the key, the step and the cause.
 func (e *ObjectError) Error() string {
-	at := ""
-	if e.ResourceVersion != "" {
-		at = " at version " + e.ResourceVersion
-	}
-	return fmt.Sprintf("object %q%s quarantined, %s failed: %v", e.Key, at, e.Stage, e.Err)
+	return fmt.Sprintf("object %q%s quarantined, %s failed: %v", e.Key, atVersion(e.ResourceVersion), e.Stage, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -250,6 +246,13 @@ func (e *StoreError) Error() string {
 
 // Unwrap returns the store's error.
 func (e *StoreError) Unwrap() error { return e.Err }
+
+func atVersion(version string) string {
+	if version == "" {
+		return ""
+	}
+	return " at version " + version
+}
 
 func ofName(name string) string {
 	if name == "" {
@@ -352,13 +355,6 @@ func caught(what string, err *error) {
 	}
 }
 
-// recovered, deferred, keeps a panic of its goroutine for the one that waits for that.
-func recovered(panicked **PanicError) {
-	if value := recover(); value != nil {
-		*panicked = panicError(value).(*PanicError)
-	}
-}
-
 // keyOf calls a key function, without a lock. The error never holds the object.
 func keyOf(keyFunc KeyFunc, obj any) (key string, err error) {
 	if isNilPointer(obj) {
@@ -444,10 +440,6 @@ type MutatedObjectError struct {
 
 // Error names the key, the version and the changed fields, no values.
 func (e *MutatedObjectError) Error() string {
-	at := ""
-	if e.ResourceVersion != "" {
-		at = " at version " + e.ResourceVersion
-	}
 	changes := strings.Join(e.Changes, ", ")
 	if more := e.Total - len(e.Changes); more > 0 {
 		changes = fmt.Sprintf("%s, and %d more", changes, more)
@@ -455,7 +447,7 @@ func (e *MutatedObjectError) Error() string {
 	if changes == "" {
 		changes = "it was being changed while it was compared"
 	}
-	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s", e.Key, at, changes)
+	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s", e.Key, atVersion(e.ResourceVersion), changes)
 }
 
 // misuse is an error of the program, not of the source.

@@ -65,7 +65,7 @@ type listing struct {
 	// quarantining are the places of the objects of this list that the reflector quarantines, and not the store.
 	quarantining map[string]bool
 	// unreported are rejected objects of a list that may turn out to be too old, or to have failed.
-	unreported []rejectedObject
+	unreported []*ObjectError
 	// undecoded are the items that could not be decoded, and of which no later state has come.
 	undecoded undecodedItems
 
@@ -519,7 +519,7 @@ func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
 			}
 		}
 		if !again || bad.ResourceVersion != "" { // of a page that is asked for again
-			l.reject(bad, false)
+			l.reject(bad)
 		}
 	}
 	if len(l.part.Items)+len(l.part.Keep) >= partSize {
@@ -543,9 +543,9 @@ func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
 	for _, bad := range rejected {
 		switch {
 		case undecoded != nil:
-			l.reject(undeleted(undecoded, bad), false)
+			l.reject(undeleted(undecoded, bad))
 		case bad.Stage != stageTransform && !errors.Is(bad.Err, errOtherNamespace):
-			l.reject(placed(bad), false)
+			l.reject(placed(bad))
 		case !bad.repeated:
 			l.report(l.ctx, placed(bad))
 		}
@@ -577,7 +577,7 @@ func (l *listing) flush() error {
 			// The store says which object it is not; it has no name, either.
 			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, l.items, i+1)
 		}
-		l.reject(bad, heldIn(l.store, bad))
+		l.reject(bad)
 	}
 	return err
 }
@@ -606,18 +606,12 @@ func (l *listing) begin() {
 	}
 }
 
-// rejectedObject is an object that could not be applied; inStore says that the store has quarantined it.
-type rejectedObject struct {
-	bad     *ObjectError
-	inStore bool
-}
-
 // reject quarantines an object and reports it, once that is certain.
-func (l *listing) reject(bad *ObjectError, inStore bool) {
-	if !inStore {
+func (l *listing) reject(bad *ObjectError) {
+	if !heldIn(l.store, bad) {
 		l.quarantining[l.placeOf(bad)] = true
 	}
-	l.unreported = append(l.unreported, rejectedObject{bad, inStore})
+	l.unreported = append(l.unreported, bad)
 	l.reportRejected()
 }
 
@@ -627,11 +621,11 @@ func (l *listing) reportRejected() {
 	if l.unchecked {
 		return
 	}
-	l.unreported = slices.DeleteFunc(l.unreported, func(r rejectedObject) bool {
-		if !l.fits && l.others[r.bad.Key] {
+	l.unreported = slices.DeleteFunc(l.unreported, func(bad *ObjectError) bool {
+		if !l.fits && l.others[bad.Key] {
 			return false
 		}
-		l.quarantined(l.ctx, r.bad, r.inStore)
+		l.quarantined(l.ctx, bad)
 		return true
 	})
 }
@@ -656,7 +650,7 @@ func (l *listing) commit() error {
 	if err := l.replacement.Commit(l.ctx, l.version); err != nil {
 		objects, other := splitObjectErrors(err)
 		for _, bad := range objects {
-			l.reject(bad, heldIn(l.store, bad))
+			l.reject(bad)
 		}
 		if other != nil {
 			return storeError("Replace", nil, other)

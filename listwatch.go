@@ -256,16 +256,16 @@ func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error))
 		defer c.cancel()
 	}
 	answer.err = errSourceExited // until the call has returned
-	done, panicked := apart(func() { answer.value, answer.err = call(c.ctx) })
+	asking := apart(func() { answer.value, answer.err = call(c.ctx) })
 	running := true
 	defer func() {
 		if running { // a panic of the store or the error handler
 			c.cancel()
-			<-done
+			<-asking.done
 		}
 	}()
 	for running {
-		woke := m.next(waiting{done: done, timer: c.limit, batches: c.batches})
+		woke := m.next(waiting{done: asking.done, timer: c.limit, batches: c.batches})
 		switch woke.end {
 		case endDone:
 		case endBatch:
@@ -275,36 +275,42 @@ func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error))
 			fallthrough
 		default:
 			c.cancel()
-			if m.isSlow(c.op, done) {
-				<-done
+			if m.isSlow(c.op, asking) {
+				<-asking.done
 			}
 		}
 		answer.ended, answer.late, running = woke.end == endContext, woke.end == endTimer, false
 	}
-	if *panicked != nil {
-		panic(*panicked)
-	}
+	m.rethrow(c.op, asking, false)
 	return answer
 }
 
-// apart calls f on a goroutine of its own, for which the caller waits: done is closed at its end, and panicked says
-// then whether it has panicked.
-func apart(f func()) (done chan struct{}, panicked **PanicError) {
-	done, panicked = make(chan struct{}), new(*PanicError)
+// sideCall is a call on a goroutine of its own, for which its owner waits.
+type sideCall struct {
+	done     chan struct{}
+	panicked *PanicError // set before done is closed
+}
+
+func apart(f func()) *sideCall {
+	c := &sideCall{done: make(chan struct{})}
 	go func() {
-		defer close(done)
-		defer recovered(panicked)
+		defer close(c.done)
+		defer func() {
+			if value := recover(); value != nil {
+				c.panicked = panicError(value).(*PanicError)
+			}
+		}()
 		f()
 	}()
-	return done, panicked
+	return c
 }
 
 // isSlow waits for a call whose context has ended. If the call still runs 30 s later that is reported, and isSlow is true.
-func (m *run) isSlow(op string, done <-chan struct{}) bool {
+func (m *run) isSlow(op string, c *sideCall) bool {
 	timer := m.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-c.done:
 		return false
 	case <-timer.C():
 		m.report(m.ctx, &SlowSourceError{Op: op, Waited: slowSource})
@@ -314,12 +320,12 @@ func (m *run) isSlow(op string, done <-chan struct{}) bool {
 
 // rethrow has a panic of a call into the source come out of the run, unless the run panics already: the first panic is
 // to come out.
-func (m *run) rethrow(op string, panicked *PanicError, panicking bool) {
+func (m *run) rethrow(op string, c *sideCall, panicking bool) {
 	switch {
-	case panicked == nil:
+	case c.panicked == nil:
 	case panicking:
-		klog.FromContext(m.ctx).Error(panicked, "Source panicked as well", "call", op, "reflector", m.name, "type", m.typeDescription)
+		klog.FromContext(m.ctx).Error(c.panicked, "Source panicked as well", "call", op, "reflector", m.name, "type", m.typeDescription)
 	default:
-		panic(panicked)
+		panic(c.panicked)
 	}
 }

@@ -220,11 +220,15 @@ func quarantinedIn(store any) []Quarantined {
 	return nil
 }
 
-// heldIn says whether the store that refused an object has it in quarantine. Ours quarantine by
-// key: an object without one is quarantined, by its name, by the one that passed it on.
+// heldIn says whether the store that an object was for has it in quarantine. Ours quarantine by key: an object without
+// one, or that was not passed on, is quarantined, by its name, by the one that has it.
 func heldIn(store any, object *ObjectError) bool {
+	switch object.Stage {
+	case stageDecode, stageType, stageMetadata, stageKey:
+		return false
+	}
 	_, quarantines := store.(interface{ quarantined() []Quarantined })
-	return quarantines && object.Stage != stageKey && object.Stage != stageMetadata
+	return quarantines
 }
 
 // asObjectError finds the ObjectError in err, if there is one.

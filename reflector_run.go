@@ -237,7 +237,7 @@ func (m *run) resyncNow() error {
 	klog.FromContext(m.ctx).V(4).Info("Resync", "reflector", m.name)
 	objects, other := splitObjectErrors(m.store.Resync())
 	for _, bad := range objects {
-		m.quarantined(m.ctx, bad, heldIn(m.store, bad))
+		m.quarantined(m.ctx, bad)
 	}
 	if other != nil {
 		return &StoreError{Op: "Resync", Err: other}
@@ -317,10 +317,9 @@ type checks struct {
 
 // versionCheck is one check that is under way.
 type versionCheck struct {
-	began    time.Time
-	cancel   context.CancelFunc
-	done     <-chan struct{}
-	panicked **PanicError
+	*sideCall
+	began  time.Time
+	cancel context.CancelFunc
 	// have is the mirror's version when it began.
 	have string
 	// left is true once its watch has ended before it: then it does not count.
@@ -396,7 +395,7 @@ func (m *run) beginCheck(now time.Time) {
 	m.progress.backoff.note(request{at: now})
 	ctx, cancel := context.WithCancel(m.ctx)
 	c := &versionCheck{began: now, cancel: cancel, have: m.progress.version, err: errSourceExited}
-	c.done, c.panicked = apart(func() { c.got, c.whole, c.err = m.sourceVersion(ctx) })
+	c.sideCall = apart(func() { c.got, c.whole, c.err = m.sourceVersion(ctx) })
 	m.check = c
 }
 
@@ -405,7 +404,7 @@ func (m *run) endCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
 	c.cancel()
-	m.rethrow("List", *c.panicked, false)
+	m.rethrow("List", c.sideCall, false)
 	switch {
 	case c.left || m.ctx.Err() != nil:
 	case c.err == nil:
@@ -444,7 +443,7 @@ func (m *run) leaveCheck() error {
 	}
 	c.left, m.progress.checks.last = true, time.Time{}
 	c.cancel()
-	if m.isSlow("List", c.done) {
+	if m.isSlow("List", c.sideCall) {
 		return nil
 	}
 	return m.endCheck()
@@ -457,10 +456,10 @@ func (m *run) awaitCheck(panicking bool) {
 		return
 	}
 	if c.cancel(); !c.left {
-		m.isSlow("List", c.done)
+		m.isSlow("List", c.sideCall)
 	}
 	<-c.done
-	m.rethrow("List", *c.panicked, panicking)
+	m.rethrow("List", c.sideCall, panicking)
 }
 
 // errOneIsEnough ends a list of which only the version is wanted.

@@ -239,10 +239,10 @@ func (r *Reflector) note(err error, counts bool) {
 	r.inARow++
 }
 
-// quarantined reports an object once a version. inStore says that the store has quarantined it; otherwise the reflector
-// does, in a copy of the error: the original may be a store's own.
-func (r *Reflector) quarantined(ctx context.Context, object *ObjectError, inStore bool) {
-	if !inStore {
+// quarantined reports an object once a version. What the store has not quarantined the reflector does, in a copy of the
+// error: the original may be a store's own.
+func (r *Reflector) quarantined(ctx context.Context, object *ObjectError) {
+	if !heldIn(r.store, object) {
 		mine := *object
 		object = &mine
 		r.quarantine.add(r.placeOf(object), object, withoutStack(object.Err))

@@ -115,11 +115,11 @@ func (m *run) stopWatch(panicking bool) {
 	w.timer.Stop()
 	w.cancel()
 	if w.watch != nil {
-		done, panicked := apart(w.watch.Stop)
-		if m.isSlow("Stop", done) {
-			<-done
+		stop := apart(w.watch.Stop)
+		if m.isSlow("Stop", stop) {
+			<-stop.done
 		}
-		m.rethrow("Stop", *panicked, panicking)
+		m.rethrow("Stop", stop, panicking)
 	}
 }
 
@@ -313,15 +313,15 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			c, obj := &m.changes[from], m.batch[from].Object
 			switch {
 			case c.finalErr != nil && c.err != nil:
-				m.quarantined(m.ctx, undeleted(c.finalErr, c.err), false)
+				m.quarantined(m.ctx, undeleted(c.finalErr, c.err))
 			case c.finalErr != nil:
-				m.refuse(true, obj, c.finalErr, false)
+				m.refuse(true, obj, c.finalErr)
 			case c.err != nil:
 				bad := *c.err // which may be a store's own
 				if bad.object == (identity{}) {
 					bad.object, _ = identityOf(obj)
 				}
-				m.refuse(c.kind == Deleted, obj, &bad, heldIn(m.store, &bad))
+				m.refuse(c.kind == Deleted, obj, &bad)
 			case m.quarantine.any():
 				m.released(obj)
 			}
@@ -350,7 +350,7 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 		bad = m.unknownEvent(e, says, bad)
 		fallthrough
 	case watch.Added, watch.Modified, watch.Deleted:
-		m.refuse(e.Type == watch.Deleted, e.Object, bad, false)
+		m.refuse(e.Type == watch.Deleted, e.Object, bad)
 		if version = w.advance(version, m.progress.version); version != "" {
 			m.moveVersion(w, version)
 		}
@@ -407,7 +407,7 @@ func (r *Reflector) unknownEvent(e watch.Event, says *metadata, bad *ObjectError
 // refuse reports a state of an object, or its deletion, that was not applied. A state is quarantined by its key, by the
 // store or here; without a key there is nothing to quarantine. A deletion that fits was applied all the same. One of
 // an unknown object, which no later event corrects, is quarantined by its place until the next list.
-func (m *run) refuse(deleted bool, obj any, bad *ObjectError, inStore bool) {
+func (m *run) refuse(deleted bool, obj any, bad *ObjectError) {
 	switch {
 	case bad.Key == "" && (!deleted || bad.Stage == stageType):
 		m.report(m.ctx, placed(bad))
@@ -417,7 +417,7 @@ func (m *run) refuse(deleted bool, obj any, bad *ObjectError, inStore bool) {
 			m.report(m.ctx, bad)
 		}
 	default:
-		m.quarantined(m.ctx, placed(bad), inStore)
+		m.quarantined(m.ctx, placed(bad))
 	}
 }
 
@@ -427,10 +427,7 @@ func placed(bad *ObjectError) *ObjectError {
 		return bad
 	}
 	at := *bad
-	at.Key = "watch event"
-	if bad.ResourceVersion != "" {
-		at.Key += " at version " + bad.ResourceVersion
-	}
+	at.Key = "watch event" + atVersion(bad.ResourceVersion)
 	return &at
 }
 

@@ -182,7 +182,7 @@ func (l *listing) addEvent(e watch.Event) error {
 			return nil
 		}
 		l.part.Keep = append(l.part.Keep, e.Object)
-		l.reject(bad, false)
+		l.reject(bad)
 		return nil
 	case bad == nil, deleted && bad.Stage == stageDecode && bad.Key != "":
 		if err := l.enter(e.Object, says.received); err != nil {
@@ -209,7 +209,7 @@ func (l *listing) addEvent(e watch.Event) error {
 		delete(l.others, bad.Key)
 		delete(l.quarantining, bad.Key)
 	default: // the object may have come before, and stays
-		l.reject(placed(bad), false)
+		l.reject(placed(bad))
 	}
 	return nil
 }
