@@ -21,44 +21,35 @@ import (
 )
 
 // The README shows this function: TestTheREADMEShowsTheExample.
-func mirror(source cache.ListerWatcher) error {
-	informer := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})
-	handler, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
-		DeleteFunc: func(deleted cache.DeletedObject[*unstructured.Unstructured]) {
-			fmt.Println("deleted:", deleted.GetKey(), "final state known:", deleted.Exact())
-		},
+func mirror(ctx context.Context, source cache.ListerWatcher) error {
+	pods := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})
+	handler, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
+		AddFunc: func(pod *unstructured.Unstructured) { fmt.Println("added:", pod.GetName()) },
 	})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	running.Go(func() { informer.Run(ctx) })
-	if err := informer.WaitSynced(ctx); err != nil { // until the store has the first list
-		return err
+	ctx, cancel := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	go func() { ran <- pods.Run(ctx) }()
+	err = cache.WaitForDone(ctx, handler.HasSyncedChecker()) // until the handler has processed the first list
+	if err == nil {
+		fmt.Println(pods.Len(), "objects at version", pods.LastSyncResourceVersion())
 	}
-	if err := cache.WaitForDone(ctx, handler.HasSyncedChecker()); err != nil { // until the handler has processed it
-		return err
-	}
-	for key, object := range informer.ByNamespace("shop").All() {
-		fmt.Println(key, "is a", object.GetKind())
-	}
-	fmt.Println(informer.Len(), "objects at version", informer.LastSyncResourceVersion())
-	return nil
+	cancel()
+	return errors.Join(err, <-ran)
 }
 
 func ExampleNewInformerFor() {
 	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New(...), or your own
 	defer source.Close()
 	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"))
-	if err := mirror(source); err != nil {
+	if err := mirror(context.Background(), source); err != nil {
 		fmt.Println(err)
 	}
-	// Unordered output:
-	// shop/prices is a ConfigMap
-	// shop/stock is a ConfigMap
+	// Output:
+	// added: prices
+	// added: stock
 	// 2 objects at version 2
 }
 
