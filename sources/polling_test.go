@@ -347,6 +347,10 @@ func TestAFailingFunctionIsCalledEverMoreRarelyHoweverManyCallers(t *testing.T) 
 		assert.Equal(t, []time.Duration{121 * time.Second}, b.called())
 		list(t, source, metav1.ListOptions{})
 		assert.Len(t, b.called(), 1, "a call that succeeds ends the backoff")
+		b.fail(failure)
+		require.Error(t, source.Poll(t.Context()))
+		require.Error(t, source.Poll(t.Context()))
+		assert.Equal(t, []time.Duration{121 * time.Second, 122 * time.Second}, b.called(), "which starts over")
 	})
 }
 
@@ -615,6 +619,13 @@ func TestTheFunctionsObjectsStayItsOwn(t *testing.T) {
 		given.Annotations[cachetest.MarkAnnotation] = "2" // in place
 		require.NoError(t, source.Poll(t.Context()))
 		assert.Equal(t, []string{"MODIFIED a=2 @3"}, ready(t, w))
+
+		listed, err := source.List(metav1.ListOptions{})
+		require.NoError(t, err)
+		listed.(*metav1.List).Items[0].Object.(*item).Annotations[cachetest.MarkAnnotation] = "spoilt"
+		_, items := list(t, source, metav1.ListOptions{})
+		assert.Equal(t, []string{"a=2 @3"}, items)
+		assert.Empty(t, ready(t, w))
 	})
 }
 
@@ -679,6 +690,24 @@ func TestASelectionSeesItsObjectsComeAndGo(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"BOOKMARK = @9"}, ready(t, w))
 		assert.Equal(t, []string{"ADDED c=1 @9"}, ready(t, named), "no bookmark")
+	})
+}
+
+func TestBookmarksDoNotWaitForACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		source := newSource(b, sources.PollingOptions[*item]{Interval: time.Hour})
+		empty := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true})
+		time.Sleep(5 * time.Minute)
+		assert.Empty(t, ready(t, empty), "no object has shown the type yet")
+		b.put("a", "1")
+		w := follow(t, source, metav1.ListOptions{AllowWatchBookmarks: true}) // calls the function
+		assert.Equal(t, []string{"ADDED a=1 @2"}, ready(t, w))
+		for range 3 {
+			time.Sleep(time.Minute)
+			assert.Equal(t, []string{"BOOKMARK = @2"}, ready(t, w))
+		}
+		assert.Len(t, b.called(), 2)
 	})
 }
 
