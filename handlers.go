@@ -515,7 +515,7 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 		l.cursor.Join(now, eventlog.Snapshot[table.Key]{})
 	default:
 		l.cursor.Join(now, l.snapshot(eventlog.Add, nil))
-		inf.startLocked(l)
+		inf.goroutines.Go(func() { l.run(inf.ctx) })
 	}
 	inf.listeners = append(slices.Clip(inf.listeners), l)
 	return nil

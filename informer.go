@@ -272,7 +272,8 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 	return ctx
 }
 
-// start starts the handlers; false if the informer has run.
+// start starts the handlers; false if the informer has run. A panic of a handler that is not survived ends the run,
+// and comes out of it.
 func (inf *sharedIndexInformer) start(ctx context.Context, goroutines *tasks.Group) bool {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
@@ -281,15 +282,9 @@ func (inf *sharedIndexInformer) start(ctx context.Context, goroutines *tasks.Gro
 	}
 	inf.ctx, inf.goroutines = ctx, goroutines
 	for _, l := range inf.listeners {
-		inf.startLocked(l)
+		goroutines.Go(func() { l.run(ctx) })
 	}
 	return true
-}
-
-// startLocked starts a listener. A panic of its handler that is not survived ends
-// the run, and comes out of it.
-func (inf *sharedIndexInformer) startLocked(l *listener) {
-	inf.goroutines.Go(func() { l.run(inf.ctx) })
 }
 
 // stop ends the informer for callers and waiters. The listeners end with the context of the run.

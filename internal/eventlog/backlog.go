@@ -47,11 +47,12 @@ func (b *backlog[K]) add(r *Record[K]) {
 
 // take removes the oldest record and stores it in r; it returns false if there is none.
 func (b *backlog[K]) take(r *Record[K]) bool {
-	if b.isEmpty() {
+	e := b.root.next
+	if e == &b.root {
 		return false
 	}
-	*r = b.root.next.Record
-	b.remove(b.root.next, r.Key)
+	*r = e.Record
+	b.remove(e, r.Key)
 	return true
 }
 
