@@ -168,9 +168,6 @@ type controller struct {
 	refused quarantinePart
 	// in is the way into store, nil for one of another package.
 	in *intake
-	// changes is reused from batch to batch; it is cleared after each, so that it keeps no
-	// object alive.
-	changes []change
 
 	mu sync.Mutex
 	// seen is the newest version that a queue of another package has handed out.
@@ -325,19 +322,13 @@ func (c *controller) consume(ctx context.Context) {
 		return c.processed(ctx, deltas, func() error { return c.processBatch(deltas, initial) })
 	}
 	pending := func(changes []change, version string, initial bool) error {
-		defer func() {
-			clear(changes)
-			if c.changes = nil; cap(changes) <= keptCapacity {
-				c.changes = changes[:0]
-			}
-		}()
 		return c.apply(ctx, changes, version, initial)
 	}
 	var err error
 	for ctx.Err() == nil && !errors.Is(err, ErrFIFOClosed) {
 		switch {
 		case c.store != nil:
-			err = c.fifo.popPending(c.changes, pending)
+			err = c.fifo.popPending(pending)
 		case c.processBatch != nil && batches != nil:
 			err = batches.PopBatch(batch, single)
 		default:

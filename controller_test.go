@@ -86,7 +86,7 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 		r := newRig(t, source, func(c *Config) { c.ReflectorOptions.Strategy = ListWhole })
 		r.run()
 		synctest.Wait()
-		outcomes := r.ctlr.(*controller).changes
+		outcomes := r.ctlr.(*controller).fifo.changes
 		assert.LessOrEqual(t, cap(outcomes), keptCapacity)
 		for _, o := range outcomes[:cap(outcomes)] {
 			require.Nil(t, o.object)

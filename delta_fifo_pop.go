@@ -135,10 +135,10 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 
 // popPending is PopBatch for our own controller: it hands out what is pending, with several changes of a
 // key, up to the first version after as many changes as a write makes in place, so that what a relist
-// brought is never split. The changes are appended to into. KnownObjects is not given the version:
+// brought is never split. process must not keep the changes. KnownObjects is not given the version:
 // process does that, in the write that the version belongs to. What process
 // refuses with errDropped stays in the queue as if it had not been handed out.
-func (f *DeltaFIFO) popPending(into []change, process func(changes []change, version string, initial bool) error) error {
+func (f *DeltaFIFO) popPending(process func(changes []change, version string, initial bool) error) error {
 	f.mu.Lock()
 	if !f.awaitTurnLocked(popsBatches) {
 		f.mu.Unlock()
@@ -146,14 +146,21 @@ func (f *DeltaFIFO) popPending(into []change, process func(changes []change, ver
 	}
 	initial := !f.isSynced
 	records, version := f.log.takeBatch(initial, directly)
-	into = slices.Grow(into, len(records))
+	changes := slices.Grow(f.changes[:0], len(records))
 	for i := range records {
 		if r := &records[i]; r.stage == handedOut {
-			into = append(into, change{kind: deltaTypes[r.kind], object: r.object, key: r.key, origin: r.origin})
+			changes = append(changes, change{kind: deltaTypes[r.kind], object: r.object, key: r.key, origin: r.origin})
 		}
 	}
 	f.mu.Unlock()
-	return f.handOut(false, func() error { return process(into, version, initial) })
+	return f.handOut(false, func() error {
+		defer func() {
+			if clear(changes); cap(changes) <= keptCapacity {
+				f.changes = changes
+			}
+		}()
+		return process(changes, version, initial)
+	})
 }
 
 // awaitTurnLocked waits until it is the caller's turn and something is pending; false means that

@@ -278,7 +278,7 @@ type batch struct {
 }
 
 func popPending(f *DeltaFIFO, process func(batch) error) error {
-	return f.popPending(nil, func(changes []change, version string, initial bool) error {
+	return f.popPending(func(changes []change, version string, initial bool) error {
 		b := batch{changes: []queued{}, version: version, initial: initial}
 		for _, c := range changes {
 			b.changes = append(b.changes, queued{Delta{c.kind, c.object}, c.key, Received{ResourceVersion: c.receivedVersion()}})

@@ -45,11 +45,10 @@ const (
 	byReflector
 )
 
-// quarantinePlace is a key, or what stands for one, with its owner.
+// quarantinePlace is a key, or what stands for one, in a part.
 type quarantinePlace struct {
-	owner  quarantineOwner
-	prefix string
-	place  string
+	part  quarantinePart
+	place string
 }
 
 type quarantineEntry struct {
@@ -81,15 +80,11 @@ func (q *quarantine) find(key string) error {
 // any says whether there are any entries.
 func (q *quarantine) any() bool { return q.size.Load() > 0 }
 
-func (p quarantinePart) at(place string) quarantinePlace {
-	return quarantinePlace{p.owner, p.prefix, place}
-}
-
 // add quarantines e's key, or place if that is not empty. cause is e's as it is kept: see
 // withoutStack. e is marked as repeated if the same version of it failed at the same stage before:
 // a failure is reported once a version, and each time where there is no version.
 func (p quarantinePart) add(place string, e *ObjectError, cause error) {
-	at := p.at(cmp.Or(place, e.Key))
+	at := quarantinePlace{p, cmp.Or(place, e.Key)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.repeated = p.entries[at].repeats(e)
@@ -111,7 +106,7 @@ func (e quarantineEntry) repeats(failure *ObjectError) bool {
 func (p quarantinePart) knows(e *ObjectError) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.entries[p.at(e.Key)].repeats(e)
+	return p.entries[quarantinePlace{p, e.Key}].repeats(e)
 }
 
 // version is that of the quarantined state of a key. It may be empty.
@@ -121,7 +116,7 @@ func (p quarantinePart) version(place string) (version string, quarantined bool)
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	e, quarantined := p.entries[p.at(place)]
+	e, quarantined := p.entries[quarantinePlace{p, place}]
 	return e.ResourceVersion, quarantined
 }
 
@@ -130,26 +125,19 @@ func (p quarantinePart) release(place string) {
 	if p.any() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.remove(p.at(place))
+		p.remove(quarantinePlace{p, place})
 	}
 }
 
 // releaseIf releases the keys for which released is true.
 func (p quarantinePart) releaseIf(released func(place string) bool) {
-	if !p.any() {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range p.entries {
-		if p.has(at) && released(at.place) {
+		if at.part == p && released(at.place) {
 			p.remove(at)
 		}
 	}
-}
-
-func (p quarantinePart) has(at quarantinePlace) bool {
-	return at.owner == p.owner && at.prefix == p.prefix
 }
 
 // remove removes an entry, if it is there. The caller holds mu.
@@ -171,15 +159,13 @@ func (q *quarantine) remove(at quarantinePlace) {
 
 // list returns the entries under the keys for which in is true, sorted by key.
 func (p quarantinePart) list(in func(key string) bool) []Quarantined {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
 	all := []Quarantined{}
-	if p.any() {
-		p.mu.RLock()
-		for at, e := range p.entries {
-			if p.has(at) && in(at.place) {
-				all = append(all, e.Quarantined)
-			}
+	for at, e := range p.entries {
+		if at.part == p && in(at.place) {
+			all = append(all, e.Quarantined)
 		}
-		p.mu.RUnlock()
 	}
 	slices.SortFunc(all, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
 	return all
