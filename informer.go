@@ -384,8 +384,8 @@ func (f *feed) takeChanges(ctx context.Context, changes []change) (int, error) {
 // begin records the time of a write of so many objects: no clock is called under the store's lock.
 func (f *feed) begin(objects int) {
 	f.began = f.informer.clock.Now()
-	if m := &f.informer.meters; m.on() {
-		m.queued.Set(float64(objects))
+	if m := &f.informer.meters; m.id.Reserved() {
+		set(m.queued, float64(objects))
 	}
 }
 
@@ -396,9 +396,9 @@ func (f *feed) end() {
 		f.informer.detector.Stored(copied, f.reportMutation)
 	}
 	f.watched = nil
-	if m := &f.informer.meters; m.on() {
-		m.latency.Observe(f.informer.clock.Since(f.began).Seconds())
-		m.queued.Set(0)
+	if m := &f.informer.meters; m.id.Reserved() {
+		observe(m.latency, f.informer.clock.Since(f.began).Seconds())
+		set(m.queued, 0)
 	}
 }
 

@@ -197,7 +197,8 @@ func (l *listing) wrap(err error) error {
 // expired is when a page was asked for whose token had expired, which err says then.
 func (l *listing) listPages(options metav1.ListOptions) (expired time.Time, err error) {
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
-	began := l.meters.listBegins()
+	began := l.clock.Now()
+	inc(l.meters.lists)
 	var chain tokenChain
 	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
@@ -217,7 +218,10 @@ func (l *listing) listPages(options metav1.ListOptions) (expired time.Time, err 
 			}
 		}
 		if err != nil || token == "" {
-			l.meters.listEnded(began, l.items, err)
+			if err == nil {
+				observe(l.meters.listDuration, l.clock.Since(began).Seconds())
+				observe(l.meters.itemsInList, float64(l.items))
+			}
 			return time.Time{}, err
 		}
 		failures = 0

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 )
 
 // MetricsProvider makes the instruments of reflectors. A reflector asks for each of them
@@ -105,9 +105,7 @@ type HistogramMetric interface {
 // ReflectorOptions.MetricsProvider, which new code should use. Only the first call has an
 // effect, and one with nil has none. It may be called concurrently.
 func SetReflectorMetricsProvider(metricsProvider MetricsProvider) {
-	if metricsProvider != nil {
-		defaultReflectorMetrics.CompareAndSwap(nil, &metricsProvider)
-	}
+	defaultReflectorMetrics.set(metricsProvider)
 }
 
 // SetInformerMetricsProvider sets the InformerMetricsProvider of the informers and of the
@@ -115,9 +113,7 @@ func SetReflectorMetricsProvider(metricsProvider MetricsProvider) {
 // have one of their own in their options, which new code should use. Only the first call has
 // an effect, and one with nil has none. It may be called concurrently.
 func SetInformerMetricsProvider(metricsProvider InformerMetricsProvider) {
-	if metricsProvider != nil {
-		defaultInformerMetrics.CompareAndSwap(nil, &metricsProvider)
-	}
+	defaultInformerMetrics.set(metricsProvider)
 }
 
 var (
@@ -127,6 +123,12 @@ var (
 
 type defaultProvider[P any] struct{ atomic.Pointer[P] }
 
+func (d *defaultProvider[P]) set(provider P) {
+	if any(provider) != nil {
+		d.CompareAndSwap(nil, &provider)
+	}
+}
+
 // or returns own or, if that is nil, the default.
 func (d *defaultProvider[P]) or(own P) P {
 	if set := d.Load(); any(own) == nil && set != nil {
@@ -135,24 +137,27 @@ func (d *defaultProvider[P]) or(own P) P {
 	return own
 }
 
-// orNoInstrument returns metric or, for one that a provider leaves out, one that does nothing.
-func orNoInstrument[M any](metric M) M {
-	if any(metric) == nil {
-		return any(noInstrument{}).(M)
+// inc, observe and set use an instrument, unless the provider has left it out or there is no provider.
+func inc(counter CounterMetric) {
+	if counter != nil {
+		counter.Inc()
 	}
-	return metric
 }
 
-type noInstrument struct{}
+func observe(summary interface{ Observe(float64) }, value float64) {
+	if summary != nil {
+		summary.Observe(value)
+	}
+}
 
-func (noInstrument) Inc()            {}
-func (noInstrument) Observe(float64) {}
-func (noInstrument) Set(float64)     {}
+func set(gauge GaugeMetric, value float64) {
+	if gauge != nil {
+		gauge.Set(value)
+	}
+}
 
-// reflectorMeters are the instruments of one run of a reflector. All methods may be called
-// on nil, which measures nothing.
+// reflectorMeters are the instruments of one run of a reflector. The zero value measures nothing.
 type reflectorMeters struct {
-	clock                       clock.Clock
 	lists, watches, short       CounterMetric
 	listDuration, itemsInList   SummaryMetric
 	watchDuration, itemsInWatch SummaryMetric
@@ -162,74 +167,48 @@ type reflectorMeters struct {
 // beginMeters makes the instruments of a run that begins. The caller has deferred
 // releaseMeters, for a provider that panics half way.
 func (r *Reflector) beginMeters() {
-	provider := r.metrics
-	if provider == nil {
+	if r.metrics == nil {
 		return
 	}
-	r.meters = &reflectorMeters{
-		clock:         r.clock,
-		lists:         orNoInstrument(provider.NewListsMetric(r.name)),
-		listDuration:  orNoInstrument(provider.NewListDurationMetric(r.name)),
-		itemsInList:   orNoInstrument(provider.NewItemsInListMetric(r.name)),
-		watches:       orNoInstrument(provider.NewWatchesMetric(r.name)),
-		short:         orNoInstrument(provider.NewShortWatchesMetric(r.name)),
-		watchDuration: orNoInstrument(provider.NewWatchDurationMetric(r.name)),
-		itemsInWatch:  orNoInstrument(provider.NewItemsInWatchMetric(r.name)),
-		version:       orNoInstrument(provider.NewLastResourceVersionMetric(r.name)),
+	r.meters = reflectorMeters{
+		lists:         r.metrics.NewListsMetric(r.name),
+		listDuration:  r.metrics.NewListDurationMetric(r.name),
+		itemsInList:   r.metrics.NewItemsInListMetric(r.name),
+		watches:       r.metrics.NewWatchesMetric(r.name),
+		short:         r.metrics.NewShortWatchesMetric(r.name),
+		watchDuration: r.metrics.NewWatchDurationMetric(r.name),
+		itemsInWatch:  r.metrics.NewItemsInWatchMetric(r.name),
+		version:       r.metrics.NewLastResourceVersionMetric(r.name),
 	}
 	r.meters.accepted(r.progress.version) // that of the run before
 }
 
 // releaseMeters releases the instruments of a run that is over.
 func (r *Reflector) releaseMeters() {
-	r.meters = nil
+	r.meters = reflectorMeters{}
 	if releaser, ok := r.metrics.(interface{ ReleaseReflectorMetrics(name string) }); ok {
 		releaser.ReleaseReflectorMetrics(r.name)
 	}
 }
 
-// listBegins counts a list that is about to be requested.
-func (m *reflectorMeters) listBegins() (began time.Time) {
-	if m == nil {
-		return time.Time{}
-	}
-	m.lists.Inc()
-	return m.clock.Now()
-}
-
-// listEnded observes a list, unless it failed.
-func (m *reflectorMeters) listEnded(began time.Time, items int, err error) {
-	if m != nil && err == nil {
-		m.listDuration.Observe(m.clock.Since(began).Seconds())
-		m.itemsInList.Observe(float64(items))
-	}
-}
-
-// watchBegins counts a watch that is about to be requested.
-func (m *reflectorMeters) watchBegins() {
-	if m != nil {
-		m.watches.Inc()
-	}
-}
-
 // watchClosed counts a watch that the source has closed, if it was a short one.
-func (m *reflectorMeters) watchClosed(w *openWatch) {
-	if m != nil && w.events == 0 && m.clock.Since(w.answered) < veryShortWatch {
-		m.short.Inc()
+func (m *reflectorMeters) watchClosed(w *openWatch, now time.Time) {
+	if w.events == 0 && now.Sub(w.answered) < veryShortWatch {
+		inc(m.short)
 	}
 }
 
 // watchEnded observes a watch, unless it never was open.
-func (m *reflectorMeters) watchEnded(w *openWatch) {
-	if m != nil && !w.answered.IsZero() {
-		m.watchDuration.Observe(m.clock.Since(w.answered).Seconds())
-		m.itemsInWatch.Observe(float64(w.events))
+func (m *reflectorMeters) watchEnded(w *openWatch, now time.Time) {
+	if !w.answered.IsZero() {
+		observe(m.watchDuration, now.Sub(w.answered).Seconds())
+		observe(m.itemsInWatch, float64(w.events))
 	}
 }
 
 // accepted shows a version that the store has accepted.
 func (m *reflectorMeters) accepted(version string) {
-	if m == nil {
+	if m.version == nil {
 		return
 	}
 	if number, ok := versionNumber(version); ok {
@@ -240,12 +219,10 @@ func (m *reflectorMeters) accepted(version string) {
 // versionNumber is the number that instruments show for a resource version. Of a long one it is
 // the last 15 digits, as in client-go: more do not fit into the 53 bits of a float64.
 func versionNumber(version string) (number float64, ok bool) {
-	const digits = 15
-	for i := range len(version) {
-		if version[i] < '0' || version[i] > '9' {
-			return 0, false
-		}
+	if strings.Trim(version, "0123456789") != "" {
+		return 0, false
 	}
+	const digits = 15
 	short, err := strconv.ParseInt(version[max(0, len(version)-digits):], 10, 64)
 	return float64(short), err == nil
 }
@@ -266,8 +243,8 @@ func (inf *sharedIndexInformer) beginMeters() {
 		return
 	}
 	inf.meters.id = id
-	inf.meters.queued = orNoInstrument(provider.NewQueuedItemMetric(id))
-	inf.meters.latency = orNoInstrument(provider.NewProcessingLatencyMetric(id))
+	inf.meters.queued = provider.NewQueuedItemMetric(id)
+	inf.meters.latency = provider.NewProcessingLatencyMetric(id)
 	inf.store.storage.showVersionIn(id, provider)
 }
 
@@ -275,7 +252,7 @@ func (inf *sharedIndexInformer) beginMeters() {
 // released since.
 func (inf *sharedIndexInformer) releaseMeters() {
 	id := inf.meters.id
-	if id.reserved == nil {
+	if id == (InformerNameAndResource{}) {
 		return // none were made
 	}
 	inf.meters = informerMeters{}
@@ -286,9 +263,6 @@ func (inf *sharedIndexInformer) releaseMeters() {
 		releaser.ReleaseInformerMetrics(id)
 	}
 }
-
-// on is false without instruments, and once the name has been released.
-func (m *informerMeters) on() bool { return m.queued != nil && m.id.Reserved() }
 
 // WithStoreMetrics has a store show its applied version with an instrument that metrics
 // makes, or, if metrics is nil, the provider of SetInformerMetricsProvider. Nothing is shown
@@ -305,7 +279,7 @@ func WithThreadSafeStoreMetrics(identifier InformerNameAndResource, metricsProvi
 func (m *storage) showVersionIn(identifier InformerNameAndResource, metrics InformerMetricsProvider) {
 	m.gauge.Store(nil)
 	if provider := defaultInformerMetrics.or(metrics); provider != nil && identifier.Reserved() {
-		m.gauge.Store(&versionGauge{id: identifier, gauge: orNoInstrument(provider.NewStoreResourceVersionMetric(identifier))})
+		m.gauge.Store(&versionGauge{id: identifier, gauge: provider.NewStoreResourceVersionMetric(identifier)})
 	}
 }
 
@@ -335,7 +309,7 @@ func (m *storage) showVersion() {
 		}
 		g.shown = version
 		if number, ok := versionNumber(version); ok || version == "" {
-			g.gauge.Set(number)
+			set(g.gauge, number)
 		}
 	}
 }
@@ -348,11 +322,10 @@ func (m *storage) showVersion() {
 // nothing, as the zero value is.
 type InformerName struct {
 	name string
-
-	mu sync.Mutex
-	// resources are those that are published, each with the flag that its
-	// InformerNameAndResource shares. It is nil without a name and after Release.
-	resources map[schema.GroupVersionResource]*atomic.Bool
+	// inUse is true from NewInformerName until Release.
+	inUse atomic.Bool
+	// resources are those that are published.
+	resources sync.Map
 }
 
 // informerNames has the InformerName of each name that is in use in this process.
@@ -364,7 +337,8 @@ func NewInformerName(name string) (*InformerName, error) {
 	if name == "" {
 		return nil, errors.New("informer name is empty: choose one that distinguishes this program's metrics")
 	}
-	n := &InformerName{name: name, resources: map[schema.GroupVersionResource]*atomic.Bool{}}
+	n := &InformerName{name: name}
+	n.inUse.Store(true)
 	if _, taken := informerNames.LoadOrStore(name, n); taken {
 		return nil, fmt.Errorf("informer name %q is in use in this process: choose another, or Release it first", name)
 	}
@@ -384,50 +358,38 @@ func (n *InformerName) Name() string {
 // get one that does not, and so does every call after Release. The second for a
 // resource is logged as an error, since the metrics of its informer will be missing.
 func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNameAndResource {
-	identity := InformerNameAndResource{name: n.Name(), gvr: gvr}
-	if n == nil {
-		return identity
+	id := InformerNameAndResource{name: n, gvr: gvr}
+	if n == nil || !n.inUse.Load() {
+		return id
 	}
-	n.mu.Lock()
-	_, second := n.resources[gvr]
-	if n.resources != nil && !second {
-		identity.reserved = new(atomic.Bool)
-		identity.reserved.Store(true)
-		n.resources[gvr] = identity.reserved
-	}
-	n.mu.Unlock()
+	_, second := n.resources.LoadOrStore(gvr, nil)
 	if second {
 		klog.Background().Error(nil, "Second informer of the same name and resource: only the first publishes metrics", "informerName", n.name, "resource", gvr.String())
 	}
-	return identity
+	id.first = !second
+	return id
 }
 
 // Release ends the use of the name: from then on nothing publishes under this InformerName,
 // and NewInformerName can take the name anew. A second call does nothing.
 func (n *InformerName) Release() {
-	if n == nil {
-		return
+	if n != nil && n.inUse.Swap(false) {
+		informerNames.CompareAndDelete(n.name, n)
 	}
-	n.mu.Lock()
-	for _, reserved := range n.resources {
-		reserved.Store(false)
-	}
-	n.resources = nil
-	n.mu.Unlock()
-	informerNames.CompareAndDelete(n.name, n) // last, so that nothing publishes under the name of the next
 }
 
 // InformerNameAndResource says under which name and for which resource an informer
 // publishes metrics. InformerName.WithResource makes one. The zero value publishes
 // nothing.
 type InformerNameAndResource struct {
-	name     string
-	gvr      schema.GroupVersionResource
-	reserved *atomic.Bool
+	name *InformerName
+	gvr  schema.GroupVersionResource
+	// first is true for the first of its name and resource.
+	first bool
 }
 
 // Name returns the informer's name.
-func (n InformerNameAndResource) Name() string { return n.name }
+func (n InformerNameAndResource) Name() string { return n.name.Name() }
 
 // GroupVersionResource returns the resource.
 func (n InformerNameAndResource) GroupVersionResource() schema.GroupVersionResource { return n.gvr }
@@ -435,6 +397,4 @@ func (n InformerNameAndResource) GroupVersionResource() schema.GroupVersionResou
 // Reserved returns whether metrics are to be published: true from WithResource until
 // the InformerName is released. It takes no lock, so that instruments can ask it at each
 // value.
-func (n InformerNameAndResource) Reserved() bool {
-	return n.reserved != nil && n.reserved.Load()
-}
+func (n InformerNameAndResource) Reserved() bool { return n.first && n.name.inUse.Load() }

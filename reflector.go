@@ -66,7 +66,7 @@ type Reflector struct {
 	ours  bool
 	// progress and meters belong to the goroutine that runs the reflector.
 	progress progress
-	meters   *reflectorMeters
+	meters   reflectorMeters
 	// quarantine has objects that never reached the store, by their places: see placeOf.
 	quarantine quarantinePart
 

@@ -74,7 +74,7 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 	}
 	m.watch = w
 	m.progress.backoff.note(request{at: now})
-	m.meters.watchBegins()
+	inc(m.meters.watches)
 	limit := m.clock.NewTimer(patience)
 	defer limit.Stop()
 	call := sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: limit.C()}
@@ -111,7 +111,7 @@ func (m *run) stopWatch(panicking bool) {
 		return
 	}
 	m.watch = nil
-	m.meters.watchEnded(w)
+	m.meters.watchEnded(w, m.clock.Now())
 	w.timer.Stop()
 	w.cancel()
 	if w.watch != nil {
@@ -192,7 +192,7 @@ func (m *run) applyEvents(w *openWatch) error {
 		case endResync:
 			err = woke.err
 		case endClosed:
-			m.meters.watchClosed(w)
+			m.meters.watchClosed(w, m.clock.Now())
 			return nil
 		default:
 			return nil

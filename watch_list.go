@@ -141,7 +141,7 @@ func (l *listing) untilBookmark() error {
 			}
 			quiet.Reset(streamQuiet)
 		case endClosed:
-			l.meters.watchClosed(l.watch)
+			l.meters.watchClosed(l.watch, l.clock.Now())
 			return fmt.Errorf("closed after %d objects: %w", l.items, errNoInitialEventsEnd)
 		case endTimer:
 			l.silent = true
