@@ -67,13 +67,13 @@ func BenchmarkPipeline(b *testing.B) {
 				_ [56]byte
 			}, handlers)
 			synced := []DoneChecker{inf.HasSyncedChecker()}
-			told := make(chan struct{}, handlers)
+			notified := make(chan struct{}, handlers)
 			for h := range handlers {
 				c := &counts[h].n
 				handle, err := inf.AddHandler(TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
 					UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) {
 						if *c++; *c == b.N {
-							told <- struct{}{}
+							notified <- struct{}{}
 						}
 					},
 				}, HandlerOptions{Delivery: OrderedUnbounded})
@@ -84,7 +84,7 @@ func BenchmarkPipeline(b *testing.B) {
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan error, 1)
 			go func() { done <- inf.Run(ctx) }()
-			// What the handlers are told of the list is not to be part of what is measured.
+			// What the handlers are notified of the list is not to be part of what is measured.
 			require.NoError(b, WaitForDone(ctx, synced...))
 			runtime.GC()
 			b.ReportAllocs()
@@ -94,7 +94,7 @@ func BenchmarkPipeline(b *testing.B) {
 				s.events <- e
 			}
 			for range handlers {
-				<-told
+				<-notified
 			}
 			last := strconv.Itoa(objects + b.N)
 			for inf.LastSyncResourceVersion() != last {
@@ -128,7 +128,7 @@ func BenchmarkPipeline(b *testing.B) {
 }
 
 // F3: what waits for handlers that hang is kept once for all of them, in at most 100 bytes each.
-// Fails if a record grows, or a listener keeps what it has not been told for itself.
+// Fails if a record grows, or a listener keeps what it has not received for itself.
 func TestWhatWaitsForSeveralHandlersIsKeptOnceInFewWords(t *testing.T) {
 	if raceDetected() {
 		t.Skip("the race detector's own memory would be measured")
@@ -213,9 +213,9 @@ func cpuTime() time.Duration {
 func BenchmarkDeltaFIFO(b *testing.B) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
 	put := func(obj any) error { return f.Update(obj) }
-	taken := 0
+	accepted := 0
 	batch := func(deltas []Delta, _ bool) error {
-		taken += len(deltas)
+		accepted += len(deltas)
 		return nil
 	}
 	single := func(any, bool) error { return nil }

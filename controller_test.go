@@ -97,7 +97,7 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 }
 
 // Objects that the reflector does not pass on: of the wrong type or kind, nil,
-// without metadata. Reported and skipped, in lists and in events; the rest goes on.
+// without metadata. Reported and skipped, in lists and in events; the rest continues.
 func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 	noMeta := &metav1.Status{Status: "no metadata of its own"}
 	wrongType := &unstructured.Unstructured{Object: map[string]any{

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -143,17 +142,6 @@ func TestCloseEndsAWaitAtOnce(t *testing.T) {
 		}
 		assert.Zero(t, time.Since(began))
 	})
-}
-
-func TestARefusedChangeIsNotHandedOutAgain(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
-	must(t, f.Replace([]any{podAt("a", "1", "1")}, "1"))
-	got, err := f.Pop(func(any, bool) error { return errBoom })
-	assert.ErrorIs(t, err, errBoom)
-	assert.Equal(t, []string{"Sync a/1@1"}, allSaid(got.(Deltas)))
-	assert.Zero(t, len(f.log.pendingKeys()))
-	assert.Equal(t, "1", f.processedVersion())
-	assert.True(t, f.HasSynced())
 }
 
 func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
@@ -385,8 +373,8 @@ func TestAVersionThatComesDuringABatchIsHandedOutAfterIt(t *testing.T) {
 // A consumer that has not come yet may be of either kind.
 func TestAVersionBeforeTheFirstConsumerIsKeptForIt(t *testing.T) {
 	for name, tc := range map[string]struct {
-		take func(f *DeltaFIFO)
-		told []string
+		take     func(f *DeltaFIFO)
+		notified []string
 	}{
 		"batches": {func(f *DeltaFIFO) { assert.Equal(t, []string{"Bookmark @1"}, batched(t, f)) }, []string{"1"}},
 		"keys": {func(f *DeltaFIFO) {
@@ -404,21 +392,21 @@ func TestAVersionBeforeTheFirstConsumerIsKeptForIt(t *testing.T) {
 			assert.Empty(t, f.processedVersion())
 			tc.take(f)
 			assert.Equal(t, "1", f.processedVersion())
-			assert.Equal(t, tc.told, known.told)
+			assert.Equal(t, tc.notified, known.notified)
 		})
 	}
 }
 
-// versioned is a KnownObjects that is told of versions.
+// versioned is a KnownObjects that is notified of versions.
 type versioned struct {
 	knownMap
-	told []string
-	// during, if not nil, is called while it is being told.
+	notified []string
+	// during, if not nil, is called while it is being delivered.
 	during func()
 }
 
 func (v *versioned) UpdateResourceVersion(version string) {
-	v.told = append(v.told, version)
+	v.notified = append(v.notified, version)
 	if v.during != nil {
 		v.during()
 	}
@@ -461,11 +449,11 @@ func TestAVersionHoldsOnceAllBeforeItIsProcessed(t *testing.T) {
 	assert.Equal(t, "7", f.processedVersion())
 	f.UpdateResourceVersion("8")
 	assert.Equal(t, "8", f.processedVersion(), "nothing to wait for")
-	assert.Equal(t, []string{"1", "3", "5", "7", "8"}, known.told, "told of each once, in order")
+	assert.Equal(t, []string{"1", "3", "5", "7", "8"}, known.notified, "told of each once, in order")
 }
 
 // Two who tell of versions never overtake each other. Fails if the turn ends
-// before KnownObjects has been told.
+// before KnownObjects has been notified.
 func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := &versioned{knownMap: knowing(), during: func() { time.Sleep(time.Second) }}
@@ -482,34 +470,11 @@ func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 		f.UpdateResourceVersion("3")
 		assert.Zero(t, time.Since(began), "who puts something in does not wait for it")
 		<-done
-		assert.Equal(t, []string{"1", "3"}, known.told)
+		assert.Equal(t, []string{"1", "3"}, known.notified)
 		f.UpdateResourceVersion("4")
 		assert.Equal(t, 3*time.Second, time.Since(began))
-		assert.Equal(t, []string{"1", "3", "4"}, known.told)
+		assert.Equal(t, []string{"1", "3", "4"}, known.notified)
 	})
-}
-
-// The classic methods name what has no key as client-go's do, and nothing of the
-// queue changes.
-func TestAnObjectWithoutAKeyIsAKeyError(t *testing.T) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(obj any) (string, error) {
-		if obj == "panics" {
-			panic(errBoom)
-		}
-		return MetaNamespaceKeyFunc(obj)
-	}})
-	for _, method := range []func(any) error{f.Add, f.Update, f.Delete} {
-		for obj, cause := range map[any]error{nil: errNilObject, (*object)(nil): errNilObject, pod("", ""): errEmptyKey, "panics": errBoom} {
-			var failed KeyError
-			require.ErrorAs(t, method(obj), &failed)
-			assert.Equal(t, obj, failed.Obj)
-			assert.ErrorIs(t, failed, cause)
-		}
-		assert.ErrorIs(t, method(Deltas{}), ErrZeroLengthDeltasObject)
-	}
-	assert.Empty(t, drained(t, f))
-	assert.False(t, f.HasSynced(), "nothing came")
-	assert.Empty(t, f.quarantined(), "nothing is kept of what has no key")
 }
 
 func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
@@ -555,89 +520,6 @@ func (c *transforming) transform(obj any) (any, error) {
 	return labelled(o, "!"), nil
 }
 
-// ways are the ways of an object into a queue that has nothing else.
-var ways = map[string]func(f *DeltaFIFO, obj any) error{
-	"Add":     func(f *DeltaFIFO, obj any) error { return f.Add(obj) },
-	"Update":  func(f *DeltaFIFO, obj any) error { return f.Update(obj) },
-	"Replace": func(f *DeltaFIFO, obj any) error { return f.Replace([]any{obj}, "9") },
-	"an event": func(f *DeltaFIFO, obj any) error {
-		return takeOne(f, event{kind: Updated, obj: obj, version: "9"})
-	},
-	"a list in parts": func(f *DeltaFIFO, obj any) error {
-		r := f.BeginReplace(ReplaceOptions{})
-		rejected, err := r.Part(bg, ReplacementPart{Items: []any{obj}})
-		for _, object := range rejected {
-			err = errors.Join(err, object)
-		}
-		return errors.Join(err, r.Commit(bg, "9"))
-	},
-}
-
-// B7, G14 for the queue: on every way in, a transform that fails leaves the state
-// before and holds the key back, one that returns nil makes it absent, and it runs
-// once. Fails if one of the ways transforms by itself, twice, or not at all.
-func TestATransformHasOneOutcomeOnEveryWayIn(t *testing.T) {
-	for way, put := range ways {
-		for label, want := range map[string]string{
-			"": "@2!", "bad": "@1", "panics": "@1", "renamed": "@1", "nameless": "@1", "nil": "tombstone a/1 @1",
-		} {
-			for _, before := range []string{"known", "queued", "in flight"} {
-				t.Run(way+" "+label+" "+before, func(t *testing.T) {
-					var tr transforming
-					options := DeltaFIFOOptions{Transformer: tr.transform}
-					if before == "known" {
-						options.KnownObjects = knowing(podAt("a", "1", "1"))
-					}
-					f := NewDeltaFIFOWithOptions(options)
-					obj := podAt("a", "1", "2")
-					if label != "" {
-						obj = labelled(obj, label)
-					}
-					var err error
-					if before != "known" {
-						f.transformer = nil
-						must(t, f.Add(podAt("a", "1", "1")))
-						f.transformer = tr.transform
-					}
-					if before == "in flight" {
-						_, popErr := f.Pop(func(any, bool) error { err = put(f, obj); return nil })
-						must(t, popErr)
-					} else {
-						err = put(f, obj)
-					}
-					assert.Equal(t, map[string]int{"a/1@2": 1}, tr.calls)
-					outcomeOfTransform(t, f, label, want, before, err)
-				})
-			}
-		}
-	}
-}
-
-func outcomeOfTransform(t *testing.T, f *DeltaFIFO, label, want, before string, err error) {
-	t.Helper()
-	taken := drained(t, f)
-	switch label {
-	case "", "nil":
-		require.NoError(t, err)
-		require.NotEmpty(t, taken)
-		assert.Contains(t, taken[len(taken)-1], want)
-		assert.Empty(t, f.quarantined())
-		return
-	}
-	object, ok := asObjectError(err)
-	require.True(t, ok, "%v", err)
-	assert.Equal(t, "a/1", object.Key)
-	assert.Equal(t, "2", object.ResourceVersion)
-	assert.Equal(t, stageTransform, object.Stage)
-	if before == "queued" {
-		assert.Equal(t, []string{"Added a/1@1"}, taken)
-	} else {
-		assert.Empty(t, taken, "nothing but the state before")
-	}
-	require.Len(t, f.quarantined(), 1)
-	assert.Equal(t, "a/1", f.quarantined()[0].Key)
-}
-
 func TestWhatATransformMadeMustHaveTheSameKey(t *testing.T) {
 	var tr transforming
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform})
@@ -671,43 +553,6 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 	assert.Empty(t, tr.calls, "nobody gets to see it")
 }
 
-// G6 for the queue. Fails if an object that is held back is not let go of, or is
-// new at each relist.
-func TestAQuarantinedObjectIsListedUntilALaterStateIsQueued(t *testing.T) {
-	var tr transforming
-	newHolding := func(t *testing.T) *DeltaFIFO {
-		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: newTagStore()})
-		err := f.Replace([]any{labelled(podAt("a", "1", "1"), "bad"), podAt("a", "2", "2")}, "2")
-		object, _ := asObjectError(err)
-		require.False(t, object.repeated)
-		assert.Equal(t, []string{"Sync a/2@2!"}, drained(t, f))
-		assert.True(t, f.HasSynced(), "one bad object does not make synced wait")
-		assert.Equal(t, []string{"a/1"}, heldKeys(f))
-		return f
-	}
-	for name, let := range map[string]func(f *DeltaFIFO) error{
-		"a good state": func(f *DeltaFIFO) error { return f.Update(podAt("a", "1", "3")) },
-		"a deletion":   func(f *DeltaFIFO) error { return f.Delete(podAt("a", "1", "3")) },
-		"unwanted":     func(f *DeltaFIFO) error { return f.Update(labelled(podAt("a", "1", "3"), "nil")) },
-		"not listed":   func(f *DeltaFIFO) error { return f.Replace(nil, "3") },
-		"good in a list": func(f *DeltaFIFO) error {
-			return f.Replace([]any{podAt("a", "1", "3")}, "3")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newHolding(t)
-			must(t, let(f))
-			assert.Empty(t, f.quarantined())
-		})
-	}
-	f := newHolding(t)
-	object, _ := asObjectError(f.Replace([]any{labelled(podAt("a", "1", "1"), "bad")}, "3"))
-	assert.True(t, object.repeated, "the same version again")
-	object, _ = asObjectError(f.Update(labelled(podAt("a", "1", "4"), "bad")))
-	assert.False(t, object.repeated)
-	assert.Equal(t, []string{"a/1"}, heldKeys(f))
-}
-
 // newListedQueue is a queue with a store that records what was received, and
 // which holds the objects.
 func newListedQueue(t *testing.T, objects ...*object) (*DeltaFIFO, *cache) {
@@ -732,7 +577,7 @@ func items(namesAndVersions ...string) (list []any) {
 	return list
 }
 
-// part gives a replacement a part that is taken whole.
+// part gives a replacement a part that is accepted whole.
 func part(t *testing.T, r Replacement, p ReplacementPart) {
 	t.Helper()
 	rejected, err := r.Part(t.Context(), p)
@@ -812,7 +657,7 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	assert.Zero(t, f.log.pending)
 }
 
-// G6, B6 in parts: what could not be taken stays as it was. Fails if a rejected or
+// G6, B6 in parts: what could not be applied stays as it was. Fails if a rejected or
 // kept key does not count as listed.
 func TestWhatAListCouldNotBringStays(t *testing.T) {
 	for _, first := range []bool{true, false} {
@@ -874,30 +719,6 @@ func TestAnObjectDeletedBeforeTheEndOfAListIsNotListed(t *testing.T) {
 	assert.Equal(t, []string{"Replaced a/5@5!"}, drained(t, f))
 }
 
-// What the consumer's store holds back is forgotten with its key, though nobody
-// else knows the key. Fails if only what is queued or known can be deleted.
-func TestAnObjectThatTheConsumerHasQuarantinedCanBeDeleted(t *testing.T) {
-	for name, remove := range map[string]func(*DeltaFIFO) error{
-		"an event": func(f *DeltaFIFO) error { return f.Delete(podAt("a", "1", "2")) },
-		"a relist": func(f *DeltaFIFO) error { return f.Replace(nil, "2") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			f, store := newListedQueue(t)
-			require.Error(t, store.Add(tagged(podAt("a", "1", "1"), "bad")))
-			must(t, remove(f))
-			must(t, popPending(f, func(b batch) error {
-				must(t, remove(f))
-				applyBatch(store, context.Background(), b, true, nil)
-				return nil
-			}))
-			assert.Empty(t, store.quarantined())
-			assert.Zero(t, len(f.log.pendingKeys()), "once is enough")
-			must(t, remove(f))
-			assert.Zero(t, len(f.log.pendingKeys()))
-		})
-	}
-}
-
 func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T) {
 	for name, replace := range map[string]func(*DeltaFIFO) error{
 		"in one call": func(f *DeltaFIFO) error { return f.Replace(nil, "1") },
@@ -926,7 +747,7 @@ func assertUnread(t *testing.T, key string, err error) {
 	assert.Equal(t, StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)
 }
 
-// Where batches are taken, synced never comes before the version that it stands
+// Where batches are accepted, synced never comes before the version that it stands
 // for.
 func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

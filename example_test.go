@@ -246,7 +246,7 @@ func ExampleNewIndexer() {
 	// Index with name colour does not exist
 }
 
-// What is computed from several answers is right only if they are of one moment: a
+// What is computed from several answers is right only if they are consistent: a
 // snapshot's are, however much is written in the meantime.
 func ExampleSnapshotter() {
 	type Pod = metav1.PartialObjectMetadata
@@ -278,7 +278,7 @@ func shop(name, version string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}}
 }
 
-// A Reflector puts changes in; whoever mirrors them takes them out, one key at a
+// A Reflector puts changes in; the caller that mirrors them takes them out, one key at a
 // time, until the queue is closed and empty.
 func ExampleDeltaFIFO_Pop() {
 	held := cache.NewStore(cache.MetaNamespaceKeyFunc)

@@ -21,9 +21,9 @@ import (
 )
 
 // FuzzDeltaFIFOAgainstMap runs a script of bytes against a queue and, beside it,
-// against a plain map of what the source holds. Whatever goes in and however it is
-// taken out, also while something is being processed: what the consumer made of
-// the deltas is what the map says in the end, no key goes back on the way, and no
+// against a plain map of what the source holds. Whatever comes in and however it is
+// removed, also while something is being processed: what the consumer made of
+// the deltas is what the map says in the end, no key regresses on the way, and no
 // version is heard of before the content that it stands for. A queueTrace makes a script of
 // what has happened.
 func FuzzDeltaFIFOAgainstMap(f *testing.F) {
@@ -103,12 +103,12 @@ type queueModel struct {
 	serial int
 	depth  int
 
-	// source is what the queue has been told is there: key to version.
+	// source is what the queue has been given: key to version.
 	source map[string]int
-	// told has what the source was at each version that the queue was told, and
+	// notified has what the source was at each version that the queue was notified, and
 	// gone when each key was deleted last.
-	told map[int]map[string]int
-	gone map[string]int
+	notified map[int]map[string]int
+	gone     map[string]int
 
 	consumer *modelConsumer
 	// replacement is the one that is open, with what it has brought. A visible
@@ -126,7 +126,7 @@ type queueModel struct {
 func newQueueModel(t *testing.T, script []byte) *queueModel {
 	m := &queueModel{
 		t: t, script: script, serial: 10,
-		source: map[string]int{}, told: map[int]map[string]int{}, gone: map[string]int{},
+		source: map[string]int{}, notified: map[int]map[string]int{}, gone: map[string]int{},
 	}
 	m.consumer = &modelConsumer{model: m, held: map[string]*object{}}
 	options := DeltaFIFOOptions{
@@ -182,7 +182,7 @@ func (m *queueModel) finish() {
 	require.Empty(m.t, m.queue.log.newest)
 }
 
-// step does what the next bytes say: something comes in, or something is taken
+// step does what the next bytes say: something comes in, or something is accepted
 // out while more comes in.
 func (m *queueModel) step() {
 	op := int(m.next()) % 14
@@ -193,7 +193,7 @@ func (m *queueModel) step() {
 		return
 	}
 	if m.replacement != nil && op < 6 {
-		// Whoever lists sends no events meanwhile.
+		// A caller that lists sends no events meanwhile.
 		op = 6 + op%3
 	}
 	switch op {
@@ -218,7 +218,7 @@ func (m *queueModel) tell(version int) {
 	for key, v := range m.source {
 		snapshot[key] = v
 	}
-	m.told[version] = snapshot
+	m.notified[version] = snapshot
 }
 
 // put makes an object that a source would send: one of six, at a new version. The
@@ -559,7 +559,7 @@ func (c *modelConsumer) GetByKey(key string) (any, bool, error) {
 	return obj, ok, nil
 }
 
-// UpdateResourceVersion is told that the version holds.
+// UpdateResourceVersion is notified that the version holds.
 func (c *modelConsumer) UpdateResourceVersion(version string) { c.holds(version) }
 
 // holds finds fault with a version that is ahead of what the consumer has.
@@ -567,8 +567,8 @@ func (c *modelConsumer) holds(version string) {
 	t := c.model.t
 	at, err := strconv.Atoi(version)
 	require.NoError(t, err)
-	then, told := c.model.told[at]
-	require.True(t, told, "version %s was never told", version)
+	then, notified := c.model.notified[at]
+	require.True(t, notified, "version %s was never told", version)
 	for key, v := range then {
 		if obj, there := c.held[key]; there {
 			require.GreaterOrEqual(t, versionOf(obj), v, "%s, at version %s", key, version)
@@ -619,9 +619,9 @@ func (c *modelConsumer) take(deltas []Delta) {
 		case d.Type == Sync:
 			require.Same(t, before, obj, "a resync of %s", key)
 		case c.records:
-			require.Greater(t, versionOf(obj), versionOf(before), "%s goes back, or repeats", key)
+			require.Greater(t, versionOf(obj), versionOf(before), "%s regresses, or repeats", key)
 		default:
-			require.GreaterOrEqual(t, versionOf(obj), versionOf(before), "%s goes back", key)
+			require.GreaterOrEqual(t, versionOf(obj), versionOf(before), "%s regresses", key)
 		}
 		c.held[key] = obj
 	}
@@ -703,8 +703,8 @@ type storeModel struct {
 	held       map[string]modelEntry
 	indexes    map[string]IndexFunc
 	quarantine map[string]bool
-	// taken are keys that the list under way has taken back.
-	taken       map[string]bool
+	// accepted are keys that the list under way has reverted.
+	accepted    map[string]bool
 	version     string
 	committed   bool
 	replacement Replacement
@@ -803,7 +803,7 @@ func (m *storeModel) put(o *object, err error) {
 
 func (m *storeModel) remove(key string) {
 	if _, staged := m.staged[key]; !staged && !m.withheld[key] {
-		delete(m.listed, key) // a list that is under way has confirmed the object that is gone
+		delete(m.listed, key) // a list that is under way has confirmed the object that is removed
 	}
 	delete(m.held, key)
 	delete(m.quarantine, key)
@@ -856,8 +856,8 @@ func (m *storeModel) replace() {
 		list[i] = o
 	}
 	m.version = itoa(m.serial)
-	open := [...]any{m.staged, m.listed, m.withheld, m.taken}
-	m.taken = map[string]bool{}
+	open := [...]any{m.staged, m.listed, m.withheld, m.accepted}
+	m.accepted = map[string]bool{}
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
 	bad := m.list(objects)
 	err := m.store.Replace(list, m.version)
@@ -867,8 +867,8 @@ func (m *storeModel) replace() {
 	m.commit()
 	within := m.listed
 	m.staged, m.listed, m.withheld = open[0].(map[string]modelEntry), open[1].(map[string]bool), open[2].(map[string]bool)
-	m.taken = open[3].(map[string]bool)
-	for key := range m.listed { // a list that is under way had confirmed what is gone now
+	m.accepted = open[3].(map[string]bool)
+	for key := range m.listed { // a list that is under way had confirmed what is removed now
 		if _, staged := m.staged[key]; !within[key] && !staged && !m.withheld[key] {
 			delete(m.listed, key)
 		}
@@ -885,7 +885,7 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 		}
 		again := m.listed[key]
 		m.listed[key] = true
-		if known && !again && !m.taken[key] && receivedOf(o) == newest.received && !m.quarantine[key] { // else it was not received last
+		if known && !again && !m.accepted[key] && receivedOf(o) == newest.received && !m.quarantine[key] { // else it was not received last
 			delete(m.withheld, key)
 			continue
 		}
@@ -896,7 +896,7 @@ func (m *storeModel) list(objects []*object) (bad bool) {
 			continue
 		}
 		delete(m.withheld, key)
-		delete(m.taken, key)
+		delete(m.accepted, key)
 		m.staged[key] = e
 	}
 	return bad
@@ -927,7 +927,7 @@ func (m *storeModel) commit() {
 		m.staged[key] = updated
 	}
 	m.show()
-	for key := range m.taken { // also if a state that could not be taken has come since
+	for key := range m.accepted { // also if a state that could not be applied has come since
 		delete(m.held, key)
 		if !m.withheld[key] {
 			delete(m.quarantine, key)
@@ -947,7 +947,7 @@ func (m *storeModel) begin() {
 	m.replacement = m.store.BeginReplace(ReplaceOptions{})
 	m.visible = !m.committed
 	m.staged, m.listed, m.withheld = map[string]modelEntry{}, map[string]bool{}, map[string]bool{}
-	m.taken = map[string]bool{}
+	m.accepted = map[string]bool{}
 }
 
 func (m *storeModel) part() {
@@ -977,7 +977,7 @@ func (m *storeModel) part() {
 		if m.visible {
 			m.remove(nameOf(o))
 		} else {
-			m.taken[nameOf(o)] = true
+			m.accepted[nameOf(o)] = true
 		}
 	}
 	rejected, err := m.replacement.Part(bg, part)
@@ -1859,7 +1859,7 @@ func (v *viewsEncoder) take(n *encodedView, d recording.Delivery) {
 	}
 }
 
-// object is the choices for one: its name, and whether it can be taken.
+// object is the choices for one: its name, and whether it can be applied.
 func (n *encodedView) object(o recording.Object) (slot int, good bool, bytes []byte) {
 	slot = n.slots.of(o.Key)
 	if o.Bad != "" || o.Undecoded {

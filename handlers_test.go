@@ -92,23 +92,25 @@ func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	assert.False(t, l.due)
 }
 
-// callLog writes down what a handler is told.
-type callLog struct{ told []string }
+// callLog writes down what a handler receives.
+type callLog struct{ notified []string }
 
 func (e *callLog) OnAdd(obj any, isInInitialList bool) {
-	e.told = append(e.told, fmt.Sprint("add ", labelOf(obj), " ", isInInitialList))
+	e.notified = append(e.notified, fmt.Sprint("add ", labelOf(obj), " ", isInInitialList))
 }
 
 func (e *callLog) OnUpdate(oldObj, newObj any) {
-	e.told = append(e.told, fmt.Sprint("update ", labelOf(oldObj), " ", labelOf(newObj)))
+	e.notified = append(e.notified, fmt.Sprint("update ", labelOf(oldObj), " ", labelOf(newObj)))
 }
 
-func (e *callLog) OnDelete(obj any) { e.told = append(e.told, fmt.Sprint("delete ", labelOf(obj))) }
+func (e *callLog) OnDelete(obj any) {
+	e.notified = append(e.notified, fmt.Sprint("delete ", labelOf(obj)))
+}
 
 func (e *callLog) take() []string {
-	told := e.told
-	e.told = nil
-	return told
+	notified := e.notified
+	e.notified = nil
+	return notified
 }
 
 func labelOf(obj any) string {
@@ -127,36 +129,36 @@ var (
 func isColoured(o *object) bool { return o.Labels["v"] != "black" }
 
 func TestAFilteringHandlerShowsOnlyWhatPasses(t *testing.T) {
-	told := &callLog{}
-	untyped := FilteringResourceEventHandler{Handler: told, FilterFunc: func(obj any) bool {
+	notified := &callLog{}
+	untyped := FilteringResourceEventHandler{Handler: notified, FilterFunc: func(obj any) bool {
 		o, alive := obj.(*object)
 		return !alive || isColoured(o)
 	}}
 	// The same through the typed form and the bridge must come to the same.
 	typed := typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{
 		FilterFunc: isColoured,
-		Handler:    typedEventLog{told},
+		Handler:    typedEventLog{notified},
 	}}
 	for name, h := range map[string]ResourceEventHandler{"untyped": untyped, "typed": typed} {
 		t.Run(name, func(t *testing.T) {
 			h.OnAdd(redPod, true)
 			h.OnAdd(blackPod, true)
 			h.OnAdd(bluePod, false)
-			assert.Equal(t, []string{"add red true", "add blue false"}, told.take())
+			assert.Equal(t, []string{"add red true", "add blue false"}, notified.take())
 			h.OnUpdate(redPod, bluePod)
 			h.OnUpdate(blackPod, redPod)
 			h.OnUpdate(bluePod, blackPod)
 			h.OnUpdate(blackPod, blackPod)
-			assert.Equal(t, []string{"update red blue", "add red false", "delete blue"}, told.take())
+			assert.Equal(t, []string{"update red blue", "add red false", "delete blue"}, notified.take())
 			h.OnDelete(redPod)
 			h.OnDelete(blackPod)
 			h.OnDelete(DeletedFinalStateUnknown{Key: "a/1"})
-			assert.Equal(t, []string{"delete red", "delete tombstone a/1"}, told.take())
+			assert.Equal(t, []string{"delete red", "delete tombstone a/1"}, notified.take())
 		})
 	}
 }
 
-// typedEventLog tells callLog what a typed handler is told.
+// typedEventLog passes to callLog what a typed handler receives.
 type typedEventLog struct{ *callLog }
 
 func (e typedEventLog) OnAdd(obj *object, isInInitialList bool) {
@@ -173,16 +175,16 @@ func (e typedEventLog) OnDelete(obj DeletedObject[*object]) {
 }
 
 func TestANilFilterLetsAllPassAndANilHandlerIsNotCalled(t *testing.T) {
-	told := &callLog{}
+	notified := &callLog{}
 	all := map[string]ResourceEventHandler{
-		"untyped": FilteringResourceEventHandler{Handler: told},
-		"typed":   typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{Handler: typedEventLog{told}}},
+		"untyped": FilteringResourceEventHandler{Handler: notified},
+		"typed":   typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{Handler: typedEventLog{notified}}},
 	}
 	for name, h := range all {
 		h.OnAdd(blackPod, false)
 		h.OnUpdate(blackPod, redPod)
 		h.OnDelete(blackPod)
-		assert.Equal(t, []string{"add black false", "update black red", "delete black"}, told.take(), name)
+		assert.Equal(t, []string{"add black false", "update black red", "delete black"}, notified.take(), name)
 	}
 	never := func() { t.Error("filter called") }
 	for _, h := range []ResourceEventHandler{
@@ -199,7 +201,7 @@ func TestANilFilterLetsAllPassAndANilHandlerIsNotCalled(t *testing.T) {
 // FuzzListenersAgainstTheStore lets handlers join and leave an informer, be slow and be
 // resynced, at any moment: also between a write and its publication. Nothing runs beside
 // the script, which takes each step of each of them. What a handler made of what it was
-// told is what the store holds, in the end and, where nothing waits, at any time.
+// notified is what the store holds, in the end and, where nothing waits, at any time.
 //
 // A script is bytes of two halves: the lower four bits are what happens, the upper four to
 // which key or handler.
@@ -452,9 +454,9 @@ type modelHandler struct {
 	listed int
 
 	view map[string]*object
-	// last is the highest version it was told of that was not in its snapshot.
+	// last is the highest version it received that was not in its snapshot.
 	last, initial int
-	// news are the keys of which it was told something since its last resync began.
+	// news are the keys of which it was notified something since its last resync began.
 	news map[string]bool
 }
 

@@ -22,7 +22,7 @@ import (
 
 // When a call returns, three things are there at once: the end, changes that wait, a
 // resync that is due. Fails if, by the luck of a select, another call is begun. (A run that
-// goes on would: the handler has more to hear.)
+// continues would: the handler has more to hear.)
 func TestNoHandlerIsCalledAfterTheContextHasEnded(t *testing.T) {
 	for name, objects := range map[string][]apiruntime.Object{
 		"changes and a resync": {pod("a", "1"), pod("a", "2"), pod("a", "3")},
@@ -40,9 +40,9 @@ func TestNoHandlerIsCalledAfterTheContextHasEnded(t *testing.T) {
 
 func endsInsideACall(t *testing.T, delivery Delivery, objects []apiruntime.Object) {
 	r := newInformerRig(t, newSource(t, pod("a", "first")), nil)
-	told := newReplica(t)
+	notified := newReplica(t)
 	period, ends := 10*time.Second, false
-	told.before = func(string) {
+	notified.before = func(string) {
 		if !assert.NoError(t, r.inf.shared.ctx.Err(), "called after the context had ended") {
 			return
 		}
@@ -51,7 +51,7 @@ func endsInsideACall(t *testing.T, delivery Delivery, objects []apiruntime.Objec
 			r.cancel()
 		}
 	}
-	handle := r.handle(told, HandlerOptions{ResyncPeriod: &period, Delivery: delivery})
+	handle := r.handle(notified, HandlerOptions{ResyncPeriod: &period, Delivery: delivery})
 	r.run()
 	must(t, WaitForDone(t.Context(), handle.HasSyncedChecker()))
 	synctest.Wait()
@@ -59,7 +59,7 @@ func endsInsideACall(t *testing.T, delivery Delivery, objects []apiruntime.Objec
 	must(t, r.source.Apply(objects...))
 	<-r.done
 	r.stop()
-	assert.Equal(t, 2, told.told())
+	assert.Equal(t, 2, notified.callCount())
 }
 
 // counts are how often a handler was called.
@@ -103,7 +103,7 @@ func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const runs = 10_000
 		source := newBulk(3)
-		told := &tally{}
+		notified := &tally{}
 		before := goroutines()
 		var stores []weak.Pointer[cache]
 		var informers []weak.Pointer[sharedIndexInformer]
@@ -111,10 +111,10 @@ func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 			inf := NewInformerFor(source, InformerConfig[*object]{ReflectorOptions: ReflectorOptions{ErrorHandler: (&heard{}).handle}})
 			stores = append(stores, weak.Make(inf.shared.store))
 			informers = append(informers, weak.Make(inf.shared))
-			oneLife(t, inf, told, i)
+			oneLife(t, inf, notified, i)
 		}
 		assert.LessOrEqual(t, goroutines(), before)
-		assert.Positive(t, told.count(counts{}).adds)
+		assert.Positive(t, notified.count(counts{}).adds)
 		runtime.GC()
 		runtime.GC()
 		alive := 0
@@ -129,10 +129,10 @@ func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 	})
 }
 
-func oneLife(t *testing.T, inf *Informer[*object], told ResourceEventHandler, i int) {
+func oneLife(t *testing.T, inf *Informer[*object], notified ResourceEventHandler, i int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	first, err := inf.Shared().AddEventHandler(told)
+	first, err := inf.Shared().AddEventHandler(notified)
 	must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- inf.Run(ctx) }()
@@ -165,7 +165,7 @@ func newBulk(objects int) *bulk {
 		s.items[i] = *podAt("a", itoa(i), itoa(i+1))
 	}
 	s.list = func(o metav1.ListOptions) (apiruntime.Object, error) {
-		if isVersionCheck(o) { // it has gone on, whatever was sent
+		if isVersionCheck(o) { // it has continued, whatever was sent
 			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1000000000"}}, nil
 		}
 		s.lists++
@@ -187,7 +187,7 @@ func raceDetected() bool {
 
 // heap is how many bytes are alive.
 func heap() int64 {
-	// Twice: what has a finalizer or a cleanup goes with the second.
+	// Twice: what has a finalizer or a cleanup is freed with the second.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

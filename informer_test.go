@@ -92,9 +92,9 @@ func (r *informerRig) relist() {
 	require.Greater(r, r.source.ListCalls(), before)
 }
 
-// replica is a handler that keeps what it is told, and has the test fail if it is told
+// replica is a handler that keeps what it receives, and has the test fail if it receives
 // what cannot be: an Add of what is there, an Update of something else than what it was
-// told last, a Delete of what is not there.
+// delivered last, a Delete of what is not there.
 type replica struct {
 	t testing.TB
 	// before, if it is set, is called first in each call.
@@ -113,7 +113,7 @@ func newReplica(t testing.TB) *replica {
 	return &replica{t: t, view: map[string]any{}, calls: map[string]int{}}
 }
 
-// begin returns what was told last of a key.
+// begin returns what was delivered last of a key.
 func (r *replica) begin(key string) (was any, known bool, end func()) {
 	if r.before != nil {
 		r.before(key)
@@ -153,7 +153,7 @@ func (r *replica) OnUpdate(old, obj any) {
 		r.noteLocked("resync ", key, "@", versionOf(obj))
 		return
 	}
-	assert.Greater(r.t, versionOf(obj), versionOf(was), "%s goes back", key)
+	assert.Greater(r.t, versionOf(obj), versionOf(was), "%s regresses", key)
 	r.noteLocked("update ", key, "@", versionOf(obj))
 }
 
@@ -171,7 +171,7 @@ func (r *replica) OnDelete(obj any) {
 	r.noteLocked(what, key)
 }
 
-// take returns what was told since the last call.
+// take returns what was delivered since the last call.
 func (r *replica) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,8 +180,8 @@ func (r *replica) take() []string {
 	return log
 }
 
-// told is how often it was called.
-func (r *replica) told() int {
+// callCount is how often it was called.
+func (r *replica) callCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0

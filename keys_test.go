@@ -44,16 +44,16 @@ func TestATombstoneOfAnotherPackageIsReadLikeOneOfThis(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ObjectName{Namespace: "a", Name: "1"}, name)
 
-	var told []any
-	tell := func(obj any) { told = append(told, obj) }
+	var notified []any
+	tell := func(obj any) { notified = append(notified, obj) }
 	ResourceEventHandlerFuncs{DeleteFunc: tell}.OnDelete(foreign)
 	ResourceEventHandlerDetailedFuncs{DeleteFunc: tell}.OnDelete(foreign)
 	FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool { tell(obj); return true },
 		Handler:    ResourceEventHandlerFuncs{},
 	}.OnDelete(foreign)
-	require.Len(t, told, 3)
-	for _, obj := range told {
+	require.Len(t, notified, 3)
+	for _, obj := range notified {
 		own, ok := tombstoneOf(obj)
 		require.True(t, ok)
 		require.Equal(t, own, obj, "it is of this package's type")

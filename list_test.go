@@ -11,8 +11,8 @@ var _ apiruntime.Object = (*object)(nil)
 
 // Lists that come item by item and end badly.
 
-// FuzzTokenChain follows the continue tokens of a list that goes in a circle, after a way
-// there, and of one that does not. What has no end is noticed before it was gone round
+// FuzzTokenChain follows the continue tokens of a list that runs in a circle, after a way
+// there, and of one that does not. What has no end is noticed before the circle is complete
 // a few times; a list in which no token comes twice, and which has objects, is read on.
 func FuzzTokenChain(f *testing.F) {
 	f.Add(uint16(0), uint16(1), []byte{1})

@@ -23,10 +23,6 @@ func viewsOf(opts ...StoreOption) (whole *cache, a, b *keyedStore) {
 	return whole, InNamespace(whole, "a").(*keyedStore), InNamespace(whole, "b").(*keyedStore)
 }
 
-func beginIn(t *testing.T, v *keyedStore) replacing {
-	return replacing{t, v.BeginReplace(ReplaceOptions{})}
-}
-
 func TestAViewSeesItsNamespaceAlone(t *testing.T) {
 	whole, a, b := viewsOf()
 	for _, obj := range []*object{podAt("a", "1", "1"), podAt("a", "2", "2"), podAt("b", "1", "3"), podAt("ab", "1", "4"), podAt("", "a", "5")} {
@@ -52,39 +48,6 @@ func TestAViewSeesItsNamespaceAlone(t *testing.T) {
 	_, _, err = a.Get(nil)
 	require.ErrorContains(t, err, "object is nil")
 	require.NoError(t, a.Resync())
-}
-
-// What is written through a view is found in the whole store, its indexes included,
-// and nothing of another namespace is written or removed by it.
-func TestAViewWritesItsNamespaceAlone(t *testing.T) {
-	whole, a, b := viewsOf()
-	require.NoError(t, a.Add(tagged(podAt("a", "1", "1"), "x")))
-	require.NoError(t, b.Add(tagged(podAt("b", "1", "1"), "x")))
-	require.NoError(t, a.Update(tagged(podAt("a", "2", "2"), "x")))
-	assert.Equal(t, []string{"a/1", "a/2", "b/1"}, keysIn(t, whole, tagIndex, "x"))
-	require.NoError(t, a.Delete(pod("a", "2")))
-	before := contents(whole)
-
-	bad := podAt("b", "1", "9")
-	for name, write := range map[string]func(any) error{"Add": a.Add, "Update": a.Update, "Delete": a.Delete} {
-		for _, obj := range []*object{bad, podAt("ab", "1", "9"), podAt("", "a", "9")} {
-			err := write(obj)
-			require.ErrorContains(t, err, "object of another namespace", name)
-			var key KeyError
-			require.ErrorAs(t, err, &key)
-			assert.Contains(t, err.Error(), fmt.Sprintf("%q does not begin with \"a/\"", nameOf(obj)))
-		}
-	}
-	err := takeOne(a, event{kind: Updated, obj: bad, version: "9"})
-	refused, ok := asObjectError(err)
-	require.True(t, ok)
-	assert.Equal(t, stageKey, refused.Stage)
-	assert.Equal(t, "b/1", refused.Key)
-	require.ErrorContains(t, err, "object of another namespace")
-	assert.Equal(t, "9", a.LastStoreSyncResourceVersion(), "its version counts")
-	require.Error(t, takeOne(a, event{kind: Deleted, obj: bad, version: "10"}))
-	assert.Equal(t, before, contents(whole))
-	assert.Empty(t, whole.quarantined())
 }
 
 // A key function that puts something before the namespace does not fit a view. That
@@ -114,64 +77,7 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 	}
 }
 
-// A batch may come from a queue that knows nothing of namespaces.
-func TestABatchLeavesOtherNamespacesAlone(t *testing.T) {
-	whole, a, b := viewsOf()
-	require.NoError(t, b.Add(podAt("b", "1", "1")))
-	changeOf := func(kind DeltaType, obj *object) queued {
-		return queued{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
-	}
-	outcomes := applyBatch(a, context.Background(), batch{version: "5", changes: []queued{
-		changeOf(Added, podAt("a", "1", "2")),
-		changeOf(Updated, podAt("b", "1", "3")),
-		changeOf(Sync, podAt("b", "1", "1")),
-		changeOf(Deleted, podAt("b", "1", "4")),
-	}}, false, nil)
-	require.Len(t, outcomes, 4)
-	assert.Nil(t, outcomes[0].err)
-	for _, o := range outcomes[1:3] {
-		require.NotNil(t, o.err)
-		require.ErrorContains(t, o.err, "object of another namespace")
-		assert.Equal(t, stageKey, o.err.Stage)
-		assert.Equal(t, "b/1", o.err.Key)
-	}
-	assert.Equal(t, outcome{}, outcomes[3], "nothing was there, and nobody is told")
-	assert.Equal(t, map[string]string{"a/1": "2", "b/1": "1"}, contents(whole))
-	assert.Equal(t, "5", a.LastStoreSyncResourceVersion())
-	assert.Empty(t, b.LastStoreSyncResourceVersion())
-	assert.Empty(t, whole.quarantined())
-}
-
-// G6: what a list brings of another namespace is rejected, takes nothing with it,
-// and keeps nothing.
-func TestAListLeavesOtherNamespacesAlone(t *testing.T) {
-	for name, relist := range map[string]bool{"first list": false, "relist": true} {
-		t.Run(name, func(t *testing.T) {
-			whole, a, b := viewsOf()
-			require.NoError(t, b.Replace([]any{podAt("b", "1", "1"), podAt("b", "2", "1")}, "1"))
-			if relist {
-				require.NoError(t, a.Replace(nil, "1"))
-			}
-			r := beginIn(t, a)
-			assert.Equal(t, []string{"b/1 key", "b/2 key"}, r.rejects(ReplacementPart{
-				Items: []any{podAt("a", "1", "2"), podAt("b", "1", "2")},
-				Keep:  []any{podAt("b", "2", "2")},
-				Gone:  []any{podAt("b", "2", "2")},
-			}))
-			r.commit("2")
-			assert.Equal(t, map[string]string{"a/1": "2", "b/1": "1", "b/2": "1"}, contents(whole))
-			err := a.Replace([]any{podAt("b", "1", "3"), podAt("a", "2", "3")}, "3")
-			require.ErrorContains(t, err, "object of another namespace")
-			objects, rest := splitObjectErrors(err)
-			require.NoError(t, rest, "nothing that would make a reflector list again")
-			assert.Len(t, objects, 1)
-			assert.Equal(t, map[string]string{"a/2": "3", "b/1": "1", "b/2": "1"}, contents(whole))
-			assert.Empty(t, whole.quarantined())
-		})
-	}
-}
-
-// What other namespaces hold back is left out before it is sorted, and takes no
+// What other namespaces quarantine is left out before it is sorted, and takes no
 // memory: each of many namespaces is asked for every status. Fails if all is listed
 // first.
 func TestAViewsQuarantineIsOfTheSizeOfItsOwn(t *testing.T) {
@@ -186,23 +92,6 @@ func TestAViewsQuarantineIsOfTheSizeOfItsOwn(t *testing.T) {
 	assert.Equal(t, []string{"a/1", "a/2"}, heldKeys(a))
 	assert.Less(t, cap(mine), 10)
 	assert.Len(t, whole.quarantined(), others+2)
-}
-
-// Each view knows of its own objects that are held back, and releases no others.
-func TestQuarantineIsSeenByNamespace(t *testing.T) {
-	whole, a, b := viewsOf()
-	for _, view := range []struct {
-		*keyedStore
-		namespace string
-	}{{a, "a"}, {b, "b"}} {
-		require.Error(t, view.Add(tagged(podAt(view.namespace, "1", "1"), "bad")))
-	}
-	require.Error(t, whole.Add(tagged(podAt("ab", "1", "1"), "bad")))
-	assert.Equal(t, []string{"a/1"}, heldKeys(a))
-	assert.Equal(t, []string{"a/1", "ab/1", "b/1"}, heldKeys(whole))
-	require.NoError(t, a.Replace(nil, "2"))
-	assert.Equal(t, []string{"ab/1", "b/1"}, heldKeys(whole))
-	assert.Empty(t, heldKeys(a))
 }
 
 func TestTheStoresTransformAndIndexesHoldForItsViews(t *testing.T) {
@@ -242,12 +131,12 @@ func TestAQueueOverAViewKnowsItsNamespaceAlone(t *testing.T) {
 	queue := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: a, EmitDeltaTypeReplaced: true})
 	require.NoError(t, queue.Resync())
 	require.NoError(t, queue.Replace([]any{podAt("a", "2", "2")}, "2"))
-	var told []string
+	var notified []string
 	b := pendingBatch(t, queue)
 	for _, c := range b.changes {
-		told = append(told, string(c.Type)+" "+c.key.String())
+		notified = append(notified, string(c.Type)+" "+c.key.String())
 	}
-	assert.ElementsMatch(t, []string{"Sync a/1", "Replaced a/2", "Deleted a/1"}, told)
+	assert.ElementsMatch(t, []string{"Sync a/1", "Replaced a/2", "Deleted a/1"}, notified)
 }
 
 // The overall phase is the one most worth a look, since it began.
@@ -429,13 +318,13 @@ type namespaceModel struct {
 	version   string
 	committed bool
 
-	// replacement is the one that is open, if any; staged is what it has aside.
+	// replacement is the one that is open, if any; staged is what it has staged.
 	replacement      Replacement
 	visible          bool
 	staged           map[string]string
 	listed, withheld sets.Set[string]
-	// taken are keys that were taken back: what comes of them later is not unchanged.
-	taken sets.Set[string]
+	// accepted are keys that were reverted: what comes of them later is not unchanged.
+	accepted sets.Set[string]
 }
 
 func newNamespacesModel(t *testing.T, seed uint64) *namespacesModel {
@@ -459,7 +348,7 @@ func (m *namespacesModel) next() string {
 }
 
 // object makes a new state of one of a few objects of a namespace; one in six
-// cannot be taken.
+// cannot be applied.
 func (m *namespacesModel) object(namespace string) (o *object, good bool) {
 	o = podAt(namespace, itoa(m.random.IntN(5)), m.next())
 	if m.random.IntN(6) == 0 {
@@ -581,7 +470,7 @@ func (n *namespaceModel) intrude() {
 // replace does the next thing of a replacement.
 func (n *namespaceModel) replace() {
 	if n.replacement == nil {
-		n.listed, n.withheld, n.staged, n.taken = sets.Set[string]{}, sets.Set[string]{}, map[string]string{}, sets.Set[string]{}
+		n.listed, n.withheld, n.staged, n.accepted = sets.Set[string]{}, sets.Set[string]{}, map[string]string{}, sets.Set[string]{}
 		if n.random.IntN(5) == 0 {
 			items, bad := n.items(false)
 			n.version = n.next()
@@ -626,7 +515,7 @@ func (n *namespaceModel) items(visible bool) (items []any, bad int) {
 		n.listed.Insert(key)
 		have, there := n.objects[key]
 		switch {
-		case there && !n.taken.Has(key) && !n.held.Has(key) && n.random.IntN(2) == 0:
+		case there && !n.accepted.Has(key) && !n.held.Has(key) && n.random.IntN(2) == 0:
 			o, good = podAt(n.name, o.Name, have), true
 		case !good:
 			n.withheld.Insert(key)
@@ -642,7 +531,7 @@ func (n *namespaceModel) items(visible bool) (items []any, bad int) {
 	return items, bad
 }
 
-// gone takes back one object that an earlier part has brought, if there is one.
+// gone removes one object that an earlier part has brought, if there is one.
 func (n *namespaceModel) gone() (gone []any) {
 	if len(n.listed) == 0 {
 		return nil
@@ -650,7 +539,7 @@ func (n *namespaceModel) gone() (gone []any) {
 	key := slices.Min(n.listed.UnsortedList())
 	o := podAt(n.name, key[len(n.name)+1:], n.next())
 	n.listed.Delete(key)
-	n.taken.Insert(key)
+	n.accepted.Insert(key)
 	n.withheld.Delete(key)
 	delete(n.staged, key)
 	if n.visible {

@@ -51,7 +51,7 @@ func TestAKeyQuarantinedTwiceIsListedOnceWithItsNewestVersion(t *testing.T) {
 // What a reflector remembers from one state to the next, each with the test that
 // would notice if it forgot.
 
-// Sources with defects of every kind get a clear error, and the reflector goes on.
+// Sources with defects of every kind get a clear error, and the reflector continues.
 func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 	lists := map[string]struct {
 		answer apiruntime.Object

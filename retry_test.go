@@ -92,7 +92,7 @@ func TestBackoffKeepsTheLimitsWhateverFails(t *testing.T) {
 }
 
 // G1: no pause of the default backoff is longer than a minute, so a source that
-// heals is asked again within one. Fails if the backoff's cap or the limits' window
+// recovers is asked again within one. Fails if the backoff's cap or the limits' window
 // is longer.
 func TestNoPauseIsLongerThanAMinute(t *testing.T) {
 	for _, requests := range []int{1, 2} {

@@ -3,11 +3,9 @@ package cache
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"unsafe"
@@ -156,139 +154,6 @@ func TestAStoreAcceptsWhatTheKeyFunctionAccepts(t *testing.T) {
 	assert.True(t, outcomes[0].existed)
 }
 
-// B7: a transform ends the same way on every way in: an error, a panic or another
-// key holds the object back, nil makes it absent, a result of another type is
-// stored. Fails if one of the ways goes past prepare.
-func TestATransformEndsTheSameOnEveryWayIn(t *testing.T) {
-	type other struct{ object }
-	results := map[string]struct {
-		transform func(*object) (any, error)
-		held      bool
-		want      any
-	}{
-		"error":        {func(*object) (any, error) { return nil, errBoom }, true, nil},
-		"panic":        {func(*object) (any, error) { panic("transform panics") }, true, nil},
-		"another key":  {func(*object) (any, error) { return pod("b", "9"), nil }, true, nil},
-		"no key":       {func(*object) (any, error) { return 7, nil }, true, nil},
-		"nil":          {func(*object) (any, error) { return nil, nil }, false, nil},
-		"nil pointer":  {func(*object) (any, error) { return (*object)(nil), nil }, false, nil},
-		"another type": {func(o *object) (any, error) { return &other{*o}, nil }, false, &other{}},
-		"changed":      {func(o *object) (any, error) { o.Labels = nil; return o, nil }, false, &object{}},
-	}
-	for name, result := range results {
-		for way, run := range waysIn() {
-			t.Run(name+" by "+way, func(t *testing.T) {
-				active, calls := false, 0
-				s := newTagStore(WithTransformer(func(obj any) (any, error) {
-					if !active {
-						return obj, nil
-					}
-					calls++
-					return result.transform(obj.(*object))
-				}))
-				before := podAt("a", "1", "1")
-				if way != "a first part" {
-					require.NoError(t, s.Replace([]any{before, podAt("a", "2", "2")}, "2"))
-				} else {
-					require.NoError(t, s.Add(before))
-				}
-				active = true
-				err := run(s, podAt("a", "1", "3"))
-				assert.Equal(t, 1, calls, "a transform runs once for each object")
-				got, exists, _ := s.GetByKey("a/1")
-				switch {
-				case result.held:
-					object, ok := asObjectError(err)
-					require.True(t, ok, "%v", err)
-					assert.Equal(t, []any{"a/1", "3", stageTransform}, []any{object.Key, object.ResourceVersion, object.Stage})
-					assert.Same(t, before, got, "what was there stays")
-					assert.Equal(t, []string{"a/1"}, heldKeys(s))
-				case result.want == nil:
-					require.NoError(t, err)
-					assert.False(t, exists)
-					assert.Empty(t, s.quarantined())
-				default:
-					require.NoError(t, err)
-					assert.IsType(t, result.want, got)
-					received, _ := receivedUnder(s, "a/1")
-					assert.Equal(t, Received{"1", "3"}, received, "recorded before the transform")
-				}
-			})
-		}
-	}
-}
-
-// waysIn are all the ways in which a state of a/1 can reach a store that holds
-// a/1 and, except for a first part, a/2.
-func waysIn() map[string]func(s *cache, obj *object) error {
-	neighbour := podAt("a", "2", "2")
-	parts := func(s *cache, obj *object) error {
-		r := s.BeginReplace(ReplaceOptions{})
-		rejected, err := r.Part(bg, ReplacementPart{Items: []any{obj, neighbour}})
-		if err == nil && len(rejected) > 0 {
-			err = rejected[0]
-		}
-		return errors.Join(err, r.Commit(bg, "3"))
-	}
-	return map[string]func(s *cache, obj *object) error{
-		"Add":          func(s *cache, obj *object) error { return s.Add(obj) },
-		"Update":       func(s *cache, obj *object) error { return s.Update(obj) },
-		"Replace":      func(s *cache, obj *object) error { return s.Replace([]any{obj, neighbour}, "3") },
-		"a later part": parts,
-		"a first part": func(s *cache, obj *object) error {
-			r := s.BeginReplace(ReplaceOptions{})
-			rejected, err := r.Part(bg, ReplacementPart{Items: []any{obj}})
-			if err == nil && len(rejected) > 0 {
-				err = rejected[0]
-			}
-			return errors.Join(err, r.Commit(bg, "3"))
-		},
-		"takeEvent": func(s *cache, obj *object) error {
-			return takeOne(s, event{kind: Updated, obj: obj, version: obj.ResourceVersion})
-		},
-		"applyBatch": func(s *cache, obj *object) error {
-			out := applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Updated, obj)}, version: "3"}, false, nil)
-			if out[0].err != nil {
-				return out[0].err
-			}
-			return nil
-		},
-	}
-}
-
-// G11: a reader who has seen a version finds the object that came with it. Fails if
-// takeEvent or applyBatch set the version in a step before the object's.
-func TestAReaderThatSeesTheVersionSeesTheObject(t *testing.T) {
-	s := newTagStore()
-	var readers sync.WaitGroup
-	done := make(chan struct{})
-	readers.Go(func() {
-		for {
-			version := s.LastStoreSyncResourceVersion()
-			received, exists := receivedUnder(s, "a/1")
-			if version != "" && (!exists || versionBefore(received.ResourceVersion, version)) {
-				t.Errorf("version %s, object at %s", version, received.ResourceVersion)
-				return
-			}
-			select {
-			case <-done:
-				return
-			default:
-			}
-		}
-	})
-	for i := 1; i <= 5000; i++ {
-		obj := podAt("a", "1", itoa(i))
-		if i%2 == 0 {
-			assert.NoError(t, takeOne(s, event{kind: Updated, obj: obj, version: itoa(i)}))
-		} else {
-			applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Updated, obj)}, version: itoa(i)}, false, nil)
-		}
-	}
-	close(done)
-	readers.Wait()
-}
-
 func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 	s := newTagStore()
 	require.NoError(t, s.Replace([]any{podAt("a", "1", "5")}, "9"))
@@ -308,8 +173,8 @@ func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 	assert.Equal(t, map[string]string{"a/1": "3", "a/2": "1"}, contents(s))
 }
 
-// A regression is told as such even if the older object could not be taken
-// either: held back, it would let the version move on.
+// A regression is reported as such even if the older object could not be applied
+// either: quarantined, it would let the version move on.
 func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 	s := newTagStore(WithTransformer(func(obj any) (any, error) {
 		if receivedOf(obj).ResourceVersion == "4" {
@@ -324,25 +189,7 @@ func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
 }
 
-func TestADeletionEventRemovesAndMovesTheVersion(t *testing.T) {
-	s := newTagStore(WithTransformer(func(obj any) (any, error) {
-		if receivedOf(obj).ResourceVersion == "6" {
-			return nil, errBoom
-		}
-		return obj, nil
-	}))
-	require.NoError(t, s.Add(podAt("a", "1", "5")))
-	require.Error(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", "6"), version: "6"}))
-	assert.Equal(t, []string{"a/1"}, heldKeys(s))
-	assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of what is held back counts")
-	require.NoError(t, takeOne(s, event{kind: Deleted, obj: podAt("a", "1", "6"), version: "7"}))
-	assert.Empty(t, s.List())
-	assert.Empty(t, s.quarantined())
-	require.NoError(t, takeOne(s, event{kind: Deleted, obj: podAt("a", "1", "8"), version: "8"}))
-	assert.Equal(t, "8", s.LastStoreSyncResourceVersion(), "so does that of a deletion of nothing")
-}
-
-// G12: what is held back is reported once a version, and told again if it differs.
+// G12: what is quarantined is reported once a version, and delivered again if it differs.
 func TestTheSameFailureOfTheSameVersionIsMarkedAsRepeated(t *testing.T) {
 	s := newTagStore()
 	repeated := func(obj *object) bool {
@@ -354,37 +201,6 @@ func TestTheSameFailureOfTheSameVersionIsMarkedAsRepeated(t *testing.T) {
 	assert.True(t, repeated(tagged(podAt("a", "1", "1"), "bad")))
 	assert.False(t, repeated(tagged(podAt("a", "1", "2"), "bad")))
 	assert.False(t, repeated(tagged(podAt("a", "2", "2"), "bad")))
-}
-
-// No function of the user's runs under the store's lock: each of them tries to
-// take it. Fails if storage.begin computes values after it has the lock, or if a
-// replacement calls the key function under it.
-func TestNoFunctionOfTheUserRunsUnderTheLock(t *testing.T) {
-	var s *cache
-	free := func() {
-		for name, mu := range map[string]interface {
-			TryLock() bool
-			Unlock()
-		}{"writing": &s.storage.writing, "mu": &s.storage.mu, "quarantine": &s.storage.quarantine.mu} {
-			if !mu.TryLock() {
-				t.Errorf("called under %s", name)
-				return
-			}
-			mu.Unlock()
-		}
-	}
-	s = NewIndexer(
-		func(obj any) (string, error) { free(); return MetaNamespaceKeyFunc(obj) },
-		Indexers{tagIndex: func(obj any) ([]string, error) { free(); return byTag(obj) }},
-		WithTransformer(func(obj any) (any, error) { free(); return obj, nil }),
-	).(*cache)
-	for _, way := range []string{"a first part", "Add", "Update", "Replace", "a later part", "takeEvent", "applyBatch"} {
-		require.NoError(t, waysIn()[way](s, podAt("a", "1", "3")))
-		require.NoError(t, s.Delete(pod("a", "1")))
-	}
-	_, err := s.Index(tagIndex, tagged(pod("a", "1"), "x"))
-	require.NoError(t, err)
-	require.NoError(t, s.AddIndexers(Indexers{"again": func(obj any) ([]string, error) { free(); return byTag(obj) }}))
 }
 
 // unread stands for an object that could not be decoded, as a source would make it.
@@ -460,7 +276,7 @@ func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 
 // An undecoded deletion of an object whose key needs more than its metadata cannot be
 // applied: it is reported once, and quarantined; so it is in a stream. Fails if the
-// status hides that the store holds what is gone.
+// status hides that the store holds what is removed.
 func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
 	for name, fail := range map[string]func() (string, error){
 		"fails":  func() (string, error) { return "", errBoom },

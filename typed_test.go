@@ -31,11 +31,11 @@ func (m valueObject) GetName() string      { return m.Name }
 // deletions are those that the bridge tells of one deletion.
 func deletions(t *testing.T, key string, obj any) []DeletedObject[*object] {
 	t.Helper()
-	var told []DeletedObject[*object]
+	var notified []DeletedObject[*object]
 	typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
-		DeleteFunc: func(d DeletedObject[*object]) { told = append(told, d) },
+		DeleteFunc: func(d DeletedObject[*object]) { notified = append(notified, d) },
 	}}.onDelete(key, obj)
-	return told
+	return notified
 }
 
 // A delete event always carries the key, the last known object and whether it is exact.
@@ -62,9 +62,9 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 		"unseen, no object, two slashes": {"a/b/c", DeletedFinalStateUnknown{Key: "a/b/c"}, nil, false, "a/b/c", NewObjectName("a", "b/c"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := deletions(t, c.key, c.obj)
-			require.Len(t, told, 1)
-			d := told[0]
+			notified := deletions(t, c.key, c.obj)
+			require.Len(t, notified, 1)
+			d := notified[0]
 			last, known := d.Last()
 			assert.Same(t, c.last, last)
 			assert.Equal(t, c.last != nil, known)
@@ -82,8 +82,8 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 	}
 }
 
-// G3: no key is told two deletions, nor one of what was never told. Fails if the deletion
-// of an object of another type is told once more when it leaves, by whatever way.
+// G3: no key is deleted twice, nor deleted without having been delivered. Fails if the deletion
+// of an object of another type is reported once more when it leaves, by whatever way.
 func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 	type other struct{ object }
 	misfit := &other{*redPod}
@@ -94,29 +94,29 @@ func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 		"a nil pointer, seen": (*object)(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []string
+			var notified []string
 			handler := typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
-				AddFunc:    func(o *object) { told = append(told, "add") },
-				UpdateFunc: func(_, _ *object) { told = append(told, "update") },
-				DeleteFunc: func(d DeletedObject[*object]) { told = append(told, "delete "+d.GetKey()) },
+				AddFunc:    func(o *object) { notified = append(notified, "add") },
+				UpdateFunc: func(_, _ *object) { notified = append(notified, "update") },
+				DeleteFunc: func(d DeletedObject[*object]) { notified = append(notified, "delete "+d.GetKey()) },
 			}}
 			handler.OnAdd(redPod, true)
 			handler.onUpdate(table.KeyOf("a/1"), redPod, misfit)
 			handler.onDelete("a/1", last)
-			assert.Equal(t, []string{"add", "delete a/1"}, told)
-			told = nil
+			assert.Equal(t, []string{"add", "delete a/1"}, notified)
+			notified = nil
 			handler.OnAdd(misfit, false)
 			handler.onUpdate(table.KeyOf("a/1"), misfit, misfit)
 			handler.onDelete("a/1", last)
-			assert.Empty(t, told)
+			assert.Empty(t, notified)
 		})
 	}
 }
 
 func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	out := captureKlog(t, 0)
-	told := &callLog{}
-	h := typedHandler[*object]{typedEventLog{told}}
+	notified := &callLog{}
+	h := typedHandler[*object]{typedEventLog{notified}}
 	other := &metav1.ObjectMeta{Namespace: "a", Name: "1"}
 	h.OnAdd(other, false)
 	h.OnUpdate(other, redPod)
@@ -125,7 +125,7 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	h.onDelete("uid-7", "text")
 	h.OnAdd((*object)(nil), false)
 	h.OnAdd(nil, false)
-	assert.Equal(t, []string{"add red false", "delete red"}, told.take(), "what is no T is not there")
+	assert.Equal(t, []string{"add red false", "delete red"}, notified.take(), "what is no T is not there")
 	misfit := `"Handler not called for an object of another type" err="expected *v1.PartialObjectMetadata, got `
 	assert.Equal(t, []string{
 		misfit + `*v1.ObjectMeta" event="add" key="a/1"`,
@@ -138,22 +138,22 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	}, lineTexts(out.all()))
 
 	h.OnAdd(redPod, false)
-	assert.Equal(t, []string{"add red false"}, told.take(), "others go on")
+	assert.Equal(t, []string{"add red false"}, notified.take(), "others go on")
 }
 
 // A deletion whose object nobody knows is not for the filter to judge.
 func TestATypedFilterIsNotCalledForADeletionWithoutObject(t *testing.T) {
-	var told []string
+	var notified []string
 	h := typedHandler[*object]{TypedFilteringResourceEventHandler[*object]{
 		FilterFunc: func(obj *object) bool { return obj.Labels["v"] == "red" },
 		Handler: TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d DeletedObject[*object]) {
-			told = append(told, d.GetKey())
+			notified = append(notified, d.GetKey())
 		}},
 	}}
 	h.onDelete("uid-1", DeletedFinalStateUnknown{Key: "uid-1"})
 	h.onDelete("uid-2", DeletedFinalStateUnknown{Key: "uid-2", Obj: bluePod})
 	h.onDelete("uid-3", redPod)
-	assert.Equal(t, []string{"uid-1", "uid-3"}, told)
+	assert.Equal(t, []string{"uid-1", "uid-3"}, notified)
 }
 
 func colourOf(o *object) ([]string, error) {

@@ -73,13 +73,13 @@ func (p *probe) ResultChan() <-chan watch.Event {
 }
 
 // FuzzWatchEvents takes the events of a watch, good and bad ones, and compares the store,
-// its version and what is held back with maps. What is wrong is reported, holds back no
-// other object and moves the version; what goes backwards ends the watch and changes
+// its version and what is quarantined with maps. What is wrong is reported, delays no
+// other object and moves the version; what regresses ends the watch and changes
 // nothing.
 //
 // An event is two bytes. Of the first one the lower three bits say what it is:
 //
-//	0     an object that can be taken
+//	0     an object that can be applied
 //	1     one that no index takes
 //	2     one that could not be decoded, with its name
 //	3     the same without a name
@@ -243,7 +243,7 @@ func (m *eventsModel) check() {
 		require.True(m, slices.ContainsFunc(m.reports, func(err error) bool {
 			object, bad := asObjectError(err)
 			return bad && object.Key == q.Key && object.ResourceVersion == q.ResourceVersion && object.Stage == q.Stage
-		}), "%v is held back and was not reported", q)
+		}), "%v is quarantined and was not reported", q)
 	}
 	slices.Sort(held)
 	require.Equal(m, slices.Sorted(maps.Keys(m.held)), held)

@@ -12,7 +12,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// B2: a streaming list answered with "expired" goes through the backoff. Fails if
+// B2: a streaming list answered with "expired" passes the backoff. Fails if
 // it is tried again at once and the tries are not counted.
 func TestB2AStreamingListThatIsExpiredIsNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -91,7 +91,7 @@ func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Conf
 	}
 	assert.Len(t, r.status().Quarantined, 2)
 
-	// Good again: taken, and out of the quarantine. Deleted: likewise.
+	// Good again: accepted, and out of the quarantine. Deleted: likewise.
 	require.NoError(t, source.Apply(labelled(pod("a", "1"), "good")))
 	_, err := source.Delete("a", "2")
 	require.NoError(t, err)

@@ -20,9 +20,9 @@ func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 		const objects = 100_000
 		source := newBulk(objects)
 		r := newBulkRig(t, source)
-		told, resynced := &tally{}, &tally{}
+		notified, resynced := &tally{}, &tally{}
 		period := 10 * time.Minute
-		r.handle(told)
+		r.handle(notified)
 		r.handle(resynced, cache.HandlerOptions{ResyncPeriod: &period})
 		r.run()
 		for range 3 {
@@ -31,16 +31,16 @@ func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 		}
 		sleep(time.Minute)
 		assert.Equal(t, 4, source.lists)
-		assert.Equal(t, counts{adds: objects}, told.count(counts{}))
+		assert.Equal(t, counts{adds: objects}, notified.count(counts{}))
 		assert.Equal(t, counts{adds: objects}, resynced.count(counts{}))
 		sleep(7 * time.Minute)
-		assert.Equal(t, counts{adds: objects}, told.count(counts{}))
+		assert.Equal(t, counts{adds: objects}, notified.count(counts{}))
 		assert.Equal(t, counts{adds: objects, updates: objects}, resynced.count(counts{}))
 
 		source.change(7)
 		source.events <- errorEvent(cachetest.ErrExpired())
 		sleep(time.Minute)
-		assert.Equal(t, counts{adds: objects, updates: 1}, told.count(counts{}), "what has changed is told")
+		assert.Equal(t, counts{adds: objects, updates: 1}, notified.count(counts{}), "what has changed is told")
 		r.cancel()
 		<-r.done
 	})
@@ -54,12 +54,12 @@ func TestB8NoWayOfListingDeliversUnchangedObjects(t *testing.T) {
 				r := newInformerRig(t, filledSource(t, 300), func(c *cache.InformerConfig[*object]) {
 					c.ReflectorOptions.Strategy, c.ReflectorOptions.PageSize = strategy, 100
 				})
-				told := newReplica(t)
-				r.handle(told)
+				notified := newReplica(t)
+				r.handle(notified)
 				r.run()
 				synctest.Wait()
 				watches := r.source.WatchCalls()
-				told.take()
+				notified.take()
 				_, err := r.source.DeleteSilently("a", "5")
 				must(t, err, r.source.Apply(pod("a", "new")))
 				sleep(time.Second)
@@ -67,7 +67,7 @@ func TestB8NoWayOfListingDeliversUnchangedObjects(t *testing.T) {
 				r.source.BreakWatches(cachetest.ErrExpired())
 				sleep(time.Minute)
 				assert.Greater(t, r.source.WatchCalls(), watches)
-				assert.Equal(t, []string{"add a/new@302", "tombstone a/5"}, told.take())
+				assert.Equal(t, []string{"add a/new@302", "tombstone a/5"}, notified.take())
 				r.stop()
 			})
 		})

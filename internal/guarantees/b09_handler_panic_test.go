@@ -21,13 +21,13 @@ func surviving(t *testing.T) {
 }
 
 // panicking is a handler that panics for a/2.
-func panicking(told *replica) cache.ResourceEventHandler {
-	told.before = func(key string) {
+func panicking(notified *replica) cache.ResourceEventHandler {
+	notified.before = func(key string) {
 		if key == "a/2" {
 			panic(errBoom)
 		}
 	}
-	return told
+	return notified
 }
 
 // crashing has apimachinery's panic handlers note what they get, and its ReallyCrash be
@@ -42,7 +42,7 @@ func crashing(t *testing.T) (got *[]any) {
 }
 
 // B9: where the process survives, be it because ReallyCrash is off or by the handler's
-// own option, a handler that panics during the initial list syncs, is told of everything
+// own option, a handler that panics during the initial list syncs, is notified of everything
 // else, and each panic is counted, reported with the key, and given to apimachinery's
 // panic handlers.
 func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
@@ -52,8 +52,8 @@ func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
 			utilruntime.ReallyCrash = really
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
-				told, other := newReplica(t), newReplica(t)
-				handle := r.handle(panicking(told), cache.HandlerOptions{Name: "mine", SurvivePanics: really})
+				notified, other := newReplica(t), newReplica(t)
+				handle := r.handle(panicking(notified), cache.HandlerOptions{Name: "mine", SurvivePanics: really})
 				r.handle(other)
 				r.run()
 				synctest.Wait()
@@ -61,7 +61,7 @@ func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
 				assert.NoError(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()))
 				must(t, r.source.Apply(labelled(pod("a", "1"), "x")), r.source.Apply(labelled(pod("a", "2"), "x")))
 				synctest.Wait()
-				assert.Equal(t, []string{"add a/1@1", "add a/3@3", "update a/1@4"}, told.take())
+				assert.Equal(t, []string{"add a/1@1", "add a/3@3", "update a/1@4"}, notified.take())
 				assert.Equal(t, cache.HandlerStatus{Name: "mine", Delivered: 5, Panics: 2, Synced: true}, r.handlerStatus(0))
 				assert.Equal(t, int64(0), r.handlerStatus(1).Panics)
 				assert.Len(t, other.take(), 5)

@@ -54,16 +54,16 @@ func TestB10ShutDownWaitsForTheRunningCall(t *testing.T) {
 		t.Run(from, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-				told := newReplica(t)
-				told.before = func(string) { time.Sleep(10 * time.Second) }
-				handle := r.handle(told)
+				notified := newReplica(t)
+				notified.before = func(string) { time.Sleep(10 * time.Second) }
+				handle := r.handle(notified)
 				r.run()
 				sleep(3 * time.Second)
 				began := time.Now()
 				end := func() {
 					assert.NoError(t, cache.ShutDownEventHandler(r.inf.Shared(), handle))
 					assert.Equal(t, 7*time.Second, time.Since(began))
-					assert.Equal(t, 1, told.told())
+					assert.Equal(t, 1, notified.callCount())
 				}
 				if from == "handler" {
 					done := make(chan struct{})
@@ -79,7 +79,7 @@ func TestB10ShutDownWaitsForTheRunningCall(t *testing.T) {
 				}
 				assert.NoError(t, cache.ShutDownEventHandler(r.inf.Shared(), handle), "the second time there is nothing to wait for")
 				sleep(time.Minute)
-				assert.Equal(t, []string{"add a/1@1"}, told.take())
+				assert.Equal(t, []string{"add a/1@1"}, notified.take())
 				r.stop()
 			})
 		})

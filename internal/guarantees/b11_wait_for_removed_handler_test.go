@@ -10,21 +10,24 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// B11: whoever waits for a handler that is removed before it has synced waits no more,
+// B11: the caller that waits for a handler that is removed before it has synced waits no more,
 // and learns why, whenever that happens.
 func TestB11WaitingForAHandlerThatIsRemovedEnds(t *testing.T) {
-	scripts := map[string]func(r *informerRig, told *replica){
-		"before the run":         func(*informerRig, *replica) {},
-		"while the list hangs":   func(r *informerRig, _ *replica) { r.source.HangLists(1); r.run(); sleep(time.Second) },
-		"while the handler does": func(r *informerRig, told *replica) { told.before = func(string) { time.Sleep(time.Hour) }; r.run() },
+	scripts := map[string]func(r *informerRig, notified *replica){
+		"before the run":       func(*informerRig, *replica) {},
+		"while the list hangs": func(r *informerRig, _ *replica) { r.source.HangLists(1); r.run(); sleep(time.Second) },
+		"while the handler does": func(r *informerRig, notified *replica) {
+			notified.before = func(string) { time.Sleep(time.Hour) }
+			r.run()
+		},
 	}
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-				told := newReplica(t)
-				handle := r.handle(told)
-				script(r, told)
+				notified := newReplica(t)
+				handle := r.handle(notified)
+				script(r, notified)
 				var waited error
 				var all bool
 				over := make(chan struct{}, 2)

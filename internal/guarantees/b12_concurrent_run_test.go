@@ -62,8 +62,8 @@ func TestB12AReflectorMayRunAgainAfterItReturned(t *testing.T) {
 func TestB12OfConcurrentRunsOfAnInformerExactlyOneRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		told := newReplica(t)
-		r.handle(told)
+		notified := newReplica(t)
+		r.handle(notified)
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 20)
 		for range cap(errs) {
@@ -72,7 +72,7 @@ func TestB12OfConcurrentRunsOfAnInformerExactlyOneRuns(t *testing.T) {
 		sleep(time.Minute)
 		assert.Len(t, errs, cap(errs)-1)
 		assert.Equal(t, 1, r.source.WatchCalls())
-		assert.Equal(t, []string{"add a/1@1"}, told.take())
+		assert.Equal(t, []string{"add a/1@1"}, notified.take())
 		cancel()
 		synctest.Wait()
 		ran := 0

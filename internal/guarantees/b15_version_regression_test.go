@@ -47,7 +47,7 @@ func TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObjec
 }
 
 // B15, G11: an older version is detected, reported, not applied, and answered by
-// a list at "" that is taken whatever its version. Fails if the comparison is
+// a list at "" that is accepted whatever its version. Fails if the comparison is
 // left out of list, bookmark or event, or if the list after it is refused too.
 func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 	stale := pod("a", "1")
@@ -106,7 +106,7 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				assert.Equal(t, "", last.Options.ResourceVersion, "the answer is a list at the newest version")
 				r.equalsSource()
 
-				// The list that was taken whatever its version was one only.
+				// The list that was accepted whatever its version was one only.
 				for i := range 5 {
 					require.NoError(t, source.Apply(labelled(pod("a", "2"), itoa(i))))
 				}
@@ -140,9 +140,9 @@ func TestB15AListItemByItemThatIsTooOldIsNotApplied(t *testing.T) {
 				assert.Equal(t, before, r.versions())
 				assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, r.heard.causes())
 				if late {
-					assert.Equal(t, 250, source.takenOf(1))
+					assert.Equal(t, 250, source.acceptedOf(1))
 				} else {
-					assert.LessOrEqual(t, source.takenOf(1), partSize+1)
+					assert.LessOrEqual(t, source.acceptedOf(1), partSize+1)
 				}
 				sleep(time.Minute)
 				requests := source.Requests()
@@ -208,7 +208,7 @@ func firstListTooOld(t *testing.T, late bool) {
 }
 
 // lag is what a replica does that has come as far as version 8 of 10: for some time after
-// the mirror's watch has ended, it answers "too large" to whoever wants a state as new as
+// the mirror's watch has ended, it answers "too large" to the caller that wants a state as new as
 // the mirror's, and its own to who wants any.
 type lag struct {
 	lasts time.Duration
@@ -240,7 +240,7 @@ func (l lag) of(source *cachetest.Source) {
 // B15, G1: a replica that has not come as far as the mirror is given a second, or what it
 // asks for, before it is asked for any state that it has. If it has caught up by then,
 // nothing has happened: no handler hears of the older state. Fails if the next request is
-// made at once, or if the pause that has been had already is taken for that second.
+// made at once, or if the pause that has been had already is treated as that second.
 func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
 	const firstPause = 200 * time.Millisecond
 	for name, strategy := range strategies {
@@ -279,7 +279,7 @@ func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
 						script.end(r.source)
 						sleep(6 * time.Minute)
 						want, times := script.want, script.times
-						if strategy == cache.ListStreaming { // a stream goes on as the watch
+						if strategy == cache.ListStreaming { // a stream continues as the watch
 							want, times = want[:len(want)-1], times[:len(times)-1]
 						}
 						require.GreaterOrEqual(t, len(calls(r.source)), len(want))
@@ -313,8 +313,8 @@ func newLaggedRig(t *testing.T, strategy cache.ListStrategy) *rig {
 	return r
 }
 
-// B15: a streaming list that ends below the last version is not taken, and the
-// next one is asked for at "" and taken whatever its version.
+// B15: a streaming list that ends below the last version is not accepted, and the
+// next one is asked for at "" and accepted whatever its version.
 func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
@@ -354,9 +354,9 @@ func TestB15AStreamThatEndsBelowTheLastVersionIsRefused(t *testing.T) {
 	})
 }
 
-// B15: a source that has gone back and says nothing of it, as one behind a balancer may,
-// is asked for its newest state, and that is taken, though it is as old: it is what the
-// source has. Fails if the older state is taken unasked, or refused for ever.
+// B15: a source that has regressed and says nothing of it, as one behind a balancer may,
+// is asked for its newest state, and that is accepted, though it is as old: it is what the
+// source has. Fails if the older state is accepted unasked, or refused for ever.
 func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		versions := []string{"9", "4", "4"}
@@ -390,7 +390,7 @@ func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 }
 
 // B15, G11: the answer that the source has not come as far as the mirror is believed: the
-// next request is for the newest state that there is, which is taken though it is older.
+// next request is for the newest state that there is, which is accepted though it is older.
 // Fails if the watch is tried some more times first, or if the state must come twice.
 func TestB15ARestoredSourceIsMirroredAfterOneAnswer(t *testing.T) {
 	for name, strategy := range strategies {
@@ -455,7 +455,7 @@ func steady(d time.Duration) *wait.Backoff { return &wait.Backoff{Duration: d, F
 // filler makes what fills a store from a source, transforming on the way.
 type filler func(*testing.T, cache.ListerWatcher, cache.TransformFunc, cache.ReflectorOptions) (run func(context.Context), store cache.Store, status reporter)
 
-// fillers are the two places where a list is prepared aside.
+// fillers are the two places where a list is staged.
 var fillers = map[string]filler{
 	"by way of a queue": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, reporter) {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -549,8 +549,8 @@ func failing(obj any) (any, error) {
 func badAt(name, version string) *object { return labelled(podAt("a", name, version), "bad") }
 
 // G6, G11: objects of a list that turns out to be too old are not reported, and not
-// held back: as they were then, nobody has asked for them. What was held back before
-// still is. Of one that is taken they are, once.
+// quarantined: as they were then, nobody has asked for them. What was quarantined before
+// still is. Of one that is accepted they are, once.
 func TestAListThatIsTooOldQuarantinesNothing(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
@@ -608,7 +608,7 @@ func heldBack(r reporter) []string {
 }
 
 // A list that is cut before it has said its version says nothing of its objects, and
-// the next one does, once. Fails if what is not told of is remembered as told.
+// the next one does, once. Fails if what is not notified of is remembered as delivered.
 func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
 		source := &itemScript{scripted: scripted{watch: expiredOnce}}
@@ -642,7 +642,7 @@ func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 
 // B15, G2: a first list without any version is as new as its newest object. If it is
 // cut, or its token expires, the next is asked for at no older version, and an older
-// one is not taken. Fails if only lists with a version, or those whose version is still
+// one is not accepted. Fails if only lists with a version, or those whose version is still
 // to come, are remembered.
 func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 	for _, byItem := range []bool{false, true} {
@@ -700,8 +700,8 @@ func TestB15AFirstListWithoutAVersionIsAsNewAsItsObjects(t *testing.T) {
 	}
 }
 
-// B15: where it is the watch that shows that a server has gone back in time, as one does
-// that was restored from a backup behind its proxy, the list that answers it is taken
+// B15: where it is the watch that shows that a server has regressed, as one does
+// that was restored from a backup behind its proxy, the list that answers it is accepted
 // although it is older. Fails if that is reported as a second step back.
 func TestB15AWatchThatShowsARollbackIsAnsweredByOneAcceptedList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -733,7 +733,7 @@ func (broken) DecodeError() error { return errUnreadableItem }
 func (b broken) DeepCopyObject() apiruntime.Object { return b }
 
 // B15, G2: what an event of a stream that broke has said of the newest version counts for
-// the next state, whatever the event was: an older one is reported and not taken, and
+// the next state, whatever the event was: an older one is reported and not accepted, and
 // nothing of it shows, although a stream says its version last. Fails if the version of a
 // deletion, or of a bookmark, is not noted, or if the second stream shows as it comes.
 func TestB15AStreamThatBrokeIsNotFollowedByAnOlderState(t *testing.T) {
@@ -893,7 +893,7 @@ func TestB15InAStreamABookmarkMustNotGoBack(t *testing.T) {
 		})
 	}
 	// The first events have no order: a bookmark that is older than one of them is none that
-	// goes back.
+	// regresses.
 	streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
 		source := &script{streams: [][]watch.Event{{addedEvent(at("a/1", "9")), addedEvent(at("a/2", "3")), endOfState("8")}}}
 		m := start(source, &thing{})

@@ -25,7 +25,7 @@ func raceDetected() bool {
 
 // heap is how many bytes are alive.
 func heap() int64 {
-	// Twice: what has a finalizer or a cleanup goes with the second.
+	// Twice: what has a finalizer or a cleanup is freed with the second.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
@@ -33,7 +33,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// B18, G8: what waits for a handler that hangs is bounded, and given back when it has
+// B18, G8: what waits for a handler that hangs is bounded, and released when it has
 // caught up: 500,000 updates of one object of about 1 KiB cost no more than 4 MiB in the
 // default delivery, 1 MiB coalesced. (client-go: 891 MiB.)
 func TestB18AStalledHandlerIsBoundedAndItsMemoryReleased(t *testing.T) {
@@ -82,7 +82,7 @@ func stalledUnderUpdates(t *testing.T, delivery cache.Delivery, limit int64) {
 	<-r.done
 }
 
-// B18: the memory of many waiting objects goes back too, in every delivery, also where
+// B18: the memory of many waiting objects is released too, in every delivery, also where
 // nothing was merged.
 func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 	if raceDetected() {
@@ -94,13 +94,13 @@ func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 				const objects, rounds = 5000, 4
 				source := newBulk(objects)
 				r := newBulkRig(t, source)
-				told := &tally{}
+				notified := &tally{}
 				gate := make(chan struct{}, 1)
 				gate <- struct{}{}
-				r.handle(gated{told, gate}, cache.HandlerOptions{Delivery: delivery})
+				r.handle(gated{notified, gate}, cache.HandlerOptions{Delivery: delivery})
 				r.run()
 				synctest.Wait()
-				require.Equal(t, objects, told.count(counts{}).adds)
+				require.Equal(t, objects, notified.count(counts{}).adds)
 				r.sendRounds(source, objects, 1)
 				synctest.Wait()
 				before := heap()

@@ -36,7 +36,7 @@ func every(from, period, until float64) (at []float64) {
 	return at
 }
 
-// B20: every handler that is due gets its resync, at its time, for every object, whoever
+// B20: every handler that is due gets its resync, at its time, for every object, the caller that
 // is added and removed in between, and whatever the others' periods are.
 func TestB20EveryDueHandlerGetsItsResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -75,20 +75,20 @@ func TestB20EveryDueHandlerGetsItsResync(t *testing.T) {
 }
 
 // B20: resyncs do not pile up for a handler that is slower than its period: it gets one
-// when it is free again. One of what it is to be told anyway it does not get.
+// when it is free again. One of what it is to be delivered anyway it does not get.
 func TestB20ASlowHandlersResyncsDoNotPileUp(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-				told := newReplica(t)
+				notified := newReplica(t)
 				second := time.Second
-				r.handle(told, cache.HandlerOptions{ResyncPeriod: &second, Delivery: delivery})
+				r.handle(notified, cache.HandlerOptions{ResyncPeriod: &second, Delivery: delivery})
 				r.run()
 				sleep(500 * time.Millisecond)
-				told.take()
+				notified.take()
 				var hung bool
-				told.before = func(string) {
+				notified.before = func(string) {
 					if !hung {
 						hung = true
 						time.Sleep(10 * time.Second)
@@ -98,7 +98,7 @@ func TestB20ASlowHandlersResyncsDoNotPileUp(t *testing.T) {
 				sleep(9 * time.Second)
 				must(t, r.source.Apply(labelled(pod("a", "2"), "x")))
 				sleep(1200 * time.Millisecond) // it is free at 10.5 s
-				log := told.take()
+				log := notified.take()
 				assert.Equal(t, "update a/1@3", log[0])
 				assert.ElementsMatch(t, []string{"update a/2@4", "resync a/1@3"}, log[1:])
 				r.stop()
@@ -119,14 +119,14 @@ func TestB20NoHandlerIsResyncedBeforeItHasSynced(t *testing.T) {
 			return nil
 		})
 		r := newInformerRig(t, source, func(c *cache.InformerConfig[*object]) { c.ReflectorOptions.PageSize = 1 })
-		told := newReplica(t)
+		notified := newReplica(t)
 		second := time.Second
-		r.handle(told, cache.HandlerOptions{ResyncPeriod: &second})
+		r.handle(notified, cache.HandlerOptions{ResyncPeriod: &second})
 		r.run()
 		sleep(59 * time.Second)
-		assert.Equal(t, []string{"add a/1@1"}, told.take())
+		assert.Equal(t, []string{"add a/1@1"}, notified.take())
 		sleep(1500 * time.Millisecond)
-		log := told.take()
+		log := notified.take()
 		assert.Equal(t, "add a/2@2", log[0])
 		assert.ElementsMatch(t, []string{"resync a/1@1", "resync a/2@2"}, log[1:])
 		r.stop()

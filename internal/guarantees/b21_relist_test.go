@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// B21, kubernetes#83810: what a relist brings is never taken for a resync, which
+// B21, kubernetes#83810: what a relist brings is never treated as a resync, which
 // some handlers do not want to hear of. Fails if a listed object is queued as
 // Sync.
 func TestB21WhatARelistBringsIsNoResync(t *testing.T) {

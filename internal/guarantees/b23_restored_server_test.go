@@ -115,7 +115,7 @@ func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 
 // B23: the same over HTTP and kubeapi, item by item, where the connection is cut and the server
 // writes on after the restore, giving out again versions that the mirror has seen. Fails like
-// the one above, and if an object is taken for unchanged because its version is the same.
+// the one above, and if an object is treated as unchanged because its version is the same.
 func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 	for name, strategy := range withStrategies {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestB23ACheckThatHangsDelaysNoStop(t *testing.T) {
 }
 
 // B23, G12: a check that fails is reported each time and made again, at most three times, apart
-// from one another; the watch goes on. Fails if it is not reported, if it ends the watch, or if
+// from one another; the watch continues. Fails if it is not reported, if it ends the watch, or if
 // it is made for ever.
 func TestB23AFailedCheckIsReportedAndGivenUp(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -435,7 +435,7 @@ func TestB23ChecksAreWithinTheLimitOfRequests(t *testing.T) {
 
 // B23: also where an informer or a controller applies what the reflector lists: after a restore
 // an object of the same UID and version may be another state. Fails if one of the ways on which
-// unchanged objects are left alone goes by the version.
+// unchanged objects are left alone depends on the version.
 func TestB23NoObjectCountsAsUnchangedAfterARestore(t *testing.T) {
 	type store interface {
 		GetByKey(key string) (any, bool, error)

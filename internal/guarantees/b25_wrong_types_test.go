@@ -216,7 +216,7 @@ func TestB25KindsAndObjectsWithoutMetadataCountAsOtherTypes(t *testing.T) {
 }
 
 // B25: the version of such a list says nothing of the source: an older list of the right
-// objects is no regression. Fails if it stays as the version below which no state is taken.
+// objects is no regression. Fails if it stays as the version below which no state is accepted.
 func TestB25TheVersionOfAListOfWrongTypesIsForgotten(t *testing.T) {
 	for _, way := range waysToList {
 		t.Run(way, func(t *testing.T) {

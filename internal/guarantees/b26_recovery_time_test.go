@@ -316,7 +316,7 @@ func TestB26APageIsNotAskedForWithoutABound(t *testing.T) {
 	}
 }
 
-// B26, G12: of a page that breaks in its middle the items that had come are taken once. Fails
+// B26, G12: of a page that breaks in its middle the items that had come are accepted once. Fails
 // if the page is not asked for again, or if handlers hear of an object twice.
 func TestB26APageThatBreaksInItsMiddleIsAppliedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -116,7 +116,7 @@ func TestTheWholeLineOverHTTPConvergesToTheSource(t *testing.T) {
 }
 
 // Several namespaces over one connection pool, each with a source of its own. The one
-// that is not served holds back no other.
+// that is not served delays no other.
 func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHTTPRig(t, func(c *cache.Config, o *kubeapi.Options) {

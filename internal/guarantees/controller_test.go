@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/watchmirror/cache"
@@ -54,7 +53,7 @@ func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 }
 
 // Where the process survives a panic of the handler or of Process, it is reported
-// and the pipeline goes on; client-go's controller would have ended unnoticed.
+// and the pipeline continues; client-go's controller would have ended unnoticed.
 func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 	surviving(t)
 	boom := func(obj any) {
@@ -97,30 +96,7 @@ func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 	}
 }
 
-// A panic of the handler ends the controller where panics are to crash, and
-// reaches the caller of Run.
-func TestAPanicOfTheHandlerReachesTheCallerOfRun(t *testing.T) {
-	handlers := utilruntime.PanicHandlers
-	utilruntime.PanicHandlers = nil
-	defer func() { utilruntime.PanicHandlers = handlers }()
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"))
-		r := newRig(t, source, func(c *cache.Config) {
-			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic(errBoom) }}
-		})
-		func() {
-			defer func() {
-				panicked, ok := recover().(*cache.PanicError)
-				require.True(t, ok)
-				assert.ErrorIs(t, panicked, errBoom)
-			}()
-			r.ctlr.Run(make(chan struct{}))
-		}()
-		source.Close()
-	})
-}
-
-// A store of somebody else's is filled one object at a time, and told of the
+// A store of somebody else's is filled one object at a time, and notified of the
 // version after it holds what the version says.
 func TestAControllerFillsAStoreThatIsNotOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +157,7 @@ func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
 }
 
 // A queue's first list tells of everything that is listed, also of what the store
-// held before: whoever consumes this queue has not been told of it.
+// held before: the consumer of this queue has not been notified of it.
 func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -196,29 +172,6 @@ func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
 		assert.ElementsMatch(t, []string{"update a/1@1", "update a/2@2"}, second.handler.take())
 		second.stop()
 	})
-}
-
-// A re-created object is another object: its predecessor's end is told first.
-func TestARecreatedObjectIsDeliveredAsDeletedAndAdded(t *testing.T) {
-	for merge, want := range map[bool][]string{
-		false: {"tombstone a/1", "add a/1@3"},
-		true:  {"update a/1@3"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			source := newSource(t, pod("a", "1"))
-			r := newRig(t, source, func(c *cache.Config) { c.MergeRecreated = merge })
-			r.run()
-			synctest.Wait()
-			r.handler.take()
-			_, err := source.DeleteSilently("a", "1")
-			require.NoError(t, err)
-			require.NoError(t, source.Apply(pod("a", "1")))
-			source.BreakWatches(cachetest.ErrExpired())
-			sleep(time.Minute)
-			assert.Equal(t, want, r.handler.take())
-			r.stop()
-		})
-	}
 }
 
 // What is wrong at construction is a mistake in the program and panics there,

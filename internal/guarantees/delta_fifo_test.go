@@ -91,7 +91,7 @@ func TestAKnownKeyWithNothingUnderItIsNotResynced(t *testing.T) {
 	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/gone nothing"}, drained(t, f))
 }
 
-// A slow consumer holds back nobody who puts something in, and nobody else
+// A slow consumer delays nobody who puts something in, and nobody else
 // processes meanwhile. Fails if the lock is held while process runs, or if turn
 // is not looked at.
 func TestASlowConsumerBlocksOtherConsumersOnly(t *testing.T) {
@@ -237,7 +237,7 @@ func (q *countingQueue) Replace(list []any, version string) error {
 	return q.DeltaFIFO.Replace(list, version)
 }
 
-// Fails if a type that embeds a DeltaFIFO, and so has its unexported methods, is taken for one.
+// Fails if a type that embeds a DeltaFIFO, and so has its unexported methods, is treated as one.
 func TestTheMethodsOfATypeThatEmbedsAQueueAreCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := cachetest.NewSource(cachetest.Options{})

@@ -113,7 +113,7 @@ func TestRandomIsCalledByOneNamespaceWhileItRunsForAnother(t *testing.T) {
 		r := newNamespaceRig(t, false, func(c *cache.Config) {
 			c.ReflectorOptions.Random = func() float64 {
 				calls.Add(1)
-				// All namespaces begin at the same time. The bound is for whoever would wait for
+				// All namespaces begin at the same time. The bound is for a caller that would wait for
 				// another here in vain.
 				for range 1_000_000 {
 					if calls.Load() > 1 {
@@ -250,7 +250,7 @@ func newSourceWith(t *testing.T, change func(*cachetest.Options), objects ...api
 }
 
 // G1: a source that was away, and has forgotten the mirror's version meanwhile, is
-// equalled within a minute of its return, though the first request then is a watch that
+// followed within a minute of its return, though the first request then is a watch that
 // only brings the 410. Fails if the list after it waits for another pause.
 func TestG1AnOutageThatOutlastedTheHistoryIsOverWithinAMinute(t *testing.T) {
 	for name, strategy := range strategies {
@@ -298,7 +298,7 @@ func TestG1APagedRelistGetsPastAVersionThatCannotBeWatched(t *testing.T) {
 	})
 }
 
-// G1: a source that comes back from an outage restored is equalled within a minute, and the
+// G1: a source that comes back from an outage restored is followed within a minute, and the
 // second for which it asks.
 func TestG1AMirrorConvergesWithinAMinuteOfARestoreInAnOutage(t *testing.T) {
 	for name, strategy := range strategies {
@@ -323,7 +323,7 @@ func TestG1AMirrorConvergesWithinAMinuteOfARestoreInAnOutage(t *testing.T) {
 	}
 }
 
-// G1: a source that has called every version expired, and comes back restored, is equalled by
+// G1: a source that has called every version expired, and comes back restored, is followed by
 // the first list at "": it need not say again that it does not know the mirror's version.
 // Fails if that list is refused for being older, and asked for once more after a pause.
 func TestG1AMirrorConvergesWithTheFirstListAfterA410AndARestore(t *testing.T) {
@@ -357,14 +357,14 @@ func TestG1TheRetryAfterOfATooLargeVersionIsHonoured(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, away %s", name, away), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRestoredRig(t, strategy, 0)
-					var told time.Time
+					var notified time.Time
 					restore := func() {
 						r.source.ResetRequests()
 						r.source.OnWatch(func(options metav1.ListOptions) error {
 							if options.ResourceVersion != "13" {
 								return nil
 							}
-							told = time.Now()
+							notified = time.Now()
 							return tooLargeRetryAfter(asksFor)
 						})
 						assert.NoError(t, r.source.Rollback(3))
@@ -376,7 +376,7 @@ func TestG1TheRetryAfterOfATooLargeVersionIsHonoured(t *testing.T) {
 					}
 					sleep(2 * time.Minute)
 					assert.Equal(t, recovery(strategy), calls(r.source))
-					assert.Equal(t, asksFor, r.source.Requests()[1].Time.Sub(told))
+					assert.Equal(t, asksFor, r.source.Requests()[1].Time.Sub(notified))
 					r.isMirrored()
 					r.stop()
 				})

@@ -50,9 +50,9 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 			},
 			watch: func(context.Context, int) (watch.Interface, error) { return newProbe(), nil },
 		}
-		h, told := &heard{}, &recorder{}
+		h, notified := &heard{}, &recorder{}
 		controller := cache.New(&cache.Config{
-			ListerWatcher: source, Store: cache.NewStore(cache.MetaNamespaceKeyFunc), Handler: told,
+			ListerWatcher: source, Store: cache.NewStore(cache.MetaNamespaceKeyFunc), Handler: notified,
 			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: h.handle},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -61,7 +61,7 @@ func TestG2AFirstListIsNotFollowedByAnOlderOne(t *testing.T) {
 		sleep(time.Minute)
 		assert.Equal(t, []string{"0", "", "10", ""}, asked)
 		assert.Equal(t, []cache.Cause{cache.CauseForbidden, causeRegression}, h.causes())
-		assert.Equal(t, []string{"add a/1@10 initial", "update a/1@11"}, told.take())
+		assert.Equal(t, []string{"add a/1@10 initial", "update a/1@11"}, notified.take())
 		assert.Equal(t, "12", controller.LastSyncResourceVersion())
 		cancel()
 		<-done
@@ -146,8 +146,8 @@ func noKeyGoesBack(t *testing.T, random *rand.Rand) {
 	r.stop()
 }
 
-// fixedMirrors have the object held back by a store, a store behind a queue, a queue, or
-// whoever consumes from one.
+// fixedMirrors have the object quarantined by a store, a store behind a queue, a queue, or
+// the consumer of from one.
 var fixedMirrors = map[string]func(*testing.T, *fixedSource) *fixedMirror{
 	"a store": func(t *testing.T, source *fixedSource) *fixedMirror {
 		h, indexer := &heard{}, cache.NewIndexer(cache.MetaNamespaceKeyFunc, failingIndex)
@@ -185,8 +185,8 @@ func runFixed(r *rig) *fixedMirror {
 }
 
 // G2, G11, B15: an event that is older than what is shown of its object is a regression
-// also while a state that is newer than both is held back. Fails if an object of which
-// anything is held back is not compared.
+// also while a state that is newer than both is quarantined. Fails if an object of which
+// anything is quarantined is not compared.
 func TestG2AnEventOlderThanTheShownStateIsRefusedWhileANewerStateIsQuarantined(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		t.Run(name, func(t *testing.T) {
@@ -212,8 +212,8 @@ func TestG2AnEventOlderThanTheShownStateIsRefusedWhileANewerStateIsQuarantined(t
 
 // G2, G11: where a source that was restored, and did not say so, has an object in a bad
 // state only, the one from before stays in the mirror. An event between the two is newer
-// than what the source has said last, and taken. Fails if it is compared with what is shown
-// alone: then no event of that object is taken until it has passed the old version.
+// than what the source has said last, and accepted. Fails if it is compared with what is shown
+// alone: then no event of that object is accepted until it has passed the old version.
 func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *tes
 }
 
 // G2, G11: a state without a version says nothing of when it was. Fails if it counts as
-// older than everything: then the store goes back, and nobody hears of it.
+// older than everything: then the store regresses, and nothing reports it.
 func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAStateWithoutAVersionIsQuarantined(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAStateWithoutAVersionIsQua
 }
 
 // oneAtATime is a handler that fails the test if two call it at once, if the store
-// changes while it runs, or if a key goes back.
+// changes while it runs, or if a key regresses.
 type oneAtATime struct {
 	*testing.T
 	store  cache.Store
@@ -279,7 +279,7 @@ func (h *oneAtATime) hear(key, version string) {
 	time.Sleep(time.Duration(h.random.IntN(1000)) * time.Millisecond)
 	h.calls++
 	if version != "" {
-		assert.False(h, versionBefore(version, h.newest[key]), "%s goes back from %s to %s", key, h.newest[key], version)
+		assert.False(h, versionBefore(version, h.newest[key]), "%s regresses from %s to %s", key, h.newest[key], version)
 		h.newest[key] = version
 	}
 }
@@ -339,11 +339,11 @@ func TestG2TheHandlerOfSeveralNamespacesIsCalledByOneAtATime(t *testing.T) {
 // A busy namespace does not delay the changes of another.
 func TestABusyNamespaceDoesNotStarveAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
+		var notified []string
 		r := newNamespaceRig(t, false, func(c *cache.Config) {
 			c.Handler = cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, obj any) {
 				time.Sleep(time.Second)
-				told = append(told, obj.(*object).Namespace)
+				notified = append(notified, obj.(*object).Namespace)
 			}}
 		})
 		r.run()
@@ -356,7 +356,7 @@ func TestABusyNamespaceDoesNotStarveAnother(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		sleep(time.Hour)
-		at := slices.Index(told, "b")
+		at := slices.Index(notified, "b")
 		require.NotEqual(t, -1, at)
 		assert.Less(t, at, 60, "at most the two batches that a had pending come first")
 		r.stop()

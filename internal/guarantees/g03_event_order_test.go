@@ -19,7 +19,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// past is a source's history: what was told of each version by who kept up, and what
+// past is a source's history: what was delivered of each version by who kept up, and what
 // the source had after it.
 type past struct {
 	source *cachetest.Source
@@ -63,24 +63,24 @@ func (p *past) write(t testing.TB, random *rand.Rand, keys int) {
 	p.held = append(p.held, now)
 }
 
-// continues fails the test unless told is what the source had after some version, and
+// continues fails the test unless notified is what the source had after some version, and
 // then everything that happened after that version, in the source's order.
-func (p *past) continues(t testing.TB, told []string, initial int) {
-	told = slices.DeleteFunc(told, func(line string) bool { return line[0] == 'r' }) // resyncs
-	later := len(told) - initial
+func (p *past) continues(t testing.TB, notified []string, initial int) {
+	notified = slices.DeleteFunc(notified, func(line string) bool { return line[0] == 'r' }) // resyncs
+	later := len(notified) - initial
 	require.LessOrEqual(t, later, len(p.log), "something was told twice")
 	before := len(p.log) - later
 	want := []string{}
 	for key, version := range p.held[before] {
 		want = append(want, fmt.Sprint("add ", key, "@", version))
 	}
-	require.ElementsMatch(t, want, told[:initial], "what the source had after %d changes", before)
+	require.ElementsMatch(t, want, notified[:initial], "what the source had after %d changes", before)
 	for i, line := range p.log[before:] {
-		require.Equal(t, line, told[initial+i], "change %d of %d", before+i, len(p.log))
+		require.Equal(t, line, notified[initial+i], "change %d of %d", before+i, len(p.log))
 	}
 }
 
-// G3: a handler that keeps up, though it takes its time, is told of every change, in the
+// G3: a handler that keeps up, though it takes its time, is notified of every change, in the
 // source's order across keys, and of none twice. Fails if anything is dropped, merged or
 // overtakes something else.
 func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
@@ -91,9 +91,9 @@ func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 					random := rand.New(rand.NewPCG(seed, 3))
 					p := newPast(t)
 					r := newInformerRig(t, p.source, nil)
-					told, slow := newReplica(t), newReplica(t)
+					notified, slow := newReplica(t), newReplica(t)
 					slow.before = func(string) { time.Sleep(5 * time.Millisecond) }
-					r.handle(told, cache.HandlerOptions{Delivery: delivery})
+					r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 					r.handle(slow, cache.HandlerOptions{Delivery: delivery})
 					r.run()
 					sleep(time.Second)
@@ -104,7 +104,7 @@ func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 						}
 					}
 					sleep(10 * time.Second)
-					p.continues(t, told.take(), 0)
+					p.continues(t, notified.take(), 0)
 					p.continues(t, slow.take(), 0)
 					slow.equals(r.inf.Shared().GetStore())
 					r.stop()
@@ -115,7 +115,7 @@ func TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder(t *testing.T) {
 }
 
 // G3: however far a handler is behind, whatever happens to the source, and in every
-// delivery, it hears of each key an Add, then Updates from what it was told last, then a
+// delivery, it receives for each key an Add, then Updates from what it received last, then a
 // Delete, and ends with what the source has: the replica looks. Fails if merging breaks
 // that, or a relist does.
 func TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete(t *testing.T) {
@@ -133,11 +133,11 @@ func addUpdatesDelete(t *testing.T, random *rand.Rand) {
 	})
 	replicas := []*replica{}
 	add := func() {
-		told, pause := newReplica(t), time.Duration(random.IntN(3))*40*time.Millisecond
-		told.before = func(string) { time.Sleep(pause) }
+		notified, pause := newReplica(t), time.Duration(random.IntN(3))*40*time.Millisecond
+		notified.before = func(string) { time.Sleep(pause) }
 		period := time.Duration(random.IntN(3)) * 7 * time.Second
-		r.handle(told, cache.HandlerOptions{Delivery: cache.Delivery(len(replicas) % 3), ResyncPeriod: &period})
-		replicas = append(replicas, told)
+		r.handle(notified, cache.HandlerOptions{Delivery: cache.Delivery(len(replicas) % 3), ResyncPeriod: &period})
+		replicas = append(replicas, notified)
 	}
 	for range 3 {
 		add()
@@ -166,8 +166,8 @@ func addUpdatesDelete(t *testing.T, random *rand.Rand) {
 	r.source.BreakWatches(cachetest.ErrExpired()) // what was hidden is noticed now
 	sleep(10 * time.Minute)
 	require.Equal(t, len(r.source.Objects()), r.inf.Len())
-	for _, told := range replicas {
-		told.equals(r.inf.Shared().GetStore())
+	for _, notified := range replicas {
+		notified.equals(r.inf.Shared().GetStore())
 	}
 	r.stop()
 }
@@ -178,13 +178,13 @@ func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"), pod("a", "4")), nil)
-				told := newReplica(t)
+				notified := newReplica(t)
 				gate := make(chan struct{})
-				r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 				r.run()
 				synctest.Wait()
-				told.take()
-				told.before = func(string) { <-gate }
+				notified.take()
+				notified.before = func(string) { <-gate }
 				for _, name := range []string{"4", "3", "1", "2"} {
 					must(t, r.source.Apply(labelled(pod("a", name), "x")))
 					synctest.Wait()
@@ -196,7 +196,7 @@ func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 				sleep(time.Second)
 				close(gate)
 				synctest.Wait()
-				assert.Equal(t, []string{"update a/4@5", "update a/3@1208", "update a/1@1206", "update a/2@1207", "add a/0@1209"}, told.take())
+				assert.Equal(t, []string{"update a/4@5", "update a/3@1208", "update a/1@1206", "update a/2@1207", "add a/0@1209"}, notified.take())
 				r.stop()
 			})
 		})
@@ -210,13 +210,13 @@ func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T)
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-				told := newReplica(t)
+				notified := newReplica(t)
 				gate := make(chan struct{})
-				r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 				r.run()
 				synctest.Wait()
-				told.take()
-				told.before = func(string) { <-gate }
+				notified.take()
+				notified.before = func(string) { <-gate }
 				for i := range 1200 { // enough that an Ordered one merges, too
 					must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
 				}
@@ -229,7 +229,7 @@ func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T)
 				sleep(time.Second)
 				close(gate)
 				synctest.Wait()
-				calls := told.take()
+				calls := notified.take()
 				require.NotEmpty(t, calls)
 				for _, call := range calls {
 					assert.Contains(t, call, "update a/1@")
@@ -240,10 +240,10 @@ func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T)
 	}
 }
 
-// G3: a handler that joins while the source is written to is told of a snapshot of one
+// G3: a handler that joins while the source is written to is notified of a snapshot of one
 // moment, and then of everything that happened after it: no gap, nothing twice, whenever
 // it joins and while it resyncs. Fails if what is published during a snapshot is lost,
-// told as well, or told before it.
+// notified as well, or notified before it.
 func TestG3ALateHandlerContinuesExactlyWhereItsSnapshotEnds(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -288,16 +288,16 @@ func joinWhileWriting(t *testing.T, random *rand.Rand) {
 		}
 	}
 	synctest.Wait()
-	for _, told := range replicas {
-		told.equals(r.inf.Shared().GetStore())
+	for _, notified := range replicas {
+		notified.equals(r.inf.Shared().GetStore())
 		resyncs := 0
-		for _, line := range told.log {
+		for _, line := range notified.log {
 			if line[0] == 'r' {
 				resyncs++
 			}
 		}
 		assert.Greater(t, resyncs, 50)
-		p.continues(t, told.take(), told.initial)
+		p.continues(t, notified.take(), notified.initial)
 	}
 	r.stop()
 }
@@ -384,20 +384,20 @@ func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 				time.Sleep(30 * time.Second)
 			}
 		})
-		told, period := newReplica(t), time.Minute
-		_, err := inf.Shared().AddEventHandlerWithOptions(told, cache.HandlerOptions{ResyncPeriod: &period})
+		notified, period := newReplica(t), time.Minute
+		_, err := inf.Shared().AddEventHandlerWithOptions(notified, cache.HandlerOptions{ResyncPeriod: &period})
 		must(t, err)
 		stop := runNoticing(t, inf)
 		sleep(50 * time.Second)
-		told.take()
+		notified.take()
 		slow = true
 		must(t, source.Apply(labelled(pod("a", "1"), "x")))
 		sleep(20 * time.Second) // the resync has become due
-		assert.ElementsMatch(t, []string{"resync a/1@1", "resync a/2@2"}, told.take())
+		assert.ElementsMatch(t, []string{"resync a/1@1", "resync a/2@2"}, notified.take())
 		slow = false
 		sleep(15 * time.Second)
-		assert.Equal(t, []string{"update a/1@3"}, told.take())
-		told.equals(inf.Shared().GetStore())
+		assert.Equal(t, []string{"update a/1@3"}, notified.take())
+		notified.equals(inf.Shared().GetStore())
 		stop()
 		source.Close()
 	})

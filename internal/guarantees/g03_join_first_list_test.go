@@ -14,7 +14,7 @@ import (
 )
 
 // G3, G5: a handler that joins in the middle of a first list, while a function of the user's is
-// called for an object of it, is told of every object once. Fails if a write is published later
+// called for an object of it, is notified of every object once. Fails if a write is published later
 // than the next function of the user's is called: of two that are published as one the handler has
 // seen the first and not the second.
 func TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt(t *testing.T) {
@@ -41,7 +41,7 @@ func TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt(t *testing.T)
 				go func() { defer close(done); inf.RunWithContext(ctx) }()
 				sleep(time.Second)
 				late.equals(inf.GetStore())
-				assert.Equal(t, objects, late.told())
+				assert.Equal(t, objects, late.callCount())
 				cancel()
 				<-done
 				source.Close()

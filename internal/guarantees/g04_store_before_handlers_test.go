@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// G4: whenever a handler is told, the store and its indexes have it: by list, by watch
+// G4: whenever a handler is notified, the store and its indexes have it: by list, by watch
 // and by relist. A store may be ahead. Fails if the informer publishes before it writes,
 // or writes an index later.
 func TestG4StoreAndIndexesChangeBeforeHandlersAreNotified(t *testing.T) {
@@ -21,9 +21,9 @@ func TestG4StoreAndIndexesChangeBeforeHandlersAreNotified(t *testing.T) {
 			c.Indexes = cache.TypedIndexers[*object]{"v": func(o *object) ([]string, error) { return []string{o.Labels["v"]}, nil }}
 		})
 		store := r.inf.Shared().GetIndexer()
-		told := 0
+		notified := 0
 		isThere := func(obj any) {
-			told++
+			notified++
 			key, version := nameOf(obj), versionOf(obj)
 			stored, exists, err := store.GetByKey(key)
 			require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestG4StoreAndIndexesChangeBeforeHandlersAreNotified(t *testing.T) {
 			AddFunc:    isThere,
 			UpdateFunc: func(_, obj any) { isThere(obj) },
 			DeleteFunc: func(obj any) {
-				told++
+				notified++
 				if stored, exists, _ := store.GetByKey("a/" + lastName(obj)); exists {
 					assert.Greater(t, versionOf(stored), versionOf(lastObject(obj)), "deleted, and still there")
 				}
@@ -60,7 +60,7 @@ func TestG4StoreAndIndexesChangeBeforeHandlersAreNotified(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		assert.Greater(t, told, 1000)
+		assert.Greater(t, notified, 1000)
 		r.stop()
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// part gives a replacement a part that is taken whole.
+// part gives a replacement a part that is accepted whole.
 func part(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
 	t.Helper()
 	rejected, err := r.Part(t.Context(), p)
@@ -88,16 +88,16 @@ func TestG5AnEventDoesNotEndAFirstListThatHasBegun(t *testing.T) {
 
 // G5: the informer has synced once the list is in the store, whatever handlers do; a
 // handler once it has handled all of that, not while it is at the last of it. Fails if
-// synced is told by what was put into the backlog.
+// synced is defined by what was put into the backlog.
 func TestG5AHandlerHasSyncedOnceItHasHandledTheInitialList(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-				told := newReplica(t)
+				notified := newReplica(t)
 				gate := make(chan struct{})
-				told.before = func(string) { <-gate }
-				handle := r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				notified.before = func(string) { <-gate }
+				handle := r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 				empty := r.handle(cache.ResourceEventHandlerFuncs{})
 				r.run()
 				synctest.Wait()
@@ -139,8 +139,8 @@ func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
 		late := newReplica(t)
 		lateHandle := r.handle(late)
 		synctest.Wait()
-		assert.Equal(t, 10, first.told())
-		assert.Equal(t, 10, late.told())
+		assert.Equal(t, 10, first.callCount())
+		assert.Equal(t, 10, late.callCount())
 		assert.False(t, r.inf.HasSynced() || handle.HasSynced() || lateHandle.HasSynced())
 		sleep(2 * time.Minute)
 		assert.True(t, r.inf.HasSynced() && handle.HasSynced() && lateHandle.HasSynced())
@@ -154,8 +154,8 @@ func TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList(t *testing.T) {
 func TestG5UndeliveredObjectsDoNotKeepAHandlerFromSyncing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-		told, goOn := stalled(t)
-		handle := r.handle(told, cache.HandlerOptions{Delivery: cache.Coalesced})
+		notified, goOn := stalled(t)
+		handle := r.handle(notified, cache.HandlerOptions{Delivery: cache.Coalesced})
 		r.run()
 		synctest.Wait()
 		_, err := r.source.Delete("a", "2")
@@ -166,8 +166,8 @@ func TestG5UndeliveredObjectsDoNotKeepAHandlerFromSyncing(t *testing.T) {
 		goOn()
 		synctest.Wait()
 		assert.True(t, handle.HasSynced())
-		assert.Equal(t, []string{"add a/1@1", "add a/3@4"}, told.take())
-		assert.Equal(t, 1, told.initial)
+		assert.Equal(t, []string{"add a/1@1", "add a/3@4"}, notified.take())
+		assert.Equal(t, 1, notified.initial)
 		r.stop()
 	})
 }
@@ -214,7 +214,7 @@ func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
 			t.Run(fmt.Sprintf("strategy %d, late %v", strategy, late), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var asked [2][]metav1.ListOptions
-					var told [2][]string
+					var notified [2][]string
 					for way, lister := range []func(*cachetest.Source) cache.ListerWatcher{
 						func(s *cachetest.Source) cache.ListerWatcher { return &itemSource{Source: s, late: late} },
 						func(s *cachetest.Source) cache.ListerWatcher { return s },
@@ -229,7 +229,7 @@ func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
 						assert.True(t, r.ctlr.HasSynced())
 						assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
 						r.equalsSource()
-						told[way] = r.handler.take()
+						notified[way] = r.handler.take()
 						source.BreakWatches(cachetest.ErrExpired())
 						require.NoError(t, source.Apply(labelled(pod("a", "7"), "x"), pod("b", "new")))
 						_, err := source.DeleteSilently("a", "8")
@@ -246,8 +246,8 @@ func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
 						r.stop()
 					}
 					assert.Equal(t, asked[1], asked[0])
-					assert.Len(t, told[0], 1234)
-					assert.Equal(t, told[1], told[0])
+					assert.Len(t, notified[0], 1234)
+					assert.Equal(t, notified[1], notified[0])
 				})
 			})
 		}

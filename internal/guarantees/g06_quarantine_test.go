@@ -57,7 +57,7 @@ func TestG6WhatAConsumerRefusedIsForgottenWithTheObject(t *testing.T) {
 }
 
 // G6: a resync repeats the old state, which is still shown; that does not make the
-// newer one taken. Fails if any state releases a key.
+// newer one accepted. Fails if any state releases a key.
 func TestG6AResyncOfTheOldStateReleasesNothing(t *testing.T) {
 	for name, build := range refusingRigs {
 		t.Run(name, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestG6AProcessThatFailsIsReportedByKey(t *testing.T) {
 	}
 }
 
-// G6: an object is not held back any more once a later event has brought it in a state that
-// can be taken, be it one of the same batch. Fails if what a batch sets aside is looked up
+// G6: an object is not quarantined any more once a later event has brought it in a state that
+// can be applied, be it one of the same batch. Fails if what a batch quarantines is looked up
 // before the batch only.
 func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T)
 	})
 }
 
-// G6: a source that ignores the namespace it was asked for is told so, object by
+// G6: a source that ignores the namespace it was asked for is reported as such, object by
 // object and once a version; the namespace to which they belong is not disturbed.
 // Fails if a view takes, or deletes, what is not its own, or if it holds it back
 // where its owner's view would find it.
@@ -239,8 +239,8 @@ func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
 }
 
 // G6: a controller with a queue of one's own may find out about an object of
-// another namespace only when it applies it. It is held back all the same, once a
-// version and until it is gone.
+// another namespace only when it applies it. It is quarantined all the same, once a
+// version and until it is removed.
 func TestG6AQueueThatAcceptsOtherNamespacesDoesNotReachThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("b", "1"))
@@ -315,8 +315,8 @@ func (r *refusals) refuse(obj any) error {
 	return nil
 }
 
-// G6: what a consumer refuses when it is only told again of what it has is held back until
-// it has taken that, at a later resync. Fails if a resync releases nothing.
+// G6: what a consumer refuses when it is only delivered again of what it has is quarantined until
+// it has accepted that, at a later resync. Fails if a resync releases nothing.
 func TestG6WhatWasRefusedAtAResyncIsReleasedByTheNext(t *testing.T) {
 	for name, build := range resyncedRigs {
 		t.Run(name, func(t *testing.T) {
@@ -341,8 +341,8 @@ func TestG6WhatWasRefusedAtAResyncIsReleasedByTheNext(t *testing.T) {
 	}
 }
 
-// G6: a resync that repeats an older state than the one that is held back changes nothing,
-// whether that is refused, as it was before, or taken. Fails if a state that is repeated
+// G6: a resync that repeats an older state than the one that is quarantined changes nothing,
+// whether that is refused, as it was before, or accepted. Fails if a state that is repeated
 // takes the place of the one that is held, or releases whatever is.
 func TestG6AResyncReleasesNoStateThatItDoesNotRepeat(t *testing.T) {
 	for name, build := range resyncedRigs {
@@ -374,9 +374,9 @@ func TestG6AResyncReleasesNoStateThatItDoesNotRepeat(t *testing.T) {
 }
 
 // G6: in a streaming list an object may be sent in a state of which no key can be made,
-// and again, later, in one that can be taken, or as deleted: then it is not held back,
+// and again, later, in one that can be applied, or as deleted: then it is not quarantined,
 // though both reach the store in one part. Fails if what a part has of an object after its
-// rejection is not looked at, or more is taken for its last word than is.
+// rejection is not looked at, or more is treated as its last word than is.
 func TestG6InAStreamALaterStateReleasesOneWithoutAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keyless := func(obj any) (string, error) {
@@ -428,7 +428,7 @@ func (l *lastStates) OnDelete(obj any) {
 }
 
 // consumers are those that deletions can come to. Each returns what it fills.
-var consumers = map[string]func(t *testing.T, c *cache.Config, told *lastStates) cache.Indexer{
+var consumers = map[string]func(t *testing.T, c *cache.Config, notified *lastStates) cache.Indexer{
 	"a controller": func(t *testing.T, c *cache.Config, _ *lastStates) cache.Indexer {
 		c.Transform = neverUndecoded(t)
 		return c.Store.(cache.Indexer)
@@ -446,14 +446,14 @@ var consumers = map[string]func(t *testing.T, c *cache.Config, told *lastStates)
 		c.Store, c.KeyFunction, c.Transform = &storeOfAnother{Store: indexer}, cache.MetaNamespaceKeyFunc, neverUndecoded(t)
 		return indexer
 	},
-	"a process": func(t *testing.T, c *cache.Config, told *lastStates) cache.Indexer {
+	"a process": func(t *testing.T, c *cache.Config, notified *lastStates) cache.Indexer {
 		indexer := c.Store.(cache.Indexer)
 		c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: indexer, EmitDeltaTypeReplaced: true, Transformer: neverUndecoded(t)})
 		c.Store, c.Handler = nil, nil
 		c.Process = func(obj any, _ bool) error {
 			for _, d := range obj.(cache.Deltas) {
 				if d.Type == cache.Deleted {
-					told.OnDelete(d.Object)
+					notified.OnDelete(d.Object)
 				}
 			}
 			return applyDeltas(indexer, obj.(cache.Deltas))
@@ -462,20 +462,20 @@ var consumers = map[string]func(t *testing.T, c *cache.Config, told *lastStates)
 	},
 }
 
-// G6, B6: an object whose deletion cannot be decoded is gone all the same, with the
+// G6, B6: an object whose deletion cannot be decoded is removed all the same, with the
 // last known state as tombstone; the failure is reported once, nothing stays
-// quarantined, and nothing is listed. Fails if the deletion is set aside, or handed on
+// quarantined, and nothing is listed. Fails if the deletion is quarantined, or handed on
 // with what stands in for the final state.
 func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 	for name, build := range consumers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, told := newSource(t, pod("a", "1"), pod("a", "2"), bad(pod("a", "never"))), &lastStates{}
+				source, notified := newSource(t, pod("a", "1"), pod("a", "2"), bad(pod("a", "never"))), &lastStates{}
 				var indexer cache.Indexer
 				r := newRig(t, source, func(c *cache.Config) {
 					c.ListerWatcher = &badDecoder{source, func(any) error { return errBoom }}
-					c.Handler = told
-					indexer = build(t, c, told)
+					c.Handler = notified
+					indexer = build(t, c, notified)
 				})
 				r.indexer = indexer
 				r.run()
@@ -490,9 +490,9 @@ func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 				require.NoError(t, err)
 				synctest.Wait()
 				assert.Equal(t, map[string]string{"a/2": "2"}, r.versions())
-				require.Len(t, told.states, 1)
-				assert.Contains(t, told.take(), "tombstone a/1")
-				assert.Equal(t, "1", receivedOf(told.states[0]).ResourceVersion, "the last known state")
+				require.Len(t, notified.states, 1)
+				assert.Contains(t, notified.take(), "tombstone a/1")
+				assert.Equal(t, "1", receivedOf(notified.states[0]).ResourceVersion, "the last known state")
 				assert.Empty(t, r.status().Quarantined)
 				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
 				require.Len(t, r.heard.all(), 4)
@@ -509,7 +509,7 @@ func TestG6ADeletionThatCannotBeDecodedIsApplied(t *testing.T) {
 }
 
 // G6: of a deletion that does not say of what, the place is quarantined until the next
-// list, which takes away what has been gone all the while. Nothing is listed for it.
+// list, which takes away what has been missing all the while. Nothing is listed for it.
 // Fails if the status is silent meanwhile, or speaks of it for ever.
 func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T) {
 	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
@@ -627,7 +627,7 @@ func TestAnEventOfAnUnknownTypeIsReportedWhateverItsObject(t *testing.T) {
 }
 
 // G12: of an error event whose Status could not be decoded the cause is reported, and
-// nothing is made of what it looks like. Fails if the cause is dropped, or taken for the
+// nothing is made of what it looks like. Fails if the cause is dropped, or treated as the
 // server's answer.
 func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 	for name, cause := range map[string]error{"anything": errBoom, "what looks like an answer": cachetest.ErrExpired()} {
@@ -947,8 +947,8 @@ func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 }
 
 // G6: in a streaming list the last word of an object counts: decoded after undecoded is
-// taken and not quarantined, undecoded after decoded leaves what came, and deleted,
-// decoded or not, is gone. Fails if what a stream once held back stays held back.
+// accepted and not quarantined, undecoded after decoded leaves what came, and deleted,
+// decoded or not, is removed. Fails if what a stream once quarantined stays quarantined.
 func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
 	good := func(name, version string) watch.Event {
 		return watch.Event{Type: watch.Modified, Object: podAt("a", name, version)}
@@ -1071,7 +1071,7 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 }
 
 // G6: a state that a Process, or a store that is not of this package, has refused is held
-// back no longer once the source has undone it. Fails if what comes with a relist is taken
+// back no longer once the source has undone it. Fails if what comes with a relist is accepted
 // for a resync of the old state.
 func TestG6AStateThatWasRefusedAndUndoneIsNoLongerQuarantined(t *testing.T) {
 	for name, build := range refusingRigs {
@@ -1093,7 +1093,7 @@ func TestG6AStateThatWasRefusedAndUndoneIsNoLongerQuarantined(t *testing.T) {
 
 // undo makes an object bad and then takes the source back to before that, with a look at
 // the status in between and after. The other object, good and changed in the same time, is
-// there to see that a list has been taken.
+// there to see that a list has been accepted.
 func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 	t.Helper()
 	version := source.Version()
@@ -1103,7 +1103,7 @@ func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 	require.NoError(t, source.Rollback(version))
 	sleep(time.Minute)
 	assert.Empty(t, status().Quarantined)
-	// It is held back anew, and reported anew, when it is bad again.
+	// It is quarantined anew, and reported anew, when it is bad again.
 	require.NoError(t, source.Apply(bad(pod("a", "1"))))
 	synctest.Wait()
 	assert.Len(t, status().Quarantined, 1)
@@ -1114,7 +1114,7 @@ func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 
 // G6: whatever could not be done with a state that the source has undone, nothing of it
 // stays in the status, however the state before comes back. Fails if an unchanged object
-// is not news to whoever holds back a later state of it.
+// is not news to a store that quarantines a later state of it.
 func TestG6AStateThatTheSourceHasUndoneIsNoLongerQuarantined(t *testing.T) {
 	for stage, install := range failures {
 		for name, list := range map[string]func(*cache.Config){
@@ -1175,7 +1175,7 @@ func TestG6AReflectorsStoreQuarantinesNothingThatWasUndone(t *testing.T) {
 	}
 }
 
-// G6: the same in one of several namespaces, while what another holds back stays held.
+// G6: the same in one of several namespaces, while what another quarantines stays held.
 func TestG6ANamespaceQuarantinesNothingThatWasUndone(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
@@ -1298,7 +1298,7 @@ func TestG6ItemsThatAreNeverDecodedAreListedOnceAMinuteAndVersion(t *testing.T) 
 	})
 }
 
-// Items of which no name could be read are one: they cannot be told apart. Fails if their
+// Items of which no name could be read are one: they cannot be distinguished. Fails if their
 // places, which move, have them listed again.
 func TestG6DamagedItemsWithoutANameAreListedOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1628,7 +1628,7 @@ func TestWhatAnEndedMirrorHeldIsForgottenByTheListOfTheNext(t *testing.T) {
 }
 
 // A queue over a store knows that nothing is there of what is quarantined: it neither
-// deletes it nor reports that it could not be read. Fails if that error is taken for one of
+// deletes it nor reports that it could not be read. Fails if that error is treated as one of
 // KnownObjects.
 func TestAQuarantinedKeyIsAbsentFromAQueue(t *testing.T) {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"i": refusingIndex})
@@ -1935,7 +1935,7 @@ func TestG6InAStreamAnUnknownEventQuarantinesItsObject(t *testing.T) {
 
 // G6: a store that takes a streamed list in one Replace needs the kind of each object, to
 // tell it from others of its name. One whose kind is nil, or panics, is reported by key and
-// cause, and the others are taken. Fails if it panics.
+// cause, and the others are accepted. Fails if it panics.
 func TestG6AForeignStoreSurvivesAStreamedObjectWithoutAKind(t *testing.T) {
 	for name, row := range map[string]struct {
 		panics bool

@@ -44,8 +44,8 @@ func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
 	}
 }
 
-// G7, B21 (kubernetes#115658): what a relist lacks goes, also if it was only
-// queued when the watch was lost; what it has twice is told once. Fails if
+// G7, B21 (kubernetes#115658): objects missing from a relist are removed, also if it was only
+// queued when the watch was lost; what it has twice is delivered once. Fails if
 // deletions are looked for in the store alone.
 func TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func listIsCut(t *testing.T, relist, late bool) {
 }
 
 // G7: a relist deletes what its namespace lacks and nothing else; the others are
-// not even asked. Fails if a commit goes beyond its view, or if an expired watch
+// not even asked. Fails if a commit reaches beyond its view, or if an expired watch
 // makes more than its own namespace list.
 func TestG7ARelistDeletesOnlyObjectsOfItsNamespace(t *testing.T) {
 	eachNamespaceRig(t, func(t *testing.T, informer bool) {

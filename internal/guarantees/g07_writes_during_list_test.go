@@ -8,7 +8,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// G7: whatever a program does to a store while a list comes, what was not listed is gone at its end,
+// G7: whatever a program does to a store while a list comes, what was not listed is removed at its end,
 // and what was listed stays. Fails if an object counts as listed because its place was a listed one's.
 func TestG7WritesOfOthersDuringAListDoNotCountAsListed(t *testing.T) {
 	t.Run("another object takes the place of a listed one", func(t *testing.T) {

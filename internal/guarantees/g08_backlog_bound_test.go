@@ -12,26 +12,26 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// G8: however much happens while a handler hangs, it is told at most twice of each key
-// once it goes on: an end and a beginning. Fails if something is appended that should be
-// merged, or what came and went is told.
+// G8: however much happens while a handler hangs, it is notified at most twice of each key
+// once it continues: an end and a beginning. Fails if something is appended that should be
+// merged, or what came and went is notified.
 func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const objects = 2000
 				r := newInformerRig(t, filledSource(t, objects), nil)
-				told := newReplica(t)
-				r.handle(told, cache.HandlerOptions{Delivery: delivery})
+				notified := newReplica(t)
+				r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 				r.run()
 				synctest.Wait()
-				require.Equal(t, objects, told.told())
+				require.Equal(t, objects, notified.callCount())
 				gate := make(chan struct{})
-				told.before = func(string) { <-gate }
+				notified.before = func(string) { <-gate }
 				must(t, r.source.Apply(pod("b", "1"))) // it hangs in this
 				synctest.Wait()
-				clear(told.calls)
-				told.take()
+				clear(notified.calls)
+				notified.take()
 				churn(t, r.source, objects)
 				sleep(time.Second)
 				status := r.handlerStatus(0)
@@ -39,12 +39,12 @@ func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 				assert.LessOrEqual(t, status.Backlog, objects+1)
 				close(gate)
 				synctest.Wait()
-				told.equals(r.inf.Shared().GetStore())
-				for key, calls := range told.calls {
+				notified.equals(r.inf.Shared().GetStore())
+				for key, calls := range notified.calls {
 					assert.LessOrEqual(t, calls, 2, key)
 				}
-				assert.Len(t, told.calls, objects+1, "what came and went is told to nobody")
-				assert.Equal(t, objects/2+objects/4*2+objects/4+1, told.told())
+				assert.Len(t, notified.calls, objects+1, "what came and went is told to nobody")
+				assert.Equal(t, objects/2+objects/4*2+objects/4+1, notified.callCount())
 				assert.Equal(t, cache.HandlerStatus{
 					Name: status.Name, Delivery: delivery, Merging: delivery == cache.Coalesced,
 					Delivered: r.handlerStatus(0).Delivered, Synced: true,
@@ -77,12 +77,12 @@ func churn(t *testing.T, source *cachetest.Source, objects int) {
 	}
 }
 
-// G8: who asks for it by name is told of everything, however long it hung.
+// G8: a handler that asks for it by name receives everything, however long it hung.
 func TestG8AnUnboundedHandlerReceivesEverythingAfterItHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		told, goOn := stalled(t)
-		r.handle(told, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
+		notified, goOn := stalled(t)
+		r.handle(notified, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
 		r.run()
 		synctest.Wait()
 		for i := range 5000 {
@@ -92,30 +92,30 @@ func TestG8AnUnboundedHandlerReceivesEverythingAfterItHung(t *testing.T) {
 		assert.Equal(t, 5000, r.handlerStatus(0).Backlog)
 		goOn()
 		synctest.Wait()
-		assert.Len(t, told.take(), 5001)
+		assert.Len(t, notified.take(), 5001)
 		r.stop()
 	})
 }
 
-// One handler that hangs holds back neither the store nor another handler.
+// One handler that hangs delays neither the store nor another handler.
 func TestAHandlerThatHangsDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		told := newReplica(t)
+		notified := newReplica(t)
 		var letGo []func()
 		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
 			hangs, goOn := stalled(t)
 			r.handle(hangs, cache.HandlerOptions{Delivery: delivery})
 			letGo = append(letGo, goOn)
 		}
-		r.handle(told)
+		r.handle(notified)
 		r.run()
 		began := time.Now()
 		for i := range 3000 {
 			must(t, r.source.Apply(labelled(pod("a", "1"), itoa(i))))
 		}
 		synctest.Wait()
-		told.equals(r.inf.Shared().GetStore())
+		notified.equals(r.inf.Shared().GetStore())
 		assert.Equal(t, "3001", r.inf.LastSyncResourceVersion())
 		assert.Zero(t, time.Since(began))
 		for _, goOn := range letGo {

@@ -74,7 +74,7 @@ func TestG9RunReturnsAtOnceInEveryPhase(t *testing.T) {
 }
 
 // G9: a source that ignores its context is waited for, and named after 30 s.
-// Fails if Run returns before the call does, or if nobody is told.
+// Fails if Run returns before the call does, or if nobody is notified.
 func TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
 	for op, hang := range map[string]func(*cachetest.Source){
 		"List":  func(s *cachetest.Source) { s.HangListsIgnoringContext(1) },
@@ -161,10 +161,10 @@ func TestG9RunWaitsForTheHandlersRunningCallsAndDropsTheRest(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
 				var replicas []*replica
 				for _, takes := range []time.Duration{3 * time.Second, 10 * time.Second} {
-					told := newReplica(t)
-					told.before = func(string) { time.Sleep(takes) }
-					r.handle(told, cache.HandlerOptions{Delivery: delivery})
-					replicas = append(replicas, told)
+					notified := newReplica(t)
+					notified.before = func(string) { time.Sleep(takes) }
+					r.handle(notified, cache.HandlerOptions{Delivery: delivery})
+					replicas = append(replicas, notified)
 				}
 				r.run()
 				sleep(4 * time.Second)
@@ -194,12 +194,12 @@ func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), nil)
-				told := newReplica(t)
-				handle := r.handle(told)
+				notified := newReplica(t)
+				handle := r.handle(notified)
 				r.run()
 				synctest.Wait()
-				told.take()
-				told.before = func(string) { time.Sleep(5 * time.Second) }
+				notified.take()
+				notified.before = func(string) { time.Sleep(5 * time.Second) }
 				_, err := r.source.DeleteSilently("a", "1")
 				must(t, err, r.source.Apply(withUID(pod("a", "1"), "second")))
 				r.source.CompactAll()
@@ -209,7 +209,7 @@ func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
 				}
 				end(r, handle)
 				sleep(time.Minute)
-				assert.Equal(t, []string{"tombstone a/1"}, told.take())
+				assert.Equal(t, []string{"tombstone a/1"}, notified.take())
 				r.stop()
 			})
 		})
@@ -221,8 +221,8 @@ func TestG9TheSecondCallOfARecreationIsDropped(t *testing.T) {
 func TestAnInformerRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
-		told := newReplica(t)
-		r.handle(told)
+		notified := newReplica(t)
+		r.handle(notified)
 		r.run()
 		synctest.Wait()
 		again := func() {
@@ -240,7 +240,7 @@ func TestAnInformerRunsOnce(t *testing.T) {
 		}
 		must(t, r.source.Apply(pod("a", "2")))
 		synctest.Wait()
-		assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, told.take())
+		assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, notified.take())
 		r.stop()
 		again()
 		assert.True(t, r.inf.Shared().IsStopped())
@@ -262,7 +262,7 @@ func TestAnInformerWhoseContextHasEndedAsksTheSourceForNothing(t *testing.T) {
 	})
 }
 
-// Handlers come and go while the informer stops. Each that was added is either told or
+// Handlers come and go while the informer stops. Each that was added is either notified or
 // done in vain, each that was not says why; nothing hangs and nothing is left.
 func TestHandlersComeAndGoWhileAnInformerStops(t *testing.T) {
 	for i := range 40 {
@@ -381,7 +381,7 @@ func TestG9AnItemListerThatIgnoresItsContextIsWaitedForAndNamed(t *testing.T) {
 
 // A part that the store refuses ends the call into the source, which is waited for;
 // it is reported as the store's, once, and the list is made again after a pause.
-// Fails if the source goes on, or its own error is reported in place of the store's.
+// Fails if the source continues, or its own error is reported in place of the store's.
 func TestAStoreThatRefusesAPartEndsTheCallIntoTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended time.Time
@@ -469,14 +469,14 @@ func TestG9RunOfSeveralNamespacesWaitsForARunningHandler(t *testing.T) {
 func TestG9TheRestOfABatchIsNotDeliveredAfterTheContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
-		told := 0
+		notified := 0
 		var r *rig
 		r = newRig(t, source, func(c *cache.Config) {
-			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { told++; r.cancel() }}
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { notified++; r.cancel() }}
 		})
 		r.run()
 		<-r.done
-		assert.Equal(t, 1, told)
+		assert.Equal(t, 1, notified)
 		source.Close()
 	})
 }
@@ -502,14 +502,14 @@ func (s *slowFunction) index() cache.Indexers {
 func (s *slowFunction) transform(obj any) (any, error) { s.call(); return obj, nil }
 
 // stopped is what a test of the end of a run has of a mirror: how to end it, which waits,
-// and what its handler was told or, where there is none, its store.
+// and what its handler was notified or, where there is none, its store.
 type stopped struct {
-	stop  func()
-	told  *recorder
-	store cache.Store
+	stop     func()
+	notified *recorder
+	store    cache.Store
 }
 
-// stoppedMirrors call slow for each object: where a list's part is taken, where a batch is
+// stoppedMirrors call slow for each object: where a list's part is accepted, where a batch is
 // applied, or where a queue is filled.
 var stoppedMirrors = map[string]func(*testing.T, *cachetest.Source, *slowFunction) stopped{
 	"a reflector's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
@@ -523,12 +523,12 @@ var stoppedMirrors = map[string]func(*testing.T, *cachetest.Source, *slowFunctio
 	"a controller's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
 		r := newRig(t, source, func(c *cache.Config) { c.Store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, slow.index()) })
 		r.run()
-		return stopped{stop: func() { r.cancel(); <-r.done }, told: r.handler}
+		return stopped{stop: func() { r.cancel(); <-r.done }, notified: r.handler}
 	},
 	"a controller's transform": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
 		r := newRig(t, source, func(c *cache.Config) { c.Transform = slow.transform })
 		r.run()
-		return stopped{stop: func() { r.cancel(); <-r.done }, told: r.handler}
+		return stopped{stop: func() { r.cancel(); <-r.done }, notified: r.handler}
 	},
 	"an informer's store": func(t *testing.T, source *cachetest.Source, slow *slowFunction) stopped {
 		return startInformer(t, source, func(c *cache.InformerConfig[*object]) {
@@ -552,10 +552,10 @@ func startReflector(t *testing.T, source *cachetest.Source, store cache.Store) s
 
 func startInformer(t *testing.T, source *cachetest.Source, change func(*cache.InformerConfig[*object])) stopped {
 	r := newInformerRig(t, source, change)
-	told := &recorder{}
-	r.handle(told)
+	notified := &recorder{}
+	r.handle(notified)
 	r.run()
-	return stopped{stop: func() { r.cancel(); <-r.done }, told: told}
+	return stopped{stop: func() { r.cancel(); <-r.done }, notified: notified}
 }
 
 // hundred are a hundred objects, in the state that is given.
@@ -589,8 +589,8 @@ func TestG9NoFunctionIsCalledForTheRestOfAListAfterTheContextEnded(t *testing.T)
 				assert.Equal(t, 500*time.Millisecond, time.Since(before), "the fourth call is waited for")
 				sleep(time.Hour)
 				assert.Equal(t, 4, slow.calls)
-				if m.told != nil {
-					assert.Empty(t, m.told.take())
+				if m.notified != nil {
+					assert.Empty(t, m.notified.take())
 				} else {
 					assert.Empty(t, m.store.List(), "the part was not taken")
 					assert.Empty(t, m.store.LastStoreSyncResourceVersion())
@@ -605,10 +605,10 @@ func TestG9NoFunctionIsCalledForTheRestOfAListAfterTheContextEnded(t *testing.T)
 // store of a controller in one batch.
 func TestG9NoFunctionIsCalledForTheRestOfABatchAfterTheContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow, told := &slowFunction{}, 0
+		slow, notified := &slowFunction{}, 0
 		r := newRig(t, newSource(t, pod("b", "1")), func(c *cache.Config) {
 			require.NoError(t, c.Store.(cache.Indexer).AddIndexers(slow.index()))
-			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { told++; time.Sleep(10 * time.Second) }}
+			c.Handler = cache.ResourceEventHandlerFuncs{AddFunc: func(any) { notified++; time.Sleep(10 * time.Second) }}
 		})
 		r.run()
 		synctest.Wait()
@@ -621,34 +621,34 @@ func TestG9NoFunctionIsCalledForTheRestOfABatchAfterTheContextEnded(t *testing.T
 		assert.Equal(t, 500*time.Millisecond, time.Since(before), "the third call is waited for")
 		sleep(time.Hour)
 		assert.Equal(t, 3, slow.calls)
-		assert.Equal(t, 1, told)
+		assert.Equal(t, 1, notified)
 		assert.Equal(t, map[string]string{"b/1": "1"}, r.versions())
 		assert.Equal(t, "1", r.status().AppliedVersion)
 		r.source.Close()
 	})
 }
 
-// G9: of what was created anew a controller's handler is not told the addition if the
-// context ends while it is told the deletion. Fails if the two calls are one.
+// G9: of what was created anew a controller's handler does not receive the addition if the
+// context ends during its notification of the deletion. Fails if the two calls are one.
 func TestG9TheSecondCallOfARecreationIsDroppedByAController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source, told := newSource(t, withUID(pod("a", "1"), "first")), &recorder{}
+		source, notified := newSource(t, withUID(pod("a", "1"), "first")), &recorder{}
 		var r *rig
 		r = newRig(t, source, func(c *cache.Config) {
 			c.Handler = cache.ResourceEventHandlerFuncs{
-				AddFunc:    func(obj any) { told.OnAdd(obj, false) },
-				UpdateFunc: told.OnUpdate,
-				DeleteFunc: func(obj any) { told.OnDelete(obj); r.cancel() },
+				AddFunc:    func(obj any) { notified.OnAdd(obj, false) },
+				UpdateFunc: notified.OnUpdate,
+				DeleteFunc: func(obj any) { notified.OnDelete(obj); r.cancel() },
 			}
 		})
 		r.run()
 		synctest.Wait()
-		require.Equal(t, []string{"add a/1@1"}, told.take())
+		require.Equal(t, []string{"add a/1@1"}, notified.take())
 		_, err := source.DeleteSilently("a", "1")
 		must(t, err, source.Apply(withUID(pod("a", "1"), "second")))
 		source.BreakWatches(cachetest.ErrExpired())
 		<-r.done
-		assert.Equal(t, []string{"tombstone a/1"}, told.take())
+		assert.Equal(t, []string{"tombstone a/1"}, notified.take())
 		assert.Equal(t, map[string]string{"a/1": "3"}, r.versions(), "readers are never behind handlers")
 		source.Close()
 	})

@@ -150,7 +150,7 @@ func (w *randomWriter) write() error {
 	return w.store.Update(w.some())
 }
 
-// G10: a snapshot shows objects, indexes and version as they are when it is taken, and stays
+// G10: a snapshot shows objects, indexes and version as they are when it is made, and stays
 // so whatever is written afterwards: writes, deletions, lists, further indexes. Fails if a part
 // of it is not copied before it is changed, or if an older snapshot is handed out.
 func TestG10ASnapshotIsOfOneStateAndStaysAsItIs(t *testing.T) {

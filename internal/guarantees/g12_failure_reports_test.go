@@ -30,7 +30,7 @@ func (h halfReadable) GetByKey(key string) (any, bool, error) {
 // G12: an object that KnownObjects cannot return is reported by the reflector that fills
 // the queue: one time for each list that deletes it with an empty tombstone, and for each
 // resync that leaves it out. Neither ends the watch, or the list. Fails if that is only
-// logged, or taken for the refusal of the whole list.
+// logged, or treated as the refusal of the whole list.
 func TestG12AKnownObjectThatCannotBeReadIsReported(t *testing.T) {
 	for name, resyncs := range map[string]int{"by a list": 0, "by resyncs": 3} {
 		t.Run(name, func(t *testing.T) {

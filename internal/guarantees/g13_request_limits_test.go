@@ -55,7 +55,7 @@ func TestG13AnExpiredWatchBetweenShortOnesKeepsTheLowerLimits(t *testing.T) {
 }
 
 // G13: however a source fails, it gets at most 20 requests in the first minute
-// and 3 a minute after. Fails if any path of the state machine goes on without
+// and 3 a minute after. Fails if any path of the state machine continues without
 // the pause. That a list and its watch are two is kept twice, by the pause before
 // the one and the wait before the other; it fails if both forget it.
 func TestG13AFailingSourceGetsFewRequests(t *testing.T) {
@@ -201,7 +201,7 @@ func rateSince(source *cachetest.Source, failed time.Time) (first, later int) {
 }
 
 // G13: a source whose watches are expired for ever is asked again after a pause each time,
-// within the limits: a state that was taken has used up the pause before it. Fails if what
+// within the limits: a state that was accepted has used up the pause before it. Fails if what
 // spares a pause is not forgotten with it.
 func TestG13AWatchThatIsExpiredForEverIsPausedForEachTime(t *testing.T) {
 	expired := cachetest.ErrExpired()

@@ -26,10 +26,10 @@ func TestTheStatusCountsPendingChangesDuringEachCall(t *testing.T) {
 		const objects = 11
 		source := newBulk(objects)
 		r := newBulkRig(t, source)
-		told := newReplica(t)
+		notified := newReplica(t)
 		step := make(chan struct{})
-		told.before = func(string) { <-step }
-		r.handle(told)
+		notified.before = func(string) { <-step }
+		r.handle(notified)
 		r.run()
 		for n := range objects {
 			sleep(time.Second)
@@ -61,7 +61,7 @@ func TestAHandlerThatIsRemovedDuringACallIsNotCalledAgain(t *testing.T) {
 		r := newBulkRig(t, source)
 		slow, goOn := stalled(t)
 		handle := r.handle(slow)
-		r.handle(cache.ResourceEventHandlerFuncs{}) // for whom the log goes on
+		r.handle(cache.ResourceEventHandlerFuncs{}) // for whom the log continues
 		r.run()
 		synctest.Wait()
 		require.NoError(t, r.inf.RemoveHandler(handle))
@@ -80,23 +80,25 @@ func TestAHandlerThatIsRemovedDuringACallIsNotCalledAgain(t *testing.T) {
 	})
 }
 
-// callLog writes down what a handler is told.
-type callLog struct{ told []string }
+// callLog writes down what a handler receives.
+type callLog struct{ notified []string }
 
 func (e *callLog) OnAdd(obj any, isInInitialList bool) {
-	e.told = append(e.told, fmt.Sprint("add ", labelOf(obj), " ", isInInitialList))
+	e.notified = append(e.notified, fmt.Sprint("add ", labelOf(obj), " ", isInInitialList))
 }
 
 func (e *callLog) OnUpdate(oldObj, newObj any) {
-	e.told = append(e.told, fmt.Sprint("update ", labelOf(oldObj), " ", labelOf(newObj)))
+	e.notified = append(e.notified, fmt.Sprint("update ", labelOf(oldObj), " ", labelOf(newObj)))
 }
 
-func (e *callLog) OnDelete(obj any) { e.told = append(e.told, fmt.Sprint("delete ", labelOf(obj))) }
+func (e *callLog) OnDelete(obj any) {
+	e.notified = append(e.notified, fmt.Sprint("delete ", labelOf(obj)))
+}
 
 func (e *callLog) take() []string {
-	told := e.told
-	e.told = nil
-	return told
+	notified := e.notified
+	e.notified = nil
+	return notified
 }
 
 func labelOf(obj any) string {
@@ -149,10 +151,10 @@ func impatient(namespace string, objects int, late bool) *itemScript {
 	return source
 }
 
-// slowConsumer is told of objects, and takes 100 ms for each.
+// slowConsumer is notified of objects, and takes 100 ms for each.
 type slowConsumer struct {
-	mu   sync.Mutex
-	told map[string][]string // by namespace
+	mu       sync.Mutex
+	notified map[string][]string // by namespace
 }
 
 func (s *slowConsumer) add(obj any) {
@@ -160,14 +162,14 @@ func (s *slowConsumer) add(obj any) {
 	name, _ := cache.ObjectToName(obj)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told == nil {
-		s.told = map[string][]string{}
+	if s.notified == nil {
+		s.notified = map[string][]string{}
 	}
-	s.told[name.Namespace] = append(s.told[name.Namespace], name.Name)
+	s.notified[name.Namespace] = append(s.notified[name.Namespace], name.Name)
 }
 
 // A server cuts a list that is read too slowly, and then it is made again. So it is
-// read at the store's pace, whatever the handler or Process needs; that is told of
+// read at the store's pace, whatever the handler or Process needs; that is notified of
 // everything in the source's order, once, and synced waits for it. Fails if a part
 // waits until its handler has returned.
 func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
@@ -203,7 +205,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 					assert.Equal(t, objects*100*time.Millisecond, time.Since(began))
 					assert.Equal(t, 1, source.lists())
 					assert.Empty(t, h.all())
-					assert.True(t, slices.Equal(want, consumer.told["a"]))
+					assert.True(t, slices.Equal(want, consumer.notified["a"]))
 					stop()
 				})
 			})
@@ -211,7 +213,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 	}
 }
 
-// Likewise where it is the handler's turn to be told of another namespace.
+// Likewise where it is the handler's turn to be notified of another namespace.
 func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const namespaces, objects = 8, 1000
@@ -229,7 +231,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *tes
 		assert.Empty(t, h.all())
 		for namespace, source := range config.Namespaces {
 			assert.Equal(t, 1, source.(*itemScript).lists())
-			assert.Len(t, consumer.told[namespace], objects)
+			assert.Len(t, consumer.notified[namespace], objects)
 		}
 		stop()
 	})
@@ -252,10 +254,10 @@ func TestPartsOfANamespacesFirstListWaitForTheStore(t *testing.T) {
 		})
 		go func() { defer close(done); c.RunWithContext(ctx) }()
 		sleep(time.Hour)
-		assert.Less(t, source.takenOf(0), 5*partSize)
+		assert.Less(t, source.acceptedOf(0), 5*partSize)
 		close(release)
 		synctest.Wait()
-		assert.Equal(t, 1000, source.takenOf(0))
+		assert.Equal(t, 1000, source.acceptedOf(0))
 		assert.True(t, c.HasSynced())
 		cancel()
 		<-done

@@ -104,38 +104,6 @@ func slowIndex(letGo <-chan struct{}) cache.IndexFunc {
 	}
 }
 
-// Writers go on while an index is being built, and what they write is in the
-// index when it is there. Fails if addComputed skips the comparison of objects.
-func TestAnIndexBeingBuiltMissesNoWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTagStore()
-		for _, name := range []string{"1", "2", "3"} {
-			require.NoError(t, s.Add(tagged(podAt("a", name, "1"), "old")))
-		}
-		letGo := make(chan struct{})
-		var err error
-		var builder sync.WaitGroup
-		builder.Go(func() { err = s.AddIndexers(cache.Indexers{"slow": slowIndex(letGo)}) })
-		synctest.Wait()
-
-		require.NoError(t, s.Update(tagged(podAt("a", "2", "2"), "new")))
-		require.NoError(t, s.Update(tagged(podAt("a", "1", "2"), "new", "newest")))
-		require.NoError(t, s.Delete(pod("a", "3")))
-		require.NoError(t, s.Add(tagged(podAt("a", "4", "2"), "new")))
-		require.NoError(t, s.AddIndexers(cache.Indexers{"other": byTag}), "two builds at once")
-		_, absent := s.ByIndex("slow", "new")
-		require.Error(t, absent, "it is not there yet")
-		close(letGo)
-		builder.Wait()
-		require.NoError(t, err)
-		for _, index := range []string{"slow", "other", tagIndex} {
-			assert.ElementsMatch(t, []string{"new", "newest"}, s.ListIndexFuncValues(index))
-			assert.Equal(t, []string{"a/1", "a/2", "a/4"}, keysIn(t, s, index, "new"))
-			assert.Equal(t, []string{"a/1"}, keysIn(t, s, index, "newest"))
-		}
-	})
-}
-
 func TestOfTwoBuildsOfOneNameOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTagStore()

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
@@ -66,7 +64,7 @@ func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
 					assert.Equal(t, errBoom, panicked.(*cache.PanicError).Value)
 					assert.Contains(t, string(panicked.(*cache.PanicError).Stack), "deliberatePanic")
 					assert.True(t, inf.Shared().IsStopped())
-					assert.Equal(t, 1, idle.told())
+					assert.Equal(t, 1, idle.callCount())
 				})
 			})
 		}
@@ -125,12 +123,12 @@ func TestAHandlerThatIsRefusedBecauseTheRunEndsIsNotInTheStatus(t *testing.T) {
 		c.mu.Lock()
 		c.end = func() { r.cancel(); <-r.done }
 		c.mu.Unlock()
-		told := newReplica(t)
-		handle, err := r.inf.Shared().AddEventHandler(told)
+		notified := newReplica(t)
+		handle, err := r.inf.Shared().AddEventHandler(notified)
 		assert.ErrorIs(t, err, cache.ErrInformerStopped)
 		assert.Nil(t, handle)
 		assert.Empty(t, r.inf.Status().Handlers)
-		assert.Zero(t, told.told())
+		assert.Zero(t, notified.callCount())
 		r.stop()
 	})
 }
@@ -185,20 +183,6 @@ func TestAPanicOfAHandlerThatRunWaitsForComesOutOfIt(t *testing.T) {
 		<-r.done
 		assert.ErrorIs(t, r.panicked.(error), errBoom)
 		r.source.Close()
-	})
-}
-
-// A panic of the source comes out of Run, and the handlers' goroutines end.
-func TestAPanicOfTheSourceComesOutOfAnInformersRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newBulkRig(t, &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) { panic(errBoom) }})
-		handle := r.handle(newReplica(t))
-		r.run()
-		<-r.done
-		require.NotNil(t, r.panicked)
-		assert.True(t, strings.Contains(fmt.Sprint(r.panicked), "boom"))
-		assert.True(t, r.inf.Shared().IsStopped())
-		assert.True(t, cache.IsDone(handle.HasSyncedChecker()))
 	})
 }
 
@@ -335,7 +319,7 @@ var deaths = map[string]func(*testing.T){
 }
 
 // A panic that is not survived must not be kept from ending the process by something
-// that hangs: 30 s after it, it goes on where it was. That ends the process, so that each
+// that hangs: 30 s after it, it continues where it was. That ends the process, so that each
 // case is a child that is a bubble. Fails if one lives, dies earlier or of something else.
 func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
 	if way := os.Getenv(deathVariable); way != "" {
@@ -415,7 +399,7 @@ func failingFor(name string) cache.TypedIndexFunc[*object] {
 }
 
 // A handler that joins an informer of 100,000 objects pauses nobody, though it hangs at
-// the first of them: the next event is applied and told to others, and readers answer,
+// the first of them: the next event is applied and asked to others, and readers answer,
 // within the same instant.
 func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -427,7 +411,7 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 		r.handle(first)
 		r.run()
 		synctest.Wait()
-		require.Equal(t, objects, first.told())
+		require.Equal(t, objects, first.callCount())
 
 		began := time.Now()
 		late, goOn := stalled(t)
@@ -437,7 +421,7 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 		assert.Equal(t, objects-1, r.handlerStatus(1).Backlog, "all but the one that is being told")
 		source.events <- watch.Event{Type: watch.Modified, Object: labelled(podAt("a", "7", itoa(objects+1)), "x")}
 		synctest.Wait()
-		assert.Equal(t, objects+1, first.told())
+		assert.Equal(t, objects+1, first.callCount())
 		stored, _ := r.inf.Lookup("a/7")
 		assert.Equal(t, "x", stored.Labels["v"])
 		assert.False(t, handle.HasSynced())
@@ -445,7 +429,7 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 		synctest.Wait()
 		assert.True(t, handle.HasSynced())
 		assert.Equal(t, objects, late.initial)
-		assert.Equal(t, objects+1, late.told())
+		assert.Equal(t, objects+1, late.callCount())
 		late.equals(r.inf.Shared().GetStore())
 		assert.Zero(t, time.Since(began))
 		r.cancel()
@@ -490,7 +474,7 @@ func notRaced(t *testing.T) {
 }
 
 // A handler that ends its goroutine is reported on that goroutine, where the error
-// handler may panic or end it as well. Fails if whoever shuts the handler down waits for a
+// handler may panic or end it as well. Fails if the caller that shuts the handler down waits for a
 // goroutine that is no more.
 func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) {
 	crashing(t)
@@ -521,8 +505,8 @@ func TestAnErrorHandlerThatHangsBlocksNoWaitForAHandlerThatExited(t *testing.T) 
 	}
 }
 
-// A handler that ends its goroutine (a test's FailNow) is told of nothing more; that is
-// reported, whoever waits for it learns of it, and the others go on. Fails if the loss
+// A handler that ends its goroutine (a test's FailNow) is notified of nothing more; that is
+// reported, a wait for it learns of it, and the others go on. Fails if the loss
 // is silent, or somebody waits for ever.
 func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -548,7 +532,7 @@ func TestAHandlerThatEndsItsGoroutineIsReportedAndDropped(t *testing.T) {
 }
 
 // Fails if what the detector finds while a change is applied is reported before handlers
-// are told of that change.
+// are notified of that change.
 func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 	notRaced(t)
 	synctest.Test(t, func(t *testing.T) {

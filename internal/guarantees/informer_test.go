@@ -24,23 +24,23 @@ import (
 func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), nil)
-		told := newReplica(t)
-		handle := r.handle(told)
+		notified := newReplica(t)
+		handle := r.handle(notified)
 		assert.False(t, r.inf.HasSynced())
 		assert.Empty(t, r.inf.LastSyncResourceVersion())
 		r.run()
 		require.NoError(t, r.inf.WaitSynced(t.Context()))
 		require.NoError(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()))
-		assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, told.take())
-		assert.Equal(t, 2, told.initial)
+		assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, notified.take())
+		assert.Equal(t, 2, notified.initial)
 		assert.Equal(t, "2", r.inf.LastSyncResourceVersion())
 		must(t, r.source.Apply(labelled(pod("a", "1"), "x")), r.source.Apply(pod("a", "3")))
 		_, err := r.source.Delete("a", "2")
 		must(t, err)
 		synctest.Wait()
-		assert.Equal(t, []string{"update a/1@3", "add a/3@4", "delete a/2"}, told.take())
-		assert.Equal(t, 2, told.initial, "what comes by watch is not of the initial list")
-		told.equals(r.inf.Shared().GetStore())
+		assert.Equal(t, []string{"update a/1@3", "add a/3@4", "delete a/2"}, notified.take())
+		assert.Equal(t, 2, notified.initial, "what comes by watch is not of the initial list")
+		notified.equals(r.inf.Shared().GetStore())
 		assert.Equal(t, "5", r.inf.LastSyncResourceVersion())
 		r.stop()
 		assert.True(t, r.inf.Shared().IsStopped())
@@ -49,7 +49,7 @@ func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 }
 
 // Mode, backlog, age, delivered, panics and sync of each handler are in the status, to
-// the second. Fails if one handler's are another's, or the one that is being told is
+// the second. Fails if one handler's are another's, or the one that is being delivered is
 // counted as waiting.
 func TestTheStatusSaysHowEachHandlerStands(t *testing.T) {
 	surviving(t)
@@ -118,15 +118,15 @@ func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
 
 func createdAnew(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
 	r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), func(c *cache.InformerConfig[*object]) { c.MergeRecreated = merge })
-	told := newReplica(t)
-	r.handle(told, cache.HandlerOptions{Delivery: delivery})
+	notified := newReplica(t)
+	r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 	r.run()
 	synctest.Wait()
-	told.take()
+	notified.take()
 	goOn := func() {}
 	if late {
 		gate := make(chan struct{})
-		told.before, goOn = func(string) { <-gate }, func() { close(gate) }
+		notified.before, goOn = func(string) { <-gate }, func() { close(gate) }
 	}
 	must(t, r.source.Apply(labelled(withUID(pod("a", "1"), "first"), "x")))
 	synctest.Wait()
@@ -142,9 +142,9 @@ func createdAnew(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
 	if merge {
 		want = []string{"update a/1@2", fmt.Sprint("update a/1@", version)}
 	}
-	assert.Equal(t, want, told.take())
-	assert.Equal(t, 1, told.initial, "what is created anew is not of the initial list")
-	told.equals(r.inf.Shared().GetStore())
+	assert.Equal(t, want, notified.take())
+	assert.Equal(t, 1, notified.initial, "what is created anew is not of the initial list")
+	notified.equals(r.inf.Shared().GetStore())
 	r.stop()
 }
 
@@ -156,15 +156,15 @@ type badInput struct {
 	words []string
 }
 
-// check makes the mistake: the answer takes no time, and the informer goes on as if
+// check makes the mistake: the answer takes no time, and the informer continues as if
 // nothing had been.
 func (b badInput) check(t *testing.T, phase string) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("b", "2")), func(c *cache.InformerConfig[*object]) {
 			c.Indexes = cache.TypedIndexers[*object]{"name": func(o *object) ([]string, error) { return []string{o.Name}, nil }}
 		})
-		told := newReplica(t)
-		r.handle(told)
+		notified := newReplica(t)
+		r.handle(notified)
 		if phase != "before" {
 			r.run()
 			synctest.Wait()
@@ -193,7 +193,7 @@ func (b badInput) check(t *testing.T, phase string) {
 		}
 		assert.Len(t, r.inf.Status().Handlers, 1, "no handler has come of it")
 		assert.Len(t, r.inf.Shared().GetIndexer().GetIndexers(), 2, "and no index")
-		told.equals(r.inf.Shared().GetStore())
+		notified.equals(r.inf.Shared().GetStore())
 	})
 }
 
@@ -264,20 +264,20 @@ func TestAnIndexThatFailsForAStoredObjectIsNotAdded(t *testing.T) {
 	badInput{make: indexing(cache.Indexers{"new": panics}), cause: errBoom, words: []string{`"new"`, "a/1", "panic"}}.check(t, "during")
 }
 
-// A default resync period that is too short is taken for a second, and that is
+// A default resync period that is too short is treated as a second, and that is
 // reported: an interface without an error cannot refuse it.
 func TestADefaultResyncPeriodBelowTheMinimumIsReportedAndASecondIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told, heard := newReplica(t), &heard{}
+		notified, heard := newReplica(t), &heard{}
 		inf := cache.NewSharedIndexInformerWithOptions(newSource(t, pod("a", "1")), &object{}, cache.SharedIndexInformerOptions{
 			ResyncPeriod: time.Millisecond, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
 		})
-		_, err := inf.AddEventHandler(told)
+		_, err := inf.AddEventHandler(notified)
 		must(t, err)
 		stop, done := make(chan struct{}), make(chan struct{})
 		go func() { defer close(done); inf.Run(stop) }()
 		sleep(3500 * time.Millisecond)
-		assert.Equal(t, []string{"add a/1@1", "resync a/1@1", "resync a/1@1", "resync a/1@1"}, told.take())
+		assert.Equal(t, []string{"add a/1@1", "resync a/1@1", "resync a/1@1", "resync a/1@1"}, notified.take())
 		require.Len(t, heard.all(), 1)
 		for _, word := range []string{"resync period", "1ms", "1s", "0 for no resync"} {
 			assert.ErrorContains(t, heard.all()[0], word)
@@ -287,7 +287,7 @@ func TestADefaultResyncPeriodBelowTheMinimumIsReportedAndASecondIsUsed(t *testin
 	})
 }
 
-// Mistakes in the program are told at construction, by a panic that names the field.
+// Mistakes in the program are reported at construction, by a panic that names the field.
 func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
 	var none *object
 	source := &scripted{}
@@ -340,23 +340,23 @@ func TestAWaitThatEndsInVainSaysWhatTheInformerWasDoing(t *testing.T) {
 	})
 }
 
-// The same for what is told of a wrong use.
+// The same for what is notified of a wrong use.
 func TestASecondRunIsLoggedWithTheInformersLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
-		var told []error
+		var notified []error
 		r := newInformerRig(t, newSource(t), func(c *cache.InformerConfig[*object]) {
 			c.ReflectorOptions.Logger = &own
 			c.ReflectorOptions.ErrorHandler = func(ctx context.Context, _ *cache.Reflector, err error) {
-				told = append(told, err)
+				notified = append(notified, err)
 				assert.Same(t, own.GetSink(), klog.FromContext(ctx).GetSink())
 			}
 		})
 		r.run()
 		synctest.Wait()
 		r.inf.Shared().RunWithContext(t.Context())
-		require.Len(t, told, 1)
-		assert.ErrorIs(t, told[0], cache.ErrAlreadyRan)
+		require.Len(t, notified, 1)
+		assert.ErrorIs(t, notified[0], cache.ErrAlreadyRan)
 		r.stop()
 	})
 }
@@ -386,8 +386,8 @@ func TestTheAgeOfWhatWaitsIsNeverNegative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &readClock{Clock: clock.RealClock{}}
 		r := newInformerRig(t, newSource(t, pod("a", "1")), func(config *cache.InformerConfig[*object]) { config.ReflectorOptions.Clock = c })
-		told, goOn := stalled(t)
-		r.handle(told)
+		notified, goOn := stalled(t)
+		r.handle(notified)
 		r.run()
 		synctest.Wait()
 		c.mu.Lock()
@@ -408,7 +408,7 @@ func TestTheAgeOfWhatWaitsIsNeverNegative(t *testing.T) {
 }
 
 // Most programs do not look at the error of AddEventHandler. Fails if a handler that is
-// told of nothing is not even in the log.
+// notified of nothing is not even in the log.
 func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 	negative := -time.Second
 	typed := cache.TypedResourceEventHandlerFuncs[*object]{}
@@ -443,7 +443,7 @@ func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 	}
 }
 
-// Its own logger goes before the informer's, and that before the process's.
+// Its own logger precedes the informer's, and that before the process's.
 func TestAHandlerThatIsRefusedIsLoggedWithTheNearestLogger(t *testing.T) {
 	var handlers, informers logLines
 	handlersLogger, informersLogger := handlers.logger(0), informers.logger(0)
@@ -514,13 +514,13 @@ func (g *gate) OnAdd(obj any, initial bool) {
 
 func TestAPlainInformerFillsAStoreAndNotifiesItsHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := &recorder{}
-		p := newPlain(t, newSource(t, pod("ns", "a"), pod("ns", "b")), cache.InformerOptions{Handler: told})
+		notified := &recorder{}
+		p := newPlain(t, newSource(t, pod("ns", "a"), pod("ns", "b")), cache.InformerOptions{Handler: notified})
 		require.False(t, p.ctlr.HasSynced())
 		p.run()
 		defer p.stop()
 
-		require.Equal(t, []string{"add ns/a@1 initial", "add ns/b@2 initial"}, told.take())
+		require.Equal(t, []string{"add ns/a@1 initial", "add ns/b@2 initial"}, notified.take())
 		require.True(t, p.ctlr.HasSynced())
 		require.NoError(t, cache.WaitForDone(t.Context(), p.ctlr.HasSyncedChecker()))
 		require.Equal(t, "2", p.ctlr.LastSyncResourceVersion())
@@ -529,7 +529,7 @@ func TestAPlainInformerFillsAStoreAndNotifiesItsHandler(t *testing.T) {
 		_, err := p.source.Delete("ns", "b")
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Equal(t, []string{"update ns/a@3", "add ns/c@4", "delete ns/b"}, told.take())
+		require.Equal(t, []string{"update ns/a@3", "add ns/c@4", "delete ns/b"}, notified.take())
 		require.ElementsMatch(t, []string{"ns/a", "ns/c"}, p.store.ListKeys())
 		require.Equal(t, "5", p.ctlr.LastSyncResourceVersion())
 		require.Empty(t, p.heard.all())
@@ -537,7 +537,7 @@ func TestAPlainInformerFillsAStoreAndNotifiesItsHandler(t *testing.T) {
 }
 
 // TestAPlainInformerHasSyncedOnceItsHandlerHas: that of client-go answers so, for there
-// the handler is called by whoever fills the store.
+// the handler is called by the caller that fills the store.
 func TestAPlainInformerHasSyncedOnceItsHandlerHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &gate{open: make(chan struct{})}
@@ -570,53 +570,22 @@ func TestAPlainInformerWithoutAHandlerFillsAStore(t *testing.T) {
 
 func TestAPlainInformerResyncsMoreOftenThanEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := &recorder{}
-		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: told, ResyncPeriod: 100 * time.Millisecond})
+		notified := &recorder{}
+		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{Handler: notified, ResyncPeriod: 100 * time.Millisecond})
 		p.run()
 		defer p.stop()
-		told.take()
+		notified.take()
 		sleep(350 * time.Millisecond)
-		require.Equal(t, []string{"update ns/a@1", "update ns/a@1", "update ns/a@1"}, told.take())
+		require.Equal(t, []string{"update ns/a@1", "update ns/a@1", "update ns/a@1"}, notified.take())
 		require.Empty(t, p.heard.all(), "no complaint about the period")
 	})
 }
 
-func TestWhatWaitsForThePlainInformersHandlerIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := &gate{open: make(chan struct{})}
-		p := newPlain(t, newSource(t, pod("ns", "a")), cache.InformerOptions{
-			Handler: slow, HandlerOptions: cache.HandlerOptions{Name: "slow"},
-		})
-		p.run()
-		defer p.stop()
-		for i := range 3 * 1024 {
-			require.NoError(t, p.source.Apply(labelled(pod("ns", "a"), itoa(i))))
-		}
-		synctest.Wait()
-		handlers := p.status().Handlers
-		require.Len(t, handlers, 1)
-		require.Equal(t, "slow", handlers[0].Name)
-		require.True(t, handlers[0].Merging)
-		require.LessOrEqual(t, handlers[0].Backlog, 2)
-
-		close(slow.open)
-		synctest.Wait()
-		require.Equal(t, fmt.Sprintf("update ns/a@%s", p.source.ResourceVersion()), newestOf(slow.take()))
-	})
-}
-
-func newestOf(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[len(list)-1]
-}
-
 func TestTheFieldsOfAPlainInformerReachItsParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := &recorder{}
+		notified := &recorder{}
 		p := newPlain(t, newSource(t, pod("ns", "a"), pod("other", "b")), cache.InformerOptions{
-			Handler:         told,
+			Handler:         notified,
 			Indexers:        cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
 			MinWatchTimeout: 20 * time.Minute,
 			Transform: func(obj any) (any, error) {
@@ -629,7 +598,7 @@ func TestTheFieldsOfAPlainInformerReachItsParts(t *testing.T) {
 		p.run()
 		defer p.stop()
 
-		require.Equal(t, []string{"add ns/a@1 initial"}, told.take())
+		require.Equal(t, []string{"add ns/a@1 initial"}, notified.take())
 		found, err := p.store.(cache.Indexer).ByIndex(cache.NamespaceIndex, "ns")
 		require.NoError(t, err)
 		require.Len(t, found, 1)
@@ -644,7 +613,7 @@ func TestTheFieldsOfAPlainInformerReachItsParts(t *testing.T) {
 }
 
 // TestAHandlerFindsATombstonesObjectInTheStore: the default key function knows
-// tombstones, so that a handler may ask the store for what it was told is gone.
+// tombstones, so that a handler may ask the store for what was deleted.
 func TestAHandlerFindsATombstonesObjectInTheStore(t *testing.T) {
 	store, _ := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: newSource(t), KeyFunction: nil})
 	require.NoError(t, store.Add(pod("ns", "a")))
@@ -684,22 +653,22 @@ func TestASecondRunOfAPlainInformerIsReported(t *testing.T) {
 func TestTheDeprecatedConstructorsMakePlainInformers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("ns", "a"))
-		told := &recorder{}
-		store, ctlr := cache.NewInformer(source, &object{}, 0, told)
-		indexer, indexing := cache.NewIndexerInformer(source, &object{}, time.Minute, told, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		notified := &recorder{}
+		store, ctlr := cache.NewInformer(source, &object{}, 0, notified)
+		indexer, indexing := cache.NewIndexerInformer(source, &object{}, time.Minute, notified, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{}, 2)
 		for _, c := range []cache.Controller{ctlr, indexing} {
 			go func() { c.Run(ctx.Done()); ended <- struct{}{} }()
 		}
 		require.NoError(t, cache.WaitForDone(ctx, ctlr.HasSyncedChecker(), indexing.HasSyncedChecker()))
-		require.Equal(t, []string{"add ns/a@1 initial", "add ns/a@1 initial"}, told.take())
+		require.Equal(t, []string{"add ns/a@1 initial", "add ns/a@1 initial"}, notified.take())
 		require.Equal(t, []string{"ns/a"}, store.ListKeys())
 		keys, err := indexer.IndexKeys(cache.NamespaceIndex, "ns")
 		require.NoError(t, err)
 		require.Equal(t, []string{"ns/a"}, keys)
 		sleep(time.Minute)
-		require.Equal(t, []string{"update ns/a@1"}, told.take(), "only the second resyncs")
+		require.Equal(t, []string{"update ns/a@1"}, notified.take(), "only the second resyncs")
 		cancel()
 		<-ended
 		<-ended
@@ -803,8 +772,8 @@ func (foreignHandle) HasSynced() bool { return false }
 
 func (foreignHandle) HasSyncedChecker() cache.DoneChecker { return nil }
 
-// One that fails for an object that arrives has that quarantined; others are taken, the
-// handlers are told of these, and the object comes once it can.
+// One that fails for an object that arrives has that quarantined; others are accepted, the
+// handlers are notified of these, and the object comes once it can.
 func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
 	for name, fail := range map[string]func() ([]string, error){
 		"fails":  func() ([]string, error) { return nil, errBoom },
@@ -820,12 +789,12 @@ func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
 						return []string{o.Labels["v"]}, nil
 					}}
 				})
-				told := newReplica(t)
-				handle := r.handle(told)
+				notified := newReplica(t)
+				handle := r.handle(notified)
 				r.run()
 				synctest.Wait()
 				assert.True(t, r.inf.HasSynced() && handle.HasSynced())
-				assert.Equal(t, []string{"add a/2@2"}, told.take())
+				assert.Equal(t, []string{"add a/2@2"}, notified.take())
 				require.Len(t, r.heard.all(), 1)
 				var refused *cache.ObjectError
 				require.ErrorAs(t, r.heard.all()[0], &refused)
@@ -834,7 +803,7 @@ func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
 				require.Len(t, r.inf.Status().Quarantined, 1)
 				must(t, r.source.Apply(labelled(pod("a", "1"), "good")))
 				synctest.Wait()
-				assert.Equal(t, []string{"add a/1@3"}, told.take())
+				assert.Equal(t, []string{"add a/1@3"}, notified.take())
 				assert.Empty(t, r.inf.Status().Quarantined)
 				r.stop()
 			})
@@ -842,7 +811,7 @@ func TestAnIndexThatFailsForAnArrivingObjectQuarantinesIt(t *testing.T) {
 	}
 }
 
-// Fails if the report of an object that is held back comes between those that came with
+// Fails if the report of an object that is quarantined comes between those that came with
 // it and their handlers: an error handler may take its time.
 func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 	picky := func(obj any) error {
@@ -880,8 +849,8 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 							time.Sleep(time.Hour)
 						}
 					})
-					told := newReplica(t)
-					r.handle(told)
+					notified := newReplica(t)
+					r.handle(notified)
 					r.run()
 					synctest.Wait()
 					require.Len(t, reported, 1)
@@ -889,7 +858,7 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 					require.ErrorAs(t, reported[0], &object)
 					assert.Equal(t, stage, object.Stage)
 					assert.Equal(t, 2, r.inf.Len())
-					assert.Equal(t, []string{"add a/1@1", "add a/3@3"}, told.take(), "while the error handler is called")
+					assert.Equal(t, []string{"add a/1@1", "add a/3@3"}, notified.take(), "while the error handler is called")
 					r.stop()
 				})
 			})
@@ -897,7 +866,7 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 	}
 }
 
-// ReflectorOptions.Logger is for all that is told of an informer, whoever calls the error
+// ReflectorOptions.Logger is for all that is notified of an informer, the caller that calls the error
 // handler; a handler's own logger is for what concerns that handler. Fails if somebody
 // finds another in the context.
 func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {

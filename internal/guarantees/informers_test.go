@@ -35,7 +35,7 @@ func newBulk(objects int) *bulk {
 		s.items[i] = *podAt("a", itoa(i), itoa(i+1))
 	}
 	s.list = func(o metav1.ListOptions) (apiruntime.Object, error) {
-		if isVersionCheck(o) { // it has gone on, whatever was sent
+		if isVersionCheck(o) { // it has continued, whatever was sent
 			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1000000000"}}, nil
 		}
 		s.lists++
@@ -179,9 +179,9 @@ func (r *informerRig) relist() {
 	require.Greater(r, r.source.ListCalls(), before)
 }
 
-// replica is a handler that keeps what it is told, and has the test fail if it is told
+// replica is a handler that keeps what it receives, and has the test fail if it receives
 // what cannot be: an Add of what is there, an Update of something else than what it was
-// told last, a Delete of what is not there.
+// delivered last, a Delete of what is not there.
 type replica struct {
 	t testing.TB
 	// before, if it is set, is called first in each call.
@@ -200,7 +200,7 @@ func newReplica(t testing.TB) *replica {
 	return &replica{t: t, view: map[string]any{}, calls: map[string]int{}}
 }
 
-// begin returns what was told last of a key.
+// begin returns what was delivered last of a key.
 func (r *replica) begin(key string) (was any, known bool, end func()) {
 	if r.before != nil {
 		r.before(key)
@@ -240,7 +240,7 @@ func (r *replica) OnUpdate(old, obj any) {
 		r.noteLocked("resync ", key, "@", versionOf(obj))
 		return
 	}
-	assert.Greater(r.t, versionOf(obj), versionOf(was), "%s goes back", key)
+	assert.Greater(r.t, versionOf(obj), versionOf(was), "%s regresses", key)
 	r.noteLocked("update ", key, "@", versionOf(obj))
 }
 
@@ -258,7 +258,7 @@ func (r *replica) OnDelete(obj any) {
 	r.noteLocked(what, key)
 }
 
-// take returns what was told since the last call.
+// take returns what was delivered since the last call.
 func (r *replica) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,8 +267,8 @@ func (r *replica) take() []string {
 	return log
 }
 
-// told is how often it was called.
-func (r *replica) told() int {
+// callCount is how often it was called.
+func (r *replica) callCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0

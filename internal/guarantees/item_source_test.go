@@ -27,8 +27,8 @@ type itemSource struct {
 	each func(ctx context.Context, page, item int) error
 
 	mu sync.Mutex
-	// taken are how many items of each page take has taken.
-	taken []int
+	// accepted are how many items of each page take has accepted.
+	accepted []int
 }
 
 // listByItem makes the source of a rig list item by item.
@@ -51,8 +51,8 @@ func (s *itemSource) ListWithContext(context.Context, metav1.ListOptions) (apiru
 
 func (s *itemSource) ListItems(ctx context.Context, o metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
 	s.mu.Lock()
-	page, each := len(s.taken), s.each
-	s.taken = append(s.taken, 0)
+	page, each := len(s.accepted), s.each
+	s.accepted = append(s.accepted, 0)
 	s.mu.Unlock()
 	lists := s.lists
 	if lists == nil {
@@ -84,7 +84,7 @@ func (s *itemSource) ListItems(ctx context.Context, o metav1.ListOptions, take t
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.taken[page]++
+		s.accepted[page]++
 		return nil
 	})
 }
@@ -100,14 +100,14 @@ func (s *itemSource) onEach(each func(ctx context.Context, page, item int) error
 func (s *itemSource) pages() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.taken)
+	return len(s.accepted)
 }
 
-// takenOf is how many items of a page have been taken.
-func (s *itemSource) takenOf(page int) int {
+// acceptedOf is how many items of a page have been accepted.
+func (s *itemSource) acceptedOf(page int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.taken[page]
+	return s.accepted[page]
 }
 
 // itemScript is a source made of functions, that lists item by item; list gets the

@@ -22,7 +22,7 @@ import (
 )
 
 // An event of another key below the last version is applied and leaves the
-// version where it is: fake clientsets send such. Fails if it is taken for a
+// version where it is: fake clientsets send such. Fails if it is treated as a
 // regression, or moves the version back.
 func TestAnOlderEventOfAnotherKeyIsAppliedAndLeavesTheVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestAFirstListItemByItemIsVisibleAsItComes(t *testing.T) {
 				now := len(r.indexer.ListKeys())
 				assert.GreaterOrEqual(t, now, shown)
 				shown = now
-				assert.GreaterOrEqual(t, shown, source.takenOf(0)-2*partSize)
+				assert.GreaterOrEqual(t, shown, source.acceptedOf(0)-2*partSize)
 				assert.False(t, r.ctlr.HasSynced())
 				assert.Empty(t, r.ctlr.LastSyncResourceVersion())
 			}
@@ -206,7 +206,7 @@ func TestTokensOfListsItemByItemAreThoseOfAnyList(t *testing.T) {
 			sleep(time.Minute)
 			r.equalsSource()
 			assert.Equal(t, []cache.Cause{cache.CauseExpired}, r.heard.causes())
-			assert.Equal(t, []int{500, 0, 1200}, source.taken)
+			assert.Equal(t, []int{500, 0, 1200}, source.accepted)
 			r.stop()
 		})
 	})
@@ -266,7 +266,7 @@ func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
 		}}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListWhole}))
 		for passed := partSize; passed < 1000; passed += partSize {
-			assert.LessOrEqual(t, source.takenOf(0), passed+partSize)
+			assert.LessOrEqual(t, source.acceptedOf(0), passed+partSize)
 			sleep(time.Second)
 		}
 		sleep(time.Minute)
@@ -277,7 +277,7 @@ func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
 	})
 }
 
-// A list that corrects itself is taken at its last word, which must not go back
+// A list that corrects itself is accepted at its last word, which must not go back
 // either.
 func TestTheVersionThatAListEndsWithCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestTheVersionThatAListEndsWithCounts(t *testing.T) {
 	})
 }
 
-// S13: a streaming list is one request, gives the same state as a list, and goes
+// S13: a streaming list is one request, gives the same state as a list, and continues
 // on as the watch.
 func TestAStreamingListIsOneRequestAndContinuesAsTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

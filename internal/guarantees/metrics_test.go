@@ -85,14 +85,14 @@ func (m *recordedMetrics) make(run, kind string) *recordedInstrument {
 func (m *recordedMetrics) take(run string) values {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	taken := values{}
+	accepted := values{}
 	for name, recorded := range m.values {
 		if kind, of := strings.CutPrefix(name, run+" "); of {
-			taken[kind] = recorded
+			accepted[kind] = recorded
 			delete(m.values, name)
 		}
 	}
-	return taken
+	return accepted
 }
 
 func (m *recordedMetrics) ReleaseReflectorMetrics(string) { m.release() }

@@ -115,7 +115,7 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 	}
 }
 
-// Whoever computes the namespaces, and comes to none, is not told of a field that
+// A caller that computes the namespaces, and comes to none, is not notified of a field that
 // was not meant.
 func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -44,7 +44,7 @@ func (b *both) Bookmark(version string) error {
 }
 
 // S5, S6: a foreign store gets one Replace for a list, however it came, then each
-// event; and it is told of each advance of the version once.
+// event; and it is notified of each advance of the version once.
 func TestAForeignStoreIsNotifiedOfEachAdvanceOnce(t *testing.T) {
 	type taker interface {
 		cache.ReflectorStore

@@ -117,7 +117,7 @@ func applyDeltas(store cache.Store, deltas []cache.Delta) error {
 }
 
 // storeOfAnother is a Store that is not ours: an indexer without what only ours
-// have. It can be told to refuse.
+// have. It can be asked to refuse.
 type storeOfAnother struct {
 	cache.Store
 	mu     sync.Mutex
@@ -381,7 +381,7 @@ type rig struct {
 	done    chan struct{}
 }
 
-// recorder is a handler that remembers what it was told.
+// recorder is a handler that remembers what it received.
 type recorder struct {
 	mu     sync.Mutex
 	events []string

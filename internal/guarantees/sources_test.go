@@ -18,7 +18,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// fixedMirror is a mirror of a fixedSource, in which bad objects cannot be taken.
+// fixedMirror is a mirror of a fixedSource, in which bad objects cannot be applied.
 type fixedMirror struct {
 	held   *heard
 	status func() cache.Status
@@ -53,7 +53,7 @@ func (m *fixedMirror) regressions() []cache.RegressionError {
 
 func (m *fixedMirror) quarantine() map[string]string { return heldVersions(m.status()) }
 
-// fixedSource answers what it is told to: each list with the next state of one object, the
+// fixedSource answers what it receives to: each list with the next state of one object, the
 // last one again and again, and its watches with what is sent to them.
 type fixedSource struct {
 	scripted
@@ -157,7 +157,7 @@ func filledSource(t *testing.T, objects int) *cachetest.Source {
 	return source
 }
 
-// restoredRig is a mirror of a source that is at version 13 and can be taken back to 3,
+// restoredRig is a mirror of a source that is at version 13 and can be applied back to 3,
 // before the last of its objects.
 type restoredRig struct{ *rig }
 

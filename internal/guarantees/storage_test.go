@@ -15,7 +15,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Who has seen enough of it is not called again. Fails if the end of a loop ends only the
+// A caller that has seen enough of it is not called again. Fails if the end of a loop ends only the
 // part of the store that it was in.
 func TestALoopOverASnapshotMayEndEarly(t *testing.T) {
 	s := newTagStore()
@@ -43,22 +43,6 @@ func TestALoopOverASnapshotMayEndEarly(t *testing.T) {
 			assert.Len(t, met, enough)
 		}
 	}
-}
-
-func TestASnapshotIsOfWhatWasWrittenBefore(t *testing.T) {
-	s := newTagStore()
-	empty := s.Snapshot()
-	assert.Zero(t, empty.Len())
-	assert.Empty(t, empty.ResourceVersion())
-	require.NoError(t, s.Add(podAt("a", "1", "1")))
-	one := s.Snapshot()
-	s.Bookmark("5")
-	require.NoError(t, s.Delete(podAt("a", "1", "1")))
-	assert.Zero(t, empty.Len())
-	assert.Equal(t, 1, one.Len())
-	assert.Empty(t, one.ResourceVersion(), "one object moves no version")
-	assert.Equal(t, "5", s.Snapshot().ResourceVersion())
-	assert.Zero(t, s.Snapshot().Len())
 }
 
 func TestAThreadSafeStoreHasSnapshots(t *testing.T) {

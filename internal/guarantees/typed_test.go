@@ -80,7 +80,7 @@ func TestATypedIndexFunctionFailsForAnotherType(t *testing.T) {
 	}
 }
 
-// keysOfDeletions is a handler that keeps the keys of what it is told is gone.
+// keysOfDeletions is a handler that keeps the keys of what is deleted.
 func keysOfDeletions(keys *[]string) cache.TypedResourceEventHandler[*object] {
 	return cache.TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d cache.DeletedObject[*object]) { *keys = append(*keys, d.GetKey()) }}
 }
@@ -90,7 +90,7 @@ func passing(next cache.TypedResourceEventHandler[*object]) cache.TypedFiltering
 }
 
 // With a key function of one's own the key cannot be read from the object. Fails if a
-// deletion that a filter has made of an update is told under another key.
+// deletion that a filter has made of an update is delivered under another key.
 func TestADeletionMadeByAFilterHasTheKeyOfTheStore(t *testing.T) {
 	all := func(*object) bool { return true }
 	for name, wrap := range map[string]func(cache.TypedResourceEventHandler[*object]) cache.TypedResourceEventHandler[*object]{
@@ -327,7 +327,7 @@ func TestNotFoundNamesTheResourceAndTheNameThatWasAskedFor(t *testing.T) {
 	}
 }
 
-// quarantinedTypes are what was held back because it is of another type.
+// quarantinedTypes are what was quarantined because it is of another type.
 func quarantinedTypes(t *testing.T, inf interface{ Status() cache.Status }) (types []string) {
 	t.Helper()
 	for _, q := range inf.Status().Quarantined {

@@ -227,7 +227,7 @@ func TestAListWithoutAVersionKeepsTheLastOne(t *testing.T) {
 	})
 }
 
-// sharedChannel is a watch that goes on where the one before it was ended.
+// sharedChannel is a watch that continues where the one before it was ended.
 type sharedChannel chan watch.Event
 
 func (c sharedChannel) ResultChan() <-chan watch.Event { return c }
@@ -235,7 +235,7 @@ func (c sharedChannel) ResultChan() <-chan watch.Event { return c }
 func (sharedChannel) Stop() {}
 
 // An error ends a watch, and what comes after it in the channel is the next watch's. Fails if
-// events that are there are taken out of the channel and then left, which nobody would hear
+// events that are there are removed from the channel and then left, which nobody would hear
 // of again.
 func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
 	})
 }
 
-// A source without a result channel has a defect, and is told so at once.
+// A source without a result channel has a defect, and is reported as such at once.
 func TestAWatchWithoutAChannelIsNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) {

@@ -108,7 +108,7 @@ var saidByTest = regexp.MustCompile(`_test\.go:\d+: `)
 // had failed before.
 func (l *testLog) timedOut() bool { return strings.Contains(l.output, "panic: test timed out after ") }
 
-// failure says in a word or two how a test failed. An assertion goes before a deadlock:
+// failure says in a word or two how a test failed. An assertion precedes a deadlock:
 // a test that gives up leaves behind what it has not stopped.
 func (l *testLog) failure() string {
 	if saidByTest.MatchString(l.output) {

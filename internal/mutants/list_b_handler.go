@@ -10,7 +10,7 @@ var handlerFaults = []Mutant{
 		To:      "	case eventlog.End:\n		if l.panics.Load() > 0 {\n			l.synced.finish(errHandlerPanicked)\n		}\n		l.synced.finish(nil)\n",
 		Package: guarantees,
 		Test:    "TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame",
-		Fault:   "A program gives up on a handler that panicked once, though it has been told of the whole list.",
+		Fault:   "A program gives up on a handler that panicked once, though it has received the whole list.",
 	},
 	{
 		Name:    "obeys-really-crash-although-panics-are-to-be-survived",
@@ -50,7 +50,7 @@ var handlerFaults = []Mutant{
 		To:      "	if why != ErrHandlerRemoved {\n		l.synced.finish(why)\n	}\n",
 		Package: guarantees,
 		Test:    "TestB11WaitingForAHandlerThatIsRemovedEnds",
-		Fault:   "Whoever waits for a handler that is removed before it has synced waits until the informer ends.",
+		Fault:   "A wait for a handler that is removed before it has synced lasts until the informer ends.",
 	},
 	{
 		Name:    "says-that-a-removed-handler-has-synced",

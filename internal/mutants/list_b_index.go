@@ -29,7 +29,7 @@ var indexFaults = []Mutant{
 		To:      "	if ok && c.copied != nil {\n",
 		Package: guarantees,
 		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed",
-		Fault:   "Who changes an object shortly before it is deleted is never found out.",
+		Fault:   "A change of an object shortly before its deletion is never reported.",
 	},
 	{
 		Name:   "remembers-the-map-of-indexers-that-it-hands-out",
@@ -53,6 +53,6 @@ func (m *storage) GetIndexers() Indexers {
 `,
 		Package: guarantees,
 		Test:    "TestB22GetIndexersReturnsACopy",
-		Fault:   "Who changes the map that GetIndexers returned changes what everybody else is told of the indexes.",
+		Fault:   "A change of the map that GetIndexers returned changes the indexes that others see.",
 	},
 }

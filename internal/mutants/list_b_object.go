@@ -1,6 +1,6 @@
 package mutants
 
-// objectFaults: objects that cannot be taken, transforms, and objects that have not
+// objectFaults: objects that cannot be applied, transforms, and objects that have not
 // changed (B6-B8, B25).
 var objectFaults = []Mutant{
 	{
@@ -29,7 +29,7 @@ var objectFaults = []Mutant{
 		To:      "	if _, bad := item.(*UndecodedObject); bad {\n		return nil\n	}\n	return l.pass(item)\n",
 		Package: guarantees,
 		Test:    "TestB6BytesThatCannotBeDecodedAreQuarantinedByName",
-		Fault:   "An object that no decoder takes is deleted from the cache, and nobody learns why.",
+		Fault:   "An object that cannot be decoded is deleted from the cache, and nobody learns why.",
 	},
 	{
 		Name:    "treats-nil-from-a-transform-as-an-error",
@@ -70,7 +70,7 @@ var objectFaults = []Mutant{
 		To:      "origin: originOf(receivedOf(r.object))})",
 		Package: guarantees,
 		Test:    "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
-		Fault:   "A handler hears of an update where one object has gone and another has come.",
+		Fault:   "A handler receives an update where one object was deleted and another added.",
 	},
 	{
 		Name:    "treats-a-cut-list-as-whole",

@@ -10,7 +10,7 @@ var reportingFaults = []Mutant{
 		To:      "\t} else if m.note(err, true); request || of != PhaseWatching {\n\t\tm.onError(m.ctx, m.Reflector, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestB5AnErrorOnTheStreamReachesTheHandlerAtOnce",
-		Fault:   "The error handler hears of requests that fail, and of no error that a server sends on an open watch.",
+		Fault:   "The error handler receives failed requests, and no error that a server sends on an open watch.",
 	},
 	{
 		Name:    "treats-an-error-in-a-streaming-list-as-its-end",
@@ -20,7 +20,7 @@ var reportingFaults = []Mutant{
 		To:      `return fmt.Errorf("ended after %d objects: %w", l.items, errNoInitialEventsEnd)`,
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
-		Fault:   "Why a server refused a streaming list in the middle of it is never told.",
+		Fault:   "The reason of a server that refuses a streaming list in its middle is never reported.",
 	},
 	{
 		Name:    "treats-a-cut-stream-as-ended",
@@ -30,6 +30,6 @@ var reportingFaults = []Mutant{
 		To:      "if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) || w.answer.ctx.Err() != nil {",
 		Package: "./kubeapi",
 		Test:    "TestWatchThatBreaksEndsWithAnErrorThatSaysHow",
-		Fault:   "A network that cuts every watch looks like a server that closes them, and nobody is told.",
+		Fault:   "A network that cuts every watch looks like a server that closes them, and nothing is reported.",
 	},
 }

@@ -10,7 +10,7 @@ var versionFaults = []Mutant{
 		To:      "\t\tp.anyVersion = !m.listed\n",
 		Package: guarantees,
 		Test:    "TestB15ASourceThatRegressedForGoodIsAccepted",
-		Fault:   "After a source has gone back for good the cache never takes anything from it again.",
+		Fault:   "After a source has regressed for good the cache never accepts its content again.",
 	},
 	{
 		Name: "accepts-an-older-bookmark", Guards: []string{"B15", "G11"}, File: "watch.go",
@@ -18,7 +18,7 @@ var versionFaults = []Mutant{
 		To:      "\tcase version == \"\" && versionBefore(version, m.progress.version):\n",
 		Package: guarantees,
 		Test:    "TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest",
-		Fault:   "A server that has lost its newest state goes unnoticed, and the applied version goes back.",
+		Fault:   "A server that has lost its newest state is not noticed, and the applied version regresses.",
 	},
 	{
 		Name: "applies-an-event-older-than-the-stored-state", Guards: []string{"B15", "G2"}, File: "storage.go",
@@ -26,14 +26,14 @@ var versionFaults = []Mutant{
 		To:      "\t\t\t\t_ = found\n",
 		Package: guarantees,
 		Test:    "TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObject",
-		Fault:   "An informer's handlers and readers see an object go back in time, and nobody is told of that.",
+		Fault:   "An informer's handlers and readers see an object regress, and nothing is reported.",
 	},
 	{
 		Name: "ignores-versions-of-objects-the-program-stored", Guards: []string{"B15", "G2"}, File: "store.go",
 		From:  "\t_ = in.prepare(context.Background(), c)\n",
 		To:    "\tc.origin = table.Origin{}\n\t_ = in.prepare(context.Background(), c)\n",
 		Test:  "TestARegressionIsNotMistakenForABadObject",
-		Fault: "An event that is older than its object is taken for one that is newer than all.",
+		Fault: "An event that is older than its object is treated as the newest.",
 	},
 	{
 		Name: "moves-the-version-with-any-object-that-is-stored", Guards: []string{"B16", "G11"}, File: "store.go",
@@ -109,7 +109,7 @@ var versionFaults = []Mutant{
 		To:      "w.silent == -silentTicks && checks.bookmarks",
 		Package: guarantees,
 		Test:    "TestB23ASilentWatchIsCheckedAfterThreeMinutes",
-		Fault:   "A restore behind a clean close goes unnoticed, though the bookmarks have stopped.",
+		Fault:   "A restore behind a clean close is not noticed, though the bookmarks have stopped.",
 	},
 	{
 		Name: "trusts-versions-that-are-issued-again", Guards: []string{"B23"}, File: "list.go",

@@ -8,7 +8,7 @@ var lifecycleMutants = []Mutant{
 		To:      "\t\t<-timer.C()\n",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
-		Fault:   "A process that is told to end while its server is away hangs for up to a minute.",
+		Fault:   "A process that is asked to end while its server is away hangs for up to a minute.",
 	},
 	{
 		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "listwatch.go",
@@ -32,7 +32,7 @@ var lifecycleMutants = []Mutant{
 		To:      "",
 		Package: guarantees,
 		Test:    "TestG9TheRestOfABatchIsNotDeliveredAfterTheContextEnded",
-		Fault:   "A controller that is told to stop calls its handler for another 50,000 objects first.",
+		Fault:   "A controller that is asked to stop calls its handler for another 50,000 objects first.",
 	},
 	{
 		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "informer.go",

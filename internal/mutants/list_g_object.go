@@ -1,6 +1,6 @@
 package mutants
 
-// Objects that cannot be taken, and transforms: G6, G14.
+// Objects that cannot be applied, and transforms: G6, G14.
 var objectMutants = []Mutant{
 	{
 		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch.go",
@@ -23,14 +23,14 @@ var objectMutants = []Mutant{
 		From:  "\tr.keys[key] = listedKey{newest: r.keys[key].newest, withheld: true}\n",
 		To:    "\tdelete(r.keys, key)\n",
 		Test:  "TestWhatAListCouldNotBringStays",
-		Fault: "An object that exists and cannot be decoded is told as deleted.",
+		Fault: "An object that exists and cannot be decoded is delivered as deleted.",
 	},
 	{
 		Name: "deletes-from-a-store-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "replacement.go",
 		From:  "\t\tif len(r.withheld) == 0 || !r.withheld.Has(key.String()) {\n",
 		To:    "\t\tif key != (table.Key{}) {\n",
 		Test:  "TestAPartReturnsWhatItRejects",
-		Fault: "An object of which one state cannot be taken vanishes from the cache with the next list.",
+		Fault: "An object of which one state cannot be applied vanishes from the cache with the next list.",
 	},
 	{
 		Name: "reports-a-bad-object-at-every-relist", Guards: []string{"G6"}, File: "quarantine.go",
@@ -62,7 +62,7 @@ var objectMutants = []Mutant{
 		To:      "!again || known == version {",
 		Package: guarantees,
 		Test:    "TestG6AnItemThatCannotBeDecodedTwiceStaysQuarantined",
-		Fault:   "One object that no decoder takes has the whole list made every minute.",
+		Fault:   "One object that cannot be decoded has the whole list made every minute.",
 	},
 	{
 		Name: "transforms-in-the-queue-and-again-in-the-store", Guards: []string{"G14"}, File: "controller.go",

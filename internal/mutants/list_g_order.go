@@ -8,7 +8,7 @@ var orderMutants = []Mutant{
 		To:      "\t\treturn \"\"\n",
 		Package: guarantees,
 		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
-		Fault:   "After a first list that broke off, a handler is told an older state of an object it has heard of.",
+		Fault:   "After a first list that broke off, a handler receives an older state of an object that it knows.",
 	},
 	{
 		Name: "repeats-a-stale-state-at-a-resync", Guards: []string{"G2"}, File: "delta_fifo.go",
@@ -16,7 +16,7 @@ var orderMutants = []Mutant{
 		To:      "f.log.find(key); newest != nil && f.closed {\n\t\t\tcontinue\n",
 		Package: guarantees,
 		Test:    "TestB21WhatARelistBringsIsNoResync",
-		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object goes back in time.",
+		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object regresses.",
 	},
 	{
 		Name: "compares-versions-as-strings", Guards: []string{"G2"}, File: "keys.go",
@@ -30,7 +30,7 @@ var orderMutants = []Mutant{
 `,
 		Package: guarantees,
 		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
-		Fault:   "Version 10 is taken for older than version 9.",
+		Fault:   "Version 10 is treated as older than version 9.",
 	},
 	{
 		Name: "compares-events-with-what-is-stored-as-strings", Guards: []string{"G2"}, File: "internal/table/origin.go",
@@ -38,7 +38,7 @@ var orderMutants = []Mutant{
 		To:      "strconv.FormatUint(o.version, 10) < strconv.FormatUint(other.version, 10)",
 		Package: guarantees,
 		Test:    "TestG3AnOrderedHandlerReceivesEverythingInTheSourcesOrder",
-		Fault:   "An object at version 10 is taken for older than itself at version 9, and everything is listed anew.",
+		Fault:   "An object at version 10 is treated as older than itself at version 9, and everything is listed anew.",
 	},
 	{
 		Name: "merges-updates-from-a-state-that-was-never-delivered", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
@@ -46,7 +46,7 @@ var orderMutants = []Mutant{
 		To:      "first.Kind, first.Old = Update, later.Old\n\t\t\t_ = old\n",
 		Package: guarantees,
 		Test:    "TestG3ForEachKeyAHandlerReceivesAddThenUpdatesThenDelete",
-		Fault:   "A handler that fell behind gets an update whose old object it has never been shown.",
+		Fault:   "A handler that fell behind gets an update whose old object it has never received.",
 	},
 	{
 		Name: "delivers-a-delete-of-an-object-never-added", Guards: []string{"G3"}, File: "internal/eventlog/record.go",
@@ -56,7 +56,7 @@ var orderMutants = []Mutant{
 `,
 		Package: guarantees,
 		Test:    "TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered",
-		Fault:   "A handler hears the end of an object whose beginning it was spared.",
+		Fault:   "A handler receives the deletion of an object whose addition it never received.",
 	},
 	{
 		Name: "leaves-a-changed-object-out-of-its-new-index-value", Guards: []string{"G4"}, File: "internal/table/index.go",
@@ -69,7 +69,7 @@ var orderMutants = []Mutant{
 `,
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
-		Fault:   "A handler looks an object up by the label that it was just told of, and does not find it.",
+		Fault:   "A handler looks an object up by the label that it was just notified of, and does not find it.",
 	},
 	{
 		Name: "removes-a-deleted-object-in-the-background", Guards: []string{"G4"}, File: "storage.go",
@@ -77,6 +77,6 @@ var orderMutants = []Mutant{
 		To:      "\t\told, existed := w.table.Find(c.key)\n\tkey, was := c.key, old.Object\n\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tlater := m.table.Begin(1)\n\t\tif found, exists := later.Find(key); exists && samePointer(found.Object, was) {\n\t\t\tlater.Remove(key)\n\t\t}\n\t\tlater.Commit(nil)\n\t}()\n",
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
-		Fault:   "A handler is told that an object is gone, and still finds it in the store.",
+		Fault:   "A handler is notified of a deletion, and still finds the object in the store.",
 	},
 }

@@ -8,7 +8,7 @@ var readerMutants = []Mutant{
 		To:      "\ts := &Snapshot{",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
-		Fault:   "A report that is computed from a snapshot adds up objects of several moments.",
+		Fault:   "A report that is computed from a snapshot adds up inconsistent objects.",
 	},
 	{
 		Name: "writes-to-pages-of-a-snapshot", Guards: []string{"G10"}, File: "internal/table/table.go",
@@ -16,7 +16,7 @@ var readerMutants = []Mutant{
 		To:      "\t\tt.frozen.Store(true)\n",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotStaysAsItIsThroughEverySingleWrite",
-		Fault:   "Objects that were written later appear in a snapshot that somebody kept.",
+		Fault:   "Objects that were written later appear in a snapshot that is retained.",
 	},
 	{
 		Name: "writes-objects-into-what-a-snapshot-shows", Guards: []string{"G10"}, File: "internal/table/cow.go",
@@ -24,7 +24,7 @@ var readerMutants = []Mutant{
 		To:      "\tif page.items[i%pageLen].Load() == nil {\n",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
-		Fault:   "An object that a snapshot has turns into another while somebody goes through them.",
+		Fault:   "An object that a snapshot has turns into another during an iteration.",
 	},
 	{
 		Name: "changes-the-indexes-of-a-snapshot", Guards: []string{"G10"}, File: "internal/table/index.go",
@@ -40,7 +40,7 @@ var readerMutants = []Mutant{
 		To:      "\t\tt.state.Store(s)\n",
 		Package: guarantees,
 		Test:    "TestG10ASnapshotIsOfOneStateAndStaysAsItIs",
-		Fault:   "Who has written an object and then lists them does not find it.",
+		Fault:   "A writer that lists after its write does not find the object.",
 	},
 	{
 		Name: "shows-a-batch-object-by-object", Guards: []string{"G10"}, File: "internal/table/table.go",

@@ -31,7 +31,7 @@ var requestMutants = []Mutant{
 		To:      "\t} else if next != stateWatch {\n\t\tm.failed(m.ctx, err)\n\t}\n",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
-		Fault:   "A cache cannot reach its server, and no error handler hears of it.",
+		Fault:   "A cache cannot reach its server, and no error handler is called.",
 	},
 	{
 		Name: "reports-a-failed-list-twice", Guards: []string{"G12"}, File: "retry.go",

@@ -45,7 +45,7 @@ var syncMutants = []Mutant{
 `,
 		Package: guarantees,
 		Test:    "TestG5AHandlerHasSyncedOnceItHasHandledTheInitialList",
-		Fault:   "A handler's work queue is taken for complete before the handler has run once.",
+		Fault:   "A handler's work queue counts as complete before the handler has run once.",
 	},
 	{
 		Name: "ends-the-initial-list-of-a-handler-that-joins-in-its-middle", Guards: []string{"G5"}, File: "internal/eventlog/cursor.go",
@@ -85,7 +85,7 @@ var syncMutants = []Mutant{
 		To:      "\t\t\tr.staged = append(r.staged, r.some...)\n\t\t\t_ = initial\n",
 		Package: guarantees,
 		Test:    "TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt",
-		Fault:   "A handler that joins in the middle of the first list never hears of some objects.",
+		Fault:   "A handler that joins in the middle of the first list never receives some objects.",
 	},
 	{
 		Name: "leaves-out-of-a-relist-what-changes-back-within-it", Guards: []string{"G7"}, File: "replacement.go",
@@ -100,7 +100,7 @@ var syncMutants = []Mutant{
 		To:      "\t\t\tmarks[i].set(from, l.marks.get(from))\n",
 		Package: guarantees,
 		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",
-		Fault:   "If somebody removes an object from the store during a relist, another one that is gone may stay for ever.",
+		Fault:   "If somebody removes an object from the store during a relist, another one that was deleted may stay for ever.",
 	},
 	{
 		Name: "treats-an-object-in-a-listed-objects-place-as-listed", Guards: []string{"G7"}, File: "internal/table/write.go",
@@ -115,7 +115,7 @@ var syncMutants = []Mutant{
 		From:  "\t\tif len(r.withheld) == 0 || !r.withheld.Has(key.String()) {\n",
 		To:    "\t\tif !r.visible && !r.withheld.Has(key.String()) {\n",
 		Test:  "TestAFirstListShowsPartByPart",
-		Fault: "What somebody has put into the store before the first list stays for ever.",
+		Fault: "An object that was stored before the first list stays for ever.",
 	},
 	{
 		Name: "never-begins-to-merge", Guards: []string{"G8"}, File: "internal/eventlog/cursor.go",
@@ -139,7 +139,7 @@ var syncMutants = []Mutant{
 		To:      "!slices.ContainsFunc(l.cursors, func(c *Cursor[K]) bool { return c.position.Load() == end })",
 		Package: "./internal/eventlog",
 		Test:    "TestReadersOfALogReadWhatWasWritten",
-		Fault:   "What a handler has not been told yet is gone as soon as a faster one has been told of it.",
+		Fault:   "Pending changes of a handler are removed as soon as a faster one has received them.",
 	},
 	{
 		Name: "never-releases-a-bursts-memory", Guards: []string{"G8"}, File: "delta_fifo_pop.go",

@@ -37,7 +37,7 @@ func TestEachMutantsTestExists(t *testing.T) {
 	}
 }
 
-// Mutants are told apart by their names, and by what they change.
+// Mutants are distinguished by their names, and by what they change.
 func TestNoMutantIsThereTwice(t *testing.T) {
 	slug := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	names, changes := map[string]bool{}, map[string]string{}

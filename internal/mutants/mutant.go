@@ -18,7 +18,7 @@ type Mutant struct {
 	// From is the exact text that is replaced, and occurs exactly once in
 	// File; To is what replaces it.
 	From, To string
-	// Package is the package whose test must fail, as the go command is told
+	// Package is the package whose test must fail, as the go command names it
 	// it at the module's root: guarantees, "./kubeapi". Empty is the root package.
 	Package string
 	// Test is the whole name of the one top-level test that must fail. It
@@ -46,7 +46,7 @@ func All() []Mutant {
 	)
 }
 
-// pkg is the mutant's package as the go command is told it.
+// pkg is the mutant's package as the go command names it.
 func (m Mutant) pkg() string {
 	if m.Package == "" {
 		return "."

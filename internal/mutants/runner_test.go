@@ -169,7 +169,7 @@ func TestATestThatIsNotOverInTimeKillsNothing(t *testing.T) {
 	}
 }
 
-// What a test was doing when it failed is told from how the process ended.
+// What a test was doing when it failed is read from how the process ended.
 func TestAFailureIsNamedByItsFirstSign(t *testing.T) {
 	for output, want := range map[string]string{
 		"    clamp_test.go:7: 1\n--- FAIL: TestNoLessThanZero (0.00s)\n":                          "failure",

@@ -13,7 +13,7 @@ import (
 // Most of the time that a mutant takes is the compiler's, and most of what it
 // compiles is tests that are not run: of the root package 7 s of 9 s. So a mutant's
 // build leaves out every test file that its test has no use for. A file too many
-// costs time; one too few is a build that fails, which is never taken for a kill.
+// costs time; one too few is a build that fails, which is never treated as a kill.
 
 // testFile is a test file of a package, and what of it matters for what it needs.
 type testFile struct {
