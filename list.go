@@ -123,9 +123,9 @@ func (m *run) listState() state {
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(l *listing) {
 	p := &m.progress
-	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.rested, p.passedOn = false, false, 0, "", false, ""
+	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.passedOn = false, false, 0, "", ""
 	p.checks.wanted, p.checks.failures = false, 0
-	m.listed = true
+	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
 	m.mu.Lock()
 	m.status.Synced = true
@@ -207,7 +207,7 @@ func (l *listing) listPages(options metav1.ListOptions) (expired time.Time, err 
 		if err != nil && !answered && options.Continue != "" {
 			// An answered page is part of the one request; this was none.
 			l.progress.backoff.note(request{at: asked, list: true})
-			if isExpiredError(err) {
+			if CauseOf(err) == CauseExpired {
 				return asked, err
 			}
 			if failures++; failures < pageTries && !answersTo[CauseOf(err)].definite && l.ctx.Err() == nil {

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -82,7 +83,6 @@ type Reflector struct {
 // progress is the state that a run leaves to the next one.
 type progress struct {
 	backoff *backoff
-	retry   RetryWithDeadline
 	// version is the last one that the store accepted.
 	version string
 	// passedOn is the last one that the store was given by itself, with an event or a bookmark; ""
@@ -112,21 +112,13 @@ type progress struct {
 	streamAfter time.Time
 	streamTries int
 	checks      checks
-	// rested is true from the end of a pause to the next state that is accepted, or to the
-	// failure that is answered at once because of it.
-	rested bool
 }
 
 // newest says whether the next list must be at "".
 func (p *progress) newest() bool { return p.anyVersion || p.unknown }
 
 // floor is the version below which no state is accepted.
-func (p *progress) floor() string {
-	if p.version == "" {
-		return p.shown
-	}
-	return p.version
-}
+func (p *progress) floor() string { return cmp.Or(p.version, p.shown) }
 
 // NewNamespaceKeyedIndexerAndReflector makes an indexer with keys of the form
 // namespace/name and an index by namespace, and a reflector that fills it.

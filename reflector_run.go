@@ -27,6 +27,10 @@ type run struct {
 	// listed is true once this run has a first state: before that there is nothing to resync.
 	listed bool
 	resync clock.Timer
+	retry  RetryWithDeadline
+	// rested is true from the end of a pause to the next state that is accepted, or to the
+	// failure that is answered at once because of it.
+	rested bool
 	// refetchAt is when undecoded items are to be listed once more, zero if there are none.
 	refetchAt time.Time
 	// watch is the one that is open or being opened, or nil.
@@ -106,11 +110,11 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	if r.WatchListPageSize < 0 {
 		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
 	}
-	r.progress.rested = false
-	r.progress.retry = NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute,
-		func(err error) bool { return err != nil && CauseOf(err) == CauseInternal }, r.clock)
-
-	m := &run{Reflector: r, ctx: ctx, round: round}
+	isInternal := func(err error) bool { return CauseOf(err) == CauseInternal }
+	m := &run{
+		Reflector: r, ctx: ctx, round: round,
+		retry: NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, isInternal, r.clock),
+	}
 	if r.resyncPeriod > 0 {
 		m.resync = r.clock.NewTimer(r.resyncPeriod)
 		defer m.resync.Stop()
@@ -139,7 +143,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 // pause waits before the state to, after a failure or after none: as long as the backoff asks for, and so that the requests
 // of that state stay within the limits of G13.
 func (m *run) pause(to state, f failure) state {
-	m.progress.rested = !f.atOnce
+	m.rested = !f.atOnce
 	f.requests = m.requestsFor(to)
 	if to == stateWhole && m.streamIsDue() && !f.atOnce {
 		f.requests = streamListWatch // the pause makes room for what follows if the stream fails again

@@ -162,7 +162,8 @@ var causes = []struct {
 	{wraps(errTableList), CauseUnreadable},
 	{wraps(ErrAlreadyRan), causeMisuse},
 	{wraps(errHandlerExited), causePanic},
-	{isExpiredError, CauseExpired},
+	{apierrors.IsResourceExpired, CauseExpired},
+	{apierrors.IsGone, CauseExpired}, // servers before Kubernetes 1.18
 	{isTooLargeVersionError, CauseVersionTooLarge},
 	{isClientCut, CauseCut},
 	{has(causeClientDecoding), CauseUnreadable},
@@ -211,9 +212,6 @@ func isClientCut(err error) bool {
 		"connection reset", "i/o timeout",
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
-
-// isExpiredError: servers before Kubernetes 1.18 say Gone where later ones say Expired.
-func isExpiredError(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // isTooLargeVersionError knows the three ways in which API servers have said it: a typed cause since 1.18.6, the
 // cause's message since 1.17, the status's message before.
@@ -298,13 +296,13 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 		p.anyVersion = true
 	case CauseExpired, CauseVersionTooLarge:
 		// Another pause would keep a mirror behind whose version was forgotten while the source was away.
-		f.atOnce = !p.newest() && (p.rested || of != PhaseWatching)
+		f.atOnce = !p.newest() && (m.rested || of != PhaseWatching)
 		// A restored source may never reach the version: to list at one that is no older would be answered likewise.
 		p.unknown = of != PhaseWatching || cause == CauseVersionTooLarge
 	}
 	next, ends := stateWhole, of == PhaseListing && !f.atOnce
 	if of == PhaseWatching {
-		p.retry.After(err)
+		m.retry.After(err)
 		p.checks.wanted = p.checks.wanted || cause != causeShortWatch
 		action := answersTo[cause].stream
 		if request {
@@ -316,7 +314,7 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 				next = stateWatch
 			}
 		case watchWithDeadline:
-			if p.retry.ShouldRetry() {
+			if m.retry.ShouldRetry() {
 				next = stateWatch
 			}
 		case watchAgainAtOnce:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 )
 
@@ -122,20 +123,13 @@ type StatusReporter interface {
 	SyncedIn(namespace string) (DoneChecker, bool)
 }
 
-// mergeQuarantined joins lists into one, by key. Of a key that several hold back,
-// each for a version of its own, the newest counts.
+// mergeQuarantined joins lists into one, by key. Of a key that several have quarantined, each at a version of its own, the
+// newest counts.
 func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
 	all := slices.Concat(lists...)
 	slices.SortStableFunc(all, func(a, b Quarantined) int {
-		switch {
-		case a.Key != b.Key:
-			return strings.Compare(a.Key, b.Key)
-		case versionBefore(a.ResourceVersion, b.ResourceVersion):
-			return 1
-		case versionBefore(b.ResourceVersion, a.ResourceVersion):
-			return -1
-		}
-		return 0
+		newestFirst, _ := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion)
+		return cmp.Or(strings.Compare(a.Key, b.Key), newestFirst)
 	})
 	return slices.CompactFunc(all, func(a, b Quarantined) bool { return a.Key == b.Key })
 }
@@ -292,7 +286,7 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 		logger.Error(err, "Object refused", fields[:4]...)
 	case errors.As(err, new(*streamRejected)):
 		logger.V(1).Info("The source does not stream its first state, listing instead", fields...)
-	case isExpiredError(err):
+	case CauseOf(err) == CauseExpired:
 		logger.V(4).Info("Resource version expired, listing anew", fields...)
 	case err == io.EOF:
 		// The server closed the watch, which is its right. A list or a request

@@ -152,7 +152,7 @@ func (m *run) watchState() state {
 	}
 	if lived >= shortWatch {
 		began = m.clock.Now()
-		m.progress.rested = false
+		m.rested = false
 	}
 	switch {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:

@@ -4,8 +4,8 @@ package mutants
 var orderMutants = []Mutant{
 	{
 		Name: "forgets-what-an-aborted-first-list-has-shown", Guards: []string{"G2"}, File: "reflector.go",
-		From:    "\t\treturn p.shown\n",
-		To:      "\t\treturn \"\"\n",
+		From:    "cmp.Or(p.version, p.shown)",
+		To:      "cmp.Or(p.version)",
 		Package: guarantees,
 		Test:    "TestG2AFirstListIsNotFollowedByAnOlderOne",
 		Fault:   "After a first list that broke off, a handler receives an older state of an object that it knows.",
