@@ -21,33 +21,29 @@ import (
 // on its goroutine, before Run returns: the instruments of the run are not used again. A provider
 // whose reflectors may share a name counts runs, and removes an instrument with the last of them.
 type MetricsProvider interface {
-	// NewListsMetric makes the instrument for lists: one for each, in pages or whole,
-	// whether it succeeds or fails. A streaming list is a watch.
+	// NewListsMetric is for lists, whether they succeed or fail. A streaming list is a watch.
 	NewListsMetric(name string) CounterMetric
-	// NewListDurationMetric makes the instrument for how long a list took that
-	// succeeded, in seconds: from its first request to its last object, including the
-	// time in which the store applied parts of it.
+	// NewListDurationMetric is for the seconds from the first request of a list that succeeded
+	// to its last object, including the time in which the store applied parts of it.
 	NewListDurationMetric(name string) SummaryMetric
-	// NewItemsInListMetric makes the instrument for how many objects a list had that
-	// succeeded, including those that were quarantined.
+	// NewItemsInListMetric is for the objects of a list that succeeded, including those
+	// that were quarantined.
 	NewItemsInListMetric(name string) SummaryMetric
 
-	// NewWatchesMetric makes the instrument for watches: one for each request, whether
-	// it is accepted or refused.
+	// NewWatchesMetric is for requests of a watch, accepted or refused.
 	NewWatchesMetric(name string) CounterMetric
-	// NewShortWatchesMetric makes the instrument for watches that the source closed
-	// within a second, without an error and without an event.
+	// NewShortWatchesMetric is for watches that the source closed within a second, without an
+	// error and without an event.
 	NewShortWatchesMetric(name string) CounterMetric
-	// NewWatchDurationMetric makes the instrument for how long a watch was open, in
-	// seconds, however it ended.
+	// NewWatchDurationMetric is for the seconds that a watch was open, however it ended.
 	NewWatchDurationMetric(name string) SummaryMetric
-	// NewItemsInWatchMetric makes the instrument for how many events a watch brought,
-	// including bookmarks and those of a streaming list, without error events.
+	// NewItemsInWatchMetric is for the events of a watch, including bookmarks and those of a
+	// streaming list, without error events.
 	NewItemsInWatchMetric(name string) SummaryMetric
 
-	// NewLastResourceVersionMetric makes the instrument for the last version that the
-	// store accepted. Of a version of more than 15 digits it shows the last 15, which a
-	// float64 holds exactly; one that is not a decimal number is left out.
+	// NewLastResourceVersionMetric is for the last version that the store accepted. Of a version
+	// of more than 15 digits it shows the last 15, which a float64 holds exactly; one that is
+	// not a decimal number is left out.
 	NewLastResourceVersionMetric(name string) GaugeMetric
 }
 
@@ -63,16 +59,13 @@ type MetricsProvider interface {
 // run of an informer, on its goroutine, before Run returns: its instruments are not used
 // again, except that a Set may be running for a goroutine that writes to the informer's store.
 type InformerMetricsProvider interface {
-	// NewQueuedItemMetric makes the instrument for how many changes the reflector has
-	// passed on that are not applied yet.
+	// NewQueuedItemMetric is for the changes that the reflector has passed on and that are
+	// not applied yet.
 	NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric
-	// NewProcessingLatencyMetric makes the instrument for how long it took to apply
-	// them, in seconds.
+	// NewProcessingLatencyMetric is for the seconds that it took to apply them.
 	NewProcessingLatencyMetric(id InformerNameAndResource) HistogramMetric
-	// NewStoreResourceVersionMetric makes the instrument for the resource version
-	// that the store holds, as a number. Of a version of more than 15 digits it shows the
-	// last 15, which a float64 holds exactly; one that is not a decimal number is left out,
-	// and none is 0.
+	// NewStoreResourceVersionMetric is for the version that the store holds, shown as
+	// MetricsProvider's; none is 0.
 	NewStoreResourceVersionMetric(id InformerNameAndResource) GaugeMetric
 }
 

@@ -113,9 +113,8 @@ type InformerConfig[T Object] struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewInformerFor makes an informer of source, or of the config's Namespaces. It starts nothing.
-// It panics if there is no source or an index function is nil, or the config is negative somewhere or contradicts itself:
-// these are mistakes in the program.
+// NewInformerFor makes an informer of source, or of the config's Namespaces. It starts nothing. It panics for
+// mistakes in the program: no source, a nil index function, a negative or contradictory config.
 func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
 	config.validate()
 	options := SharedIndexInformerOptions{
@@ -209,10 +208,9 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
 // AddHandler adds a handler, before or during the run. The handler receives every stored
-// object as an Add of the initial list, and every later change. The call does not wait for
-// the handler, and a slow handler delays neither the informer nor other handlers. It fails for
-// a nil handler, an invalid option and more than one HandlerOptions, and with ErrInformerStopped; no
-// handler was added then.
+// object as an Add of the initial list, and every later change. A slow handler delays neither
+// the informer nor other handlers. It fails for a nil handler, an invalid option and more than one
+// HandlerOptions, and with ErrInformerStopped.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
@@ -382,10 +380,7 @@ func (h TypedFilteringResourceEventHandler[T]) onUpdate(key table.Key, oldObj, n
 	}
 }
 
-// OnDelete calls Handler.OnDelete for an object whose last known state passes. If none is
-// known, it calls Handler without FilterFunc: the handler may know the object, and a
-// deletion too many does less harm than one that is missing. (client-go's calls FilterFunc with
-// T's zero value.)
+// OnDelete calls Handler.OnDelete for an object whose last known state passes, or is unknown.
 func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
 	if h.Handler == nil {
 		return
@@ -483,10 +478,8 @@ func (h typedHandler[T]) typed(event, key string, obj any) (T, bool) {
 
 // DeletedObject is the argument of a typed handler's OnDelete. It always has the key, and the
 // last known state, if there is any: Last returns it, and Exact whether it is
-// the final one. GetName and GetNamespace make it an argument for klog.KObj.
-//
-// In a test of a handler, set OptionalObj for a deletion that was seen,
-// and FinalStateUnknown as well for one that was not.
+// the final one. It can be passed to klog.KObj. In a test of a handler, set OptionalObj for a
+// deletion that was seen, and FinalStateUnknown as well for one that was not.
 type DeletedObject[T Object] struct {
 	// OptionalObj is the last known state. It is T's zero value if there is none; use
 	// Last. If FinalStateUnknown is set, the object may have changed after it.
