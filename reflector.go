@@ -298,19 +298,14 @@ type ReflectorOptions struct {
 	// Name appears in logs and errors. Default: file:line of the first caller
 	// outside this package.
 	Name string
-	// TypeDescription appears in logs and errors. Default: the expected type, with
-	// its group/version/kind for an unstructured example; where anything is expected,
-	// the source's own, if it has a method TypeDescription() string, as those of
-	// kubeapi do.
+	// TypeDescription appears in logs and errors. Default: the expected type, the group/version/kind of an
+	// unstructured example, or, where anything is expected, that of the source's method TypeDescription() string.
 	TypeDescription string
 	// ResyncPeriod is how often the store's Resync is called; 0 is never.
 	ResyncPeriod time.Duration
-	// MinWatchTimeout and MaxWatchTimeout are the range from which the timeout
-	// that a watch asks the server for is drawn; 5 to 10 minutes by default.
-	// MinWatchTimeout alone counts only above 5 minutes, and twice as much is
-	// the other end, as in client-go; with MaxWatchTimeout both count as given.
-	// Servers are asked in whole seconds. A watch that ends within 10 s is
-	// followed by a pause, also at its own timeout.
+	// MinWatchTimeout and MaxWatchTimeout are the range of the timeout that a watch asks the server for, in whole
+	// seconds; 5 to 10 minutes by default. MinWatchTimeout alone counts only above 5 minutes, and twice as much is
+	// the other end, as in client-go. A watch that ends within 10 s is followed by a pause, also at its timeout.
 	MinWatchTimeout time.Duration
 	MaxWatchTimeout time.Duration
 	// Clock is for tests; testing/synctest needs none. Default: the real one.
@@ -336,10 +331,8 @@ type ReflectorOptions struct {
 	// MetricsProvider makes the instruments of each run. Default: the provider of
 	// SetReflectorMetricsProvider, if that was set before the reflector is made.
 	MetricsProvider MetricsProvider
-	// Random returns numbers in [0, 1), by which pauses are stretched and watch timeouts
-	// drawn. It is for tests that must come out the same again. One reflector does not call
-	// it twice at once; what several share, those of Config.Namespaces or of informers with
-	// the same options, must be safe for concurrent use. Default: that of math/rand/v2.
+	// Random returns numbers in [0, 1) for pauses and watch timeouts, so that tests can be repeated. If several
+	// reflectors share it, it must be safe for concurrent use. Default: that of math/rand/v2.
 	Random func() float64
 }
 

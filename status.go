@@ -61,14 +61,10 @@ type Status struct {
 	// Handlers are an informer's, in the order in which they were added.
 	Handlers []HandlerStatus
 
-	// Namespaces are those of Config.Namespaces, by name, each with a status of
-	// its own; nil for what has a single source. The fields above then speak for
-	// all of them: Phase is the one most worth a look (from forbidden, absent,
-	// paused, stopped, idle, listing, streaming, to watching) and PhaseSince when
-	// the first of those in it came to it; AppliedVersion is the store's and
-	// AcceptedVersion the lowest, empty until each has one; Synced is true if all
-	// are, ConsecutiveFailures is the highest, LastFailure the newest,
-	// Quarantined has those of all.
+	// Namespaces are those of Config.Namespaces, by name, each with a status of its own; nil with a single
+	// source. The fields above then sum them up: the most urgent Phase (forbidden, absent, paused, stopped, idle,
+	// listing, streaming, watching) and its earliest PhaseSince, the store's AppliedVersion, the lowest
+	// AcceptedVersion (empty until each has one), the highest ConsecutiveFailures, the newest LastFailure.
 	Namespaces []NamespaceStatus
 }
 
