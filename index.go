@@ -193,6 +193,10 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 			return fmt.Errorf("index %q has no function: it is nil", name)
 		}
 	}
+	// A name in use fails before any function is called, and again below if it was added since.
+	if err := m.indexers.Load().conflict(newIndexers); err != nil {
+		return err
+	}
 	added, known := (&indexerSet{}).with(newIndexers), map[table.Key]indexedObject{}
 	for {
 		for e := range m.table.Snapshot().Each {

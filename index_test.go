@@ -61,7 +61,7 @@ func TestAFailureCountsForABuildOnlyIfTheObjectIsStillThere(t *testing.T) {
 
 // A write that was prepared before an index was added has values for it all the
 // same, also if the last one is added after the write last looked. Fails if
-// storage.begin does not look again under the lock.
+// storeWrite.begin does not look again under the lock.
 func TestAnIndexAddedDuringAWriteIsNotMissed(t *testing.T) {
 	var s *cache
 	// Each index adds the next one in the first call of its function.
@@ -156,4 +156,15 @@ func TestAStoreMayBeUsedByAllAtOnce(t *testing.T) {
 			assert.ElementsMatch(t, keys, keysIn(t, s, name, value), name)
 		}
 	}
+}
+
+// client-go's AddIndexers looks at the names first as well.
+func TestAnIndexWhoseNameIsInUseFailsBeforeItsFunctionIsCalled(t *testing.T) {
+	s := NewIndexer(MetaNamespaceKeyFunc, Indexers{"tag": byTag})
+	require.NoError(t, s.Add(pod("a", "1")))
+	err := s.AddIndexers(Indexers{"tag": func(any) ([]string, error) {
+		t.Error("the function was called")
+		return nil, nil
+	}})
+	require.EqualError(t, err, "indexer conflict: map[tag:{}]")
 }

@@ -361,12 +361,12 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source ListerWatcher, 
 	f.reflector = NewReflectorWithOptions(source, example, f, options)
 	f.synced = newSyncChecker(f.reflector.name)
 	f.intake = f.keyedStore.intake()
-	f.intake.publish = f.publish
+	f.intake.feed = f
 	if inf.options.Transform != nil {
 		f.intake.transform = inf.options.Transform
 	}
 	if inf.options.DetectMutations.SampleEvery > 0 {
-		f.intake.prepared, f.copies = f.copy, map[table.Key]*mutation.Copy{}
+		f.copies = map[table.Key]*mutation.Copy{}
 	}
 	inf.feeds = append(inf.feeds, f)
 }
@@ -402,9 +402,11 @@ func (f *feed) end() {
 	}
 }
 
-// copy has the detector copy an object before anybody can read it in the store.
+// copy has the detector, if there is one, copy an object before anybody can read it in the store.
 func (f *feed) copy(c *change) {
-	f.copies[c.key] = f.informer.detector.Copy(c.key.String(), c.object, f.reportMutation)
+	if f.copies != nil {
+		f.copies[c.key] = f.informer.detector.Copy(c.key.String(), c.object, f.reportMutation)
+	}
 }
 
 func (f *feed) reportMutation(found mutation.Report) {

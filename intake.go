@@ -25,6 +25,8 @@ type change struct {
 	// key and origin follow from says.
 	key    table.Key
 	origin table.Origin
+	// place is where the store's table has key.
+	place table.Place
 
 	// values are those of each index of set, by position.
 	values [][]string
@@ -109,10 +111,9 @@ type entryKeeper interface {
 type intake struct {
 	*keyedStore
 	transform TransformFunc
-	// publish, if not nil, appends the changes of a write to a log, before the next write can begin. prepared,
-	// if not nil, is called for each change that puts an object, once that is transformed.
-	publish  func(changes []change, initial bool)
-	prepared func(c *change)
+	// feed is the part of an informer that is notified of changes, or nil. It is no function: a change that is
+	// passed to one would be allocated.
+	feed *feed
 	// queued is true for the changes of a queue, whose consumer delivers them.
 	queued bool
 	// room is used again for each batch, if the intake is.
@@ -135,47 +136,19 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (taken int,
 		// one is transformed.
 		changes = changes[:1]
 	}
-	in.identifyAll(changes)
-	if c := &changes[0]; in.transform != nil && c.err == nil {
-		if err := in.olderThanEntry(c.key, c.says.received); err != nil {
-			return 0, err
-		}
-	}
-	for i := range changes {
-		if err := in.prepare(ctx, &changes[i]); err != nil {
-			return 0, err
-		}
-		in.watch(&changes[i])
-	}
-	w := in.storage.begin(changes, 0)
-	taken, err = w.applyAll(changes, versionMove{scope: in.scope, events: true})
-	in.published(changes[:taken], false)
-	w.end()
-	return taken, err
-}
-
-func (in *intake) published(changes []change, initial bool) {
-	if in.publish != nil {
-		in.publish(changes, initial)
-	}
-}
-
-// identifyAll identifies the changes of a batch. Several are looked up together, since the
-// processor waits for their memory once then.
-func (in *intake) identifyAll(changes []change) {
 	in.room = valueRoom{in.room.values[:0], in.room.texts[:0]}
 	for i := range changes {
-		in.identify(&changes[i])
+		c := &changes[i]
+		if in.identify(c); in.transform != nil && c.err == nil {
+			if err := in.olderThanEntry(c.key, c.says.received); err != nil {
+				return 0, err
+			}
+		}
+		if err := in.prepare(ctx, c); err != nil {
+			return 0, err
+		}
 	}
-	if len(changes) == 1 {
-		return
-	}
-	var keys [directly]table.Key
-	var found [directly]table.Found
-	for i := range changes {
-		keys[i] = changes[i].key
-	}
-	in.storage.table.GetAll(keys[:len(changes)], found[:len(changes)])
+	return in.storage.write(changes, storeWrite{scope: in.scope, events: true, feed: in.feed})
 }
 
 // identify gives a change its key and origin, or the error why it has no key.
@@ -231,21 +204,16 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 			c.key = m.named()
 		}
 	}
-	c.index(in.storage.indexers.Load(), &in.room)
-	return nil
-}
-
-// watch calls prepared. It is no part of prepare, whose change stays on the stack of a store's Update.
-func (in *intake) watch(c *change) {
-	if in.prepared != nil && c.err == nil && !c.unchanged && c.kind != Deleted {
-		in.prepared(c)
+	if c.index(in.storage.indexers.Load(), &in.room); in.feed != nil && c.err == nil {
+		in.feed.copy(c)
 	}
+	return nil
 }
 
 // prepareFinalState transforms the final state of a deletion, if there may be an object to delete,
 // and somebody is notified of it.
 func (in *intake) prepareFinalState(c *change) {
-	if in.transform == nil || in.publish == nil && !in.queued {
+	if in.transform == nil || in.feed == nil && !in.queued {
 		return
 	}
 	if !c.existed {
@@ -308,7 +276,7 @@ func (in *intake) apply(ctx context.Context, changes []change, version string, t
 			return false
 		}
 	}
-	in.storage.write(changes, versionMove{scope: in.scope, version: version})
+	_, _ = in.storage.write(changes, storeWrite{scope: in.scope, version: version})
 	if in.room = (valueRoom{in.room.values[:0], in.room.texts[:0]}); len(changes) > directly {
 		in.room = valueRoom{}
 	}

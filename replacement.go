@@ -189,22 +189,18 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 			r.some[i] = change{kind: kind, object: obj, sent: obj}
 		}
 		objects = objects[n:]
-		r.in.identifyAll(r.some)
 		r.look()
 		for i := range r.some {
 			if err := r.in.prepare(ctx, &r.some[i]); err != nil {
 				return nil, err
 			}
-			r.in.watch(&r.some[i])
 			r.note(&r.some[i])
 		}
 		if r.visible {
-			initial := !r.in.replaced()
-			w := r.in.storage.begin(r.some, 0)
+			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed, initial: !r.in.replaced()}
+			w.begin(r.in.storage, r.some, 0)
 			refused = r.apply(&w, r.some, refused)
-			w.commit(versionMove{scope: r.in.scope})
-			r.in.published(r.some, initial)
-			w.end()
+			w.end(r.some)
 		} else {
 			refused = r.stage(refused)
 			r.in.room = valueRoom{} // the staged changes have it
@@ -214,29 +210,34 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 	return refused, nil
 }
 
-// look notes which changes are of entries, and which of those leave them unchanged.
+// look identifies changes, and notes which are of entries, and which of those leave them unchanged.
 func (r *storeReplacement) look() {
+	r.in.room = valueRoom{r.in.room.values[:0], r.in.room.texts[:0]}
+	for i := range r.some {
+		r.in.identify(&r.some[i])
+	}
 	m := r.in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
+	m.seek(r.some)
 	for i := range r.some {
 		c := &r.some[i]
-		found, exists := m.table.Get(c.key)
-		c.existed = exists || len(r.staged) > 0
+		found := m.table.Find(c.key, c.place)
+		c.existed = found.Exists || len(r.staged) > 0
 		if c.err != nil {
 			continue
 		}
-		if !exists {
+		if !found.Exists {
 			r.keys.Insert(c.key)
 			continue
 		}
 		// The list may have brought another state that is not applied yet.
 		again := r.marks.Confirmed(found.Number) || r.keys.Has(c.key)
-		c.unchanged = c.kind != Deleted && !again && c.origin.Same(m.table.Origin(found.Number)) && !m.isQuarantined(c.key)
+		c.unchanged = c.kind != Deleted && !again && c.origin.Same(found.Origin) && !m.isQuarantined(c.key)
 		if r.reset && c.unchanged { // the same version may be another state
 			c.unchanged = r.in.transform == nil && reflect.DeepEqual(found.Object, c.object)
 		}
-		r.marks.ConfirmAt(found.Number, c.key)
+		r.marks.Confirm(found.Number)
 	}
 }
 
@@ -277,18 +278,22 @@ func (r *storeReplacement) stage(refused []refusal) []refusal {
 	return refused
 }
 
+// hasBrought reports whether an entry is in the state of a change: the list has brought it twice, or another
+// writer has added it.
+func (r *storeReplacement) hasBrought(c *change, at table.Slot) bool {
+	if c.kind == Deleted || r.reset || !c.origin.Same(at.Origin) || r.in.storage.isQuarantined(c.key) {
+		return false
+	}
+	r.marks.Confirm(at.Number)
+	return true
+}
+
 // apply applies changes and appends those that were refused.
 func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []refusal) []refusal {
-	w.marks, w.withheld = r.marks, r.withheld
 	for i := range changes {
 		c := &changes[i]
-		if c.kind != Deleted && c.err == nil && !r.reset && !w.m.isQuarantined(c.key) {
-			if found, exists := w.table.Find(c.key); exists && c.origin.Same(w.m.table.Origin(found.Number)) {
-				c.unchanged = true // the list has brought it twice, or another writer has added it
-				r.marks.ConfirmAt(found.Number, c.key)
-			}
-		}
-		switch w.apply(c); {
+		_ = w.apply(c)
+		switch {
 		case c.err != nil:
 			if c.set != nil { // an index was added since
 				r.withheld.Insert(c.key.String())
@@ -317,13 +322,14 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // publish applies the staged changes, deletes the entries of the scope that the list did not bring,
 // and sets the version, in one step for readers.
 func (r *storeReplacement) publish(version string) []refusal {
-	m, scope, initial := r.in.storage, r.in.scope, !r.in.replaced()
-	w := m.begin(r.staged, wholeStore)
+	m, scope := r.in.storage, r.in.scope
+	w := storeWrite{scope: scope, version: version, listed: true, list: r, feed: r.in.feed, initial: !r.in.replaced()}
+	w.begin(m, r.staged, wholeStore)
 	refused := r.apply(&w, r.staged, nil)
 	r.marks.Unconfirmed(scope.hasKey, func(key table.Key, _ table.Found) bool {
 		if len(r.withheld) == 0 || !r.withheld.Has(key.String()) {
-			r.staged = append(r.staged, change{kind: Deleted, key: key})
-			w.apply(&r.staged[len(r.staged)-1])
+			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
+			_ = w.apply(&r.staged[len(r.staged)-1])
 		}
 		return true
 	})
@@ -334,9 +340,7 @@ func (r *storeReplacement) publish(version string) []refusal {
 	}
 	m.quarantine.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
 	r.marks.End()
-	w.commit(versionMove{scope: scope, version: version, listed: true})
-	r.in.published(r.staged, initial)
-	w.end()
+	w.end(r.staged)
 	*r = storeReplacement{over: true}
 	return refused
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,7 +10,6 @@ import (
 	"sync/atomic"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -50,10 +50,10 @@ func newStorage(indexers Indexers) *storage {
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
 	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}}
-	m.table = table.New(len(indexers), func() table.Label {
+	m.table = table.New(len(indexers), func() string {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
-		return table.Label{Version: m.version}
+		return m.version
 	})
 	m.indexers.Store((&indexerSet{}).with(indexers))
 	return m
@@ -84,13 +84,23 @@ func (m *storage) regression(c *change, stored table.Origin) error {
 	return c.regression(stored, version)
 }
 
-// storeWrite is a write under way. Nothing in it can fail, and it calls no user code.
+// storeWrite is a write. Nothing in it can fail, and it calls no user code.
 type storeWrite struct {
+	// scope is whose version becomes version, unless that is empty. Without a scope no version moves.
+	scope   *scope
+	version string
+	// listed means that a whole list is applied: an empty version is set too.
+	listed bool
+	// events means that the changes are refused if they are older than the entries of their keys.
+	events bool
+	// list is the list that makes the write, feed the informer's part that is notified; either may be nil.
+	list *storeReplacement
+	feed *feed
+	// initial means that the objects belong to a first list.
+	initial bool
+
 	m     *storage
 	table *table.Write
-	// marks and withheld are those of a list that makes the write, or nil: see storeReplacement.
-	marks    *table.Listing
-	withheld sets.Set[string]
 }
 
 // directly is how many changes a table makes in place. More are staged, which costs a copy of
@@ -100,8 +110,8 @@ const directly = 32
 // wholeStore is the weight of a write that looks at all objects.
 const wholeStore = 1 << 30
 
-// begin locks the store for a write of changes and of so much besides. It must be committed.
-func (m *storage) begin(changes []change, weight int) storeWrite {
+// begin locks the store for a write of changes and of so much besides. It must be ended.
+func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 	for {
 		set := m.indexers.Load()
 		for i := range changes {
@@ -113,121 +123,110 @@ func (m *storage) begin(changes []change, weight int) storeWrite {
 		}
 		m.writing.Unlock() // an index was added since
 	}
-	for i := range changes {
+	m.seek(changes)
+	weight += len(changes)
+	for i := 0; i < len(changes) && weight <= directly; i++ {
+		c := &changes[i]
 		// Many values, added or removed, take as long as many changes.
-		weight += 1 + m.table.SeveralUnder(changes[i].key)
-		for _, values := range changes[i].values {
+		weight += m.table.Find(c.key, c.place).Several
+		for _, values := range c.values {
 			weight += max(0, len(values)-1)
 		}
 	}
-	return storeWrite{m: m, table: m.table.Begin(weight)}
+	w.m, w.table = m, m.table.Begin(weight)
+}
+
+// seek looks the keys of changes up together. The caller has writing.
+func (m *storage) seek(changes []change) {
+	for i := range changes {
+		if c := &changes[i]; c.place == (table.Place{}) {
+			c.place = m.table.Seek(c.key)
+		}
+	}
 }
 
 // apply applies a change and notes the outcome in it. One that could not be prepared is
-// quarantined, and the state before it stays.
-func (w *storeWrite) apply(c *change) {
-	m := w.m
-	c.existed = false
+// quarantined, and the state before it stays. The error is that of an event that is too old.
+func (w *storeWrite) apply(c *change) error {
+	m, at := w.m, w.table.Find(c.key, c.place)
+	if w.events {
+		if err := m.regression(c, at.Origin); err != nil {
+			return err
+		}
+	}
+	c.existed, c.old = at.Exists, at.Object
 	switch {
 	case c.unchanged:
-		return
+		return nil
 	case c.err != nil:
 		m.hold(c)
-		return
+		return nil
 	case c.same:
 		// A change that was applied since the Sync was queued is newer.
-		if found, exists := w.table.Find(c.key); exists {
-			c.applied, c.existed, c.old, c.object = true, true, found.Object, found.Object
+		if at.Exists {
+			c.applied, c.object = true, at.Object
 		}
-		return
+		return nil
+	case w.list != nil && w.list.hasBrought(c, at):
+		c.unchanged = true
+		return nil
 	}
 	if m.quarantine.any() {
-		if key := c.key.String(); !w.withheld.Has(key) {
+		if key := c.key.String(); w.list == nil || !w.list.withheld.Has(key) {
 			m.quarantine.release(key)
 		}
 	}
-	if c.kind == Deleted {
-		old, existed := w.table.Remove(c.key)
-		if !existed {
-			return
+	switch {
+	case c.kind != Deleted:
+		c.applied, c.recreated = true, c.origin.Recreates(at.Origin)
+		number := w.table.Put(c.key, at, c.object, c.origin, c.values)
+		if w.list != nil {
+			w.list.marks.Confirm(number)
 		}
-		if c.applied, c.existed, c.old = true, true, old.Object; c.object == nil {
+	case at.Exists:
+		w.table.Remove(at)
+		if c.applied = true; c.object == nil {
 			c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
 		}
-		return
 	}
-	old, existed := w.table.Put(c.key, c.object, c.values)
-	if c.applied, c.existed = true, existed; existed {
-		c.old, c.recreated = old.Object, c.origin.Recreates(m.table.Origin(old.Number))
-	}
-	w.table.SetOrigin(old.Number, c.origin)
-	if w.marks != nil {
-		w.marks.ConfirmAt(old.Number, c.key)
-	}
+	return nil
 }
 
-// versionMove is how a write moves the versions. The zero value does not.
-type versionMove struct {
-	// scope is whose version becomes version, unless that is empty.
-	scope   *scope
-	version string
-	// listed means that a whole list was applied: an empty version is set too.
-	listed bool
-	// events means that the write ends before a change that is older than the entry of its key.
-	events bool
-}
-
-// commit shows the write, and moves versions with it. The next write can begin after end.
-func (w *storeWrite) commit(move versionMove) {
+// end shows the write, and moves versions with it. The changes are appended to the log before the next
+// write can begin.
+func (w *storeWrite) end(changes []change) {
 	m := w.m
 	w.table.Commit(func() {
-		if move.scope == nil {
+		if w.scope == nil {
 			return
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if move.version != "" || move.listed {
-			m.setLocked(move.scope, move.version)
+		if w.version != "" || w.listed {
+			m.setLocked(w.scope, w.version)
 		}
-		move.scope.committed = move.scope.committed || move.listed
+		w.scope.committed = w.scope.committed || w.listed
 	})
 	m.table.Pack()
+	if w.feed != nil {
+		w.feed.publish(changes, w.initial)
+	}
+	m.writing.Unlock()
+	m.showVersion()
 }
 
-// end ends a write that was committed.
-func (w *storeWrite) end() {
-	w.m.writing.Unlock()
-	w.m.showVersion()
-}
-
-// write applies prepared changes.
-func (m *storage) write(changes []change, move versionMove) {
-	w := m.begin(changes, 0)
-	_, _ = w.applyAll(changes, move)
-	w.end()
-}
-
-// applyAll applies and commits prepared changes, and the version of each with it. It returns how many: all
-// of them, or those before one that is older than the entry of its key, and the error of that.
-func (w *storeWrite) applyAll(changes []change, move versionMove) (applied int, err error) {
-	m := w.m
+// write applies prepared changes, and the version of each with it. It returns how many: all of them, or
+// those before an event that is older than the entry of its key, and the error of that.
+func (m *storage) write(changes []change, w storeWrite) (applied int, err error) {
+	w.begin(m, changes, 0)
 	for ; applied < len(changes); applied++ {
 		c := &changes[applied]
-		if move.events && c.key != (table.Key{}) {
-			var stored table.Origin
-			if found, exists := w.table.Find(c.key); exists {
-				stored = m.table.Origin(found.Number)
-			}
-			if err = m.regression(c, stored); err != nil {
-				break
-			}
+		if err = w.apply(c); err != nil {
+			break
 		}
-		if c.version != "" {
-			move.version = c.version
-		}
-		w.apply(c)
+		w.version = cmp.Or(c.version, w.version)
 	}
-	w.commit(move)
+	w.end(changes[:applied])
 	return applied, err
 }
 
@@ -470,7 +469,7 @@ func (m *threadSafeMap) Add(key string, obj any) { m.Update(key, obj) }
 // Update puts obj under key.
 func (m *threadSafeMap) Update(key string, obj any) {
 	one := []change{changeUnder(key, obj)}
-	if m.write(one, versionMove{}); one[0].err != nil {
+	if m.write(one, storeWrite{}); one[0].err != nil {
 		reportRefused([]refusal{{obj, one[0].err}})
 	}
 }
@@ -500,7 +499,7 @@ func reportRefused(refused []refusal) {
 
 // Delete removes the object under key.
 func (m *threadSafeMap) Delete(key string) {
-	m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, versionMove{})
+	m.write([]change{{kind: Deleted, key: table.KeyOf(key)}}, storeWrite{})
 }
 
 // DeleteWithObject removes the object under key.

@@ -293,19 +293,19 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 		obj := podAt("a", itoa(i+5), "2")
 		all = append(all, change{kind: Updated, object: obj, key: table.KeyOf(nameOf(obj)), origin: originOf(receivedOf(obj))})
 	}
-	w := s.storage.begin(all, 0)
+	w := storeWrite{scope: s.scope, version: "2"}
+	w.begin(s.storage, all, 0)
 	read := func() { inTime(t, "readers", func() { readAll(t, s, "a/7", 10) }) }
 	for i := range all {
-		w.apply(&all[i])
+		require.NoError(t, w.apply(&all[i]))
 		if i%50 == 0 {
 			read()
 		}
 	}
-	w.apply(&change{kind: Deleted, key: table.KeyOf("a/1")})
+	require.NoError(t, w.apply(&change{kind: Deleted, key: table.KeyOf("a/1"), place: s.storage.table.Seek(table.KeyOf("a/1"))}))
 	read()
 	before := s.Snapshot()
-	w.commit(versionMove{scope: s.scope, version: "2"})
-	w.end()
+	w.end(all)
 	assert.Len(t, s.List(), 104)
 	assert.Equal(t, "2", s.Snapshot().ResourceVersion())
 	assert.Equal(t, "1", before.ResourceVersion())

@@ -163,7 +163,7 @@ func (k *keyedStore) Update(obj any) error {
 		return KeyError{obj, c.err.Err}
 	}
 	_ = in.prepare(context.Background(), c)
-	k.storage.write(one[:], versionMove{})
+	k.storage.write(one[:], storeWrite{})
 	return c.failure()
 }
 
@@ -173,7 +173,7 @@ func (k *keyedStore) Delete(obj any) error {
 	if err != nil {
 		return KeyError{obj, err}
 	}
-	k.storage.write([]change{{kind: Deleted, key: key}}, versionMove{})
+	k.storage.write([]change{{kind: Deleted, key: key}}, storeWrite{})
 	return nil
 }
 
@@ -259,11 +259,8 @@ func (k *keyedStore) originUnder(key table.Key) (origin table.Origin, exists boo
 	m := k.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	found, exists := m.table.Get(key)
-	if exists {
-		origin = m.table.Origin(found.Number)
-	}
-	return origin, exists
+	found := m.table.Find(key, m.table.Seek(key))
+	return found.Origin, found.Exists
 }
 
 // olderThanEntry implements entryKeeper.

@@ -5,8 +5,8 @@ package mutants
 var indexFaults = []Mutant{
 	{
 		Name: "stores-an-object-that-has-no-index-values", Guards: []string{"B13"}, File: "storage.go",
-		From:    "\t\tm.hold(c)\n\t\treturn\n",
-		To:      "\t\tm.hold(c)\n\t\tw.table.Put(c.key, c.object, make([][]string, len(m.indexers.Load().names)))\n\t\treturn\n",
+		From:    "\t\tm.hold(c)\n\t\treturn nil\n",
+		To:      "\t\tm.hold(c)\n\t\tw.table.Put(c.key, at, c.object, c.origin, make([][]string, len(m.indexers.Load().names)))\n\t\treturn nil\n",
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",

@@ -22,8 +22,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "applies-an-event-older-than-the-stored-state", Guards: []string{"B15", "G2"}, File: "storage.go",
-		From:    "\t\t\t\tstored = m.table.Origin(found.Number)\n",
-		To:      "\t\t\t\t_ = found\n",
+		From:    "m.regression(c, at.Origin)",
+		To:      "m.regression(c, table.Origin{})",
 		Package: guarantees,
 		Test:    "TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObject",
 		Fault:   "An informer's handlers and readers see an object regress, and nothing is reported.",
@@ -37,8 +37,8 @@ var versionFaults = []Mutant{
 	},
 	{
 		Name: "moves-the-version-with-any-object-that-is-stored", Guards: []string{"B16", "G11"}, File: "store.go",
-		From:    "\tk.storage.write(one[:], versionMove{})\n",
-		To:      "\tk.Bookmark(c.says.received.ResourceVersion)\n\tk.storage.write(one[:], versionMove{})\n",
+		From:    "\tk.storage.write(one[:], storeWrite{})\n",
+		To:      "\tk.Bookmark(c.says.received.ResourceVersion)\n\tk.storage.write(one[:], storeWrite{})\n",
 		Package: guarantees,
 		Test:    "TestB16ASingleObjectDoesNotMoveTheVersion",
 		Fault:   "The store claims a version of which it has one object, and not those that came before it.",

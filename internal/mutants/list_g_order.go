@@ -73,8 +73,8 @@ var orderMutants = []Mutant{
 	},
 	{
 		Name: "removes-a-deleted-object-in-the-background", Guards: []string{"G4"}, File: "storage.go",
-		From:    "\t\told, existed := w.table.Remove(c.key)\n",
-		To:      "\t\told, existed := w.table.Find(c.key)\n\tkey, was := c.key, old.Object\n\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tlater := m.table.Begin(1)\n\t\tif found, exists := later.Find(key); exists && samePointer(found.Object, was) {\n\t\t\tlater.Remove(key)\n\t\t}\n\t\tlater.Commit(nil)\n\t}()\n",
+		From:    "\t\tw.table.Remove(at)\n",
+		To:      "\t\tkey := c.key\n\t\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tlater := m.table.Begin(1)\n\t\tif found := later.Find(key, later.Seek(key)); found.Exists && samePointer(found.Object, at.Object) {\n\t\t\tlater.Remove(found)\n\t\t}\n\t\tlater.Commit(nil)\n\t}()\n",
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
 		Fault:   "A handler is notified of a deletion, and still finds the object in the store.",

@@ -59,8 +59,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "calls-index-functions-under-the-lock", Guards: []string{"G10"}, File: "intake.go",
-		From:  "\tc.index(in.storage.indexers.Load(), &in.room)\n",
-		To:    "\tin.storage.mu.Lock()\n\tdefer in.storage.mu.Unlock()\n\tc.index(in.storage.indexers.Load(), &in.room)\n",
+		From:  "\tif c.index(in.storage.indexers.Load(), &in.room);",
+		To:    "\tin.storage.mu.Lock()\n\tdefer in.storage.mu.Unlock()\n\tif c.index(in.storage.indexers.Load(), &in.room);",
 		Test:  "TestReadersDoNotWaitForASlowUserFunction",
 		Fault: "All readers wait while an index function works on one object.",
 	},

@@ -81,8 +81,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "delivers-a-first-lists-writes-late", Guards: []string{"G3"}, File: "replacement.go",
-		From:    "\t\t\tr.in.published(r.some, initial)\n",
-		To:      "\t\t\tr.staged = append(r.staged, r.some...)\n\t\t\t_ = initial\n",
+		From:    "\t\t\tw.end(r.some)\n",
+		To:      "\t\t\tr.staged = append(r.staged, r.some...)\n\t\t\tw.end(nil)\n",
 		Package: guarantees,
 		Test:    "TestG3AHandlerThatJoinsInTheMiddleOfAFirstListReceivesAllOfIt",
 		Fault:   "A handler that joins in the middle of the first list never receives some objects.",
@@ -96,8 +96,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "reuses-numbers-of-entries-during-a-relist", Guards: []string{"G7"}, File: "internal/table/write.go",
-		From:    "\t\t\tmarks[i].set(to.Number, l.marks.get(from))\n",
-		To:      "\t\t\tmarks[i].set(from, l.marks.get(from))\n",
+		From:    "\t\t\tmarks[i].set(to, l.marks.get(from))\n",
+		To:      "\t\t\t_ = to\n\t\t\tmarks[i].set(from, l.marks.get(from))\n",
 		Package: guarantees,
 		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",
 		Fault:   "If somebody removes an object from the store during a relist, another one that was deleted may stay for ever.",

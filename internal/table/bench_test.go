@@ -26,7 +26,7 @@ func filled(all []*pod, indexes int) *Table {
 	}
 	w := t.Begin(max(len(all), many))
 	for i, p := range all {
-		w.Put(Named(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
+		w.put(Named(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
 	}
 	w.Commit(nil)
 	return t
@@ -110,7 +110,7 @@ func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
 			values[2][0] = p.owner
 		}
 		w := t.Begin(1)
-		w.Put(Named(p.namespace, p.name), p, values)
+		w.put(Named(p.namespace, p.name), p, values)
 		w.Commit(nil)
 		if snapshots && i%700 == 0 {
 			t.Snapshot()
@@ -127,11 +127,11 @@ func benchmarkChurn(b *testing.B, all []*pod) {
 		p := all[(i*7919)%len(all)]
 		key := Named(p.namespace, p.name)
 		w := t.Begin(1)
-		w.Remove(key)
+		w.remove(key)
 		w.Commit(nil)
 		w = t.Begin(1)
 		values[0][0] = p.namespace
-		w.Put(key, p, values)
+		w.put(key, p, values)
 		w.Commit(nil)
 	}
 }
@@ -152,7 +152,7 @@ func benchmarkWhole(b *testing.B, t *Table) {
 	keys := func(s *Snapshot) { s.AppendKeys(make([]string, 0, s.Len())) }
 	run("keys", keys)
 	w := t.Begin(many)
-	w.Each(func(_ uint32, key Key, found Found) { w.Put(KeyOf(key.String()), found.Object, make([][]string, 3)) })
+	w.Each(func(_ uint32, key Key, found Found) { w.put(KeyOf(key.String()), found.Object, make([][]string, 3)) })
 	w.Commit(nil)
 	run("kept keys", keys)
 }

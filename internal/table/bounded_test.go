@@ -29,10 +29,10 @@ func worstInPlace(t *testing.T, n int) (worst int, by string) {
 			what  string
 			write func(*Write)
 		}{
-			{"an addition", func(w *Write) { w.Put(key, object, values) }},
-			{"a change of values", func(w *Write) { w.Put(key, object, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
-			{"an update", func(w *Write) { w.Put(key, object, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
-			{"a removal", func(w *Write) { w.Remove(key) }},
+			{"an addition", func(w *Write) { w.put(key, object, values) }},
+			{"a change of values", func(w *Write) { w.put(key, object, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
+			{"an update", func(w *Write) { w.put(key, object, [][]string{{"x"}, {"tier-0", "y"}, {"z"}}) }},
+			{"a removal", func(w *Write) { w.remove(key) }},
 		} {
 			if i%2 == 0 {
 				table.Snapshot()
@@ -83,9 +83,9 @@ func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 			w := table.Begin(1)
 			before := table.rooms()
 			if remove {
-				w.Remove(key)
+				w.remove(key)
 			} else {
-				w.Put(key, nil, [][]string{{fmt.Sprint("value ", i)}})
+				w.put(key, nil, [][]string{{fmt.Sprint("value ", i)}})
 			}
 			for what, room := range table.rooms() {
 				if had := before[what]; had > 4_096 && room > had {
@@ -116,7 +116,7 @@ func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 	}
 	free()
 	for i := range 3_000 {
-		w.Put(KeyOf(fmt.Sprint("new/", i)), i, [][]string{{"new"}, {fmt.Sprint(i)}, nil})
+		w.put(KeyOf(fmt.Sprint("new/", i)), i, [][]string{{"new"}, {fmt.Sprint(i)}, nil})
 		if i%100 == 0 {
 			free()
 		}
@@ -150,19 +150,19 @@ func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	table := newTable(0)
 	put(table, "a", 1)
 	staged := table.Begin(many)
-	staged.Put(KeyOf("a"), 2, nil)
+	staged.put(KeyOf("a"), 2, nil)
 	found, _ := table.Get(KeyOf("a"))
 	require.Equal(t, 1, found.Object)
 	staged.Commit(nil)
 	w := table.Begin(2)
-	w.Put(KeyOf("a"), 3, nil)
+	w.put(KeyOf("a"), 3, nil)
 	hash := KeyOf("a").hash(table.seed)
 	s, _, _ := table.first(hash)
 	require.Nil(t, s)
 	_, _, whole := table.attempt(KeyOf("a"), hash)
 	require.False(t, whole)
 	require.False(t, table.mu.TryLock(), "what Get waits for in the end")
-	w.Put(KeyOf("b"), 3, nil)
+	w.put(KeyOf("b"), 3, nil)
 	w.Commit(nil)
 	s, _, _ = table.first(hash)
 	require.NotNil(t, s)

@@ -261,21 +261,6 @@ func find(all []reference, record uint32) int {
 	return slices.IndexFunc(all, func(one reference) bool { return one.record == record })
 }
 
-// SeveralUnder is how many values the entry of a key has, in all indexes in which it has
-// several. To remove many values takes as long as many changes, so such a write should be
-// staged. Only the goroutine that may write may call it.
-func (t *Table) SeveralUnder(key Key) (count int) {
-	if !slices.ContainsFunc(t.references, func(r references) bool { return r.several != nil }) {
-		return 0
-	}
-	if number, _, exists := t.current().find(key, key.hash(t.seed), nil); exists {
-		for i := range t.references {
-			count += len(t.references[i].several[number])
-		}
-	}
-	return count
-}
-
 // Index sets the values of an entry in one of the indexes.
 func (w *Write) Index(at int, number uint32, values []string) {
 	refs := &w.references[at]

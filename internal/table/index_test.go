@@ -31,11 +31,11 @@ func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 		for round := range 3 {
 			for i, values := range sets {
 				w := table.Begin(changes)
-				w.Put(KeyOf("one"), i, [][]string{values})
+				w.put(KeyOf("one"), i, [][]string{values})
 				// An other one goes and comes, so that what follows it moves.
 				key := fmt.Sprint("other-", (i+round)%len(others))
-				w.Remove(KeyOf(key))
-				w.Put(KeyOf(key), i, [][]string{others[(i+round)%len(others)]})
+				w.remove(KeyOf(key))
+				w.put(KeyOf(key), i, [][]string{others[(i+round)%len(others)]})
 				w.Commit(nil)
 				m.put("one", i, [][]string{values})
 				m.put(key, i, [][]string{others[(i+round)%len(others)]})

@@ -62,7 +62,7 @@ func TestOddKeysAreKeptApart(t *testing.T) {
 		table, m := newTable(0), newModel(0)
 		for i, text := range oddKeys() {
 			w := table.Begin(changes)
-			_, existed := w.Put(KeyOf(text), i, nil)
+			existed := w.put(KeyOf(text), i, nil).Exists
 			w.Commit(nil)
 			require.False(t, existed)
 			m.put(text, i, nil)

@@ -4,7 +4,7 @@ package table
 // those that the source no longer has. The marks are a bit per cell. The table keeps them
 // right while cells are freed, used again, and moved by Pack.
 //
-// An entry is confirmed only by a call of Confirm or ConfirmAt since it was added. A change of
+// An entry is confirmed only by a call of Confirm since it was added. A change of
 // an entry does not touch its mark. An entry that anybody adds while the listing is open, or
 // removes and adds again, is unconfirmed until the caller confirms it: if a write by hand or
 // a watch event is to outlive the list, confirm it after it is written.
@@ -23,25 +23,8 @@ func (t *Table) BeginListing() *Listing {
 	return l
 }
 
-// Confirm marks the entry of a key. It returns false if there is none.
-func (l *Listing) Confirm(key Key) bool {
-	number, _, exists := l.table.current().find(key, key.hash(l.table.seed), nil)
-	if exists {
-		l.marks.set(number, true)
-	}
-	return exists
-}
-
-// ConfirmAt is Confirm for a key whose number a look-up has returned. It returns false if the
-// number is no longer the key's.
-func (l *Listing) ConfirmAt(number uint32, key Key) bool {
-	s := l.table.current()
-	exists := s.isKey(s.read(number), key)
-	if exists {
-		l.marks.set(number, true)
-	}
-	return exists
-}
+// Confirm marks the entry with a number.
+func (l *Listing) Confirm(number uint32) { l.marks.set(number, true) }
 
 // Confirmed reports whether the entry with a number is marked.
 func (l *Listing) Confirmed(number uint32) bool { return l.marks.get(number) }

@@ -44,9 +44,16 @@ func BenchmarkLookup(b *testing.B) {
 		})
 		b.Run(fmt.Sprint("all/", n), func(b *testing.B) {
 			at := 0
-			var found [32]Found
+			var places [32]Place
 			for b.Loop() {
-				t.GetAll(keys[at:at+32], found[:])
+				for i := range places {
+					places[i] = t.Seek(keys[at+i])
+				}
+				for i, place := range places {
+					if !t.Find(keys[at+i], place).Exists {
+						b.Fatal("an object is missing")
+					}
+				}
 				if at += 32; at+32 > n {
 					at = 0
 				}

@@ -12,7 +12,7 @@ type model struct {
 	objects map[string]any
 	// values are those of each key, by index.
 	values []map[string][]string
-	label  Label
+	label  string
 }
 
 func newModel(indexes int) *model {
@@ -56,8 +56,8 @@ func (m *model) remove(key string) {
 // check compares a snapshot with the model, by every way to read it.
 func (m *model) check(t *testing.T, s *Snapshot) {
 	t.Helper()
-	if s.Label != m.label || s.Len() != len(m.objects) {
-		t.Fatalf("%+v with %d objects, want %+v with %d", s.Label, s.Len(), m.label, len(m.objects))
+	if s.Version != m.label || s.Len() != len(m.objects) {
+		t.Fatalf("%q with %d objects, want %q with %d", s.Version, s.Len(), m.label, len(m.objects))
 	}
 	m.checkEach(t, s)
 	m.checkLists(t, s)
@@ -154,18 +154,34 @@ func keysOf[V any](m map[string]V) []string {
 }
 
 // newTable is a table that nobody labels.
-func newTable(indexes int) *Table { return New(indexes, func() Label { return Label{} }) }
+func newTable(indexes int) *Table { return New(indexes, func() string { return "" }) }
+
+// find, put and remove are changes of one key. put keeps the origin.
+func (w *Write) find(key Key) Slot { return w.Find(key, w.Seek(key)) }
+
+func (w *Write) put(key Key, obj any, values [][]string) (old Slot) {
+	old = w.find(key)
+	old.Number = w.Put(key, old, obj, old.Origin, values)
+	return old
+}
+
+func (w *Write) remove(key Key) (old Slot) {
+	if old = w.find(key); old.Exists {
+		w.Remove(old)
+	}
+	return old
+}
 
 // put is a write of its own.
 func put(t *Table, key string, obj any, values ...[]string) {
 	w := t.Begin(1)
-	w.Put(KeyOf(key), obj, values)
+	w.put(KeyOf(key), obj, values)
 	w.Commit(nil)
 }
 
 func remove(t *Table, key string) {
 	w := t.Begin(1)
-	w.Remove(KeyOf(key))
+	w.remove(KeyOf(key))
 	w.Commit(nil)
 }
 
@@ -173,7 +189,7 @@ func remove(t *Table, key string) {
 func keepOnly(w *Write, keep func(Key) bool) {
 	w.Each(func(_ uint32, key Key, _ Found) {
 		if !keep(key) {
-			w.Remove(key)
+			w.remove(key)
 		}
 	})
 }

@@ -123,7 +123,7 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 	w := table.Begin(all)
 	for i := range all {
 		objects[i] = reflect.New(reflect.ArrayOf(i, reflect.TypeFor[byte]())).Elem().Interface()
-		w.Put(KeyOf(fmt.Sprint(i)), objects[i], nil)
+		w.put(KeyOf(fmt.Sprint(i)), objects[i], nil)
 	}
 	w.Commit(nil)
 	s := table.Snapshot()

@@ -68,10 +68,10 @@ func TestATableHasOnlyWhatItNeverHadAnythingBeside(t *testing.T) {
 		{[]any{&value{"a", "b"}, value{"a", "b"}}, false, false},
 		{[]any{&value{"a", "b"}, map[string]int(nil)}, false, false},
 	} {
-		table := New(0, func() Label { return Label{} })
+		table := New(0, func() string { return "" })
 		for i, obj := range row.objects {
 			w := table.Begin(1)
-			w.Put(Named("a", string(rune('a'+i))), obj, nil)
+			w.put(Named("a", string(rune('a'+i))), obj, nil)
 			w.Commit(nil)
 		}
 		s := table.Snapshot()

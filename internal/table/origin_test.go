@@ -69,27 +69,22 @@ func (r *tracked) origin() Origin {
 
 func (r *tracked) put(w *Write, key string) {
 	n, origin := r.random.Int(), r.origin()
-	put, existed := w.Put(KeyOf(key), n, [][]string{{fmt.Sprint(r.random.IntN(5))}})
-	if existed {
-		require.Equal(r, r.origins[key], w.Origin(put.Number), "a Put leaves it to SetOrigin")
-	} else {
-		require.Zero(r, w.Origin(put.Number))
-	}
-	w.SetOrigin(put.Number, origin)
+	was := w.find(KeyOf(key))
+	require.Equal(r, r.origins[key], was.Origin)
+	number := w.Put(KeyOf(key), was, n, origin, [][]string{{fmt.Sprint(r.random.IntN(5))}})
 	r.origins[key] = origin
 	r.objects[key] = n
 	for l, marks := range r.listings { // each listing may confirm what it has not listed
 		if r.random.IntN(4) == 0 {
-			require.True(r, l.Confirm(KeyOf(key)))
+			l.Confirm(number)
 			marks[key] = true
 		}
 	}
 }
 
 func (r *tracked) remove(w *Write, key string) {
-	_, existed := w.Remove(KeyOf(key))
 	_, had := r.objects[key]
-	require.Equal(r, had, existed)
+	require.Equal(r, had, w.remove(KeyOf(key)).Exists)
 	r.forget(key)
 }
 
@@ -105,16 +100,7 @@ func (r *tracked) confirm() {
 	for l, marks := range r.listings {
 		for range 20 {
 			key := r.key()
-			_, exists := r.objects[key]
-			found, _ := r.table.Get(KeyOf(key))
-			if r.random.IntN(2) == 0 {
-				require.Equal(r, exists, l.Confirm(KeyOf(key)))
-			} else {
-				require.Equal(r, exists, l.ConfirmAt(found.Number, KeyOf(key)))
-				require.False(r, l.ConfirmAt(found.Number, KeyOf("another/key")))
-				require.False(r, l.ConfirmAt(1<<30, KeyOf(key)))
-			}
-			if exists {
+			if confirm(l, key) {
 				marks[key] = true
 			}
 		}
@@ -130,7 +116,7 @@ func (r *tracked) step() {
 			r.put(w, key)
 		}
 	}
-	r.check(w.Find, w.Origin)
+	r.check()
 	w.Commit(nil)
 	switch r.random.IntN(12) {
 	case 0:
@@ -157,7 +143,7 @@ func (r *tracked) end() {
 		l.Unconfirmed(func(key Key) bool { return key.IsIn(scope) }, func(key Key, found Found) bool {
 			require.Equal(r, r.objects[key.String()], found.Object)
 			removed[key.String()] = true
-			w.Remove(key)
+			w.remove(key)
 			return true
 		})
 		for key := range r.objects {
@@ -176,14 +162,14 @@ func (r *tracked) end() {
 	}
 }
 
-func (r *tracked) check(find func(Key) (Found, bool), origin func(uint32) Origin) {
+func (r *tracked) check() {
 	for l, marks := range r.listings {
 		confirmed := 0
 		for key := range r.objects {
-			found, exists := find(KeyOf(key))
-			if !exists || origin(found.Number) != r.origins[key] || l.Confirmed(found.Number) != marks[key] {
-				r.Fatalf("%s: exists %v, origin %v, want %v, confirmed %v, want %v", key, exists,
-					origin(found.Number), r.origins[key], l.Confirmed(found.Number), marks[key])
+			found := r.table.Find(KeyOf(key), r.table.Seek(KeyOf(key)))
+			if !found.Exists || found.Origin != r.origins[key] || l.Confirmed(found.Number) != marks[key] {
+				r.Fatalf("%s: exists %v, origin %v, want %v, confirmed %v, want %v", key, found.Exists,
+					found.Origin, r.origins[key], l.Confirmed(found.Number), marks[key])
 			}
 			if marks[key] {
 				confirmed++
@@ -207,7 +193,7 @@ func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
 			r := newTracked(t, seed)
 			for range 300 {
 				r.step()
-				r.check(r.table.Get, r.table.Origin)
+				r.check()
 			}
 			for len(r.listings) > 0 {
 				r.end()
@@ -217,6 +203,15 @@ func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
 	}
 }
 
+// confirm marks the entry of a key, if there is one.
+func confirm(l *Listing, key string) bool {
+	found, exists := l.table.Get(KeyOf(key))
+	if exists {
+		l.Confirm(found.Number)
+	}
+	return exists
+}
+
 func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
 	table := newTable(0)
 	for _, key := range []string{"listed", "changed", "removed", "again", "other"} {
@@ -224,7 +219,7 @@ func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
 	}
 	l, other := table.BeginListing(), table.BeginListing()
 	for _, key := range []string{"listed", "removed", "again"} {
-		require.True(t, l.Confirm(KeyOf(key)))
+		require.True(t, confirm(l, key))
 	}
 	put(table, "listed", 2) // a mark survives a change
 	put(table, "changed", 2)
@@ -240,8 +235,8 @@ func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
 		return sorted(keys)
 	}
 	require.Equal(t, []string{"again", "changed", "new", "other"}, unconfirmed(l))
-	require.True(t, l.Confirm(KeyOf("new")))
-	require.False(t, l.Confirm(KeyOf("removed")))
+	require.True(t, confirm(l, "new"))
+	require.False(t, confirm(l, "removed"))
 	require.Equal(t, []string{"again", "changed", "other"}, unconfirmed(l))
 	require.Equal(t, []string{"again", "changed", "listed", "new", "other"}, unconfirmed(other))
 	l.End()
@@ -260,7 +255,7 @@ func TestUnconfirmedFindsTheFewAmongMany(t *testing.T) {
 	l := table.BeginListing()
 	for i := range n {
 		if i%100 != 7 {
-			require.True(t, l.Confirm(KeyOf(fmt.Sprint(i))))
+			require.True(t, confirm(l, fmt.Sprint(i)))
 		}
 	}
 	var found []any
@@ -279,13 +274,13 @@ func TestAnOriginCostsSixteenBytesAndAnOpenListingABit(t *testing.T) {
 	table := filled(pods(n), 0)
 	before := heap()
 	w := table.Begin(n)
-	w.Each(func(number uint32, _ Key, _ Found) { w.SetOrigin(number, OriginOf(fmt.Sprint(number+1), "u")) })
+	w.Each(func(number uint32, _ Key, _ Found) { w.origins.set(number, OriginOf(fmt.Sprint(number+1), "u")) })
 	w.Commit(nil)
 	require.Less(t, heap()-before, 17*n)
 	before = heap()
 	l := table.BeginListing()
 	w = table.Begin(n)
-	w.Each(func(number uint32, key Key, _ Found) { l.ConfirmAt(number, key) })
+	w.Each(func(number uint32, _ Key, _ Found) { l.Confirm(number) })
 	w.Commit(nil)
 	require.Less(t, heap()-before, n/3)
 	runtime.KeepAlive(table)

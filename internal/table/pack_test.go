@@ -25,9 +25,9 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	for i := range n {
 		key := fmt.Sprintf("ns-%d/%d", i%50, i)
 		values := [][]string{{fmt.Sprint(i % 50)}, {fmt.Sprint("own ", i)}, []string{"even", fmt.Sprint(i / 2)}[i%2:]}
-		w.Put(KeyOf(key), &object{i}, values)
+		w.put(KeyOf(key), &object{i}, values)
 		if i%(n/stay) == 0 {
-			found, _ := w.Find(KeyOf(key))
+			found := w.find(KeyOf(key))
 			m.put(key, found.Object, values)
 		}
 	}
@@ -60,7 +60,7 @@ func TestATableIsPackedOnlyIfMostOfItIsRemoved(t *testing.T) {
 	table := newTable(1)
 	w := table.Begin(n)
 	for i := range n {
-		w.Put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
+		w.put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 	}
 	w.Commit(nil)
 	packed := 0
@@ -111,7 +111,7 @@ func TestAHundredThousandValuesOfManyObjectsGiveTheirMemoryBack(t *testing.T) {
 	fill := func(valuesOf func(i int) []string) {
 		w := table.Begin(n)
 		for i := range n {
-			w.Put(KeyOf(fmt.Sprint(i)), nil, [][]string{valuesOf(i)})
+			w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{valuesOf(i)})
 		}
 		w.Commit(nil)
 		table.Pack()
@@ -132,7 +132,7 @@ func TestManyValuesOfEachObjectGiveTheirMemoryBack(t *testing.T) {
 	fill := func(values ...string) {
 		w := table.Begin(n)
 		for i := range n {
-			w.Put(KeyOf(fmt.Sprint(i)), nil, [][]string{values})
+			w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{values})
 		}
 		w.Commit(nil)
 		table.Pack()
@@ -153,7 +153,7 @@ func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 	table := newTable(1)
 	w := table.Begin(n)
 	for i := range n {
-		w.Put(KeyOf(fmt.Sprint(i)), nil, [][]string{{fmt.Sprint(i % 100)}})
+		w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{{fmt.Sprint(i % 100)}})
 	}
 	w.Commit(nil)
 	before := heap()
@@ -175,13 +175,13 @@ func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 		out func(w *Write, i int)
 	}{
 		"values": {
-			in:  func(w *Write, i int) { w.Put(KeyOf("one"), i, [][]string{numbered(some)}) },
-			out: func(w *Write, i int) { w.Put(KeyOf("one"), i, [][]string{{"all"}}) },
+			in:  func(w *Write, i int) { w.put(KeyOf("one"), i, [][]string{numbered(some)}) },
+			out: func(w *Write, i int) { w.put(KeyOf("one"), i, [][]string{{"all"}}) },
 		},
 		"namespaces": {
 			in: func(w *Write, i int) {
 				for _, text := range numbered(some) {
-					w.Put(Named(fmt.Sprint(text, " of round ", i), "a"), i, [][]string{nil})
+					w.put(Named(fmt.Sprint(text, " of round ", i), "a"), i, [][]string{nil})
 				}
 			},
 			out: func(w *Write, _ int) {
@@ -192,7 +192,7 @@ func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 		table := newTable(1)
 		w := table.Begin(n)
 		for i := range n {
-			w.Put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
+			w.put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 		}
 		w.Commit(nil)
 		moved := 0

@@ -28,7 +28,7 @@ func TestObjectsWithManyValuesAreFoundByThoseThatTheyHaveNow(t *testing.T) {
 			random.Shuffle(len(pool), func(a, b int) { pool[a], pool[b] = pool[b], pool[a] })
 			values := slices.Clone(pool[:random.IntN(len(pool)+1)])
 			w := table.Begin([]int{1, many}[round%2])
-			w.Put(KeyOf(key), round, [][]string{values})
+			w.put(KeyOf(key), round, [][]string{values})
 			w.Commit(nil)
 			m.put(key, round, [][]string{values})
 		}
@@ -65,7 +65,7 @@ func TestValuesThatStayAreNotRemovedAndAddedAgain(t *testing.T) {
 
 func TestTheWriterKnowsBeforeItBeginsHowManyValuesAWriteWouldTakeOut(t *testing.T) {
 	table := newTable(2)
-	several := func(key string) int { return table.SeveralUnder(KeyOf(key)) }
+	several := func(key string) int { return table.Find(KeyOf(key), table.Seek(KeyOf(key))).Several }
 	require.Zero(t, several("two"))
 	put(table, "one", 1, []string{"a"}, []string{"b"})
 	require.Zero(t, several("one"))
@@ -84,11 +84,11 @@ func TestTheFirstValueOfACellMakesNoRoomForAllBeforeIt(t *testing.T) {
 	table := newTable(1)
 	w := table.Begin(n)
 	for i := range n {
-		w.Put(KeyOf(fmt.Sprint(i)), nil, [][]string{nil})
+		w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{nil})
 	}
 	w.Commit(nil)
 	w = table.Begin(1)
-	require.Less(t, allocated(func() { w.Put(KeyOf("last"), nil, [][]string{{"value"}}) }), 10_000)
+	require.Less(t, allocated(func() { w.put(KeyOf("last"), nil, [][]string{{"value"}}) }), 10_000)
 	w.Commit(nil)
 	require.Equal(t, []string{"last"}, having(table.Snapshot(), 0, "value"))
 	for i := range n / 1_000 {

@@ -9,7 +9,9 @@ import (
 // any number of goroutines. A snapshot that is kept costs copies of what is changed since, and
 // the objects that it alone has. All its methods return entries unordered.
 type Snapshot struct {
-	Label
+	// Version is the table's label at that time: the resource version up to which it holds the source's changes.
+	Version string
+
 	state *state
 	types *types
 	seed  maphash.Seed

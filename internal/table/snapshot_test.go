@@ -18,11 +18,11 @@ func TestSnapshotsOfTenGenerationsStayAsTheyWere(t *testing.T) {
 				w := table.Begin(changes)
 				key := fmt.Sprint("ns/", (i*7+generation*13)%300)
 				if (i+generation)%3 == 0 {
-					w.Remove(KeyOf(key))
+					w.remove(KeyOf(key))
 					m.remove(key)
 				} else {
 					values := [][]string{{"all"}, {fmt.Sprint(i % 5), fmt.Sprint("g", generation)}}
-					w.Put(KeyOf(key), generation*1000+i, values)
+					w.put(KeyOf(key), generation*1000+i, values)
 					m.put(key, generation*1000+i, values)
 				}
 				w.Commit(nil)
@@ -57,20 +57,20 @@ func TestASnapshotIsTheSameUntilSomethingIsWritten(t *testing.T) {
 }
 
 func TestTheLabelOfASnapshotIsThatOfItsState(t *testing.T) {
-	var label Label
-	table := New(0, func() Label { return label })
+	var label string
+	table := New(0, func() string { return label })
 	w := table.Begin(1)
-	w.Put(KeyOf("a"), 1, nil)
-	w.Commit(func() { label = Label{"1", 1} })
+	w.put(KeyOf("a"), 1, nil)
+	w.Commit(func() { label = "1" })
 	first := table.Snapshot()
 	w = table.Begin(many)
-	w.Put(KeyOf("a"), 2, nil)
-	require.Equal(t, Label{"1", 1}, table.Snapshot().Label, "what is not committed has no label yet")
-	w.Commit(func() { label = Label{"2", 2} })
+	w.put(KeyOf("a"), 2, nil)
+	require.Equal(t, "1", table.Snapshot().Version, "what is not committed has no label yet")
+	w.Commit(func() { label = "2" })
 	second := table.Snapshot()
-	table.Relabel(func() { label.Version = "3" })
+	table.Relabel(func() { label = "3" })
 	third := table.Snapshot()
-	require.Equal(t, []Label{{"1", 1}, {"2", 2}, {"3", 2}}, []Label{first.Label, second.Label, third.Label})
+	require.Equal(t, []string{"1", "2", "3"}, []string{first.Version, second.Version, third.Version})
 	e, _ := third.Get(KeyOf("a"))
 	require.Equal(t, 2, e.Object())
 	require.Equal(t, 1, first.Len())
@@ -107,8 +107,7 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	require.False(t, exists)
 	newModel(2).check(t, table.Snapshot())
 	w := table.Begin(1)
-	_, existed := w.Remove(KeyOf("a"))
-	require.False(t, existed)
+	require.False(t, w.remove(KeyOf("a")).Exists)
 	keepOnly(w, func(Key) bool { panic("there is none") })
 	w.Commit(nil)
 	table.Begin(many).Commit(nil)
@@ -126,7 +125,7 @@ func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	key := KeyOf("ns/a")
 	write := func(changes int, obj any) {
 		w := table.Begin(changes)
-		w.Put(key, obj, nil)
+		w.put(key, obj, nil)
 		w.Commit(nil)
 	}
 	write(1, &object{n: 1})

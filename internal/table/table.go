@@ -11,7 +11,7 @@ import (
 type Table struct {
 	seed  maphash.Seed
 	types *types
-	label func() Label
+	label func() string
 
 	// changes is odd while the visible state is changed in place: whatever was read between
 	// two loads of the same even number is consistent.
@@ -33,14 +33,6 @@ type Table struct {
 	writer
 	listings []*Listing
 	open     Write
-}
-
-// Label describes a state of a table.
-type Label struct {
-	// Version is the resource version up to which the table holds the source's changes.
-	Version string
-	// Writes counts the writes that led to the state.
-	Writes uint64
 }
 
 // state is one state of a table. It is either frozen, and never changes, or changed in place by
@@ -98,7 +90,7 @@ func (c *cell) store(to cell) {
 
 // New makes an empty table. label is called under a lock for each snapshot: it must return
 // what was set in the last Commit or Relabel.
-func New(indexes int, label func() Label) *Table {
+func New(indexes int, label func() string) *Table {
 	t := &Table{seed: maphash.MakeSeed(), types: newTypes(), label: label, epoch: 1}
 	t.writer = newWriter(indexes)
 	t.state.Store(t.newState(indexes))
@@ -137,38 +129,6 @@ func (t *Table) GetText(text string) (Found, bool) {
 		return t.found(number, c), true
 	}
 	return t.search(KeyOf(text), hash)
-}
-
-// atOnce is how many keys GetAll looks up together.
-const atOnce = inPlace
-
-// GetAll puts the entries of some keys into found, of the same length: without an object where
-// there is none. Like Get it takes no lock. It is no point-in-time view. The cells of several
-// keys are read before any name is compared, so that the processor waits for them together.
-func (t *Table) GetAll(keys []Key, found []Found) {
-	for len(keys) > 0 {
-		n := min(len(keys), atOnce)
-		var hashes, numbers [atOnce]uint32
-		var cells [atOnce]cell
-		var states [atOnce]*state
-		for i, key := range keys[:n] {
-			hashes[i] = key.hash(t.seed)
-		}
-		for i, hash := range hashes[:n] {
-			states[i], numbers[i], cells[i] = t.first(hash)
-		}
-		for i, key := range keys[:n] {
-			switch s := states[i]; {
-			case s != nil && s.isKey(cells[i], key):
-				found[i] = t.found(numbers[i], cells[i])
-			case s != nil && cells[i].isFree():
-				found[i] = Found{}
-			default:
-				found[i], _ = t.search(key, hashes[i])
-			}
-		}
-		keys, found = keys[n:], found[n:]
-	}
 }
 
 // first returns the first cell with a hash, nearly always the only one, or a free one if there
@@ -307,7 +267,7 @@ func (t *Table) Snapshot() *Snapshot {
 		return s
 	}
 	t.freeze()
-	s := &Snapshot{state: t.state.Load(), types: t.types, seed: t.seed, Label: t.label()}
+	s := &Snapshot{state: t.state.Load(), types: t.types, seed: t.seed, Version: t.label()}
 	t.latest.Store(s)
 	return s
 }

@@ -135,72 +135,92 @@ func (w *Write) Commit(also func()) {
 // Len is how many objects there are in the write.
 func (w *Write) Len() int { return w.s.len }
 
-// Find returns the entry of a key in the write.
-func (w *Write) Find(key Key) (Found, bool) {
-	number, c, ok := w.s.find(key, key.hash(w.seed), nil)
-	if !ok {
-		return Found{}, false
-	}
-	return w.found(number, c), true
+// Place is where the look-up of a key ends or, once the table has changed, begins again.
+type Place struct{ hash, number uint32 }
+
+// Slot is the entry of a key, if there is one, as a write needs it.
+type Slot struct {
+	Found
+	Origin Origin
+	Exists bool
+	// Several is how many values the entry has, in all indexes in which it has several.
+	Several int
+	hash    uint32
 }
 
-// Put stores an object under a key, with its values in each index, which must not repeat. It
-// keeps neither the values nor their texts. It returns the entry that was there; its number
-// is that of the cell in any case. The origin stays: see SetOrigin.
-func (w *Write) Put(key Key, obj any, values [][]string) (old Found, existed bool) {
-	hash := key.hash(w.seed)
-	number, c, existed := w.s.find(key, hash, nil)
-	if existed {
-		old = w.found(number, c)
+// Seek begins a look-up, which Find ends. Of several keys all are best begun before the first is found: the
+// processor waits for their memory together then. Only the goroutine that may write may call either.
+func (t *Table) Seek(key Key) Place {
+	p := Place{hash: key.hash(t.seed)}
+	t.current().keys.find(p.hash, func(candidate uint32) bool {
+		p.number = candidate
+		return true
+	})
+	return p
+}
+
+// Find returns the slot of a key that was sought, whatever has changed since. It is true until the next change.
+func (t *Table) Find(key Key, p Place) Slot {
+	s, slot := t.current(), Slot{hash: p.hash}
+	c := s.read(p.number)
+	if slot.Number, slot.Exists = p.number, s.isKey(c, key); !slot.Exists {
+		if slot.Number, c, slot.Exists = s.find(key, p.hash, nil); !slot.Exists {
+			return slot
+		}
+	}
+	slot.Found, slot.Origin = t.found(slot.Number, c), t.origins.of(slot.Number)
+	for i := range t.references {
+		if refs := &t.references[i]; refs.of(slot.Number).record == several {
+			slot.Several += len(refs.several[slot.Number])
+		}
+	}
+	return slot
+}
+
+// Put stores an object under a key, whose slot was just found, with its origin and its values in each
+// index, which must not repeat. It keeps neither the values nor their texts. It returns the number.
+func (w *Write) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
+	var space uint32
+	if number = at.Number; at.Exists {
+		space = w.s.read(number).space
 	} else {
-		number = w.add(hash)
-		old.Number, c.space = number, w.useSpace(key)
+		number, space = w.add(at.hash), w.useSpace(key)
 	}
 	id, value := w.types.store(obj)
 	// The name may be part of the object, and the old one would keep the old object alive.
 	length, name := splitName(key.name)
-	w.set(number, cell{value, name, uint32(id) | length<<8, c.space})
+	w.set(number, cell{value, name, uint32(id) | length<<8, space})
+	if origin != at.Origin {
+		w.origins.set(number, origin)
+	}
 	for at := range w.s.indexes {
 		w.Index(at, number, values[at])
 	}
-	return old, existed
+	return number
 }
 
-// SetOrigin sets the origin of the object of an entry.
-func (w *Write) SetOrigin(number uint32, origin Origin) {
-	if origin != w.origins.of(number) {
-		w.origins.set(number, origin)
-	}
-}
-
-// Origin is that of the object of an entry. Only the goroutine that may write may call it.
-func (t *Table) Origin(number uint32) Origin { return t.origins.of(number) }
-
-// Remove removes the entry of a key, and returns it.
-func (w *Write) Remove(key Key) (old Found, existed bool) {
-	hash := key.hash(w.seed)
-	number, c, existed := w.s.find(key, hash, nil)
-	if !existed {
-		return old, false
-	}
-	old = w.found(number, c)
+// Remove removes the entry of a slot that was just found.
+func (w *Write) Remove(at Slot) {
+	number := at.Number
 	for at := range w.s.indexes {
 		w.Index(at, number, nil)
 	}
-	w.s.keys.remove(hash, number, w.epoch)
+	space := w.s.read(number).space
+	w.s.keys.remove(at.hash, number, w.epoch)
 	w.set(number, cell{})
-	w.SetOrigin(number, Origin{})
+	if at.Origin != (Origin{}) {
+		w.origins.set(number, Origin{})
+	}
 	for _, l := range w.listings {
 		l.marks.set(number, false)
 	}
 	w.free = append(w.free, number)
 	w.s.len--
-	if c.space != 0 {
-		if w.used[c.space]--; w.used[c.space] == 0 {
+	if space != 0 {
+		if w.used[space]--; w.used[space] == 0 {
 			w.unused++
 		}
 	}
-	return old, true
 }
 
 // Each calls f with each entry of the write.
@@ -300,10 +320,10 @@ func (w *Write) pack() {
 				values[at] = append(values[at], old.indexes[at].record(one.record).text)
 			}
 		}
-		to, _ := w.Put(key, w.types.load(c.typ(), c.value), values)
-		w.SetOrigin(to.Number, before.origins.of(from))
+		slot := Slot{hash: key.hash(w.seed)}
+		to := w.Put(key, slot, w.types.load(c.typ(), c.value), before.origins.of(from), values)
 		for i, l := range w.listings {
-			marks[i].set(to.Number, l.marks.get(from))
+			marks[i].set(to, l.marks.get(from))
 		}
 	})
 	for i, l := range w.listings {
