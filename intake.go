@@ -137,31 +137,36 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (taken int,
 		changes = changes[:1]
 	}
 	in.room = valueRoom{in.room.values[:0], in.room.texts[:0]}
-	for i := range changes {
-		c := &changes[i]
-		if in.identify(c); in.transform != nil && c.err == nil {
-			if err := in.olderThanEntry(c.key, c.says.received); err != nil {
-				return 0, err
-			}
+	in.identify(changes)
+	if c := &changes[0]; in.transform != nil && c.err == nil {
+		if err := in.olderThanEntry(c.key, c.says.received); err != nil {
+			return 0, err
 		}
-		if err := in.prepare(ctx, c); err != nil {
+	}
+	for i := range changes {
+		if err := in.prepare(ctx, &changes[i]); err != nil {
 			return 0, err
 		}
 	}
 	return in.storage.write(changes, storeWrite{scope: in.scope, events: true, feed: in.feed})
 }
 
-// identify gives a change its key and origin, or the error why it has no key.
-func (in *intake) identify(c *change) {
-	if !c.says.readable {
-		_ = c.says.read(c.object)
+// identify gives each change its key and origin, or the error why it has no key. One step follows the other for all changes:
+// the processor waits for the memory of several objects at once then.
+func (in *intake) identify(changes []change) {
+	for i := range changes {
+		c := &changes[i]
+		if !c.says.readable {
+			_ = c.says.read(c.object)
+		}
+		key, err := in.keyOf(c.object, &c.says)
+		if c.key = key; err != nil {
+			c.err = rejection(c.object, err)
+		}
 	}
-	key, err := in.keyOf(c.object, &c.says)
-	if err != nil {
-		c.err = rejection(c.object, err)
-		return
+	for i := range changes {
+		changes[i].origin = originOf(changes[i].says.received)
 	}
-	c.key, c.origin = key, originOf(c.says.received)
 }
 
 func originOf(received Received) table.Origin {

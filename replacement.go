@@ -213,9 +213,7 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 // look identifies changes, and notes which are of entries, and which of those leave them unchanged.
 func (r *storeReplacement) look() {
 	r.in.room = valueRoom{r.in.room.values[:0], r.in.room.texts[:0]}
-	for i := range r.some {
-		r.in.identify(&r.some[i])
-	}
+	r.in.identify(r.some)
 	m := r.in.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()

@@ -159,7 +159,7 @@ func (k *keyedStore) Update(obj any) error {
 	one := [1]change{{kind: Updated, object: obj}}
 	c := &one[0]
 	in := k.intake()
-	if in.identify(c); c.err != nil {
+	if in.identify(one[:]); c.err != nil {
 		return KeyError{obj, c.err.Err}
 	}
 	_ = in.prepare(context.Background(), c)
