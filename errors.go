@@ -64,7 +64,6 @@ var (
 	// errOtherNamespace: a view of one namespace was passed an object of another. The source ignores the namespace
 	// that it was asked for, or the key function does not put the namespace first.
 	errOtherNamespace = errors.New("object of another namespace")
-	errNoKind         = errors.New("GetObjectKind returned nil")
 	// errUndecoded stands in for a DecodeError that is nil.
 	errUndecoded = errors.New("the source could not decode it, and does not say why")
 
@@ -78,9 +77,8 @@ var (
 	errWatchOverdue = errors.New("watch outlived its timeout: the connection seems half open")
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or ended, before the bookmark that ends it.
 	errNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
-	// errTakenAtOnce and errTakenLate end a list of a source that breaks the rules of ItemLister: items would be lost.
-	errTakenAtOnce = errors.New("source called take of ListItems while another call of it was running")
-	errTakenLate   = errors.New("source called take after ListItems had returned")
+	// errTakenLate ends a list of a source that breaks the rules of ItemLister: items would be lost.
+	errTakenLate = errors.New("source called take after ListItems had returned")
 	// errSourceExited: a call into the source ended its goroutine by runtime.Goexit, as a failing assertion does.
 	errSourceExited = errors.New("source ended its goroutine and returned nothing")
 

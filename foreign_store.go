@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -26,12 +27,13 @@ func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, err
 	case Deleted:
 		op, err = "Delete", deleteFrom(f.ReflectorStore, c.object)
 	}
-	if err = storeError(op, c.object, err); err != nil {
-		bad, own := asObjectError(err)
-		if !own {
-			return 0, err
-		}
-		c.err = bad
+	switch objects, other := splitObjectErrors(err); {
+	case other != nil:
+		return 0, &StoreError{Op: op, Name: nameOf(c.object), Err: other}
+	case len(objects) > 0:
+		bad := *objects[0] // which may be the store's own
+		bad.Key = cmp.Or(bad.Key, nameOf(c.object))
+		c.err = &bad
 	}
 	if updater, ok := f.ReflectorStore.(ResourceVersionUpdater); ok && c.version != "" {
 		updater.UpdateResourceVersion(c.version)
@@ -44,12 +46,9 @@ func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, err
 type wholeReplacement struct {
 	store ReflectorStore
 	// list has nil for an object that a stream has deleted. places are those of the objects
-	// in it that can be identified.
+	// in it that have a name.
 	list   []any
 	places map[identity]int
-	// streamed is true if the list is made of events: several may be of one object, so objects
-	// that cannot be identified are rejected.
-	streamed bool
 }
 
 // Part implements Replacement. Of several states of one object, as a stream or a repeated page
@@ -59,13 +58,10 @@ func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 		w.places = map[identity]int{}
 	}
 	for _, obj := range part.Items {
-		id, err := identityOf(obj)
-		if w.rejects(obj, err, &rejected) {
-			continue
-		}
+		id := identityOf(obj)
 		at, again := w.places[id]
 		switch {
-		case err != nil:
+		case id == (identity{}):
 			w.list = append(w.list, obj)
 		case !again:
 			w.places[id] = len(w.list)
@@ -75,35 +71,25 @@ func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 		}
 	}
 	for _, obj := range part.Gone {
-		id, err := identityOf(obj)
-		if w.rejects(obj, err, &rejected) || err != nil {
+		gone := identityOf(obj)
+		if !isUndecoded(obj) {
+			w.remove(gone)
 			continue
 		}
-		deleted := func(other identity, at int) {
-			w.list[at] = nil
-			delete(w.places, other)
-		}
-		if isUndecoded(obj) {
-			for other, at := range w.places {
-				if other.mayBe(id) {
-					deleted(other, at)
-				}
+		for id := range w.places {
+			if id.mayBe(gone) {
+				w.remove(id)
 			}
-		} else if at, listed := w.places[id]; listed {
-			deleted(id, at)
 		}
 	}
-	return rejected, ctx.Err()
+	return nil, ctx.Err()
 }
 
-func (w *wholeReplacement) rejects(obj any, err error, rejected *[]*ObjectError) bool {
-	if !w.streamed || err == nil || errors.Is(err, errEmptyKey) {
-		return false
+func (w *wholeReplacement) remove(id identity) {
+	if at, listed := w.places[id]; listed {
+		w.list[at] = nil
+		delete(w.places, id)
 	}
-	*rejected = append(*rejected, &ObjectError{
-		Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: stageType, Err: err,
-	})
-	return true
 }
 
 // Commit implements Replacement.
@@ -130,34 +116,21 @@ func (id identity) mayBe(undecoded identity) bool {
 	return id.name == undecoded.name && (!known || !said || id.kind == undecoded.kind)
 }
 
-// identityOf returns an object's identity. It fails with errEmptyKey if the object has no name, and
-// with another error if its kind is not known.
-func identityOf(obj any) (id identity, err error) {
+// identityOf returns an object's identity, the zero one if it has no name. Where the object does not say its kind, its
+// Go type counts.
+func identityOf(obj any) (id identity) {
 	name, err := ObjectToName(obj)
 	if err != nil || name.Name == "" {
-		return identity{}, errEmptyKey
+		return id
 	}
 	id = identity{kind: reflect.TypeOf(obj), name: name}
-	object, ok := obj.(runtime.Object)
-	if !ok {
-		return id, nil
+	if object, ok := obj.(runtime.Object); ok {
+		defer caught("reading the kind", &err)
+		if kind := object.GetObjectKind(); !isNilPointer(kind) && !kind.GroupVersionKind().Empty() {
+			id.kind = kind.GroupVersionKind()
+		}
 	}
-	kind, err := kindOf(object)
-	if err != nil && !isUndecoded(obj) {
-		return identity{}, err
-	}
-	if !kind.Empty() {
-		id.kind = kind
-	}
-	return id, nil
-}
-
-func kindOf(obj runtime.Object) (kind schema.GroupVersionKind, err error) {
-	defer caught("reading the kind", &err)
-	if said := obj.GetObjectKind(); !isNilPointer(said) {
-		return said.GroupVersionKind(), nil
-	}
-	return kind, errNoKind
+	return id
 }
 
 // splitObjectErrors splits an error into those of single objects and the rest, nil if there is none.
@@ -203,20 +176,4 @@ func deleteFrom(store ReflectorStore, obj any) (err error) {
 		return store.Delete(obj)
 	}
 	return err
-}
-
-// storeError is the error of a foreign store. An error of this package for one object stays one.
-func storeError(op string, obj any, err error) error {
-	if err == nil {
-		return nil
-	}
-	if _, bad := asObjectError(err); bad {
-		return err
-	}
-	var key KeyError
-	if errors.As(err, &key) {
-		version := receivedOf(obj).ResourceVersion
-		return &ObjectError{Key: nameOf(obj), ResourceVersion: version, Stage: stageKey, Err: key.Err}
-	}
-	return &StoreError{Op: op, Name: nameOf(obj), Err: err}
 }

@@ -49,7 +49,7 @@ type change struct {
 
 func (c *change) fail(stage string, err error) {
 	c.err = c.objectError(stage, err)
-	c.err.object, _ = identityOf(c.object)
+	c.err.object = identityOf(c.object)
 	c.kept = withoutStack(err)
 }
 
@@ -179,7 +179,7 @@ func rejection(obj any, err error) *ObjectError {
 		return &ObjectError{Stage: stageMetadata, Err: err}
 	}
 	bad := &ObjectError{Key: nameOf(obj), ResourceVersion: receivedOf(obj).ResourceVersion, Stage: stageKey, Err: err}
-	bad.object, _ = identityOf(obj)
+	bad.object = identityOf(obj)
 	return bad
 }
 

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/trace"
 
@@ -44,28 +43,25 @@ type listing struct {
 	versioned      bool
 	// shown is progress.shown as it was before, newest the newest version among the objects that came before the version.
 	shown, newest string
-	// stepBack is the report of a state that is older than the last one, until it is made.
+	// stepBack is the report of a state that is older than the last one.
 	stepBack *RegressionError
 	// unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
 	unchecked bool
-	// reset is true if the source may give out its versions again.
-	reset bool
-	pages int
+	pages     int
+	// tokenExpired is true if the next page could not be had: its token has expired.
+	tokenExpired bool
 
 	// replacement is begun with the first part, or at the end.
 	replacement Replacement
 	part        ReplacementPart
 	// items counts the objects; first is the number of the part's first one.
 	items, first int
-	// fits is true once an object was of the expected type. Until then the list may turn out to have failed: others are the
-	// names of its objects, and firstOther is the error of the first of them.
-	fits       bool
-	others     map[string]bool
-	firstOther *ObjectError
-	// quarantining are the places of the objects of this list that the reflector quarantines, and not the store.
+	// fits is true once an object was of the expected type: without any the list has failed.
+	fits bool
+	// rejected are the objects that could not be applied and are not reported yet.
+	rejected []rejectedObject
+	// quarantining are the places of those that the reflector quarantines, and not the store.
 	quarantining map[string]bool
-	// unreported are rejected objects of a list that may turn out to be too old, or to have failed.
-	unreported []*ObjectError
 	// undecoded are the items that could not be decoded, and of which no later state has come.
 	undecoded undecodedItems
 
@@ -82,34 +78,27 @@ type listing struct {
 
 func (m *run) newListing(name string) *listing {
 	return &listing{
-		run: m, began: m.clock.Now(), asked: m.listVersion(), shown: m.progress.shown, first: 1,
-		steps:  trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
-		others: map[string]bool{}, quarantining: map[string]bool{}, undecoded: undecodedItems{},
+		run: m, began: m.clock.Now(), shown: m.progress.shown, first: 1, quarantining: map[string]bool{}, undecoded: undecodedItems{},
+		steps: trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
 }
 
-// listState makes the store equal to a list. A continue token that has expired is answered by one whole list; the token
+// listState makes the store equal to a list. A continue token that has expired is answered by a whole list; the token
 // for an inconsistent rest, which servers offer along with that answer, is not used.
 func (m *run) listState() state {
 	m.setPhase(PhaseListing)
 	l := m.newListing("List")
-	expired, err := l.listPages(listOptions(l.asked, m.pageSize(l.asked)))
-	if !expired.IsZero() {
-		l.abort()
-		m.failed(m.ctx, l.wrap(err))
-		began := l.began
-		l = m.newListing("List")
-		l.began = began
-		if l.pauseHere(failure{began: expired, atOnce: true}); m.ctx.Err() == nil {
-			_, err = l.listPages(listOptions(l.asked, 0))
-		}
-	}
+	err := l.listPages()
 	if err == nil {
 		err = l.commit()
 	}
 	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
 		l.abort()
+		if m.progress.whole = l.tokenExpired; l.tokenExpired && m.ctx.Err() == nil {
+			m.failed(m.ctx, l.wrap(err))
+			return m.pause(stateWhole, failure{began: l.began, atOnce: true})
+		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
 	if l.asked == "0" && l.pages > 1 {
@@ -123,7 +112,7 @@ func (m *run) listState() state {
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(l *listing) {
 	p := &m.progress
-	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.passedOn = false, false, 0, "", ""
+	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.passedOn, p.whole = false, false, 0, "", "", false
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
@@ -134,52 +123,29 @@ func (m *run) haveState(l *listing) {
 	m.refetchLater(l.undecoded)
 }
 
-// listVersion is the version to list at: any ("0") the first time, then at least
-// the last one, so that the store never goes back, or the newest ("") where the source
-// does not know the last one.
-func (m *run) listVersion() string {
-	switch have := m.progress.floor(); {
-	case m.progress.newest():
-		return ""
-	case have == "":
-		return "0"
-	default:
-		return have
+// listOptions asks for any state ("0") the first time, then for one that is at least as new as the last, so that the store
+// never goes back, or for the newest ("") where the source does not know the last version. API servers answer from their
+// cache only where no limit is set, or at "0", where it is ignored; at "" a whole list costs them more than pages do.
+func (m *run) listOptions() metav1.ListOptions {
+	const defaultPageSize = 500
+	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.floor(), "0")}
+	if m.progress.newest() {
+		options.ResourceVersion = ""
 	}
-}
-
-// listOptions asks for a state that is at least as new as version. Without saying
-// so, a limit beside a version would mean exactly that version to an API server,
-// and a watch from there may be expired: the mirror would list the same old state
-// again and again until the server forgot it.
-func listOptions(version string, limit int64) metav1.ListOptions {
-	options := metav1.ListOptions{ResourceVersion: version, Limit: limit}
-	if limit > 0 && version != "" && version != "0" {
+	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
+	switch {
+	case m.wholeLists, m.strategy == ListWhole, m.progress.whole:
+	case m.WatchListPageSize > 0:
+		options.Limit = m.WatchListPageSize
+	case m.strategy == ListPaged, m.progress.paged, !exact:
+		options.Limit = defaultPageSize
+	}
+	if options.Limit > 0 && exact {
+		// Without it, a limit would mean exactly that version to an API server, and a watch from there may be expired: the
+		// mirror would list the same old state again and again until the server forgot it.
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
 	return options
-}
-
-// pageSize is the limit to ask for, 0 for a whole list. API servers answer from
-// their cache only where no limit is set, or at "0", where it is ignored; at ""
-// a whole list costs them more than pages do.
-func (m *run) pageSize(version string) int64 {
-	const defaultPageSize = 500
-	switch {
-	case m.wholeLists, m.strategy == ListWhole:
-		return 0
-	case m.WatchListPageSize > 0:
-		return m.WatchListPageSize
-	case m.strategy == ListPaged, m.progress.paged, version == "", version == "0":
-		return defaultPageSize
-	}
-	return 0
-}
-
-// pauseHere pauses in the middle of a list.
-func (l *listing) pauseHere(f failure) {
-	l.pause(stateWhole, f)
-	l.setPhase(PhaseListing)
 }
 
 // wrap names the list in its error.
@@ -194,25 +160,29 @@ func (l *listing) wrap(err error) error {
 }
 
 // listPages lists page by page. A page that fails is asked for again: those before it may have cost the source far more.
-// expired is when a page was asked for whose token had expired, which err says then.
-func (l *listing) listPages(options metav1.ListOptions) (expired time.Time, err error) {
+func (l *listing) listPages() error {
+	options := l.listOptions()
+	l.asked = options.ResourceVersion
 	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
 	began := l.clock.Now()
 	inc(l.meters.lists)
-	var chain tokenChain
+	chain := tokenChain{seen: sets.Set[string]{}}
 	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
-		asked, items := l.clock.Now(), l.items
+		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
 		token, answered, err := l.page(options)
 		if err != nil && !answered && options.Continue != "" {
 			// An answered page is part of the one request; this was none.
 			l.progress.backoff.note(request{at: asked, list: true})
 			if CauseOf(err) == CauseExpired {
-				return asked, err
+				l.began, l.tokenExpired = asked, true
+				return err
 			}
 			if failures++; failures < pageTries && !answersTo[CauseOf(err)].definite && l.ctx.Err() == nil {
 				l.failed(l.ctx, l.wrap(err))
-				l.pauseHere(failure{began: asked, retryAfter: retryAfter(err)})
+				l.pause(stateWhole, failure{began: asked, retryAfter: retryAfter(err)})
+				l.setPhase(PhaseListing)
+				l.rejected = l.rejected[:min(rejected, len(l.rejected))]
 				l.items, l.first, l.part = items, items+1, ReplacementPart{}
 				continue
 			}
@@ -222,23 +192,46 @@ func (l *listing) listPages(options metav1.ListOptions) (expired time.Time, err 
 				observe(l.meters.listDuration, l.clock.Since(began).Seconds())
 				observe(l.meters.itemsInList, float64(l.items))
 			}
-			return time.Time{}, err
+			return err
+		}
+		if err := chain.follow(token, l.items-items); err != nil {
+			return err
 		}
 		failures = 0
-		if err := chain.follow(token, l.items-items); err != nil {
-			return time.Time{}, err
-		}
 		// The token stands for the version of the first page; an API server
 		// rejects a version, or a match, beside it.
 		options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
 	}
-	return time.Time{}, l.ctx.Err()
+	return l.ctx.Err()
+}
+
+// tokenChain notices that the continue tokens of a list have no end: a defect of the source, which would be asked for
+// page after page without a pause.
+type tokenChain struct {
+	seen sets.Set[string]
+	// empty counts the last pages without objects.
+	empty int
+}
+
+// follow notes the token that came with a page of so many items.
+func (c *tokenChain) follow(token string, items int) error {
+	if c.empty++; items > 0 {
+		c.empty = 0
+	}
+	switch {
+	case c.seen.Has(token):
+		return fmt.Errorf("source repeated its continue token after page %d", c.seen.Len()+1)
+	case c.empty >= emptyPages:
+		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", c.empty)
+	}
+	c.seen.Insert(token)
+	return nil
 }
 
 // page asks for one page, or the whole list, passes its objects on and returns the
 // token of the next. answered is false if it was the request that failed.
 func (l *listing) page(options metav1.ListOptions) (token string, answered bool, err error) {
-	items := &itemReader{batches: make(chan itemBatch)}
+	items := &itemReader{batches: make(chan itemBatch), turn: make(chan struct{}, 1)}
 	call := sourceCall{op: "List", batches: items.batches, take: l.addBatch}
 	answer := ask(l.run, call, func(ctx context.Context) (itemBatch, error) {
 		if l.itemLister != nil {
@@ -254,20 +247,19 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	case answer.err != nil:
 		return "", false, answer.err
 	}
-	about := answer.value.about
-	if l.pages == 0 && (!l.versioned || about.ResourceVersion != "" && about.ResourceVersion != l.version) {
-		if err := l.isAt(about.ResourceVersion); err != nil {
-			return "", true, err
-		}
+	last := answer.value
+	if version := last.about.ResourceVersion; l.pages == 0 && (!l.versioned || version != "" && version != l.version) {
+		err = l.isAt(version)
 	}
-	if answer.value.list != nil {
-		if err := eachItem(answer.value.list, l.addItem); err != nil {
-			return "", true, err
-		}
+	if err == nil {
+		err = l.addBatch(last)
+	}
+	if err == nil {
+		err = l.flush()
 	}
 	l.pages++
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
-	return about.Continue, true, l.flush()
+	return last.about.Continue, true, err
 }
 
 // itemBatch is a list, or a page of one, in one object, or some items of one that comes item by item, in its order, with
@@ -303,18 +295,14 @@ func listObject(ctx context.Context, source ListerWithContext, options metav1.Li
 // eachItem calls add for each item of a list, copied out of it, so that one item
 // that is kept does not keep the list. The copy is of the item's top level only.
 func eachItem(list runtime.Object, add func(runtime.Object) error) error {
-	if _, ok := list.(runtime.Unstructured); !ok {
-		// apimachinery does not get past a nil interface.
-		if pointer, err := meta.GetItemsPtr(list); err == nil {
-			if items := reflect.ValueOf(pointer).Elem(); items.Kind() == reflect.Slice && items.Type().Elem().Kind() == reflect.Interface {
-				for i := range items.Len() {
-					item, _ := items.Index(i).Interface().(runtime.Object)
-					if err := add(item); err != nil {
-						return err
-					}
+	if pointer, _ := meta.GetItemsPtr(list); pointer != nil {
+		if items, ok := pointer.(*[]runtime.Object); ok { // apimachinery does not get past a nil one
+			for _, item := range *items {
+				if err := add(item); err != nil {
+					return err
 				}
-				return nil
 			}
+			return nil
 		}
 	}
 	var failed error
@@ -334,107 +322,83 @@ func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 // source is not read, and no more than one batch waits on each side.
 type itemReader struct {
 	batches chan itemBatch
-	turn    atomic.Int32
-	// The rest belongs to the call that has the turn. err is what add returns from now on.
-	ctx   context.Context
+	ctx     context.Context
+	// turn has an element while a call of add is running, against a source that does not keep to one at a time. The rest
+	// belongs to that call.
+	turn  chan struct{}
 	batch itemBatch
 	sent  bool
-	err   error
+	// err is what add returns from now on.
+	err error
 }
-
-// The turn of an itemReader.
-const (
-	turnFree   int32 = iota
-	turnTaken        // a call of add is running
-	turnOver         // the list has returned
-	turnBroken       // two calls have met
-)
 
 // read makes the call. A source that has not passed on an error of add has left out items: its list is not whole.
 func (r *itemReader) read(ctx context.Context, source ItemLister, options metav1.ListOptions) (itemBatch, error) {
 	r.ctx = ctx
 	about, err := source.ListItems(ctx, options, r.add)
-	switch free := r.turn.CompareAndSwap(turnFree, turnOver); {
-	case !free:
-		r.turn.Store(turnBroken)
-		err = cmp.Or(err, errTakenAtOnce)
-	case err == nil && r.err == nil && len(r.batch.items) > 0:
-		r.send()
-		fallthrough
+	select {
+	case r.turn <- struct{}{}:
 	default:
-		err = cmp.Or(err, r.err)
+		r.turn <- struct{}{} // which comes: a call of add ends with ctx
+		err = cmp.Or(err, errTakenLate)
 	}
-	return itemBatch{about: about}, err
+	defer func() { <-r.turn }()
+	err = cmp.Or(err, r.err)
+	r.err = errTakenLate
+	return itemBatch{about: about, items: r.batch.items}, err
 }
 
 // add is the function that the source calls with each item.
 func (r *itemReader) add(about metav1.ListMeta, item runtime.Object) error {
-	for !r.turn.CompareAndSwap(turnFree, turnTaken) {
-		switch turn := r.turn.Load(); {
-		case turn == turnOver:
-			return errTakenLate
-		case turn == turnBroken, r.turn.CompareAndSwap(turnTaken, turnBroken):
-			return errTakenAtOnce
-		}
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if r.err = cmp.Or(r.err, r.ctx.Err()); r.err != nil {
+		return r.err
 	}
-	if r.err == nil {
-		r.err = r.ctx.Err() // not left to the next batch, which is a hundred items away
+	if r.batch.items == nil {
+		r.batch.items = make([]runtime.Object, 0, partSize)
 	}
-	if r.err == nil {
-		if r.batch.items == nil {
-			r.batch.items = make([]runtime.Object, 0, partSize)
-		}
-		r.batch.about, r.batch.items = about, append(r.batch.items, item)
-		// The first item is sent alone: a list that went back in time is not read further.
-		if !r.sent || len(r.batch.items) >= partSize {
-			r.send()
-		}
+	r.batch.about, r.batch.items = about, append(r.batch.items, item)
+	// The first item is sent alone: a list that went back in time is not read further.
+	if r.sent && len(r.batch.items) < partSize {
+		return nil
 	}
-	err := r.err
-	if !r.turn.CompareAndSwap(turnTaken, turnFree) {
-		return errTakenAtOnce
-	}
-	return err
-}
-
-func (r *itemReader) send() {
 	select {
 	case r.batches <- r.batch:
 		r.batch.items, r.sent = nil, true
 	case <-r.ctx.Done():
 		r.err = r.ctx.Err()
 	}
+	return r.err
 }
 
-// addBatch adds some items. The version is checked as soon as the list says it,
-// before any of them reaches the store.
+// addBatch adds some items. The version is checked as soon as the list says it, before any of them reaches the store. As
+// long as it has said none, its items may be older than the store, and nothing of them must show: many servers say the
+// version after the items. Where no version is too old they show at once.
 func (l *listing) addBatch(batch itemBatch) error {
 	if !l.versioned && batch.about.ResourceVersion != "" {
 		if err := l.isAt(batch.about.ResourceVersion); err != nil {
 			return err
 		}
 	}
+	l.unchecked = !l.versioned && l.progress.mayBeTooOld()
+	add := func(item runtime.Object) error {
+		var says metadata
+		bad := l.examine(item, &says, true)
+		if l.version == "" && !l.unchecked {
+			l.newest = newerOf(l.newest, says.received.ResourceVersion)
+		}
+		return l.add(item, bad)
+	}
+	if batch.list != nil {
+		return eachItem(batch.list, add)
+	}
 	for _, item := range batch.items {
-		if err := l.addItem(item); err != nil {
+		if err := add(item); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// addItem adds one item. As long as the list has said no version, its items may be older than the store, and nothing of
-// them must show: many servers say the version after the items. Where no version is too old they show at once.
-func (l *listing) addItem(item runtime.Object) error {
-	var says metadata
-	bad := l.examine(item, &says, true)
-	switch {
-	case l.version != "":
-	case !l.versioned && l.progress.mayBeTooOld():
-		l.unchecked = true
-	default:
-		l.newest = newerOf(l.newest, says.received.ResourceVersion)
-	}
-	return l.add(item, bad)
 }
 
 // isAt notes the version of the state, or fails if that is older than the store and the source has not said that it does
@@ -445,62 +409,23 @@ func (l *listing) isAt(version string) error {
 		version = have
 	}
 	if !l.progress.anyVersion && versionBefore(version, have) {
-		l.stepBack = &RegressionError{What: "list", Have: have, Got: version}
+		stepBack := &RegressionError{What: "list", Have: have, Got: version}
 		if !l.progress.unknown {
-			return l.stepBack
+			return stepBack
 		}
 		// The list is at "" for that: another one would bring the same, a pause later, which is more than G1 allows. It is
-		// reported when it shows: with the commit, or, of a first list, with its parts.
-		if l.reset = true; !l.listed {
-			l.report(l.ctx, l.stepBack)
-			l.stepBack = nil
-		}
+		// reported when it shows.
+		l.stepBack = stepBack
 	}
 	l.version, l.versioned, l.progress.shown, l.unchecked = version, true, version, false
-	l.reportRejected()
-	return nil
-}
-
-// tokenChain notices that the continue tokens of a list have no end: a defect of the
-// source, which would be asked for page after page without a pause. The
-// zero value is for a list's first page.
-type tokenChain struct {
-	// pages counts the tokens that came, empty the last pages without objects.
-	pages, empty int
-	// kept is the token after the page with the highest power of two so far. Once
-	// the chain has entered a circle, and the power is no less than its length, that
-	// token comes again before the next power: this is Brent's way to find a circle
-	// with the memory of one token.
-	kept string
-}
-
-// follow notes the token that came with a page of so many items.
-func (c *tokenChain) follow(token string, items int) error {
-	c.pages++
-	if c.empty++; items > 0 {
-		c.empty = 0
-	}
-	switch {
-	case token == c.kept:
-		return fmt.Errorf("source repeated its continue token after page %d", c.pages)
-	case c.empty >= emptyPages:
-		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", c.empty)
-	}
-	if c.pages&(c.pages-1) == 0 {
-		c.kept = token
-	}
 	return nil
 }
 
 // add adds one object; bad says why it is not passed on.
 func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
 	l.items++
-	other := bad != nil && l.isOfOtherType(obj, bad)
-	if !other && !l.fits {
-		l.fits = true
-		l.reportRejected()
-	}
 	if bad == nil {
+		l.fits = true
 		l.release(obj)
 		if l.part.Items == nil {
 			l.part.Items = make([]any, 0, partSize)
@@ -515,16 +440,9 @@ func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
 		} else {
 			l.part.Keep = append(l.part.Keep, obj)
 		}
-		again := other && l.others[bad.Key]
-		if other {
-			l.others[bad.Key] = true
-			if l.firstOther == nil {
-				l.firstOther = bad
-			}
-		}
-		if !again || bad.ResourceVersion != "" { // of a page that is asked for again
-			l.reject(bad)
-		}
+		other := l.isOfOtherType(obj, bad)
+		l.fits = l.fits || !other
+		l.reject(bad, other)
 	}
 	if len(l.part.Items)+len(l.part.Keep) >= partSize {
 		return l.flush()
@@ -547,9 +465,9 @@ func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
 	for _, bad := range rejected {
 		switch {
 		case undecoded != nil:
-			l.reject(undeleted(undecoded, bad))
+			l.reject(undeleted(undecoded, bad), false)
 		case bad.Stage != stageTransform && !errors.Is(bad.Err, errOtherNamespace):
-			l.reject(placed(bad))
+			l.reject(placed(bad), false)
 		case !bad.repeated:
 			l.report(l.ctx, placed(bad))
 		}
@@ -581,7 +499,10 @@ func (l *listing) flush() error {
 			// The store says which object it is not; it has no name, either.
 			bad.Key = fmt.Sprintf("one of items %d to %d of the list (%d)", first, l.items, i+1)
 		}
-		l.reject(bad)
+		l.reject(bad, false)
+	}
+	if !l.unchecked {
+		l.reportRejected()
 	}
 	return err
 }
@@ -591,7 +512,7 @@ func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error
 	l.begin()
 	rejected, err = l.replacement.Part(l.ctx, part)
 	if err != nil && l.ctx.Err() == nil {
-		err = storeError("Replace", nil, err)
+		err = &StoreError{Op: "Replace", Err: err}
 	}
 	return rejected, err
 }
@@ -603,79 +524,81 @@ func (l *listing) begin() {
 	}
 	if replacer, ok := l.store.(Replacer); ok && !embedsQueue(l.store) {
 		// Of a source that has gone back, or may have, the same version may be another state.
-		reset := l.progress.anyVersion || l.reset || l.progress.unknown && l.unchecked
+		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked
 		l.replacement = replacer.BeginReplace(ReplaceOptions{Aside: l.unchecked, VersionsReset: reset})
 	} else {
-		l.replacement = &wholeReplacement{store: l.store, streamed: l.streamed}
+		l.replacement = &wholeReplacement{store: l.store}
 	}
 }
 
-// reject quarantines an object and reports it, once that is certain.
-func (l *listing) reject(bad *ObjectError) {
+// rejectedObject is an object that could not be applied.
+type rejectedObject struct {
+	bad *ObjectError
+	// other says that it is of another type than expected.
+	other bool
+}
+
+// reject has an object quarantined and reported: with its part, or with the commit if the list may be too old.
+func (l *listing) reject(bad *ObjectError, other bool) {
 	if !heldIn(l.store, bad) {
 		l.quarantining[l.placeOf(bad)] = true
 	}
-	l.unreported = append(l.unreported, bad)
-	l.reportRejected()
+	l.rejected = append(l.rejected, rejectedObject{bad, other})
 }
 
-// reportRejected reports rejected objects: none as long as the list may be too old, and no object of another type as long
-// as the list may have failed for them.
+// reportRejected reports what could not be applied, but no object of another type as long as the list may fail for them.
 func (l *listing) reportRejected() {
-	if l.unchecked {
-		return
+	if l.stepBack != nil {
+		l.report(l.ctx, l.stepBack)
+		l.stepBack = nil
 	}
-	l.unreported = slices.DeleteFunc(l.unreported, func(bad *ObjectError) bool {
-		if !l.fits && l.others[bad.Key] {
-			return false
+	l.rejected = slices.DeleteFunc(l.rejected, func(r rejectedObject) bool {
+		certain := l.fits || !r.other
+		if certain {
+			l.quarantined(l.ctx, r.bad)
 		}
-		l.quarantined(l.ctx, bad)
-		return true
+		return certain
 	})
 }
 
-// failsByType says whether the list has objects, so far, and none of the expected type.
-func (l *listing) failsByType() bool { return !l.fits && len(l.others) > 0 }
-
-// commit ends the list, unless none of its objects is of the expected type.
+// commit ends the list, unless it has objects, and none of the expected type.
 func (l *listing) commit() error {
-	if l.failsByType() {
-		return &ListTypeError{Objects: l.items, Key: l.firstOther.Key, Err: l.firstOther.Err}
+	if other := slices.IndexFunc(l.rejected, func(r rejectedObject) bool { return r.other }); other >= 0 && !l.fits {
+		first := l.rejected[other].bad
+		l.progress.shown, l.newest = l.shown, ""
+		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
 	l.fits = true
-	l.reportRejected()
-	if l.stepBack != nil {
-		l.report(l.ctx, l.stepBack)
-	}
 	if err := l.flush(); err != nil {
 		return err
 	}
 	l.begin()
 	if err := l.replacement.Commit(l.ctx, l.version); err != nil {
 		objects, other := splitObjectErrors(err)
-		for _, bad := range objects {
-			l.reject(bad)
-		}
 		if other != nil {
-			return storeError("Replace", nil, other)
+			return &StoreError{Op: "Replace", Err: other}
+		}
+		for _, bad := range objects {
+			l.reject(bad, false)
 		}
 	}
+	l.reportRejected()
 	l.quarantine.releaseIf(func(place string) bool { return !l.quarantining[place] })
 	l.steps.Step("Committed")
 	return nil
 }
 
-// abort gives up a list. It notes how new a state the list may have shown: that of its version, or of its newest object,
-// and none where all objects are of another type.
+// abort gives up a list. It notes how new a state the list may have shown: that of its version, or of its newest object.
+// What the store has quarantined stays.
 func (l *listing) abort() {
-	switch {
-	case l.failsByType():
-		l.progress.shown = l.shown
-	case l.version == "":
+	if l.version == "" {
 		l.progress.shown = newerOf(l.progress.shown, l.newest)
 	}
 	if l.replacement != nil {
 		l.replacement.Abort()
+	}
+	if !l.unchecked {
+		l.reportRejected()
 	}
 }
 

@@ -118,7 +118,7 @@ func TestAPanicOfStopDoesNotReplaceThePanicThatEndsTheWatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &channelWatch{events: make(chan watch.Event, 1), stop: func() { panic("the source's") }}
 				requirePanicOfHandler(t, panicOfRun(t, w, stream, func(string) error { return nil }, func() {
-					w.events <- watch.Event{Type: "UNKNOWN", Object: numbered(2)}
+					w.events <- watch.Event{Type: "UNKNOWN"}
 				}))
 			})
 		})

@@ -102,6 +102,8 @@ type progress struct {
 	// shown is the version of a list that was begun and never committed. Of a
 	// first list, the parts that came are visible: the next must not be older.
 	shown string
+	// whole is true if the next list is not to be in pages.
+	whole bool
 	// paged is true once a list at "0" came in pages: that server answers from
 	// no cache, so pages cost it nothing.
 	paged bool

@@ -55,11 +55,13 @@ type Replacement interface {
 	Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 
 	// Commit ends the list: objects that were in no part are deleted, and version
-	// becomes the store's version. It does not wait for the consumer. If the error joins
+	// becomes the store's version. An unchanged object that another writer has deleted since its
+	// part stays absent. It does not wait for the consumer. If the error joins
 	// only *ObjectErrors, those objects were rejected and the list was applied.
 	Commit(ctx context.Context, version string) error
 
-	// Abort ends the replacement. A relist leaves no trace. The parts of a first
+	// Abort ends the replacement. Nothing of a relist is published; what it refused stays
+	// quarantined until the next commit, but with Aside nothing is. The parts of a first
 	// list stay in the store until the next commit. Abort after Commit does nothing.
 	Abort()
 }

@@ -258,7 +258,7 @@ func (r *Reflector) placeOf(object *ObjectError) string {
 // placesOf are the places at which an object may be quarantined: by its name alone, and as placeOf says.
 func (r *Reflector) placesOf(obj any) []string {
 	places := []string{nameOf(obj)}
-	if id, err := identityOf(obj); err == nil && r.expectedType == nil {
+	if id := identityOf(obj); id != (identity{}) && r.expectedType == nil {
 		places = append(places, r.placeOf(&ObjectError{object: id}))
 	}
 	return places

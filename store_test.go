@@ -349,7 +349,7 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 		"another again": {podAt("b", "1", "9"), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &wholeReplacement{store: &foreign{}, streamed: true}
+			w := &wholeReplacement{store: &foreign{}}
 			part(t, w, ReplacementPart{Items: []any{podAt("a", "1", "1"), service, untyped}})
 			part(t, w, ReplacementPart{Gone: []any{undecoded(row.gone)}})
 			assert.Len(t, w.places, row.left)

@@ -319,7 +319,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			case c.err != nil:
 				bad := *c.err // which may be a store's own
 				if bad.object == (identity{}) {
-					bad.object, _ = identityOf(obj)
+					bad.object = identityOf(obj)
 				}
 				m.refuse(c.kind == Deleted, obj, &bad)
 			case m.quarantine.any():

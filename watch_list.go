@@ -182,7 +182,7 @@ func (l *listing) addEvent(e watch.Event) error {
 			return nil
 		}
 		l.part.Keep = append(l.part.Keep, e.Object)
-		l.reject(bad)
+		l.reject(bad, false)
 		return nil
 	case bad == nil, deleted && bad.Stage == stageDecode && bad.Key != "":
 		if err := l.enter(e.Object, says.received); err != nil {
@@ -205,11 +205,16 @@ func (l *listing) addEvent(e watch.Event) error {
 		return l.add(e.Object, bad)
 	case bad.Key == "" && bad.Stage == stageType:
 		l.report(l.ctx, placed(bad))
-	case l.others[bad.Key]:
-		delete(l.others, bad.Key)
-		delete(l.quarantining, bad.Key)
 	default: // the object may have come before, and stays
-		l.reject(placed(bad))
+		known := false
+		for i := range l.rejected {
+			if r := &l.rejected[i]; r.other && r.bad.Key == bad.Key {
+				r.other, known = false, true
+			}
+		}
+		if delete(l.quarantining, bad.Key); !known {
+			l.reject(placed(bad), false)
+		}
 	}
 	return nil
 }
@@ -223,10 +228,12 @@ func (l *listing) enter(obj runtime.Object, received Received) error {
 	var err error
 	if ours {
 		key, err = keeper.eventKey(obj)
-	} else if id, failed := identityOf(obj); failed != nil {
-		err = failed
-	} else if key = table.Named(id.name.Parts()); l.expectedType == nil { // objects of several kinds may have one name
+	} else if id := identityOf(obj); id == (identity{}) {
+		return nil
+	} else if l.expectedType == nil { // objects of several kinds may have one name
 		key = table.KeyOf(fmt.Sprintf("%v %s", id.kind, id.name))
+	} else {
+		key = table.Named(id.name.Parts())
 	}
 	if err != nil {
 		return nil // for the store to refuse

@@ -104,7 +104,7 @@ func TestB17APanicAnywhereLeavesNothingBehind(t *testing.T) {
 		"ResultChan of a stream":        {&probe{onChan: nilChan}, streaming(cache.ReflectorOptions{}), true},
 		"Stop":                          {func() *probe { p := closed(); p.onStop = func() { panic(errBoom) }; return p }(), cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}, true},
 		"error handler":                 {newProbe(watch.Event{Type: watch.Added}), boomOnReport, false},
-		"error handler during a stream": {newProbe(watch.Event{Type: watch.Added}), streaming(boomOnReport), false},
+		"error handler during a stream": {newProbe(watch.Event{Type: "UNKNOWN"}), streaming(boomOnReport), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
