@@ -60,7 +60,7 @@ func BenchmarkPipeline(b *testing.B) {
 			for i := range events {
 				events[i] = watch.Event{Type: watch.Modified, Object: smallObject(i%objects, objects+i+1)}
 			}
-			inf := NewInformerFor[*metav1.PartialObjectMetadata](&ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, InformerConfig[*metav1.PartialObjectMetadata]{})
+			inf := NewTypedInformer[*metav1.PartialObjectMetadata](&ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, InformerConfig[*metav1.PartialObjectMetadata]{})
 
 			counts := make([]struct {
 				n int
@@ -143,7 +143,7 @@ func whatWaits(t *testing.T) {
 	for i := range events {
 		events[i] = watch.Event{Type: watch.Modified, Object: smallObject(i%objects, objects+i+1)}
 	}
-	inf := NewInformerFor(&ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, InformerConfig[*metav1.PartialObjectMetadata]{})
+	inf := NewTypedInformer(&ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, InformerConfig[*metav1.PartialObjectMetadata]{})
 	release := make(chan struct{})
 	for range 4 {
 		_, err := inf.AddHandler(TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{

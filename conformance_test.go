@@ -55,8 +55,8 @@ func (q *queueAndStore) apply(obj any, _ bool) error {
 
 // Package kubeapi does not import this one: that the two fit is seen here.
 var (
-	_ ItemLister = (*kubeapi.ListerWatcher)(nil)
-	_ Undecoded  = (*kubeapi.UndecodedObject)(nil)
+	_ ItemLister        = (*kubeapi.ListerWatcher)(nil)
+	_ UndecodableObject = (*kubeapi.UndecodableObject)(nil)
 )
 
 // The whole line over HTTP, in virtual time: a source behind the list/watch

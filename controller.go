@@ -103,11 +103,11 @@ type Config struct {
 	// panic handlers and, if the process survives it, reported.
 	Handler ResourceEventHandler
 
-	// MergeRecreated delivers one OnUpdate, as client-go does, for an object that was
+	// RecreateAsUpdate delivers one OnUpdate, as client-go does, for an object that was
 	// deleted and re-created under the same name, where the two events were merged.
 	// Without it, an object with another UID is delivered as OnDelete, with a tombstone of
 	// the old object, and OnAdd.
-	MergeRecreated bool
+	RecreateAsUpdate bool
 
 	// Transform is run on each object before it is stored. It is for a
 	// controller that makes its own queue; to one that is given, DeltaFIFO's
@@ -158,12 +158,12 @@ type controller struct {
 	reflector *Reflector
 	queue     Queue
 	// fifo is the queue, if it is one of this package.
-	fifo           *DeltaFIFO
-	process        ProcessFunc
-	processBatch   ProcessBatchFunc
-	store          Store
-	handler        ResourceEventHandler
-	mergeRecreated bool
+	fifo             *DeltaFIFO
+	process          ProcessFunc
+	processBatch     ProcessBatchFunc
+	store            Store
+	handler          ResourceEventHandler
+	recreateAsUpdate bool
 	// refused are the objects that Process, or a store of another package, has refused.
 	refused quarantinePart
 	// in is the way into store, nil for one of another package.
@@ -195,7 +195,7 @@ func newController(config Config) *controller {
 	}
 	c := &controller{
 		queue: config.Queue, process: config.Process, processBatch: config.ProcessBatch,
-		store: config.Store, handler: config.Handler, mergeRecreated: config.MergeRecreated,
+		store: config.Store, handler: config.Handler, recreateAsUpdate: config.RecreateAsUpdate,
 	}
 	c.fifo, _ = config.Queue.(*DeltaFIFO)
 	if config.Store != nil {
@@ -482,7 +482,7 @@ func (c *controller) writeForeign(change *change) {
 // they end the process, reported.
 func (c *controller) call(ctx context.Context, change *change, initial bool) {
 	var n notification
-	setNotification(&n, change, initial, c.mergeRecreated)
+	setNotification(&n, change, initial, c.recreateAsUpdate)
 	keyed, _ := c.handler.(keyedHandler)
 	call := func() {
 		if survivedPanic(ctx, func() { callHandler(&n, c.handler, keyed) }) {

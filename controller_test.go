@@ -83,7 +83,7 @@ func TestAControllerKeepsNothingOfABatch(t *testing.T) {
 		for i := range 3000 {
 			require.NoError(t, source.Apply(pod("a", itoa(i))))
 		}
-		r := newRig(t, source, func(c *Config) { c.ReflectorOptions.Strategy = ListWhole })
+		r := newRig(t, source, func(c *Config) { c.ReflectorOptions.Strategy = ListUnpaged })
 		r.run()
 		synctest.Wait()
 		outcomes := r.ctlr.(*controller).fifo.changes

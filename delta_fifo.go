@@ -87,7 +87,7 @@ type DeltaFIFOOptions struct {
 	Name string
 
 	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc. It is called with
-	// an Undecoded, too.
+	// an UndecodableObject, too.
 	KeyFunction KeyFunc
 
 	// KnownObjects has the objects that the consumer has applied, usually the store that
@@ -97,7 +97,7 @@ type DeltaFIFOOptions struct {
 	// objects in the queue count.
 	//
 	// It is read under the queue's lock: it must answer from memory and must not
-	// call the queue. It may have a method Received(key string) (Received, bool), as the stores of
+	// call the queue. It may have a method ObjectVersion(key string) (ObjectVersion, bool), as the stores of
 	// this package: then a relist leaves unchanged objects alone, and an object older than the
 	// known one is noticed. It may implement ResourceVersionUpdater, which is called with the version each time
 	// everything up to a newer one has been processed.
@@ -260,7 +260,7 @@ func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 // Update queues a newer state of an object, with the errors of Add.
 func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
-// Delete queues the final state of a deleted object, or a tombstone; an Undecoded
+// Delete queues the final state of a deleted object, or a tombstone; an UndecodableObject
 // becomes a tombstone with the last known state. It is ignored if the object is
 // neither queued nor known. With an error other than a KeyError the deletion was queued all
 // the same, as a tombstone: the final state could not be transformed.
@@ -343,7 +343,7 @@ func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) {
 }
 
 // olderThanEntry implements entryKeeper.
-func (f *DeltaFIFO) olderThanEntry(key table.Key, received Received) error {
+func (f *DeltaFIFO) olderThanEntry(key table.Key, received ObjectVersion) error {
 	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -372,7 +372,7 @@ func (f *DeltaFIFO) originLocked(key table.Key, newest *record) (origin table.Or
 		origin, _ = f.own.originUnder(key)
 	case newest == nil:
 		if known, ok := f.known.(receivedGetter); ok {
-			received, _ := known.Received(key.String())
+			received, _ := known.ObjectVersion(key.String())
 			origin = originOf(received)
 		}
 	case newest.kind != kindDeleted:
@@ -393,7 +393,7 @@ func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
 }
 
 // prepare runs the transform. The final state of an object that is not there is not transformed; in
-// the place of an Undecoded comes the last known state.
+// the place of an UndecodableObject comes the last known state.
 func (f *DeltaFIFO) prepare(c *change) {
 	switch {
 	case c.kind == Deleted && isUndecoded(c.object):
@@ -580,12 +580,12 @@ type listedKey struct {
 // BeginReplace starts a replacement. See Replacer.
 //
 // The first one is queued part by part, and all of it is of the initial list. A
-// later one, or one with Aside, is queued at Commit, in one piece with the version.
+// later one, or one with Staged, is queued at Commit, in one piece with the version.
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return &queueReplacement{
-		queue: f, visible: !f.populated && !options.Aside, unchecked: options.Aside, reset: options.VersionsReset,
+		queue: f, visible: !f.populated && !options.Staged, unchecked: options.Staged, reset: options.VersionsReset,
 		keys: map[table.Key]listedKey{}, dropped: map[table.Key]int{},
 	}
 }
@@ -611,8 +611,8 @@ func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	return errors.Join(append(failures, r.Commit(context.Background(), resourceVersion))...)
 }
 
-// Part adds some of the listed objects. It does not wait.
-func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+// Add adds some of the listed objects. It does not wait.
+func (r *queueReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	f := r.queue
 	if r.over {
 		return nil, errReplacementOver
@@ -621,12 +621,12 @@ func (r *queueReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 	if err != nil {
 		return nil, err
 	}
-	for _, obj := range part.Keep {
+	for _, obj := range part.Retain {
 		if key, err := f.eventKey(obj); err == nil {
 			r.withhold(key)
 		}
 	}
-	refused, err = r.stage(ctx, Deleted, part.Gone, refused)
+	refused, err = r.stage(ctx, Deleted, part.Deleted, refused)
 	for _, one := range refused {
 		rejected = append(rejected, one.err)
 	}

@@ -255,7 +255,7 @@ func awaitBatch(t *testing.T, f *DeltaFIFO) (words []string) {
 type queued struct {
 	Delta
 	key      table.Key
-	received Received
+	received ObjectVersion
 }
 
 // batch is what a controller gets.
@@ -269,7 +269,7 @@ func popPending(f *DeltaFIFO, process func(batch) error) error {
 	return f.popPending(func(changes []change, version string, initial bool) error {
 		b := batch{changes: []queued{}, version: version, initial: initial}
 		for _, c := range changes {
-			b.changes = append(b.changes, queued{Delta{c.kind, c.object}, c.key, Received{ResourceVersion: c.receivedVersion()}})
+			b.changes = append(b.changes, queued{Delta{c.kind, c.object}, c.key, ObjectVersion{ResourceVersion: c.receivedVersion()}})
 		}
 		return process(b)
 	})
@@ -580,7 +580,7 @@ func items(namesAndVersions ...string) (list []any) {
 // part gives a replacement a part that is accepted whole.
 func part(t *testing.T, r Replacement, p ReplacementPart) {
 	t.Helper()
-	rejected, err := r.Part(t.Context(), p)
+	rejected, err := r.Add(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, rejected)
 }
@@ -669,13 +669,13 @@ func TestWhatAListCouldNotBringStays(t *testing.T) {
 			drained(t, f)
 		}
 		r := f.BeginReplace(ReplaceOptions{})
-		rejected, err := r.Part(t.Context(), ReplacementPart{
+		rejected, err := r.Add(t.Context(), ReplacementPart{
 			Items: []any{
 				labelled(podAt("a", "bad", "2"), "bad"), pod("", ""), podAt("a", "new", "3"), labelled(podAt("a", "nil", "2"), "nil"),
 				podAt("a", "turns", "3"), labelled(podAt("a", "turns", "4"), "nil"),
 			},
-			Keep: []any{podAt("a", "kept", "2"), pod("", ""), nil},
-			Gone: []any{pod("", "")},
+			Retain:  []any{podAt("a", "kept", "2"), pod("", ""), nil},
+			Deleted: []any{pod("", "")},
 		})
 		must(t, err)
 		require.Len(t, rejected, 3)
@@ -699,7 +699,7 @@ func TestAnObjectDeletedBeforeTheEndOfAListIsNotListed(t *testing.T) {
 	f.transformer = tr.transform
 	r := f.BeginReplace(ReplaceOptions{})
 	part(t, r, ReplacementPart{Items: items("1", "1", "2", "2", "3", "3")})
-	rejected, err := r.Part(t.Context(), ReplacementPart{Gone: []any{
+	rejected, err := r.Add(t.Context(), ReplacementPart{Deleted: []any{
 		podAt("a", "1", "4"), labelled(podAt("a", "2", "5"), "bad"), podAt("a", "never", "6"),
 	}})
 	must(t, err)
@@ -713,8 +713,8 @@ func TestAnObjectDeletedBeforeTheEndOfAListIsNotListed(t *testing.T) {
 	// In a relist it has not been seen yet.
 	r = f.BeginReplace(ReplaceOptions{})
 	part(t, r, ReplacementPart{Items: items("4", "4", "5", "5", "4", "7")})
-	part(t, r, ReplacementPart{Gone: items("4", "8")})
-	part(t, r, ReplacementPart{Items: items("6", "6"), Gone: items("6", "9")})
+	part(t, r, ReplacementPart{Deleted: items("4", "8")})
+	part(t, r, ReplacementPart{Items: items("6", "6"), Deleted: items("6", "9")})
 	must(t, r.Commit(t.Context(), "9"))
 	assert.Equal(t, []string{"Replaced a/5@5!"}, drained(t, f))
 }

@@ -13,7 +13,7 @@
 //
 // Name the source and the type of its objects, add handlers, run it:
 //
-//	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
+//	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
 //	_, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
 //		AddFunc: func(pod *corev1.Pod) { fmt.Println(pod.Name) },
 //	})
@@ -47,8 +47,8 @@
 // Adds of the initial list, and continues from there. HandlerOptions.Delivery chooses Ordered (the default), Coalesced (merged per key, for
 // controllers that only enqueue keys) or OrderedUnbounded (client-go's, never merged). A slow handler delays neither the store nor others.
 //
-// An object that was deleted and created again, so that its UID changed, is delivered as OnDelete with a tombstone and OnAdd; MergeRecreated
-// makes that one OnUpdate. A relist delivers only what changed. A panic of a handler ends the run, unless HandlerOptions.SurvivePanics is set.
+// An object that was deleted and created again, so that its UID changed, is delivered as OnDelete with a tombstone and OnAdd; RecreateAsUpdate
+// makes that one OnUpdate. A relist delivers only what changed. A panic of a handler ends the run, unless HandlerOptions.RecoverPanics is set.
 //
 // # Failures
 //
@@ -60,7 +60,7 @@
 //
 // Store.LastStoreSyncResourceVersion and Controller.LastSyncResourceVersion are the applied version: everything up to it is in the store. A
 // reflector's own LastSyncResourceVersion is the last one that its store accepted. Status has both. Decimal versions are ordered; a source that
-// regresses is reported as a RegressionError and listed again.
+// regresses is reported as a VersionRegressionError and listed again.
 //
 // # What is promised
 //

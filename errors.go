@@ -205,7 +205,7 @@ func (e *ListTypeError) Error() string {
 // Unwrap returns the cause.
 func (e *ListTypeError) Unwrap() error { return e.Err }
 
-// RegressionError is reported when a source went back in time: it sent something
+// VersionRegressionError is reported when a source went back in time: it sent something
 // older, or a check of its version says so. What it sent was
 // not applied; the reflector lists at "" and accepts that list whatever its
 // version. Where the source has said before that it has not reached the
@@ -213,18 +213,18 @@ func (e *ListTypeError) Unwrap() error { return e.Err }
 // is older is reported and applied.
 // Seen once, a server was restored or a stale replica answered; seen
 // again and again, the source's versions are not in order.
-type RegressionError struct {
-	// What went back: "list", "bookmark" or "event".
-	What string
+type VersionRegressionError struct {
+	// Kind went back: "list", "bookmark" or "event".
+	Kind string
 	// Key is the object's, for an event.
 	Key string
-	// Have is the version that is held, Got the lower one that came.
-	Have, Got string
+	// Current is the version that is held, Received the lower one that came.
+	Current, Received string
 }
 
 // Error names what went back, and from where to where.
-func (e *RegressionError) Error() string {
-	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.What, ofName(e.Key), e.Got, e.Have)
+func (e *VersionRegressionError) Error() string {
+	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.Kind, ofName(e.Key), e.Received, e.Current)
 }
 
 // StoreError is reported when a store that is not of this package refused an

@@ -22,7 +22,7 @@ import (
 
 // The README shows this function: TestTheREADMEShowsTheExample.
 func mirror(ctx context.Context, source cache.ListerWatcher) error {
-	pods := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})
+	pods := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{})
 	handler, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
 		AddFunc: func(pod *unstructured.Unstructured) { fmt.Println("added:", pod.GetName()) },
 	})
@@ -40,7 +40,7 @@ func mirror(ctx context.Context, source cache.ListerWatcher) error {
 	return errors.Join(err, <-ran)
 }
 
-func ExampleNewInformerFor() {
+func ExampleNewTypedInformer() {
 	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New(...), or your own
 	defer source.Close()
 	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"))
@@ -150,11 +150,11 @@ func ExampleInformerOf() {
 func ExampleHandlerOptions() {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
-	informer := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{})
 	look := make(chan string, 1)
 	handled, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
 		AddFunc: func(object *unstructured.Unstructured) { look <- object.GetName() },
-	}, cache.HandlerOptions{Name: "notes", Delivery: cache.Coalesced, SurvivePanics: true})
+	}, cache.HandlerOptions{Name: "notes", Delivery: cache.Coalesced, RecoverPanics: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -179,7 +179,7 @@ func ExampleTypedLister() {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
 	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"), configMap("lab", "prices", "1"))
-	informer := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{
 		Indexes: cache.TypedIndexers[*unstructured.Unstructured]{
 			"value": func(object *unstructured.Unstructured) ([]string, error) {
 				value, _, err := unstructured.NestedString(object.Object, "data", "value")
@@ -425,9 +425,9 @@ func ExampleDeletedObject() {
 	type Pod = metav1.PartialObjectMetadata
 	handler := cache.TypedResourceEventHandlerFuncs[*Pod]{
 		DeleteFunc: func(deleted cache.DeletedObject[*Pod]) {
-			last, known := deleted.Last()
+			last, known := deleted.Object()
 			switch {
-			case deleted.Exact():
+			case deleted.FinalStateKnown():
 				fmt.Println(deleted.GetKey(), "was last labelled", last.Labels["app"])
 			case known:
 				fmt.Println(deleted.GetKey(), "was once labelled", last.Labels["app"])

@@ -51,9 +51,9 @@ type wholeReplacement struct {
 	places map[identity]int
 }
 
-// Part implements Replacement. Of several states of one object, as a stream or a repeated page
+// Add implements Replacement. Of several states of one object, as a stream or a repeated page
 // has them, the newest stays, in the place of the first; of states in no order the last.
-func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	if w.places == nil {
 		w.places = map[identity]int{}
 	}
@@ -70,7 +70,7 @@ func (w *wholeReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 			w.list[at] = obj
 		}
 	}
-	for _, obj := range part.Gone {
+	for _, obj := range part.Deleted {
 		gone := identityOf(obj)
 		if !isUndecoded(obj) {
 			w.remove(gone)
@@ -156,8 +156,8 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 	return nil, err
 }
 
-// deleteFrom deletes from a foreign store: for an Undecoded its last known state. No source has ever
-// sent a store an Undecoded, so its panic is caught, and answered by a list as any other error.
+// deleteFrom deletes from a foreign store: for an UndecodableObject its last known state. No source has ever
+// sent a store an UndecodableObject, so its panic is caught, and answered by a list as any other error.
 func deleteFrom(store ReflectorStore, obj any) (err error) {
 	if !isUndecoded(obj) {
 		return store.Delete(obj)

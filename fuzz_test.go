@@ -275,7 +275,7 @@ func (m *queueModel) event(op int) {
 		require.Error(m.t, err)
 	}
 	if have, there := m.source[key]; there && b&16 != 0 && m.consumer.records {
-		var regression *RegressionError
+		var regression *VersionRegressionError
 		require.ErrorAs(m.t, takeOne(m.queue, event{kind: Updated, obj: podAt("a", obj.Name, itoa(have-1)), version: itoa(have - 1)}), &regression)
 	}
 }
@@ -440,19 +440,19 @@ func (m *queueModel) part(b byte) {
 		}
 	}
 	if b&16 != 0 {
-		part.Keep = append(part.Keep, podAt("a", itoa(int(b>>5)%6), ""))
+		part.Retain = append(part.Retain, podAt("a", itoa(int(b>>5)%6), ""))
 		m.listed["a/"+itoa(int(b>>5)%6)] = true
 	}
 	if b&8 != 0 {
 		m.serial++
 		key := "a/" + itoa(int(b>>5))
-		part.Gone = append(part.Gone, podAt("a", itoa(int(b>>5)), itoa(m.serial)))
-		part.Gone[0].(*object).Labels = map[string]string{}
+		part.Deleted = append(part.Deleted, podAt("a", itoa(int(b>>5)), itoa(m.serial)))
+		part.Deleted[0].(*object).Labels = map[string]string{}
 		delete(state, key)
 		m.listed[key] = false
 		m.noteGone(key)
 	}
-	rejected, err := m.replacement.Part(bg, part)
+	rejected, err := m.replacement.Add(bg, part)
 	require.NoError(m.t, err)
 	require.Len(m.t, rejected, failures)
 }
@@ -547,7 +547,7 @@ type modelConsumer struct {
 // recordingConsumer also has what was received.
 type recordingConsumer struct{ *modelConsumer }
 
-func (c recordingConsumer) Received(key string) (Received, bool) {
+func (c recordingConsumer) ObjectVersion(key string) (ObjectVersion, bool) {
 	obj, ok := c.held[key]
 	return receivedOf(obj), ok
 }
@@ -717,7 +717,7 @@ type storeModel struct {
 // modelEntry is an object with its values as they were when it was stored.
 type modelEntry struct {
 	obj      *object
-	received Received
+	received ObjectVersion
 	values   map[string][]string
 }
 
@@ -965,12 +965,12 @@ func (m *storeModel) part() {
 	}
 	if m.next(4) == 0 {
 		o := m.object()
-		part.Keep = append(part.Keep, o)
+		part.Retain = append(part.Retain, o)
 		m.listed[nameOf(o)], m.withheld[nameOf(o)] = true, true
 	}
 	if m.next(4) == 0 {
 		o := m.object()
-		part.Gone = append(part.Gone, o)
+		part.Deleted = append(part.Deleted, o)
 		delete(m.staged, nameOf(o))
 		delete(m.listed, nameOf(o))
 		delete(m.withheld, nameOf(o))
@@ -980,7 +980,7 @@ func (m *storeModel) part() {
 			m.accepted[nameOf(o)] = true
 		}
 	}
-	rejected, err := m.replacement.Part(bg, part)
+	rejected, err := m.replacement.Add(bg, part)
 	m.check(err)
 	if (len(rejected) > 0) != bad {
 		m.Fatalf("rejected %v", rejected)
@@ -1051,7 +1051,7 @@ func (m *storeModel) event() {
 		e.version = o.ResourceVersion
 	}
 	err := takeOne(m.store, e)
-	var back *RegressionError
+	var back *VersionRegressionError
 	if errors.As(err, &back) && m.quarantine[nameOf(o)] {
 		return // it is older than the quarantined state
 	}
@@ -1322,7 +1322,7 @@ func (s *storeEncoder) take(d recording.Delivery) {
 func (s *storeEncoder) parts(objects []recording.Object) {
 	for part := range slices.Chunk(objects, 4) {
 		bytes := append([]byte{5, byte(len(part))}, s.objects(part)...)
-		s.Add("part", append(bytes, 1, 1)...) // neither Keep nor Gone
+		s.Add("part", append(bytes, 1, 1)...) // neither Retain nor Deleted
 	}
 }
 

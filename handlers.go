@@ -194,11 +194,11 @@ type HandlerOptions struct {
 	Name string
 	// Delivery is how changes are delivered. Default: Ordered.
 	Delivery Delivery
-	// SurvivePanics keeps a panic of the handler from ending the process: the panic
+	// RecoverPanics keeps a panic of the handler from ending the process: the panic
 	// handlers of apimachinery are called, it is counted and reported, and the next
 	// change is delivered. Without it, apimachinery's ReallyCrash decides, which
 	// is true by default: the run ends, and the panic comes out of Run.
-	SurvivePanics bool
+	RecoverPanics bool
 }
 
 func (o HandlerOptions) validate() error {
@@ -218,14 +218,14 @@ func (o HandlerOptions) validate() error {
 type notification = eventlog.Record[table.Key]
 
 // setNotification makes n, which is empty, the notification of an applied change.
-func setNotification(n *notification, c *change, initial, mergeRecreated bool) {
+func setNotification(n *notification, c *change, initial, recreateAsUpdate bool) {
 	n.Key, n.Initial = c.key, initial
 	switch {
 	case c.kind == Deleted:
 		n.Kind, n.Old = eventlog.Delete, c.object
 	case !c.existed:
 		n.Kind, n.New = eventlog.Add, c.object
-	case !mergeRecreated && c.recreated:
+	case !recreateAsUpdate && c.recreated:
 		n.Kind, n.Old, n.New = eventlog.Recreate, DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}, c.object
 	default:
 		n.Kind, n.Old, n.New = eventlog.Update, c.old, c.object
@@ -423,7 +423,7 @@ func (l *listener) call(ctx context.Context, n *notification) {
 		for _, handle := range utilruntime.PanicHandlers {
 			handle(ctx, value)
 		}
-		if utilruntime.ReallyCrash && !l.options.SurvivePanics {
+		if utilruntime.ReallyCrash && !l.options.RecoverPanics {
 			l.exited(ctx)
 			panic(value) // the frames of the first panic are below
 		}
@@ -489,7 +489,7 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 		defaults := inf.options.Handlers
 		options.Logger, options.Name = cmp.Or(options.Logger, defaults.Logger), cmp.Or(options.Name, defaults.Name)
 		options.Delivery = cmp.Or(options.Delivery, defaults.Delivery)
-		options.SurvivePanics = options.SurvivePanics || defaults.SurvivePanics
+		options.RecoverPanics = options.RecoverPanics || defaults.RecoverPanics
 		l := newListener(inf, handler, options, period)
 		if err = inf.add(l); err == nil {
 			return l, nil

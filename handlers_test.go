@@ -38,7 +38,7 @@ func TestEachKindOfNotificationMakesItsCalls(t *testing.T) {
 	}
 }
 
-// Fails if a change of UID passes for an update, or MergeRecreated is not heeded.
+// Fails if a change of UID passes for an update, or RecreateAsUpdate is not heeded.
 func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 	was, is := podAt("a", "1", "5"), podAt("a", "1", "6")
 	final := podAt("a", "1", "7")
@@ -351,7 +351,7 @@ func (m *listenersModel) relist(keys byte) {
 			part.Items = append(part.Items, m.state(itoa(i), held))
 		}
 	}
-	rejected, err := replacement.Part(bg, part)
+	rejected, err := replacement.Add(bg, part)
 	require.NoError(m, err)
 	require.Empty(m, rejected)
 	m.serial++

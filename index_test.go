@@ -105,7 +105,7 @@ func TestAStoreMayBeUsedByAllAtOnce(t *testing.T) {
 					applyBatch(s, context.Background(), batch{changes: []queued{changeOf(Updated, obj), changeOf(Deleted, podAt("a", itoa(i%3), itoa(i)))}}, false, nil)
 				case 4:
 					r := s.BeginReplace(ReplaceOptions{})
-					_, _ = r.Part(bg, ReplacementPart{Items: []any{obj}, Gone: []any{pod("a", itoa((i+1)%7))}})
+					_, _ = r.Add(bg, ReplacementPart{Items: []any{obj}, Deleted: []any{pod("a", itoa((i+1)%7))}})
 					if i%2 == 0 {
 						_ = r.Commit(bg, itoa(i))
 					}

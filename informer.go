@@ -422,7 +422,7 @@ func (f *feed) publish(changes []change, initial bool) {
 		}
 		last := len(f.notifications)
 		f.notifications = append(f.notifications, notification{})
-		setNotification(&f.notifications[last], c, initial, f.informer.options.MergeRecreated)
+		setNotification(&f.notifications[last], c, initial, f.informer.options.RecreateAsUpdate)
 		if f.copies == nil {
 			continue
 		}
@@ -455,11 +455,11 @@ type feedReplacement struct {
 	feed *feed
 }
 
-// Part implements Replacement.
-func (r feedReplacement) Part(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
-	r.feed.begin(len(part.Items) + len(part.Gone))
+// Add implements Replacement.
+func (r feedReplacement) Add(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
+	r.feed.begin(len(part.Items) + len(part.Deleted))
 	defer r.feed.end()
-	return r.storeReplacement.Part(ctx, part)
+	return r.storeReplacement.Add(ctx, part)
 }
 
 // Commit implements Replacement. When the first lists of all feeds have ended, the informer has synced.
@@ -525,7 +525,7 @@ func newNamespaceController(c Config) Controller {
 	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
 	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
 	inf := newInformer(whole, c.ListerWatcher, c.ObjectType, SharedIndexInformerOptions{
-		Namespaces: c.Namespaces, Transform: c.Transform, MergeRecreated: c.MergeRecreated, ReflectorOptions: reflector,
+		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: reflector,
 	})
 	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)
 }

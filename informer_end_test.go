@@ -108,7 +108,7 @@ func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 		var stores []weak.Pointer[cache]
 		var informers []weak.Pointer[sharedIndexInformer]
 		for i := range runs {
-			inf := NewInformerFor(source, InformerConfig[*object]{ReflectorOptions: ReflectorOptions{ErrorHandler: (&heard{}).handle}})
+			inf := NewTypedInformer(source, InformerConfig[*object]{ReflectorOptions: ReflectorOptions{ErrorHandler: (&heard{}).handle}})
 			stores = append(stores, weak.Make(inf.shared.store))
 			informers = append(informers, weak.Make(inf.shared))
 			oneLife(t, inf, notified, i)

@@ -48,7 +48,7 @@ type setMember struct {
 }
 
 // InformerOf returns the set's informer for the objects of type T, and of config's
-// ObjectType, of a source or of the config's Namespaces. If there is none it makes one, as NewInformerFor does, and runs
+// ObjectType, of a source or of the config's Namespaces. If there is none it makes one, as NewTypedInformer does, and runs
 // it if the set runs. If there is one, config counts only for its Indexes: those whose
 // names are not there yet are added. Sources are the same if they are equal: two pointers
 // to ListWatches of one resource are two sources.
@@ -60,7 +60,7 @@ type setMember struct {
 //
 // It fails, and release is nil, if source cannot be compared with others (it is no
 // pointer and contains a slice, map or function), one of the Indexes cannot be added, or
-// the set has stopped (ErrInformerStopped). It panics as NewInformerFor does.
+// the set has stopped (ErrInformerStopped). It panics as NewTypedInformer does.
 func InformerOf[T Object](set *InformerSet, source ListerWatcher, config InformerConfig[T]) (informer *Informer[T], release func(), err error) {
 	sources := maps.Clone(config.Namespaces)
 	if len(sources) == 0 {
@@ -72,7 +72,7 @@ func InformerOf[T Object](set *InformerSet, source ListerWatcher, config Informe
 		}
 	}
 	// Made before the lock is acquired: it calls the source.
-	made := NewInformerFor(source, config)
+	made := NewTypedInformer(source, config)
 	m, err := set.lease(&setMember{
 		sources: sources, object: reflect.TypeFor[T](), expected: typeDescription(made.example, gvkOf(made.example)),
 		informer: made, shared: made.shared,

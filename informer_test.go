@@ -39,7 +39,7 @@ func newInformerRig(t *testing.T, source *cachetest.Source, change func(*Informe
 	if change != nil {
 		change(&config)
 	}
-	r.inf = NewInformerFor(source, config)
+	r.inf = NewTypedInformer(source, config)
 	return r
 }
 

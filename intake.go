@@ -91,7 +91,7 @@ type taker interface {
 	// takeChanges accepts changes in their order: at least the first, unless there is an error. The
 	// caller has read the metadata. It returns how many it has accepted, the refused ones included,
 	// whose err is set and whose versions count. The error is that of the change after those: a
-	// *RegressionError for one that is older than what was last received of its key, or the
+	// *VersionRegressionError for one that is older than what was last received of its key, or the
 	// context's. Readers see a change and its version both or neither.
 	takeChanges(ctx context.Context, changes []change) (taken int, err error)
 }
@@ -103,7 +103,7 @@ type entryKeeper interface {
 	eventKey(obj any) (table.Key, error)
 	// olderThanEntry is the error of an event that is older than the state last received of its
 	// key, nil if it is not, or if that is not known.
-	olderThanEntry(key table.Key, received Received) error
+	olderThanEntry(key table.Key, received ObjectVersion) error
 }
 
 // intake is the one way into a store: it decides the outcome of each change, of a watch, a list, a
@@ -169,7 +169,7 @@ func (in *intake) identify(changes []change) {
 	}
 }
 
-func originOf(received Received) table.Origin {
+func originOf(received ObjectVersion) table.Origin {
 	return table.OriginOf(received.ResourceVersion, string(received.UID))
 }
 
@@ -254,7 +254,7 @@ func (c *change) regression(stored table.Origin, quarantined string) error {
 	if !c.origin.OlderThan(stored) {
 		return nil
 	}
-	return &RegressionError{What: "event", Key: c.key.String(), Have: stored.Version(), Got: c.says.received.ResourceVersion}
+	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: stored.Version(), Received: c.says.received.ResourceVersion}
 }
 
 // apply applies a batch of a queue in one write: the queue has compared versions already, and

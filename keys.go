@@ -163,7 +163,7 @@ func ownTombstone(obj any) any {
 	return obj
 }
 
-// Undecoded is implemented by an object that a source sends in place of one that it
+// UndecodableObject is implemented by an object that a source sends in place of one that it
 // could not decode, in a list or an event. Its metadata are those of the other that could be
 // read: namespace, name and resource version, all if possible; the rest
 // is empty. If the object is in a namespace and that could not be read, the name must be empty too:
@@ -186,7 +186,7 @@ func ownTombstone(obj any) any {
 // deletes the object as absent, and a deletion leaves it, quarantined until the next
 // list or the next good state of that name. For stores that are not of this
 // package see ReflectorStore.Delete.
-type Undecoded interface {
+type UndecodableObject interface {
 	runtime.Object
 	// DecodeError says why the object could not be decoded. It is kept in the
 	// status: it must not hold the object, nor the bytes of it.
@@ -194,13 +194,13 @@ type Undecoded interface {
 }
 
 func isUndecoded(obj any) bool {
-	_, undecoded := obj.(Undecoded)
+	_, undecoded := obj.(UndecodableObject)
 	return undecoded
 }
 
-// decodeError says why an object could not be decoded; nil if it is no Undecoded.
+// decodeError says why an object could not be decoded; nil if it is no UndecodableObject.
 func decodeError(obj any) (err error) {
-	undecoded, ok := obj.(Undecoded)
+	undecoded, ok := obj.(UndecodableObject)
 	if !ok || isNilPointer(obj) {
 		return nil
 	}
@@ -220,9 +220,9 @@ func readableName(obj any) string {
 	return name.String()
 }
 
-// Received is what the source said of an object when it was received, before any
+// ObjectVersion is what the source said of an object when it was received, before any
 // transform: enough to tell an unchanged object from a changed one.
-type Received struct {
+type ObjectVersion struct {
 	UID             types.UID
 	ResourceVersion string
 }
@@ -230,11 +230,11 @@ type Received struct {
 // receivedGetter is an optional interface of DeltaFIFOOptions.KnownObjects. Without it every listed
 // object is delivered, as client-go's queue does.
 type receivedGetter interface {
-	Received(key string) (Received, bool)
+	ObjectVersion(key string) (ObjectVersion, bool)
 }
 
 // receivedOf reads an object's UID and version; both are empty if it has no readable metadata.
-func receivedOf(obj any) Received {
+func receivedOf(obj any) ObjectVersion {
 	var m metadata
 	_ = m.read(obj)
 	return m.received
@@ -243,7 +243,7 @@ func receivedOf(obj any) Received {
 // metadata is what an object says of itself, read at once.
 type metadata struct {
 	namespace, name string
-	received        Received
+	received        ObjectVersion
 	// readable is false if the object has none that could be read; the rest is empty then.
 	readable bool
 }
@@ -258,7 +258,7 @@ func (m *metadata) read(obj any) (err error) {
 	if err != nil {
 		return err
 	}
-	received := Received{accessor.GetUID(), accessor.GetResourceVersion()}
+	received := ObjectVersion{accessor.GetUID(), accessor.GetResourceVersion()}
 	*m = metadata{accessor.GetNamespace(), accessor.GetName(), received, true}
 	return nil
 }

@@ -62,7 +62,7 @@ func TestATombstoneOfAnotherPackageIsReadLikeOneOfThis(t *testing.T) {
 	typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
 		DeleteFunc: func(gone DeletedObject[*object]) {
 			require.Equal(t, "a/1", gone.GetKey())
-			require.False(t, gone.Exact())
+			require.False(t, gone.FinalStateKnown())
 		},
 	}}.OnDelete(foreign)
 }

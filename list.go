@@ -44,7 +44,7 @@ type listing struct {
 	// shown is progress.shown as it was before, newest the newest version among the objects that came before the version.
 	shown, newest string
 	// stepBack is the report of a state that is older than the last one.
-	stepBack *RegressionError
+	stepBack *VersionRegressionError
 	// unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
 	unchecked bool
 	pages     int
@@ -134,7 +134,7 @@ func (m *run) listOptions() metav1.ListOptions {
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
 	switch {
-	case m.wholeLists, m.strategy == ListWhole, m.progress.whole:
+	case m.wholeLists, m.strategy == ListUnpaged, m.progress.whole:
 	case m.WatchListPageSize > 0:
 		options.Limit = m.WatchListPageSize
 	case m.strategy == ListPaged, m.progress.paged, !exact:
@@ -409,7 +409,7 @@ func (l *listing) isAt(version string) error {
 		version = have
 	}
 	if !l.progress.anyVersion && versionBefore(version, have) {
-		stepBack := &RegressionError{What: "list", Have: have, Got: version}
+		stepBack := &VersionRegressionError{Kind: "list", Current: have, Received: version}
 		if !l.progress.unknown {
 			return stepBack
 		}
@@ -438,13 +438,13 @@ func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
 		if bad.Key == "" {
 			bad.Key = fmt.Sprintf("item %d of the list", l.items)
 		} else {
-			l.part.Keep = append(l.part.Keep, obj)
+			l.part.Retain = append(l.part.Retain, obj)
 		}
 		other := l.isOfOtherType(obj, bad)
 		l.fits = l.fits || !other
 		l.reject(bad, other)
 	}
-	if len(l.part.Items)+len(l.part.Keep) >= partSize {
+	if len(l.part.Items)+len(l.part.Retain) >= partSize {
 		return l.flush()
 	}
 	return nil
@@ -458,7 +458,7 @@ func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
 		return err
 	}
 	l.release(obj)
-	rejected, err := l.pass(ReplacementPart{Gone: []any{obj}})
+	rejected, err := l.pass(ReplacementPart{Deleted: []any{obj}})
 	if undecoded != nil && len(rejected) == 0 {
 		l.report(l.ctx, undecoded)
 	}
@@ -490,7 +490,7 @@ func (l *listing) release(obj runtime.Object) {
 func (l *listing) flush() error {
 	part, first := l.part, l.first
 	l.part, l.first = ReplacementPart{}, l.items+1
-	if len(part.Items)+len(part.Keep) == 0 {
+	if len(part.Items)+len(part.Retain) == 0 {
 		return nil
 	}
 	rejected, err := l.pass(part)
@@ -510,7 +510,7 @@ func (l *listing) flush() error {
 // pass passes a part to the replacement. rejected are the errors of its objects.
 func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
 	l.begin()
-	rejected, err = l.replacement.Part(l.ctx, part)
+	rejected, err = l.replacement.Add(l.ctx, part)
 	if err != nil && l.ctx.Err() == nil {
 		err = &StoreError{Op: "Replace", Err: err}
 	}
@@ -525,7 +525,7 @@ func (l *listing) begin() {
 	if replacer, ok := l.store.(Replacer); ok && !embedsQueue(l.store) {
 		// Of a source that has gone back, or may have, the same version may be another state.
 		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked
-		l.replacement = replacer.BeginReplace(ReplaceOptions{Aside: l.unchecked, VersionsReset: reset})
+		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked, VersionsReset: reset})
 	} else {
 		l.replacement = &wholeReplacement{store: l.store}
 	}

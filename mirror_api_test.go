@@ -44,11 +44,11 @@ func panicOfRun(t *testing.T, w *channelWatch, stream bool, index func(name stri
 		},
 		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return w, nil },
 	}
-	strategy := cache.ListWhole
+	strategy := cache.ListUnpaged
 	if stream {
 		strategy = cache.ListStreaming
 	}
-	informer := cache.NewInformerFor(source, cache.InformerConfig[*metav1.PartialObjectMetadata]{
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*metav1.PartialObjectMetadata]{
 		ReflectorOptions: cache.ReflectorOptions{
 			Strategy:     strategy,
 			ErrorHandler: func(context.Context, *cache.Reflector, error) { panic("the handler's own") },

@@ -165,12 +165,12 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	older := &Failure{Cause: CauseForbidden, Err: errBoom, Time: start}
 	newest := &Failure{Cause: CauseNotFound, Err: errBoom, Time: start.Add(time.Second)}
 	all := []NamespaceStatus{
-		{"a", Status{AcceptedVersion: "7", Synced: true, LastFailure: older, ConsecutiveFailures: 2, TypeDescription: "things"}},
-		{"b", Status{AcceptedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, Quarantined: []Quarantined{{Key: "b/1"}}}},
-		{"c", Status{AcceptedVersion: "8", Synced: true, Quarantined: []Quarantined{{Key: "a/1"}}}},
+		{"a", Status{ReceivedVersion: "7", Synced: true, LastFailure: older, ConsecutiveFailures: 2, TypeDescription: "things"}},
+		{"b", Status{ReceivedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, Quarantined: []Quarantined{{Key: "b/1"}}}},
+		{"c", Status{ReceivedVersion: "8", Synced: true, Quarantined: []Quarantined{{Key: "a/1"}}}},
 	}
 	status := overall(all)
-	assert.Equal(t, "7", status.AcceptedVersion)
+	assert.Equal(t, "7", status.ReceivedVersion)
 	assert.True(t, status.Synced)
 	assert.Equal(t, newest, status.LastFailure)
 	assert.NotSame(t, newest, status.LastFailure, "a plain value")
@@ -179,9 +179,9 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	assert.Equal(t, []string{"a/1", "b/1"}, keysHeldIn(status))
 	assert.Equal(t, all, status.Namespaces)
 
-	all[1].Synced, all[1].AcceptedVersion = false, ""
+	all[1].Synced, all[1].ReceivedVersion = false, ""
 	assert.False(t, overall(all).Synced)
-	assert.Empty(t, overall(all).AcceptedVersion)
+	assert.Empty(t, overall(all).ReceivedVersion)
 	assert.Nil(t, overall(all[2:]).LastFailure)
 }
 
@@ -276,8 +276,8 @@ func TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject(t *testing.T) {
 		},
 		"a list": func(o *onlooker, obj *object, version string) error { return o.Replace([]any{obj}, version) },
 		"a list in parts": func(o *onlooker, obj *object, version string) error {
-			r := o.BeginReplace(ReplaceOptions{Aside: true})
-			if _, err := r.Part(bg, ReplacementPart{Items: []any{obj}}); err != nil {
+			r := o.BeginReplace(ReplaceOptions{Staged: true})
+			if _, err := r.Add(bg, ReplacementPart{Items: []any{obj}}); err != nil {
 				return err
 			}
 			return r.Commit(bg, version)
@@ -460,7 +460,7 @@ func (n *namespaceModel) intrude() {
 			{Delta: Delta{Deleted, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
 		}}, false, nil)
 		if n.replacement != nil {
-			rejected, err := n.replacement.Part(bg, ReplacementPart{Items: []any{o}, Keep: []any{o}, Gone: []any{o}})
+			rejected, err := n.replacement.Add(bg, ReplacementPart{Items: []any{o}, Retain: []any{o}, Deleted: []any{o}})
 			require.NoError(n, err)
 			require.Len(n, rejected, 2)
 		}
@@ -494,11 +494,11 @@ func (n *namespaceModel) replace() {
 		n.replacement = nil
 		n.commit()
 	case 3:
-		_, err := n.replacement.Part(bg, ReplacementPart{Gone: n.gone()})
+		_, err := n.replacement.Add(bg, ReplacementPart{Deleted: n.gone()})
 		require.NoError(n, err)
 	default:
 		items, bad := n.items(n.visible)
-		rejected, err := n.replacement.Part(bg, ReplacementPart{Items: items})
+		rejected, err := n.replacement.Add(bg, ReplacementPart{Items: items})
 		require.NoError(n, err)
 		require.Len(n, rejected, bad)
 	}

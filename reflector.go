@@ -223,7 +223,7 @@ func (r *Reflector) TypeDescription() string { return r.typeDescription }
 func (r *Reflector) LastSyncResourceVersion() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.status.AcceptedVersion
+	return r.status.ReceivedVersion
 }
 
 func typeDescription(expectedType any, gvk *schema.GroupVersionKind) string {
@@ -283,8 +283,8 @@ const (
 	// lists in pages where that spares the server and whole where the server
 	// answers from its cache.
 	ListAutomatic ListStrategy = iota
-	// ListWhole lists in one answer.
-	ListWhole
+	// ListUnpaged lists in one answer.
+	ListUnpaged
 	// ListPaged lists in pages, always.
 	ListPaged
 	// ListStreaming streams, whatever the source says of itself, and lists if
@@ -372,10 +372,10 @@ type ReflectorStore interface {
 	// Update applies a newer state of an object.
 	Update(obj any) error
 	// Delete removes an object; it gets the final state. Of one whose final
-	// state the source could not decode (Undecoded) it is given the last state
+	// state the source could not decode (UndecodableObject) it is given the last state
 	// instead, if the store has a GetByKey, as a Store does, which returns that for
 	// namespace/name; else a DeletedFinalStateUnknown with namespace/name for Key
-	// and no Obj; and, if it refuses that with a KeyError, the Undecoded. If it
+	// and no Obj; and, if it refuses that with a KeyError, the UndecodableObject. If it
 	// panics then, that counts as a refusal. Stores and queues of this package
 	// handle it themselves.
 	Delete(obj any) error

@@ -417,7 +417,7 @@ func (m *run) endCheck() error {
 			checks.rest = m.clock.Now().Add(checkRest)
 		}
 		if versionBefore(c.got, c.have) {
-			return &RegressionError{What: "list", Have: c.have, Got: c.got}
+			return &VersionRegressionError{Kind: "list", Current: c.have, Received: c.got}
 		}
 	default:
 		if m.clock.Since(c.began) >= checkPatience {

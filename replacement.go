@@ -27,32 +27,32 @@ type Replacer interface {
 // which it is begun: for a view of InNamespace that is its namespace. Fields may be added;
 // the zero value will keep its meaning.
 type ReplaceOptions struct {
-	// Aside has the parts staged, like those of a relist, also if nothing has been
+	// Staged has the parts staged, like those of a relist, also if nothing has been
 	// committed yet. A reflector sets it for a list whose version is not known, and which
 	// may be older than what an earlier attempt has shown.
-	Aside bool
+	Staged bool
 	// VersionsReset means that the source went back in time and issues versions again: an
 	// object of the version last received may be another state, and is unchanged only if
 	// its content is known to be.
 	VersionsReset bool
 }
 
-// Replacement is one list on its way into a store: Part any number of times,
+// Replacement is one list on its way into a store: Add any number of times,
 // then either Commit or Abort. Its methods are for one goroutine.
 //
 // The first replacement of a store is visible as it arrives: readers and handlers
 // receive its parts before it is complete, while the version stays empty and synced
-// false until Commit. A later one (a relist), or one with Aside, is staged and
+// false until Commit. A later one (a relist), or one with Staged, is staged and
 // published at Commit in one step: objects, indexes, deletions, version.
 type Replacement interface {
-	// Part accepts some of the listed objects. An object that cannot be applied
+	// Add accepts some of the listed objects. An object that cannot be applied
 	// (no key, a transform or an index function that fails) is returned in
 	// rejected; its previous state stays, also through Commit, and the others
 	// are applied. An object whose UID and resource version are those last
 	// received for its key is unchanged: it is neither transformed nor delivered.
 	//
-	// Part does not wait. After any error, abort the replacement.
-	Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
+	// Add does not wait. After any error, abort the replacement.
+	Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 
 	// Commit ends the list: objects that were in no part are deleted, and version
 	// becomes the store's version. An unchanged object that another writer has deleted since its
@@ -61,7 +61,7 @@ type Replacement interface {
 	Commit(ctx context.Context, version string) error
 
 	// Abort ends the replacement. Nothing of a relist is published; what it refused stays
-	// quarantined until the next commit, but with Aside nothing is. The parts of a first
+	// quarantined until the next commit, but with Staged nothing is. The parts of a first
 	// list stay in the store until the next commit. Abort after Commit does nothing.
 	Abort()
 }
@@ -70,14 +70,14 @@ type Replacement interface {
 type ReplacementPart struct {
 	// Items are the listed objects.
 	Items []any
-	// Keep are objects that the source has but that could not be used (a wrong
+	// Retain are objects that the source has but that could not be used (a wrong
 	// type, a body that could not be decoded). Only their key is read: whatever the
 	// store holds under it stays through the commit. One without a readable key
-	// keeps nothing.
-	Keep []any
-	// Gone are objects of earlier parts that were deleted before the list ended, as
-	// in a stream. Gone counts after Items and Keep of the same part.
-	Gone []any
+	// retains nothing.
+	Retain []any
+	// Deleted are objects of earlier parts that were deleted before the list ended, as
+	// in a stream. Deleted counts after Items and Retain of the same part.
+	Deleted []any
 }
 
 // storeReplacement is a list on its way into a store of this package.
@@ -126,7 +126,7 @@ func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
 
 func (in intake) beginReplace(options ReplaceOptions) *storeReplacement {
 	r := &storeReplacement{
-		in: in, visible: !in.replaced() && !options.Aside, unchecked: options.Aside, reset: options.VersionsReset,
+		in: in, visible: !in.replaced() && !options.Staged, unchecked: options.Staged, reset: options.VersionsReset,
 		keys: sets.Set[table.Key]{}, withheld: sets.Set[string]{},
 	}
 	in.storage.writing.Lock()
@@ -155,8 +155,8 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	return errors.Join(failures...)
 }
 
-// Part accepts some of the listed objects. It does not wait.
-func (r *storeReplacement) Part(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+// Add accepts some of the listed objects. It does not wait.
+func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -167,12 +167,12 @@ func (r *storeReplacement) Part(ctx context.Context, part ReplacementPart) (reje
 	if err != nil {
 		return nil, err
 	}
-	for _, obj := range part.Keep {
+	for _, obj := range part.Retain {
 		if key, err := r.in.eventKey(obj); err == nil {
 			r.withheld.Insert(key.String())
 		}
 	}
-	deleted, err := r.take(ctx, Deleted, part.Gone)
+	deleted, err := r.take(ctx, Deleted, part.Deleted)
 	if err != nil {
 		return nil, err
 	}

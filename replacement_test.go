@@ -22,7 +22,7 @@ func begin(t *testing.T, s *cache) replacing {
 // items passes on objects of which none is rejected.
 func (r replacing) items(items ...any) {
 	r.Helper()
-	rejected, err := r.Part(bg, ReplacementPart{Items: items})
+	rejected, err := r.Add(bg, ReplacementPart{Items: items})
 	require.NoError(r, err)
 	require.Empty(r, rejected)
 }
@@ -35,7 +35,7 @@ func (r replacing) commit(version string) {
 // rejects passes on a part and returns key and stage of what is rejected.
 func (r replacing) rejects(part ReplacementPart) []string {
 	r.Helper()
-	rejected, err := r.Part(bg, part)
+	rejected, err := r.Add(bg, part)
 	require.NoError(r, err)
 	var notified []string
 	for _, bad := range rejected {
@@ -156,9 +156,9 @@ func TestAPartReturnsWhatItRejects(t *testing.T) {
 			}
 			r := begin(t, s)
 			notified := r.rejects(ReplacementPart{
-				Items: []any{tagged(podAt("a", "1", "2"), "bad"), podAt("a", "5", "2"), nil, pod("", "")},
-				Keep:  []any{podAt("a", "2", "9"), nil, pod("", "")},
-				Gone:  []any{7},
+				Items:   []any{tagged(podAt("a", "1", "2"), "bad"), podAt("a", "5", "2"), nil, pod("", "")},
+				Retain:  []any{podAt("a", "2", "9"), nil, pod("", "")},
+				Deleted: []any{7},
 			})
 			assert.ElementsMatch(t, []string{"a/1 index", " metadata", " key", " key"}, notified)
 			assert.Equal(t, []string{"a/1"}, heldKeys(s))
@@ -186,9 +186,9 @@ func TestAReplacementKeepsAndRemovesKeys(t *testing.T) {
 			r := begin(t, s)
 			r.items(podAt("a", "3", "1"), podAt("a", "5", "2"))
 			assert.Empty(t, r.rejects(ReplacementPart{
-				Items: []any{podAt("a", "6", "2")},
-				Keep:  []any{pod("a", "1"), pod("a", "2"), pod("a", "5")},
-				Gone:  []any{pod("a", "2"), pod("a", "3"), pod("a", "6")},
+				Items:   []any{podAt("a", "6", "2")},
+				Retain:  []any{pod("a", "1"), pod("a", "2"), pod("a", "5")},
+				Deleted: []any{pod("a", "2"), pod("a", "3"), pod("a", "6")},
 			}))
 			r.items(podAt("a", "6", "3"))
 			r.commit("4")
@@ -203,8 +203,8 @@ func TestARemovedKeyShowsAtOnceInAFirstList(t *testing.T) {
 	r := begin(t, s)
 	r.items(podAt("a", "1", "1"), podAt("a", "2", "1"))
 	assert.Equal(t, []string{"a/3 index"}, r.rejects(ReplacementPart{
-		Items: []any{tagged(podAt("a", "3", "1"), "bad")},
-		Gone:  []any{pod("a", "1"), pod("a", "3")},
+		Items:   []any{tagged(podAt("a", "3", "1"), "bad")},
+		Deleted: []any{pod("a", "1"), pod("a", "3")},
 	}))
 	assert.Equal(t, map[string]string{"a/2": "1"}, contents(s))
 	assert.Empty(t, s.quarantined())

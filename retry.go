@@ -71,26 +71,26 @@ type Cause string
 
 // The kinds of failure that have no error type of this package.
 const (
-	CauseExpired         Cause = "expired"           // the version is no longer known (410)
-	CauseVersionTooLarge Cause = "version-too-large" // the version is not known yet
-	CauseTooManyRequests Cause = "too-many-requests" // 429
-	CauseInternal        Cause = "internal-error"    // 500
-	CauseUnavailable     Cause = "unavailable"       // 503, server timeouts
-	CauseNotFound        Cause = "not-found"         // 404
-	CauseForbidden       Cause = "forbidden"         // 403
-	CauseUnauthorized    Cause = "unauthorized"      // 401
-	CauseRejected        Cause = "rejected"          // 400, 405, 422
-	CauseRefused         Cause = "refused"           // connection refused
-	CauseUnreachable     Cause = "unreachable"       // no such host, no route, no answer to a dial
-	CauseUntrusted       Cause = "untrusted"         // the server's certificate is not trusted
-	CauseCredentials     Cause = "credentials"       // ours could not be put on the request
-	CauseUnreadable      Cause = "unreadable"        // the answer is no list or watch
-	CauseTooLarge        Cause = "too-large"         // the answer passed a limit
-	CauseStalled         Cause = "stalled"           // nothing came for too long
-	CauseCut             Cause = "cut"               // EOF in the middle
-	CauseOverdueWatch    Cause = "overdue-watch"     // half open
-	CauseNoBookmark      Cause = "no-bookmark"       // streaming list without its end
-	CauseOther           Cause = "other"
+	CauseExpired           Cause = "expired"            // the version is no longer known (410)
+	CauseVersionTooLarge   Cause = "version-too-large"  // the version is not known yet
+	CauseTooManyRequests   Cause = "too-many-requests"  // 429
+	CauseInternal          Cause = "internal-error"     // 500
+	CauseUnavailable       Cause = "unavailable"        // 503, server timeouts
+	CauseNotFound          Cause = "not-found"          // 404
+	CauseForbidden         Cause = "forbidden"          // 403
+	CauseUnauthorized      Cause = "unauthorized"       // 401
+	CauseBadRequest        Cause = "bad-request"        // 400, 405, 422
+	CauseConnectionRefused Cause = "connection-refused" // connection refused
+	CauseUnreachable       Cause = "unreachable"        // no such host, no route, no answer to a dial
+	CauseTLS               Cause = "tls"                // the server's certificate is not trusted
+	CauseCredentials       Cause = "credentials"        // ours could not be put on the request
+	CauseInvalidResponse   Cause = "invalid-response"   // the answer is no list or watch
+	CauseResponseTooLarge  Cause = "response-too-large" // the answer passed a limit
+	CauseStalled           Cause = "stalled"            // nothing came for too long
+	CauseConnectionLost    Cause = "connection-lost"    // EOF in the middle
+	CauseOverdueWatch      Cause = "overdue-watch"      // half open
+	CauseNoBookmark        Cause = "no-bookmark"        // streaming list without its end
+	CauseOther             Cause = "other"
 )
 
 // The causes of errors that have a type; CauseOf names them.
@@ -98,9 +98,9 @@ const (
 	causeWrongType  Cause = "wrong-type"
 	causeShortWatch Cause = "short-watch"
 	causeRegression Cause = "regression"
-	causeObject     Cause = "object"
-	causeProcess    Cause = "process"
-	causeStore      Cause = "store"
+	causeObject     Cause = "invalid-object"
+	causeProcess    Cause = "handler-error"
+	causeStore      Cause = "store-error"
 	causeSlowSource Cause = "slow-source"
 	causeMisuse     Cause = "misuse"
 	causePanic      Cause = "panic"
@@ -108,8 +108,8 @@ const (
 )
 
 // CauseOf classifies an error as the reflector does. Errors of this package have a kind by their type:
-// "object" (ObjectError, KeyError), "process" (ProcessError), "store" (StoreError), "wrong-type" (ListTypeError),
-// "regression" (RegressionError), "short-watch" (VeryShortWatchError), "slow-source" (SlowSourceError),
+// "invalid-object" (ObjectError, KeyError), "handler-error" (ProcessError), "store-error" (StoreError), "wrong-type" (ListTypeError),
+// "regression" (VersionRegressionError), "short-watch" (VeryShortWatchError), "slow-source" (SlowSourceError),
 // "mutated" (MutatedObjectError), "panic" (a handler panicked and the process survived), "misuse" (of the
 // library by the program). An error of a source may name its own, where nothing else tells it,
 // by a method FailureCause() string; those of package kubeapi have it.
@@ -131,26 +131,26 @@ func CauseOf(err error) Cause {
 	case errors.As(err, &named):
 		return Cause(named.FailureCause())
 	case apierrors.HasStatusCause(err, causeBadFrame), errors.Is(err, http.ErrSchemeMismatch):
-		return CauseUnreadable
+		return CauseInvalidResponse
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return CauseUntrusted
+		return CauseTLS
 	case errors.As(err, new(*net.DNSError)), errors.As(err, &dial) && dial.Op == "dial":
 		return CauseUnreachable
 	}
 	return CauseOther
 }
 
-func (*ProcessError) cause() Cause        { return causeProcess }
-func (*ObjectError) cause() Cause         { return causeObject }
-func (KeyError) cause() Cause             { return causeObject }
-func (*StoreError) cause() Cause          { return causeStore }
-func (*ListTypeError) cause() Cause       { return causeWrongType }
-func (*RegressionError) cause() Cause     { return causeRegression }
-func (*VeryShortWatchError) cause() Cause { return causeShortWatch }
-func (*SlowSourceError) cause() Cause     { return causeSlowSource }
-func (*PanicError) cause() Cause          { return causePanic }
-func (*MutatedObjectError) cause() Cause  { return causeMutated }
-func (misuse) cause() Cause               { return causeMisuse }
+func (*ProcessError) cause() Cause           { return causeProcess }
+func (*ObjectError) cause() Cause            { return causeObject }
+func (KeyError) cause() Cause                { return causeObject }
+func (*StoreError) cause() Cause             { return causeStore }
+func (*ListTypeError) cause() Cause          { return causeWrongType }
+func (*VersionRegressionError) cause() Cause { return causeRegression }
+func (*VeryShortWatchError) cause() Cause    { return causeShortWatch }
+func (*SlowSourceError) cause() Cause        { return causeSlowSource }
+func (*PanicError) cause() Cause             { return causePanic }
+func (*MutatedObjectError) cause() Cause     { return causeMutated }
+func (misuse) cause() Cause                  { return causeMisuse }
 
 // causes are those of errors without a type of ours, in the order in which they are tried.
 var causes = []struct {
@@ -159,31 +159,31 @@ var causes = []struct {
 }{
 	{wraps(errWatchOverdue), CauseOverdueWatch},
 	{wraps(errNoInitialEventsEnd), CauseNoBookmark},
-	{wraps(errTableList), CauseUnreadable},
+	{wraps(errTableList), CauseInvalidResponse},
 	{wraps(ErrAlreadyRan), causeMisuse},
 	{wraps(errHandlerExited), causePanic},
 	{apierrors.IsResourceExpired, CauseExpired},
 	{apierrors.IsGone, CauseExpired}, // servers before Kubernetes 1.18
 	{isTooLargeVersionError, CauseVersionTooLarge},
-	{isClientCut, CauseCut},
-	{has(causeClientDecoding), CauseUnreadable},
+	{isClientCut, CauseConnectionLost},
+	{has(causeClientDecoding), CauseInvalidResponse},
 	{apierrors.IsTooManyRequests, CauseTooManyRequests},
 	{apierrors.IsInternalError, CauseInternal},
 	{apierrors.IsNotFound, CauseNotFound},
 	{apierrors.IsForbidden, CauseForbidden},
 	{apierrors.IsUnauthorized, CauseUnauthorized},
-	{apierrors.IsInvalid, CauseRejected},
-	{apierrors.IsBadRequest, CauseRejected},
-	{apierrors.IsMethodNotSupported, CauseRejected},
+	{apierrors.IsInvalid, CauseBadRequest},
+	{apierrors.IsBadRequest, CauseBadRequest},
+	{apierrors.IsMethodNotSupported, CauseBadRequest},
 	{apierrors.IsServiceUnavailable, CauseUnavailable},
 	{apierrors.IsServerTimeout, CauseUnavailable},
 	{apierrors.IsTimeout, CauseUnavailable},
-	{utilnet.IsConnectionRefused, CauseRefused},
-	{has(causeStreamCut), CauseCut},
-	{wraps(io.EOF), CauseCut},
-	{wraps(io.ErrUnexpectedEOF), CauseCut},
-	{utilnet.IsProbableEOF, CauseCut},
-	{utilnet.IsHTTP2ConnectionLost, CauseCut},
+	{utilnet.IsConnectionRefused, CauseConnectionRefused},
+	{has(causeStreamCut), CauseConnectionLost},
+	{wraps(io.EOF), CauseConnectionLost},
+	{wraps(io.ErrUnexpectedEOF), CauseConnectionLost},
+	{utilnet.IsProbableEOF, CauseConnectionLost},
+	{utilnet.IsHTTP2ConnectionLost, CauseConnectionLost},
 }
 
 func wraps(target error) func(error) bool {
@@ -267,20 +267,20 @@ var answersTo = map[Cause]struct {
 	causeRegression:      {listAgain, listAgain, false},
 	causeStore:           {listAgain, listAgain, false},
 	// None of these says anything against the version, however often it comes.
-	CauseRefused:         {watchAgain, watchAgain, false},
-	CauseTooManyRequests: {watchAgain, watchAgain, false},
-	causeShortWatch:      {watchAgain, watchAgain, false},
+	CauseConnectionRefused: {watchAgain, watchAgain, false},
+	CauseTooManyRequests:   {watchAgain, watchAgain, false},
+	causeShortWatch:        {watchAgain, watchAgain, false},
 	// A stream that is cut each time may be one that cannot be continued from this version.
-	CauseCut:          {watchAgain, watchThenList, false},
-	CauseOverdueWatch: {watchAgainAtOnce, watchAgainAtOnce, false},
-	CauseInternal:     {watchWithDeadline, watchWithDeadline, false},
-	CauseNotFound:     {definite: true},
-	CauseForbidden:    {definite: true},
-	CauseUnauthorized: {definite: true},
-	CauseRejected:     {definite: true},
-	CauseTooLarge:     {definite: true},
-	CauseUntrusted:    {definite: true},
-	CauseCredentials:  {definite: true},
+	CauseConnectionLost:   {watchAgain, watchThenList, false},
+	CauseOverdueWatch:     {watchAgainAtOnce, watchAgainAtOnce, false},
+	CauseInternal:         {watchWithDeadline, watchWithDeadline, false},
+	CauseNotFound:         {definite: true},
+	CauseForbidden:        {definite: true},
+	CauseUnauthorized:     {definite: true},
+	CauseBadRequest:       {definite: true},
+	CauseResponseTooLarge: {definite: true},
+	CauseTLS:              {definite: true},
+	CauseCredentials:      {definite: true},
 }
 
 // fail reports a failure and says what follows it. of is PhaseListing, PhaseStreaming or PhaseWatching, and request says

@@ -282,22 +282,22 @@ func TestErrorsAreClassified(t *testing.T) {
 				s.Message, s.Details = "Timeout: Too large resource version: 9, current: 1", nil
 			}),
 		},
-		CauseTooManyRequests: {apierrors.NewTooManyRequests("", 1)},
-		CauseInternal:        {apierrors.NewInternalError(errBoom)},
-		CauseUnavailable:     {apierrors.NewServiceUnavailable(""), apierrors.NewTimeoutError("", 1), apierrors.NewServerTimeout(pods, "list", 1)},
-		CauseNotFound:        {apierrors.NewNotFound(pods, "")},
-		CauseForbidden:       {apierrors.NewForbidden(pods, "", errBoom)},
-		CauseUnauthorized:    {apierrors.NewUnauthorized("")},
-		CauseRejected:        {apierrors.NewBadRequest(""), apierrors.NewMethodNotSupported(pods, "list")},
-		CauseRefused:         {cachetest.ErrConnectionRefused()},
-		CauseCut: {io.EOF, io.ErrUnexpectedEOF, &url.Error{Op: "Get", URL: "u", Err: io.EOF}, cut,
+		CauseTooManyRequests:   {apierrors.NewTooManyRequests("", 1)},
+		CauseInternal:          {apierrors.NewInternalError(errBoom)},
+		CauseUnavailable:       {apierrors.NewServiceUnavailable(""), apierrors.NewTimeoutError("", 1), apierrors.NewServerTimeout(pods, "list", 1)},
+		CauseNotFound:          {apierrors.NewNotFound(pods, "")},
+		CauseForbidden:         {apierrors.NewForbidden(pods, "", errBoom)},
+		CauseUnauthorized:      {apierrors.NewUnauthorized("")},
+		CauseBadRequest:        {apierrors.NewBadRequest(""), apierrors.NewMethodNotSupported(pods, "list")},
+		CauseConnectionRefused: {cachetest.ErrConnectionRefused()},
+		CauseConnectionLost: {io.EOF, io.ErrUnexpectedEOF, &url.Error{Op: "Get", URL: "u", Err: io.EOF}, cut,
 			decoding("stream error: stream ID 3; INTERNAL_ERROR; received from peer"), decoding("http2: client connection lost"),
 			decoding("http2: client connection force closed via ClientConn.Close"), decoding("connection error: PROTOCOL_ERROR"),
 			decoding("read tcp 10.0.0.1:1->10.0.0.2:2: read: no route to host"), decoding("local error: tls: bad record MAC")},
 		causeShortWatch:   {&VeryShortWatchError{}},
 		CauseOverdueWatch: {errWatchOverdue},
 		CauseNoBookmark:   {errNoInitialEventsEnd},
-		causeRegression:   {&RegressionError{}},
+		causeRegression:   {&VersionRegressionError{}},
 		causeWrongType:    {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
 		causeObject:       {&ObjectError{Err: errBoom}, KeyError{Obj: nil, Err: errBoom}},
 		causeProcess:      {&ProcessError{Err: &ObjectError{}}},
@@ -307,13 +307,13 @@ func TestErrorsAreClassified(t *testing.T) {
 		causePanic:        {&PanicError{Value: "x"}, fmt.Errorf("handler h: %w", errHandlerExited)},
 		causeMutated:      {&MutatedObjectError{Key: "a/b"}},
 		CauseUnreachable:  {&url.Error{Op: "Get", URL: "u", Err: &net.DNSError{IsNotFound: true}}, &net.OpError{Op: "dial", Err: errBoom}},
-		CauseUntrusted:    {&tls.CertificateVerificationError{Err: errBoom}},
+		CauseTLS:          {&tls.CertificateVerificationError{Err: errBoom}},
 		CauseCredentials:  {kubeapi.ErrAuthorize},
-		CauseUnreadable: {errTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
+		CauseInvalidResponse: {errTableList, kubeapi.ErrMalformed, kubeapi.ErrNotList, kubeapi.ErrContentType, kubeapi.ErrRedirect, http.ErrSchemeMismatch, badFrame,
 			decoding("unable to decode watch event: no kind \"Cod\" is registered"), decoding("invalid character 'x' looking for beginning of value")},
-		CauseTooLarge: {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
-		CauseStalled:  {kubeapi.ErrStalled},
-		CauseOther:    {errBoom, &net.OpError{Op: "read", Err: errBoom}},
+		CauseResponseTooLarge: {kubeapi.ErrTooLarge, &kubeapi.LimitError{}},
+		CauseStalled:          {kubeapi.ErrStalled},
+		CauseOther:            {errBoom, &net.OpError{Op: "read", Err: errBoom}},
 	}
 	for cause, errs := range rows {
 		for _, err := range errs {
@@ -354,7 +354,7 @@ func FuzzCauses(f *testing.F) {
 // serverCauses are the causes that a Status can have.
 var serverCauses = []Cause{
 	CauseExpired, CauseVersionTooLarge, CauseTooManyRequests, CauseInternal, CauseUnavailable, CauseNotFound, CauseForbidden,
-	CauseUnauthorized, CauseRejected, CauseCut, CauseUnreadable, CauseRefused, CauseOther,
+	CauseUnauthorized, CauseBadRequest, CauseConnectionLost, CauseInvalidResponse, CauseConnectionRefused, CauseOther,
 }
 
 // Errors name the key, the version and the cause, never the object, and lead to
@@ -373,7 +373,7 @@ func TestErrorsNameTheKeyAndLeadToTheirCause(t *testing.T) {
 		assert.ErrorIs(t, err, errBoom)
 		assert.NotContains(t, err.Error(), "secret-content")
 	}
-	assert.EqualError(t, &RegressionError{What: "event", Key: "a", Have: "9", Got: "8"},
+	assert.EqualError(t, &VersionRegressionError{Kind: "event", Key: "a", Current: "9", Received: "8"},
 		`resource version went backwards: event of "a" at 8, have 9`)
 	assert.EqualError(t, &UnexpectedTypeError{Expected: "A", Actual: "B"}, "expected A, got B")
 	assert.Contains(t, (&SlowSourceError{Op: "List", Waited: slowSource}).Error(), "List")

@@ -293,9 +293,9 @@ func takeOne(t taker, e event) error {
 }
 
 // receivedUnder is what a store knows of what was received of what is under a key.
-func receivedUnder(s any, key string) (Received, bool) {
+func receivedUnder(s any, key string) (ObjectVersion, bool) {
 	own, _ := ours(s.(Store))
-	return own.Received(key)
+	return own.ObjectVersion(key)
 }
 
 // outcome is what became of one change of a batch.

@@ -137,11 +137,11 @@ type SharedIndexInformerOptions struct {
 	// Transform is SetTransform's.
 	Transform TransformFunc
 	// Handlers are the defaults of every handler's HandlerOptions, for handlers added by
-	// code that sets client-go's options only: Delivery, SurvivePanics, Logger. Its
+	// code that sets client-go's options only: Delivery, RecoverPanics, Logger. Its
 	// ResyncPeriod must not be set.
 	Handlers HandlerOptions
-	// MergeRecreated is Config.MergeRecreated, for all handlers.
-	MergeRecreated bool
+	// RecreateAsUpdate is Config.RecreateAsUpdate, for all handlers.
+	RecreateAsUpdate bool
 	// DetectMutations watches for objects that a reader or handler changes. It is off
 	// by default.
 	DetectMutations MutationDetection
@@ -205,8 +205,8 @@ type InformerOptions struct {
 	// HandlerOptions are for Handler: its name, delivery and panics. Their ResyncPeriod
 	// must not be set: use the one above.
 	HandlerOptions HandlerOptions
-	// MergeRecreated is Config.MergeRecreated.
-	MergeRecreated bool
+	// RecreateAsUpdate is Config.RecreateAsUpdate.
+	RecreateAsUpdate bool
 	// DetectMutations watches for objects that a reader or Handler changes. It is off
 	// by default.
 	DetectMutations MutationDetection
@@ -231,7 +231,7 @@ func (o *InformerOptions) validate() {
 func (o *InformerOptions) shared() SharedIndexInformerOptions {
 	options := SharedIndexInformerOptions{
 		Indexers: o.Indexers, Identifier: o.Identifier, InformerMetricsProvider: o.InformerMetricsProvider,
-		KeyFunction: o.KeyFunction, Transform: o.Transform, MergeRecreated: o.MergeRecreated,
+		KeyFunction: o.KeyFunction, Transform: o.Transform, RecreateAsUpdate: o.RecreateAsUpdate,
 		DetectMutations: o.DetectMutations, ReflectorOptions: o.ReflectorOptions,
 	}
 	setIf(&options.ReflectorOptions.Logger, o.Logger)
@@ -259,7 +259,7 @@ func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 // NewInformer is NewInformerWithOptions with a source, an example of its objects, a
 // resync period (0 is never) and a handler.
 //
-// Deprecated: use NewInformerFor, which has types, or NewInformerWithOptions.
+// Deprecated: use NewTypedInformer, which has types, or NewInformerWithOptions.
 func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler) (Store, Controller) {
 	return NewInformerWithOptions(InformerOptions{
 		ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h,
@@ -268,7 +268,7 @@ func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Dur
 
 // NewIndexerInformer is NewInformer with indexers.
 //
-// Deprecated: use NewInformerFor, which has types, or NewInformerWithOptions.
+// Deprecated: use NewTypedInformer, which has types, or NewInformerWithOptions.
 func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler, indexers Indexers) (Indexer, Controller) {
 	store, ctlr := NewInformerWithOptions(InformerOptions{
 		ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h, Indexers: indexers,

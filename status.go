@@ -24,7 +24,7 @@ const (
 	PhaseStreaming Phase = "streaming" // a streaming list is under way
 	PhaseWatching  Phase = "watching"  // a watch is open, or being opened
 	PhasePaused    Phase = "paused"    // waiting after a failure
-	PhaseAbsent    Phase = "absent"    // the source has answered "not found" at least 3 times in a row
+	PhaseNotFound  Phase = "not-found" // the source has answered "not found" at least 3 times in a row
 	PhaseForbidden Phase = "forbidden" // the source has answered "forbidden" at least 3 times in a row
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
@@ -41,10 +41,10 @@ type Status struct {
 	PhaseSince time.Time
 
 	// AppliedVersion is the resource version up to which the store has the source's
-	// state. AcceptedVersion is the last one that the reflector's store or queue
+	// state. ReceivedVersion is the last one that the reflector's store or queue
 	// accepted; with a queue it may be ahead.
 	AppliedVersion  string
-	AcceptedVersion string
+	ReceivedVersion string
 	// Synced is true once the whole first list was applied.
 	Synced bool
 
@@ -62,9 +62,9 @@ type Status struct {
 	Handlers []HandlerStatus
 
 	// Namespaces are those of Config.Namespaces, by name, each with a status of its own; nil with a single
-	// source. The fields above then sum them up: the most urgent Phase (forbidden, absent, paused, stopped, idle,
+	// source. The fields above then sum them up: the most urgent Phase (forbidden, not found, paused, stopped, idle,
 	// listing, streaming, watching) and its earliest PhaseSince, the store's AppliedVersion, the lowest
-	// AcceptedVersion (empty until each has one), the highest ConsecutiveFailures, the newest LastFailure.
+	// ReceivedVersion (empty until each has one), the highest ConsecutiveFailures, the newest LastFailure.
 	Namespaces []NamespaceStatus
 }
 
@@ -146,7 +146,7 @@ func (r *Reflector) Status() Status {
 	status := r.status
 	status.Quarantined, status.Synced = quarantined, status.Synced && synced
 	if status.AppliedVersion = applied; !known {
-		status.AppliedVersion = status.AcceptedVersion
+		status.AppliedVersion = status.ReceivedVersion
 	}
 	if status.LastFailure != nil {
 		status.LastFailure = new(*status.LastFailure)
@@ -175,7 +175,7 @@ func (r *Reflector) setPhase(phase Phase) {
 	if r.inARow >= barredAfter && phase != PhaseStopped {
 		switch r.inARowCause {
 		case CauseNotFound:
-			phase = PhaseAbsent
+			phase = PhaseNotFound
 		case CauseForbidden:
 			phase = PhaseForbidden
 		}
@@ -197,7 +197,7 @@ func (r *Reflector) succeeded() {
 func (r *Reflector) setAccepted(version string) {
 	r.progress.version = version
 	r.mu.Lock()
-	r.status.AcceptedVersion = version
+	r.status.ReceivedVersion = version
 	r.mu.Unlock()
 	r.meters.accepted(version)
 }
@@ -307,7 +307,7 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 
 // byUrgency are the phases, most urgent first.
 var byUrgency = []Phase{
-	PhaseForbidden, PhaseAbsent, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
+	PhaseForbidden, PhaseNotFound, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
 }
 
 // overall combines the statuses of several namespaces, at least one. See Status.Namespaces.
@@ -324,7 +324,7 @@ func overall(all []NamespaceStatus) Status {
 		if last := one.LastFailure; last != nil && (status.LastFailure == nil || last.Time.After(status.LastFailure.Time)) {
 			status.LastFailure = last
 		}
-		status.AcceptedVersion = lowestVersion(status.AcceptedVersion, one.AcceptedVersion)
+		status.ReceivedVersion = lowestVersion(status.ReceivedVersion, one.ReceivedVersion)
 		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)
 	}
 	if status.LastFailure != nil {

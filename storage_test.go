@@ -230,7 +230,7 @@ func TestReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 		"Delete":  {0, func(s *cache, _ IndexFunc) { assert.NoError(t, s.Delete(one)) }},
 		"Replace": {many / 2, func(s *cache, _ IndexFunc) { assert.NoError(t, s.Replace(large(), "2")) }},
 		"Part": {many / 2, func(s *cache, _ IndexFunc) {
-			rejected, err := s.BeginReplace(ReplaceOptions{Aside: true}).Part(bg, ReplacementPart{Items: large()})
+			rejected, err := s.BeginReplace(ReplaceOptions{Staged: true}).Add(bg, ReplacementPart{Items: large()})
 			assert.Empty(t, rejected)
 			assert.NoError(t, err)
 		}},

@@ -14,7 +14,7 @@ import (
 // KeyFunc makes the key of an object. It must be deterministic, must not change
 // the object, and may be called concurrently. Keys must not be empty.
 //
-// An Undecoded has only metadata. If KeyFunc fails or panics for one, later states of that
+// An UndecodableObject has only metadata. If KeyFunc fails or panics for one, later states of that
 // object are not matched with it.
 type KeyFunc func(obj any) (string, error)
 
@@ -239,16 +239,16 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 
 // Received returns what was received of the object under key. Where a transform, or a reader, has
 // changed the object's own metadata, the UID is empty, and so is a version that is no decimal number.
-func (k *keyedStore) Received(key string) (Received, bool) {
+func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
 	origin, exists := k.originUnder(table.KeyOf(key))
 	if !exists {
-		return Received{}, false
+		return ObjectVersion{}, false
 	}
 	found, _ := k.storage.table.GetText(key)
 	if received := receivedOf(found.Object); originOf(received) == origin {
 		return received, true
 	}
-	return Received{ResourceVersion: origin.Version()}, true
+	return ObjectVersion{ResourceVersion: origin.Version()}, true
 }
 
 // originUnder is the origin of the object under a key, if that is in the scope.
@@ -264,7 +264,7 @@ func (k *keyedStore) originUnder(key table.Key) (origin table.Origin, exists boo
 }
 
 // olderThanEntry implements entryKeeper.
-func (k *keyedStore) olderThanEntry(key table.Key, received Received) error {
+func (k *keyedStore) olderThanEntry(key table.Key, received ObjectVersion) error {
 	stored, _ := k.originUnder(key)
 	return k.storage.regression(&change{key: key, origin: originOf(received), says: metadata{received: received}}, stored)
 }

@@ -159,9 +159,9 @@ func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 	require.NoError(t, s.Replace([]any{podAt("a", "1", "5")}, "9"))
 	for _, kind := range []DeltaType{Added, Updated, Deleted} {
 		err := takeOne(s, event{kind: kind, obj: podAt("a", "1", "4"), version: "10"})
-		var regression *RegressionError
+		var regression *VersionRegressionError
 		require.ErrorAs(t, err, &regression)
-		assert.Equal(t, RegressionError{What: "event", Key: "a/1", Have: "5", Got: "4"}, *regression)
+		assert.Equal(t, VersionRegressionError{Kind: "event", Key: "a/1", Current: "5", Received: "4"}, *regression)
 		assert.Equal(t, "9", s.LastStoreSyncResourceVersion(), "nothing was taken")
 		assert.Equal(t, map[string]string{"a/1": "5"}, contents(s))
 	}
@@ -183,7 +183,7 @@ func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 		return obj, nil
 	}))
 	require.NoError(t, s.Add(podAt("a", "1", "5")))
-	var regression *RegressionError
+	var regression *VersionRegressionError
 	require.ErrorAs(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", "4"), version: "6"}), &regression)
 	assert.Empty(t, s.quarantined())
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
@@ -213,7 +213,7 @@ type unread struct {
 func (u *unread) DecodeError() error                { return u.why() }
 func (u *unread) DeepCopyObject() apiruntime.Object { return u }
 
-var _ Undecoded = (*unread)(nil)
+var _ UndecodableObject = (*unread)(nil)
 
 // undecoded is an object of which no more than its identity could be read.
 func undecoded(o *object) *unread {
@@ -235,7 +235,7 @@ func initialEventsEnd(version string) *object {
 	}}
 }
 
-// Whatever a source makes of an Undecoded, it is one: without metadata, without a cause.
+// Whatever a source makes of an UndecodableObject, it is one: without metadata, without a cause.
 type unreadable struct{ *metav1.ObjectMeta }
 
 func (u *unreadable) DecodeError() error                { return nil }
@@ -289,7 +289,7 @@ func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
 			return MetaNamespaceKeyFunc(obj)
 		}
 		for _, queue := range []bool{false, true} {
-			for _, strategy := range []ListStrategy{ListWhole, ListStreaming} {
+			for _, strategy := range []ListStrategy{ListUnpaged, ListStreaming} {
 				t.Run(fmt.Sprintf("%s, queue %v, strategy %d", name, queue, strategy), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { deletionWithoutKey(t, keyFunc, queue, strategy) })
 				})
@@ -351,7 +351,7 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &wholeReplacement{store: &foreign{}}
 			part(t, w, ReplacementPart{Items: []any{podAt("a", "1", "1"), service, untyped}})
-			part(t, w, ReplacementPart{Gone: []any{undecoded(row.gone)}})
+			part(t, w, ReplacementPart{Deleted: []any{undecoded(row.gone)}})
 			assert.Len(t, w.places, row.left)
 		})
 	}
@@ -363,7 +363,7 @@ func TestAKeyThatIsTheNameOfTheObjectSharesItsStrings(t *testing.T) {
 	for name, keeper := range map[string]entryKeeper{
 		"store":    NewStore(MetaNamespaceKeyFunc).(*cache),
 		"own":      NewStore(func(obj any) (string, error) { return MetaNamespaceKeyFunc(obj) }).(*cache),
-		"informer": NewInformerFor[*object](&ListWatch{}, InformerConfig[*object]{}).shared.store,
+		"informer": NewTypedInformer[*object](&ListWatch{}, InformerConfig[*object]{}).shared.store,
 		"queue":    NewDeltaFIFO(MetaNamespaceKeyFunc, nil),
 	} {
 		key, err := keeper.eventKey(obj)

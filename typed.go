@@ -40,7 +40,7 @@ func as[T any](obj any) (T, error) {
 // Informer mirrors a source's objects of one type into an indexed store and notifies
 // handlers of the changes.
 //
-//	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
+//	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
 //	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
 //		AddFunc: func(pod *corev1.Pod) { fmt.Println(pod.Name) },
 //	})
@@ -69,7 +69,7 @@ type InformerConfig[T Object] struct {
 	ObjectType runtime.Object
 
 	// Namespaces are the sources of several namespaces, by name, in place of the one that
-	// NewInformerFor is given, which is nil then. See Config.Namespaces.
+	// NewTypedInformer is given, which is nil then. See Config.Namespaces.
 	Namespaces map[string]ListerWatcher
 
 	// KeyFunction makes the keys. Default: DeletionHandlingMetaNamespaceKeyFunc, that is
@@ -95,8 +95,8 @@ type InformerConfig[T Object] struct {
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
 	ResyncPeriod time.Duration
 
-	// MergeRecreated is Config.MergeRecreated, for all handlers.
-	MergeRecreated bool
+	// RecreateAsUpdate is Config.RecreateAsUpdate, for all handlers.
+	RecreateAsUpdate bool
 
 	// DetectMutations watches for objects that a reader or handler changes. It is off
 	// by default.
@@ -113,13 +113,13 @@ type InformerConfig[T Object] struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// NewInformerFor makes an informer of source, or of the config's Namespaces. It starts nothing. It panics for
+// NewTypedInformer makes an informer of source, or of the config's Namespaces. It starts nothing. It panics for
 // mistakes in the program: no source, a nil index function, a negative or contradictory config.
-func NewInformerFor[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
+func NewTypedInformer[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
 	config.validate()
 	options := SharedIndexInformerOptions{
 		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
-		Transform: config.transform(), MergeRecreated: config.MergeRecreated,
+		Transform: config.transform(), RecreateAsUpdate: config.RecreateAsUpdate,
 		DetectMutations: config.DetectMutations, ReflectorOptions: config.ReflectorOptions,
 		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider, Namespaces: config.Namespaces,
 	}
@@ -385,7 +385,7 @@ func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
 	if h.Handler == nil {
 		return
 	}
-	if last, known := obj.Last(); !known || h.passes(last) {
+	if last, known := obj.Object(); !known || h.passes(last) {
 		h.Handler.OnDelete(obj)
 	}
 }
@@ -477,12 +477,12 @@ func (h typedHandler[T]) typed(event, key string, obj any) (T, bool) {
 }
 
 // DeletedObject is the argument of a typed handler's OnDelete. It always has the key, and the
-// last known state, if there is any: Last returns it, and Exact whether it is
+// last known state, if there is any: Object returns it, and FinalStateKnown whether it is
 // the final one. It can be passed to klog.KObj. In a test of a handler, set OptionalObj for a
 // deletion that was seen, and FinalStateUnknown as well for one that was not.
 type DeletedObject[T Object] struct {
 	// OptionalObj is the last known state. It is T's zero value if there is none; use
-	// Last. If FinalStateUnknown is set, the object may have changed after it.
+	// Object. If FinalStateUnknown is set, the object may have changed after it.
 	OptionalObj T
 	// FinalStateUnknown is nil if the deletion was seen, with the final state.
 	// Otherwise it is the tombstone: its Key is the object's, and its Obj that of
@@ -493,16 +493,16 @@ type DeletedObject[T Object] struct {
 	key string
 }
 
-// Exact returns whether OptionalObj is the object's final state: the deletion was seen, and
+// FinalStateKnown returns whether OptionalObj is the object's final state: the deletion was seen, and
 // not noticed later by a relist.
-func (d DeletedObject[T]) Exact() bool {
-	_, known := d.Last()
+func (d DeletedObject[T]) FinalStateKnown() bool {
+	_, known := d.Object()
 	return known && d.FinalStateUnknown == nil
 }
 
-// Last returns the last known state of the object, which is the final one if Exact is
+// Object returns the last known state of the object, which is the final one if FinalStateKnown is
 // true. ok is false if none is known.
-func (d DeletedObject[T]) Last() (obj T, ok bool) {
+func (d DeletedObject[T]) Object() (obj T, ok bool) {
 	// T may be an interface, whose values cannot always be compared with ==.
 	value := reflect.ValueOf(d.OptionalObj)
 	return d.OptionalObj, value.IsValid() && !value.IsZero()
@@ -527,7 +527,7 @@ func (d DeletedObject[T]) knownKey() string {
 // GetObjectName returns the object's namespace and name: those of the last known state
 // or, without one, the parts of the key up to the first slash and after it.
 func (d DeletedObject[T]) GetObjectName() ObjectName {
-	if last, known := d.Last(); known {
+	if last, known := d.Object(); known {
 		return ObjectName{Namespace: last.GetNamespace(), Name: last.GetName()}
 	}
 	if namespace, name, namespaced := strings.Cut(d.knownKey(), "/"); namespaced {

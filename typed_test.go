@@ -65,10 +65,10 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 			notified := deletions(t, c.key, c.obj)
 			require.Len(t, notified, 1)
 			d := notified[0]
-			last, known := d.Last()
+			last, known := d.Object()
 			assert.Same(t, c.last, last)
 			assert.Equal(t, c.last != nil, known)
-			assert.Equal(t, c.exact, d.Exact())
+			assert.Equal(t, c.exact, d.FinalStateKnown())
 			assert.Equal(t, c.wantKey, d.GetKey())
 			assert.Equal(t, c.wantName, d.GetObjectName())
 			assert.Equal(t, c.wantName, NewObjectName(d.GetNamespace(), d.GetName()))

@@ -363,7 +363,7 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 	m.progress.checks.bookmarks = true
 	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
 	case versionBefore(version, m.progress.version):
-		return &RegressionError{What: "bookmark", Have: m.progress.version, Got: version}
+		return &VersionRegressionError{Kind: "bookmark", Current: m.progress.version, Received: version}
 	case version == "" || version == m.progress.version && !m.isAtList(w, version):
 	case ok:
 		if err := bookmarks.Bookmark(version); err != nil {
@@ -444,7 +444,7 @@ func undeleted(bad, refused *ObjectError) *ObjectError {
 // bookmark, which need not be of the expected type.
 func (r *Reflector) examine(obj runtime.Object, says *metadata, typed bool) *ObjectError {
 	unreadable := says.read(obj)
-	if _, ok := obj.(Undecoded); ok && !isNilPointer(obj) { // of no expected type, and maybe without metadata
+	if _, ok := obj.(UndecodableObject); ok && !isNilPointer(obj) { // of no expected type, and maybe without metadata
 		return r.objectError(obj, says, stageDecode, decodeError(obj))
 	}
 	if unreadable != nil {

@@ -72,7 +72,7 @@ func (m *run) streamFailed(err error, l *listing) state {
 	if m.ctx.Err() != nil {
 		return stateEnd
 	}
-	rejected := CauseOf(err) == CauseRejected
+	rejected := CauseOf(err) == CauseBadRequest
 	m.progress.streamTries++
 	if m.progress.streamTries >= streamTries || l.silent || rejected {
 		m.progress.streamTries = 0
@@ -181,7 +181,7 @@ func (l *listing) addEvent(e watch.Event) error {
 			l.report(l.ctx, bad)
 			return nil
 		}
-		l.part.Keep = append(l.part.Keep, e.Object)
+		l.part.Retain = append(l.part.Retain, e.Object)
 		l.reject(bad, false)
 		return nil
 	case bad == nil, deleted && bad.Stage == stageDecode && bad.Key != "":
@@ -222,7 +222,7 @@ func (l *listing) addEvent(e watch.Event) error {
 // enter notes the version of an event's key. It fails if that goes back: from what the
 // stream has sent of the key before, or from what the store has of it, where a state that
 // is older than that is not accepted.
-func (l *listing) enter(obj runtime.Object, received Received) error {
+func (l *listing) enter(obj runtime.Object, received ObjectVersion) error {
 	keeper, ours := l.store.(entryKeeper)
 	var key table.Key
 	var err error
@@ -241,7 +241,7 @@ func (l *listing) enter(obj runtime.Object, received Received) error {
 	before, sent := l.entries[key]
 	switch {
 	case versionBefore(received.ResourceVersion, before):
-		return &RegressionError{What: "event", Key: key.String(), Have: before, Got: received.ResourceVersion}
+		return &VersionRegressionError{Kind: "event", Key: key.String(), Current: before, Received: received.ResourceVersion}
 	case !sent && ours && l.unchecked && !l.progress.unknown:
 		if regression := keeper.olderThanEntry(key, received); regression != nil {
 			return regression
@@ -260,7 +260,7 @@ func (l *listing) bookmark(e watch.Event, at string, bad *ObjectError) error {
 		l.report(l.ctx, placed(bad))
 	}
 	if versionBefore(at, l.position) {
-		return &RegressionError{What: "bookmark", Have: l.position, Got: at}
+		return &VersionRegressionError{Kind: "bookmark", Current: l.position, Received: at}
 	}
 	if at != "" {
 		l.position = at

@@ -192,7 +192,7 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	m.run.batch = append(m.run.batch, e)
 	err := m.run.applyBatch(m.watch)
 	if regresses {
-		var regression *RegressionError
+		var regression *VersionRegressionError
 		require.ErrorAs(m, err, &regression)
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 // ReflectorStore is what a reflector needs of a store. TestStore finds by its methods
 // what else a store can do: the reading ones of a Store, those of an Indexer, the
 // versions (LastStoreSyncResourceVersion, Bookmark, UpdateResourceVersion), replacement
-// in parts (BeginReplace) and Received.
+// in parts (BeginReplace) and ObjectVersion.
 type ReflectorStore interface {
 	Add(obj any) error
 	Update(obj any) error

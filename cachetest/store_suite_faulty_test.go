@@ -143,7 +143,9 @@ func (s emptiesAtVersion) UpdateResourceVersion(version string) { _ = s.Replace(
 
 type receivesNothing struct{ goodStore }
 
-func (receivesNothing) Received(string) (cache.Received, bool) { return cache.Received{}, false }
+func (receivesNothing) ObjectVersion(string) (cache.ObjectVersion, bool) {
+	return cache.ObjectVersion{}, false
+}
 
 // losesRaces writes back all that it read before.
 type losesRaces struct{ goodStore }

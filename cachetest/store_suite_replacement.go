@@ -17,15 +17,15 @@ type replacement struct {
 	commit, stop reflect.Value
 }
 
-// lacksReplacement looks at the shapes: BeginReplace takes a struct with Aside, and what
-// it returns has Part with a struct of Items, Keep and Gone, Commit and Abort.
+// lacksReplacement looks at the shapes: BeginReplace takes a struct with Staged, and what
+// it returns has Add with a struct of Items, Retain and Deleted, Commit and Abort.
 func lacksReplacement(t *storeTrial) string {
 	begin := t.method("BeginReplace")
 	if !begin.IsValid() {
 		return "the store has no BeginReplace: a reflector gives it whole lists"
 	}
 	const missing = "the store has a BeginReplace of another kind"
-	if begin.Type().NumIn() != 1 || begin.Type().NumOut() != 1 || !hasFields(begin.Type().In(0), reflect.TypeFor[bool](), "Aside") {
+	if begin.Type().NumIn() != 1 || begin.Type().NumOut() != 1 || !hasFields(begin.Type().In(0), reflect.TypeFor[bool](), "Staged") {
 		return missing
 	}
 	of := begin.Type().Out(0)
@@ -33,9 +33,9 @@ func lacksReplacement(t *storeTrial) string {
 	if of.Kind() != reflect.Interface {
 		skip = 1 // the receiver
 	}
-	part, ok := of.MethodByName("Part")
+	part, ok := of.MethodByName("Add")
 	if !ok || part.Type.NumIn() != 2+skip || part.Type.NumOut() != 2 || part.Type.Out(0).Kind() != reflect.Slice ||
-		!hasFields(part.Type.In(1+skip), reflect.TypeFor[[]any](), "Items", "Keep", "Gone") {
+		!hasFields(part.Type.In(1+skip), reflect.TypeFor[[]any](), "Items", "Retain", "Deleted") {
 		return missing
 	}
 	commit, ok := of.MethodByName("Commit")
@@ -61,10 +61,10 @@ func hasFields(of, fieldType reflect.Type, names ...string) bool {
 func (t *storeTrial) begin(aside bool) *replacement {
 	begin := t.method("BeginReplace")
 	options := reflect.New(begin.Type().In(0)).Elem()
-	options.FieldByName("Aside").SetBool(aside)
+	options.FieldByName("Staged").SetBool(aside)
 	r := begin.Call([]reflect.Value{options})[0]
 	return &replacement{
-		trial: t, part: r.MethodByName("Part"), commit: r.MethodByName("Commit"), stop: r.MethodByName("Abort"),
+		trial: t, part: r.MethodByName("Add"), commit: r.MethodByName("Commit"), stop: r.MethodByName("Abort"),
 	}
 }
 
@@ -75,9 +75,9 @@ type pieces struct{ items, keep, gone []any }
 func (r *replacement) give(p pieces) (rejected int, err error) {
 	part := reflect.New(r.part.Type().In(1)).Elem()
 	part.FieldByName("Items").Set(reflect.ValueOf(p.items))
-	part.FieldByName("Keep").Set(reflect.ValueOf(p.keep))
-	part.FieldByName("Gone").Set(reflect.ValueOf(p.gone))
-	err = r.trial.inTime("Part", func() error {
+	part.FieldByName("Retain").Set(reflect.ValueOf(p.keep))
+	part.FieldByName("Deleted").Set(reflect.ValueOf(p.gone))
+	err = r.trial.inTime("Add", func() error {
 		out := r.part.Call([]reflect.Value{reflect.ValueOf(r.trial.ctx), part})
 		rejected = out[0].Len()
 		return asError(out[1])
@@ -263,7 +263,7 @@ func checkKeepAndGone(t *storeTrial) error {
 		{items: t.objects("f=1"), gone: t.objects("d=1")},
 	} {
 		if rejected, err := r.give(p); err != nil || rejected > 0 {
-			return fmt.Errorf("a part with Keep or Gone: %d rejected, %w", rejected, orNone(err))
+			return fmt.Errorf("a part with Retain or Deleted: %d rejected, %w", rejected, orNone(err))
 		}
 	}
 	if err := r.commits("8"); err != nil {

@@ -30,7 +30,7 @@ func (s losesFirstPart) BeginReplace(options cache.ReplaceOptions) cache.Replace
 type alwaysAside struct{ goodStore }
 
 func (s alwaysAside) BeginReplace(cache.ReplaceOptions) cache.Replacement {
-	return s.goodStore.BeginReplace(cache.ReplaceOptions{Aside: true})
+	return s.goodStore.BeginReplace(cache.ReplaceOptions{Staged: true})
 }
 
 type neverAside struct{ goodStore }
@@ -59,13 +59,13 @@ func (s commitsAborted) BeginReplace(options cache.ReplaceOptions) cache.Replace
 type keepsNothing struct{ goodStore }
 
 func (s keepsNothing) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
-	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) { part.Keep = nil })
+	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) { part.Retain = nil })
 }
 
 type takesNothingBack struct{ goodStore }
 
 func (s takesNothingBack) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
-	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) { part.Gone = nil })
+	return partsOf(s.goodStore.BeginReplace(options), func(part *cache.ReplacementPart) { part.Deleted = nil })
 }
 
 type rejectsNothing struct{ goodStore }
@@ -73,7 +73,7 @@ type rejectsNothing struct{ goodStore }
 func (s rejectsNothing) BeginReplace(options cache.ReplaceOptions) cache.Replacement {
 	r := s.goodStore.BeginReplace(options)
 	return reworked{Replacement: r, part: func(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
-		_, err := r.Part(ctx, part)
+		_, err := r.Add(ctx, part)
 		return nil, err
 	}}
 }
@@ -89,15 +89,15 @@ type reworked struct {
 func partsOf(r cache.Replacement, change func(*cache.ReplacementPart)) cache.Replacement {
 	return reworked{Replacement: r, part: func(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
 		change(&part)
-		return r.Part(ctx, part)
+		return r.Add(ctx, part)
 	}}
 }
 
-func (r reworked) Part(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
+func (r reworked) Add(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
 	if r.part != nil {
 		return r.part(ctx, part)
 	}
-	return r.Replacement.Part(ctx, part)
+	return r.Replacement.Add(ctx, part)
 }
 
 func (r reworked) Commit(ctx context.Context, version string) error {

@@ -15,7 +15,7 @@ import (
 type goodStore interface {
 	cache.Indexer
 	cache.Replacer
-	Received(key string) (cache.Received, bool)
+	ObjectVersion(key string) (cache.ObjectVersion, bool)
 	cache.ResourceVersionUpdater
 }
 

@@ -98,15 +98,15 @@ func checkTelling(t *storeTrial) error {
 	return nil
 }
 
-// received calls Received, whose result has a type of its own in every package.
+// received calls ObjectVersion, whose result has a type of its own in every package.
 func (t *storeTrial) received(key string) (uid, version string, known bool) {
-	out := reflect.ValueOf(t.store).MethodByName("Received").Call([]reflect.Value{reflect.ValueOf(key)})
+	out := reflect.ValueOf(t.store).MethodByName("ObjectVersion").Call([]reflect.Value{reflect.ValueOf(key)})
 	return out[0].FieldByName("UID").String(), out[0].FieldByName("ResourceVersion").String(), out[1].Bool()
 }
 
 func lacksReceived(t *storeTrial) string {
-	const missing = "the store has no Received(key) with a UID and a ResourceVersion"
-	method := reflect.ValueOf(t.store).MethodByName("Received")
+	const missing = "the store has no ObjectVersion(key) with a UID and a ResourceVersion"
+	method := reflect.ValueOf(t.store).MethodByName("ObjectVersion")
 	if !method.IsValid() {
 		return missing
 	}
@@ -133,7 +133,7 @@ func checkReceived(t *storeTrial) error {
 		return fmt.Errorf("the Add: %w", err)
 	}
 	if uid, version, known := t.received(key); uid != "uid-1" || version != "11" || !known {
-		return fmt.Errorf("what Received says is %q, %q, %v of an object with UID uid-1 at version 11: a queue would tell a changed object for unchanged, or the other way round", uid, version, known)
+		return fmt.Errorf("ObjectVersion returned %q, %q, %v for an object with UID uid-1 at version 11: a queue would take a changed object for unchanged, or the other way round", uid, version, known)
 	}
 	if err := t.store.Delete(obj); err != nil {
 		return fmt.Errorf("the Delete: %w", err)

@@ -87,7 +87,7 @@ func TestASourceReportsAFaultThatMetNoRequest(t *testing.T) {
 		src := cachetest.NewTestSource(inner, cachetest.Options{})
 		src.FailLists(3, cachetest.ErrConnectionRefused())
 		src.ResetRequests()
-		informer := cache.NewInformerFor(src, cache.InformerConfig[*unstructured.Unstructured]{})
+		informer := cache.NewTypedInformer(src, cache.InformerConfig[*unstructured.Unstructured]{})
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = informer.Run(ctx) }()

@@ -76,7 +76,7 @@ func TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing(t *testing.T) {
 				var causes []cache.Cause // of the reflector's goroutine, until it has returned
 				informer := cache.NewSharedIndexInformerWithOptions(source, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
 					ReflectorOptions: cache.ReflectorOptions{
-						Strategy:     cache.ListWhole,
+						Strategy:     cache.ListUnpaged,
 						ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { causes = append(causes, cache.CauseOf(err)) },
 					},
 				})
@@ -93,7 +93,7 @@ func TestB24AnItemThatDoesNotSayWhoseItIsDeletesNothing(t *testing.T) {
 				<-done
 				server.Close()
 				require.Zero(t, deletions.Load())
-				require.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseUnreadable}, causes)
+				require.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseInvalidResponse}, causes)
 			})
 		})
 	}
@@ -119,7 +119,7 @@ func TestItemsThatDoNotSayWhoseTheyAreAreDoubtedOnce(t *testing.T) {
 		}
 		undecoded := 0
 		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-			if _, ok := item.(*kubeapi.UndecodedObject); ok {
+			if _, ok := item.(*kubeapi.UndecodableObject); ok {
 				undecoded++
 			}
 			return nil

@@ -71,7 +71,7 @@ func TestItemsThatWaitForTheKindOfTheirListKeepTheirOrderAndNumbers(t *testing.T
 	var got []string
 	_, err := newSource(t, answers(200, body)).ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
 		switch item := item.(type) {
-		case *UndecodedObject:
+		case *UndecodableObject:
 			got = append(got, strings.SplitN(item.Err.Error(), ":", 2)[0])
 		case *unstructured.Unstructured:
 			got = append(got, item.GetKind()+" "+item.GetName())

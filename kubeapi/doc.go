@@ -42,13 +42,13 @@
 //
 // # Bad objects
 //
-// An item or an event whose bytes cannot be decoded arrives as an *UndecodedObject: its
+// An item or an event whose bytes cannot be decoded arrives as an *UndecodableObject: its
 // namespace, name and version, where these can be read, and the error. The others are
 // not affected. A reflector of this library reports it, keeps the state it had of that
 // object, and continues.
 //
 // An event may have been damaged on its way. It ends the watch (CauseBadFrame), and arrives as
-// an *UndecodedObject if another watch brings the same bytes. Where one does, others that are
+// an *UndecodableObject if another watch brings the same bytes. Where one does, others that are
 // well-formed are not asked for again for an hour.
 //
 // # Fields by name

@@ -221,7 +221,7 @@ func echoedTo(t *testing.T, client *http.Client) string {
 		for event := range w.ResultChan() {
 			fmt.Fprintf(&told, "%+v", apierrors.FromObject(event.Object))
 			switch object := event.Object.(type) {
-			case *UndecodedObject:
+			case *UndecodableObject:
 				told.WriteString(object.DecodeError().Error())
 			case *metav1.Status:
 				told.WriteString(asJSON(object))

@@ -23,19 +23,19 @@ var (
 	// followed, because it carries credentials. Of its target, no more
 	// than the origin is reported.
 	// Cure: give the new address as BaseURL, if it is to be trusted.
-	ErrRedirect error = &wire.Sentinel{Text: "redirected to another origin", Cause: wire.CauseUnreadable}
+	ErrRedirect error = &wire.Sentinel{Text: "redirected to another origin", Cause: wire.CauseInvalidResponse}
 
 	// ErrContentType says that the call succeeded but the answer is declared as
 	// something that was not asked for. Usually a login page or a proxy answered in
 	// place of the API.
 	// Cure: BaseURL must be the API's address, and the request must be authorized.
-	ErrContentType error = &wire.Sentinel{Text: "the answer is of no type that was asked for", Cause: wire.CauseUnreadable}
+	ErrContentType error = &wire.Sentinel{Text: "the answer is of no type that was asked for", Cause: wire.CauseInvalidResponse}
 
 	// ErrNotList says that a list call was answered with something else: a single
 	// object, a Table, a JSON array.
 	// Cure: the resource must be the plural name of a collection, and the address that
 	// of an API which serves lists where none of its printing forms is asked for.
-	ErrNotList error = &wire.Sentinel{Text: "the answer is not a list", Cause: wire.CauseUnreadable}
+	ErrNotList error = &wire.Sentinel{Text: "the answer is not a list", Cause: wire.CauseInvalidResponse}
 
 	// ErrMalformed says that a body, a frame or an object is not of the form that its
 	// encoding, or the protocol, gives it. The error that was found first is wrapped
@@ -44,9 +44,9 @@ var (
 
 	// ErrTooLarge says that an answer passed one of the Limits; the error is a
 	// *LimitError, which names it. Nothing is read any further, except that an object which
-	// is nested too deep or takes too much memory is an *UndecodedObject among the others.
+	// is nested too deep or takes too much memory is an *UndecodableObject among the others.
 	// Cure: if the objects are meant to be so large, raise the limit.
-	ErrTooLarge error = &wire.Sentinel{Text: "the answer exceeds a limit", Cause: wire.CauseTooLarge}
+	ErrTooLarge error = &wire.Sentinel{Text: "the answer exceeds a limit", Cause: wire.CauseResponseTooLarge}
 
 	// ErrAuthorize says that Options.Authorize failed, whose error is wrapped too.
 	// No request was sent.
@@ -66,7 +66,7 @@ const (
 	// CauseBadFrame says that something arrived which is no watch frame (ErrMalformed)
 	// or is larger than one may be (ErrTooLarge), or an object that cannot be decoded. If it
 	// was damaged on its way, a new watch from the same version brings it as it was meant. An
-	// object that comes the same again is passed on as an *UndecodedObject.
+	// object that comes the same again is passed on as an *UndecodableObject.
 	CauseBadFrame metav1.CauseType = "WatchBadFrame"
 )
 

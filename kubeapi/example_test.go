@@ -134,7 +134,7 @@ func ExampleListerWatcher_ListItems() {
 			switch item := item.(type) {
 			case *metav1.PartialObjectMetadata:
 				fmt.Println(item.Name, "at version", item.ResourceVersion)
-			case *kubeapi.UndecodedObject:
+			case *kubeapi.UndecodableObject:
 				fmt.Println(item.Name, "could not be decoded:", item.DecodeError())
 			}
 			return nil

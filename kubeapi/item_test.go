@@ -28,7 +28,7 @@ func nameOf(t *testing.T, item runtime.Object) string {
 	t.Helper()
 	require.Implements(t, (*metav1.Object)(nil), item)
 	name := item.(metav1.Object).GetName()
-	if bad, ok := item.(*UndecodedObject); ok {
+	if bad, ok := item.(*UndecodableObject); ok {
 		require.Error(t, bad.DecodeError())
 		name = "undecoded " + name
 	}
@@ -79,7 +79,7 @@ func TestABadItemIsListedByItsReadablePartsAndSpoilsNoOther(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{"a", "undecoded " + test.name, "b"}, names)
 
-			undecoded := listed(t, body).Items[1].(*UndecodedObject)
+			undecoded := listed(t, body).Items[1].(*UndecodableObject)
 			require.ErrorContains(t, undecoded.DecodeError(), test.text)
 			if test.name != "" && undecoded.Namespace != "" {
 				require.Equal(t, "n", undecoded.Namespace)
@@ -102,10 +102,10 @@ func TestABadItemIsListedByItsReadablePartsAndSpoilsNoOther(t *testing.T) {
 }
 
 func TestAnUndecodedObjectCanBeCopied(t *testing.T) {
-	object := &UndecodedObject{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Err: ErrMalformed}
+	object := &UndecodableObject{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Err: ErrMalformed}
 	require.Equal(t, object, object.DeepCopyObject())
 	require.NotSame(t, object, object.DeepCopyObject())
-	require.Nil(t, (*UndecodedObject)(nil).DeepCopyObject())
+	require.Nil(t, (*UndecodableObject)(nil).DeepCopyObject())
 }
 
 func TestNoMoreObjectsOfOneListAreAcceptedThanItsLimit(t *testing.T) {
@@ -163,9 +163,9 @@ func TestAnUndecodedObjectIsNamedOnlyIfItsNamespaceIsKnown(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			item, event := first(t, Options{Namespace: test.of, ObjectType: &metav1.PartialObjectMetadata{}}, podList(test.object), test.object)
 			for _, object := range []runtime.Object{item, event} {
-				require.IsType(t, &UndecodedObject{}, object)
-				require.Equal(t, test.namespace, object.(*UndecodedObject).Namespace)
-				require.Equal(t, test.name, object.(*UndecodedObject).Name)
+				require.IsType(t, &UndecodableObject{}, object)
+				require.Equal(t, test.namespace, object.(*UndecodableObject).Namespace)
+				require.Equal(t, test.name, object.(*UndecodableObject).Name)
 			}
 		})
 	}

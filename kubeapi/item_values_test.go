@@ -268,7 +268,7 @@ func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 					bytes, taken := allocated(t, encoding, worst.item(size/by), scaled(Options{ObjectType: worst.into}, by))
 					t.Logf("%d MiB, %d times its bytes (measured with 1/%d)", bytes*by>>20, bytes*by/size, by)
 					require.Less(t, bytes, mostAllocated/by)
-					bad, isBad := taken.(*UndecodedObject)
+					bad, isBad := taken.(*UndecodableObject)
 					switch {
 					case !isBad:
 						require.True(t, size < 15<<20 || what == "escapes", "an item of the worst kind is decoded")
@@ -318,8 +318,8 @@ const mostAllocated = 256 << 20
 
 func requireTooMuchMemory(t *testing.T, object runtime.Object, decoded int) {
 	t.Helper()
-	require.IsType(t, &UndecodedObject{}, object)
-	limit, _ := errors.AsType[*LimitError](object.(*UndecodedObject).Err)
+	require.IsType(t, &UndecodableObject{}, object)
+	limit, _ := errors.AsType[*LimitError](object.(*UndecodableObject).Err)
 	require.Equal(t, &LimitError{Limit: "DecodedBytes", Value: decoded}, limit)
 }
 
@@ -351,7 +351,7 @@ func TestAnEventWhoseObjectHasTooManyValuesIsUndecodedAndTheWatchContinues(t *te
 	defer watching.Stop()
 	bad := (<-watching.ResultChan()).Object
 	requireTooMuchMemory(t, bad, defaultDecodedBytes)
-	require.Equal(t, "worst", bad.(*UndecodedObject).Name)
+	require.Equal(t, "worst", bad.(*UndecodableObject).Name)
 	require.Equal(t, "b", nameOf(t, (<-watching.ResultChan()).Object))
 }
 

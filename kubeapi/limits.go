@@ -104,7 +104,7 @@ func (e *LimitError) Error() string {
 func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 
 // FailureCause is the kind of failure in a reflector's status.
-func (e *LimitError) FailureCause() string { return wire.CauseTooLarge }
+func (e *LimitError) FailureCause() string { return wire.CauseResponseTooLarge }
 
 // objectCount counts the objects of a list over its pages. The pages come in calls of
 // their own, of which nothing but the token tells that they belong together.

@@ -26,7 +26,7 @@ func (lw *ListerWatcher) List(options metav1.ListOptions) (runtime.Object, error
 // list's own metadata (version, continue token, count of remaining items) and never-nil
 // Items; its type is what the server says. It blocks until the whole body is there,
 // fails soon after the context ends, and keeps nothing of what it returns. An item
-// that could not be decoded is an *UndecodedObject among the others. The package
+// that could not be decoded is an *UndecodableObject among the others. The package
 // documentation says what the errors are; with an error there is no list, not even a
 // part of it.
 //
@@ -49,7 +49,7 @@ func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.Lis
 // has said of itself by then, which may be nothing. It returns the list's metadata when
 // everything has been passed and the body was read to its end. Nothing is kept of an
 // item; while take runs, nothing is read. An item that could not be decoded is passed as
-// an *UndecodedObject.
+// an *UndecodableObject.
 //
 // An error of take ends the call and is returned as it is. The others are those of
 // ListWithContext; what has been passed before one of them is a part of the list.

@@ -24,7 +24,7 @@ const ProjectionMark = "watchmirror projection: fields are missing, do not write
 
 // ProjectedFields says whether an object, or what it is a copy of, was decoded with
 // Options.Fields, and which these were: whether it carries the ProjectionMark. It is false
-// for everything that has no object metadata, and for an *UndecodedObject.
+// for everything that has no object metadata, and for an *UndecodableObject.
 func ProjectedFields(object any) (fields []string, projected bool) {
 	paths, projected := markOf(object)
 	if !projected {

@@ -165,7 +165,7 @@ func TestProjectedObjectsSayWhichFieldsTheyHave(t *testing.T) {
 				}
 			}
 			item, event := first(t, Options{ObjectType: example}, podList(annotated), annotated)
-			for _, object := range []any{item, event, nil, 5, &metav1.Status{}, &UndecodedObject{}, &unstructured.Unstructured{}} {
+			for _, object := range []any{item, event, nil, 5, &metav1.Status{}, &UndecodableObject{}, &unstructured.Unstructured{}} {
 				_, projected := ProjectedFields(object)
 				require.False(t, projected)
 			}
@@ -256,8 +256,8 @@ func TestWhatCannotBeCutIsNamedAsWhatCannotBeDecoded(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			item, event := first(t, Options{ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName"}}, podList(test.object), test.object)
 			for _, object := range []runtime.Object{item, event} {
-				require.IsType(t, &UndecodedObject{}, object)
-				bad := object.(*UndecodedObject)
+				require.IsType(t, &UndecodableObject{}, object)
+				bad := object.(*UndecodableObject)
 				require.Equal(t, "n/bad@5", bad.Namespace+"/"+bad.Name+"@"+bad.ResourceVersion)
 				require.ErrorIs(t, bad.DecodeError(), ErrMalformed)
 				require.ErrorContains(t, bad.DecodeError(), test.text)
@@ -273,8 +273,8 @@ func TestWhatCannotBeCutIsNamedAsWhatCannotBeDecoded(t *testing.T) {
 func TestErrorsOfACutHoldNothingOfTheObject(t *testing.T) {
 	for _, object := range []string{`{"spec":{"secret" "secret"}}`, `{"secret":"secret"]`, `{"spec":{"nodeName":{"secret":"secret"}},"metadata":{"name":secret}}`} {
 		item, _ := first(t, Options{ObjectType: &carp.Carp{}, Fields: []string{"spec.nodeName"}}, podList(object), annotated)
-		require.IsType(t, &UndecodedObject{}, item, object)
-		require.NotContains(t, item.(*UndecodedObject).DecodeError().Error(), "secret")
+		require.IsType(t, &UndecodableObject{}, item, object)
+		require.NotContains(t, item.(*UndecodableObject).DecodeError().Error(), "secret")
 	}
 }
 

@@ -87,7 +87,7 @@ func TestBadDataWithASecretInItIsStillBadData(t *testing.T) {
 	source = withSecret(t, answers(200, `{"items":[{"kind":"`+causeToken+`","apiVersion":"v1"}]}`),
 		Options{ObjectType: typedWidget("x/v1", "Widget"), Encodings: []Encoding{JSON}})
 	_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-		bad := item.(*UndecodedObject)
+		bad := item.(*UndecodableObject)
 		require.ErrorIs(t, bad.Err, ErrMalformed)
 		require.NotContains(t, bad.Err.Error(), causeToken)
 		return nil

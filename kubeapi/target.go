@@ -174,7 +174,7 @@ func (e *otherTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalfor
 
 func (e *otherTypeError) Unwrap() error { return ErrMalformed }
 
-// UndecodedObject stands for an object that was sent and could not be decoded, in a
+// UndecodableObject stands for an object that was sent and could not be decoded, in a
 // list or in an event. Its type and metadata are what could be read of them: some of
 // namespace, name, UID and resource version, and nothing else. Of a source that has one
 // namespace it is in that one, if it does not say; of any other it has no name if it is
@@ -183,7 +183,7 @@ func (e *otherTypeError) Unwrap() error { return ErrMalformed }
 // A reflector of this library quarantines it: it keeps what it had of the object,
 // reports the error, and continues. Other consumers meet an object of a type that they
 // do not expect.
-type UndecodedObject struct {
+type UndecodableObject struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 
@@ -191,10 +191,10 @@ type UndecodedObject struct {
 	Err error
 }
 
-var _ runtime.Object = (*UndecodedObject)(nil)
+var _ runtime.Object = (*UndecodableObject)(nil)
 
-// undecoded makes an UndecodedObject of what could not be decoded. place is where it came.
-func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err error) *UndecodedObject {
+// undecoded makes an UndecodableObject of what could not be decoded. place is where it came.
+func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err error) *UndecodableObject {
 	id := a.encoding.Identify(raw)
 	switch {
 	case id.Name == "" || id.Namespace != "":
@@ -204,7 +204,7 @@ func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err erro
 	case id.NamespaceUnread:
 		id.Name = ""
 	}
-	return &UndecodedObject{
+	return &UndecodableObject{
 		TypeMeta: id.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: id.ResourceVersion,
@@ -214,12 +214,12 @@ func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err erro
 }
 
 // DecodeError is Err. It is the method by which a reflector knows such objects.
-func (u *UndecodedObject) DecodeError() error { return u.Err }
+func (u *UndecodableObject) DecodeError() error { return u.Err }
 
 // DeepCopyObject copies everything but the error.
-func (u *UndecodedObject) DeepCopyObject() runtime.Object {
+func (u *UndecodableObject) DeepCopyObject() runtime.Object {
 	if u == nil {
 		return nil
 	}
-	return &UndecodedObject{TypeMeta: u.TypeMeta, ObjectMeta: *u.ObjectMeta.DeepCopy(), Err: u.Err}
+	return &UndecodableObject{TypeMeta: u.TypeMeta, ObjectMeta: *u.ObjectMeta.DeepCopy(), Err: u.Err}
 }

@@ -92,8 +92,8 @@ func TestWhatClaimsToBeSomethingElseCannotBeDecoded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, event := first(t, Options{ObjectType: test.example}, widgetList, test.object)
-			require.IsType(t, &UndecodedObject{}, event)
-			bad := event.(*UndecodedObject)
+			require.IsType(t, &UndecodableObject{}, event)
+			bad := event.(*UndecodableObject)
 			require.Equal(t, "a", bad.Name)
 			require.ErrorIs(t, bad.DecodeError(), ErrMalformed)
 			require.ErrorContains(t, bad.DecodeError(), test.text)

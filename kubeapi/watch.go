@@ -27,7 +27,7 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 // Events come in the server's order, each object of the type that Options.ObjectType
 // asks for, except that an Error event carries a *metav1.Status (the package
 // documentation tells the server's from those made here) and that one which could not
-// be decoded is an *UndecodedObject. An event that may have been damaged on its way, which
+// be decoded is an *UndecodableObject. An event that may have been damaged on its way, which
 // cannot be decoded or is of a type this package does not know, ends the watch with
 // CauseBadFrame; it is passed on if another watch brings the same bytes.
 // Nothing is buffered: an event that is not received delays those behind it,

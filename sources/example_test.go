@@ -50,7 +50,7 @@ func (i *inventory) machines(context.Context) (machines []*Machine, err error) {
 func ExampleNewPollingSource() {
 	stock := &inventory{addresses: map[string]string{"web": "10.0.0.1"}}
 	source := sources.NewPollingSource(stock.machines, sources.PollingOptions[*Machine]{}) // every 30 s
-	informer := cache.NewInformerFor(source, cache.InformerConfig[*Machine]{})
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*Machine]{})
 	changes := make(chan string)
 	_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*Machine]{
 		AddFunc:    func(m *Machine) { changes <- fmt.Sprint("added ", m.Name, " ", m.Address) },

@@ -4,7 +4,7 @@
 // while a watch is open, compares what it returns with the call before, and delivers the differences as events:
 //
 //	source := sources.NewPollingSource(listMachines, sources.PollingOptions[*Machine]{})
-//	machines := cache.NewInformerFor(source, cache.InformerConfig[*Machine]{})
+//	machines := cache.NewTypedInformer(source, cache.InformerConfig[*Machine]{})
 //
 // A change that is undone between two calls is not seen, and an object that is deleted and created again between two
 // calls is an update, unless it has another UID. docs/sources.md says when to write a source by hand instead.

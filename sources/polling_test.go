@@ -387,7 +387,7 @@ func TestAnInformerReportsEachFailureAndCatchesUp(t *testing.T) {
 		b.put("b", "1")
 		source := newSource(b, sources.PollingOptions[*item]{})
 		var reported []error
-		informer := cache.NewInformerFor(source, cache.InformerConfig[*item]{
+		informer := cache.NewTypedInformer(source, cache.InformerConfig[*item]{
 			ReflectorOptions: cache.ReflectorOptions{
 				ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { reported = append(reported, err) },
 			},
@@ -516,12 +516,12 @@ func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
 		{metav1.ListOptions{ResourceVersion: "3"}, cache.CauseVersionTooLarge, cache.CauseVersionTooLarge},
 		{metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchExact}, cache.CauseExpired, ""},
 		{metav1.ListOptions{ResourceVersion: "2", ResourceVersionMatch: metav1.ResourceVersionMatchExact}, "", ""},
-		{metav1.ListOptions{ResourceVersion: "two"}, cache.CauseRejected, cache.CauseRejected},
-		{metav1.ListOptions{Continue: "token"}, cache.CauseRejected, ""},
-		{metav1.ListOptions{LabelSelector: "=,"}, cache.CauseRejected, cache.CauseRejected},
-		{metav1.ListOptions{FieldSelector: "a"}, cache.CauseRejected, cache.CauseRejected},
-		{metav1.ListOptions{FieldSelector: "spec.size=1"}, cache.CauseRejected, cache.CauseRejected},
-		{metav1.ListOptions{SendInitialEvents: ptr.To(true)}, "", cache.CauseRejected},
+		{metav1.ListOptions{ResourceVersion: "two"}, cache.CauseBadRequest, cache.CauseBadRequest},
+		{metav1.ListOptions{Continue: "token"}, cache.CauseBadRequest, ""},
+		{metav1.ListOptions{LabelSelector: "=,"}, cache.CauseBadRequest, cache.CauseBadRequest},
+		{metav1.ListOptions{FieldSelector: "a"}, cache.CauseBadRequest, cache.CauseBadRequest},
+		{metav1.ListOptions{FieldSelector: "spec.size=1"}, cache.CauseBadRequest, cache.CauseBadRequest},
+		{metav1.ListOptions{SendInitialEvents: ptr.To(true)}, "", cache.CauseBadRequest},
 	} {
 		_, err := source.List(c.options)
 		if c.list == "" {
@@ -543,7 +543,7 @@ func TestAReflectorThatAsksForAStreamGetsAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
 		b.put("a", "1")
-		informer := cache.NewInformerFor(newSource(b, sources.PollingOptions[*item]{}), cache.InformerConfig[*item]{
+		informer := cache.NewTypedInformer(newSource(b, sources.PollingOptions[*item]{}), cache.InformerConfig[*item]{
 			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListStreaming},
 		})
 		ctx, cancel := context.WithCancel(t.Context())

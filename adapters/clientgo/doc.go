@@ -150,7 +150,7 @@
 //
 // A source is a ListerWatcher to them as well: cache.NewSharedIndexInformer of client-go
 // takes it. They get whole lists, not items, and they do not know
-// *kubeapi.UndecodedObject, which stands for an object that could not be decoded. From a
+// *kubeapi.UndecodableObject, which stands for an object that could not be decoded. From a
 // watch they drop it with a line in the log; from a list it comes into their store, and
 // to their handlers, like any other. Give them a transform that returns its DecodeError:
 // then the list fails and is repeated, as it would be with their own clients.

@@ -65,7 +65,7 @@ func ExampleNewInformerFunc() {
 	newInformer := clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{
 		Handlers: cache.HandlerOptions{
 			Delivery:      cache.OrderedUnbounded, // every change, however far behind a handler is
-			SurvivePanics: true,
+			RecoverPanics: true,
 		},
 		DetectMutations: cache.MutationDetection{SampleEvery: 100},
 	})

@@ -99,7 +99,7 @@ func TestInformersOfOneFunctionShareTheOptions(t *testing.T) {
 		withoutPanicHandlers(t)
 		options := cache.SharedIndexInformerOptions{
 			Indexers: cache.Indexers{"app": byApp, toolscache.NamespaceIndex: func(any) ([]string, error) { return nil, errors.New("overruled") }},
-			Handlers: cache.HandlerOptions{Delivery: cache.OrderedUnbounded, SurvivePanics: true},
+			Handlers: cache.HandlerOptions{Delivery: cache.OrderedUnbounded, RecoverPanics: true},
 		}
 		newInformer := clientgo.NewInformerFunc(options)
 		delete(options.Indexers, "app") // it is not kept

@@ -133,7 +133,7 @@ func TestClientGosInformerKeepsOutWhatCannotBeDecodedOnlyByATransform(t *testing
 	}{
 		"without": {nil, true},
 		"with one": {func(object any) (any, error) {
-			if undecoded, ok := object.(*kubeapi.UndecodedObject); ok {
+			if undecoded, ok := object.(*kubeapi.UndecodableObject); ok {
 				return nil, undecoded.DecodeError()
 			}
 			return object, nil
@@ -158,7 +158,7 @@ func TestClientGosInformerKeepsOutWhatCannotBeDecodedOnlyByATransform(t *testing
 					object, exists, err := informer.GetStore().GetByKey("shop/bad")
 					require.NoError(t, err)
 					require.True(t, exists)
-					assert.IsType(t, &kubeapi.UndecodedObject{}, object)
+					assert.IsType(t, &kubeapi.UndecodableObject{}, object)
 				}
 				cancel()
 				running.Wait()
@@ -183,7 +183,7 @@ func TestClientGosInformerKeepsWhatWasDeletedIfTheDeletionCannotBeDecoded(t *tes
 		informer := clientgocache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, clientgocache.Indexers{})
 		transformed := 0
 		require.NoError(t, informer.SetTransform(func(object any) (any, error) {
-			if bad, undecoded := object.(*kubeapi.UndecodedObject); undecoded && bad.Name == "web-0" {
+			if bad, undecoded := object.(*kubeapi.UndecodableObject); undecoded && bad.Name == "web-0" {
 				transformed++
 			}
 			return object, nil

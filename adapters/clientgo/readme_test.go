@@ -25,7 +25,7 @@ func mirrorPods() error {
 	if err != nil {
 		return err
 	}
-	pods := cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{})
+	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
 	_ = pods
 	return nil
 }

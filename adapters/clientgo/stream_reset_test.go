@@ -109,7 +109,7 @@ func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 						ReflectorOptions: cache.ReflectorOptions{
 							Strategy: cache.ListPaged,
 							ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
-								if cache.CauseOf(err) != cache.CauseCut {
+								if cache.CauseOf(err) != cache.CauseConnectionLost {
 									others = append(others, err)
 								}
 							},

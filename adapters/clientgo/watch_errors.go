@@ -37,7 +37,7 @@ func (w *watchErrors) report(ctx context.Context, r *cache.Reflector, err error)
 // for changed objects, or from whoever calls Run again.
 func ofSource(err error) bool {
 	switch cache.CauseOf(err) {
-	case "object", "store", "process", "panic", "mutated", "misuse":
+	case "invalid-object", "store-error", "handler-error", "panic", "mutated", "misuse":
 		return false
 	}
 	return true
@@ -46,7 +46,7 @@ func ofSource(err error) bool {
 // notStreamed says whether an error is no more than the answer of a source that does not
 // stream: a list follows at once.
 func notStreamed(phase cache.Phase, err error) bool {
-	return phase == cache.PhaseStreaming && cache.CauseOf(err) == cache.CauseRejected
+	return phase == cache.PhaseStreaming && cache.CauseOf(err) == cache.CauseBadRequest
 }
 
 // phaseOf is what the reflector does, which it tells as what it did when it failed. A

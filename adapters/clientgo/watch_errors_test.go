@@ -101,7 +101,7 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		source.FailLists(2, nil)
 		others := make(chan cache.Cause, 1000)
 		informer := clientgo.NewInformerWithOptions(source, &corev1.Pod{}, cache.SharedIndexInformerOptions{
-			Handlers: cache.HandlerOptions{SurvivePanics: true},
+			Handlers: cache.HandlerOptions{RecoverPanics: true},
 			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, r *cache.Reflector, err error) {
 				assert.NotNil(t, r)
 				others <- cache.CauseOf(err)
@@ -134,7 +134,7 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		for cause := range others {
 			counted[cause]++
 		}
-		assert.Equal(t, map[cache.Cause]int{"process": 6, "object": 1, "misuse": 1}, counted)
+		assert.Equal(t, map[cache.Cause]int{"handler-error": 6, "invalid-object": 1, "misuse": 1}, counted)
 	})
 }
 

@@ -31,7 +31,7 @@ func newTypedInformer[T Object](settings Settings[T]) typedInformer[T] {
 	for name, of := range settings.Others {
 		indexes[name] = of
 	}
-	return typedInformer[T]{cache.NewInformerFor(settings.Source, cache.InformerConfig[T]{Indexes: indexes})}
+	return typedInformer[T]{cache.NewTypedInformer(settings.Source, cache.InformerConfig[T]{Indexes: indexes})}
 }
 
 func (i typedInformer[T]) Handle(handler Handler[T], delivery Delivery) error {

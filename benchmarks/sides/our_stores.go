@@ -46,7 +46,7 @@ func newTypedStore(ctx context.Context, keys Keys, indexes []local.Index, object
 	if keys == KeptKeys {
 		config.KeyFunction = keptKeyOf
 	}
-	s := &typedStore{informer: cache.NewInformerFor(local.NewSmallSource(objects), config), done: make(chan struct{})}
+	s := &typedStore{informer: cache.NewTypedInformer(local.NewSmallSource(objects), config), done: make(chan struct{})}
 	ctx, s.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(s.done)

@@ -66,7 +66,7 @@ func (o *ours) Watch(ctx context.Context, options metav1.ListOptions, events int
 }
 
 func (o *ours) Fill(ctx context.Context, strategy Strategy, strip func(any) (any, error)) (Cache, error) {
-	strategies := map[Strategy]cache.ListStrategy{Pages: cache.ListPaged, Whole: cache.ListWhole, Stream: cache.ListStreaming}
+	strategies := map[Strategy]cache.ListStrategy{Pages: cache.ListPaged, Whole: cache.ListUnpaged, Stream: cache.ListStreaming}
 	failed := make(chan error, 1)
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: pods.ByNamespace})
 	controller := cache.New(&cache.Config{

@@ -39,7 +39,7 @@ func NewRemoteInformer(side Side, url string, client *http.Client, resource sche
 		if err != nil {
 			return nil, err
 		}
-		return typedInformer[*unstructured.Unstructured]{cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{})}, nil
+		return typedInformer[*unstructured.Unstructured]{cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{})}, nil
 	}
 	return nil, fmt.Errorf("%q is neither %q nor %q", side, ClientGo, Ours)
 }

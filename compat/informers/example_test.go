@@ -130,7 +130,7 @@ func Example_controllerRuntimeWithOptions() {
 	defer source.Close()
 	options := managerOptions() // for the server of the example, which has no discovery
 	options.Cache.NewInformer = clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{
-		Handlers: cache.HandlerOptions{Delivery: cache.OrderedUnbounded, SurvivePanics: true},
+		Handlers: cache.HandlerOptions{Delivery: cache.OrderedUnbounded, RecoverPanics: true},
 	})
 	manager, err := ctrl.NewManager(&rest.Config{Host: server.URL}, options)
 	if err != nil {

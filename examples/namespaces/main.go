@@ -49,7 +49,7 @@ func run(ctx context.Context, out io.Writer) error {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "orders"}, "", errors.New("no role allows it"))
 	backends["secret"].FailRequests(cachetest.Forever, forbidden)
 
-	orders := cache.NewInformerFor(nil, cache.InformerConfig[Order]{Name: "orders", Namespaces: sources})
+	orders := cache.NewTypedInformer(nil, cache.InformerConfig[Order]{Name: "orders", Namespaces: sources})
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel() // before that wait

@@ -19,8 +19,8 @@ func TestTheMirrorEqualsTheSourceAfterTheConnectionWasCut(t *testing.T) {
 		require.NoError(t, run(t.Context(), nil, &out))
 		for _, line := range []string{
 			"synced: 300 objects at version 40300\n",
-			`  failure, cause "cut": `,
-			`  failure, cause "refused": `,
+			`  failure, cause "connection-lost": `,
+			`  failure, cause "connection-refused": `,
 			"watching again from version 40",
 			"the mirror equals the source: ",
 		} {

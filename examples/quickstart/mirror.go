@@ -21,7 +21,7 @@ type Object = *unstructured.Unstructured
 func mirror(
 	ctx context.Context, source cache.ListerWatcher, out io.Writer, use func(context.Context, *cache.Informer[Object]) error,
 ) error {
-	informer := cache.NewInformerFor(source, cache.InformerConfig[Object]{
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[Object]{
 		Name: "quickstart",
 		Indexes: cache.TypedIndexers[Object]{"node": func(object Object) ([]string, error) {
 			node, _, err := unstructured.NestedString(object.Object, "spec", "nodeName")

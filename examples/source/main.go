@@ -42,7 +42,7 @@ func main() {
 func run(ctx context.Context, path string, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	informer := cache.NewInformerFor(NewDirectory(path), cache.InformerConfig[*Setting]{
+	informer := cache.NewTypedInformer(NewDirectory(path), cache.InformerConfig[*Setting]{
 		ReflectorOptions: cache.ReflectorOptions{
 			ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { fmt.Fprintln(out, "reported:", err) },
 		},

@@ -101,13 +101,13 @@ func TestAFileThatCannotBeReadFailsTheSourceAndLosesNothing(t *testing.T) {
 func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
 	source := NewDirectory(t.TempDir())
 	for version, cause := range map[string]cache.Cause{
-		"9": cache.CauseVersionTooLarge, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseRejected,
+		"9": cache.CauseVersionTooLarge, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseBadRequest,
 	} {
 		_, err := source.Watch(metav1.ListOptions{ResourceVersion: version})
 		assert.Equal(t, cause, cache.CauseOf(err), version)
 	}
 	_, err := source.Watch(metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "1"})
-	assert.Equal(t, cache.CauseRejected, cache.CauseOf(err))
+	assert.Equal(t, cache.CauseBadRequest, cache.CauseOf(err))
 	_, err = source.List(metav1.ListOptions{ResourceVersion: "9"})
 	assert.Equal(t, cache.CauseVersionTooLarge, cache.CauseOf(err))
 }

@@ -39,7 +39,7 @@ type Reaper struct {
 // at the source; out is told what was done.
 func NewReaper(source cache.ListerWatcher, remove func(ctx context.Context, namespace, name string) error, out io.Writer) *Reaper {
 	return &Reaper{
-		sessions: cache.NewInformerFor(source, cache.InformerConfig[*Session]{Name: "sessions"}),
+		sessions: cache.NewTypedInformer(source, cache.InformerConfig[*Session]{Name: "sessions"}),
 		remove:   remove, out: out,
 		wake: make(chan struct{}, 1),
 	}

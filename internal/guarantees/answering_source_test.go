@@ -72,7 +72,7 @@ func strategyFor(way string) cache.ListStrategy {
 	case streamingList:
 		return cache.ListStreaming
 	}
-	return cache.ListWhole
+	return cache.ListUnpaged
 }
 
 // begun are the times at which whole states were asked for.

@@ -148,7 +148,7 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		api, err := kubeapi.New(kubeapi.Options{BaseURL: server.URL, Resource: podResource, HTTPClient: server.Client()})
 		require.NoError(t, err)
 		r := newRig(t, newSource(t), func(c *cache.Config) {
-			c.ListerWatcher, c.ObjectType, c.ReflectorOptions.Strategy = api, unstructuredPod("", "", ""), cache.ListWhole
+			c.ListerWatcher, c.ObjectType, c.ReflectorOptions.Strategy = api, unstructuredPod("", "", ""), cache.ListUnpaged
 		})
 		r.run()
 		sleep(500 * time.Millisecond)
@@ -167,7 +167,7 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 		assert.Equal(t, []string{"tombstone a/3", "add a/2@13"}, r.handler.take())
 		require.Len(t, r.status().Quarantined, 1)
 		assert.Equal(t, "a/1", r.status().Quarantined[0].Key)
-		assert.Equal(t, []cache.Cause{causeObject, cache.CauseUnreadable, causeObject, causeObject}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeObject, cache.CauseInvalidResponse, causeObject, causeObject}, r.heard.causes())
 		r.stop()
 		server.Close()
 	})

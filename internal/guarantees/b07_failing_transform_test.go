@@ -132,8 +132,8 @@ func TestB7ATransformEndsTheSameOnEveryWayIn(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, result.stays, exists)
 				if exists {
-					received, _ := s.Received("a/1")
-					assert.Equal(t, cache.Received{UID: "1", ResourceVersion: "3"}, received, "recorded before the transform")
+					received, _ := s.ObjectVersion("a/1")
+					assert.Equal(t, cache.ObjectVersion{UID: "1", ResourceVersion: "3"}, received, "recorded before the transform")
 				}
 			})
 		}

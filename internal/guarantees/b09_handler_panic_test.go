@@ -53,7 +53,7 @@ func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
 				notified, other := newReplica(t), newReplica(t)
-				handle := r.handle(panicking(notified), cache.HandlerOptions{Name: "mine", SurvivePanics: really})
+				handle := r.handle(panicking(notified), cache.HandlerOptions{Name: "mine", RecoverPanics: really})
 				r.handle(other)
 				r.run()
 				synctest.Wait()

@@ -66,7 +66,7 @@ var writes = map[string]func(s fullStore, obj *object) error{
 	"Replace": func(s fullStore, obj *object) error { return s.Replace([]any{obj, podAt("a", "2", "2")}, "3") },
 	"a part": func(s fullStore, obj *object) error {
 		r := s.BeginReplace(cache.ReplaceOptions{})
-		rejected, err := r.Part(bg, cache.ReplacementPart{Items: []any{obj, podAt("a", "2", "2")}})
+		rejected, err := r.Add(bg, cache.ReplacementPart{Items: []any{obj, podAt("a", "2", "2")}})
 		if len(rejected) > 0 {
 			err = errors.Join(err, rejected[0])
 		}

@@ -29,7 +29,7 @@ func TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObjec
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "20"))
 		h := &heard{}
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)})
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)})
 		recorded := &restoredRig{&rig{heard: h}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -40,7 +40,7 @@ func TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObjec
 		require.True(t, exists)
 		obj.ResourceVersion = "1"
 		source.send(podAt("a", "1", "11"))
-		assert.Equal(t, []cache.RegressionError{{What: "event", Key: "a/1", Have: "12", Got: "11"}}, recorded.regressions())
+		assert.Equal(t, []cache.VersionRegressionError{{Kind: "event", Key: "a/1", Current: "12", Received: "11"}}, recorded.regressions())
 		cancel()
 		require.NoError(t, <-done)
 	})
@@ -87,12 +87,12 @@ func TestB15ARegressionIsReportedAndAnsweredByAListAtTheNewest(t *testing.T) {
 				assert.Equal(t, before, r.versions(), "nothing of it is applied")
 
 				sleep(3 * time.Minute)
-				var regression *cache.RegressionError
+				var regression *cache.VersionRegressionError
 				found := 0
 				for _, err := range r.heard.all() {
 					if assert.NotErrorIs(t, err, cache.ErrAlreadyRan) && cache.CauseOf(err) == causeRegression {
 						require.ErrorAs(t, err, &regression)
-						assert.Equal(t, script.what, regression.What)
+						assert.Equal(t, script.what, regression.Kind)
 						found++
 					}
 				}
@@ -267,7 +267,7 @@ func TestB15AReplicaThatLagsIsGivenTimeToCatchUp(t *testing.T) {
 				},
 				"a watch": {
 					1, func(s *cachetest.Source) { s.CloseWatches() },
-					[]string{`watch "10" refused`, `watch "10" version-too-large`, state + ` ""`, `watch "10"`},
+					[]string{`watch "10" connection-refused`, `watch "10" version-too-large`, state + ` ""`, `watch "10"`},
 					[]time.Duration{0, firstPause, firstPause + row.given, firstPause + row.given},
 				},
 			} {
@@ -379,7 +379,7 @@ func TestB15ASourceThatRegressedForGoodIsAccepted(t *testing.T) {
 		}
 		h := &heard{}
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
-		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{Strategy: cache.ListWhole, ErrorHandler: h.handle}))
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, indexer, cache.ReflectorOptions{Strategy: cache.ListUnpaged, ErrorHandler: h.handle}))
 		sleep(5 * time.Minute)
 		assert.Equal(t, []string{"0", "9", ""}, asked)
 		assert.Equal(t, []cache.Cause{cache.CauseExpired, causeRegression}, h.causes())
@@ -532,7 +532,7 @@ func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 		assert.Equal(t, itoa(3*objects), store.LastStoreSyncResourceVersion())
 		assert.True(t, status.Status().Synced)
 		assert.LessOrEqual(t, most, int64(2*partSize+2))
-		assert.Equal(t, []cache.Cause{cache.CauseCut}, h.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseConnectionLost}, h.causes())
 		stop()
 	})
 }
@@ -631,7 +631,7 @@ func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 		_, status, stop := start(source, failing, h)
 		sleep(90 * time.Second)
 		require.Equal(t, 2, source.lists())
-		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseCut}, h.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseExpired, cache.CauseConnectionLost}, h.causes())
 		assert.Empty(t, heldBack(status))
 		sleep(time.Minute)
 		assert.Equal(t, 300, h.count(causeObject))

@@ -174,7 +174,7 @@ func TestB17APanicInAListItemByItemLeavesNothingBehind(t *testing.T) {
 				}
 				return nil
 			}}
-			r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: cache.ListWhole})
+			r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: cache.ListUnpaged})
 			func() {
 				defer func() {
 					panicked, typed := recover().(*cache.PanicError)

@@ -69,7 +69,7 @@ func restore(t *testing.T, source *cachetest.Source, version uint64) {
 }
 
 var withStrategies = map[string]cache.ListStrategy{
-	"in pages": cache.ListPaged, "whole": cache.ListWhole, "streamed": cache.ListStreaming,
+	"in pages": cache.ListPaged, "whole": cache.ListUnpaged, "streamed": cache.ListStreaming,
 }
 
 // B23, G1: after an outage in which the server was restored from an older copy, one list of one
@@ -90,14 +90,14 @@ func TestB23AServerRestoredFromAnOlderCopyIsMirrored(t *testing.T) {
 					require.Equal(t, "13", m.LastSyncResourceVersion())
 					restore(t, source, 3)
 					time.Sleep(5 * time.Second)
-					want := []string{`watch "13" refused`, `watch "13"`, `check ""`, `list ""`, `watch "3"`}
+					want := []string{`watch "13" connection-refused`, `watch "13"`, `check ""`, `list ""`, `watch "3"`}
 					if strategy == cache.ListStreaming {
 						want = append(want[:3], `stream ""`)
 					}
 					assert.Equal(t, want, asked(source))
 					m.equals(t, source)
-					assert.Equal(t, []cache.Cause{cache.CauseRefused, causeRegression}, m.causes())
-					assert.Equal(t, []cache.RegressionError{{What: "list", Have: "13", Got: "3"}}, m.regressions())
+					assert.Equal(t, []cache.Cause{cache.CauseConnectionRefused, causeRegression}, m.causes())
+					assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "13", Received: "3"}}, m.regressions())
 					assert.Equal(t, "3", m.LastSyncResourceVersion())
 					assert.Zero(t, m.Status().ConsecutiveFailures)
 
@@ -145,7 +145,7 @@ func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 				server.Listener.RefuseConnections(false)
 				time.Sleep(15 * time.Second)
 				m.equals(t, source)
-				assert.Equal(t, []cache.RegressionError{{What: "list", Have: "381", Got: "290"}}, m.regressions())
+				assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "381", Received: "290"}}, m.regressions())
 				assert.Equal(t, 1, checksOf(source))
 				m.stop()
 				server.Close()
@@ -390,7 +390,7 @@ func TestB23ACheckReadsAtMostTwoItems(t *testing.T) {
 		assert.Equal(t, 2, items.read)
 		items.mu.Unlock()
 		m.equals(t, source)
-		assert.Equal(t, []cache.RegressionError{{What: "list", Have: "1000", Got: "500"}}, m.regressions())
+		assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "1000", Received: "500"}}, m.regressions())
 		m.stop()
 	})
 }
@@ -506,7 +506,7 @@ func TestB23ACheckThatItsWatchCutsOffIsMadeAgain(t *testing.T) {
 		source.CloseWatches()
 		time.Sleep(20 * time.Second)
 		m.equals(t, source)
-		assert.Equal(t, []cache.Cause{cache.CauseRefused, causeRegression}, m.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseConnectionRefused, causeRegression}, m.causes())
 		m.stop()
 	})
 }

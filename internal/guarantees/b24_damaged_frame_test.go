@@ -321,7 +321,7 @@ func (a *damagedAPI) mirror(t *testing.T, during time.Duration) (m afterDamage) 
 		begun := time.Now()
 		var mu sync.Mutex
 		reflector := cache.NewReflectorWithOptions(source, a.dialect.example, store, cache.ReflectorOptions{
-			Logger: &quiet, Strategy: cache.ListWhole,
+			Logger: &quiet, Strategy: cache.ListUnpaged,
 			ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -190,7 +190,7 @@ func TestB26AStreamThatIsAlwaysCutIsAnsweredByAList(t *testing.T) {
 		source.CloseWatches()
 		time.Sleep(2 * time.Minute)
 		m.equals(t, source)
-		assert.Equal(t, slices.Repeat([]cache.Cause{cache.CauseCut}, 10), m.causes())
+		assert.Equal(t, slices.Repeat([]cache.Cause{cache.CauseConnectionLost}, 10), m.causes())
 		assert.Equal(t, 1, listsAsked(source))
 		m.stop()
 	})
@@ -324,7 +324,7 @@ func TestB26APageThatBreaksInItsMiddleIsAppliedOnce(t *testing.T) {
 		for i := range 600 {
 			require.NoError(t, source.Apply(podLabelled(strconv.Itoa(i), "")))
 		}
-		informer := cache.NewInformerFor(&brokenItems{source, 3, 250}, cache.InformerConfig[*metav1.PartialObjectMetadata]{
+		informer := cache.NewTypedInformer(&brokenItems{source, 3, 250}, cache.InformerConfig[*metav1.PartialObjectMetadata]{
 			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, PageSize: 300},
 		})
 		added, updated := 0, 0

@@ -25,7 +25,7 @@ func TestB26AListForAnUndecodedItemDoesNotAdvanceTheBackoff(t *testing.T) {
 			return source.watch(ctx, options)
 		}}
 		r := cache.NewReflectorWithOptions(lw, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
-			Strategy: cache.ListWhole, ErrorHandler: (&reports{}).handle, Random: func() float64 { return 0 },
+			Strategy: cache.ListUnpaged, ErrorHandler: (&reports{}).handle, Random: func() float64 { return 0 },
 		})
 		m := mirrored{run: r.RunWithContext}
 		end := m.begin(t)

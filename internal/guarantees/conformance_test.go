@@ -87,7 +87,7 @@ func (k keyedByCaller) GetByKey(key string) (any, bool, error) {
 
 func TestTheWholeLineOverHTTPConvergesToTheSource(t *testing.T) {
 	for name, strategy := range map[string]cache.ListStrategy{
-		"automatic": cache.ListAutomatic, "whole": cache.ListWhole, "paged": cache.ListPaged, "streaming": cache.ListStreaming,
+		"automatic": cache.ListAutomatic, "whole": cache.ListUnpaged, "paged": cache.ListPaged, "streaming": cache.ListStreaming,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) 
 			assert.Equal(t, synced, cache.IsDone(checker), namespace)
 		}
 		assert.Equal(t, 2*172, len(h.indexer.ListKeys()))
-		assert.Equal(t, cache.PhaseAbsent, h.ctlr.(cache.StatusReporter).Status().Phase)
+		assert.Equal(t, cache.PhaseNotFound, h.ctlr.(cache.StatusReporter).Status().Phase)
 		require.NoError(t, h.source.Apply(unstructuredPod("ns-2", "new", "x"), unstructuredPod("ns-3", "new", "x")))
 		sleep(time.Second)
 		assert.Equal(t, 2*172+1, len(h.indexer.ListKeys()))

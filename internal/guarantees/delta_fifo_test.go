@@ -202,7 +202,7 @@ func TestAFinishedReplacementOfAQueueAcceptsNothing(t *testing.T) {
 	for _, end := range []func(cache.Replacement){cache.Replacement.Abort, func(r cache.Replacement) { must(t, r.Commit(bg, "1")) }} {
 		r := f.BeginReplace(cache.ReplaceOptions{})
 		end(r)
-		_, err := r.Part(t.Context(), cache.ReplacementPart{Items: items("1", "1")})
+		_, err := r.Add(t.Context(), cache.ReplacementPart{Items: items("1", "1")})
 		assert.Error(t, err)
 		assert.Error(t, r.Commit(t.Context(), "2"))
 		r.Abort()

@@ -41,12 +41,12 @@ func nameOf(obj any) string {
 }
 
 // receivedOf is an object's UID and version, both empty if it has no metadata.
-func receivedOf(obj any) cache.Received {
+func receivedOf(obj any) cache.ObjectVersion {
 	about, err := meta.Accessor(obj)
 	if err != nil {
-		return cache.Received{}
+		return cache.ObjectVersion{}
 	}
-	return cache.Received{UID: about.GetUID(), ResourceVersion: about.GetResourceVersion()}
+	return cache.ObjectVersion{UID: about.GetUID(), ResourceVersion: about.GetResourceVersion()}
 }
 
 // isClosed says whether a channel is closed.
@@ -106,7 +106,7 @@ func listMetadata(list apiruntime.Object) (version, token string, err error) {
 type viewStore interface {
 	cache.Store
 	cache.Replacer
-	Received(key string) (cache.Received, bool)
+	ObjectVersion(key string) (cache.ObjectVersion, bool)
 	Bookmark(resourceVersion string)
 	UpdateResourceVersion(resourceVersion string)
 }

@@ -196,7 +196,7 @@ func TestG2AnEventOlderThanTheShownStateIsRefusedWhileANewerStateIsQuarantined(t
 				source.send(bad(podAt("a", "1", "11")))
 				require.Equal(t, map[string]string{"a/1": "11"}, m.quarantine())
 				source.send(podAt("a", "1", "7"))
-				assert.Equal(t, []cache.RegressionError{{What: "event", Key: "a/1", Have: "11", Got: "7"}}, m.regressions())
+				assert.Equal(t, []cache.VersionRegressionError{{Kind: "event", Key: "a/1", Current: "11", Received: "7"}}, m.regressions())
 				assert.Equal(t, map[string]string{"a/1": "10"}, m.shown())
 				assert.Equal(t, map[string]string{"a/1": "11"}, m.quarantine())
 				assert.Equal(t, "11", m.status().AppliedVersion)
@@ -223,7 +223,7 @@ func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *tes
 				source.open.events <- errorEvent(cachetest.ErrExpired())
 				sleep(time.Minute)
 				require.Equal(t, []string{"0", "10", ""}, source.asked)
-				reported := []cache.RegressionError{{What: "list", Have: "10", Got: "5"}}
+				reported := []cache.VersionRegressionError{{Kind: "list", Current: "10", Received: "5"}}
 				require.Equal(t, reported, m.regressions())
 				require.Equal(t, map[string]string{"a/1": "5"}, m.quarantine())
 				require.Equal(t, map[string]string{"a/1": "10"}, m.shown())
@@ -251,7 +251,7 @@ func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAStateWithoutAVersionIsQua
 				source.send(bad(podAt("a", "1", "")))
 				require.Equal(t, map[string]string{"a/1": ""}, m.quarantine())
 				source.send(podAt("a", "1", "7"))
-				assert.Equal(t, []cache.RegressionError{{What: "event", Key: "a/1", Have: "10", Got: "7"}}, m.regressions())
+				assert.Equal(t, []cache.VersionRegressionError{{Kind: "event", Key: "a/1", Current: "10", Received: "7"}}, m.regressions())
 				assert.Equal(t, map[string]string{"a/1": "10"}, m.shown())
 				sleep(time.Minute)
 				assert.Equal(t, map[string]string{"a/1": "12"}, m.shown())

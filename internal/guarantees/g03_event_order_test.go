@@ -318,7 +318,7 @@ func (n *noticed) DeepCopyObject() apiruntime.Object {
 
 // newNoticing is an informer that calls writes for each state that it is about to write.
 func newNoticing(source *cachetest.Source, writes func()) *cache.Informer[*noticed] {
-	return cache.NewInformerFor(source, cache.InformerConfig[*noticed]{
+	return cache.NewTypedInformer(source, cache.InformerConfig[*noticed]{
 		Convert: func(obj any) (*noticed, error) {
 			return &noticed{object: *obj.(*object), copied: writes}, nil
 		},

@@ -17,7 +17,7 @@ import (
 // part gives a replacement a part that is accepted whole.
 func part(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
 	t.Helper()
-	rejected, err := r.Part(t.Context(), p)
+	rejected, err := r.Add(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, rejected)
 }
@@ -209,7 +209,7 @@ func TestG5SyncedMeansTheWholeFirstListIsApplied(t *testing.T) {
 // source for the same pages; synced turns true, and the version is there, with all of
 // it. Fails if a page's last items are left out, or batches overtake each other.
 func TestG5AListItemByItemIsWholeInOrderAndOfTheSamePages(t *testing.T) {
-	for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListWhole} {
+	for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListUnpaged} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("strategy %d, late %v", strategy, late), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

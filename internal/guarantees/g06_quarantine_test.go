@@ -541,7 +541,7 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 					}
 					return expire, nil
 				}
-				options := cache.ReflectorOptions{Strategy: cache.ListWhole, ErrorHandler: h.handle}
+				options := cache.ReflectorOptions{Strategy: cache.ListUnpaged, ErrorHandler: h.handle}
 				if streamed {
 					options.Strategy = cache.ListStreaming
 				}
@@ -600,7 +600,7 @@ func TestAnEventOfAnUnknownTypeIsReportedWhateverItsObject(t *testing.T) {
 		"undecoded, nameless": {undecoded(podAt("", "", "9")), true, "9"},
 		"nothing":             {nil, false, "5"},
 	} {
-		for _, strategy := range []cache.ListStrategy{cache.ListWhole, cache.ListStreaming} {
+		for _, strategy := range []cache.ListStrategy{cache.ListUnpaged, cache.ListStreaming} {
 			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					h, version := &heard{}, row.version
@@ -631,7 +631,7 @@ func TestAnEventOfAnUnknownTypeIsReportedWhateverItsObject(t *testing.T) {
 // server's answer.
 func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 	for name, cause := range map[string]error{"anything": errBoom, "what looks like an answer": cachetest.ErrExpired()} {
-		for _, strategy := range []cache.ListStrategy{cache.ListWhole, cache.ListStreaming} {
+		for _, strategy := range []cache.ListStrategy{cache.ListUnpaged, cache.ListStreaming} {
 			t.Run(fmt.Sprintf("%s, strategy %d", name, strategy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					h, lists := &heard{}, 0
@@ -656,7 +656,7 @@ func TestAnErrorEventThatCannotBeDecodedIsReportedWithItsCause(t *testing.T) {
 					assert.ErrorIs(t, h.all()[0], cause)
 					assert.ErrorContains(t, h.all()[0], "in place of a Status")
 					assert.Equal(t, []cache.Cause{causeObject}, h.causes())
-					assert.Equal(t, strategy == cache.ListWhole, lists == 1, "watched again, or streamed")
+					assert.Equal(t, strategy == cache.ListUnpaged, lists == 1, "watched again, or streamed")
 					assert.Equal(t, "9", r.LastSyncResourceVersion())
 					stop()
 				})
@@ -803,10 +803,10 @@ func given(holds any, err error, causes ...cache.Cause) (row struct {
 	return row
 }
 
-// neverUndecoded fails the test if a function of the user's sees an Undecoded.
+// neverUndecoded fails the test if a function of the user's sees an UndecodableObject.
 func neverUndecoded(t *testing.T) func(any) (any, error) {
 	return func(obj any) (any, error) {
-		assert.NotImplements(t, (*cache.Undecoded)(nil), obj)
+		assert.NotImplements(t, (*cache.UndecodableObject)(nil), obj)
 		return obj, nil
 	}
 }
@@ -1571,7 +1571,7 @@ func TestG6AListersGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, heard := newAnswering([]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2")}), &reports{}
 		pods := schema.GroupResource{Resource: "pods"}
-		i := cache.NewInformerFor(source.as(wholeList), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle}})
+		i := cache.NewTypedInformer(source.as(wholeList), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle}})
 		m := mirrored{run: func(ctx context.Context) { _ = i.Run(ctx) }}
 		end := m.begin(t)
 		generic := cache.NewGenericLister(i.Shared().GetIndexer(), pods)
@@ -1787,7 +1787,7 @@ func TestG6WhatAWrappedStoreRefusesIsHeldAndReleasedUnderItsKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newKeyedRig(t, newOwnKeys(), row.expected, cache.ListWhole, nil)
+				r := newKeyedRig(t, newOwnKeys(), row.expected, cache.ListUnpaged, nil)
 				row.script(r)
 				r.stop()
 			})
@@ -1801,7 +1801,7 @@ func TestG6WhatAWrappedStoreRefusesOfAListIsReleasedByALaterState(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := []*unstructured.Unstructured{keyed("1", "a/2", "3", true), keyed("2", "k2", "4", true), keyed("3", "k3", "5", true)}
-				r := newKeyedRig(t, store, nil, cache.ListWhole, all, all[:2])
+				r := newKeyedRig(t, store, nil, cache.ListUnpaged, all, all[:2])
 				r.holds("a/2", "k2", "k3")
 				r.send(watch.Modified, keyed("2", "k2", "11", false))
 				r.holds("a/2", "k3")

@@ -23,7 +23,7 @@ func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
 		"in one call": func(f *cache.DeltaFIFO) error { return f.Replace(items("stays", "9"), "9") },
 		"in parts": func(f *cache.DeltaFIFO) error {
 			r := f.BeginReplace(cache.ReplaceOptions{})
-			if _, err := r.Part(bg, cache.ReplacementPart{Items: items("stays", "9")}); err != nil {
+			if _, err := r.Add(bg, cache.ReplacementPart{Items: items("stays", "9")}); err != nil {
 				return err
 			}
 			return r.Commit(bg, "9")
@@ -287,7 +287,7 @@ type replacing struct {
 // items passes on objects of which none is rejected.
 func (r replacing) items(items ...any) {
 	r.Helper()
-	rejected, err := r.Part(bg, cache.ReplacementPart{Items: items})
+	rejected, err := r.Add(bg, cache.ReplacementPart{Items: items})
 	require.NoError(r, err)
 	require.Empty(r, rejected)
 }

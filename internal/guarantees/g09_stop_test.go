@@ -328,7 +328,7 @@ func TestG9AListItemByItemEndsWithItsContext(t *testing.T) {
 				if row.store == nil {
 					store.onPart = func(context.Context, cache.ReplacementPart) error { return nil }
 				}
-				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: cache.ListWhole, ErrorHandler: h.handle}))
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: cache.ListUnpaged, ErrorHandler: h.handle}))
 				sleep(time.Minute)
 				ended := time.Now()
 				stop()
@@ -543,7 +543,7 @@ var stoppedMirrors = map[string]func(*testing.T, *cachetest.Source, *slowFunctio
 }
 
 func startReflector(t *testing.T, source *cachetest.Source, store cache.Store) stopped {
-	r := cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListWhole})
+	r := cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListUnpaged})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); r.RunWithContext(ctx) }()

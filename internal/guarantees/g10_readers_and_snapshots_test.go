@@ -28,7 +28,7 @@ import (
 func TestG10ReadersWaitForNoSourceAndNoHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{})
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
 		stuck := make(chan struct{})
 		_, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{AddFunc: func(*object) { <-stuck }})
 		require.NoError(t, err)
@@ -279,7 +279,7 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() {
-			cache.NewReflectorWithOptions(source, &object{}, s, cache.ReflectorOptions{Strategy: cache.ListWhole}).RunWithContext(ctx)
+			cache.NewReflectorWithOptions(source, &object{}, s, cache.ReflectorOptions{Strategy: cache.ListUnpaged}).RunWithContext(ctx)
 		})
 		whileWriting(t, 10_000, func() error {
 			version++
@@ -346,7 +346,7 @@ func TestG10ReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 		"Delete":  {0, func(s fullStore, _ cache.IndexFunc) error { return s.Delete(one) }},
 		"Replace": {many / 2, func(s fullStore, _ cache.IndexFunc) error { return s.Replace(large, "2") }},
 		"a part": {many / 2, func(s fullStore, _ cache.IndexFunc) error {
-			_, err := s.BeginReplace(cache.ReplaceOptions{Aside: true}).Part(bg, cache.ReplacementPart{Items: large})
+			_, err := s.BeginReplace(cache.ReplaceOptions{Staged: true}).Add(bg, cache.ReplacementPart{Items: large})
 			return err
 		}},
 		"AddIndexers": {5, func(s fullStore, slow cache.IndexFunc) error { return s.AddIndexers(cache.Indexers{"slow": slow}) }},

@@ -133,12 +133,12 @@ func TestG11TheStoresVersionIsTheLowestOfItsNamespaces(t *testing.T) {
 		assert.Equal(t, "42", r.in("b").AppliedVersion)
 		assert.Empty(t, r.in("c").AppliedVersion)
 		assert.Empty(t, r.ctlr.LastSyncResourceVersion())
-		assert.Empty(t, r.status().AcceptedVersion)
+		assert.Empty(t, r.status().ReceivedVersion)
 		r.sources["c"].ReleaseHanging()
 		synctest.Wait()
 		assert.Equal(t, "9", r.in("c").AppliedVersion)
 		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
-		assert.Equal(t, "2", r.status().AcceptedVersion)
+		assert.Equal(t, "2", r.status().ReceivedVersion)
 
 		r.sources["a"].Advance(100)
 		r.sources["a"].SendBookmarks()
@@ -212,7 +212,7 @@ func TestG11AReaderThatSeesTheVersionSeesTheObject(t *testing.T) {
 		return s.Replace([]any{podAt("a", "1", itoa(version))}, itoa(version))
 	}, func() error {
 		seen := s.LastStoreSyncResourceVersion()
-		received, exists := s.Received("a/1")
+		received, exists := s.ObjectVersion("a/1")
 		if seen != "" && (!exists || versionBefore(received.ResourceVersion, seen)) {
 			return fmt.Errorf("the version is %s, that of the object %q", seen, received.ResourceVersion)
 		}

@@ -100,9 +100,9 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 		cache.CauseNotFound:        apierrors.NewNotFound(pods, ""),
 		cache.CauseForbidden:       apierrors.NewForbidden(pods, "", errBoom),
 		cache.CauseUnauthorized:    apierrors.NewUnauthorized("who"),
-		cache.CauseRejected:        apierrors.NewBadRequest("no"),
+		cache.CauseBadRequest:      apierrors.NewBadRequest("no"),
 	}
-	onRequest := map[cache.Cause]error{cache.CauseRefused: cachetest.ErrConnectionRefused(), cache.CauseOther: errBoom}
+	onRequest := map[cache.Cause]error{cache.CauseConnectionRefused: cachetest.ErrConnectionRefused(), cache.CauseOther: errBoom}
 	places := map[string]struct {
 		fail      func(*cachetest.Source, error)
 		change    func(*cache.Config)

@@ -213,8 +213,8 @@ func TestG13AWatchThatIsExpiredForEverIsPausedForEachTime(t *testing.T) {
 	}{
 		"in pages, 410 at the request": {cache.ListPaged, atRequest},
 		"in pages, 410 on the stream":  {cache.ListPaged, onStream},
-		"whole, 410 at the request":    {cache.ListWhole, atRequest},
-		"whole, 410 on the stream":     {cache.ListWhole, onStream},
+		"whole, 410 at the request":    {cache.ListUnpaged, atRequest},
+		"whole, 410 on the stream":     {cache.ListUnpaged, onStream},
 		// The first two events are the object and the bookmark that ends the state.
 		"streamed, 410 after the state": {cache.ListStreaming, func(s *cachetest.Source) { s.BreakNextWatches(cachetest.Forever, 2, expired) }},
 	} {

@@ -86,7 +86,7 @@ func TestG14OptionsHoldForEachNamespace(t *testing.T) {
 				return true
 			}
 			c.WatchListPageSize = 1
-			c.MergeRecreated = true
+			c.RecreateAsUpdate = true
 			c.WatchErrorHandler = func(r *cache.Reflector, _ error) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -122,7 +122,7 @@ func TestAPanicOfAFilterIsAPanicOfTheHandler(t *testing.T) {
 }
 
 func TestAHandlerHasThePlaceThatAddsItAsItsName(t *testing.T) {
-	informer := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{})
+	informer := cache.NewTypedInformer(newSource(t), cache.InformerConfig[*object]{})
 	_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{})
 	require.NoError(t, err)
 	require.Regexp(t, `\.go:\d+$`, informer.Status().Handlers[0].Name)
@@ -199,7 +199,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsSlow(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, late %v", name, late), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source, consumer, h := impatient("a", objects, late), &slowConsumer{}, &heard{}
-					config := cache.Config{ListerWatcher: source, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle, Strategy: cache.ListWhole, MinWatchTimeout: time.Hour}}
+					config := cache.Config{ListerWatcher: source, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle, Strategy: cache.ListUnpaged, MinWatchTimeout: time.Hour}}
 					configure(&config, consumer)
 					began, stop := time.Now(), runController(t, &config)
 					assert.Equal(t, objects*100*time.Millisecond, time.Since(began))
@@ -221,7 +221,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *tes
 		config := cache.Config{
 			Store: cache.NewStore(cache.MetaNamespaceKeyFunc), Handler: cache.ResourceEventHandlerFuncs{AddFunc: consumer.add},
 			Namespaces:       map[string]cache.ListerWatcher{},
-			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle, Strategy: cache.ListWhole, MinWatchTimeout: time.Hour},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle, Strategy: cache.ListUnpaged, MinWatchTimeout: time.Hour},
 		}
 		for i := range namespaces {
 			config.Namespaces[itoa(i)] = impatient(itoa(i), objects, false)
@@ -250,7 +250,7 @@ func TestPartsOfANamespacesFirstListWaitForTheStore(t *testing.T) {
 				return nil, nil
 			}}),
 			Handler: &recorder{}, Namespaces: map[string]cache.ListerWatcher{"a": source},
-			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListWhole},
+			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListUnpaged},
 		})
 		go func() { defer close(done); c.RunWithContext(ctx) }()
 		sleep(time.Hour)

@@ -232,7 +232,7 @@ var deaths = map[string]func(*testing.T){
 		go func() { _ = inf.Run(t.Context()) }()
 	},
 	"a handler beside an error handler that hangs": func(t *testing.T) {
-		inf := cache.NewInformerFor(newSource(t, pod("a", "1"), pod("a", "bad")), cache.InformerConfig[*object]{
+		inf := cache.NewTypedInformer(newSource(t, pod("a", "1"), pod("a", "bad")), cache.InformerConfig[*object]{
 			Indexes:          cache.TypedIndexers[*object]{"picky": failingFor("bad")},
 			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: func(context.Context, *cache.Reflector, error) { select {} }},
 		})
@@ -359,7 +359,7 @@ func die(t *testing.T, start func(*testing.T)) {
 }
 
 func dyingInformer(source cache.ListerWatcher) *cache.Informer[*object] {
-	return cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+	return cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
 		Strategy: cache.ListPaged, ErrorHandler: (&heard{}).handle,
 	}})
 }
@@ -538,7 +538,7 @@ func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		reported := 0
-		informer := cache.NewInformerFor(source, cache.InformerConfig[*object]{
+		informer := cache.NewTypedInformer(source, cache.InformerConfig[*object]{
 			DetectMutations: cache.MutationDetection{SampleEvery: 1, Period: 100 * time.Hour},
 			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
 				if cache.CauseOf(err) == causeMutated {

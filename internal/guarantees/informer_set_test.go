@@ -86,7 +86,7 @@ func TestWhyASetHasNotSyncedIsSaidOfEachInformer(t *testing.T) {
 		hangs.HangLists(1)
 		for name, source := range map[string]cache.ListerWatcher{"broken": broken, "hangs": hangs, "fine": newSource(t)} {
 			_, _, err := cache.InformerOf(&set, source, cache.InformerConfig[*object]{Name: name, ReflectorOptions: cache.ReflectorOptions{
-				Strategy: cache.ListWhole, ErrorHandler: (&heard{}).handle,
+				Strategy: cache.ListUnpaged, ErrorHandler: (&heard{}).handle,
 			}})
 			require.NoError(t, err)
 		}

@@ -103,7 +103,7 @@ func TestTheStatusSaysThatAHandlerWasLeftBehindAndHasCaughtUp(t *testing.T) {
 }
 
 // A change of UID is an end and a beginning, in every delivery, also for a handler that is
-// late; MergeRecreated is for who wants client-go's single update.
+// late; RecreateAsUpdate is for who wants client-go's single update.
 func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
 	for _, merge := range []bool{false, true} {
 		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
@@ -117,7 +117,7 @@ func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
 }
 
 func createdAnew(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
-	r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), func(c *cache.InformerConfig[*object]) { c.MergeRecreated = merge })
+	r := newInformerRig(t, newSource(t, withUID(pod("a", "1"), "first")), func(c *cache.InformerConfig[*object]) { c.RecreateAsUpdate = merge })
 	notified := newReplica(t)
 	r.handle(notified, cache.HandlerOptions{Delivery: delivery})
 	r.run()
@@ -295,23 +295,23 @@ func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
 		"ListerWatcher is nil":     func() { cache.NewSharedInformer(nil, none, 0) },
 		"ResyncPeriod is negative": func() { cache.NewSharedIndexInformer(source, &object{}, -1, nil) },
 		"ReflectorOptions.ResyncPeriod": func() {
-			cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ResyncPeriod: 1}})
+			cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ResyncPeriod: 1}})
 		},
 		"ReflectorOptions.ShouldResync": func() {
-			cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ShouldResync: func() bool { return true }}})
+			cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ShouldResync: func() bool { return true }}})
 		},
-		"InformerConfig.ResyncPeriod": func() { cache.NewInformerFor(source, cache.InformerConfig[*object]{ResyncPeriod: time.Millisecond}) },
+		"InformerConfig.ResyncPeriod": func() { cache.NewTypedInformer(source, cache.InformerConfig[*object]{ResyncPeriod: time.Millisecond}) },
 		"Transform and Convert": func() {
-			cache.NewInformerFor(source, cache.InformerConfig[*object]{
+			cache.NewTypedInformer(source, cache.InformerConfig[*object]{
 				Transform: func(o *object) (*object, error) { return o, nil },
 				Convert:   func(any) (*object, error) { return nil, nil },
 			})
 		},
 		"Convert needs an ObjectType": func() {
-			cache.NewInformerFor(source, cache.InformerConfig[*object]{Convert: func(any) (*object, error) { return nil, nil }})
+			cache.NewTypedInformer(source, cache.InformerConfig[*object]{Convert: func(any) (*object, error) { return nil, nil }})
 		},
 		"SampleEvery is negative": func() {
-			cache.NewInformerFor(source, cache.InformerConfig[*object]{DetectMutations: cache.MutationDetection{SampleEvery: -1}})
+			cache.NewTypedInformer(source, cache.InformerConfig[*object]{DetectMutations: cache.MutationDetection{SampleEvery: -1}})
 		},
 	}
 	for words, construct := range cases {
@@ -432,7 +432,7 @@ func TestAHandlerThatIsRefusedIsLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			logged := captureKlog(t, 0)
-			inf := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{Name: "the informer"})
+			inf := cache.NewTypedInformer(newSource(t), cache.InformerConfig[*object]{Name: "the informer"})
 			err := add(inf)
 			require.ErrorContains(t, err, "no handler was added")
 			require.Len(t, logged.all(), 1)
@@ -448,7 +448,7 @@ func TestAHandlerThatIsRefusedIsLoggedWithTheNearestLogger(t *testing.T) {
 	var handlers, informers logLines
 	handlersLogger, informersLogger := handlers.logger(0), informers.logger(0)
 	others := captureKlog(t, 0)
-	inf := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Logger: &informersLogger}})
+	inf := cache.NewTypedInformer(newSource(t), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Logger: &informersLogger}})
 	_, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{}, cache.HandlerOptions{Logger: &handlersLogger, Delivery: 7})
 	require.Error(t, err)
 	assert.Len(t, handlers.all(), 1)
@@ -836,7 +836,7 @@ func TestASlowErrorHandlerDelaysNoGoodObjects(t *testing.T) {
 			}
 		},
 	} {
-		for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListWhole} {
+		for _, strategy := range []cache.ListStrategy{cache.ListPaged, cache.ListUnpaged} {
 			t.Run(fmt.Sprint(stage, " ", strategy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source := newSource(t, pod("a", "1"), bad(pod("a", "2")), pod("a", "3"))

@@ -256,14 +256,14 @@ func (s *intakeSeen) OnDelete(obj any)     { s.call(obj, "delete %s", obj) }
 
 func (s *intakeSeen) report(_ context.Context, _ *cache.Reflector, err error) {
 	var object *cache.ObjectError
-	var regression *cache.RegressionError
+	var regression *cache.VersionRegressionError
 	var process *cache.ProcessError
 	var text string
 	switch {
 	case apierrors.IsResourceExpired(err):
 		return // the script's own
 	case errors.As(err, &regression):
-		text = fmt.Sprintf("regression of %s %s from %s to %s", regression.What, regression.Key, regression.Have, regression.Got)
+		text = fmt.Sprintf("regression of %s %s from %s to %s", regression.Kind, regression.Key, regression.Current, regression.Received)
 	case errors.As(err, &process):
 		text = fmt.Sprintf("process %s", strings.Join(process.Keys, ","))
 	case errors.As(err, &object):
@@ -668,7 +668,7 @@ func intakeRun(way *intakeWay, script []intakeStep, transform bool, want []intak
 	}
 	mirror := way.make(source, seen, setup)
 	mirror.consumed = way.consumes()
-	source.now = func() string { return cmp.Or(mirror.status().AcceptedVersion, "1") }
+	source.now = func() string { return cmp.Or(mirror.status().ReceivedVersion, "1") }
 	source.set(script[0])
 	if way.burst {
 		for _, step := range script[1:] {

@@ -39,8 +39,8 @@ func intakeWays() (all [][]*intakeWay) {
 			strategy cache.ListStrategy
 			pageSize int64
 			burst    bool
-		}{{"whole", cache.ListWhole, 0, false}, {"paged", cache.ListPaged, 1, false},
-			{"streaming", cache.ListStreaming, 0, false}, {"burst", cache.ListWhole, 0, true}} {
+		}{{"whole", cache.ListUnpaged, 0, false}, {"paged", cache.ListPaged, 1, false},
+			{"streaming", cache.ListStreaming, 0, false}, {"burst", cache.ListUnpaged, 0, true}} {
 			way := root
 			way.name += ", " + how.name
 			if how.burst && (way.foreign || way.handler && !way.isInformer) {
@@ -245,7 +245,7 @@ func intakeCompare(looks []intakeLook, want []intakeWant) (wrong []string) {
 func (w *intakeWay) plays(c *intakeCase) bool {
 	lists := c.hasLists()
 	switch {
-	case w.calls != nil || w.strategy == cache.ListWhole && !w.burst:
+	case w.calls != nil || w.strategy == cache.ListUnpaged && !w.burst:
 	case w.burst == lists, w.pageSize > 0 && c.has("resync"):
 		return false // the events go the same way as where lists are whole
 	}

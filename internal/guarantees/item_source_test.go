@@ -164,9 +164,9 @@ type partWatch struct {
 	store *partStore
 }
 
-func (w *partWatch) Part(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
+func (w *partWatch) Add(ctx context.Context, part cache.ReplacementPart) ([]*cache.ObjectError, error) {
 	if err := w.store.onPart(ctx, part); err != nil {
 		return nil, err
 	}
-	return w.Replacement.Part(ctx, part)
+	return w.Replacement.Add(ctx, part)
 }

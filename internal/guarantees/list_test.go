@@ -103,7 +103,7 @@ func TestListsAskForAnyVersionThenTheLastAndTheNewestAfterExpired(t *testing.T) 
 		want    []ask
 	}{
 		"automatic":   {cache.ReflectorOptions{}, false, []ask{{"0", 500}, {"3", 0}, {"3", 0}, {"", 500}, {"3", 0}}},
-		"whole":       {cache.ReflectorOptions{Strategy: cache.ListWhole}, false, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
+		"whole":       {cache.ReflectorOptions{Strategy: cache.ListUnpaged}, false, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
 		"paged":       {cache.ReflectorOptions{Strategy: cache.ListPaged}, false, []ask{{"0", 500}, {"3", 500}, {"3", 500}, {"", 500}, {"3", 500}}},
 		"page size":   {cache.ReflectorOptions{PageSize: 7}, false, []ask{{"0", 7}, {"3", 7}, {"3", 7}, {"", 7}, {"3", 7}}},
 		"no chunking": {cache.ReflectorOptions{PageSize: 7}, true, []ask{{"0", 0}, {"3", 0}, {"3", 0}, {"", 0}, {"3", 0}}},
@@ -264,7 +264,7 @@ func TestASourceIsNotReadWhileTheStoreWaits(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}}
-		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListWhole}))
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{Strategy: cache.ListUnpaged}))
 		for passed := partSize; passed < 1000; passed += partSize {
 			assert.LessOrEqual(t, source.acceptedOf(0), passed+partSize)
 			sleep(time.Second)
@@ -336,7 +336,7 @@ func TestAServerWithoutStreamingListsCostsOneAttempt(t *testing.T) {
 		assert.Equal(t, 1, source.ListCalls(), "which is made at once")
 		assert.True(t, r.ctlr.HasSynced())
 		sleep(10 * time.Second)
-		assert.Equal(t, []cache.Cause{cache.CauseRejected}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{cache.CauseBadRequest}, r.heard.causes())
 		assert.Equal(t, 1, source.ListCalls())
 		r.equalsSource()
 		r.stop()

@@ -207,7 +207,7 @@ func TestTheLenOfATypedListerIsThatOfItsList(t *testing.T) {
 	} {
 		for strays := range 3 {
 			t.Run(fmt.Sprintf("%s, %d strays", name, strays), func(t *testing.T) {
-				informer := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{Indexes: indexes})
+				informer := cache.NewTypedInformer(newSource(t), cache.InformerConfig[*object]{Indexes: indexes})
 				store := informer.Shared().GetStore()
 				for n := range 4 {
 					must(t, store.Add(pod("a", fmt.Sprint(n))))

@@ -218,7 +218,7 @@ func TestMetricsCountTheEventsOfAWatchWithoutItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, metrics := numberedSource(t, 1), newRecordedMetrics(t)
 		defer source.Close()
-		defer runMetered(t, source, cache.ReflectorOptions{Strategy: cache.ListWhole, MetricsProvider: metrics})()
+		defer runMetered(t, source, cache.ReflectorOptions{Strategy: cache.ListUnpaged, MetricsProvider: metrics})()
 		synctest.Wait()
 		metrics.take("r")
 		for n := range 100 {
@@ -241,7 +241,7 @@ func TestMetricsCountAWatchThatTheSourceClosesAtOnceAsShort(t *testing.T) {
 		script   func(*cachetest.Source)
 		want     values
 	}{
-		"a watch": {cache.ListWhole, func(s *cachetest.Source) { s.CloseNextWatches(1, 0) },
+		"a watch": {cache.ListUnpaged, func(s *cachetest.Source) { s.CloseNextWatches(1, 0) },
 			values{"watches": {1}, "short watches": {1}, "watch seconds": {0}, "watch items": {0}}},
 		"a stream": {cache.ListStreaming, func(s *cachetest.Source) { s.CloseNextWatches(1, 0) },
 			values{"watches": {1}, "short watches": {1}, "watch seconds": {0}, "watch items": {0}}},
@@ -249,7 +249,7 @@ func TestMetricsCountAWatchThatTheSourceClosesAtOnceAsShort(t *testing.T) {
 			values{"watches": {1}, "watch seconds": {0}, "watch items": {1}}},
 		"a stream with an error": {cache.ListStreaming, func(s *cachetest.Source) { s.BreakNextWatches(1, 0, nil) },
 			values{"watches": {1}, "watch seconds": {0}, "watch items": {0}}},
-		"a watch that is refused": {cache.ListWhole, func(s *cachetest.Source) { s.FailWatches(1, cachetest.ErrInternal()) },
+		"a watch that is refused": {cache.ListUnpaged, func(s *cachetest.Source) { s.FailWatches(1, cachetest.ErrInternal()) },
 			values{"watches": {1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestMetricsCountFailedListsAndRelists(t *testing.T) {
 		source, metrics := numberedSource(t, 2), newRecordedMetrics(t)
 		defer source.Close()
 		source.FailLists(1, cachetest.ErrInternal())
-		defer runMetered(t, source, cache.ReflectorOptions{Strategy: cache.ListWhole, MetricsProvider: metrics})()
+		defer runMetered(t, source, cache.ReflectorOptions{Strategy: cache.ListUnpaged, MetricsProvider: metrics})()
 		synctest.Wait()
 		assert.Equal(t, values{"lists": {1}}, metrics.take("r"))
 		sleep(10 * time.Second)
@@ -293,7 +293,7 @@ func TestEachRunHasInstrumentsOfItsOwn(t *testing.T) {
 		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
 		defer source.Close()
 		reflector := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{
-			Name: "r", Strategy: cache.ListWhole, MetricsProvider: metrics, ErrorHandler: (&heard{}).handle,
+			Name: "r", Strategy: cache.ListUnpaged, MetricsProvider: metrics, ErrorHandler: (&heard{}).handle,
 		})
 		assert.Zero(t, metrics.made, "none before a run")
 		stop := start(reflector.RunWithContext)
@@ -319,10 +319,10 @@ func TestEveryKindOfMirrorHasMetricsOfItsReflector(t *testing.T) {
 		metrics, source := newRecordedMetrics(t), numberedSource(t, 2)
 		defer source.Close()
 		options := func(name string) cache.ReflectorOptions {
-			return cache.ReflectorOptions{Name: name, Strategy: cache.ListWhole, MetricsProvider: metrics}
+			return cache.ReflectorOptions{Name: name, Strategy: cache.ListUnpaged, MetricsProvider: metrics}
 		}
 		_, plain := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: source, ReflectorOptions: options("plain")})
-		typed := cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: options("typed")})
+		typed := cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: options("typed")})
 		stops := []func(){
 			start(plain.RunWithContext),
 			start(func(ctx context.Context) { _ = typed.Run(ctx) }),
@@ -515,8 +515,8 @@ func TestAnInformerHasInstrumentsWhileItRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, metrics := numberedSource(t, 3), newRecordedMetrics(t)
 		defer source.Close()
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{Identifier: id, InformerMetricsProvider: metrics})
-		other := cache.NewInformerFor(source, cache.InformerConfig[*object]{Identifier: second, InformerMetricsProvider: metrics})
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Identifier: id, InformerMetricsProvider: metrics})
+		other := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Identifier: second, InformerMetricsProvider: metrics})
 		assert.Zero(t, metrics.made, "none before the run")
 		stopOther := start(func(ctx context.Context) { _ = other.Run(ctx) })
 		stop := start(func(ctx context.Context) { _ = inf.Run(ctx) })

@@ -41,7 +41,7 @@ type foreignMirror struct{ cache.ReflectorStore }
 // mirrors are all that a reflector feeds.
 var mirrors = map[string]func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored{
 	"informer": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
-		i := cache.NewInformerFor(source, cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: options})
+		i := cache.NewTypedInformer(source, cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: options})
 		return mirrored{
 			func(ctx context.Context) { _ = i.Run(ctx) }, i.Status, i.Shared().GetIndexer().ListKeys,
 			i.LastSyncResourceVersion, i.HasSynced, i.WaitSynced,
@@ -287,12 +287,12 @@ func (b *brokenItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	return page.ListMeta, nil
 }
 
-func (m *recoveryMirror) regressions() []cache.RegressionError {
+func (m *recoveryMirror) regressions() []cache.VersionRegressionError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []cache.RegressionError
+	var all []cache.VersionRegressionError
 	for _, err := range m.reports {
-		if regression := new(cache.RegressionError); errors.As(err, &regression) {
+		if regression := new(cache.VersionRegressionError); errors.As(err, &regression) {
 			all = append(all, *regression)
 		}
 	}
@@ -451,11 +451,11 @@ func (m *streamedMirrored) failures() []string {
 	defer m.mu.Unlock()
 	var short []string
 	for _, err := range m.errs {
-		var regression *cache.RegressionError
+		var regression *cache.VersionRegressionError
 		var object *cache.ObjectError
 		switch {
 		case errors.As(err, &regression):
-			short = append(short, fmt.Sprintf("%s %s from %s to %s", regression.What, regression.Key, regression.Have, regression.Got))
+			short = append(short, fmt.Sprintf("%s %s from %s to %s", regression.Kind, regression.Key, regression.Current, regression.Received))
 		case errors.As(err, &object):
 			short = append(short, fmt.Sprintf("%s %s@%s", object.Stage, object.Key, object.ResourceVersion))
 		default:

@@ -51,7 +51,7 @@ func newNamespaceRig(t *testing.T, informer bool, change func(*cache.Config)) *n
 		return r
 	}
 	options := cache.SharedIndexInformerOptions{
-		Namespaces: config.Namespaces, Transform: config.Transform, MergeRecreated: config.MergeRecreated,
+		Namespaces: config.Namespaces, Transform: config.Transform, RecreateAsUpdate: config.RecreateAsUpdate,
 		Indexers: r.indexer.GetIndexers(), ReflectorOptions: config.ReflectorOptions,
 	}
 	inf := cache.NewSharedIndexInformerWithOptions(nil, config.ObjectType, options)

@@ -142,7 +142,7 @@ func TestStatusSaysWhereAReflectorIs(t *testing.T) {
 		assert.Equal(t, cache.PhaseWatching, watching.Phase)
 		assert.True(t, watching.Synced)
 		assert.Equal(t, "1", watching.AppliedVersion)
-		assert.Equal(t, "1", watching.AcceptedVersion)
+		assert.Equal(t, "1", watching.ReceivedVersion)
 		assert.Nil(t, watching.LastFailure)
 		assert.Equal(t, cache.PhaseListing, listing.Phase, "a status stays as it was")
 		source.FailWatches(cachetest.Forever, errBoom)
@@ -208,7 +208,7 @@ func TestNothingIsResyncedBeforeTheFirstState(t *testing.T) {
 		source.DelayLists(time.Hour)
 		h := &heard{}
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, resyncFails{cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)},
-			cache.ReflectorOptions{ResyncPeriod: time.Minute, ErrorHandler: h.handle, Strategy: cache.ListWhole}))
+			cache.ReflectorOptions{ResyncPeriod: time.Minute, ErrorHandler: h.handle, Strategy: cache.ListUnpaged}))
 		sleep(59 * time.Minute)
 		assert.Empty(t, h.all())
 		sleep(2 * time.Minute)
@@ -230,7 +230,7 @@ func TestAbsentNeedsThreeAnswersInARow(t *testing.T) {
 		r.run()
 		for range 8 {
 			synctest.Wait()
-			assert.NotEqual(t, cache.PhaseAbsent, r.status().Phase)
+			assert.NotEqual(t, cache.PhaseNotFound, r.status().Phase)
 			sleep(time.Second)
 		}
 		assert.Equal(t, 9, r.status().ConsecutiveFailures)
@@ -244,7 +244,7 @@ func TestAReflectorByItselfSaysWhenItIsSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		source.DelayLists(time.Second)
-		r := cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: cache.ListWhole})
+		r := cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Strategy: cache.ListUnpaged})
 		stop := runReflector(t, r)
 		assert.False(t, r.Status().Synced)
 		assert.Empty(t, r.Status().AppliedVersion)
@@ -346,7 +346,7 @@ func TestAnExpiredListIsAnsweredByTheNewestAtOnceThenPaused(t *testing.T) {
 // the content is kept meanwhile.
 func TestThePhaseSaysAbsentOrForbiddenAfterThreeInARow(t *testing.T) {
 	for phase, err := range map[cache.Phase]error{
-		cache.PhaseAbsent:    apierrors.NewNotFound(pods, ""),
+		cache.PhaseNotFound:  apierrors.NewNotFound(pods, ""),
 		cache.PhaseForbidden: apierrors.NewForbidden(pods, "", errBoom),
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -422,7 +422,7 @@ func TestAResyncThatFailsMeanwhileEndsNeitherAPauseNorAList(t *testing.T) {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 		began := time.Now()
 		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, resyncFails{indexer},
-			cache.ReflectorOptions{ResyncPeriod: 20 * time.Second, ErrorHandler: h.handle, Strategy: cache.ListWhole}))
+			cache.ReflectorOptions{ResyncPeriod: 20 * time.Second, ErrorHandler: h.handle, Strategy: cache.ListUnpaged}))
 		source.FailWatches(cachetest.Forever, errBoom)
 		source.DelayLists(15 * time.Second)
 		sleep(30 * time.Minute)

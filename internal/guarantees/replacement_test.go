@@ -18,7 +18,7 @@ func TestAPartWithAnEndedContextAppliesNothing(t *testing.T) {
 	ended, cancel := context.WithCancel(bg)
 	cancel()
 	s := newTagStore()
-	_, err := s.BeginReplace(cache.ReplaceOptions{}).Part(ended, cache.ReplacementPart{Items: []any{podAt("a", "1", "1")}})
+	_, err := s.BeginReplace(cache.ReplaceOptions{}).Add(ended, cache.ReplacementPart{Items: []any{podAt("a", "1", "1")}})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, s.List())
 }
@@ -97,10 +97,10 @@ func TestAFinishedReplacementAcceptsNothingMore(t *testing.T) {
 	} {
 		s := newTagStore()
 		r := s.BeginReplace(cache.ReplaceOptions{})
-		_, err := r.Part(bg, cache.ReplacementPart{Items: []any{podAt("a", "1", "1")}})
+		_, err := r.Add(bg, cache.ReplacementPart{Items: []any{podAt("a", "1", "1")}})
 		require.NoError(t, err)
 		finish(r)
-		_, err = r.Part(bg, cache.ReplacementPart{Items: []any{podAt("a", "2", "1")}})
+		_, err = r.Add(bg, cache.ReplacementPart{Items: []any{podAt("a", "2", "1")}})
 		require.ErrorContains(t, err, "replacement is over", name)
 		require.ErrorContains(t, r.Commit(bg, "2"), "replacement is over", name)
 		r.Abort()

@@ -51,7 +51,7 @@ func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
 				assert.Equal(t, lists+600, source.ListCalls())
 				first := 200*time.Millisecond - time.Duration(jitter*float64(100*time.Millisecond))
 				assert.Equal(t, first, pauseAfter(1))
-				assert.Equal(t, 24, h.count(cache.CauseRefused))
+				assert.Equal(t, 24, h.count(cache.CauseConnectionRefused))
 				assert.Len(t, h.all(), 24)
 				source.Close()
 			})

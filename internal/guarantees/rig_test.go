@@ -28,12 +28,12 @@ type reporter interface{ Status() cache.Status }
 
 // The causes of errors that have a type of their own.
 const (
-	causeObject     cache.Cause = "object"
-	causeProcess    cache.Cause = "process"
+	causeObject     cache.Cause = "invalid-object"
+	causeProcess    cache.Cause = "handler-error"
 	causeRegression cache.Cause = "regression"
 	causeShortWatch cache.Cause = "short-watch"
 	causeSlowSource cache.Cause = "slow-source"
-	causeStore      cache.Cause = "store"
+	causeStore      cache.Cause = "store-error"
 	causeMisuse     cache.Cause = "misuse"
 	causePanic      cache.Cause = "panic"
 	causeMutated    cache.Cause = "mutated"
@@ -235,7 +235,7 @@ func unstructuredPod(namespace, name, value string) *unstructured.Unstructured {
 }
 
 // strategies are the ways to get a whole state, by what a test is called after them.
-var strategies = map[string]cache.ListStrategy{"in pages": cache.ListPaged, "whole": cache.ListWhole, "streamed": cache.ListStreaming}
+var strategies = map[string]cache.ListStrategy{"in pages": cache.ListPaged, "whole": cache.ListUnpaged, "streamed": cache.ListStreaming}
 
 // jitters are the ends and the middle of what a pause may be stretched by. At the upper
 // one two pauses in a row take two minutes.

@@ -27,14 +27,14 @@ type fixedMirror struct {
 }
 
 func fixedOptions(h *heard) cache.ReflectorOptions {
-	return cache.ReflectorOptions{Strategy: cache.ListWhole, ErrorHandler: h.handle, Random: func() float64 { return 0 }}
+	return cache.ReflectorOptions{Strategy: cache.ListUnpaged, ErrorHandler: h.handle, Random: func() float64 { return 0 }}
 }
 
 func fixedInformer(t *testing.T, source *fixedSource, change func(*cache.InformerConfig[*object])) *fixedMirror {
 	h := &heard{}
 	config := cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)}
 	change(&config)
-	inf := cache.NewInformerFor(source, config)
+	inf := cache.NewTypedInformer(source, config)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- inf.Run(ctx) }()
@@ -46,7 +46,7 @@ func fixedInformer(t *testing.T, source *fixedSource, change func(*cache.Informe
 }
 
 // regressions are those that were reported.
-func (m *fixedMirror) regressions() []cache.RegressionError {
+func (m *fixedMirror) regressions() []cache.VersionRegressionError {
 	r := &restoredRig{&rig{heard: m.held}}
 	return r.regressions()
 }
@@ -170,9 +170,9 @@ func newRestoredRig(t *testing.T, strategy cache.ListStrategy, jitter float64) *
 	r.rig = newRig(t, source, func(c *cache.Config) {
 		tuned(strategy, jitter)(c)
 		c.ReflectorOptions.ErrorHandler = func(ctx context.Context, reflector *cache.Reflector, err error) {
-			if regression := new(cache.RegressionError); errors.As(err, &regression) {
-				assert.Equal(t, regression.Have, r.indexer.LastStoreSyncResourceVersion(), "it is reported before it happens")
-				assert.Equal(t, regression.Have, receivedOf(r.get("a/1")).ResourceVersion)
+			if regression := new(cache.VersionRegressionError); errors.As(err, &regression) {
+				assert.Equal(t, regression.Current, r.indexer.LastStoreSyncResourceVersion(), "it is reported before it happens")
+				assert.Equal(t, regression.Current, receivedOf(r.get("a/1")).ResourceVersion)
 			}
 			r.heard.handle(ctx, reflector, err)
 		}
@@ -184,10 +184,10 @@ func newRestoredRig(t *testing.T, strategy cache.ListStrategy, jitter float64) *
 }
 
 // regressions are those that the mirror has reported.
-func (r *restoredRig) regressions() []cache.RegressionError {
-	var all []cache.RegressionError
+func (r *restoredRig) regressions() []cache.VersionRegressionError {
+	var all []cache.VersionRegressionError
 	for _, err := range r.heard.all() {
-		if regression := new(cache.RegressionError); errors.As(err, &regression) {
+		if regression := new(cache.VersionRegressionError); errors.As(err, &regression) {
 			all = append(all, *regression)
 		}
 	}
@@ -206,7 +206,7 @@ func (r *restoredRig) isMirrored() {
 	r.Helper()
 	r.equalsSource()
 	assert.Equal(r, "3", r.ctlr.LastSyncResourceVersion())
-	assert.Equal(r, []cache.RegressionError{{What: "list", Have: "13", Got: "3"}}, r.regressions(), "once, and never silently")
+	assert.Equal(r, []cache.VersionRegressionError{{Kind: "list", Current: "13", Received: "3"}}, r.regressions(), "once, and never silently")
 	assert.Zero(r, r.status().ConsecutiveFailures)
 	requests := len(r.source.Requests())
 	assert.NoError(r, r.source.Apply(pod("c", "1")))

@@ -78,7 +78,7 @@ func TestASnapshotKnowsOfAViewThatWasMadeBefore(t *testing.T) {
 func TestATypedSnapshotStaysAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, tagged(pod("a", "1"), "x"), tagged(pod("a", "2"), "y"), tagged(pod("b", "1"), "x"))
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
 			tagIndex: func(o *object) ([]string, error) { return byTag(o) },
 		}})
 		stop := runTyped(t, source, inf)
@@ -180,7 +180,7 @@ func TestAnInformerHasSnapshots(t *testing.T) {
 }
 
 func sharedWith(t *testing.T, obj *object, version string) cache.SharedIndexInformer {
-	inf := cache.NewInformerFor(&cache.ListWatch{}, cache.InformerConfig[*object]{})
+	inf := cache.NewTypedInformer(&cache.ListWatch{}, cache.InformerConfig[*object]{})
 	require.NoError(t, inf.Shared().GetStore().Replace([]any{obj}, version))
 	return inf.Shared()
 }

@@ -55,7 +55,7 @@ func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
 		t.Skip("the race detector allocates, and has pools forget what they hold")
 	}
 	s := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	informer := cache.NewInformerFor[*object](&cache.ListWatch{}, cache.InformerConfig[*object]{})
+	informer := cache.NewTypedInformer[*object](&cache.ListWatch{}, cache.InformerConfig[*object]{})
 	for i := range 1000 {
 		require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
 		require.NoError(t, informer.Shared().GetIndexer().Add(podAt("a", itoa(i), "1")))

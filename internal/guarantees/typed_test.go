@@ -30,16 +30,16 @@ func (m valueObject) GetName() string { return m.Name }
 
 func TestADeletedObjectThatIsEmptyHasNothingAndDoesNotPanic(t *testing.T) {
 	d := cache.DeletedObject[*object]{}
-	_, known := d.Last()
+	_, known := d.Object()
 	assert.False(t, known)
-	assert.False(t, d.Exact())
+	assert.False(t, d.FinalStateKnown())
 	assert.Empty(t, d.GetKey())
 	assert.Zero(t, d.GetObjectName())
 	for _, obj := range []metav1.Object{nil, (*object)(nil)} {
-		_, known := cache.DeletedObject[metav1.Object]{OptionalObj: obj}.Last()
+		_, known := cache.DeletedObject[metav1.Object]{OptionalObj: obj}.Object()
 		assert.False(t, known)
 	}
-	_, known = cache.DeletedObject[valueObject]{}.Last()
+	_, known = cache.DeletedObject[valueObject]{}.Object()
 	assert.False(t, known)
 	assert.Equal(t, "a/1", cache.DeletedObject[valueObject]{OptionalObj: valueObject{"a", "1"}}.GetKey())
 }
@@ -56,7 +56,7 @@ func TestADeletedObjectMayBeAnInterfaceOfAnything(t *testing.T) {
 		GetNamespace() string
 	}
 	d := cache.DeletedObject[namer]{OptionalObj: uncomparable{valueObject{"a", "1"}, nil}}
-	assert.True(t, d.Exact())
+	assert.True(t, d.FinalStateKnown())
 	assert.Equal(t, "a/1", d.GetKey())
 }
 
@@ -108,7 +108,7 @@ func TestADeletionMadeByAFilterHasTheKeyOfTheStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := newSource(t, withUID(pod("a", "1"), "one"), withUID(pod("a", "2"), "two"))
-				inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{KeyFunction: func(obj any) (string, error) {
+				inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{KeyFunction: func(obj any) (string, error) {
 					return "uid:" + string(obj.(*object).UID), nil
 				}})
 				var direct, typed []string
@@ -144,7 +144,7 @@ func (c *countedFilter) OnUpdate(oldObj, newObj *object) {
 func TestAHandlerThatEmbedsAFilterIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{})
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
 		var gone []string
 		counted := &countedFilter{TypedFilteringResourceEventHandler: passing(keysOfDeletions(&gone))}
 		_, err := inf.AddHandler(counted)
@@ -172,9 +172,9 @@ func (i *askedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHa
 
 func TestAddTypedEventHandlerPassesItsOptionsOnUnchanged(t *testing.T) {
 	period, logger := time.Minute, klog.Background()
-	full := cache.HandlerOptions{Name: "mine", ResyncPeriod: &period, Logger: &logger, Delivery: cache.Coalesced, SurvivePanics: true}
+	full := cache.HandlerOptions{Name: "mine", ResyncPeriod: &period, Logger: &logger, Delivery: cache.Coalesced, RecoverPanics: true}
 	for _, options := range [][]cache.HandlerOptions{nil, {{}}, {full}} {
-		inner := &askedInformer{SharedIndexInformer: cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{}).Shared()}
+		inner := &askedInformer{SharedIndexInformer: cache.NewTypedInformer(newSource(t), cache.InformerConfig[*object]{}).Shared()}
 		typed := cache.NewTypedSharedIndexInformer[*object](inner)
 		for _, h := range []cache.TypedResourceEventHandler[*object]{cache.TypedResourceEventHandlerFuncs[*object]{}, nil} {
 			_, err := typed.AddTypedEventHandler(h, options...)
@@ -215,7 +215,7 @@ func sortedNames[T cache.Object](objects []T) (names []string) {
 func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"))
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
 			cache.NamespaceIndex: func(o *object) ([]string, error) { return []string{"b", o.Name}, nil },
 			"name":               func(o *object) ([]string, error) { return []string{o.Name}, nil },
 		}})
@@ -246,7 +246,7 @@ func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
 func TestTheIndexValuesOfANamespaceAreThoseOfItsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "1"), pod("b", "3"))
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
 			"name": func(o *object) ([]string, error) { return []string{o.Name}, nil },
 		}})
 		stop := runTyped(t, source, inf)
@@ -269,7 +269,7 @@ func TestTheListOfANamespaceHasRoomForThatNamespaceAlone(t *testing.T) {
 			objects = append(objects, pod("large", itoa(i)))
 		}
 		source := newSource(t, objects...)
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*object]{})
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
 		stop := runTyped(t, source, inf)
 		for namespace, want := range map[string]int{"": 102, "large": 100, "small": 2, "none": 0} {
 			all, err := inf.ByNamespace(namespace).List(nil)
@@ -301,21 +301,21 @@ func TestNotFoundNamesTheResourceAndTheNameThatWasAskedFor(t *testing.T) {
 		want string
 	}{
 		"by type": {func() error {
-			_, err := cache.NewInformerFor(source, cache.InformerConfig[*machine]{}).Get("a/x")
+			_, err := cache.NewTypedInformer(source, cache.InformerConfig[*machine]{}).Get("a/x")
 			return err
 		}, `machines "a/x" not found`},
 		"of a namespace": {func() error {
-			_, err := cache.NewInformerFor(source, cache.InformerConfig[*machine]{}).ByNamespace("a").Get("x")
+			_, err := cache.NewTypedInformer(source, cache.InformerConfig[*machine]{}).ByNamespace("a").Get("x")
 			return err
 		}, `machines "x" not found`},
 		"by kind": {func() error {
-			_, err := cache.NewInformerFor(source, cache.InformerConfig[*unstructured.Unstructured]{
+			_, err := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{
 				ObjectType: exampleOfKind("networking.k8s.io", "NetworkPolicy"),
 			}).ByNamespace("a").Get("x")
 			return err
 		}, `networkpolicies.networking.k8s.io "x" not found`},
 		"of a lister": {func() error {
-			_, err := cache.NewInformerFor(source, cache.InformerConfig[metav1.Object]{}).Lister().Get("x")
+			_, err := cache.NewTypedInformer(source, cache.InformerConfig[metav1.Object]{}).Lister().Get("x")
 			return err
 		}, `objects "x" not found`},
 	} {
@@ -360,7 +360,7 @@ func TestWhatAnotherTransformMakesIsQuarantinedIfItIsOfAnotherType(t *testing.T)
 			synctest.Test(t, func(t *testing.T) {
 				source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
 				config.ReflectorOptions.ErrorHandler = (&heard{}).handle
-				inf := cache.NewInformerFor(source, config)
+				inf := cache.NewTypedInformer(source, config)
 				must(t, inf.Shared().SetTransform(toMachine))
 				stop := runTyped(t, source, inf)
 				all, _ := inf.List(nil)
@@ -377,7 +377,7 @@ func TestWhatAnotherTransformMakesIsQuarantinedIfItIsOfAnotherType(t *testing.T)
 func TestWithoutATransformObjectsOfAnotherTypeAreQuarantinedAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
-		inf := cache.NewInformerFor(source, cache.InformerConfig[*machine]{
+		inf := cache.NewTypedInformer(source, cache.InformerConfig[*machine]{
 			ObjectType:       &object{},
 			Convert:          func(obj any) (*machine, error) { return &machine{ObjectMeta: obj.(*object).ObjectMeta}, nil },
 			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
@@ -394,10 +394,10 @@ func TestAnExampleThatIsNoneIsAMistakeThatIsNamed(t *testing.T) {
 	source := newSource(t)
 	for text, make := range map[string]func(){
 		"ObjectType is a *guarantees.machine and the informer one of *v1.PartialObjectMetadata: set Convert": func() {
-			cache.NewInformerFor(source, cache.InformerConfig[*object]{ObjectType: &machine{}})
+			cache.NewTypedInformer(source, cache.InformerConfig[*object]{ObjectType: &machine{}})
 		},
 		"ObjectType is a nil pointer": func() {
-			cache.NewInformerFor(source, cache.InformerConfig[*object]{ObjectType: (*object)(nil)})
+			cache.NewTypedInformer(source, cache.InformerConfig[*object]{ObjectType: (*object)(nil)})
 		},
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -443,7 +443,7 @@ func TestASetKeepsUnstructuredInformersByTheirKind(t *testing.T) {
 }
 
 func TestATypedViewHasTheStatusOfWhatItIsAViewOf(t *testing.T) {
-	own := cache.NewInformerFor(newSource(t), cache.InformerConfig[*object]{Name: "own"})
+	own := cache.NewTypedInformer(newSource(t), cache.InformerConfig[*object]{Name: "own"})
 	assert.Equal(t, own.Status(), cache.NewTypedSharedIndexInformer[*object](own.Shared()).(cache.StatusReporter).Status())
 
 	foreign := struct{ cache.SharedIndexInformer }{own.Shared()} // without Status

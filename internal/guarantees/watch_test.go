@@ -159,7 +159,7 @@ func TestAListThatEndsInEOFIsLogged(t *testing.T) {
 		}}
 		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Logger: &logger})
 		stop := runReflector(t, r)
-		assert.Equal(t, cache.CauseCut, r.Status().LastFailure.Cause)
+		assert.Equal(t, cache.CauseConnectionLost, r.Status().LastFailure.Cause)
 		stop()
 	})
 	assert.Contains(t, out.String(), "Mirroring failed")
@@ -170,7 +170,7 @@ func TestAListThatEndsInEOFIsLogged(t *testing.T) {
 func TestAForeignStoreGetsEveryListedObject(t *testing.T) {
 	other := pod("a", "x")
 	other.Kind = "Service"
-	for _, strategy := range []cache.ListStrategy{cache.ListWhole, cache.ListStreaming} {
+	for _, strategy := range []cache.ListStrategy{cache.ListUnpaged, cache.ListStreaming} {
 		synctest.Test(t, func(t *testing.T) {
 			items := []metav1.PartialObjectMetadata{*pod("a", ""), *pod("a", ""), *pod("a", "x"), *other}
 			end := &object{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
@@ -179,7 +179,7 @@ func TestAForeignStoreGetsEveryListedObject(t *testing.T) {
 					return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: items}, nil
 				},
 				watch: func(context.Context, int) (watch.Interface, error) {
-					if strategy == cache.ListWhole {
+					if strategy == cache.ListUnpaged {
 						return newProbe(), nil
 					}
 					var events []watch.Event

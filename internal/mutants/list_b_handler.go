@@ -16,11 +16,11 @@ var handlerFaults = []Mutant{
 		Name:    "obeys-really-crash-although-panics-are-to-be-survived",
 		Guards:  []string{"B9"},
 		File:    "handlers.go",
-		From:    "if utilruntime.ReallyCrash && !l.options.SurvivePanics {",
+		From:    "if utilruntime.ReallyCrash && !l.options.RecoverPanics {",
 		To:      "if utilruntime.ReallyCrash {",
 		Package: guarantees,
 		Test:    "TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame",
-		Fault:   "SurvivePanics does nothing in a program that has not switched off ReallyCrash.",
+		Fault:   "RecoverPanics does nothing in a program that has not switched off ReallyCrash.",
 	},
 	{
 		Name:    "lets-a-handler-shut-itself-down",

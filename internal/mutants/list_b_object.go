@@ -26,7 +26,7 @@ var objectFaults = []Mutant{
 		Guards:  []string{"B6"},
 		File:    "kubeapi/list.go",
 		From:    "	return l.pass(item)\n",
-		To:      "	if _, bad := item.(*UndecodedObject); bad {\n		return nil\n	}\n	return l.pass(item)\n",
+		To:      "	if _, bad := item.(*UndecodableObject); bad {\n		return nil\n	}\n	return l.pass(item)\n",
 		Package: guarantees,
 		Test:    "TestB6BytesThatCannotBeDecodedAreQuarantinedByName",
 		Fault:   "An object that cannot be decoded is deleted from the cache, and nobody learns why.",

@@ -13,8 +13,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "treats-an-informers-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "informer.go",
-		From:    "\treturn r.storeReplacement.Part(ctx, part)\n",
-		To:      "\tdefer func() {\n\t\tif inf := r.feed.informer; inf.synced.finish(nil) {\n\t\t\tinf.log.AppendEnd(0)\n\t\t}\n\t}()\n\treturn r.storeReplacement.Part(ctx, part)\n",
+		From:    "\treturn r.storeReplacement.Add(ctx, part)\n",
+		To:      "\tdefer func() {\n\t\tif inf := r.feed.informer; inf.synced.finish(nil) {\n\t\t\tinf.log.AppendEnd(0)\n\t\t}\n\t}()\n\treturn r.storeReplacement.Add(ctx, part)\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault:   "A controller begins to work with a part of the objects, and deletes what the others own.",

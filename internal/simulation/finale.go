@@ -31,7 +31,7 @@ func (w *world) finale() {
 		w.settle()
 	}
 	w.look()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, "store") }) {
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, "store-error") }) {
 		w.compare("after the pause that G1 allows")
 	}
 	w.damageLast()
@@ -66,7 +66,7 @@ func (w *world) damageLast() {
 	time.Sleep(pauseAtMost + damagedAtMost)
 	w.damage.heal() // a watch of another namespace has not been sent anything
 	w.settle()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, "store") }) {
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(began, "store-error") }) {
 		w.compare("after a damaged byte (B24)")
 	}
 }
@@ -82,7 +82,7 @@ func (w *world) restoreLast() {
 	w.restore(n)
 	time.Sleep(pauseAtMost + restoreAtMost)
 	w.settle()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, "store") }) {
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(restored, "store-error") }) {
 		w.compare("after a restore (B23)")
 	}
 }

@@ -94,8 +94,8 @@ func (m *mirror) reads(indexer cache.Indexer) {
 }
 
 func (m *mirror) makeTyped(options cache.ReflectorOptions) {
-	informer := cache.NewInformerFor(m.source(""), cache.InformerConfig[*Object]{
-		Name: m.name, KeyFunction: keyFunction, MergeRecreated: m.setup.Merge, ReflectorOptions: options,
+	informer := cache.NewTypedInformer(m.source(""), cache.InformerConfig[*Object]{
+		Name: m.name, KeyFunction: keyFunction, RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
 		ResyncPeriod: m.setup.Resync,
 		Indexes:      cache.TypedIndexers[*Object]{groupsIndex: func(o *Object) ([]string, error) { return m.index(o) }},
 		Transform: func(o *Object) (*Object, error) {
@@ -119,7 +119,7 @@ func (m *mirror) makeShared(options cache.ReflectorOptions) {
 	source, sources := m.sources()
 	informer := cache.NewSharedIndexInformerWithOptions(source, &Object{}, cache.SharedIndexInformerOptions{
 		Namespaces: sources, Indexers: m.indexers(), KeyFunction: keyFunction, Transform: m.transform, ResyncPeriod: m.setup.Resync,
-		MergeRecreated: m.setup.Merge, ReflectorOptions: options,
+		RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
 	})
 	m.reads(informer.GetIndexer())
 	m.run = informer.RunWithContext
@@ -132,7 +132,7 @@ func (m *mirror) informer(informer cache.SharedIndexInformer) {
 	m.status = func() cache.Status { return m.statusOf(informer) }
 	m.join = func(h *handler) error {
 		registration, err := informer.AddEventHandlerWithOptions(h, cache.HandlerOptions{
-			Name: h.name, Delivery: cache.Delivery(h.setup.Delivery), SurvivePanics: true, Logger: quiet(),
+			Name: h.name, Delivery: cache.Delivery(h.setup.Delivery), RecoverPanics: true, Logger: quiet(),
 		})
 		h.mu.Lock() // it is being called already
 		defer h.mu.Unlock()
@@ -162,7 +162,7 @@ func (m *mirror) makeController(options cache.ReflectorOptions) {
 	h := newHandler(m, m.firstHandler(), m.name+"/handler")
 	m.handlers = []*handler{h}
 	config := &cache.Config{
-		ObjectType: &Object{}, Store: indexer, Handler: h, Transform: m.transform, MergeRecreated: m.setup.Merge,
+		ObjectType: &Object{}, Store: indexer, Handler: h, Transform: m.transform, RecreateAsUpdate: m.setup.Merge,
 		FullResyncPeriod: m.setup.Resync, ReflectorOptions: options,
 	}
 	config.ListerWatcher, config.Namespaces = m.sources()
@@ -176,7 +176,7 @@ func (m *mirror) firstHandler() HandlerSetup {
 		return HandlerSetup{}
 	}
 	first := m.setup.Handlers[0]
-	first.PanicEvery = 0 // a controller has no SurvivePanics
+	first.PanicEvery = 0 // a controller has no RecoverPanics
 	return first
 }
 

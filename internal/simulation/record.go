@@ -186,7 +186,7 @@ func recordedObject(obj runtime.Object) (o recording.Object) {
 	if is := objectOf(obj); is != nil {
 		o.Serial, o.Bad, o.Unwanted = serialOf(is), is.Annotations[badMark], is.Annotations[unwantedMark] != ""
 	} else {
-		_, o.Undecoded = obj.(cache.Undecoded)
+		_, o.Undecoded = obj.(cache.UndecodableObject)
 	}
 	about, err := meta.Accessor(obj)
 	if err != nil {

@@ -57,7 +57,7 @@ func (w *world) checkDamage() {
 		m.mu.Unlock()
 		for _, r := range reports {
 			switch cache.CauseOf(r.err) {
-			case cache.CauseUnreadable, cache.CauseCut, cache.CauseStalled, "object":
+			case cache.CauseInvalidResponse, cache.CauseConnectionLost, cache.CauseStalled, "invalid-object":
 				return
 			}
 		}

@@ -62,7 +62,7 @@ type MirrorSetup struct {
 	MaxWatch time.Duration `json:"maxWatch,omitempty"`
 	// Resync is the period of resyncs of its handlers or, where it has none, of its store.
 	Resync time.Duration `json:"resync,omitempty"`
-	// Merge is MergeRecreated.
+	// Merge is RecreateAsUpdate.
 	Merge bool `json:"merge,omitempty"`
 
 	Handlers []HandlerSetup `json:"handlers,omitempty"`
@@ -73,7 +73,7 @@ type Kind string
 
 // The kinds of mirror.
 const (
-	KindTyped      Kind = "typed"      // NewInformerFor
+	KindTyped      Kind = "typed"      // NewTypedInformer
 	KindShared     Kind = "shared"     // NewSharedIndexInformerWithOptions
 	KindController Kind = "controller" // New with Store and Handler
 	KindProcess    Kind = "process"    // New with a DeltaFIFO and Process over Pop

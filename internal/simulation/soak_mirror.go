@@ -73,7 +73,7 @@ func soakIndexers() cache.Indexers {
 // newSoakInformer is a typed informer with every kind of handler.
 func newSoakInformer(name string, source cache.ListerWatcher, strategy cache.ListStrategy, gate *soakGate) *soakMirror {
 	m := &soakMirror{name: name}
-	informer := cache.NewInformerFor(source, cache.InformerConfig[*soakObject]{
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*soakObject]{
 		Name: name, Indexes: cache.TypedIndexers[*soakObject]{soakIndex: soakByOwner},
 		Transform: soakTransform, ResyncPeriod: 7 * time.Minute,
 		DetectMutations:  cache.MutationDetection{SampleEvery: 8, Period: time.Minute},

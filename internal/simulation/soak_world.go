@@ -73,7 +73,7 @@ func (w *soakWorld) start(ctx context.Context) {
 		newSoakInformer("informer over HTTP", w.api, cache.ListPaged, w.gate),
 		newSoakSharedInformer("shared informer", w.source, cache.ListPaged, w.gate),
 		newSoakSharedInformer("shared informer over HTTP", w.api, cache.ListStreaming, w.gate),
-		newSoakController("controller", cache.ListWhole, w.source, nil),
+		newSoakController("controller", cache.ListUnpaged, w.source, nil),
 		newSoakController("controller over HTTP", cache.ListAutomatic, w.api, nil),
 		newSoakController("controller of namespaces", cache.ListAutomatic, nil, namespaces),
 	}

@@ -28,7 +28,7 @@ type Controller struct {
 // tried again. The queue has goroutines, which Run ends.
 func NewController(source cache.ListerWatcher, report func(ctx context.Context, node string, pods int) error) (*Controller, error) {
 	c := &Controller{
-		pods: cache.NewInformerFor(source, cache.InformerConfig[*corev1.Pod]{
+		pods: cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
 			Name: "pods",
 			Indexes: cache.TypedIndexers[*corev1.Pod]{
 				byNode: func(pod *corev1.Pod) ([]string, error) { return []string{pod.Spec.NodeName}, nil },
@@ -46,7 +46,7 @@ func NewController(source cache.ListerWatcher, report func(ctx context.Context, 
 			}
 		},
 		DeleteFunc: func(deleted cache.DeletedObject[*corev1.Pod]) {
-			if pod, known := deleted.Last(); known { // of a deletion that only a relist has shown, the last known state
+			if pod, known := deleted.Object(); known { // of a deletion that only a relist has shown, the last known state
 				c.enqueue(pod)
 			}
 		},

@@ -143,7 +143,7 @@ var handler = cache.ResourceEventHandlerFuncs{
 }
 
 func newInformer(source *cachetest.Source, options cache.ReflectorOptions) *cache.Informer[*object] {
-	return cache.NewInformerFor(source, cache.InformerConfig[*object]{ReflectorOptions: options})
+	return cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: options})
 }
 
 func (r *recorder) addHandler(informer *cache.Informer[*object]) {

@@ -93,7 +93,7 @@ type Object struct {
 	// Serial is different for each state that was written; 0 if it could not be read.
 	Serial int `json:"serial,omitempty"`
 	// Bad says which function cannot take it: one of the simulation's words for that.
-	// Undecoded is one that came in the place of what could not be decoded.
+	// UndecodableObject is one that came in the place of what could not be decoded.
 	Bad       string `json:"bad,omitempty"`
 	Undecoded bool   `json:"undecoded,omitempty"`
 	// Unwanted is one that the transform drops.

@@ -11,7 +11,7 @@ import (
 var (
 	// ErrMalformed is wrapped by errors about bytes that are not of the form that the
 	// encoding, or the protocol, gives them.
-	ErrMalformed error = &Sentinel{Text: "malformed answer", Cause: CauseUnreadable}
+	ErrMalformed error = &Sentinel{Text: "malformed answer", Cause: CauseInvalidResponse}
 
 	// ErrNotSelfDescribing is returned where bytes alone do not say what they mean.
 	ErrNotSelfDescribing = errors.New("the encoding does not describe itself, it needs a Go type to decode into")
@@ -22,10 +22,10 @@ type Sentinel struct{ Text, Cause string }
 
 // The kinds of failure that a reflector cannot tell by itself.
 const (
-	CauseCredentials = "credentials"
-	CauseUnreadable  = "unreadable"
-	CauseTooLarge    = "too-large"
-	CauseStalled     = "stalled"
+	CauseCredentials      = "credentials"
+	CauseInvalidResponse  = "invalid-response"
+	CauseResponseTooLarge = "response-too-large"
+	CauseStalled          = "stalled"
 )
 
 func (s *Sentinel) Error() string { return s.Text }
