@@ -24,7 +24,7 @@ type ShouldResyncFunc func() bool
 // Config says what a controller is made of. There are two kinds.
 //
 // With a Store, the controller applies what the source sends to that store, each
-// batch as one write, and then tells Handler. Nothing else is needed but a
+// batch as one write, and then notifies Handler. Nothing else is needed but a
 // ListerWatcher, or several in Namespaces.
 //
 // With a Process, the controller hands what comes out of Queue to it, and does no
@@ -131,7 +131,7 @@ type Controller interface {
 	// ends; then it waits for the calls that are under way into the source and
 	// the consumer, and returns. What was still queued is dropped. A panic of
 	// the source or the consumer comes out of it as a *PanicError; where the other
-	// hangs, it ends the process after 30 s (doc.go, Handlers).
+	// hangs, it ends the process after 30 s (docs/behaviour.md, Panics).
 	//
 	// A controller runs once: a second call returns at once and reports
 	// ErrAlreadyRan to the error handler.

@@ -73,25 +73,6 @@ func (r *informerRig) stop() {
 	assert.Nil(r, r.panicked)
 }
 
-// handlerStatus is the status of the handler that was added as the nth.
-func (r *informerRig) handlerStatus(n int) HandlerStatus {
-	r.Helper()
-	handlers := r.inf.Status().Handlers
-	require.Greater(r, len(handlers), n)
-	return handlers[n]
-}
-
-// relist has the informer list anew, and waits.
-func (r *informerRig) relist() {
-	r.Helper()
-	before := r.source.ListCalls()
-	r.source.Advance(1)
-	r.source.CompactAll()
-	r.source.BreakWatches(cachetest.ErrExpired())
-	sleep(time.Minute)
-	require.Greater(r, r.source.ListCalls(), before)
-}
-
 // replica is a handler that keeps what it receives, and has the test fail if it receives
 // what cannot be: an Add of what is there, an Update of something else than what it was
 // delivered last, a Delete of what is not there.
@@ -171,15 +152,6 @@ func (r *replica) OnDelete(obj any) {
 	r.noteLocked(what, key)
 }
 
-// take returns what was delivered since the last call.
-func (r *replica) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	log := r.log
-	r.log = nil
-	return log
-}
-
 // callCount is how often it was called.
 func (r *replica) callCount() int {
 	r.mu.Lock()
@@ -189,16 +161,6 @@ func (r *replica) callCount() int {
 		n += calls
 	}
 	return n
-}
-
-// equals fails the test unless it has the very objects of the store.
-func (r *replica) equals(store Store) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	require.Len(r.t, r.view, len(store.ListKeys()))
-	for _, obj := range store.List() {
-		require.Same(r.t, obj, r.view[nameOf(obj)])
-	}
 }
 
 // Fails if a call is not counted because the process does not survive it, or counted

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -65,20 +64,6 @@ func (m *recordedMetrics) make(run, kind string) *recordedInstrument {
 	}
 	m.made++
 	return &recordedInstrument{metrics: m, name: run + " " + kind}
-}
-
-// take returns the values of a run since the last call.
-func (m *recordedMetrics) take(run string) values {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	accepted := values{}
-	for name, recorded := range m.values {
-		if kind, of := strings.CutPrefix(name, run+" "); of {
-			accepted[kind] = recorded
-			delete(m.values, name)
-		}
-	}
-	return accepted
 }
 
 func (m *recordedMetrics) ReleaseReflectorMetrics(string)                 { m.release() }

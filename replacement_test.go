@@ -253,8 +253,6 @@ func (f *foreign) Replace(list []any, version string) error {
 	return nil
 }
 
-func (f *foreign) take() []string { calls := f.calls; f.calls = nil; return calls }
-
 func TestErrorsOfAForeignStoreAreDistinguished(t *testing.T) {
 	object := &ObjectError{Key: "k", Stage: stageIndex, Err: errBoom}
 	key := KeyError{Obj: pod("a", "b"), Err: errBoom}

@@ -13,9 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -77,24 +75,6 @@ func (h *heard) all() []error {
 	return slices.Clone(h.errs)
 }
 
-func (h *heard) causes() []Cause {
-	var causes []Cause
-	for _, err := range h.all() {
-		causes = append(causes, CauseOf(err))
-	}
-	return causes
-}
-
-func (h *heard) count(cause Cause) int {
-	n := 0
-	for _, c := range h.causes() {
-		if c == cause {
-			n++
-		}
-	}
-	return n
-}
-
 // rig is a pipeline under test.
 type rig struct {
 	*testing.T
@@ -137,14 +117,6 @@ func (r *recorder) OnDelete(obj any) {
 		return
 	}
 	r.note("delete %s", nameOf(obj))
-}
-
-func (r *recorder) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	events := r.events
-	r.events = nil
-	return events
 }
 
 // newRig makes a pipeline of source, queue, indexer and controller; change may
@@ -191,16 +163,6 @@ func (r *rig) stop() {
 	r.source.Close()
 }
 
-func (r *rig) status() Status {
-	return r.ctlr.(StatusReporter).Status()
-}
-
-// sleep lets virtual time pass and everything settle.
-func sleep(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // versions returns what the indexer holds: key to version.
 func (r *rig) versions() map[string]string {
 	held := map[string]string{}
@@ -208,29 +170,6 @@ func (r *rig) versions() map[string]string {
 		held[nameOf(obj)] = receivedOf(obj).ResourceVersion
 	}
 	return held
-}
-
-// equalsSource fails the test unless the indexer holds exactly what the source
-// does, at a version that does not claim more.
-func (r *rig) equalsSource() {
-	r.Helper()
-	want := map[string]string{}
-	for _, obj := range r.source.Objects() {
-		want[nameOf(obj)] = receivedOf(obj).ResourceVersion
-	}
-	assert.Equal(r, want, r.versions())
-	assert.ElementsMatch(r, slices.Collect(mapsKeys(want)), r.indexer.ListKeys())
-	assert.False(r, versionBefore(r.source.ResourceVersion(), r.ctlr.LastSyncResourceVersion()), "the version claims more than the source has")
-}
-
-func mapsKeys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range m {
-			if !yield(key) {
-				return
-			}
-		}
-	}
 }
 
 // isVersionCheck says whether a list is no list but a check of the source's version.

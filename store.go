@@ -237,7 +237,7 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	return found.Object, exists, err
 }
 
-// Received returns what was received of the object under key. Where a transform, or a reader, has
+// ObjectVersion returns what was received of the object under key. Where a transform, or a reader, has
 // changed the object's own metadata, the UID is empty, and so is a version that is no decimal number.
 func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
 	origin, exists := k.originUnder(table.KeyOf(key))

@@ -187,7 +187,7 @@ func (o *observed) tells(want ...string) ([]seen, error) {
 		case err != nil:
 			return objects, fmt.Errorf("where %s was to come: %w", wanted, err)
 		case got != wanted:
-			return objects, fmt.Errorf("the watch tells %s where %s was to come: a reflector's store would differ from the backend", got, wanted)
+			return objects, fmt.Errorf("the watch delivers %s where %s was to come: a reflector's store would differ from the backend", got, wanted)
 		}
 		objects = append(objects, object)
 	}
@@ -205,7 +205,7 @@ func (o *observed) isQuiet(within time.Duration) error {
 		case err != nil:
 			return fmt.Errorf("where nothing was to come: %w", err)
 		case kind != watch.Bookmark:
-			return fmt.Errorf("the watch tells %s %s where nothing was to come: a reflector would apply what never happened, or twice", kind, object)
+			return fmt.Errorf("the watch delivers %s %s where nothing was to come: a reflector would apply what never happened, or twice", kind, object)
 		}
 	}
 }

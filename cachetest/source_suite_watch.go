@@ -189,7 +189,7 @@ func checkTypes(t *sourceTrial) error {
 	listed := typeOf(l.items[0].obj)
 	for _, object := range objects {
 		if got := typeOf(object.obj); got != listed {
-			return fmt.Errorf("the list has %s, the watch tells %s as %s: a reflector that expects the one skips the other", listed, object, got)
+			return fmt.Errorf("the list has %s, the watch delivers %s as %s: a reflector that expects the one skips the other", listed, object, got)
 		}
 	}
 	return nil
@@ -258,7 +258,7 @@ func checkBookmark(t *sourceTrial) error {
 		case err != nil:
 			return err
 		case kind != watch.Bookmark && (told || object.String() != "a=2"):
-			return fmt.Errorf("the watch tells %s %s where MODIFIED a=2 and a bookmark were to come", kind, object)
+			return fmt.Errorf("the watch delivers %s %s where MODIFIED a=2 and a bookmark were to come", kind, object)
 		case kind != watch.Bookmark:
 			told = true
 		case !told:

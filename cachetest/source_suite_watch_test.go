@@ -16,34 +16,34 @@ var watchFaults = map[string]sourceFault{
 		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = f.ResourceVersion() }),
 	},
 	"a watch that begins with the content": {
-		check: "a watch tells what happens in the order in which it happens", says: "behind 2",
+		check: "a watch delivers what happens in the order in which it happens", says: "behind 2",
 		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.ResourceVersion = "0" }),
 	},
 	"no type of event but one": {
-		check: "a watch tells what happens in the order in which it happens", says: "the watch tells MODIFIED c=1 where ADDED c=1",
+		check: "a watch delivers what happens in the order in which it happens", says: "the watch delivers MODIFIED c=1 where ADDED c=1",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = watch.Modified; return only(e) }),
 	},
 	"a type of event that nobody knows": {
-		check: "a watch tells what happens in the order in which it happens", says: "does not know and skips",
+		check: "a watch delivers what happens in the order in which it happens", says: "does not know and skips",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = "CHANGED"; return only(e) }),
 	},
 	"events without an object": {
-		check: "a watch tells what happens in the order in which it happens", says: "the object is nil",
+		check: "a watch delivers what happens in the order in which it happens", says: "the object is nil",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Object = nil; return only(e) }),
 	},
 	"events without a version": {
-		check: "a watch tells what happens in the order in which it happens", says: "no resource version",
+		check: "a watch delivers what happens in the order in which it happens", says: "no resource version",
 		wrong: tampering(func(e watch.Event) []watch.Event {
 			e.Object = edited(e.Object, func(u *unstructured.Unstructured) { u.SetResourceVersion("") })
 			return only(e)
 		}),
 	},
 	"events that come twice": {
-		check: "a watch tells what happens in the order in which it happens", says: "resumed between the two",
+		check: "a watch delivers what happens in the order in which it happens", says: "resumed between the two",
 		wrong: tampering(func(e watch.Event) []watch.Event { return []watch.Event{e, e} }),
 	},
 	"a watch that has another channel each time": {
-		check: "a watch tells what happens in the order in which it happens", says: "another channel",
+		check: "a watch delivers what happens in the order in which it happens", says: "another channel",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				w, err := f.Source.WatchWithContext(ctx, o)
@@ -52,7 +52,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"a watch and an error": {
-		check: "a watch tells what happens in the order in which it happens", says: "never stops the watch",
+		check: "a watch delivers what happens in the order in which it happens", says: "never stops the watch",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				w, _ := f.Source.WatchWithContext(ctx, o)
@@ -61,7 +61,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"neither a watch nor an error": {
-		check: "a watch tells what happens in the order in which it happens", says: "neither a watch nor an error",
+		check: "a watch delivers what happens in the order in which it happens", says: "neither a watch nor an error",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }
 		},
@@ -75,7 +75,7 @@ var watchFaults = map[string]sourceFault{
 		}),
 	},
 	"the event after the version asked for is left out": {
-		check: "a watch resumes after any event", says: "from the version of the event MODIFIED a=2: the watch tells ADDED b=2",
+		check: "a watch resumes after any event", says: "from the version of the event MODIFIED a=2: the watch delivers ADDED b=2",
 		wrong: reopening(func(f *faulty, o *metav1.ListOptions) {
 			if o.ResourceVersion != "2" && o.ResourceVersion != f.ResourceVersion() {
 				o.ResourceVersion = plus(o.ResourceVersion, +1)
@@ -83,11 +83,11 @@ var watchFaults = map[string]sourceFault{
 		}),
 	},
 	"a deletion at the version of the last change": {
-		check: "a deletion tells the last state at a version of its own", says: "of version 2 like what came before",
+		check: "a deletion delivers the last state at a version of its own", says: "of version 2 like what came before",
 		wrong: editing(watch.Deleted, func(u *unstructured.Unstructured) { u.SetResourceVersion(plus(u.GetResourceVersion(), -1)) }),
 	},
 	"a deletion without the last state": {
-		check: "a deletion tells the last state at a version of its own", says: "DELETED a= where DELETED a=2",
+		check: "a deletion delivers the last state at a version of its own", says: "DELETED a= where DELETED a=2",
 		wrong: editing(watch.Deleted, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }),
 	},
 	"one UID for all": {

@@ -58,10 +58,10 @@ func hasFields(of, fieldType reflect.Type, names ...string) bool {
 	return true
 }
 
-func (t *storeTrial) begin(aside bool) *replacement {
+func (t *storeTrial) begin(staged bool) *replacement {
 	begin := t.method("BeginReplace")
 	options := reflect.New(begin.Type().In(0)).Elem()
-	options.FieldByName("Staged").SetBool(aside)
+	options.FieldByName("Staged").SetBool(staged)
 	r := begin.Call([]reflect.Value{options})[0]
 	return &replacement{
 		trial: t, part: r.MethodByName("Add"), commit: r.MethodByName("Commit"), stop: r.MethodByName("Abort"),
@@ -164,14 +164,14 @@ func checkCommit(t *storeTrial) error {
 
 // checkFirstList also begins a second, staged replacement, which must not show.
 func checkFirstList(t *storeTrial) error {
-	aside := t.begin(true)
-	if err := aside.gives("z=1"); err != nil {
+	staged := t.begin(true)
+	if err := staged.gives("z=1"); err != nil {
 		return err
 	}
-	if err := t.after("a part of a list that was begun aside"); err != nil {
+	if err := t.after("a part of a staged list"); err != nil {
 		return err
 	}
-	aside.abort()
+	staged.abort()
 	r := t.begin(false)
 	if err := r.gives("a=1", "b=1"); err != nil {
 		return err

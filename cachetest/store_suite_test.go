@@ -108,7 +108,7 @@ var storeFaults = []struct {
 	{"a replacement is whole at its commit", "LastStoreSyncResourceVersion", func(s goodStore) ReflectorStore { return commitsAtNoVersion{s} }},
 	{"a replacement is whole at its commit", "the commit of", func(s goodStore) ReflectorStore { return losesFirstPart{s} }},
 	{"a first list shows as it comes", "the first part of a first list", func(s goodStore) ReflectorStore { return alwaysAside{s} }},
-	{"a first list shows as it comes", "begun aside", func(s goodStore) ReflectorStore { return neverAside{s} }},
+	{"a first list shows as it comes", "of a staged list", func(s goodStore) ReflectorStore { return neverAside{s} }},
 	{"a relist shows nothing before its commit", "before its commit", func(s goodStore) ReflectorStore { return showsParts{s} }},
 	{"a relist that is aborted changes nothing", "was aborted", func(s goodStore) ReflectorStore { return commitsAborted{s} }},
 	{"what a part keeps stays and what it takes back goes", "keeps a", func(s goodStore) ReflectorStore { return keepsNothing{s} }},

@@ -27,7 +27,7 @@ import (
 //     handler, they are merged by key, unless it is cache.OrderedUnbounded.
 //   - A watch error handler receives the failures of the source, on one goroutine, one
 //     failure at a time, as client-go's reflectors do. It does not receive what these do
-//     not know: quarantined objects, survived panics of handlers, changed shared objects,
+//     not know: quarantined objects, recovered panics of handlers, changed shared objects,
 //     misuse. That is passed to the ErrorHandler of the options, if they were given to
 //     NewInformerWithOptions or NewInformerFunc, and else to cache.DefaultWatchErrorHandler;
 //     and so does the answer of a source that does not stream its first state, of which

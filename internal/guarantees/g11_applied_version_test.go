@@ -18,7 +18,7 @@ import (
 // G11, B16: at no moment does the applied version claim more than the store
 // holds. Everything up to it must be there: the model is the source's history.
 // Fails if the store is notified of a version when the queue accepts it. That the two
-// change in one step is TestAReaderThatSeesTheVersionSeesTheObject.
+// change in one step is TestG11AReaderThatSeesTheVersionSeesTheObject.
 func TestG11TheAppliedVersionNeverRunsAheadOfTheContent(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reflector fills the store itself: %v", direct), func(t *testing.T) {

@@ -95,12 +95,6 @@ func (e *callLog) OnDelete(obj any) {
 	e.notified = append(e.notified, fmt.Sprint("delete ", labelOf(obj)))
 }
 
-func (e *callLog) take() []string {
-	notified := e.notified
-	e.notified = nil
-	return notified
-}
-
 func labelOf(obj any) string {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return "tombstone " + tombstone.Key
@@ -109,9 +103,8 @@ func labelOf(obj any) string {
 }
 
 var (
-	redPod   = labelled(pod("a", "1"), "red")
-	bluePod  = labelled(pod("a", "1"), "blue")
-	blackPod = labelled(pod("a", "1"), "black")
+	redPod  = labelled(pod("a", "1"), "red")
+	bluePod = labelled(pod("a", "1"), "blue")
 )
 
 func TestAPanicOfAFilterIsAPanicOfTheHandler(t *testing.T) {
