@@ -514,7 +514,7 @@ func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 func (f *DeltaFIFO) Resync() error {
 	f.mu.Lock()
 	defer f.unlock()
-	if f.own != nil && f.own.scope.prefix == "" {
+	if f.own != nil && f.own.scope.prefix == "" && len(f.log.records.items) == 0 {
 		f.log.reserve(make([]record, 0, f.own.storage.table.Len()))
 	}
 	var unread []error

@@ -251,7 +251,9 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	defer cancel()
 	inf.beginMeters()
 	if inf.detector != nil {
-		goroutines.Go(func() { inf.detector.Run(ctx, inf.clock, inf.feeds[0].reportMutation) })
+		goroutines.Go(func() {
+			inf.detector.Run(ctx, inf.clock, func(found mutation.Report) { inf.report(ctx, found.Key, mutationError(found)) })
+		})
 	}
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
 		inf.report(ctx, "", fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",

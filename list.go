@@ -597,7 +597,8 @@ func (l *listing) abort() {
 	if l.replacement != nil {
 		l.replacement.Abort()
 	}
-	if !l.unchecked {
+	if !l.unchecked && l.ctx.Err() == nil {
+		l.stepBack = nil // nothing of it was applied
 		l.reportRejected()
 	}
 }

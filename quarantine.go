@@ -159,14 +159,14 @@ func (q *quarantine) remove(at quarantinePlace) {
 
 // list returns the entries under the keys for which in is true, sorted by key.
 func (p quarantinePart) list(in func(key string) bool) []Quarantined {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
 	all := []Quarantined{}
+	p.mu.RLock()
 	for at, e := range p.entries {
 		if at.part == p && in(at.place) {
 			all = append(all, e.Quarantined)
 		}
 	}
+	p.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
 	return all
 }

@@ -280,6 +280,16 @@ func (m *run) refetchLater(undecoded undecodedItems) {
 	}
 }
 
+// stillUndecoded says whether the watch has brought no later state of an item of the list that could not be decoded.
+func (m *run) stillUndecoded() bool {
+	for name := range m.progress.undecoded {
+		if _, quarantined := m.quarantine.version(name); name == "" || quarantined {
+			return true
+		}
+	}
+	return false
+}
+
 // A server that was restored from an older copy accepts a watch from a version that it has not reached yet, and is silent
 // until it has. So after an outage, and when a watch is suspiciously silent, the source is asked for its present version,
 // by a list of one object. That is done beside the open watch, and not before it: then no restore falls between the two,
@@ -349,7 +359,7 @@ func (m *run) serveTimer(w *openWatch) error {
 	}
 	if !m.refetchAt.IsZero() && isDue(m.refetchAt) {
 		switch pause := m.progress.backoff.stretch(now, m.requestsFor(stateWhole)); {
-		case !m.quarantine.any(): // the watch has brought later states
+		case !m.stillUndecoded(): // the watch has brought later states
 			m.refetchAt = time.Time{}
 		case pause > 0:
 			m.refetchAt = now.Add(pause)
@@ -410,7 +420,7 @@ func (m *run) endCheck() error {
 	c.cancel()
 	m.rethrow("List", c.sideCall, false)
 	switch {
-	case c.left || m.ctx.Err() != nil:
+	case m.ctx.Err() != nil, c.left && errors.Is(c.err, context.Canceled): // ended by us
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0
 		if c.whole || c.got == "" {

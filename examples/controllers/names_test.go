@@ -65,8 +65,7 @@ func TestTheMigrationGuideHasEachNameThatIsNotHere(t *testing.T) {
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(guide), "\n## Names that are not here\n")
 	require.True(t, found)
-	table, _, found = strings.Cut(table, "\n## ")
-	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
 	var gone strings.Builder
 	for line := range strings.Lines(table) {
 		if columns := strings.Split(line, "|"); len(columns) == 4 {

@@ -173,8 +173,7 @@ func (c *Cursor[K]) appendEnd(live int) {
 }
 
 // appended moves records into the backlog if they are to be merged, after so many have been appended,
-// and wakes the handler if it waits for records, or if a resync waits for the append. It is called with
-// the log's lock.
+// and wakes the handler if it waits for records. It is called with the log's lock.
 func (c *Cursor[K]) appended(count, live int) (merged bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -92,5 +92,10 @@ func (f *soakFaults) cutStream() {
 	f.expired()
 }
 
-// restored: the source goes back to what it was some changes ago.
-func (f *soakFaults) restored() { f.churn.restore() }
+// restored: the source is what it was some changes ago, and its server was restarted for that. Watches that stay open are noticed by
+// their silence, which takes longer than a fault lasts here if one of them has just reached its timeout.
+func (f *soakFaults) restored() {
+	f.churn.restore()
+	f.source.BreakWatches(cachetest.ErrTooManyRequests(0))
+	f.network.CutConnections()
+}
