@@ -21,134 +21,75 @@ import (
 // ShouldResyncFunc says whether a resync that is due is to happen.
 type ShouldResyncFunc func() bool
 
-// Config says what a controller is made of. There are two kinds.
-//
-// With a Store, the controller applies what the source sends to that store, each
-// batch as one write, and then notifies Handler. Nothing else is needed but a
-// ListerWatcher, or several in Namespaces.
-//
-// With a Process, the controller hands what comes out of Queue to it, and does no
-// more: client-go's way, where Process applies the deltas itself.
+// Config configures New. With a Store, the controller applies each batch of the source to it as one write and then
+// notifies Handler; only a ListerWatcher, or several in Namespaces, is needed besides. With a Process, the controller
+// only passes on what comes out of Queue, as in client-go, and Process applies it.
 type Config struct {
-	// Queue stands between reflector and consumer. With a Store it may be nil,
-	// or a DeltaFIFO whose KnownObjects is that store.
+	// Queue stands between reflector and consumer. With a Store it may be nil, or a DeltaFIFO whose KnownObjects is
+	// Store.
 	Queue
-
 	// ListerWatcher is the source.
 	ListerWatcher
-
-	// Namespaces are the sources of several namespaces, by name, in place of one
-	// ListerWatcher. Each lists and watches its namespace alone. It is for programs
-	// that may not, or need not, read all namespaces.
+	// Namespaces are sources by namespace, instead of one ListerWatcher, for programs that may not, or need not, read
+	// all namespaces. Each has its own reflector, versions, backoff and permissions, and delays no other.
 	//
-	// Each has a reflector of its own, and so its own versions, pauses and
-	// permissions: one that is forbidden, absent or slow delays no other. All fill
-	// Store, which must be one of NewStore or NewIndexer: a list deletes objects of
-	// its namespace only, and an object of another one is quarantined.
-	// So the keys of Store must begin with the namespace and a
-	// slash, as those of MetaNamespaceKeyFunc do.
+	// All fill Store, one of NewStore or NewIndexer whose keys begin with "namespace/"; an object of another namespace
+	// is quarantined. Handler is called on one goroutine with a bounded backlog, as an informer's is, and receives an
+	// initial list for each namespace. Transform, ReflectorOptions.Random and the error handler are called
+	// concurrently; the reflector passed to the error handler is named ReflectorOptions.Name, a slash and the
+	// namespace.
 	//
-	// Handler is called as that of an informer is: on one goroutine, in the order in
-	// which the store changed, which for each namespace is its source's. Neither the
-	// store nor a source waits for it, and what waits for it is bounded. Each
-	// namespace has an initial list of its own. Transform, ReflectorOptions.Random
-	// and the error handler are called concurrently. The error handler is given the
-	// reflector of the namespace, whose name is ReflectorOptions.Name, a slash and
-	// the namespace.
-	//
-	// The controller has synced when Handler has handled the first lists of all
-	// namespaces, or, without one, when Store has them. StatusReporter.SyncedIn reports one
-	// namespace, Status.Namespaces everything else of each. The sources should be of
-	// one server: LastSyncResourceVersion is the lowest of their versions.
+	// HasSynced means all namespaces; SyncedIn and Status.Namespaces report each. All sources should be of one server:
+	// LastSyncResourceVersion is the lowest of their versions.
 	Namespaces map[string]ListerWatcher
-
-	// Process handles what Queue.Pop takes out: Deltas, for a DeltaFIFO. Its
-	// errors are reported; what it failed on is not handed out again.
+	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Errors are reported, and the changes not
+	// repeated.
 	Process ProcessFunc
-
-	// ProcessBatch, if set and the queue has PopBatch, is used in place of
-	// Process. It may get a Bookmark as the last delta of a batch.
+	// ProcessBatch, if the queue has PopBatch, is called instead of Process. The last delta of a batch may be a
+	// Bookmark.
 	ProcessBatch ProcessBatchFunc
-
-	// ObjectType is an example of the objects that are expected; nil takes all.
+	// ObjectType is an example of the expected objects; nil accepts all.
 	ObjectType runtime.Object
-
-	// ObjectDescription is ReflectorOptions.TypeDescription.
+	// ObjectDescription is ReflectorOptions.TypeDescription; the next three fields are those of ReflectorOptions.
 	ObjectDescription string
-
-	// FullResyncPeriod is ReflectorOptions.ResyncPeriod.
-	FullResyncPeriod time.Duration
-
-	// MinWatchTimeout is ReflectorOptions.MinWatchTimeout.
-	MinWatchTimeout time.Duration
-
-	// ShouldResync is ReflectorOptions.ShouldResync.
-	ShouldResync ShouldResyncFunc
-
-	// WatchErrorHandler is called for every failure. As in client-go it has precedence
-	// over WatchErrorHandlerWithContext, which has precedence over
-	// ReflectorOptions.ErrorHandler: only one of them is called.
+	FullResyncPeriod  time.Duration
+	MinWatchTimeout   time.Duration
+	ShouldResync      ShouldResyncFunc
+	// Only one error handler is called for each failure: WatchErrorHandler, else WatchErrorHandlerWithContext, else
+	// ReflectorOptions.ErrorHandler.
 	WatchErrorHandler            WatchErrorHandler
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
-
 	// WatchListPageSize is ReflectorOptions.PageSize.
 	WatchListPageSize int64
-
 	// Store is kept equal to the source.
 	Store Store
-
-	// Handler is notified of each change of Store, after the change, in the source's
-	// order. Except with Namespaces it is called on the controller's goroutine: no object
-	// of the store changes while it runs. A panic of Handler is passed to apimachinery's
-	// panic handlers and, if the process survives it, reported.
+	// Handler is called after each change of Store, in the source's order. Without Namespaces no object of Store
+	// changes while it runs. A panic is passed to apimachinery's panic handlers and, if the process survives, reported.
 	Handler ResourceEventHandler
-
-	// RecreateAsUpdate delivers one OnUpdate, as client-go does, for an object that was
-	// deleted and re-created under the same name, where the two events were merged.
-	// Without it, an object with another UID is delivered as OnDelete, with a tombstone of
-	// the old object, and OnAdd.
+	// RecreateAsUpdate delivers an object that was deleted and re-created (another UID, both events merged) as one
+	// OnUpdate, as client-go does, instead of OnDelete with a tombstone and OnAdd.
 	RecreateAsUpdate bool
-
-	// Transform is run on each object before it is stored. It is for a
-	// controller that makes its own queue; to one that is given, DeltaFIFO's
-	// Transformer applies.
+	// Transform runs on each object before it is stored, unless Queue is set: then the DeltaFIFO's Transformer does.
 	Transform TransformFunc
-
-	// KeyFunction is what Store makes its keys with. It is needed for a Store that
-	// is not of this package, of which the controller cannot know it, and not
-	// looked at for one that is.
+	// KeyFunction makes the keys of a Store that is not of this package. Ignored for others, which have theirs.
 	KeyFunction KeyFunc
-
-	// ReflectorOptions are for the reflector. Of the fields that are here as
-	// well, the one that is set counts, and the one here if both are.
+	// ReflectorOptions are for the reflector. The fields above have precedence.
 	ReflectorOptions ReflectorOptions
 }
 
-// Controller runs a reflector, a queue and a consumer, or those of each of several
-// namespaces. What New returns is also a StatusReporter.
+// Controller runs a reflector, a queue and a consumer. What New returns is also a StatusReporter.
 type Controller interface {
-	// RunWithContext keeps the consumer's state equal to the source until ctx
-	// ends; then it waits for the calls that are under way into the source and
-	// the consumer, and returns. What was still queued is dropped. A panic of
-	// the source or the consumer comes out of it as a *PanicError; where the other
-	// hangs, it ends the process after 30 s (docs/behaviour.md, Panics).
-	//
-	// A controller runs once: a second call returns at once and reports
-	// ErrAlreadyRan to the error handler.
+	// RunWithContext keeps the consumer equal to the source until ctx ends. Then it waits for running calls into the
+	// source and the consumer, drops what is queued, and returns. It panics with a *PanicError if one of them did. A
+	// second call returns at once and reports ErrAlreadyRan.
 	RunWithContext(ctx context.Context)
-
 	// Run is RunWithContext with a stop channel.
 	Run(stopCh <-chan struct{})
-
 	// HasSynced is true once the whole first list has been applied.
 	HasSynced() bool
-
-	// HasSyncedChecker is HasSynced as something that can be waited for.
+	// HasSyncedChecker returns a checker that is done when HasSynced becomes true.
 	HasSyncedChecker() DoneChecker
-
-	// LastSyncResourceVersion is the version that has been applied: the store's
-	// own (of several namespaces the lowest, empty until each has one), or up to
-	// which Process has been called.
+	// LastSyncResourceVersion is the applied version; of several namespaces the lowest, empty until each has one.
 	LastSyncResourceVersion() string
 }
 
@@ -176,9 +117,8 @@ type controller struct {
 	ran atomic.Bool
 }
 
-// New makes a controller. It starts nothing. It panics if the Config has no
-// source, or both kinds of sources, neither Store nor a queue with a Process, or
-// both, or something negative: these are mistakes in the program.
+// New makes a controller. It starts nothing. It panics for mistakes in the program: no source, neither Store nor Queue
+// with Process, negative or contradictory fields.
 func New(c *Config) Controller {
 	config := *c
 	if len(config.Namespaces) > 0 {

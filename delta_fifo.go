@@ -12,43 +12,35 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// DeltaType says what kind of change a Delta is.
+// DeltaType is the kind of change of a Delta.
 type DeltaType string
 
-// The kinds of change, with the values of client-go's DeltaType.
+// The kinds of change, with client-go's values.
 const (
-	// Added: the source sent an object that it says is new.
+	// Added: the source sent a new object.
 	Added DeltaType = "Added"
 	// Updated: the source sent a newer state of an object.
 	Updated DeltaType = "Updated"
-	// Deleted: the object was deleted. Delta.Object is its final state, or a
-	// DeletedFinalStateUnknown where that is not known.
+	// Deleted: the object was deleted. Delta.Object is its final state or a DeletedFinalStateUnknown.
 	Deleted DeltaType = "Deleted"
-	// Replaced: the object was in a list (the first one, or a relist). It may be
-	// the state that the consumer has.
-	// A DeltaFIFO sends it only if DeltaFIFOOptions.EmitDeltaTypeReplaced is set,
-	// and Sync in its place otherwise.
+	// Replaced: the object was in a list. Needs DeltaFIFOOptions.EmitDeltaTypeReplaced, otherwise it is Sync.
 	Replaced DeltaType = "Replaced"
-	// Sync: nothing changed; the object is sent again because of a resync.
+	// Sync: the object is repeated by a resync.
 	Sync DeltaType = "Sync"
-	// Bookmark: no object changed; Delta.Object is a BookmarkInfo with the
-	// resource version that holds once every delta before it has been applied.
-	// Only PopBatch sends it, never Pop.
+	// Bookmark: Delta.Object is a BookmarkInfo. Only PopBatch delivers it.
 	Bookmark DeltaType = "Bookmark"
 )
 
-// Delta is one change: its kind, and the object's state after it (for Deleted,
-// the state before). The object is shared and must not be changed.
+// Delta is one change: its kind, and the object after it (for Deleted, before). The object must not be changed.
 type Delta struct {
 	Type   DeltaType
 	Object any
 }
 
-// Deltas are the changes of one key, oldest first, never empty when they come
-// out of a queue.
+// Deltas are the changes of one key, oldest first, never empty when they come out of a queue.
 type Deltas []Delta
 
-// Oldest returns the first change, or nil if there is none.
+// Oldest returns the first change, or nil.
 func (d Deltas) Oldest() *Delta {
 	if len(d) == 0 {
 		return nil
@@ -56,7 +48,7 @@ func (d Deltas) Oldest() *Delta {
 	return &d[0]
 }
 
-// Newest returns the last change, or nil if there is none.
+// Newest returns the last change, or nil.
 func (d Deltas) Newest() *Delta {
 	if len(d) == 0 {
 		return nil
@@ -64,79 +56,50 @@ func (d Deltas) Newest() *Delta {
 	return &d[len(d)-1]
 }
 
-// DeletedFinalStateUnknown is a tombstone: the object under Key was deleted, and the
-// deletion itself was not observed (a relist lacked the object). Obj is the last known
-// state, which may be older than the deleted one, or nil.
+// DeletedFinalStateUnknown is a tombstone: the object under Key was deleted, but the deletion was not observed (a
+// relist lacked it). Obj is the last known state, which may be older than the final one, or nil.
 type DeletedFinalStateUnknown struct {
 	Key string
 	Obj any
 }
 
-// BookmarkInfo is the object of a Bookmark delta.
+// BookmarkInfo is the object of a Bookmark delta: once all deltas before it are applied, ResourceVersion is the applied
+// version.
 type BookmarkInfo struct {
-	// ResourceVersion holds once all deltas before the bookmark are applied.
 	ResourceVersion string
 }
 
 // DeltaFIFOOptions configures a DeltaFIFO. The zero value is useful.
 type DeltaFIFOOptions struct {
-	// Logger is accepted for compatibility: the queue logs nothing, and returns its errors.
+	// Logger is accepted for compatibility: the queue logs nothing.
 	Logger *klog.Logger
-
-	// Name is what the method Name returns. Default: "DeltaFIFO".
+	// Name is returned by the method Name. Default: "DeltaFIFO".
 	Name string
-
-	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc. It is called with
-	// an UndecodableObject, too.
+	// KeyFunction makes the keys. Default: MetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
-
-	// KnownObjects has the objects that the consumer has applied, usually the store that
-	// it fills: it must be up to date when the consumer's function returns. A Delete of
-	// an object that is neither known nor in the queue is ignored; a list deletes known
-	// objects that it does not contain; a Resync repeats known objects. Without it, only
-	// objects in the queue count.
+	// KnownObjects has the objects that the consumer has applied, usually its store, up to date when the consumer's
+	// function returns. Without it only queued objects are known to Delete, Replace and Resync.
 	//
-	// It is read under the queue's lock: it must answer from memory and must not
-	// call the queue. It may have a method ObjectVersion(key string) (ObjectVersion, bool), as the stores of
-	// this package: then a relist leaves unchanged objects alone, and an object older than the
-	// known one is noticed. It may implement ResourceVersionUpdater, which is called with the version each time
-	// everything up to a newer one has been processed.
+	// It is read under the queue's lock: it must answer from memory and not call the queue. With a method
+	// ObjectVersion(key string) (ObjectVersion, bool), as the stores of this package have, a relist skips unchanged
+	// objects. A ResourceVersionUpdater is called with each version that has been processed.
 	KnownObjects KeyListerGetter
-
-	// EmitDeltaTypeReplaced gives listed objects the type Replaced. Without it they have
-	// the type Sync, as those of a resync.
+	// EmitDeltaTypeReplaced gives listed objects the type Replaced instead of Sync.
 	EmitDeltaTypeReplaced bool
-
-	// Transformer, if not nil, is called for each object on its way in, before
-	// the consumer sees it. It is not called for tombstones, a resync, or objects that
-	// a relist shows to be unchanged.
+	// Transformer, if not nil, transforms each object before it is queued, except tombstones and unchanged objects.
 	Transformer TransformFunc
 }
 
-// DeltaFIFO is a queue of changes between one producer, a Reflector, and a
-// consumer. It keeps every change of an object since the consumer last received
-// one of that object, but merges consecutive deletions.
+// DeltaFIFO is a queue of changes between one producer, a Reflector, and a consumer, with the behaviour of client-go's.
+// It keeps every change of an object since the consumer last received one of it; consecutive deletions are merged. An
+// object that cannot be queued is named in the error and keeps its previous state, and all others are queued.
 //
-// There are two ways out. Pop returns all changes of the key that has waited
-// longest. PopBatch returns the pending changes in the order in which they came, with the
-// resource versions between; Pop lets the versions pass. A consumer may change
-// between the two: a version without a change passes as the waiting, or else the last,
-// call does it, and is kept for the first call if there was none yet.
+// Pop returns all changes of the key that has waited longest. PopBatch returns the pending changes in the order in
+// which they came, with the resource versions between. Only these two wait, one call at a time. They must not be called
+// from within process. Changes that are handed out and not yet processed count as queued.
 //
-// Changes that are handed out and not yet processed still count as in the queue: a list
-// that lacks the object deletes it, and a Delete of it is not ignored.
-//
-// Pop and PopBatch must not be called from within process: they would deadlock.
-//
-// All methods may be called concurrently, but objects of one key must come from
-// one goroutine at a time, since their order would not be known otherwise. Only Pop and
-// PopBatch wait. One such call hands out at a time; the others wait for it.
-// No user function runs under the queue's lock, so a slow one does not block the
-// producer; the exceptions are KnownObjects and the metadata methods of its objects.
-//
-// Behaviour is that of client-go's DeltaFIFO unless said otherwise. Objects that
-// cannot be queued are the main difference: the error names them, their previous
-// state stays, and all others are queued.
+// All methods may be called concurrently, but changes of one key must come from one goroutine at a time. No user
+// function runs under the queue's lock, except KnownObjects and the metadata methods of its objects.
 type DeltaFIFO struct {
 	name    string
 	keyFunc KeyFunc
@@ -187,7 +150,7 @@ var (
 	_ entryKeeper            = (*DeltaFIFO)(nil)
 )
 
-// NewDeltaFIFO makes a queue.
+// NewDeltaFIFO is for code written for client-go.
 //
 // Deprecated: use NewDeltaFIFOWithOptions, with EmitDeltaTypeReplaced.
 func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
@@ -215,9 +178,7 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	return f
 }
 
-// KeyOf returns the key of an object, of a tombstone, or of Deltas as Pop returns
-// them, for which it is that of the newest. Deltas that are empty have none: a
-// KeyError with ErrZeroLengthDeltasObject.
+// KeyOf returns the key of an object, a tombstone, or non-empty Deltas.
 func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
 	if deltas, ok := obj.(Deltas); ok {
 		if len(deltas) == 0 {
@@ -235,10 +196,8 @@ func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
 	return tombstone.Key, nil
 }
 
-// Name returns the queue's name.
 func (f *DeltaFIFO) Name() string { return f.name }
 
-// Transformer returns the function that the options named, or nil.
 func (f *DeltaFIFO) Transformer() TransformFunc { return f.transformer }
 
 // itself tells a queue from a type that embeds one. See embedsQueue.
@@ -252,18 +211,14 @@ func (f *DeltaFIFO) consumed() quarantinePart {
 	return quarantinePart{f.quarantine.quarantine, byConsumer, f.quarantine.prefix}
 }
 
-// Add queues an object that the source says is new. The error is a KeyError if it
-// has no key, an *ObjectError if it could not be transformed; then the object's
-// previous state stays.
+// Add queues a new object. It fails with a KeyError, or an *ObjectError if the object cannot be transformed.
 func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 
 // Update queues a newer state of an object, with the errors of Add.
 func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
-// Delete queues the final state of a deleted object, or a tombstone; an UndecodableObject
-// becomes a tombstone with the last known state. It is ignored if the object is
-// neither queued nor known. With an error other than a KeyError the deletion was queued all
-// the same, as a tombstone: the final state could not be transformed.
+// Delete queues the final state of a deleted object, or a tombstone. It is ignored if the object is neither queued nor
+// known. An error other than a KeyError means that the final state could not be transformed: a tombstone was queued.
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
@@ -498,19 +453,16 @@ func finalStateOf(obj any) any {
 	return obj
 }
 
-// UpdateResourceVersion says that resourceVersion holds once everything that was
-// put in before has been processed. With a consumer that takes batches it comes
-// out as a Bookmark, after that.
+// UpdateResourceVersion records the version that is reached once all earlier changes are processed. PopBatch delivers
+// it as a Bookmark.
 func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 	f.mu.Lock()
 	defer f.unlock()
 	f.log.setVersion(resourceVersion)
 }
 
-// Resync queues, as Sync, every known object that is neither queued nor handed
-// out. They are not transformed: they were when they came. The error joins an
-// *ObjectError for each object that KnownObjects could not return: it is left out, all
-// others are queued.
+// Resync queues, as Sync, every known object that is neither queued nor handed out. The error joins an *ObjectError for
+// each object that KnownObjects could not return.
 func (f *DeltaFIFO) Resync() error {
 	f.mu.Lock()
 	defer f.unlock()
@@ -577,10 +529,8 @@ type listedKey struct {
 	withheld bool
 }
 
-// BeginReplace starts a replacement. See Replacer.
-//
-// The first one is queued part by part, and all of it is of the initial list. A
-// later one, or one with Staged, is queued at Commit, in one piece with the version.
+// BeginReplace implements Replacer. The first replacement is queued part by part; a later one, or one with Staged, at
+// Commit.
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -590,14 +540,9 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	}
 }
 
-// Replace makes list the whole content: each object of it comes out as Replaced,
-// or Sync if the options do not ask for that, unless it is unchanged; all other objects
-// that are queued, handed out or known are deleted, as a tombstone.
-//
-// The error joins those of the objects that could not be queued: a KeyError or an
-// *ObjectError each. They keep their previous state, all others were queued. An
-// *ObjectError whose cause is a *StoreError is of an object that was deleted and that
-// KnownObjects could not return: its tombstone is empty.
+// Replace makes list the whole content: its objects come out as Replaced (Sync without EmitDeltaTypeReplaced) unless
+// unchanged, and all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object
+// that was not queued; one that wraps a *StoreError means that KnownObjects failed, and the tombstone is empty.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	r := &queueReplacement{
 		queue: f, staged: make([]record, 0, len(list)), dropped: map[table.Key]int{},

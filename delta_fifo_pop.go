@@ -81,12 +81,9 @@ const (
 	popsBatches
 )
 
-// Pop waits until a change is pending, or the queue is closed and empty
-// (ErrFIFOClosed), and hands all changes of the key that has waited longest to
-// process, as Deltas. It returns them with process's error. They are not handed
-// out again, whatever process returns; a panic of process passes through.
-//
-// isInInitialList is true as long as HasSynced is false.
+// Pop waits until a change is pending, passes all changes of the key that has waited longest to process, as Deltas, and
+// returns them with process's error. They are not handed out again, even if process fails or panics. isInInitialList is
+// true while HasSynced is false.
 func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	if process == nil {
 		return nil, errNoProcess
@@ -102,12 +99,9 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	return deltas, f.handOut(true, func() error { return process(deltas, initial) })
 }
 
-// PopBatch waits as Pop does, and passes the pending changes to processBatch in the order
-// in which they came, up to the second change of a key. If the version has moved, a
-// Bookmark with it is the last of the deltas; it may be the only one. All of them
-// came before the end of the first list, or none; isInInitialList says which.
-//
-// Without processBatch it is Pop with processSingle; without either, an error.
+// PopBatch waits as Pop does, and passes the pending changes to processBatch, up to the second change of a key. If the
+// version has moved, the last delta is a Bookmark, which may be the only one. Without processBatch it is Pop with
+// processSingle.
 func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error {
 	if processBatch == nil {
 		_, err := f.Pop(processSingle)
@@ -247,17 +241,13 @@ func (f *DeltaFIFO) progressLocked() {
 	f.moved.Broadcast()
 }
 
-// HasSynced is true once everything of the first list has been processed, its
-// deletions included, or if something else was put in before any list.
-//
-// An empty first list is synced at once; if PopBatch is waiting, once the list's
-// version has been processed.
+// HasSynced is true once the first list, its deletions included, has been processed, or if something else was put in
+// before any list.
 func (f *DeltaFIFO) HasSynced() bool { return IsDone(f) }
 
-// HasSyncedChecker is the queue itself.
+// HasSyncedChecker returns the queue itself.
 func (f *DeltaFIFO) HasSyncedChecker() DoneChecker { return f }
 
-// Done returns a channel that is closed once HasSynced is true.
 func (f *DeltaFIFO) Done() <-chan struct{} { return f.synced }
 
 // processedVersion is the newest version of which everything that came before it
@@ -268,8 +258,7 @@ func (f *DeltaFIFO) processedVersion() string {
 	return f.log.holds
 }
 
-// Close ends the queue: once nothing is pending, Pop and PopBatch return
-// ErrFIFOClosed, also to callers that wait. Later changes are queued as before.
+// Close makes Pop and PopBatch return ErrFIFOClosed once nothing is pending, also to callers that wait.
 func (f *DeltaFIFO) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +266,6 @@ func (f *DeltaFIFO) Close() {
 	f.progressLocked()
 }
 
-// IsClosed says whether Close has been called.
 func (f *DeltaFIFO) IsClosed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,48 +12,35 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// The sentinels: what causes each, and what to do about it. They are returned to the caller or, where there is none,
-// reported to the error handler and in the status.
+// Errors that callers compare with errors.Is.
 var (
-	// ErrFIFOClosed is returned by Pop and PopBatch once the queue is closed and
-	// empty. It ends a consumer's loop; nothing is to be done.
+	// ErrFIFOClosed is returned by Pop and PopBatch once the queue is closed and empty.
 	ErrFIFOClosed = errors.New("queue is closed")
 
-	// ErrZeroLengthDeltasObject is the cause in a KeyError when a key is asked
-	// of an empty Deltas. Pass Deltas as they came out of the queue.
+	// ErrZeroLengthDeltasObject is the cause in the KeyError for an empty Deltas.
 	ErrZeroLengthDeltasObject = errors.New("an empty Deltas has no key")
 
-	// ErrAlreadyRan is reported when Run is called a second time on a controller or
-	// an informer, or concurrently on a reflector or a set of informers. The call that
-	// reports it returned at once and changed nothing; make a new one to run again.
+	// ErrAlreadyRan is reported when a controller, informer or set is run a second time, or a reflector concurrently.
+	// The call returned at once and changed nothing.
 	ErrAlreadyRan = errors.New("already running or already run")
 
-	// ErrInformerStopped is the cause when an informer is used whose run
-	// has ended, or begins to end, and the Err of a checker whose wait that ended. If it was
-	// stopped on purpose nothing is to be done; otherwise make and run a new informer:
-	// none runs twice.
+	// ErrInformerStopped is the cause when an informer is used after its run, and the Err of a checker whose wait that
+	// ended. An informer runs once: make a new one.
 	ErrInformerStopped = errors.New("informer has stopped: make a new one")
 
-	// ErrForeignRegistration is the cause when an informer is passed a handle of another
-	// informer. Keep the handle that AddEventHandler returned, and pass it to the
-	// same informer.
+	// ErrForeignRegistration is the cause when an informer is passed the handle of another informer.
 	ErrForeignRegistration = errors.New("registration belongs to another informer")
 
-	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not
-	// returned after 30 s. The handler was removed. It hangs, or it shuts itself down and so
-	// waits for itself: use RemoveEventHandler there.
+	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the removed handler has not returned after
+	// 30 s: it hangs, or waits for its own removal.
 	ErrHandlerRunning = errors.New(
 		"handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
 
-	// ErrHandlerRemoved is the Err of a registration's checker when the handler was
-	// removed before it had handled the first list. Remove it later,
-	// or do not wait for it.
+	// ErrHandlerRemoved is the Err of a handler's checker when it was removed before it had handled the first list.
 	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
 
-	// ErrQuarantined is found, by errors.Is, in every *ObjectError, and so in the error of Get and
-	// GetByKey of a store, and of Get of a lister, for a key that has no state because
-	// the only one that came could not be applied. It is no "not found": the source has
-	// the object. The error has the cause; fix that, or wait for a later state.
+	// ErrQuarantined is the cause when a key has no state because the only one that came could not be applied. The
+	// source has the object, so it is not "not found". Every *ObjectError wraps it.
 	ErrQuarantined = errors.New("object is quarantined")
 )
 

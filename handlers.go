@@ -90,26 +90,22 @@ func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
 	}
 }
 
-// FilteringResourceEventHandler notifies Handler only of objects that pass FilterFunc. For
-// Handler, an object that begins to pass with an update is added, and one that ceases to pass is
-// deleted. A panic of FilterFunc is a panic of the handler.
+// FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. An object that begins to pass with an
+// update is added, and one that ceases to pass is deleted. A tombstone of client-go is converted.
 type FilteringResourceEventHandler struct {
-	// FilterFunc must return the same for the same object, and must not change it. For
-	// a deletion it may get a DeletedFinalStateUnknown. If it is nil, all pass.
+	// FilterFunc must be deterministic and must not change the object. It may receive a DeletedFinalStateUnknown. If
+	// nil, all pass.
 	FilterFunc func(obj any) bool
-	// Handler may be nil; FilterFunc is not called then.
+	// Handler may be nil.
 	Handler ResourceEventHandler
 }
 
-// OnAdd calls Handler.OnAdd for an object that passes.
 func (h FilteringResourceEventHandler) OnAdd(obj any, isInInitialList bool) {
 	if h.Handler != nil && h.passes(obj) {
 		h.Handler.OnAdd(obj, isInInitialList)
 	}
 }
 
-// OnUpdate calls Handler.OnUpdate if both states pass, OnAdd if only the new one does, and OnDelete with the
-// old one if only that does.
 func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
 	if h.Handler == nil {
 		return
@@ -124,8 +120,6 @@ func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
 	}
 }
 
-// OnDelete calls Handler.OnDelete for an object or tombstone that passes. It converts a tombstone of
-// client-go.
 func (h FilteringResourceEventHandler) OnDelete(obj any) {
 	obj = ownTombstone(obj)
 	if h.Handler != nil && h.passes(obj) {
@@ -145,31 +139,22 @@ type keyedHandler interface {
 	onDelete(key string, obj any)
 }
 
-// Delivery is how an informer delivers changes to one handler. In each mode the
-// handler is called by one goroutine, for each key with Add, then Updates, then
-// Delete; it sees no key go back in time; and neither the store nor another handler
-// waits for it.
+// Delivery is how an informer delivers changes to one handler. In each mode one goroutine calls the handler, for each
+// key with Add, then Updates, then Delete; and neither the store nor another handler waits for it.
 type Delivery int
 
 const (
-	// Ordered delivers every change in the order of the source, as
-	// long as the handler keeps up. If more than max(1,024, 2 x live keys) changes
-	// are pending, they are merged by key until none is pending; the status reports
-	// that. So the backlog of a handler that hangs is bounded.
-	//
-	// A merged change keeps the place of its oldest part. The old state of its Update is
-	// the last one that this handler received; an Add stays an Add, of the newest
-	// state; an Add and its Delete that are both pending are not delivered.
+	// Ordered delivers every change in the source's order. Beyond max(1,024, 2 x live keys) pending changes they are
+	// merged by key until none is pending (HandlerStatus.Merging), so the backlog of a handler that hangs is bounded. A
+	// merged change keeps the place of its oldest part and the old state that this handler received last; a pending Add
+	// and its Delete cancel out.
 	Ordered Delivery = iota
-	// Coalesced merges always, for a handler that only needs to know which objects have
-	// changed, as in most controllers.
+	// Coalesced always merges by key, for handlers that only enqueue keys, as in most controllers.
 	Coalesced
-	// OrderedUnbounded never merges. A handler that hangs costs memory without
-	// bound, as it does with client-go.
+	// OrderedUnbounded never merges: a handler that hangs costs memory without bound, as with client-go.
 	OrderedUnbounded
 )
 
-// String names the delivery.
 func (d Delivery) String() string {
 	if d < Ordered || d > OrderedUnbounded {
 		return fmt.Sprintf("Delivery(%d)", int(d))
@@ -184,20 +169,16 @@ const minimumResync = time.Second
 type HandlerOptions struct {
 	// Logger is for reports about this handler. Default: the one in Run's context.
 	Logger *klog.Logger
-	// ResyncPeriod is how often the handler is called with an Update of an object
-	// to itself, for every object that has no pending change. Nil is the
-	// informer's default, 0 is never; less than a second is an error.
+	// ResyncPeriod is how often the handler receives an Update of each object to itself, unless a change of it is
+	// pending. Nil is the informer's default, 0 is never; less than a second is an error.
 	ResyncPeriod *time.Duration
-
-	// Name is the handler's in the status, in reports and in its DoneChecker.
-	// Default: file:line of the caller that adds it.
+	// Name appears in the status, in reports and in the DoneChecker. Default: file:line of the caller that adds the
+	// handler.
 	Name string
 	// Delivery is how changes are delivered. Default: Ordered.
 	Delivery Delivery
-	// RecoverPanics keeps a panic of the handler from ending the process: the panic
-	// handlers of apimachinery are called, it is counted and reported, and the next
-	// change is delivered. Without it, apimachinery's ReallyCrash decides, which
-	// is true by default: the run ends, and the panic comes out of Run.
+	// RecoverPanics keeps a panic of the handler from ending the run: it is counted and reported, and the next change
+	// is delivered. Without it the panic comes out of Run, unless apimachinery's ReallyCrash is false.
 	RecoverPanics bool
 }
 
@@ -552,10 +533,8 @@ func (inf *sharedIndexInformer) removeListener(l *listener, why error) bool {
 // shutDownLimit is how long ShutDownEventHandler waits.
 const shutDownLimit = 30 * time.Second
 
-// ShutDownEventHandler removes a handler and waits until its last call has returned.
-// It fails as RemoveEventHandler does, and with ErrHandlerRunning if that call has not
-// returned after 30 s: the handler hangs, or it waits for this very call, as one does that
-// shuts itself down. RemoveEventHandler does not wait, and is what a handler should use.
+// ShutDownEventHandler removes a handler and waits until its last call has returned, for at most 30 s
+// (ErrHandlerRunning). A handler that removes itself must use RemoveEventHandler, which does not wait.
 func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRegistration) error {
 	own, ok := handle.(*listener)
 	if !ok || own == nil {

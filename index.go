@@ -12,45 +12,34 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Indexer is a Store that also finds objects by values computed from them.
-//
-// An index has a name and a function. The function's values for an object are
-// computed once, when the object is stored, and kept with it: an index agrees with
-// the store even where a reader wrongly changed a shared object.
-// All methods may be called concurrently and answer from memory.
+// Indexer is a Store that also finds objects by values computed from them. An object's index values are computed once,
+// when it is stored, so an index agrees with the store even if a reader wrongly changed an object. All methods may be
+// called concurrently and read from memory.
 type Indexer interface {
 	Store
-
-	// Index returns the objects that share a value of the named index with obj,
-	// which need not be stored itself. It fails if there is no such index or if
-	// the index function fails for obj.
+	// Index returns the objects that share a value of the named index with obj, which need not be stored itself.
 	Index(indexName string, obj any) ([]any, error)
 	// IndexKeys returns the keys of the objects that have the value, sorted.
 	IndexKeys(indexName, indexedValue string) ([]string, error)
-	// ListIndexFuncValues returns the values that at least one object has, in
-	// no order; none if there is no such index.
+	// ListIndexFuncValues returns the values that objects have, in no order; none if there is no such index.
 	ListIndexFuncValues(indexName string) []string
 	// ByIndex returns the objects that have the value, in no order.
 	ByIndex(indexName, indexedValue string) ([]any, error)
-
-	// GetIndexers returns the index functions by name. The map is a copy.
+	// GetIndexers returns a copy of the index functions by name.
 	GetIndexers() Indexers
-	// AddIndexers adds indexes of the stored objects too. It calls the functions
-	// for every object, while readers and writers continue, and returns once the
-	// indexes can be read. It fails, and adds none of them, if a name is in use, a
-	// function is nil, or a function fails for an object.
+	// AddIndexers adds indexes and returns once they can be read. Readers and writers continue meanwhile. It fails, and
+	// adds none, if a name is in use, or a function is nil or fails for a stored object.
 	AddIndexers(newIndexers Indexers) error
 }
 
-// IndexFunc returns an object's values for one index: none, one or several. It
-// must be deterministic, must not change the object, and may be called
-// concurrently. If it fails, or panics, the object is not stored.
+// IndexFunc returns an object's values for one index: none, one or several. It must be deterministic, must not change
+// the object, and may be called concurrently. If it fails, or panics, the object is not stored.
 type IndexFunc func(obj any) ([]string, error)
 
-// Indexers are index functions by the name of their index.
+// Indexers are index functions by name.
 type Indexers map[string]IndexFunc
 
-// Indices are indexes by name. The type exists for NewThreadSafeStore alone.
+// Indices is a parameter type of NewThreadSafeStore, for compatibility.
 type Indices map[string]index
 
 // index has, for each value, the keys of the objects that have it. There are no
@@ -60,8 +49,7 @@ type index map[string]sets.Set[string]
 // NamespaceIndex is the usual name for an index by namespace.
 const NamespaceIndex string = "namespace"
 
-// MetaNamespaceIndexFunc is the index function for an index by namespace. Its
-// value for objects without a namespace is "".
+// MetaNamespaceIndexFunc is the index function for an index by namespace.
 func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 	if isNilPointer(obj) {
 		return nil, nilWithoutMeta(obj)

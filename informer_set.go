@@ -47,20 +47,16 @@ type setMember struct {
 	cancel context.CancelFunc
 }
 
-// InformerOf returns the set's informer for the objects of type T, and of config's
-// ObjectType, of a source or of the config's Namespaces. If there is none it makes one, as NewTypedInformer does, and runs
-// it if the set runs. If there is one, config counts only for its Indexes: those whose
-// names are not there yet are added. Sources are the same if they are equal: two pointers
-// to ListWatches of one resource are two sources.
+// InformerOf returns the set's informer of a source, object type and set of Namespaces. If there is none it makes one
+// as NewTypedInformer does, and runs it if the set runs. If there is one, only config's Indexes are used: those with
+// new names are added. Sources are the same if they compare equal: two pointers to ListWatches of one resource are two
+// sources.
 //
-// The informer is stopped, and the set forgets it, when each caller that received it has
-// called release, which does not wait, and does nothing the second time. Handlers are not
-// removed before that: their owner removes them. Do not call Run of an informer of a set;
-// the set does.
+// The informer stops once every caller that received it has called release, which does not wait and may be called
+// twice. Remove your handlers before that. Do not call Run on the informer; the set does.
 //
-// It fails, and release is nil, if source cannot be compared with others (it is no
-// pointer and contains a slice, map or function), one of the Indexes cannot be added, or
-// the set has stopped (ErrInformerStopped). It panics as NewTypedInformer does.
+// It fails if source is not comparable, an index cannot be added, or the set has stopped (ErrInformerStopped). It
+// panics as NewTypedInformer does.
 func InformerOf[T Object](set *InformerSet, source ListerWatcher, config InformerConfig[T]) (informer *Informer[T], release func(), err error) {
 	sources := maps.Clone(config.Namespaces)
 	if len(sources) == 0 {

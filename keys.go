@@ -43,8 +43,7 @@ func (n ObjectName) AsNamespacedName() types.NamespacedName { return types.Names
 // NamespacedNameAsObjectName is the inverse of AsNamespacedName.
 func NamespacedNameAsObjectName(name types.NamespacedName) ObjectName { return ObjectName(name) }
 
-// ParseObjectName is the inverse of String. It fails if there is more than one
-// slash; namespace and name are not checked otherwise.
+// ParseObjectName is the inverse of ObjectName.String. It fails if there is more than one slash.
 func ParseObjectName(str string) (ObjectName, error) {
 	namespace, name, err := SplitMetaNamespaceKey(str)
 	return ObjectName{namespace, name}, err
@@ -56,8 +55,7 @@ func MetaObjectToName(obj metav1.Object) ObjectName {
 	return ObjectName{obj.GetNamespace(), obj.GetName()}
 }
 
-// ObjectToName returns the name of anything that has metadata, and an error for
-// everything else, nil pointers included.
+// ObjectToName returns the namespace and name of anything that has metadata, and an error for everything else.
 func ObjectToName(obj any) (name ObjectName, err error) {
 	if isNilPointer(obj) {
 		return ObjectName{}, nilWithoutMeta(obj)
@@ -95,8 +93,7 @@ func (nilObjectError) Is(target error) bool { return target == errNilObject }
 
 func (e nilObjectError) Unwrap() error { return e.error }
 
-// DeletionHandlingObjectToName is ObjectToName that also reads tombstones, those of
-// client-go included.
+// DeletionHandlingObjectToName is ObjectToName that also accepts tombstones, client-go's included.
 func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
 	if tombstone, ok := tombstoneOf(obj); ok {
 		return ParseObjectName(tombstone.Key)
@@ -104,12 +101,11 @@ func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
 	return ObjectToName(obj)
 }
 
-// ExplicitKey stands for an object where only its key is at hand:
-// MetaNamespaceKeyFunc returns it as it is.
+// ExplicitKey is a key passed as an object: MetaNamespaceKeyFunc returns it unchanged.
 type ExplicitKey string
 
-// MetaNamespaceKeyFunc is the usual KeyFunc: namespace/name, or the name alone
-// for an object without a namespace. It does not know tombstones.
+// MetaNamespaceKeyFunc is the usual KeyFunc: namespace/name, or name for an object without a namespace. It does not
+// accept tombstones.
 func MetaNamespaceKeyFunc(obj any) (string, error) {
 	if key, ok := obj.(ExplicitKey); ok {
 		return string(key), nil
@@ -118,8 +114,8 @@ func MetaNamespaceKeyFunc(obj any) (string, error) {
 	return name.String(), err
 }
 
-// DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also returns
-// the key of a tombstone, also of client-go's. It is the one to use in OnDelete.
+// DeletionHandlingMetaNamespaceKeyFunc is MetaNamespaceKeyFunc that also accepts tombstones, client-go's included. Use
+// it in OnDelete.
 func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	if tombstone, ok := tombstoneOf(obj); ok {
 		return tombstone.Key, nil
@@ -127,8 +123,7 @@ func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	return MetaNamespaceKeyFunc(obj)
 }
 
-// SplitMetaNamespaceKey is the inverse of MetaNamespaceKeyFunc. Without a
-// slash there is no namespace; with more than one it fails.
+// SplitMetaNamespaceKey is the inverse of MetaNamespaceKeyFunc. It fails if there is more than one slash.
 func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 	namespace, name, slash := strings.Cut(key, "/")
 	switch {

@@ -17,25 +17,17 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// AppendFunc gets the objects that ListAll and ListAllByNamespace find, one a call.
-// They are shared with the store and must not be changed.
+// AppendFunc receives the objects that ListAll and ListAllByNamespace find. They are shared and must not be changed.
 type AppendFunc func(any)
 
-// ListAll calls appendFn with the objects of the store that the selector selects, in no
-// order; a nil selector selects everything. It works on one List of the store, without
-// a lock, so appendFn may use the store.
-//
-// It fails at the first object whose labels are needed and cannot be read, because it
-// is nil or has no metadata; the error names its key, and appendFn has not been called for all
-// then. A selector that selects everything needs no labels.
+// ListAll calls appendFn, without a lock, with the objects that the selector selects, in no order; nil selects all. It
+// stops with an error at the first object whose labels are needed and cannot be read.
 func ListAll(store Store, selector labels.Selector, appendFn AppendFunc) error {
 	return appendFn.matching(store, store.List(), metav1.NamespaceAll, selector)
 }
 
-// ListAllByNamespace is ListAll for the objects of one namespace, or of all for NamespaceAll,
-// the empty one. It uses the index called NamespaceIndex, whose
-// values must be namespaces, as those of MetaNamespaceIndexFunc are. Without that index
-// it looks at every object, and fails too if the namespace of one cannot be read.
+// ListAllByNamespace is ListAll for one namespace, or for all if it is empty. It uses the index called NamespaceIndex,
+// or reads every object if there is none.
 func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selector, appendFn AppendFunc) error {
 	if namespace == metav1.NamespaceAll {
 		return ListAll(indexer, selector, appendFn)
@@ -93,17 +85,13 @@ func keyWhere(store Store, obj any) string {
 	return describe(obj)
 }
 
-// GenericLister reads an Indexer of objects of any one kind. It may be used
-// concurrently and answers from memory. Objects are shared and must not be changed.
+// GenericLister reads an Indexer of objects of any kind. It may be used concurrently and reads from memory. Objects are
+// shared and must not be changed.
 type GenericLister interface {
-	// List returns the objects of all namespaces that the selector selects, in no
-	// order; a nil selector selects everything. It fails for an object that is no
-	// runtime.Object, and as ListAll does.
+	// List returns the objects of all namespaces that the selector selects, in no order; nil selects all.
 	List(selector labels.Selector) (ret []runtime.Object, err error)
-	// Get returns the object under the key, which for objects without a namespace is
-	// the name. If there is none, the error is a NotFound of apimachinery's errors
-	// package; if there is none because the only state that has come is quarantined, it is
-	// the indexer's (see Store.GetByKey), and no NotFound.
+	// Get returns the object under the key: the name, for objects without a namespace. The error is apimachinery's
+	// NotFound or, for an object whose only state is quarantined, one that wraps ErrQuarantined.
 	Get(name string) (runtime.Object, error)
 	// ByNamespace returns a lister of one namespace.
 	ByNamespace(namespace string) GenericNamespaceLister
@@ -111,16 +99,14 @@ type GenericLister interface {
 
 // GenericNamespaceLister is a GenericLister of one namespace.
 type GenericNamespaceLister interface {
-	// List is GenericLister's List for the namespace; for the empty one, for all.
+	// List is GenericLister.List for the namespace; for the empty one, for all.
 	List(selector labels.Selector) (ret []runtime.Object, err error)
-	// Get returns the object of that name in the namespace, found under the key
-	// namespace/name, with the errors of GenericLister's Get. As in client-go it finds no object without
-	// a namespace: the key of such a one is its name, and GenericLister has it.
+	// Get returns the object under the key namespace/name, with the errors of GenericLister.Get.
 	Get(name string) (runtime.Object, error)
 }
 
-// NewGenericLister returns a lister of what indexer holds. The resource is what
-// NotFound errors name. It panics if indexer is nil.
+// NewGenericLister is for code written for client-go; new code uses an Informer. NotFound errors name the resource. It
+// panics if indexer is nil.
 func NewGenericLister(indexer Indexer, resource schema.GroupResource) GenericLister {
 	mustHave(indexer != nil, "NewGenericLister: indexer is nil")
 	return genericLister{indexer: indexer, resource: resource}

@@ -71,40 +71,34 @@ type InformerMetricsProvider interface {
 
 // CounterMetric is an instrument for a number that only grows. It must not block.
 type CounterMetric interface {
-	// Inc adds one.
 	Inc()
 }
 
 // SummaryMetric is an instrument for single observations. It must not block.
 type SummaryMetric interface {
-	// Observe counts one value.
 	Observe(float64)
 }
 
 // GaugeMetric is an instrument for a value that rises and falls. It must not block.
 type GaugeMetric interface {
-	// Set replaces the value.
 	Set(float64)
 }
 
 // HistogramMetric is an instrument for a distribution. It must not block.
 type HistogramMetric interface {
-	// Observe counts one value.
 	Observe(float64)
 }
 
-// SetReflectorMetricsProvider sets the MetricsProvider of the reflectors that are made from
-// then on, in the whole process, unless they have one of their own in
-// ReflectorOptions.MetricsProvider, which new code should use. Only the first call has an
-// effect, and one with nil has none. It may be called concurrently.
+// SetReflectorMetricsProvider is for code written for client-go; new code sets ReflectorOptions.MetricsProvider. It
+// sets the provider of all reflectors made afterwards in this process. Only the first call with a provider has an
+// effect.
 func SetReflectorMetricsProvider(metricsProvider MetricsProvider) {
 	defaultReflectorMetrics.set(metricsProvider)
 }
 
-// SetInformerMetricsProvider sets the InformerMetricsProvider of the informers and of the
-// stores of WithStoreMetrics that are made from then on, in the whole process, unless they
-// have one of their own in their options, which new code should use. Only the first call has
-// an effect, and one with nil has none. It may be called concurrently.
+// SetInformerMetricsProvider is for code written for client-go; new code sets it in an informer's options. It sets the
+// provider of all informers and stores with metrics made afterwards in this process. Only the first call with a
+// provider has an effect.
 func SetInformerMetricsProvider(metricsProvider InformerMetricsProvider) {
 	defaultInformerMetrics.set(metricsProvider)
 }
@@ -324,8 +318,7 @@ type InformerName struct {
 // informerNames has the InformerName of each name that is in use in this process.
 var informerNames sync.Map
 
-// NewInformerName takes the name. It fails if the name is empty or in use in this
-// process. Release makes it available again.
+// NewInformerName reserves the name in this process until Release. It fails if the name is empty or in use.
 func NewInformerName(name string) (*InformerName, error) {
 	if name == "" {
 		return nil, errors.New("informer name is empty: choose one that distinguishes this program's metrics")

@@ -122,8 +122,8 @@ func (p *progress) newest() bool { return p.anyVersion || p.unknown }
 // floor is the version below which no state is accepted.
 func (p *progress) floor() string { return cmp.Or(p.version, p.shown) }
 
-// NewNamespaceKeyedIndexerAndReflector makes an indexer with keys of the form
-// namespace/name and an index by namespace, and a reflector that fills it.
+// NewNamespaceKeyedIndexerAndReflector is for code written for client-go; new code uses NewIndexer and
+// NewReflectorWithOptions. The indexer has keys of the form namespace/name and an index by namespace.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
 	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
 	indexer.(*cache).named = true

@@ -66,7 +66,7 @@ func (r *retryWithDeadline) ShouldRetry() bool {
 	return false
 }
 
-// Cause says what kind of failure something was. Programs may switch on it; kinds may be added.
+// Cause is the kind of a failure, by which programs may switch. Kinds may be added.
 type Cause string
 
 // The kinds of failure that have no error type of this package.
@@ -107,12 +107,11 @@ const (
 	causeMutated    Cause = "mutated"
 )
 
-// CauseOf classifies an error as the reflector does. Errors of this package have a kind by their type:
-// "invalid-object" (ObjectError, KeyError), "handler-error" (ProcessError), "store-error" (StoreError), "wrong-type" (ListTypeError),
-// "regression" (VersionRegressionError), "short-watch" (VeryShortWatchError), "slow-source" (SlowSourceError),
-// "mutated" (MutatedObjectError), "panic" (a handler panicked and the process survived), "misuse" (of the
-// library by the program). An error of a source may name its own, where nothing else tells it,
-// by a method FailureCause() string; those of package kubeapi have it.
+// CauseOf classifies an error as the reflector does. Errors of this package have a cause by their type:
+// "invalid-object" (ObjectError, KeyError), "handler-error" (ProcessError), "store-error" (StoreError), "wrong-type"
+// (ListTypeError), "regression" (VersionRegressionError), "short-watch" (VeryShortWatchError), "slow-source"
+// (SlowSourceError), "mutated" (MutatedObjectError), "panic" (a recovered panic of a handler), "misuse" (a mistake in
+// the program). An error of a source may name its cause by a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	for e := err; e != nil; e = errors.Unwrap(e) {

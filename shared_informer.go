@@ -239,36 +239,31 @@ func (o *InformerOptions) shared() SharedIndexInformerOptions {
 	return options
 }
 
-// NewInformerWithOptions makes a store and the controller that mirrors a source into it
-// and notifies one handler. It starts nothing. It panics if there is no ListerWatcher, or an
-// option is negative or contradicts another: these are mistakes in the program.
+// NewInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. It makes a store, which is
+// an Indexer, and the controller that mirrors a source into it and notifies one handler. It starts nothing. It panics
+// for mistakes in the program: no ListerWatcher, negative or contradictory options.
 //
-// The handler is called as a SharedInformer's: its backlog is bounded, and neither the store
-// nor the source waits for it. So, unlike client-go's, the store may be ahead of the events
-// that the handler has received. Use Config.Handler for a handler that must see the store as
-// it was right after its change.
-//
-// The store is an Indexer. The controller is a StatusReporter; its HasSynced is true once
-// the handler has handled the first list or, without a handler, once the store has it.
+// The handler's backlog is bounded, and the store may be ahead of the events that the handler has received;
+// Config.Handler is called right after each change. HasSynced is true once the handler has handled the first list or,
+// without a handler, once the store has it.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	options.validate()
 	inf := newSharedIndexInformer(options.ListerWatcher, options.ObjectType, options.shared())
 	return inf.store, inf.controller(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
 }
 
-// NewInformer is NewInformerWithOptions with a source, an example of its objects, a
-// resync period (0 is never) and a handler.
+// NewInformer is for code written for client-go. A resyncPeriod of 0 means never.
 //
-// Deprecated: use NewTypedInformer, which has types, or NewInformerWithOptions.
+// Deprecated: use NewTypedInformer.
 func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler) (Store, Controller) {
 	return NewInformerWithOptions(InformerOptions{
 		ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h,
 	})
 }
 
-// NewIndexerInformer is NewInformer with indexers.
+// NewIndexerInformer is for code written for client-go: NewInformer with indexers.
 //
-// Deprecated: use NewTypedInformer, which has types, or NewInformerWithOptions.
+// Deprecated: use NewTypedInformer.
 func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler, indexers Indexers) (Indexer, Controller) {
 	store, ctlr := NewInformerWithOptions(InformerOptions{
 		ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h, Indexers: indexers,

@@ -74,36 +74,31 @@ type NamespaceStatus struct {
 	Status
 }
 
-// HandlerStatus is how an informer and one of its handlers stand.
+// HandlerStatus is the status of an informer's handler.
 type HandlerStatus struct {
-	// Name is HandlerOptions.Name, Delivery HandlerOptions.Delivery.
+	// Name and Delivery are those of HandlerOptions.
 	Name     string
 	Delivery Delivery
-	// Merging is true while changes are merged by key: always for Coalesced, and for
-	// Ordered from when it fell too far behind until it has caught up.
+	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it has caught up.
 	Merging bool
-	// Backlog is how many changes have not been delivered to the handler yet, without the one
-	// that it is handling.
+	// Backlog is the number of changes that are not delivered yet, without the one being handled.
 	Backlog int
-	// OldestAge is how long the oldest of them, of a merged one its oldest part, has
-	// waited; 0 if there is none.
+	// OldestAge is how long the oldest of them has waited; 0 if there is none.
 	OldestAge time.Duration
-	// Delivered counts the calls of the handler that have returned or panicked, and
-	// Panics those that have panicked.
+	// Delivered counts the calls that have returned or panicked, Panics those that panicked.
 	Delivered, Panics int64
 	// Synced is true once the handler has handled the initial list.
 	Synced bool
 }
 
-// Failure is something that went wrong.
+// Failure is a failure with its cause and time. Err is the error that the error handler received.
 type Failure struct {
 	Cause Cause
-	// Err is the error that the error handler was called with.
-	Err  error
-	Time time.Time
+	Err   error
+	Time  time.Time
 }
 
-// String is the failure in one line.
+// String returns the failure in one line.
 func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
@@ -271,8 +266,7 @@ func (r *Reflector) released(obj any) {
 	}
 }
 
-// DefaultWatchErrorHandler logs each failure once, at the level that its kind
-// deserves: the everyday events of a healthy cluster are not logged as errors.
+// DefaultWatchErrorHandler logs each failure once. Failures that a healthy cluster produces are not logged as errors.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logger := klog.FromContext(ctx)
 	fields := []any{"reflector", r.name, "type", r.typeDescription, "err", err}

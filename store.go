@@ -129,8 +129,7 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 	return NewIndexer(keyFunc, nil, opts...)
 }
 
-// NewIndexer makes an empty Indexer with the given indexes; the map is not retained.
-// It panics if keyFunc or one of the indexers is nil.
+// NewIndexer makes an empty Indexer. It panics if keyFunc or one of the indexers is nil.
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
 	s := newStorage(indexers)

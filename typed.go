@@ -476,40 +476,32 @@ func (h typedHandler[T]) typed(event, key string, obj any) (T, bool) {
 	return typed, err == nil
 }
 
-// DeletedObject is the argument of a typed handler's OnDelete. It always has the key, and the
-// last known state, if there is any: Object returns it, and FinalStateKnown whether it is
-// the final one. It can be passed to klog.KObj. In a test of a handler, set OptionalObj for a
-// deletion that was seen, and FinalStateUnknown as well for one that was not.
+// DeletedObject is the argument of a typed handler's OnDelete. It works with klog.KObj. In a handler's test, set
+// OptionalObj, and FinalStateUnknown as well for a deletion that was not observed.
 type DeletedObject[T Object] struct {
-	// OptionalObj is the last known state. It is T's zero value if there is none; use
-	// Object. If FinalStateUnknown is set, the object may have changed after it.
+	// OptionalObj is the last known state, or T's zero value. Use Object.
 	OptionalObj T
-	// FinalStateUnknown is nil if the deletion was seen, with the final state.
-	// Otherwise it is the tombstone: its Key is the object's, and its Obj that of
-	// OptionalObj, or nil.
+	// FinalStateUnknown is the tombstone, or nil if the deletion was observed.
 	FinalStateUnknown *DeletedFinalStateUnknown
 
 	// key is the informer's key, which a key function may have made. It may be empty.
 	key string
 }
 
-// FinalStateKnown returns whether OptionalObj is the object's final state: the deletion was seen, and
-// not noticed later by a relist.
+// FinalStateKnown returns whether Object's result is the final state: the deletion was observed, not found by a relist.
 func (d DeletedObject[T]) FinalStateKnown() bool {
 	_, known := d.Object()
 	return known && d.FinalStateUnknown == nil
 }
 
-// Object returns the last known state of the object, which is the final one if FinalStateKnown is
-// true. ok is false if none is known.
+// Object returns the last known state; ok is false if there is none.
 func (d DeletedObject[T]) Object() (obj T, ok bool) {
 	// T may be an interface, whose values cannot always be compared with ==.
 	value := reflect.ValueOf(d.OptionalObj)
 	return d.OptionalObj, value.IsValid() && !value.IsZero()
 }
 
-// GetKey returns the key under which the object was stored. Without one, in
-// a DeletedObject made by hand, it is the one that MetaNamespaceKeyFunc would make.
+// GetKey returns the key under which the object was stored.
 func (d DeletedObject[T]) GetKey() string {
 	if key := d.knownKey(); key != "" {
 		return key
@@ -524,8 +516,7 @@ func (d DeletedObject[T]) knownKey() string {
 	return d.key
 }
 
-// GetObjectName returns the object's namespace and name: those of the last known state
-// or, without one, the parts of the key up to the first slash and after it.
+// GetObjectName returns the namespace and name of the last known state, or those in the key.
 func (d DeletedObject[T]) GetObjectName() ObjectName {
 	if last, known := d.Object(); known {
 		return ObjectName{Namespace: last.GetNamespace(), Name: last.GetName()}
@@ -536,10 +527,8 @@ func (d DeletedObject[T]) GetObjectName() ObjectName {
 	return ObjectName{Name: d.knownKey()}
 }
 
-// GetName returns the name without the namespace.
 func (d DeletedObject[T]) GetName() string { return d.GetObjectName().Name }
 
-// GetNamespace returns the namespace; empty for an object without one.
 func (d DeletedObject[T]) GetNamespace() string { return d.GetObjectName().Namespace }
 
 // TypedIndexFunc is an IndexFunc for objects of one type.
@@ -560,8 +549,7 @@ type TypedIndexer[T any] interface {
 	AddTypedIndexers(newIndexers TypedIndexers[T]) error
 }
 
-// TypedIndexersToIndexers makes Indexers of typed index functions, as
-// TypedIndexerFuncToIndexerFunc does of one.
+// TypedIndexersToIndexers applies TypedIndexerFuncToIndexerFunc to each function.
 func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	untyped := make(Indexers, len(indexers))
 	for name, function := range indexers {
@@ -570,9 +558,8 @@ func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	return untyped
 }
 
-// TypedIndexerFuncToIndexerFunc makes an IndexFunc of a typed one. It fails for an object
-// that is no T with an UnexpectedTypeError, so a store refuses that object. Of nil it
-// makes nil, which AddIndexers refuses.
+// TypedIndexerFuncToIndexerFunc makes an IndexFunc of a typed one. It fails for an object that is no T with an
+// UnexpectedTypeError.
 func TypedIndexerFuncToIndexerFunc[T any](indexer TypedIndexFunc[T]) IndexFunc {
 	if indexer == nil {
 		return nil

@@ -13,33 +13,25 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DoneChecker gets done once, and stays done: the first list of an informer
-// (HasSyncedChecker), or a handler's work on it. It can be waited for without polling,
-// alone by its channel or together with others by WaitFor and WaitForDone. Both methods
-// may be called concurrently.
-//
-// Done does not mean that all went well. A checker that can fail implements DoneError
-// as well. Those of this package also have a method Succeeded() <-chan struct{}, whose channel is
-// closed upon success and never otherwise, for code that knows no DoneError.
+// DoneChecker reports once that something is done, such as the first list of an informer (HasSyncedChecker). Wait for
+// its channel, or for several with WaitForDone. Both methods may be called concurrently. A checker that can end without
+// success also implements DoneError. Those of this package have a method Succeeded() <-chan struct{}, closed upon
+// success only.
 type DoneChecker interface {
-	// Name is for logs and errors. It may be made at the call, and so is not for hot paths.
+	// Name is for logs and errors. It may allocate.
 	Name() string
-	// Done is closed when it is done, and never before. It is the same channel
-	// each time.
+	// Done returns the same channel each time. It is closed once done.
 	Done() <-chan struct{}
 }
 
-// DoneError is implemented by a DoneChecker that can end without success, so that waits
-// for it end too. The checkers of this package's informers and registrations implement it.
+// DoneError is implemented by a DoneChecker that can end without success, so that waits for it end too.
 type DoneError interface {
-	// Err is nil as long as Done is open, and for good after success. Otherwise it says
-	// why there will be none: ErrHandlerRemoved, ErrInformerStopped.
+	// Err is nil while Done is open and after success; otherwise the reason: ErrHandlerRemoved, ErrInformerStopped.
 	Err() error
 }
 
-// IsDone returns whether checker is done, without waiting. It looks at the channel
-// alone: a checker whose channel is closed is done, even with an Err. For an
-// informer's sync, use HasSynced.
+// IsDone returns whether checker's channel is closed, without waiting. A checker that ended with an Err is done too;
+// use HasSynced to ask whether an informer has synced.
 func IsDone(checker DoneChecker) bool { return isClosed(checker.Done()) }
 
 func isClosed(done <-chan struct{}) bool {
@@ -87,19 +79,9 @@ func (s *syncChecker) finish(err error) (first bool) {
 	return first
 }
 
-// WaitFor waits until all checkers are done, and returns true; without checkers,
-// as in client-go, at once. It returns false as soon as one of them is done with
-// an Err (see DoneError), without waiting for the others, and when ctx ends. A
-// checker that is done when ctx ends counts as done. A nil checker is a mistake:
-// false, at once.
-//
-// It logs to ctx's logger. Why it returned false before ctx ended is logged as an error.
-// With a what, which names the purpose of the wait, it also logs its beginning, each checker
-// that is done, and that it gave up. For fewer lines, raise the logger's level:
-//
-//	cache.WaitFor(klog.NewContext(ctx, klog.FromContext(ctx).V(2)), "sync", checkers...)
-//
-// WaitForDone does the same and returns the reason; use it in new code.
+// WaitFor is for code written for client-go; new code uses WaitForDone, which returns an error. It returns true once
+// all checkers are done, or if there are none; false as soon as one is done with an Err, is nil, or ctx ends. It logs
+// to ctx's logger: failures always, progress if what names the purpose of the wait.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	logger := klog.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
 	var progress klog.Logger                         // writes nothing
@@ -119,11 +101,9 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	return err == nil
 }
 
-// WaitForDone waits until all checkers are done. It returns early as soon as one
-// of them is done with an Err, and when ctx ends: the error then names each checker
-// that is not done or has failed, with the reason. errors.Is finds in it the Err of each
-// that has failed (ErrHandlerRemoved, ErrInformerStopped) and, if ctx had ended, its
-// cause and its error. It fails without checkers, and with a nil one.
+// WaitForDone waits until all checkers are done. It fails as soon as one is done with an Err, or when ctx ends; the
+// error names each checker that failed or is not done, and wraps the reasons. It fails without checkers, and for a nil
+// one.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	if len(checkers) == 0 {
 		return fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
@@ -233,32 +213,21 @@ func (c SyncResult) AsError() error {
 // handler's registration is one. It must not block.
 type InformerSynced func() bool
 
-// WaitForCacheSync waits until all functions are true in one round, and returns true;
-// at once if they are, or if there are none. It returns false when stopCh is closed
-// before that. They are called one after the other in the caller's goroutine, first
-// at once, then after pauses that grow from 1 ms to 100 ms. A nil function is a
-// mistake, logged as an error: false, at once.
-//
-// A function cannot say that it will never be true: for an informer that stopped or a
-// handler that was removed, the wait lasts until stopCh is closed. WaitForDone and
-// WaitFor end then, say why, and do not poll.
+// WaitForCacheSync is for code written for client-go; new code uses WaitForDone. It calls the functions, with pauses of
+// 1 ms to 100 ms, until all return true in one round, and returns true; false once stopCh is closed, or at once for a
+// nil function. It cannot notice an informer that stopped.
 func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	return waitSyncedFuncs(klog.Background(), klog.Logger{}, stopCh, cacheSyncs)
 }
 
-// WaitForNamedCacheSync is WaitForCacheSync that logs its beginning and its outcome
-// with the name of the controller that waits.
-//
-// Where there is a context, use WaitForNamedCacheSyncWithContext or, better,
-// WaitForDone.
+// WaitForNamedCacheSync is WaitForCacheSync that logs its beginning and outcome with controllerName.
 func WaitForNamedCacheSync(controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	logger := klog.Background().WithValues("controller", controllerName)
 	return waitSyncedFuncs(logger, logger, stopCh, cacheSyncs)
 }
 
-// WaitForNamedCacheSyncWithContext is WaitForCacheSync that ends with ctx and logs its
-// beginning and its outcome to ctx's logger, which may have the name of the controller.
-// For fewer lines, raise that logger's level, as for WaitFor.
+// WaitForNamedCacheSyncWithContext is WaitForCacheSync that ends with ctx and logs its beginning and outcome to ctx's
+// logger.
 func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...InformerSynced) bool {
 	logger := klog.FromContext(ctx)
 	return waitSyncedFuncs(logger, logger, ctx.Done(), cacheSyncs)
