@@ -18,7 +18,7 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// ShouldResyncFunc says whether a resync that is due is to happen.
+// ShouldResyncFunc returns whether to do a resync that is due.
 type ShouldResyncFunc func() bool
 
 // Config configures New. With a Store, the controller applies each batch of the source to it as one write and then
@@ -50,7 +50,8 @@ type Config struct {
 	ProcessBatch ProcessBatchFunc
 	// ObjectType is an example of the expected objects; nil accepts all.
 	ObjectType runtime.Object
-	// ObjectDescription is ReflectorOptions.TypeDescription; the next three fields are those of ReflectorOptions.
+	// ObjectDescription, FullResyncPeriod, MinWatchTimeout and ShouldResync are TypeDescription, ResyncPeriod,
+	// MinWatchTimeout and ShouldResync of ReflectorOptions.
 	ObjectDescription string
 	FullResyncPeriod  time.Duration
 	MinWatchTimeout   time.Duration

@@ -8,33 +8,25 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// PopProcessFunc processes what Pop returns. obj is a Deltas for a DeltaFIFO.
+// PopProcessFunc processes what Pop returns: a Deltas, of a DeltaFIFO.
 type PopProcessFunc func(obj any, isInInitialList bool) error
 
 // ProcessFunc is the PopProcessFunc of a Config.
 type ProcessFunc func(obj any, isInInitialList bool) error
 
-// ProcessBatchFunc processes what PopBatch hands out: deltas in the order in which
-// they arrived, at most one of each key, and, as the last, a Bookmark if the
-// version moved. All of them are of the initial list, or none.
+// ProcessBatchFunc processes deltas in the order in which they arrived, at most one of each key and, as the last, a
+// Bookmark if the version moved. All of them are of the initial list, or none.
 type ProcessBatchFunc func(deltas []Delta, isInInitialList bool) error
 
 // Queue is a ReflectorStore whose content is popped.
 type Queue interface {
 	ReflectorStore
-
-	// Pop waits until something is pending, or the queue is closed and empty
-	// (ErrFIFOClosed), hands the oldest to process, without a lock, and returns
-	// it with process's error. It is handed out once, whatever process returns.
+	// Pop waits until something is pending, passes it to process without a lock, and returns it with process's error.
+	// It returns ErrFIFOClosed once the queue is closed and empty.
 	Pop(PopProcessFunc) (any, error)
-
-	// HasSynced is true once everything of the first list has been processed,
-	// or if something else was put in before any list.
+	// HasSynced is true once the first list has been processed, or if something else was put in before any list.
 	HasSynced() bool
-
-	// HasSyncedChecker is HasSynced as something that can be waited for.
 	HasSyncedChecker() DoneChecker
-
 	// Close makes Pop return ErrFIFOClosed once nothing is pending.
 	Close()
 }
@@ -42,27 +34,24 @@ type Queue interface {
 // QueueWithBatch is a Queue that also hands out many changes at once.
 type QueueWithBatch interface {
 	Queue
-
-	// PopBatch is Pop for many changes: it blocks until some are pending and passes them to
-	// processBatch or, if that is nil, one key's Deltas to processSingle.
+	// PopBatch waits until changes are pending and passes them to processBatch or, if that is nil, one key's Deltas to
+	// processSingle.
 	PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error
 }
 
-// A KeyListerGetter knows keys and the values under them.
+// KeyListerGetter has keys and the values under them.
 type KeyListerGetter interface {
 	KeyLister
 	KeyGetter
 }
 
-// A KeyLister knows its keys.
+// KeyLister lists its keys, in no order.
 type KeyLister interface {
-	// ListKeys returns all keys, in no order.
 	ListKeys() []string
 }
 
-// A KeyGetter knows the value under a key.
+// KeyGetter returns the value under a key.
 type KeyGetter interface {
-	// GetByKey returns the value, or exists=false.
 	GetByKey(key string) (value any, exists bool, err error)
 }
 

@@ -80,19 +80,15 @@ var (
 	errInformerStarted  = errors.New("informer has started: it is too late to set it")
 )
 
-// KeyError is returned where no key could be made for an object. It has
-// client-go's shape; its message names the object's type and, if it has one, its
-// name, and never prints the object. In a status, Obj is the
-// object's name, an ObjectName.
+// KeyError is returned when no key could be made for an object. Its message never prints the object. In a status, Obj
+// is the object's ObjectName.
 type KeyError struct {
 	Obj any
 	Err error
 }
 
-// Error says which object has no key, and why.
 func (k KeyError) Error() string { return fmt.Sprintf("no key for %s: %v", describe(k.Obj), k.Err) }
 
-// Unwrap returns the cause.
 func (k KeyError) Unwrap() error { return k.Err }
 
 // withoutObject makes an error fit to be kept: a KeyError in it then has the object's name in place of the object.
@@ -111,23 +107,18 @@ func withoutObject(err error) error {
 	return KeyError{Obj: name, Err: key.Err}
 }
 
-// ObjectError says that one object could not be applied: it is quarantined. Its
-// previous state stays, other objects are not affected, and the
-// object is tried again when it next arrives. A store that returns it (wrapped
-// or not) makes the reflector quarantine the object; any other error of a store
-// makes it list again.
+// ObjectError reports one object that could not be applied. It is quarantined: its previous state stays, other objects
+// are not affected, and it is tried again when it next arrives. If a store of your own returns one (wrapped or not),
+// the reflector quarantines the object; any other error makes it list again.
 type ObjectError struct {
-	// Key is the object's key; without a readable key, its namespace and name,
-	// or its place ("item 3 of the list").
+	// Key is the object's key, or else its namespace and name, or its place ("item 3 of the list").
 	Key string
 	// ResourceVersion is the version of the state that was not applied, if known.
 	ResourceVersion string
-	// Stage is the step that failed: decode (the source could not make an object of what it received), type,
-	// metadata (it is nil, or has none), key, transform, index, or process (the Process or Store of a Config).
+	// Stage is the step that failed: decode, type, metadata, key, transform, index, or process.
 	Stage string
 	// Err is the cause. It does not hold the object.
 	Err error
-
 	// repeated marks a failure that has been reported for this very version.
 	repeated bool
 	// object is the object's own name, where Key may be one that a store's key function made; may be empty.
@@ -147,89 +138,72 @@ const (
 	stageProcess   = "process"
 )
 
-// Error names the key, the step and the cause.
 func (e *ObjectError) Error() string {
 	return fmt.Sprintf("object %q%s quarantined, %s failed: %v", e.Key, atVersion(e.ResourceVersion), e.Stage, e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
 // Is is true for ErrQuarantined.
 func (e *ObjectError) Is(target error) bool { return target == ErrQuarantined }
 
-// UnexpectedTypeError is the cause of an ObjectError of the stage type, and the error of
-// typed functions for an object of another type.
+// UnexpectedTypeError is the cause of an ObjectError of the stage type, and the error of typed functions for an object
+// of another type.
 type UnexpectedTypeError struct {
 	// Expected and Actual are Go types, or group/version/kind for unstructured.
 	Expected, Actual string
 }
 
-// Error names both types.
 func (e *UnexpectedTypeError) Error() string {
 	return fmt.Sprintf("expected %s, got %s", e.Expected, e.Actual)
 }
 
-// ListTypeError is reported when a list, or the initial events of a streaming list, had
-// objects and none of them was of the expected type or kind: the source answers with
-// something else than it was asked for. The list has failed: nothing of it is applied, the
-// previous content stays, no sync follows, and the reflector lists again after a pause. The
-// objects are neither reported one by one nor quarantined.
+// ListTypeError is reported when a list had objects and none of them was of the expected type or kind. The list has
+// failed: nothing of it is applied, and the reflector lists again after a pause.
 type ListTypeError struct {
 	// Objects is their number.
 	Objects int
-	// Key is the first one's, or its place ("item 1 of the list").
+	// Key is that of the first one, or its place ("item 1 of the list"); Err is its error.
 	Key string
-	// Err says why the first one is of another type, mostly by an *UnexpectedTypeError.
 	Err error
 }
 
-// Error names the first object and both types.
 func (e *ListTypeError) Error() string {
 	return fmt.Sprintf("none of %d listed objects is of the expected type: %q: %v", e.Objects, e.Key, e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *ListTypeError) Unwrap() error { return e.Err }
 
-// VersionRegressionError is reported when a source went back in time: it sent something
-// older, or a check of its version says so. What it sent was
-// not applied; the reflector lists at "" and accepts that list whatever its
-// version. Where the source has said before that it has not reached the
-// version that is held, or has answered a list at it with "expired", a list at "" that
-// is older is reported and applied.
-// Seen once, a server was restored or a stale replica answered; seen
-// again and again, the source's versions are not in order.
+// VersionRegressionError is reported when a source went back in time: a server was restored, or a stale replica
+// answered; if it repeats, the source's versions are not ordered. What it sent was not applied: the reflector lists
+// again at "" and accepts that list whatever its version.
 type VersionRegressionError struct {
-	// Kind went back: "list", "bookmark" or "event".
+	// Kind is what regressed: "list", "bookmark" or "event".
 	Kind string
 	// Key is the object's, for an event.
 	Key string
-	// Current is the version that is held, Received the lower one that came.
+	// Current is the version that is held, Received the lower one.
 	Current, Received string
 }
 
-// Error names what went back, and from where to where.
 func (e *VersionRegressionError) Error() string {
 	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.Kind, ofName(e.Key), e.Received, e.Current)
 }
 
-// StoreError is reported when a store that is not of this package refused an
-// object or a list. The reflector lists again, after a pause.
+// StoreError is reported when a store that is not of this package refused a call. The reflector lists again after a
+// pause.
 type StoreError struct {
-	// Op is the call: Add, Update, Delete, Replace, Bookmark, Resync, GetByKey.
+	// Op is the method: Add, Update, Delete, Replace, Bookmark, Resync, GetByKey.
 	Op string
 	// Name is the object's namespace and name, if the call was about one.
 	Name string
 	Err  error
 }
 
-// Error names the call, the object and the cause.
 func (e *StoreError) Error() string {
 	return fmt.Sprintf("store refused %s%s: %v", e.Op, ofName(e.Name), e.Err)
 }
 
-// Unwrap returns the store's error.
 func (e *StoreError) Unwrap() error { return e.Err }
 
 func atVersion(version string) string {
@@ -246,17 +220,15 @@ func ofName(name string) string {
 	return fmt.Sprintf(" of %q", name)
 }
 
-// ProcessError is reported when the consumer's Process or ProcessBatch failed.
-// The changes are not handed out again; the next ones are.
+// ProcessError is reported when Process or ProcessBatch failed. The changes are not handed out again.
 type ProcessError struct {
-	// Keys are those of the changes, the first ten if there were more.
+	// Keys are the first ten keys of the changes.
 	Keys []string
 	// Changes is their number.
 	Changes int
 	Err     error
 }
 
-// Error names the keys and the cause.
 func (e *ProcessError) Error() string {
 	more := ""
 	if e.Changes > len(e.Keys) {
@@ -265,41 +237,34 @@ func (e *ProcessError) Error() string {
 	return fmt.Sprintf("process failed for %q%s: %v", e.Keys, more, e.Err)
 }
 
-// Unwrap returns the error of Process.
 func (e *ProcessError) Unwrap() error { return e.Err }
 
-// VeryShortWatchError is reported when a watch closed within a second without
-// having sent an event, as client-go does. The reflector pauses and watches
-// again.
+// VeryShortWatchError is reported when a watch closed within a second without an event. The reflector pauses and
+// watches again.
 type VeryShortWatchError struct {
 	// Name is the reflector's.
 	Name string
 }
 
-// Error names the reflector.
 func (e *VeryShortWatchError) Error() string {
 	return fmt.Sprintf("very short watch: %s: closed within a second and without an event", e.Name)
 }
 
-// SlowSourceError is reported, once a call, when a call into the source still
-// runs 30 s after its context ended. Run waits for it all the same: the source
-// must honour its context.
+// SlowSourceError is reported once for each call into the source that still runs 30 s after its context ended. Run
+// waits for it all the same.
 type SlowSourceError struct {
 	// Op is "List", "Watch" or "Stop".
 	Op string
-	// Waited is how long the call has outlived its context so far.
+	// Waited is the time since the context ended.
 	Waited time.Duration
 }
 
-// Error names the call.
 func (e *SlowSourceError) Error() string {
 	return fmt.Sprintf("source's %s still runs %s after its context ended", e.Op, e.Waited)
 }
 
-// PanicError carries a panic from a goroutine of the package to the caller of
-// Run, where it panics again, with the stack of the place that panicked. For a
-// user's function whose panic is caught (key, index and transform functions) it
-// is the cause in an ObjectError instead.
+// PanicError carries a panic of a source or handler to the caller of Run, with the stack of its origin. For a panic of
+// a key, index or transform function it is the cause in an ObjectError.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -316,7 +281,6 @@ func panicError(value any) any {
 	return &PanicError{Value: value, Stack: debug.Stack()}
 }
 
-// Error prints the value and the stack; of a user's function, its kind and the value.
 func (e *PanicError) Error() string {
 	switch {
 	case e.text != "":
@@ -327,7 +291,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
 }
 
-// Unwrap returns the panic's value where that is an error.
+// Unwrap returns the panic's value if that is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -405,25 +369,18 @@ func isNilPointer(obj any) bool {
 	return !table.HasWord(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
 }
 
-// MutatedObjectError is reported when an object was changed in the store, by a
-// reader or a handler that had to change a copy. The store keeps the changed object
-// until the source sends its next state.
+// MutatedObjectError is reported when a reader or handler changed an object in the store instead of a copy. The store
+// keeps the changed object until the source sends its next state.
 type MutatedObjectError struct {
-	// Key is the object's, ResourceVersion that of the state that was changed.
 	Key             string
 	ResourceVersion string
-	// Changes are the first five, sorted: a path and "changed", "added" (it was nil, or not there) or "removed".
-	// There are none if the object was being changed while it was compared, and never a value: it may be secret.
-	//
-	// A path is spelled as in the object's JSON form: spec.containers[0].image, metadata.labels["app"]. What has
-	// no name in JSON has its Go name, and keys of an unstructured object stand behind a dot where
-	// they can. The object itself is ".". A key longer than a label's can be is cut.
+	// Changes are the first five of Total, sorted: a path as in JSON (spec.containers[0].image, metadata.labels["app"])
+	// and "changed", "added" or "removed". They have no values, which may be secret. There are none if the object
+	// changed during the comparison.
 	Changes []string
-	// Total is how many changes there were.
-	Total int
+	Total   int
 }
 
-// Error names the key, the version and the changed fields, no values.
 func (e *MutatedObjectError) Error() string {
 	changes := strings.Join(e.Changes, ", ")
 	if more := e.Total - len(e.Changes); more > 0 {

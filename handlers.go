@@ -16,74 +16,63 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// ResourceEventHandler is notified of changes to objects. Calls come one at a
-// time. The objects are shared with the store and every other reader: they, and
-// all that can be reached from them, must not be changed.
+// ResourceEventHandler is notified of changes to objects, one call at a time. The objects are shared and must not be
+// changed.
 type ResourceEventHandler interface {
-	// OnAdd is called for an object that was not there before. isInInitialList is
-	// true for those of the first list.
+	// OnAdd is called for a new object. isInInitialList is true for those of the first list.
 	OnAdd(obj any, isInInitialList bool)
-	// OnUpdate is called for a newer state. Several changes may have become one;
-	// with a resync both are the same object.
+	// OnUpdate is called for a newer state; several changes may have been merged. With a resync both are the same
+	// object.
 	OnUpdate(oldObj, newObj any)
-	// OnDelete is called for an object that was removed, with its final state, or with a
-	// DeletedFinalStateUnknown if that was not seen.
+	// OnDelete is called for a removed object, with its final state or a DeletedFinalStateUnknown.
 	OnDelete(obj any)
 }
 
-// ResourceEventHandlerFuncs makes a ResourceEventHandler of functions, each of which may be nil.
+// ResourceEventHandlerFuncs makes a ResourceEventHandler of functions, each of which may be nil. DeleteFunc receives a
+// tombstone of client-go as one of this package.
 type ResourceEventHandlerFuncs struct {
 	AddFunc    func(obj any)
 	UpdateFunc func(oldObj, newObj any)
 	DeleteFunc func(obj any)
 }
 
-// OnAdd calls AddFunc, if there is one.
 func (f ResourceEventHandlerFuncs) OnAdd(obj any, _ bool) {
 	if f.AddFunc != nil {
 		f.AddFunc(obj)
 	}
 }
 
-// OnUpdate calls UpdateFunc, if there is one.
 func (f ResourceEventHandlerFuncs) OnUpdate(oldObj, newObj any) {
 	if f.UpdateFunc != nil {
 		f.UpdateFunc(oldObj, newObj)
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one. It converts a tombstone of client-go, so that this handler
-// can be added to client-go's informers.
 func (f ResourceEventHandlerFuncs) OnDelete(obj any) {
 	if f.DeleteFunc != nil {
 		f.DeleteFunc(ownTombstone(obj))
 	}
 }
 
-// ResourceEventHandlerDetailedFuncs is ResourceEventHandlerFuncs whose AddFunc has the parameter
-// isInInitialList.
+// ResourceEventHandlerDetailedFuncs is ResourceEventHandlerFuncs whose AddFunc has the parameter isInInitialList.
 type ResourceEventHandlerDetailedFuncs struct {
 	AddFunc    func(obj any, isInInitialList bool)
 	UpdateFunc func(oldObj, newObj any)
 	DeleteFunc func(obj any)
 }
 
-// OnAdd calls AddFunc, if there is one.
 func (f ResourceEventHandlerDetailedFuncs) OnAdd(obj any, isInInitialList bool) {
 	if f.AddFunc != nil {
 		f.AddFunc(obj, isInInitialList)
 	}
 }
 
-// OnUpdate calls UpdateFunc, if there is one.
 func (f ResourceEventHandlerDetailedFuncs) OnUpdate(oldObj, newObj any) {
 	if f.UpdateFunc != nil {
 		f.UpdateFunc(oldObj, newObj)
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one. It converts a tombstone of client-go, as that of
-// ResourceEventHandlerFuncs does.
 func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
 	if f.DeleteFunc != nil {
 		f.DeleteFunc(ownTombstone(obj))

@@ -61,9 +61,8 @@ func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 	return []string{accessor.GetNamespace()}, nil
 }
 
-// IndexFuncToKeyFuncAdapter makes a key function of an index function that
-// returns exactly one value, different for each object. The key function fails
-// where there are none or several.
+// IndexFuncToKeyFuncAdapter makes a key function of an index function that returns exactly one value, unique to each
+// object.
 func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		values, err := indexFunc(obj)

@@ -13,16 +13,13 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// InformerSet runs informers together. It has one of each source and type of objects,
-// however many parts of a program want it:
+// InformerSet runs informers together, one for each source and type of objects, however many parts of a program ask for
+// it (InformerOf). The zero value is ready, and must not be copied. All methods may be called concurrently.
 //
 //	var set cache.InformerSet
 //	pods, release, err := cache.InformerOf(&set, source, cache.InformerConfig[*corev1.Pod]{})
 //	go set.Run(ctx)
 //	err = set.WaitSynced(ctx)
-//
-// The zero value is ready, and must not be copied. All methods may be called
-// concurrently.
 type InformerSet struct {
 	mu      sync.Mutex
 	members []*setMember
@@ -155,11 +152,8 @@ func (s *InformerSet) startLocked(m *setMember) {
 	})
 }
 
-// Run runs the informers of the set, those that are made while it runs too, until ctx
-// ends. Then it waits until all have stopped, and returns nil. A panic of a source or
-// handler stops all, and comes out of it, or ends the process where something hangs.
-//
-// A set runs once: a second call returns ErrAlreadyRan at once.
+// Run runs the set's informers, also those made meanwhile, until ctx ends. Then it waits until all have stopped, and
+// returns nil. A panic of a source or handler stops all and comes out of Run. A second call returns ErrAlreadyRan.
 func (s *InformerSet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,10 +182,8 @@ func (s *InformerSet) start(ctx context.Context, goroutines *tasks.Group) bool {
 	return true
 }
 
-// WaitSynced waits until all informers that the set has now have their first list in
-// their stores. If ctx ends before, or one is stopped, the error says of each that has
-// not synced what it was doing and what had failed last. It is an error for a set
-// without informers.
+// WaitSynced waits until all present informers have their first list in the store. If ctx ends first, or one is
+// stopped, the error has the phase and last failure of each that has not synced. It fails for an empty set.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	informers := s.informers()
 	if len(informers) == 0 {

@@ -14,22 +14,17 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// ObjectName names an object among those of its kind. Namespace is empty for
-// kinds that have none.
+// ObjectName is a namespace, empty for kinds that have none, and a name.
 type ObjectName struct {
 	Namespace string
 	Name      string
 }
 
-// NewObjectName returns the ObjectName of a namespace and a name.
 func NewObjectName(namespace, name string) ObjectName { return ObjectName{namespace, name} }
 
-// Parts returns the namespace and the name.
 func (n ObjectName) Parts() (namespace, name string) { return n.Namespace, n.Name }
 
-// String returns the key that MetaNamespaceKeyFunc makes: namespace/name, or the
-// name alone if there is no namespace. It differs there from the String of a
-// types.NamespacedName, which always has the slash.
+// String returns the key that MetaNamespaceKeyFunc makes: namespace/name, or name.
 func (n ObjectName) String() string {
 	if n.Namespace == "" {
 		return n.Name
@@ -37,7 +32,6 @@ func (n ObjectName) String() string {
 	return n.Namespace + "/" + n.Name
 }
 
-// AsNamespacedName returns the same name in apimachinery's type.
 func (n ObjectName) AsNamespacedName() types.NamespacedName { return types.NamespacedName(n) }
 
 // NamespacedNameAsObjectName is the inverse of AsNamespacedName.
@@ -49,8 +43,7 @@ func ParseObjectName(str string) (ObjectName, error) {
 	return ObjectName{namespace, name}, err
 }
 
-// MetaObjectToName returns the name in an object's metadata. It panics on
-// a nil pointer; ObjectToName does not.
+// MetaObjectToName returns the name in an object's metadata. It panics for a nil pointer; ObjectToName does not.
 func MetaObjectToName(obj metav1.Object) ObjectName {
 	return ObjectName{obj.GetNamespace(), obj.GetName()}
 }
@@ -158,33 +151,18 @@ func ownTombstone(obj any) any {
 	return obj
 }
 
-// UndecodableObject is implemented by an object that a source sends in place of one that it
-// could not decode, in a list or an event. Its metadata are those of the other that could be
-// read: namespace, name and resource version, all if possible; the rest
-// is empty. If the object is in a namespace and that could not be read, the name must be empty too:
-// without its namespace it is another object's. (In a view of one namespace it is in
-// that one, whether it says so or not.)
+// UndecodableObject is an object that a source sends, in a list or an event, instead of one that it could not decode.
+// It has the metadata that could be read: namespace, name and resource version, if possible. If a namespace exists and
+// could not be read, the name must be empty too. The key function is called with it; it is never stored, transformed or
+// indexed.
 //
-// A reflector applies it to the object of that name. In a list, or as Added or
-// Modified, the object is quarantined: its previous state stays, the failure is
-// reported once a version, and the version counts; one of a list is listed once more after
-// a pause, as it may have been damaged on its way. As Deleted, the object is removed: its
-// last known state becomes a tombstone, the failure is reported, and nothing stays
-// quarantined. Without a readable name it is reported, and nothing else happens; but
-// for a deletion the place, "watch event at version 7", stays quarantined until the next
-// list is committed, for until then the store may hold an object that was deleted. It is never
-// stored, nor passed to a transform or an index function.
-//
-// The key function of the store, or queue, is called with it, for nothing else knows
-// the object's key. MetaNamespaceKeyFunc copes; one that needs more than
-// the metadata of an object has no key for it, by an error or a panic: then a relist
-// deletes the object as absent, and a deletion leaves it, quarantined until the next
-// list or the next good state of that name. For stores that are not of this
-// package see ReflectorStore.Delete.
+// In a list, or as Added or Modified, the object of that name is quarantined: its previous state stays, the failure is
+// reported once a version, and a list is repeated once after a pause. As Deleted, the object is removed with its last
+// known state as a tombstone. Without a readable name the failure is only reported; a deletion also stays quarantined
+// ("watch event at version 7") until the next list, since the store may still hold the object.
 type UndecodableObject interface {
 	runtime.Object
-	// DecodeError says why the object could not be decoded. It is kept in the
-	// status: it must not hold the object, nor the bytes of it.
+	// DecodeError returns why the object could not be decoded. It is kept in the status and must not hold the object.
 	DecodeError() error
 }
 
@@ -215,8 +193,7 @@ func readableName(obj any) string {
 	return name.String()
 }
 
-// ObjectVersion is what the source said of an object when it was received, before any
-// transform: enough to tell an unchanged object from a changed one.
+// ObjectVersion is the UID and version that an object had when it was received, before any transform.
 type ObjectVersion struct {
 	UID             types.UID
 	ResourceVersion string

@@ -161,15 +161,11 @@ func (l genericLister) Get(name string) (runtime.Object, error) {
 	return typed, nil
 }
 
-// TypedLister reads the objects of an informer, or those of one namespace. It reads from
-// memory, and may be used concurrently. The objects are shared, and must not be
-// changed.
+// TypedLister reads the objects of an informer, or those of one namespace, from memory. It may be used concurrently.
+// The objects are shared and must not be changed; the slices are the caller's.
 //
-// Every read is a consistent point-in-time view; a loop over All, Values or AllByIndex sees the
-// state at its beginning. Two reads may observe different versions; use a Snapshot when they must
-// agree. The zero value is the lister of an empty store without indexes.
-//
-// Its List and Get have the form of those that are generated for API types.
+// Every read is a consistent point-in-time view, unordered. Two reads may observe different versions; use a Snapshot
+// when they must agree. The zero value is the lister of an empty store without indexes.
 type TypedLister[T Object] struct {
 	store *cache
 	// frozen is read instead of the store, if it has a table.
@@ -182,21 +178,17 @@ type TypedLister[T Object] struct {
 	unindexed bool
 }
 
-// Snapshot returns a lister of the present state, which never changes, nor does the result of its ByNamespace. See
-// Snapshot.
+// Snapshot returns a lister of the present state, which never changes. See Snapshot.
 func (l TypedLister[T]) Snapshot() TypedLister[T] {
 	l.frozen = l.now()
 	return l
 }
 
-// ResourceVersion is the version up to which it has all changes of the source; empty
-// if no list had been applied.
+// ResourceVersion is the applied version; empty if no list had been applied.
 func (l TypedLister[T]) ResourceVersion() string { return l.now().ResourceVersion() }
 
-// ByNamespace returns the lister of one namespace, whose names are without it; of all of them
-// if namespace is empty. It is for keys of the form namespace/name: with a key function
-// that makes others, its List, All and ByIndex are right, its Lookup and Get look for
-// "namespace/" and the name.
+// ByNamespace returns the lister of one namespace, which expects names without it; of all if namespace is empty. Its
+// Lookup and Get need keys of the form namespace/name.
 func (l TypedLister[T]) ByNamespace(namespace string) TypedLister[T] {
 	l.namespace = namespace
 	return l
@@ -210,9 +202,7 @@ func (l TypedLister[T]) now() Snapshot {
 	return l.store.Snapshot()
 }
 
-// Lookup returns the object with that key, namespace/name or name, or in a namespace's
-// lister that name. It is false, too, for an object whose only state is quarantined: Get
-// reports that.
+// Lookup is Get without an error: exists is false also for an object whose only state is quarantined.
 func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 	var item any
 	switch {
@@ -233,10 +223,8 @@ func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 	return obj, exists
 }
 
-// Get is Lookup with an error: for an object whose only state is
-// quarantined (also if only since the snapshot) an *ObjectError with the cause,
-// and ErrQuarantined; otherwise one for which apierrors.IsNotFound is true. That names the
-// resource as it is guessed from the kind, as "pods" from Pod.
+// Get returns the object under key: namespace/name or name; in a namespace's lister, the name. If there is none,
+// apierrors.IsNotFound is true for the error; if its only state is quarantined, it is an *ObjectError with the cause.
 func (l TypedLister[T]) Get(name string) (T, error) {
 	obj, exists := l.Lookup(name)
 	if exists {
@@ -250,8 +238,7 @@ func (l TypedLister[T]) Get(name string) (T, error) {
 	return obj, apierrors.NewNotFound(l.resource, name)
 }
 
-// Len is the number of objects that List returns for all. It is O(1), unless the
-// store has had objects that are no Ts, or for a namespace without an index of namespaces.
+// Len returns the number of objects. It is O(1), except for a namespace without an index by namespace.
 func (l TypedLister[T]) Len() int {
 	s := l.now()
 	at := l.namespaceIndex(s)
@@ -268,8 +255,7 @@ func (l TypedLister[T]) Len() int {
 	return count
 }
 
-// List returns the objects that the selector selects, in no order; all of them for a nil
-// selector. The slice is the caller's. The error is always nil.
+// List returns the objects that the selector selects; nil selects all. The error is always nil.
 func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 	s := l.now()
 	at := l.namespaceIndex(s)
@@ -294,10 +280,8 @@ func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 	return list, nil
 }
 
-// All iterates over the objects with their keys, in no order, as they are when a loop over
-// them begins, or when a Snapshot was made. Nothing is copied but
-// the keys. A namespace's lister has the whole keys, too: namespace/name. The store may be
-// written to meanwhile, by the loop's body too.
+// All iterates over keys and objects as they are when the loop begins. The store may be written to meanwhile, also by
+// the loop's body. Keys are whole (namespace/name), also in a namespace's lister.
 func (l TypedLister[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		s := l.now()
@@ -312,7 +296,7 @@ func (l TypedLister[T]) All() iter.Seq2[string, T] {
 	}
 }
 
-// Values is All without making the keys.
+// Values is All without keys.
 func (l TypedLister[T]) Values() iter.Seq[T] {
 	return func(yield func(T) bool) { l.values(yield) }
 }
@@ -326,8 +310,7 @@ func (l TypedLister[T]) values(yield func(T) bool) {
 	l.each(s, noIndex, "", func(_ table.Entry, obj T) bool { return yield(obj) })
 }
 
-// ByIndex returns the objects that have a value in the named index, in no order. The
-// slice is the caller's. It fails if there is no such index.
+// ByIndex returns the objects that have a value in the named index. It fails if there is no such index.
 func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
 	s := l.now()
 	at, err := s.indexers.position(index)
@@ -344,8 +327,7 @@ func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
 	return list, nil
 }
 
-// AllByIndex is All for the objects that have a value in the named index. It fails if there
-// is no such index.
+// AllByIndex is All for the objects that have a value in the named index. It fails if there is no such index.
 func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
 	at, err := l.now().indexers.position(index) // an index keeps its position
 	if err != nil {
@@ -354,9 +336,7 @@ func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], e
 	return func(yield func(string, T) bool) { l.withKeys(l.now(), at, value, yield) }, nil
 }
 
-// IndexValues returns the values that at least one object has in the named index, in no
-// order; a namespace's lister looks at the objects of each value for that. It fails if
-// there is no such index.
+// IndexValues returns the values that objects have in the named index. It fails if there is no such index.
 func (l TypedLister[T]) IndexValues(index string) ([]string, error) {
 	s := l.now()
 	values, err := s.IndexValues(index)

@@ -55,30 +55,19 @@ type ListerWatcherWithContext interface {
 	WatcherWithContext
 }
 
-// ItemLister is an optional interface of a source that can list item by item. A
-// reflector whose source has it calls ListItems in place of ListWithContext, with the same
-// options, so that of a list some hundred decoded items are in memory, and not all. For a store that
-// does not accept lists in parts (Replacer) the whole list is collected first.
-//
-// A type that embeds such a source and changes what ListWithContext answers must
-// have a ListItems of its own as well, or its ListWithContext is not called.
+// ItemLister is an optional interface of a source: ListItems is ListWithContext item by item, so that only some hundred
+// decoded items are in memory. A type that embeds such a source and changes ListWithContext must define ListItems as
+// well.
 type ItemLister interface {
-	// ListItems is ListWithContext, item by item:
-	// take is called with each item as soon as it is decoded, in the list's order and
-	// one at a time, on a goroutine of the source's choosing but never after
-	// ListItems has returned; and with the list's metadata as far as they are known
-	// (some servers send version and token after the items). The item belongs
-	// to take, which may block until ctx ends.
-	//
-	// An error of take ends the call and is returned, wrapped or not. After any
-	// other error the items before it are a part of the list.
-	// ListItems returns the list's complete metadata.
+	// ListItems calls take with the list's metadata, as far as known, and each item, in order, one at a time, never
+	// after it has returned. take owns the item and may block until ctx ends. An error of take ends the call and is
+	// returned, possibly wrapped; after any other error the items before it count. ListItems returns the list's
+	// complete metadata.
 	ListItems(ctx context.Context, options metav1.ListOptions,
 		take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error)
 }
 
-// ToListerWithContext returns l itself if it takes a context, and otherwise a
-// wrapper that ignores it.
+// ToListerWithContext returns l itself if it accepts a context, and otherwise a wrapper that ignores it.
 func ToListerWithContext(l Lister) ListerWithContext {
 	if with, ok := l.(ListerWithContext); ok {
 		return with
@@ -94,8 +83,7 @@ func ToWatcherWithContext(w Watcher) WatcherWithContext {
 	return &ListWatch{WatchFunc: w.Watch}
 }
 
-// ToListerWatcherWithContext is ToListerWithContext for a whole source. A source
-// that takes a context in one of the two methods only keeps it there.
+// ToListerWatcherWithContext applies ToListerWithContext and ToWatcherWithContext.
 func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 	if with, ok := lw.(ListerWatcherWithContext); ok {
 		return with
@@ -122,24 +110,20 @@ type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 // WatchFuncWithContext is ListWatch's WatchWithContext.
 type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// ListWatch makes a source of two functions. Each may be set in either form;
-// with both, each method calls the form of its own kind. The fields must not be
-// changed while a reflector runs.
+// ListWatch makes a source of two functions, each with or without a context. The fields must not be changed while a
+// reflector runs. A method whose function is not set in either form fails.
 type ListWatch struct {
-	// ListFunc lists without a context.
+	// ListFunc lists without a context, so it cannot be interrupted.
 	//
 	// Deprecated: set ListWithContextFunc.
 	ListFunc ListFunc
 	// WatchFunc watches without a context.
 	//
 	// Deprecated: set WatchFuncWithContext.
-	WatchFunc WatchFunc
-
+	WatchFunc            WatchFunc
 	ListWithContextFunc  ListWithContextFunc
 	WatchFuncWithContext WatchFuncWithContext
-
-	// DisableChunking makes a reflector ask for whole lists, never for pages,
-	// whatever its page size.
+	// DisableChunking makes a reflector request whole lists, whatever its page size.
 	DisableChunking bool
 }
 
@@ -148,8 +132,7 @@ var (
 	_ ListerWatcherWithContext = (*ListWatch)(nil)
 )
 
-// List calls ListFunc or, without one, ListWithContextFunc with a context that
-// never ends. It fails if there is neither.
+// List calls ListFunc, or ListWithContextFunc with a context that never ends.
 //
 // Deprecated: use ListWithContext.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
@@ -159,8 +142,7 @@ func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
 	return lw.ListFunc(options)
 }
 
-// ListWithContext calls ListWithContextFunc or, without one, ListFunc, which
-// cannot be interrupted. It fails if there is neither.
+// ListWithContext calls ListWithContextFunc, or ListFunc.
 func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	switch {
 	case lw.ListWithContextFunc != nil:
@@ -171,8 +153,7 @@ func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 	return nil, errNoListFunc
 }
 
-// Watch calls WatchFunc or, without one, WatchFuncWithContext with a context
-// that never ends. It fails if there is neither.
+// Watch calls WatchFunc, or WatchFuncWithContext with a context that never ends.
 //
 // Deprecated: use WatchWithContext.
 func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
@@ -182,8 +163,7 @@ func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) 
 	return lw.WatchFunc(options)
 }
 
-// WatchWithContext calls WatchFuncWithContext or, without one, WatchFunc, which
-// cannot be interrupted. It fails if there is neither.
+// WatchWithContext calls WatchFuncWithContext, or WatchFunc.
 func (lw *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	switch {
 	case lw.WatchFuncWithContext != nil:
@@ -204,10 +184,8 @@ type watchListMarker interface {
 	IsWatchListSemanticsUnSupported() bool
 }
 
-// ToListWatcherWithWatchListSemantics returns lw as a source that says of itself
-// whether it can stream its first state: it cannot exactly if client has the
-// method IsWatchListSemanticsUnSupported and that returns true, as client-go's
-// fake clients do.
+// ToListWatcherWithWatchListSemantics returns lw as a source that can stream its first state unless client has a method
+// IsWatchListSemanticsUnSupported that returns true, as client-go's fake clients have.
 func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
 	marker, ok := client.(watchListMarker)
 	return &markedListWatch{ListWatch: lw, unsupported: ok && marker.IsWatchListSemanticsUnSupported()}

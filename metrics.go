@@ -13,59 +13,41 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// MetricsProvider makes the instruments of reflectors. A reflector asks for each of them
-// when a run starts, with its name, and uses them on the goroutine of that run alone. Of
-// two reflectors with one name each asks. An instrument that is nil is left out.
-//
-// If the provider has a method ReleaseReflectorMetrics(name string), that is called once for each run,
-// on its goroutine, before Run returns: the instruments of the run are not used again. A provider
-// whose reflectors may share a name counts runs, and removes an instrument with the last of them.
+// MetricsProvider makes the instruments of reflectors, by the reflector's name; nil ones are left out. A reflector asks
+// for them when a run starts and uses them on that goroutine. A method ReleaseReflectorMetrics(name string), if there
+// is one, is called before each run returns; if reflectors share a name, release an instrument with the last run.
 type MetricsProvider interface {
-	// NewListsMetric is for lists, whether they succeed or fail. A streaming list is a watch.
+	// NewListsMetric is for lists, successful or not. A streaming list is a watch.
 	NewListsMetric(name string) CounterMetric
-	// NewListDurationMetric is for the seconds from the first request of a list that succeeded
-	// to its last object, including the time in which the store applied parts of it.
+	// NewListDurationMetric is for the seconds that a successful list took, including the time to apply its parts.
 	NewListDurationMetric(name string) SummaryMetric
-	// NewItemsInListMetric is for the objects of a list that succeeded, including those
-	// that were quarantined.
+	// NewItemsInListMetric is for the objects of a successful list, including quarantined ones.
 	NewItemsInListMetric(name string) SummaryMetric
-
 	// NewWatchesMetric is for requests of a watch, accepted or refused.
 	NewWatchesMetric(name string) CounterMetric
-	// NewShortWatchesMetric is for watches that the source closed within a second, without an
-	// error and without an event.
+	// NewShortWatchesMetric is for watches that the source closed within a second, without an error or event.
 	NewShortWatchesMetric(name string) CounterMetric
-	// NewWatchDurationMetric is for the seconds that a watch was open, however it ended.
+	// NewWatchDurationMetric is for the seconds that a watch was open.
 	NewWatchDurationMetric(name string) SummaryMetric
-	// NewItemsInWatchMetric is for the events of a watch, including bookmarks and those of a
-	// streaming list, without error events.
+	// NewItemsInWatchMetric is for the events of a watch, including bookmarks, without error events.
 	NewItemsInWatchMetric(name string) SummaryMetric
-
-	// NewLastResourceVersionMetric is for the last version that the store accepted. Of a version
-	// of more than 15 digits it shows the last 15, which a float64 holds exactly; one that is
-	// not a decimal number is left out.
+	// NewLastResourceVersionMetric is for the received version: its last 15 digits, which a float64 holds exactly.
 	NewLastResourceVersionMetric(name string) GaugeMetric
 }
 
-// InformerMetricsProvider makes the instruments of informers and stores, each with the
-// informer's name and resource. An informer asks for its instruments when its run starts,
-// and uses them on the goroutine of the run. A store of WithStoreMetrics or
-// WithThreadSafeStoreMetrics asks for its own when it is made, and uses it as long as the
-// name is reserved, by one goroutine at a time; after a panic of Set it does not use it
-// again. An instrument that is nil is left out.
+// InformerMetricsProvider makes the instruments of informers and stores; nil ones are left out. An informer asks for
+// its instruments when its run starts and uses them on that goroutine; a store of WithStoreMetrics asks when it is made
+// and uses them, one call at a time, as long as the name is reserved. After a panic of Set the store does not use it
+// again.
 //
-// An instrument can outlive the name: it must drop values once id.Reserved is false. A
-// provider with a method ReleaseInformerMetrics(id InformerNameAndResource) is called once for each
-// run of an informer, on its goroutine, before Run returns: its instruments are not used
-// again, except that a Set may be running for a goroutine that writes to the informer's store.
+// An instrument must drop values once id.Reserved is false. A method ReleaseInformerMetrics(id
+// InformerNameAndResource), if there is one, is called before each run of an informer returns.
 type InformerMetricsProvider interface {
-	// NewQueuedItemMetric is for the changes that the reflector has passed on and that are
-	// not applied yet.
+	// NewQueuedItemMetric is for changes that the reflector has passed on and that are not applied yet.
 	NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric
 	// NewProcessingLatencyMetric is for the seconds that it took to apply them.
 	NewProcessingLatencyMetric(id InformerNameAndResource) HistogramMetric
-	// NewStoreResourceVersionMetric is for the version that the store holds, shown as
-	// MetricsProvider's; none is 0.
+	// NewStoreResourceVersionMetric is for the applied version, as in MetricsProvider; none is 0.
 	NewStoreResourceVersionMetric(id InformerNameAndResource) GaugeMetric
 }
 
@@ -251,9 +233,8 @@ func (inf *sharedIndexInformer) releaseMeters() {
 	}
 }
 
-// WithStoreMetrics has a store show its applied version with an instrument that metrics
-// makes, or, if metrics is nil, the provider of SetInformerMetricsProvider. Nothing is shown
-// unless identifier is reserved. Informers have it in their options.
+// WithStoreMetrics publishes a store's applied version if identifier is reserved. If metrics is nil, the provider is
+// that of SetInformerMetricsProvider. Informers have it in their options.
 func WithStoreMetrics(identifier InformerNameAndResource, metrics InformerMetricsProvider) StoreOption {
 	return func(c *cache) { c.storage.showVersionIn(identifier, metrics) }
 }
@@ -301,12 +282,8 @@ func (m *storage) showVersion() {
 	}
 }
 
-// InformerName is the name under which a program's informers publish metrics. There is
-// one of a name at a time in a process, and under it each resource is published by
-// one informer: two would overwrite each other's values.
-//
-// All methods may be called concurrently, and on nil, which is a name that publishes
-// nothing, as the zero value is.
+// InformerName is a name under which a program's informers publish metrics, unique in the process. Under it each
+// resource is published by one informer. All methods may be called concurrently, and on nil, which publishes nothing.
 type InformerName struct {
 	name string
 	// inUse is true from NewInformerName until Release.
@@ -331,7 +308,7 @@ func NewInformerName(name string) (*InformerName, error) {
 	return n, nil
 }
 
-// Name returns the name, after Release too.
+// Name returns the name, also after Release.
 func (n *InformerName) Name() string {
 	if n == nil {
 		return ""
@@ -339,10 +316,8 @@ func (n *InformerName) Name() string {
 	return n.name
 }
 
-// WithResource returns the identifier for an informer of the resource. The first call
-// for a resource gets one that is reserved and so publishes; later ones, until Release,
-// get one that does not, and so does every call after Release. The second for a
-// resource is logged as an error, since the metrics of its informer will be missing.
+// WithResource returns the identifier for an informer of the resource. Only the first call for a resource returns one
+// that publishes; a second, which is a mistake, is logged as an error.
 func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNameAndResource {
 	id := InformerNameAndResource{name: n, gvr: gvr}
 	if n == nil || !n.inUse.Load() {
@@ -356,17 +331,15 @@ func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNam
 	return id
 }
 
-// Release ends the use of the name: from then on nothing publishes under this InformerName,
-// and NewInformerName can take the name anew. A second call does nothing.
+// Release ends the use of the name; NewInformerName can reserve it again. A second call does nothing.
 func (n *InformerName) Release() {
 	if n != nil && n.inUse.Swap(false) {
 		informerNames.CompareAndDelete(n.name, n)
 	}
 }
 
-// InformerNameAndResource says under which name and for which resource an informer
-// publishes metrics. InformerName.WithResource makes one. The zero value publishes
-// nothing.
+// InformerNameAndResource is the name and resource under which an informer publishes metrics, made by
+// InformerName.WithResource. The zero value publishes nothing.
 type InformerNameAndResource struct {
 	name *InformerName
 	gvr  schema.GroupVersionResource
@@ -374,13 +347,9 @@ type InformerNameAndResource struct {
 	first bool
 }
 
-// Name returns the informer's name.
 func (n InformerNameAndResource) Name() string { return n.name.Name() }
 
-// GroupVersionResource returns the resource.
 func (n InformerNameAndResource) GroupVersionResource() schema.GroupVersionResource { return n.gvr }
 
-// Reserved returns whether metrics are to be published: true from WithResource until
-// the InformerName is released. It takes no lock, so that instruments can ask it at each
-// value.
+// Reserved returns whether to publish metrics: from WithResource until the name is released. It takes no lock.
 func (n InformerNameAndResource) Reserved() bool { return n.first && n.name.inUse.Load() }

@@ -9,16 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// Quarantined is an object whose latest state could not be applied, so that an earlier one, or
-// none, is shown. Where its key is not known, its place in the list or watch stands for it until
-// the next list.
+// Quarantined is an object whose latest state could not be applied; readers see an earlier state or none. Its fields
+// are those of ObjectError.
 type Quarantined struct {
-	// Key, ResourceVersion, Stage as in ObjectError.
 	Key             string
 	ResourceVersion string
 	Stage           string
-	// Err is the cause. It does not hold the object.
-	Err error
+	Err             error
 }
 
 // quarantine is the table of the keys whose latest state could not be applied. A pipeline has one:

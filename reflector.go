@@ -22,10 +22,8 @@ import (
 // WatchErrorHandler is WatchErrorHandlerWithContext without a context.
 type WatchErrorHandler func(r *Reflector, err error)
 
-// WatchErrorHandlerWithContext is called with every failure once: with the reflector
-// and the error (CauseOf names its kind), also of objects that were quarantined.
-// It is called on the goroutines that the failures happen on, without a lock,
-// and should return soon: the mirror waits for it.
+// WatchErrorHandlerWithContext is called once with every failure (CauseOf returns its kind), also of quarantined
+// objects. It is called without a lock on the goroutine that failed, which waits for it.
 type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
 
 const (
@@ -33,18 +31,12 @@ const (
 	unspecifiedType        = "<unspecified>"
 )
 
-// Reflector lists and watches a source and makes a store equal to it, for as
-// long as Run runs.
-//
-// The three exported fields are client-go's; ReflectorOptions sets the same. They
-// must not be changed while Run runs. All methods may be called concurrently.
+// Reflector lists and watches a source and keeps a store equal to it while it runs. The exported fields are those of
+// ReflectorOptions; do not change them during a run. All methods may be called concurrently.
 type Reflector struct {
 	// WatchListPageSize is ReflectorOptions.PageSize.
-	WatchListPageSize int64
-	// ShouldResync is ReflectorOptions.ShouldResync.
-	ShouldResync func() bool
-	// MaxInternalErrorRetryDuration is
-	// ReflectorOptions.MaxInternalErrorRetryDuration.
+	WatchListPageSize             int64
+	ShouldResync                  func() bool
 	MaxInternalErrorRetryDuration time.Duration
 
 	name, typeDescription string
@@ -130,22 +122,19 @@ func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, re
 	return indexer, NewReflector(lw, expectedType, indexer, resyncPeriod)
 }
 
-// NewReflector is NewReflectorWithOptions with a resync period alone.
+// NewReflector is for code written for client-go; new code uses NewReflectorWithOptions.
 func NewReflector(lw ListerWatcher, expectedType any, store ReflectorStore, resyncPeriod time.Duration) *Reflector {
 	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{ResyncPeriod: resyncPeriod})
 }
 
-// NewNamedReflector is NewReflectorWithOptions with a name and a resync period.
+// NewNamedReflector is for code written for client-go; new code uses NewReflectorWithOptions.
 func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store ReflectorStore, resyncPeriod time.Duration) *Reflector {
 	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{Name: name, ResyncPeriod: resyncPeriod})
 }
 
-// NewReflectorWithOptions makes a reflector that keeps store equal to lw once it
-// runs. Only objects of expectedType's Go type are accepted (and, for unstructured,
-// of its group/version/kind if it has one); nil accepts anything with metadata.
-//
-// It panics if lw or store is nil or an option is negative: these are mistakes in
-// the program. It starts nothing.
+// NewReflectorWithOptions makes a reflector. Only objects of expectedType's Go type are accepted (for unstructured, of
+// its group/version/kind if it has one); nil accepts anything with metadata. It starts nothing. It panics if lw or
+// store is nil, or an option is negative.
 func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
 	mustHave(!isNilPointer(lw), "NewReflector: the ListerWatcher is nil")
 	mustHave(!isNilPointer(store), "NewReflector: the store is nil")
@@ -211,15 +200,13 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	return r
 }
 
-// Name returns the reflector's name.
 func (r *Reflector) Name() string { return r.name }
 
-// TypeDescription returns what the reflector calls the type it expects.
+// TypeDescription returns the name of the expected type, for logs.
 func (r *Reflector) TypeDescription() string { return r.typeDescription }
 
-// LastSyncResourceVersion returns the last resource version that the store has
-// accepted. Where the store is a queue it may not have been applied yet:
-// Status().AppliedVersion has.
+// LastSyncResourceVersion returns the last version that the store has accepted. A queue may not have applied it yet:
+// see Status.AppliedVersion.
 func (r *Reflector) LastSyncResourceVersion() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,23 +260,19 @@ func mustHave(ok bool, what string) {
 	}
 }
 
-// ListStrategy is how a reflector gets the first state, and any later one that a
-// watch cannot give.
+// ListStrategy is how a reflector gets the first state, and later ones that a watch cannot provide.
 type ListStrategy int
 
 const (
-	// ListAutomatic streams if the source says that it can (it has the method
-	// IsWatchListSemanticsUnSupported and that returns false), and otherwise
-	// lists in pages where that spares the server and whole where the server
-	// answers from its cache.
+	// ListAutomatic streams if the source has a method IsWatchListSemanticsUnSupported that returns false. Otherwise it
+	// lists in pages, or unpaged where the server answers from its cache.
 	ListAutomatic ListStrategy = iota
-	// ListUnpaged lists in one answer.
+	// ListUnpaged requests the whole list at once.
 	ListUnpaged
-	// ListPaged lists in pages, always.
+	// ListPaged always lists in pages.
 	ListPaged
-	// ListStreaming streams, whatever the source says of itself, and lists if
-	// that fails: after one stream that was silent for 10 s or was rejected, or two
-	// that failed otherwise. ListAutomatic does the same where it streams.
+	// ListStreaming streams, and lists after one stream that was silent for 10 s or was rejected, or two that failed
+	// otherwise.
 	ListStreaming
 )
 
@@ -297,44 +280,36 @@ const (
 type ReflectorOptions struct {
 	// Logger is used instead of the one in the context of Run.
 	Logger *klog.Logger
-	// Name appears in logs and errors. Default: file:line of the first caller
-	// outside this package.
+	// Name appears in logs and errors. Default: file:line of the first caller outside this package.
 	Name string
-	// TypeDescription appears in logs and errors. Default: the expected type, the group/version/kind of an
-	// unstructured example, or, where anything is expected, that of the source's method TypeDescription() string.
+	// TypeDescription appears in logs and errors. Default: the expected type or group/version/kind or, if all types are
+	// accepted, the source's TypeDescription() string.
 	TypeDescription string
 	// ResyncPeriod is how often the store's Resync is called; 0 is never.
 	ResyncPeriod time.Duration
-	// MinWatchTimeout and MaxWatchTimeout are the range of the timeout that a watch asks the server for, in whole
-	// seconds; 5 to 10 minutes by default. MinWatchTimeout alone counts only above 5 minutes, and twice as much is
-	// the other end, as in client-go. A watch that ends within 10 s is followed by a pause, also at its timeout.
+	// MinWatchTimeout and MaxWatchTimeout are the range of the timeout that a watch requests, in whole seconds; 5 to 10
+	// minutes by default. MinWatchTimeout alone counts only above 5 minutes, and the maximum is then twice as much.
 	MinWatchTimeout time.Duration
 	MaxWatchTimeout time.Duration
 	// Clock is for tests; testing/synctest needs none. Default: the real one.
 	Clock clock.Clock
-	// Backoff is used instead of the default backoff and its limit on requests
-	// per minute. Its Duration must be above zero.
+	// Backoff replaces the default backoff and its limit on requests per minute. Its Duration must be above zero.
 	Backoff *wait.Backoff
-	// BackoffReset is how long nothing may fail before the backoff starts over.
-	// Default: 2 minutes.
+	// BackoffReset is how long nothing may fail before the backoff starts over. Default: 2 minutes.
 	BackoffReset time.Duration
-	// MaxInternalErrorRetryDuration is how long a watch is retried without a
-	// list when the server answers with internal errors. Default: not at all.
+	// MaxInternalErrorRetryDuration is how long a watch is retried without a list after internal errors. Default: 0.
 	MaxInternalErrorRetryDuration time.Duration
-	// PageSize is the number of objects asked for in a page. If set, every list
-	// is in pages. Default: 500 where the strategy wants pages.
+	// PageSize is the number of objects in a page. If set, every list is paged. Default: 500 where pages are used.
 	PageSize int64
 	// Strategy is how to get the first state.
 	Strategy ListStrategy
-	// ShouldResync is asked before each resync. Default: yes.
+	// ShouldResync is called before each resync, and may skip it.
 	ShouldResync func() bool
 	// ErrorHandler is called with every failure. Default: DefaultWatchErrorHandler.
 	ErrorHandler WatchErrorHandlerWithContext
-	// MetricsProvider makes the instruments of each run. Default: the provider of
-	// SetReflectorMetricsProvider, if that was set before the reflector is made.
+	// MetricsProvider makes the instruments of each run. Default: that of SetReflectorMetricsProvider.
 	MetricsProvider MetricsProvider
-	// Random returns numbers in [0, 1) for pauses and watch timeouts, so that tests can be repeated. If several
-	// reflectors share it, it must be safe for concurrent use. Default: that of math/rand/v2.
+	// Random returns numbers in [0, 1) for pauses and timeouts. It is called concurrently if reflectors share it.
 	Random func() float64
 }
 
@@ -363,24 +338,18 @@ func (o ReflectorOptions) validate() {
 		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
 }
 
-// ReflectorStore is what a reflector needs of a store. Calls come from one
-// goroutine at a time. What it may implement besides: Replacer,
+// ReflectorStore is what a reflector writes to, from one goroutine at a time. Optional interfaces: Replacer,
 // ResourceVersionUpdater, ReflectorBookmarkStore.
 type ReflectorStore interface {
-	// Add adds an object that the source says is new.
+	// Add adds a new object.
 	Add(obj any) error
 	// Update applies a newer state of an object.
 	Update(obj any) error
-	// Delete removes an object; it gets the final state. Of one whose final
-	// state the source could not decode (UndecodableObject) it is given the last state
-	// instead, if the store has a GetByKey, as a Store does, which returns that for
-	// namespace/name; else a DeletedFinalStateUnknown with namespace/name for Key
-	// and no Obj; and, if it refuses that with a KeyError, the UndecodableObject. If it
-	// panics then, that counts as a refusal. Stores and queues of this package
-	// handle it themselves.
+	// Delete removes an object; obj is its final state. If that could not be decoded, a store of your own receives the
+	// last state (if it has GetByKey), else a DeletedFinalStateUnknown without Obj, and the UndecodableObject if it
+	// refuses that with a KeyError.
 	Delete(obj any) error
-	// Replace makes the list the whole content, at the given version. The store
-	// owns the slice afterwards.
+	// Replace makes the list the whole content, at the given version. The store owns the slice afterwards.
 	Replace(list []any, resourceVersion string) error
 	// Resync is called every resync period.
 	Resync() error
@@ -393,23 +362,18 @@ func embedsQueue(store ReflectorStore) bool {
 	return has && store != ReflectorStore(promoted.itself())
 }
 
-// ReflectorBookmarkStore is an optional interface of a ReflectorStore that is
-// given the versions that bookmarks bring, each once: that of the last list too, if the first
-// event at it is a bookmark.
+// ReflectorBookmarkStore is an optional interface of a ReflectorStore that receives the version of each bookmark.
 type ReflectorBookmarkStore interface {
 	Bookmark(resourceVersion string) error
 }
 
-// ResourceVersionUpdater is an optional interface of a ReflectorStore that is
-// called each time the version moves: with an event, after the event was applied;
-// with a bookmark, unless the store is a ReflectorBookmarkStore. It is called with the version of
-// the last list too, by the first event or bookmark at it.
+// ResourceVersionUpdater is an optional interface of a ReflectorStore that is called each time the version moves: after
+// an event was applied, and for a bookmark unless the store is a ReflectorBookmarkStore.
 type ResourceVersionUpdater interface {
 	UpdateResourceVersion(resourceVersion string)
 }
 
-// TransformingStore is an optional interface of a ReflectorStore that transforms
-// its objects. The reflector leaves the transform to the store.
+// TransformingStore is an optional interface of a ReflectorStore that transforms its objects itself.
 type TransformingStore interface {
 	ReflectorStore
 	Transformer() TransformFunc

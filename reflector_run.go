@@ -58,14 +58,10 @@ func (r *Reflector) Run(stopCh <-chan struct{}) {
 	r.RunWithContext(wait.ContextForChannel(stopCh))
 }
 
-// RunWithContext makes the store equal to the source, and keeps it so until ctx
-// ends: then it returns at once, except that it waits for a call into the source
-// that is under way. Failures are answered by pausing and trying again; each is
-// reported to the error handler. A panic of the source comes out of it, as a
-// *PanicError.
-//
-// A concurrent second call returns at once and reports ErrAlreadyRan. After it
-// has returned the reflector may be run again.
+// RunWithContext keeps the store equal to the source until ctx ends, then waits for a running call into the source.
+// Failures are reported to the error handler and retried with backoff. It panics with a *PanicError if the source
+// panicked. A concurrent second call returns at once and reports ErrAlreadyRan; after it has returned, the reflector
+// may be run again.
 func (r *Reflector) RunWithContext(ctx context.Context) {
 	if err := r.runStates(ctx, false); errors.Is(err, ErrAlreadyRan) {
 		r.report(ctx, err)
@@ -77,13 +73,9 @@ func (r *Reflector) ListAndWatch(stopCh <-chan struct{}) error {
 	return r.ListAndWatchWithContext(wait.ContextForChannel(stopCh))
 }
 
-// ListAndWatchWithContext is one round: it lists, then watches, across watches
-// that end as watches do, until the context ends, a watch fails so that a list
-// would be next, undecoded items are due to be listed once more, or a resync
-// fails; then it returns nil, and the version is kept for the next round. It
-// returns an error if the list, or the request for a watch, failed; that error
-// is not reported to the error handler as well.
-// ErrAlreadyRan if the reflector is running.
+// ListAndWatchWithContext is one round: it lists, then watches until ctx ends or another list is needed, and returns
+// nil. If the list, or the request for a watch, failed, it returns the error and does not report it to the error
+// handler. It returns ErrAlreadyRan if the reflector is running.
 func (r *Reflector) ListAndWatchWithContext(ctx context.Context) error {
 	return r.runStates(ctx, true)
 }

@@ -11,58 +11,37 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Replacer is an optional interface of a ReflectorStore that accepts a list in
-// parts. A reflector uses it for every list, streamed lists included; a store
-// without it gets one Replace with everything.
-//
-// DeltaFIFO and the stores of NewStore and NewIndexer implement it. A type that embeds a DeltaFIFO
-// counts as a store without it, so that a Replace of its own is called.
+// Replacer is an optional interface of a ReflectorStore that accepts a list in parts, as DeltaFIFO and the stores of
+// NewStore and NewIndexer do. A store without it, or a type that embeds a DeltaFIFO, receives one Replace with
+// everything.
 type Replacer interface {
-	// BeginReplace starts a replacement. It does not block. Of two that are open
-	// at once, the one that commits last decides what is absent.
+	// BeginReplace starts a replacement, without blocking. Of two that are open, the last to commit decides what is
+	// absent.
 	BeginReplace(options ReplaceOptions) Replacement
 }
 
-// ReplaceOptions are options of a replacement, which replaces everything in the store on
-// which it is begun: for a view of InNamespace that is its namespace. Fields may be added;
-// the zero value will keep its meaning.
+// ReplaceOptions are options of a replacement. Fields may be added; the zero value will keep its meaning.
 type ReplaceOptions struct {
-	// Staged has the parts staged, like those of a relist, also if nothing has been
-	// committed yet. A reflector sets it for a list whose version is not known, and which
-	// may be older than what an earlier attempt has shown.
+	// Staged publishes the parts at Commit, as those of a relist, even if nothing has been committed yet.
 	Staged bool
-	// VersionsReset means that the source went back in time and issues versions again: an
-	// object of the version last received may be another state, and is unchanged only if
-	// its content is known to be.
+	// VersionsReset means that the source went back in time and issues versions again: an object counts as unchanged
+	// only if its content is known to be.
 	VersionsReset bool
 }
 
-// Replacement is one list on its way into a store: Add any number of times,
-// then either Commit or Abort. Its methods are for one goroutine.
-//
-// The first replacement of a store is visible as it arrives: readers and handlers
-// receive its parts before it is complete, while the version stays empty and synced
-// false until Commit. A later one (a relist), or one with Staged, is staged and
-// published at Commit in one step: objects, indexes, deletions, version.
+// Replacement is one list being written to a store: Add any number of times, then Commit or Abort, all on one
+// goroutine. The first one of a store is visible as it arrives, with no version and not synced until Commit. A later
+// one, or one with Staged, is published at Commit in one step: objects, indexes, deletions, version.
 type Replacement interface {
-	// Add accepts some of the listed objects. An object that cannot be applied
-	// (no key, a transform or an index function that fails) is returned in
-	// rejected; its previous state stays, also through Commit, and the others
-	// are applied. An object whose UID and resource version are those last
-	// received for its key is unchanged: it is neither transformed nor delivered.
-	//
-	// Add does not wait. After any error, abort the replacement.
+	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected and keeps its previous
+	// state, also through Commit. One with the UID and resource version last received for its key is unchanged: it is
+	// neither transformed nor delivered. Add does not wait. After an error, call Abort.
 	Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
-
-	// Commit ends the list: objects that were in no part are deleted, and version
-	// becomes the store's version. An unchanged object that another writer has deleted since its
-	// part stays absent. It does not wait for the consumer. If the error joins
-	// only *ObjectErrors, those objects were rejected and the list was applied.
+	// Commit deletes the objects that were in no part and sets the store's version. It does not wait for the consumer.
+	// If the error joins only *ObjectErrors, those objects were rejected and the list was applied.
 	Commit(ctx context.Context, version string) error
-
-	// Abort ends the replacement. Nothing of a relist is published; what it refused stays
-	// quarantined until the next commit, but with Staged nothing is. The parts of a first
-	// list stay in the store until the next commit. Abort after Commit does nothing.
+	// Abort ends the replacement: nothing of a relist is published; the parts of a first list stay until the next
+	// commit. Abort after Commit does nothing.
 	Abort()
 }
 
@@ -70,13 +49,9 @@ type Replacement interface {
 type ReplacementPart struct {
 	// Items are the listed objects.
 	Items []any
-	// Retain are objects that the source has but that could not be used (a wrong
-	// type, a body that could not be decoded). Only their key is read: whatever the
-	// store holds under it stays through the commit. One without a readable key
-	// retains nothing.
+	// Retain are objects that the source has but that could not be used: the stored state under their key stays.
 	Retain []any
-	// Deleted are objects of earlier parts that were deleted before the list ended, as
-	// in a stream. Deleted counts after Items and Retain of the same part.
+	// Deleted are objects of this or earlier parts that were deleted before the list ended, as in a stream.
 	Deleted []any
 }
 

@@ -16,15 +16,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// RetryWithDeadline decides whether to go on retrying errors of one kind: for at
-// most a given time since the first of a run of them. It is not safe for
-// concurrent use.
+// RetryWithDeadline decides whether to retry errors of one kind: for a limited time since the first of a run of them.
+// It is not safe for concurrent use.
 type RetryWithDeadline interface {
-	// After notes a result; errors that are not of the kind, and nil,
-	// do not count.
+	// After records a result; nil and errors of another kind do not count.
 	After(error)
-	// ShouldRetry says whether the run is still within its deadline. Past it,
-	// it says no once and the next error starts a new run.
+	// ShouldRetry returns whether the run is within its deadline. After the deadline it returns false once; the next
+	// error starts a new run.
 	ShouldRetry() bool
 }
 
@@ -35,9 +33,8 @@ type retryWithDeadline struct {
 	first, last    time.Time
 }
 
-// NewRetryWithDeadline retries errors for which isRetryable is true for up to
-// maxRetryDuration since the first of a run (never, if that is not above zero).
-// A run ends when minResetPeriod passes without such an error.
+// NewRetryWithDeadline retries errors for which isRetryable is true for up to maxRetryDuration since the first of a
+// run. A run ends when minResetPeriod passes without such an error.
 func NewRetryWithDeadline(
 	maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock,
 ) RetryWithDeadline {

@@ -12,152 +12,110 @@ import (
 	"github.com/watchmirror/cache/internal/mutation"
 )
 
-// SharedInformer mirrors a source into a store and notifies any number of handlers of the
-// changes. It has client-go's methods; Informer is the same with types.
+// SharedInformer mirrors a source into a store and notifies handlers of the changes. It is for code written for
+// client-go; new code uses Informer, which is the same with types.
 //
-// When the source stops changing, the store and every handler converge to its newest state.
-// For each object a handler receives Add, then Updates, then Delete, and may miss states in
-// between. Each handler runs on its own goroutine and receives the events in the source's
-// order, after the store has changed. The store may be ahead of the events that a handler has
-// received. Objects of the store and of events are shared and must not be changed.
-//
-// All methods may be called concurrently, also from a handler. The informers of this package
-// also implement StatusReporter.
+// When the source stops changing, the store and every handler converge to its newest state. For each object a handler
+// receives Add, then Updates, then Delete, and may miss states in between. Each handler runs on its own goroutine and
+// receives events in the source's order, after the store has changed. Objects are shared and must not be changed. All
+// methods may be called concurrently, also from a handler. The informers of this package also implement StatusReporter.
 type SharedInformer interface {
 	// AddEventHandler is AddEventHandlerWithOptions without options.
 	AddEventHandler(handler ResourceEventHandler) (ResourceEventHandlerRegistration, error)
 	// AddEventHandlerWithResyncPeriod is AddEventHandlerWithOptions with a period.
 	AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error)
-	// AddEventHandlerWithOptions adds a handler, before or during the run. The handler
-	// receives every stored object as an Add of the initial list, and every later
-	// change. The call does not wait for the handler, and a slow handler delays neither
-	// the informer nor other handlers. It fails for a nil handler and an invalid option, and with
-	// ErrInformerStopped; no handler was added then.
-	//
-	// The handle is for RemoveEventHandler and reports when the handler has handled
-	// the initial list.
+	// AddEventHandlerWithOptions adds a handler, before or during the run. It receives every stored object as an Add of
+	// the initial list, and every later change. The handle reports when it has handled the initial list. It fails for a
+	// nil handler, an invalid option, and after the run (ErrInformerStopped).
 	AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error)
-	// RemoveEventHandler removes a handler and drops its backlog. One call may still be
-	// running, or about to begin; ShutDownEventHandler waits for it. Removing a handler
-	// twice is no error. The error for a handle of another informer is
-	// ErrForeignRegistration.
+	// RemoveEventHandler removes a handler and drops its backlog. It does not wait for a running call:
+	// ShutDownEventHandler does. Removing a handler twice is no error. It fails for a handle of another informer
+	// (ErrForeignRegistration).
 	RemoveEventHandler(handle ResourceEventHandlerRegistration) error
-
-	// GetStore returns the store, for reading. Handlers are not notified of direct writes
-	// to it. After one, the next event of that object is relative to the written state: an
-	// Add if the object was removed, no Delete if it is already absent.
+	// GetStore returns the store, for reading. Handlers are not notified of direct writes to it.
 	GetStore() Store
-	// GetController returns a Controller that reports on the informer; its Run does
-	// nothing.
+	// GetController returns a Controller that reports on the informer; its Run does nothing.
 	//
 	// Deprecated: the informer has the same methods.
 	GetController() Controller
-
 	// Run is RunWithContext with a stop channel.
 	Run(stopCh <-chan struct{})
-	// RunWithContext mirrors the source and blocks until ctx ends. Then it waits for
-	// running calls of the source and of handlers, drops the handlers' backlogs, and
-	// returns. It panics with the value of a call that panicked.
-	//
-	// An informer runs once: a second call returns at once and reports
-	// ErrAlreadyRan to the watch error handler.
+	// RunWithContext mirrors the source and blocks until ctx ends. Then it waits for running calls of the source and of
+	// handlers, drops the backlogs, and returns. It panics with a *PanicError if one of them panicked. A second call
+	// returns at once and reports ErrAlreadyRan.
 	RunWithContext(ctx context.Context)
-	// IsStopped is true once the run has ended; no handler can be added after it.
+	// IsStopped is true once the run has ended.
 	IsStopped() bool
-
-	// HasSynced is true once the whole first list is in the store. A registration's
-	// HasSynced is true once its handler has handled that list.
+	// HasSynced is true once the whole first list is in the store; a registration's, once its handler has handled that
+	// list.
 	HasSynced() bool
-	// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or
-	// with ErrInformerStopped if the run ends first.
+	// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with ErrInformerStopped.
 	HasSyncedChecker() DoneChecker
-	// LastSyncResourceVersion is the version up to which the store has the source's
-	// state; empty before the first list.
+	// LastSyncResourceVersion is the applied version; empty before the first list.
 	LastSyncResourceVersion() string
-
 	// SetWatchErrorHandler is SetWatchErrorHandlerWithContext without a context.
 	SetWatchErrorHandler(handler WatchErrorHandler) error
-	// SetWatchErrorHandlerWithContext sets the function that every failure is reported
-	// to. It is called concurrently, by the informer and by the goroutines of handlers.
-	// It fails after the run has begun.
+	// SetWatchErrorHandlerWithContext sets the function that receives every failure, concurrently. It fails after the
+	// run has begun.
 	SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error
-	// SetTransform sets the function that transforms every object before it is stored.
-	// It fails after the run has begun.
+	// SetTransform sets the function that transforms objects before they are stored. It fails after the run has begun.
 	SetTransform(handler TransformFunc) error
 }
 
 // SharedIndexInformer is a SharedInformer whose store has indexes.
 type SharedIndexInformer interface {
 	SharedInformer
-	// AddIndexers adds indexes, before or during the run, as Indexer.AddIndexers does. It
-	// fails, and adds none, if a name is in use, a function is nil or fails for a stored
-	// object, or the run has ended (ErrInformerStopped).
+	// AddIndexers adds indexes as Informer.AddIndexes does.
 	AddIndexers(indexers Indexers) error
 	// GetIndexer returns the store, with its indexes.
 	GetIndexer() Indexer
 }
 
-// ResourceEventHandlerRegistration is a handle of a handler. Those of this package
-// are comparable.
+// ResourceEventHandlerRegistration is a handle of a handler. Those of this package are comparable.
 type ResourceEventHandlerRegistration interface {
-	// HasSynced is true once the handler has handled the whole initial list: the objects
-	// that were stored when it was added and, if the informer had not synced then, those
-	// that were added until it did.
+	// HasSynced is true once the handler has handled the whole initial list: the objects stored when it was added and,
+	// if the informer had not synced then, those added until it did.
 	HasSynced() bool
-	// HasSyncedChecker returns a checker that is done when HasSynced becomes true. If the
-	// handler is removed or the run ends first, it is done with ErrHandlerRemoved or
+	// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with ErrHandlerRemoved or
 	// ErrInformerStopped (see DoneError).
 	HasSyncedChecker() DoneChecker
 }
 
-// SharedIndexInformerOptions configures a SharedIndexInformer. The zero value is
-// useful.
+// SharedIndexInformerOptions configures a SharedIndexInformer. The zero value is useful.
 type SharedIndexInformerOptions struct {
-	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never. From
-	// above 0 to below a second it counts as one second, and Run reports that.
+	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never, less than a second counts as one.
 	ResyncPeriod time.Duration
-	// Indexers are the store's. The map is not retained.
+	// Indexers are the store's.
 	Indexers Indexers
 	// ObjectDescription is ReflectorOptions.TypeDescription.
 	ObjectDescription string
-	// Identifier names the informer in metrics. They are recorded if it is reserved
-	// (see InformerName) and there is an InformerMetricsProvider.
+	// Identifier names the informer in metrics, which are recorded if it is reserved (see InformerName).
 	Identifier InformerNameAndResource
-	// InformerMetricsProvider makes the instruments of the run. Default: the provider of
-	// SetInformerMetricsProvider, if that was set before the informer is made. The metrics
-	// of the reflector are ReflectorOptions.MetricsProvider's.
+	// InformerMetricsProvider makes the instruments of the run. Default: that of SetInformerMetricsProvider. Those of
+	// the reflector are ReflectorOptions.MetricsProvider's.
 	InformerMetricsProvider InformerMetricsProvider
-
-	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc, so
-	// that the object of a tombstone can be looked up in the store.
+	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
-	// Namespaces are the sources of several namespaces, by name, in place of the one that the constructor
-	// is given, which is nil then. See Config.Namespaces.
+	// Namespaces are sources by namespace, instead of the constructor's, which must be nil. See Config.Namespaces.
 	Namespaces map[string]ListerWatcher
 	// Transform is SetTransform's.
 	Transform TransformFunc
-	// Handlers are the defaults of every handler's HandlerOptions, for handlers added by
-	// code that sets client-go's options only: Delivery, RecoverPanics, Logger. Its
-	// ResyncPeriod must not be set.
+	// Handlers are the defaults of every handler's options. Their ResyncPeriod must not be set.
 	Handlers HandlerOptions
-	// RecreateAsUpdate is Config.RecreateAsUpdate, for all handlers.
+	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
-	// DetectMutations watches for objects that a reader or handler changes. It is off
-	// by default.
+	// DetectMutations reports objects that a reader or handler changes. Default: off.
 	DetectMutations MutationDetection
-	// ReflectorOptions are for the reflector: backoff, page size, list strategy,
-	// watch timeouts, clock, logger, name, error handler. ResyncPeriod and
-	// ShouldResync must not be set: each handler has a period of its own.
+	// ReflectorOptions are for the reflector. Their ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
 }
 
-// NewSharedInformer is NewSharedIndexInformer without indexers.
+// NewSharedInformer is for code written for client-go; new code uses NewTypedInformer.
 func NewSharedInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration) SharedInformer {
 	return NewSharedIndexInformer(lw, exampleObject, defaultEventHandlerResyncPeriod, nil)
 }
 
-// NewSharedIndexInformer is NewSharedIndexInformerWithOptions with a resync period and
-// indexers.
+// NewSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer.
 func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defaultEventHandlerResyncPeriod time.Duration, indexers Indexers) SharedIndexInformer {
 	return NewSharedIndexInformerWithOptions(lw, exampleObject, SharedIndexInformerOptions{
 		ResyncPeriod: defaultEventHandlerResyncPeriod,
@@ -165,15 +123,15 @@ func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defa
 	})
 }
 
-// NewSharedIndexInformerWithOptions makes an informer of lw. Objects of exampleObject's
-// type are expected; nil accepts all types. It starts nothing. It panics if lw is nil or an
-// option is negative or contradicts another: these are mistakes in the program.
+// NewSharedIndexInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. A nil
+// exampleObject accepts all types. It starts nothing. It panics for mistakes in the program: no source, negative or
+// contradictory options.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
 	return newSharedIndexInformer(lw, exampleObject, options)
 }
 
-// InformerOptions configures what NewInformerWithOptions makes. Only ListerWatcher is
-// required.
+// InformerOptions configures NewInformerWithOptions. Only ListerWatcher is required. A field without a comment is that
+// of SharedIndexInformerOptions.
 type InformerOptions struct {
 	// Logger is ReflectorOptions.Logger.
 	Logger *klog.Logger
@@ -183,35 +141,20 @@ type InformerOptions struct {
 	ObjectType runtime.Object
 	// Handler is notified of the store's changes. It may be nil.
 	Handler ResourceEventHandler
-	// ResyncPeriod is how often Handler receives an Update of every object without a
-	// pending change, with the same object as old and new; 0 is never. As in client-go,
-	// there is no minimum.
+	// ResyncPeriod is Handler's, see HandlerOptions.ResyncPeriod; 0 is never, and there is no minimum.
 	ResyncPeriod time.Duration
 	// MinWatchTimeout is ReflectorOptions.MinWatchTimeout.
-	MinWatchTimeout time.Duration
-	// Indexers are the store's, which is an Indexer whether it has any or not. The map
-	// is not retained.
-	Indexers Indexers
-	// Transform turns each received object into the one to store. See TransformFunc.
-	Transform TransformFunc
-	// Identifier is SharedIndexInformerOptions.Identifier.
-	Identifier InformerNameAndResource
-	// InformerMetricsProvider is SharedIndexInformerOptions.InformerMetricsProvider.
+	MinWatchTimeout         time.Duration
+	Indexers                Indexers
+	Transform               TransformFunc
+	Identifier              InformerNameAndResource
 	InformerMetricsProvider InformerMetricsProvider
-
-	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc,
-	// so that the argument of OnDelete can be looked up in the store.
-	KeyFunction KeyFunc
-	// HandlerOptions are for Handler: its name, delivery and panics. Their ResyncPeriod
-	// must not be set: use the one above.
-	HandlerOptions HandlerOptions
-	// RecreateAsUpdate is Config.RecreateAsUpdate.
+	KeyFunction             KeyFunc
+	// HandlerOptions are for Handler. Their ResyncPeriod must not be set.
+	HandlerOptions   HandlerOptions
 	RecreateAsUpdate bool
-	// DetectMutations watches for objects that a reader or Handler changes. It is off
-	// by default.
-	DetectMutations MutationDetection
-	// ReflectorOptions are for the reflector, as in SharedIndexInformerOptions. The
-	// fields above have precedence over those of the same name.
+	DetectMutations  MutationDetection
+	// ReflectorOptions are for the reflector. The fields above have precedence.
 	ReflectorOptions ReflectorOptions
 }
 
@@ -271,29 +214,18 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 	return store.(Indexer), ctlr
 }
 
-// MutationDetection configures the detection of stored objects that a reader or handler changed in
-// place. The zero value watches none.
+// MutationDetection configures the detection of stored objects that a reader or handler changed in place. The zero
+// value watches none. The detector keeps a private copy of each watched object and compares the two every Period, and
+// once more when the object leaves the store. A difference is reported once for each state, as a MutatedObjectError; to
+// find the code that made it, use the race detector.
 //
-// Stored objects are shared: changing one in place changes it for all readers, and its index values
-// become wrong. The detector keeps a private deep copy of each watched object and compares the two
-// every Period, and once more when the object leaves the store or the informer ends. A difference is
-// reported once for each state of an object, as a MutatedObjectError.
-//
-// It is meant for tests and, with a large SampleEvery, for production: a watched object is in memory
-// twice and is read in full every Period. It names the changed fields; the race detector (go test -race)
-// names the code. A map that is written while it is compared can end the process ("concurrent map read
-// and map write"), as with any other reader.
-//
-// It does not find changes of unexported fields, changes that are reverted between two comparisons, and
-// changes of data that a deep copy shares with its object. Times are compared as instants, quantities as
-// numbers. A type without DeepCopyObject, or whose copy fails or differs from the object, is reported
-// once.
+// A watched object is in memory twice. Not detected: changes of unexported fields, changes reverted between two
+// comparisons, changes of data that a deep copy shares. A map that is written during the comparison can end the process
+// ("concurrent map read and map write"), as with any other reader.
 type MutationDetection struct {
-	// SampleEvery n watches one object in n: 1 is every object, 0 is none. A hash of the
-	// key, different in each informer, selects an object for all of its states or none.
+	// SampleEvery n watches one object in n, selected by its key: 1 is every object, 0 is none.
 	SampleEvery int
-	// Period is the time from the end of one comparison of all watched objects to the
-	// start of the next. Default: 1 s.
+	// Period is the pause between comparisons of all watched objects. Default: 1 s.
 	Period time.Duration
 }
 

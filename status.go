@@ -29,42 +29,33 @@ const (
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
 
-// Status is the status of a reflector, controller or informer: a plain value that does not change
-// afterwards. Fields may be added, none will be renamed.
+// Status is the status of a reflector, controller or informer, as a plain value with String and JSON. Fields may be
+// added, none will be renamed.
 type Status struct {
 	// Name and TypeDescription are the reflector's.
 	Name            string
 	TypeDescription string
-
-	Phase Phase
+	Phase           Phase
 	// PhaseSince is when the phase began.
 	PhaseSince time.Time
-
-	// AppliedVersion is the resource version up to which the store has the source's
-	// state. ReceivedVersion is the last one that the reflector's store or queue
-	// accepted; with a queue it may be ahead.
+	// AppliedVersion is the version up to which the store has the source's state, ReceivedVersion the last one that the
+	// reflector's store or queue accepted; with a queue it may be ahead.
 	AppliedVersion  string
 	ReceivedVersion string
 	// Synced is true once the whole first list was applied.
 	Synced bool
-
-	// ConsecutiveFailures counts the failures since the last list that was
-	// accepted, or watch that sent something or lived for 10 s.
+	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event or lived for 10 s.
 	ConsecutiveFailures int
 	// LastFailure is nil if nothing has failed yet.
 	LastFailure *Failure
-
-	// Quarantined are the objects that are not shown as the source has them,
-	// by key.
+	// Quarantined are the objects whose latest state is not shown, by key.
 	Quarantined []Quarantined
-
 	// Handlers are an informer's, in the order in which they were added.
 	Handlers []HandlerStatus
-
-	// Namespaces are those of Config.Namespaces, by name, each with a status of its own; nil with a single
-	// source. The fields above then sum them up: the most urgent Phase (forbidden, not found, paused, stopped, idle,
-	// listing, streaming, watching) and its earliest PhaseSince, the store's AppliedVersion, the lowest
-	// ReceivedVersion (empty until each has one), the highest ConsecutiveFailures, the newest LastFailure.
+	// Namespaces are those of Config.Namespaces, by name; nil with a single source. The fields above then are the most
+	// urgent Phase (forbidden, not found, paused, stopped, idle, listing, streaming, watching), the earliest
+	// PhaseSince, the store's AppliedVersion, the lowest ReceivedVersion, the highest ConsecutiveFailures and the
+	// newest LastFailure.
 	Namespaces []NamespaceStatus
 }
 
@@ -103,14 +94,12 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
 
-// StatusReporter is implemented by the values that New and the constructors of informers return. Where
-// client-go's interfaces hide it, a type assertion finds it.
+// StatusReporter is implemented by what New and the constructors of informers return. A type assertion finds it.
 type StatusReporter interface {
-	// Status may be called at any time, concurrently. It does not block.
+	// Status may be called concurrently. It does not block.
 	Status() Status
-	// SyncedIn returns a checker that is done once the whole first list of one of Config.Namespaces is in
-	// the store, or false if there is no source of such a namespace. It is for programs that begin to work with
-	// the namespaces that they may read.
+	// SyncedIn returns a checker that is done once the first list of one of Config.Namespaces is in the store; false
+	// for another namespace.
 	SyncedIn(namespace string) (DoneChecker, bool)
 }
 
@@ -130,7 +119,7 @@ func mergeQuarantined(lists ...[]Quarantined) []Quarantined {
 // for some seconds.
 const barredAfter = 3
 
-// Status returns the reflector's status. It may be called at any time, concurrently, and does not block.
+// Status returns the reflector's status. It does not block.
 func (r *Reflector) Status() Status {
 	applied, known := appliedVersionOf(r.store)
 	quarantined := mergeQuarantined(r.quarantine.list(everyKey), quarantinedIn(r.store))

@@ -286,11 +286,9 @@ func (m *storage) ListIndexFuncValues(indexName string) []string {
 	return values
 }
 
-// Snapshot is a consistent view of a store at one point in time: objects, indexes and version.
-// It never changes and may be used concurrently. Taking one is O(1) and iterating it copies
-// nothing. Writes copy the parts that a live snapshot references, so do not retain one.
-//
-// The objects are shared, and must not be changed. The zero value is that of an empty store
+// Snapshot is a consistent view of a store at one point in time: objects, indexes and version. It never changes and may
+// be used concurrently. Taking one is O(1) and iterating it copies nothing. Writes copy the parts that a live snapshot
+// references, so do not retain one. The objects are shared and must not be changed. The zero value is an empty store
 // without indexes.
 type Snapshot struct {
 	table    *table.Snapshot
@@ -308,10 +306,9 @@ func (s Snapshot) orEmpty() Snapshot {
 	return s
 }
 
-// Snapshotter is implemented by the stores of NewStore, NewIndexer and NewThreadSafeStore, and
-// by every SharedIndexInformer of this package; a type assertion finds it. A view of InNamespace has none.
+// Snapshotter is implemented by this package's stores and SharedIndexInformers, but not by a view of InNamespace. A
+// type assertion finds it.
 type Snapshotter interface {
-	// Snapshot returns a consistent view of the present content.
 	Snapshot() Snapshot
 }
 
@@ -327,15 +324,12 @@ func (m *storage) Snapshot() Snapshot {
 	return Snapshot{m.table.Snapshot(), indexers}
 }
 
-// ResourceVersion returns the version up to which the snapshot has everything that the source
-// had; empty if no list had been applied.
+// ResourceVersion returns the applied version; empty if no list had been applied.
 func (s Snapshot) ResourceVersion() string { return s.orEmpty().table.Version }
 
-// Len returns the number of objects.
 func (s Snapshot) Len() int { return s.orEmpty().table.Len() }
 
-// Get returns the object under key. Unlike GetByKey of a store it does not tell a key whose
-// only state is quarantined from one that is absent.
+// Get returns the object under key. A key whose only state is quarantined does not exist.
 func (s Snapshot) Get(key string) (obj any, exists bool) {
 	e, exists := s.orEmpty().table.Get(table.KeyOf(key))
 	if !exists {
@@ -344,21 +338,20 @@ func (s Snapshot) Get(key string) (obj any, exists bool) {
 	return e.Object(), true
 }
 
-// Objects iterates over the objects, in no order, without copying.
+// Objects iterates over the objects, in no order.
 func (s Snapshot) Objects() iter.Seq[any] {
 	// Not the table's method itself, which would be allocated.
 	return func(yield func(any) bool) { s.orEmpty().table.Objects(yield) }
 }
 
-// All iterates over the keys and objects, in no order. Keys of the form namespace/name are made
-// for it, several in one piece of memory: retaining one retains those.
+// All iterates over keys and objects, in no order. A retained key may retain the memory of several others.
 func (s Snapshot) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		s.orEmpty().table.EachWithKey(func(key string, e table.Entry) bool { return yield(key, e.Object()) })
 	}
 }
 
-// List returns all objects, in no order. The slice is the caller's.
+// List returns all objects, in no order.
 func (s Snapshot) List() []any { return s.orEmpty().table.AppendObjects(make([]any, 0, s.Len())) }
 
 // index returns the table and the position of the named index in it.
@@ -368,8 +361,7 @@ func (s Snapshot) index(name string) (*table.Snapshot, int, error) {
 	return s.table, at, err
 }
 
-// ByIndex returns the objects that have a value in the named index, in no order. The slice is
-// the caller's. It fails if there is no such index.
+// ByIndex returns the objects that have a value in the named index, in no order. It fails if there is no such index.
 func (s Snapshot) ByIndex(index, value string) ([]any, error) {
 	t, at, err := s.index(index)
 	if err != nil {
@@ -378,8 +370,8 @@ func (s Snapshot) ByIndex(index, value string) ([]any, error) {
 	return t.ObjectsHaving(at, value), nil
 }
 
-// AllByIndex iterates over the objects that have a value in the named index, in no order,
-// without copying. It fails if there is no such index.
+// AllByIndex iterates over the objects that have a value in the named index, in no order. It fails if there is no such
+// index.
 func (s Snapshot) AllByIndex(index, value string) (iter.Seq[any], error) {
 	t, at, err := s.index(index)
 	if err != nil {
@@ -390,8 +382,7 @@ func (s Snapshot) AllByIndex(index, value string) (iter.Seq[any], error) {
 	}, nil
 }
 
-// IndexValues returns the values that at least one object has in the named index, in no
-// order. It fails if there is no such index.
+// IndexValues returns the values of the named index, in no order. It fails if there is no such index.
 func (s Snapshot) IndexValues(index string) ([]string, error) {
 	t, at, err := s.index(index)
 	if err != nil {
@@ -401,34 +392,20 @@ func (s Snapshot) IndexValues(index string) ([]string, error) {
 	return slices.AppendSeq(make([]string, 0, count), all), nil
 }
 
-// ThreadSafeStore is an Indexer whose callers name the keys: any string, the empty one
-// too. All methods may be called concurrently and answer from memory; objects are shared
-// and must not be changed.
-//
-// Its writing methods return nothing. The stores of this package report an object that is
-// nil, or for which an index function fails, through apimachinery's error handlers, and the
-// state that was there before stays.
+// ThreadSafeStore is an Indexer whose callers choose the keys; methods without a comment are Indexer's. A nil object,
+// or one for which an index function fails, is reported to apimachinery's error handlers, and the previous state stays.
 type ThreadSafeStore interface {
-	// Add puts obj under key, whether or not something was there before.
+	// Add stores obj under key, whether or not something was there. Update does the same.
 	Add(key string, obj any)
-	// Update does the same.
 	Update(key string, obj any)
-	// Delete removes the object under key, if there is one.
+	// Delete removes the object under key, if there is one. DeleteWithObject does the same and ignores obj.
 	Delete(key string)
-	// DeleteWithObject does the same. In client-go obj moves the version; here
-	// it is ignored.
 	DeleteWithObject(key string, obj any)
-	// Get returns the object under key.
 	Get(key string) (item any, exists bool)
-	// List and ListKeys are as in Store.
 	List() []any
 	ListKeys() []string
-	// Replace makes items the whole content and resourceVersion the version, in
-	// one step for readers. The map is not kept.
+	// Replace makes items the whole content and resourceVersion the version, in one step for readers.
 	Replace(items map[string]any, resourceVersion string)
-	// Index, IndexKeys, ListIndexFuncValues, ByIndex, GetIndexers and
-	// AddIndexers are as in Indexer, Bookmark and LastStoreSyncResourceVersion
-	// as in Store.
 	Index(indexName string, obj any) ([]any, error)
 	IndexKeys(indexName, indexedValue string) ([]string, error)
 	Bookmark(rv string)
@@ -438,8 +415,6 @@ type ThreadSafeStore interface {
 	GetIndexers() Indexers
 	AddIndexers(newIndexers Indexers) error
 	// Resync does nothing.
-	//
-	// Deprecated: it does nothing.
 	Resync() error
 }
 
@@ -452,8 +427,8 @@ type threadSafeMap struct {
 	*storage
 }
 
-// NewThreadSafeStore makes an empty ThreadSafeStore. Indices has client-go's place among the
-// parameters and is ignored: a store makes its own. It panics if one of the indexers is nil.
+// NewThreadSafeStore is for code written for client-go; new code uses NewIndexer. Indices is ignored. It panics if one
+// of the indexers is nil.
 func NewThreadSafeStore(indexers Indexers, indices Indices, opts ...ThreadSafeStoreOption) ThreadSafeStore {
 	s := newStorage(indexers)
 	m := &threadSafeMap{scoped{s, &s.whole}, s}

@@ -11,75 +11,47 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// KeyFunc makes the key of an object. It must be deterministic, must not change
-// the object, and may be called concurrently. Keys must not be empty.
-//
-// An UndecodableObject has only metadata. If KeyFunc fails or panics for one, later states of that
-// object are not matched with it.
+// KeyFunc makes the key of an object, which must not be empty. It must be deterministic, must not change the object,
+// and may be called concurrently. It is also called with UndecodableObjects, which have only metadata.
 type KeyFunc func(obj any) (string, error)
 
-// TransformFunc turns a received object into the one to keep, for example without the
-// fields that nobody reads. It may change the object in place, and may return one of
-// another type if the key function gives that the same key. (nil, nil) means that the
-// object is not wanted: it is absent, and deleted if it was present. An error quarantines
-// the object.
-//
-// It runs at most once for each object received, and not for objects that a
-// relist shows to be unchanged.
+// TransformFunc turns a received object into the one to store, for example without fields that are never read. It may
+// change the object in place, and may return another type if the key stays the same. (nil, nil) drops the object, which
+// is deleted if it was present. An error quarantines it. It runs at most once for each object received, and not for
+// objects that a relist shows to be unchanged.
 type TransformFunc func(any) (any, error)
 
-// Store holds the newest state of each object under its key. NewStore and
-// NewIndexer make one; a DeltaFIFO is none, it holds changes.
+// Store holds the newest state of each object under its key, made by NewStore or NewIndexer. All methods may be called
+// concurrently and read from memory. Objects are shared: they must not be changed once stored. The returned slices are
+// the caller's.
 //
-// All methods may be called concurrently and answer from memory. Objects are
-// shared: they must not be changed once they are stored.
-//
-// The stores of this package reject an object whose key, transform or index
-// values fail: the method returns a KeyError or an *ObjectError, the state that
-// was there before stays, and other objects are not affected. They also implement
+// An object whose key, transform or index values fail is rejected: the method returns a KeyError or an *ObjectError,
+// its previous state stays, and other objects are not affected. The stores of this package also implement Snapshotter,
 // Replacer and ResourceVersionUpdater.
 type Store interface {
-	// Add puts obj under its key, whether or not something was there before.
+	// Add stores obj under its key, whether or not something was there. Update does the same.
 	Add(obj any) error
-	// Update does the same.
 	Update(obj any) error
-	// Delete removes the object under obj's key, if there is one. Only the key
-	// of obj is used.
+	// Delete removes the object under obj's key, if there is one.
 	Delete(obj any) error
-
-	// List returns the objects, in no order. The slice is the caller's.
+	// List and ListKeys return all objects or keys, in no order.
 	List() []any
-	// ListKeys returns the keys, in no order. The slice is the caller's.
 	ListKeys() []string
-
-	// LastStoreSyncResourceVersion returns the applied version: the resource
-	// version up to which the store holds everything that the source had.
-	// Empty until a list was applied. Add, Update and Delete do not move it,
-	// for one object says nothing of the others (client-go's do).
+	// LastStoreSyncResourceVersion returns the applied version: the store holds everything that the source had up to
+	// it. It is empty until a list was applied. Unlike client-go's, Add, Update and Delete do not move it.
 	LastStoreSyncResourceVersion() string
-	// Bookmark sets the applied version: the store holds everything up to rv.
+	// Bookmark sets the applied version.
 	Bookmark(rv string)
-
-	// Get returns the object under obj's key, with the errors of GetByKey, and a KeyError if
-	// obj has no key.
+	// Get returns the object under obj's key, with the errors of GetByKey, and a KeyError if obj has no key.
 	Get(obj any) (item any, exists bool, err error)
-	// GetByKey returns the object under key. If there is none because its only state is
-	// quarantined, here or in the reflector, controller or informer that fills the store, the
-	// stores of this package return an error that wraps ErrQuarantined and the cause: the
-	// source has the object, so do not take it for deleted. A Process that fills a store itself
-	// must not take that error for a reason not to write. Otherwise err is nil.
+	// GetByKey returns the object under key. If its only state is quarantined, the error wraps ErrQuarantined and the
+	// cause: the object is not deleted. Otherwise err is nil.
 	GetByKey(key string) (item any, exists bool, err error)
-
-	// Replace makes the list the whole content and resourceVersion the applied
-	// version, in one step for readers. The store owns the slice afterwards. An
-	// object with the UID and resource version that were last received under
-	// its key is unchanged and stays as it is, pointer included.
-	//
-	// The error joins those of the objects that were rejected: they keep their
-	// previous state, all others are stored.
+	// Replace makes the list the whole content and resourceVersion the applied version, in one step for readers. The
+	// store owns the slice. An object with the UID and resource version last received under its key stays as it is,
+	// pointer included. The error joins those of rejected objects; all others are stored.
 	Replace(list []any, resourceVersion string) error
-
-	// Resync does nothing in a store; a queue repeats its objects.
+	// Resync does nothing.
 	Resync() error
 }
 
@@ -118,8 +90,7 @@ var (
 // StoreOption is an option of NewStore and NewIndexer.
 type StoreOption = func(*cache)
 
-// WithTransformer makes the store transform objects before it stores them. A reflector or
-// controller that feeds the store then leaves the transform to it.
+// WithTransformer makes the store transform objects, instead of the reflector or controller that feeds it.
 func WithTransformer(transformer TransformFunc) StoreOption {
 	return func(c *cache) { c.transformer = transformer }
 }
@@ -367,32 +338,18 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 	}
 }
 
-// InNamespace returns a view of the keys of store that begin with "namespace/". The view is a
-// Store for a reflector or for Config.Store. With one view and one reflector for each, several
-// namespaces share one store and its indexes, and each has its own lists, versions and
-// failures; Config.Namespaces does all of that.
+// InNamespace returns a view of the keys of store that begin with "namespace/": a Store for a reflector of that
+// namespace. Several views share the store and its indexes, and each has its own lists, versions and failures;
+// Config.Namespaces does all of that. To read a namespace, use an index.
 //
-// Operations of the view concern its namespace only. A write of an object whose key is outside
-// fails with a KeyError or an ObjectError; such an object of a source is
-// quarantined. A replacement deletes keys of the namespace only, and the first one of each view
-// becomes visible in parts. The store's transform and indexes apply.
+// Writing an object of another namespace fails with a KeyError or an *ObjectError. The store's applied version is the
+// lowest of its views' versions, and empty if one has none or two cannot be compared. So make the views before the
+// first of them is fed, none that is not fed, and all of one server. Do not mix writes through views with Replace or
+// BeginReplace of the store, which delete the views' objects.
 //
-// A view has an applied version of its own. A store with views has the lowest of their versions,
-// or an empty one if a view has none or two cannot be compared: it never claims more than it
-// holds. Make the views before the first of them is fed, and none that is not fed; to read a
-// namespace, use an index. Versions of different servers are not comparable.
-//
-// Do not mix writes through views with Replace or BeginReplace of the store: these delete the
-// objects of views and leave the views' versions as they are. A version that is set on the store
-// itself (Replace, Bookmark) stands for the views without one, and is compared with the others.
-//
-// Listing a view's objects or keys reads all entries of the store: 1 to 2 ms for 100,000. So do the
-// end of a replacement and, under the queue's lock, the end of a list and each Resync of a DeltaFIFO
-// over the view. A status reads the whole quarantine once for each namespace.
-//
-// InNamespace may be called concurrently, and returns the same view for the same namespace. It
-// panics if store is not one of NewStore or NewIndexer, or the namespace is empty or contains a
-// slash: these are mistakes in the program.
+// Listing a view, or ending a replacement of one, reads all entries of the store: 1 to 2 ms for 100,000. InNamespace
+// returns the same view for the same namespace. It panics if store is not one of NewStore or NewIndexer, or the
+// namespace is empty or contains a slash.
 func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))

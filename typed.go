@@ -13,12 +13,10 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Object is the constraint of a typed informer's objects: *v1.Pod satisfies it, and
-// every other pointer to a struct with an ObjectMeta.
+// Object is the constraint of a typed informer's objects: every pointer to a struct with an ObjectMeta, such as
+// *corev1.Pod.
 type Object interface {
 	comparable
-	// GetName and GetNamespace are those of the object's metadata; the namespace is empty
-	// for an object that has none.
 	GetName() string
 	GetNamespace() string
 }
@@ -37,8 +35,9 @@ func as[T any](obj any) (T, error) {
 	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
 }
 
-// Informer mirrors a source's objects of one type into an indexed store and notifies
-// handlers of the changes.
+// Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. All
+// methods may be called concurrently, also from a handler. Reads answer from memory and return shared objects, which
+// must not be changed.
 //
 //	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
 //	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
@@ -46,10 +45,6 @@ func as[T any](obj any) (T, error) {
 //	})
 //	go pods.Run(ctx)
 //	err := pods.WaitSynced(ctx)
-//
-// The contract is SharedInformer's. All methods may be called concurrently, also from a
-// handler. Those that read answer from memory; the objects that they return are shared and
-// must not be changed.
 type Informer[T Object] struct {
 	TypedLister[T]
 	shared *sharedIndexInformer
@@ -61,55 +56,33 @@ type Informer[T Object] struct {
 type InformerConfig[T Object] struct {
 	// Name appears in logs, errors and the status. Default: file:line of the caller.
 	Name string
-
-	// ObjectType is an example of the source's objects. It need not be set where T is a
-	// pointer to an API type. For unstructured objects, set one with a group/version/kind
-	// to quarantine objects of other kinds. Where T is an interface and ObjectType is nil,
-	// every object that is a T is accepted.
+	// ObjectType is an example of the source's objects. It is optional where T is a pointer to an API type. An
+	// unstructured example with a group/version/kind quarantines objects of other kinds. If T is an interface, nil
+	// accepts every T.
 	ObjectType runtime.Object
-
-	// Namespaces are the sources of several namespaces, by name, in place of the one that
-	// NewTypedInformer is given, which is nil then. See Config.Namespaces.
+	// Namespaces are sources by namespace, instead of NewTypedInformer's, which must be nil. See Config.Namespaces.
 	Namespaces map[string]ListerWatcher
-
-	// KeyFunction makes the keys. Default: DeletionHandlingMetaNamespaceKeyFunc, that is
-	// namespace/name, or name. It is called with the received object and with the result
-	// of Transform or Convert, and must return the same key for both. See
-	// TypedLister.ByNamespace for keys of other forms.
+	// KeyFunction makes the keys. It must return the same for a received object and for the result of Transform or
+	// Convert. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
-
-	// Indexes are the store's, by name. An index by namespace is added as NamespaceIndex,
-	// unless one has that name. The map is not retained.
+	// Indexes are index functions by name. NamespaceIndex, by namespace, is added unless it is defined here.
 	Indexes TypedIndexers[T]
-
-	// Transform turns each received object into the one to store, and may change it in
-	// place. Nil without an error drops the object. An error quarantines it. See
-	// TransformFunc.
+	// Transform turns a received object into the one to store and may change it in place. A nil result drops the
+	// object, an error quarantines it. See TransformFunc.
 	Transform func(obj T) (T, error)
-
-	// Convert is a Transform for a source whose objects have another type, ObjectType's,
-	// than those that are stored. Its result must have the key of its argument. Only one
-	// of the two may be set.
+	// Convert is a Transform for a source with objects of another type, that of ObjectType. Only one of the two may be
+	// set.
 	Convert func(obj any) (T, error)
-
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
 	ResyncPeriod time.Duration
-
-	// RecreateAsUpdate is Config.RecreateAsUpdate, for all handlers.
+	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
-
-	// DetectMutations watches for objects that a reader or handler changes. It is off
-	// by default.
+	// DetectMutations reports objects that a reader or handler changes. Default: off.
 	DetectMutations MutationDetection
-
-	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions. The
-	// metrics of the reflector are ReflectorOptions.MetricsProvider's.
+	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions.
 	Identifier              InformerNameAndResource
 	InformerMetricsProvider InformerMetricsProvider
-
-	// ReflectorOptions are for the reflector: backoff, page size, list strategy,
-	// watch timeouts, clock, logger, error handler. Name is the one above;
-	// ResyncPeriod and ShouldResync must not be set.
+	// ReflectorOptions are for the reflector. Their Name, ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
 }
 
@@ -199,38 +172,32 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 	}
 }
 
-// Run mirrors the source and blocks until ctx ends. Then it waits for running calls of the
-// source and of handlers, drops the handlers' backlogs, and returns nil. Failures of the
-// source are retried with backoff; they are in the status and reported to
-// ReflectorOptions.ErrorHandler. Run panics with the value of a call that panicked.
-//
-// An informer runs once: a second call returns ErrAlreadyRan at once.
+// Run mirrors the source and blocks until ctx ends. Then it waits for running calls of the source and of handlers,
+// drops the backlogs, and returns nil. Failures of the source are retried with backoff; the status and
+// ReflectorOptions.ErrorHandler report them. It panics with a *PanicError if a handler or the source panicked. A second
+// call returns ErrAlreadyRan.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
-// AddHandler adds a handler, before or during the run. The handler receives every stored
-// object as an Add of the initial list, and every later change. A slow handler delays neither
-// the informer nor other handlers. It fails for a nil handler, an invalid option and more than one
-// HandlerOptions, and with ErrInformerStopped.
+// AddHandler adds a handler, before or during the run. The handler receives every stored object as an Add of the
+// initial list, and every later change. It fails for a nil handler, an invalid option, more than one HandlerOptions,
+// and after the run (ErrInformerStopped).
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
 
-// RemoveHandler removes a handler and drops its backlog. It does not wait for a running
-// call: ShutDownHandler does. Removing a handler twice is no error. The error for a handle
-// of another informer is ErrForeignRegistration.
+// RemoveHandler removes a handler and drops its backlog. It does not wait for a running call: ShutDownHandler does.
+// Removing a handler twice is no error. It fails for a handle of another informer (ErrForeignRegistration).
 func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
 	return i.shared.RemoveEventHandler(handle)
 }
 
-// ShutDownHandler is RemoveHandler that waits until the handler's last call has
-// returned. See ShutDownEventHandler.
+// ShutDownHandler is RemoveHandler that waits until the handler's last call has returned, as ShutDownEventHandler does.
 func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) error {
 	return ShutDownEventHandler(i.shared, handle)
 }
 
-// AddIndexes adds indexes, before or during the run, as Indexer.AddIndexers does. It fails,
-// and adds none, if a name is in use, a function is nil or fails for a stored object, or the
-// run has ended (ErrInformerStopped).
+// AddIndexes adds indexes, before or during the run. It fails, and adds none, if a name is in use, a function is nil or
+// fails for a stored object, or the run has ended (ErrInformerStopped).
 func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 	return i.shared.AddIndexers(TypedIndexersToIndexers(indexes))
 }
@@ -238,129 +205,107 @@ func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 // HasSynced is true once the whole first list is in the store.
 func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
 
-// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with
-// ErrInformerStopped if the run ends first.
+// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with ErrInformerStopped if the run
+// ends first.
 func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
 
-// SyncedIn returns a checker that is done once the whole first list of a namespace is in the
-// store, or false if it is none of the config's Namespaces.
+// SyncedIn returns a checker that is done once the first list of one of the config's Namespaces is in the store; false
+// for another namespace.
 func (i *Informer[T]) SyncedIn(namespace string) (DoneChecker, bool) {
 	return i.shared.SyncedIn(namespace)
 }
 
-// WaitSynced waits until the whole first list is in the store and returns nil; or until
-// ctx or the run has ended, and returns an error with the informer's phase and its last
-// failure. It waits for no handler: the handle that AddHandler returned reports when the
-// handler has handled the list.
+// WaitSynced waits until the whole first list is in the store. If ctx or the run ends first, the error has the
+// informer's phase and its last failure. It does not wait for handlers: wait for the handle that AddHandler returned.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(ctx, i.shared) }
 
 // Status returns the status of the informer and of its handlers.
 func (i *Informer[T]) Status() Status { return i.shared.Status() }
 
-// LastSyncResourceVersion is the version up to which the store has the source's state;
-// empty before the first list.
+// LastSyncResourceVersion is the applied version; empty before the first list.
 func (i *Informer[T]) LastSyncResourceVersion() string { return i.shared.LastSyncResourceVersion() }
 
-// Lister returns the informer's lister, which can only read.
+// Lister returns a lister, which can only read.
 func (i *Informer[T]) Lister() TypedLister[T] { return i.TypedLister }
 
-// Shared returns the same informer for code that needs the compatible interface. Its
-// SetTransform replaces the config's Transform; an object whose result is no T is
-// quarantined. The informer's reads leave out objects of other types that are written to its
-// store directly.
+// Shared returns the same informer for code that needs the compatible interface. An object that its SetTransform makes
+// something else than a T is quarantined.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 
-// TypedResourceEventHandler is a ResourceEventHandler for objects of one type. Calls come one at
-// a time, and objects must not be changed.
+// TypedResourceEventHandler is a ResourceEventHandler for objects of one type, with the same contract.
 type TypedResourceEventHandler[T Object] interface {
-	// OnAdd is called for an object that was not there before. isInInitialList is
-	// true for those of the first list.
 	OnAdd(obj T, isInInitialList bool)
-	// OnUpdate is called for a newer state. Several changes may have become one;
-	// with a resync both are the same object.
 	OnUpdate(oldObj, newObj T)
-	// OnDelete is called for an object that was removed, with its key, its last known state and
-	// whether that is the final one.
+	// OnDelete is called for a removed object, with its key and last known state.
 	OnDelete(obj DeletedObject[T])
 }
 
-// TypedResourceEventHandlerFuncs makes a TypedResourceEventHandler of functions, each of which may
-// be nil.
+// TypedResourceEventHandlerFuncs makes a TypedResourceEventHandler of functions, each of which may be nil.
 type TypedResourceEventHandlerFuncs[T Object] struct {
 	AddFunc    func(obj T)
 	UpdateFunc func(oldObj, newObj T)
 	DeleteFunc func(obj DeletedObject[T])
 }
 
-// OnAdd calls AddFunc, if there is one.
 func (f TypedResourceEventHandlerFuncs[T]) OnAdd(obj T, _ bool) {
 	if f.AddFunc != nil {
 		f.AddFunc(obj)
 	}
 }
 
-// OnUpdate calls UpdateFunc, if there is one.
 func (f TypedResourceEventHandlerFuncs[T]) OnUpdate(oldObj, newObj T) {
 	if f.UpdateFunc != nil {
 		f.UpdateFunc(oldObj, newObj)
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one.
 func (f TypedResourceEventHandlerFuncs[T]) OnDelete(obj DeletedObject[T]) {
 	if f.DeleteFunc != nil {
 		f.DeleteFunc(obj)
 	}
 }
 
-// TypedResourceEventHandlerDetailedFuncs is TypedResourceEventHandlerFuncs whose AddFunc has the
-// parameter isInInitialList.
+// TypedResourceEventHandlerDetailedFuncs is TypedResourceEventHandlerFuncs whose AddFunc has the parameter
+// isInInitialList.
 type TypedResourceEventHandlerDetailedFuncs[T Object] struct {
 	AddFunc    func(obj T, isInInitialList bool)
 	UpdateFunc func(oldObj, newObj T)
 	DeleteFunc func(obj DeletedObject[T])
 }
 
-// OnAdd calls AddFunc, if there is one.
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnAdd(obj T, isInInitialList bool) {
 	if f.AddFunc != nil {
 		f.AddFunc(obj, isInInitialList)
 	}
 }
 
-// OnUpdate calls UpdateFunc, if there is one.
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnUpdate(oldObj, newObj T) {
 	if f.UpdateFunc != nil {
 		f.UpdateFunc(oldObj, newObj)
 	}
 }
 
-// OnDelete calls DeleteFunc, if there is one.
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnDelete(obj DeletedObject[T]) {
 	if f.DeleteFunc != nil {
 		f.DeleteFunc(obj)
 	}
 }
 
-// TypedFilteringResourceEventHandler is a FilteringResourceEventHandler for objects of
-// one type.
+// TypedFilteringResourceEventHandler is a FilteringResourceEventHandler for objects of one type. A deletion whose last
+// known state is unknown passes.
 type TypedFilteringResourceEventHandler[T Object] struct {
-	// FilterFunc must return the same for the same object, and must not change it. If
-	// it is nil, all pass.
+	// FilterFunc must be deterministic and must not change the object. If nil, all pass.
 	FilterFunc func(obj T) bool
-	// Handler may be nil; FilterFunc is not called then.
+	// Handler may be nil.
 	Handler TypedResourceEventHandler[T]
 }
 
-// OnAdd calls Handler.OnAdd for an object that passes.
 func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool) {
 	if h.Handler != nil && h.passes(obj) {
 		h.Handler.OnAdd(obj, isInInitialList)
 	}
 }
 
-// OnUpdate calls Handler.OnUpdate if both states pass, OnAdd if only the new one does, and OnDelete with the
-// old one if only that does. Such a deletion is exact: the old state is the last one that passed.
 func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
 	h.onUpdate(table.Key{}, oldObj, newObj)
 }
@@ -380,7 +325,6 @@ func (h TypedFilteringResourceEventHandler[T]) onUpdate(key table.Key, oldObj, n
 	}
 }
 
-// OnDelete calls Handler.OnDelete for an object whose last known state passes, or is unknown.
 func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
 	if h.Handler == nil {
 		return
@@ -534,18 +478,16 @@ func (d DeletedObject[T]) GetNamespace() string { return d.GetObjectName().Names
 // TypedIndexFunc is an IndexFunc for objects of one type.
 type TypedIndexFunc[T any] func(obj T) ([]string, error)
 
-// TypedIndexers are typed index functions by the name of their index.
+// TypedIndexers are typed index functions by name.
 type TypedIndexers[T any] map[string]TypedIndexFunc[T]
 
-// TypedIndexer is an Indexer that returns objects with their type.
+// TypedIndexer is for code written for client-go; new code uses an Informer. It is an Indexer with typed results; the
+// typed methods fail if an object is no T.
 type TypedIndexer[T any] interface {
 	Indexer
-
-	// TypedIndex is Index, ByTypedIndex is ByIndex. They also fail if one of the
-	// objects is no T.
+	// TypedIndex is Index, ByTypedIndex is ByIndex, AddTypedIndexers is AddIndexers.
 	TypedIndex(indexName string, obj T) ([]T, error)
 	ByTypedIndex(indexName, indexedValue string) ([]T, error)
-	// AddTypedIndexers is AddIndexers.
 	AddTypedIndexers(newIndexers TypedIndexers[T]) error
 }
 
@@ -603,22 +545,19 @@ func typedObjects[T any](objects []any, err error) ([]T, error) {
 	return typed, nil
 }
 
-// TypedSharedIndexInformer is a SharedIndexInformer whose handlers and indexes need no
-// casts. It is client-go's; Informer does more.
+// TypedSharedIndexInformer is a SharedIndexInformer with typed handlers and indexes. It is for code written for
+// client-go; new code uses Informer.
 type TypedSharedIndexInformer[T Object] interface {
 	SharedIndexInformer
-	// AddTypedEventHandler is AddEventHandlerWithOptions. There may be one
-	// HandlerOptions; more are an error.
+	// AddTypedEventHandler is AddEventHandlerWithOptions. More than one HandlerOptions is an error.
 	AddTypedEventHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error)
-	// AddTypedIndexers is AddIndexers. A function fails for an object that is not a T.
+	// AddTypedIndexers is AddIndexers, GetTypedIndexer is GetIndexer.
 	AddTypedIndexers(indexers TypedIndexers[T]) error
-	// GetTypedIndexer is GetIndexer.
 	GetTypedIndexer() TypedIndexer[T]
 }
 
-// NewTypedSharedIndexInformer makes informer a TypedSharedIndexInformer of the same
-// store and handlers. Its objects should be T: handlers are not notified of others, which
-// are logged.
+// NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer. Handlers are not
+// notified of objects that are no T; these are logged.
 func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
 	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
 	typed := typedSharedIndexInformer[T]{informer}

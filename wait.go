@@ -181,8 +181,7 @@ type waitError struct {
 func (e *waitError) Error() string   { return "not done: " + strings.Join(e.checkers, ", ") }
 func (e *waitError) Unwrap() []error { return e.causes }
 
-// SyncResult is for each type of objects whether the informer of a factory has synced. It is the result of
-// generated factories.
+// SyncResult is the result of WaitForCacheSync of generated factories.
 type SyncResult struct {
 	// Err is nil if all have synced, otherwise why the wait ended.
 	Err error
@@ -190,8 +189,7 @@ type SyncResult struct {
 	Synced map[reflect.Type]bool
 }
 
-// AsError returns nil if Err is nil, otherwise an error that wraps it and names
-// the types that have not synced.
+// AsError returns nil if Err is nil, otherwise an error that wraps it and names the types that have not synced.
 func (c SyncResult) AsError() error {
 	if c.Err == nil {
 		return nil
@@ -209,8 +207,7 @@ func (c SyncResult) AsError() error {
 	return fmt.Errorf("caches not synced: %s: %w", strings.Join(types, ", "), c.Err)
 }
 
-// InformerSynced returns whether a cache has synced; HasSynced of an informer or of a
-// handler's registration is one. It must not block.
+// InformerSynced returns whether a cache has synced, as HasSynced does. It must not block.
 type InformerSynced func() bool
 
 // WaitForCacheSync is for code written for client-go; new code uses WaitForDone. It calls the functions, with pauses of
