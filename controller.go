@@ -21,32 +21,25 @@ import (
 // ShouldResyncFunc returns whether to do a resync that is due.
 type ShouldResyncFunc func() bool
 
-// Config configures New. With a Store, the controller applies each batch of the source to it as one write and then
-// notifies Handler; only a ListerWatcher, or several in Namespaces, is needed besides. With a Process, the controller
-// only passes on what comes out of Queue, as in client-go, and Process applies it.
+// Config configures New. With a Store, the controller writes each batch of the source to it and then notifies Handler;
+// it needs only a ListerWatcher, or Namespaces, besides. With a Process, it only passes on what comes out of Queue, as
+// in client-go, and Process applies it.
 type Config struct {
-	// Queue stands between reflector and consumer. With a Store it may be nil, or a DeltaFIFO whose KnownObjects is
-	// Store.
+	// Queue stands between reflector and consumer. With a Store it may be nil, or a DeltaFIFO whose KnownObjects it is.
 	Queue
-	// ListerWatcher is the source.
 	ListerWatcher
-	// Namespaces are sources by namespace, instead of one ListerWatcher, for programs that may not, or need not, read
-	// all namespaces. Each has its own reflector, versions, backoff and permissions, and delays no other.
+	// Namespaces are sources by namespace, of one server, instead of one ListerWatcher, for programs that may not, or
+	// need not, read all namespaces. Each has its own reflector, versions, backoff and permissions. All fill Store, one
+	// of NewStore or NewIndexer whose keys begin with "namespace/"; an object of another namespace is quarantined.
 	//
-	// All fill Store, one of NewStore or NewIndexer whose keys begin with "namespace/"; an object of another namespace
-	// is quarantined. Handler is called on one goroutine with a bounded backlog, as an informer's is, and receives an
-	// initial list for each namespace. Transform, ReflectorOptions.Random and the error handler are called
-	// concurrently; the reflector passed to the error handler is named ReflectorOptions.Name, a slash and the
-	// namespace.
-	//
-	// HasSynced means all namespaces; SyncedIn and Status.Namespaces report each. All sources should be of one server:
-	// LastSyncResourceVersion is the lowest of their versions.
+	// Handler is called on one goroutine with a bounded backlog, as an informer's is, and receives an initial list for
+	// each namespace. Transform, ReflectorOptions.Random and the error handler are called concurrently; the reflector
+	// passed to the error handler is named ReflectorOptions.Name/namespace. HasSynced means all namespaces,
+	// LastSyncResourceVersion is the lowest; SyncedIn and Status.Namespaces report each.
 	Namespaces map[string]ListerWatcher
-	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Errors are reported, and the changes not
-	// repeated.
+	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Its errors are reported.
 	Process ProcessFunc
-	// ProcessBatch, if the queue has PopBatch, is called instead of Process. The last delta of a batch may be a
-	// Bookmark.
+	// ProcessBatch is called instead, if the queue has PopBatch. The last delta of a batch may be a Bookmark.
 	ProcessBatch ProcessBatchFunc
 	// ObjectType is an example of the expected objects; nil accepts all.
 	ObjectType runtime.Object
@@ -56,8 +49,7 @@ type Config struct {
 	FullResyncPeriod  time.Duration
 	MinWatchTimeout   time.Duration
 	ShouldResync      ShouldResyncFunc
-	// Only one error handler is called for each failure: WatchErrorHandler, else WatchErrorHandlerWithContext, else
-	// ReflectorOptions.ErrorHandler.
+	// Only the first of these error handlers and ReflectorOptions.ErrorHandler that is set is called.
 	WatchErrorHandler            WatchErrorHandler
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
 	// WatchListPageSize is ReflectorOptions.PageSize.
@@ -78,11 +70,10 @@ type Config struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// Controller runs a reflector, a queue and a consumer. What New returns is also a StatusReporter.
+// Controller runs a reflector and a consumer. New's is a StatusReporter.
 type Controller interface {
-	// RunWithContext keeps the consumer equal to the source until ctx ends. Then it waits for running calls into the
-	// source and the consumer, drops what is queued, and returns. It panics with a *PanicError if one of them did. A
-	// second call returns at once and reports ErrAlreadyRan.
+	// RunWithContext keeps the consumer equal to the source until ctx ends. Then it waits for running calls into both,
+	// drops what is queued, and returns. It panics with a *PanicError if one did. It runs once (ErrAlreadyRan).
 	RunWithContext(ctx context.Context)
 	// Run is RunWithContext with a stop channel.
 	Run(stopCh <-chan struct{})
@@ -118,8 +109,8 @@ type controller struct {
 	ran atomic.Bool
 }
 
-// New makes a controller. It starts nothing. It panics for mistakes in the program: no source, neither Store nor Queue
-// with Process, negative or contradictory fields.
+// New makes a controller and starts nothing. It panics for a Config without a source or consumer, and for negative or
+// contradictory fields.
 func New(c *Config) Controller {
 	config := *c
 	if len(config.Namespaces) > 0 {

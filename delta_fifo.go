@@ -31,13 +31,13 @@ const (
 	Bookmark DeltaType = "Bookmark"
 )
 
-// Delta is one change: its kind, and the object after it (for Deleted, before). The object must not be changed.
+// Delta is one change, with the object after it or, for Deleted, before.
 type Delta struct {
 	Type   DeltaType
 	Object any
 }
 
-// Deltas are the changes of one key, oldest first, never empty when they come out of a queue.
+// Deltas are the changes of one key, oldest first, at least one.
 type Deltas []Delta
 
 // Oldest returns the first change, or nil.
@@ -56,15 +56,14 @@ func (d Deltas) Newest() *Delta {
 	return &d[len(d)-1]
 }
 
-// DeletedFinalStateUnknown is a tombstone: the object under Key was deleted, but the deletion was not observed (a
-// relist lacked it). Obj is the last known state, which may be older than the final one, or nil.
+// DeletedFinalStateUnknown is a tombstone: the deletion of the object under Key was not observed (a relist lacked it).
+// Obj is the last known state or nil.
 type DeletedFinalStateUnknown struct {
 	Key string
 	Obj any
 }
 
-// BookmarkInfo is the object of a Bookmark delta: once all deltas before it are applied, ResourceVersion is the applied
-// version.
+// BookmarkInfo is the object of a Bookmark delta.
 type BookmarkInfo struct {
 	ResourceVersion string
 }
@@ -81,8 +80,8 @@ type DeltaFIFOOptions struct {
 	// function returns. Without it only queued objects are known to Delete, Replace and Resync.
 	//
 	// It is read under the queue's lock: it must answer from memory and not call the queue. With a method
-	// ObjectVersion(key string) (ObjectVersion, bool), as the stores of this package have, a relist skips unchanged
-	// objects. A ResourceVersionUpdater is called with each version that has been processed.
+	// ObjectVersion(key string) (ObjectVersion, bool), as this package's stores have, a relist skips unchanged objects.
+	// A ResourceVersionUpdater receives each version that has been processed.
 	KnownObjects KeyListerGetter
 	// EmitDeltaTypeReplaced gives listed objects the type Replaced instead of Sync.
 	EmitDeltaTypeReplaced bool
@@ -90,16 +89,16 @@ type DeltaFIFOOptions struct {
 	Transformer TransformFunc
 }
 
-// DeltaFIFO is a queue of changes between one producer, a Reflector, and a consumer, with the behaviour of client-go's.
-// It keeps every change of an object since the consumer last received one of it; consecutive deletions are merged. An
-// object that cannot be queued is named in the error and keeps its previous state, and all others are queued.
+// DeltaFIFO is a queue of changes between a Reflector and a consumer, with the behaviour of client-go's. It keeps every
+// change of an object since the consumer last received one of it, but merges consecutive deletions. An object that
+// cannot be queued is named in the error; its previous state stays.
 //
-// Pop returns all changes of the key that has waited longest. PopBatch returns the pending changes in the order in
-// which they came, with the resource versions between. Only these two wait, one call at a time. They must not be called
-// from within process. Changes that are handed out and not yet processed count as queued.
+// Pop returns all changes of the key that has waited longest, PopBatch pending changes in their order with the resource
+// versions between. Only these wait, one call at a time; calling them from within process deadlocks. Changes that are
+// handed out and not yet processed count as queued.
 //
 // All methods may be called concurrently, but changes of one key must come from one goroutine at a time. No user
-// function runs under the queue's lock, except KnownObjects and the metadata methods of its objects.
+// function runs under the queue's lock, except KnownObjects and metadata methods of its objects.
 type DeltaFIFO struct {
 	name    string
 	keyFunc KeyFunc
@@ -211,14 +210,14 @@ func (f *DeltaFIFO) consumed() quarantinePart {
 	return quarantinePart{f.quarantine.quarantine, byConsumer, f.quarantine.prefix}
 }
 
-// Add queues a new object. It fails with a KeyError, or an *ObjectError if the object cannot be transformed.
+// Add queues a new object, or returns a KeyError or *ObjectError.
 func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 
 // Update queues a newer state of an object, with the errors of Add.
 func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
 
-// Delete queues the final state of a deleted object, or a tombstone. It is ignored if the object is neither queued nor
-// known. An error other than a KeyError means that the final state could not be transformed: a tombstone was queued.
+// Delete queues the final state of a deleted object, or a tombstone; it ignores an unknown object. Only after a
+// KeyError nothing is queued.
 func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
@@ -453,16 +452,15 @@ func finalStateOf(obj any) any {
 	return obj
 }
 
-// UpdateResourceVersion records the version that is reached once all earlier changes are processed. PopBatch delivers
-// it as a Bookmark.
+// UpdateResourceVersion queues the version as a Bookmark.
 func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 	f.mu.Lock()
 	defer f.unlock()
 	f.log.setVersion(resourceVersion)
 }
 
-// Resync queues, as Sync, every known object that is neither queued nor handed out. The error joins an *ObjectError for
-// each object that KnownObjects could not return.
+// Resync queues, as Sync, every known object that is not queued. The error joins an *ObjectError for each one that
+// KnownObjects failed to return.
 func (f *DeltaFIFO) Resync() error {
 	f.mu.Lock()
 	defer f.unlock()
@@ -529,8 +527,7 @@ type listedKey struct {
 	withheld bool
 }
 
-// BeginReplace implements Replacer. The first replacement is queued part by part; a later one, or one with Staged, at
-// Commit.
+// BeginReplace implements Replacer.
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -541,8 +538,8 @@ func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 }
 
 // Replace makes list the whole content: its objects come out as Replaced (Sync without EmitDeltaTypeReplaced) unless
-// unchanged, and all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object
-// that was not queued; one that wraps a *StoreError means that KnownObjects failed, and the tombstone is empty.
+// unchanged, all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object that
+// was not queued, or whose last state KnownObjects failed to return.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	r := &queueReplacement{
 		queue: f, staged: make([]record, 0, len(list)), dropped: map[table.Key]int{},

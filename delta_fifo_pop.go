@@ -14,15 +14,13 @@ type PopProcessFunc func(obj any, isInInitialList bool) error
 // ProcessFunc is the PopProcessFunc of a Config.
 type ProcessFunc func(obj any, isInInitialList bool) error
 
-// ProcessBatchFunc processes deltas in the order in which they arrived, at most one of each key and, as the last, a
-// Bookmark if the version moved. All of them are of the initial list, or none.
+// ProcessBatchFunc processes deltas in their order. See DeltaFIFO.PopBatch.
 type ProcessBatchFunc func(deltas []Delta, isInInitialList bool) error
 
 // Queue is a ReflectorStore whose content is popped.
 type Queue interface {
 	ReflectorStore
 	// Pop waits until something is pending, passes it to process without a lock, and returns it with process's error.
-	// It returns ErrFIFOClosed once the queue is closed and empty.
 	Pop(PopProcessFunc) (any, error)
 	// HasSynced is true once the first list has been processed, or if something else was put in before any list.
 	HasSynced() bool
@@ -34,8 +32,7 @@ type Queue interface {
 // QueueWithBatch is a Queue that also hands out many changes at once.
 type QueueWithBatch interface {
 	Queue
-	// PopBatch waits until changes are pending and passes them to processBatch or, if that is nil, one key's Deltas to
-	// processSingle.
+	// PopBatch waits and passes changes to processBatch or, if that is nil, one key's Deltas to processSingle.
 	PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error
 }
 
@@ -71,8 +68,7 @@ const (
 )
 
 // Pop waits until a change is pending, passes all changes of the key that has waited longest to process, as Deltas, and
-// returns them with process's error. They are not handed out again, even if process fails or panics. isInInitialList is
-// true while HasSynced is false.
+// returns them with process's error. They are not handed out again, even if process fails or panics.
 func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	if process == nil {
 		return nil, errNoProcess
@@ -89,8 +85,7 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 }
 
 // PopBatch waits as Pop does, and passes the pending changes to processBatch, up to the second change of a key. If the
-// version has moved, the last delta is a Bookmark, which may be the only one. Without processBatch it is Pop with
-// processSingle.
+// version has moved, the last delta is a Bookmark. A nil processBatch makes it Pop with processSingle.
 func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopProcessFunc) error {
 	if processBatch == nil {
 		_, err := f.Pop(processSingle)
@@ -247,7 +242,7 @@ func (f *DeltaFIFO) processedVersion() string {
 	return f.log.holds
 }
 
-// Close makes Pop and PopBatch return ErrFIFOClosed once nothing is pending, also to callers that wait.
+// Close makes Pop and PopBatch return ErrFIFOClosed once nothing is pending.
 func (f *DeltaFIFO) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

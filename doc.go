@@ -1,13 +1,10 @@
 // Package cache mirrors a remote list/watch API into an indexed store in memory and notifies handlers of changes.
 //
-// A Reflector lists and watches a source, an Indexer holds the objects for readers, and each handler is called on a goroutine of its own:
+//	source ──▶ Reflector ──▶ intake ──▶ store ──▶ event log ──▶ handlers
+//	                                     └──▶ readers: Get, snapshots
 //
-//	ListerWatcher ──▶ Reflector ──▶ intake ──▶ store ──▶ event log ──▶ handlers
-//	 (yours)                                     │
-//	                       readers ◀── Get, snapshots
-//
-// Names and meanings are those of k8s.io/client-go/tools/cache, so that a program changes one import line. docs/migrating.md and
-// docs/faults.md have the differences, docs/behaviour.md the exact rules of what follows, docs/architecture.md the internals.
+// It has the names and meanings of k8s.io/client-go/tools/cache, so that a program changes one import line. docs/migrating.md and
+// docs/faults.md have the differences, docs/behaviour.md the exact rules, docs/architecture.md the internals.
 //
 // # Start here
 //
@@ -25,30 +22,28 @@
 //		return err
 //	}
 //
-// The source is anything that lists and watches: a Kubernetes API (package kubeapi, which needs only net/http), a fake for tests (package
-// cachetest), or your own ListerWatcher. InformerSet runs several informers. NewSharedIndexInformer and Informer.Shared have client-go's
-// interfaces. New makes a Controller, which keeps a Store equal to a source and calls one Handler or Process; its parts are
-// NewReflectorWithOptions, NewDeltaFIFOWithOptions and NewIndexer.
+// The source is a Kubernetes API (package kubeapi), a function that is polled (package sources), a fake for tests (package cachetest), or your
+// own (docs/sources.md). InformerSet runs several informers. Functions for code written for client-go say so in their first line.
 //
 // # Objects are shared
 //
-// Readers and handlers receive the stored objects themselves. Never change one, or anything reachable from it: copy it first. The library
-// never changes an object; only a transform may, before the object is visible to anybody else.
+// Readers and handlers receive the stored objects. Never change one, or anything reachable from it: copy it first. Only a transform may change
+// an object, before it is stored.
 //
 // # Reading
 //
 // An Informer is read with Lookup, List, ByIndex, ByNamespace and All. Every read is a consistent point-in-time view, unordered. Two reads may
-// observe different versions; use a Snapshot when they must agree. Taking a snapshot is O(1) and iterating it copies nothing. Writes copy the
-// parts that a live snapshot references, so do not retain one.
+// observe different versions; use a Snapshot when they must agree. Taking one is O(1) and iterating it copies nothing. Writes copy the parts
+// that a live snapshot references, so do not retain one.
 //
 // # Handlers
 //
 // Handlers may be added and removed at any time, also from inside a handler. One that joins a running informer receives the store's content as
 // Adds of the initial list, and continues from there. HandlerOptions.Delivery chooses Ordered (the default), Coalesced (merged per key, for
-// controllers that only enqueue keys) or OrderedUnbounded (client-go's, never merged). A slow handler delays neither the store nor others.
+// controllers that only enqueue keys) or OrderedUnbounded (never merged, as in client-go). A slow handler delays neither the store nor others.
 //
-// An object that was deleted and created again, so that its UID changed, is delivered as OnDelete with a tombstone and OnAdd; RecreateAsUpdate
-// makes that one OnUpdate. A relist delivers only what changed. A panic of a handler ends the run, unless HandlerOptions.RecoverPanics is set.
+// An object that was deleted and created again, so that its UID changed, is delivered as OnDelete with a tombstone and OnAdd. A relist delivers
+// only what changed. A panic of a handler ends the run, unless HandlerOptions.RecoverPanics is set.
 //
 // # Failures
 //
@@ -58,9 +53,8 @@
 //
 // # Versions
 //
-// Store.LastStoreSyncResourceVersion and Controller.LastSyncResourceVersion are the applied version: everything up to it is in the store. A
-// reflector's own LastSyncResourceVersion is the last one that its store accepted. Status has both. Decimal versions are ordered; a source that
-// regresses is reported as a VersionRegressionError and listed again.
+// The applied version is the one up to which everything is in the store; the received version, a Reflector's LastSyncResourceVersion, may be
+// ahead of it. Status has both. A source whose versions regress is reported (VersionRegressionError) and listed again.
 //
 // # What is promised
 //
@@ -87,12 +81,11 @@
 //	     minute and 3 per minute afterwards; 20 and then 11 where each watch advanced the version and closed without error.
 //	G14  A transform runs at most once per object received, and exactly once per object applied.
 //
-// G3 and G8 are about informers. Config.Handler is called in the source's order by the goroutine that writes to the store; its pending
-// changes wait in the queue. Not promised: every intermediate state; exact resync times; deletions that happened during an outage as anything
-// but tombstones (DeletedFinalStateUnknown); an order among namespaces of Config.Namespaces.
+// G3 and G8 are about informers; a Controller's pending changes wait in its queue. Not promised: every intermediate state; exact resync times;
+// deletions during an outage as anything but tombstones (DeletedFinalStateUnknown); an order among namespaces of Config.Namespaces.
 //
 // # Concurrency
 //
-// All methods may be called concurrently. No goroutine starts before Run, which waits for all of them. Key, index and transform functions,
-// handlers, clocks and sources are called without a lock; the one exception is DeltaFIFOOptions.KnownObjects, read under the queue's lock.
+// All methods may be called concurrently. No goroutine starts before Run, which waits for all of them. User functions, clocks and sources are
+// called without a lock, except DeltaFIFOOptions.KnownObjects, which is read under the queue's lock.
 package cache

@@ -16,31 +16,20 @@ import (
 var (
 	// ErrFIFOClosed is returned by Pop and PopBatch once the queue is closed and empty.
 	ErrFIFOClosed = errors.New("queue is closed")
-
 	// ErrZeroLengthDeltasObject is the cause in the KeyError for an empty Deltas.
 	ErrZeroLengthDeltasObject = errors.New("an empty Deltas has no key")
-
-	// ErrAlreadyRan is reported when a controller, informer or set is run a second time, or a reflector concurrently.
-	// The call returned at once and changed nothing.
+	// ErrAlreadyRan is reported by a second run of a controller, informer or set, or a concurrent one of a reflector.
 	ErrAlreadyRan = errors.New("already running or already run")
-
-	// ErrInformerStopped is the cause when an informer is used after its run, and the Err of a checker whose wait that
-	// ended. An informer runs once: make a new one.
+	// ErrInformerStopped is the cause when an informer is used, or waited for, after its run. An informer runs once.
 	ErrInformerStopped = errors.New("informer has stopped: make a new one")
-
 	// ErrForeignRegistration is the cause when an informer is passed the handle of another informer.
 	ErrForeignRegistration = errors.New("registration belongs to another informer")
-
-	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the removed handler has not returned after
-	// 30 s: it hangs, or waits for its own removal.
+	// ErrHandlerRunning is returned by ShutDownEventHandler when a call of the handler has not returned after 30 s.
 	ErrHandlerRunning = errors.New(
 		"handler was removed, but a call of it is still running: it hangs, or waits for its own removal")
-
 	// ErrHandlerRemoved is the Err of a handler's checker when it was removed before it had handled the first list.
 	ErrHandlerRemoved = errors.New("handler was removed before it had handled the first list")
-
-	// ErrQuarantined is the cause when a key has no state because the only one that came could not be applied. The
-	// source has the object, so it is not "not found". Every *ObjectError wraps it.
+	// ErrQuarantined is wrapped by every *ObjectError: the source has the object, but no state could be applied.
 	ErrQuarantined = errors.New("object is quarantined")
 )
 
@@ -80,8 +69,8 @@ var (
 	errInformerStarted  = errors.New("informer has started: it is too late to set it")
 )
 
-// KeyError is returned when no key could be made for an object. Its message never prints the object. In a status, Obj
-// is the object's ObjectName.
+// KeyError is returned when no key could be made for an object, which the message never prints. In a status, Obj is the
+// object's ObjectName.
 type KeyError struct {
 	Obj any
 	Err error
@@ -107,9 +96,9 @@ func withoutObject(err error) error {
 	return KeyError{Obj: name, Err: key.Err}
 }
 
-// ObjectError reports one object that could not be applied. It is quarantined: its previous state stays, other objects
-// are not affected, and it is tried again when it next arrives. If a store of your own returns one (wrapped or not),
-// the reflector quarantines the object; any other error makes it list again.
+// ObjectError reports one object that could not be applied. It is quarantined: its previous state stays, and it is
+// tried again when it next arrives. If a store of your own returns one (wrapped or not), the reflector quarantines the
+// object; any other error makes it list again.
 type ObjectError struct {
 	// Key is the object's key, or else its namespace and name, or its place ("item 3 of the list").
 	Key string
@@ -158,10 +147,9 @@ func (e *UnexpectedTypeError) Error() string {
 	return fmt.Sprintf("expected %s, got %s", e.Expected, e.Actual)
 }
 
-// ListTypeError is reported when a list had objects and none of them was of the expected type or kind. The list has
-// failed: nothing of it is applied, and the reflector lists again after a pause.
+// ListTypeError is reported when no object of a list was of the expected type. Nothing is applied, and the reflector
+// lists again after a pause.
 type ListTypeError struct {
-	// Objects is their number.
 	Objects int
 	// Key is that of the first one, or its place ("item 1 of the list"); Err is its error.
 	Key string
@@ -175,8 +163,7 @@ func (e *ListTypeError) Error() string {
 func (e *ListTypeError) Unwrap() error { return e.Err }
 
 // VersionRegressionError is reported when a source went back in time: a server was restored, or a stale replica
-// answered; if it repeats, the source's versions are not ordered. What it sent was not applied: the reflector lists
-// again at "" and accepts that list whatever its version.
+// answered. It was not applied: the reflector lists again at "" and accepts that list whatever its version.
 type VersionRegressionError struct {
 	// Kind is what regressed: "list", "bookmark" or "event".
 	Kind string
@@ -190,8 +177,7 @@ func (e *VersionRegressionError) Error() string {
 	return fmt.Sprintf("resource version went backwards: %s%s at %s, have %s", e.Kind, ofName(e.Key), e.Received, e.Current)
 }
 
-// StoreError is reported when a store that is not of this package refused a call. The reflector lists again after a
-// pause.
+// StoreError is reported when a foreign store refused a call.
 type StoreError struct {
 	// Op is the method: Add, Update, Delete, Replace, Bookmark, Resync, GetByKey.
 	Op string
@@ -220,11 +206,10 @@ func ofName(name string) string {
 	return fmt.Sprintf(" of %q", name)
 }
 
-// ProcessError is reported when Process or ProcessBatch failed. The changes are not handed out again.
+// ProcessError is reported when Process failed. The changes are not repeated.
 type ProcessError struct {
 	// Keys are the first ten keys of the changes.
-	Keys []string
-	// Changes is their number.
+	Keys    []string
 	Changes int
 	Err     error
 }
@@ -239,10 +224,8 @@ func (e *ProcessError) Error() string {
 
 func (e *ProcessError) Unwrap() error { return e.Err }
 
-// VeryShortWatchError is reported when a watch closed within a second without an event. The reflector pauses and
-// watches again.
+// VeryShortWatchError is reported for an eventless watch of under a second.
 type VeryShortWatchError struct {
-	// Name is the reflector's.
 	Name string
 }
 
@@ -250,12 +233,10 @@ func (e *VeryShortWatchError) Error() string {
 	return fmt.Sprintf("very short watch: %s: closed within a second and without an event", e.Name)
 }
 
-// SlowSourceError is reported once for each call into the source that still runs 30 s after its context ended. Run
-// waits for it all the same.
+// SlowSourceError is reported for a call that has outlived its context by 30 s.
 type SlowSourceError struct {
 	// Op is "List", "Watch" or "Stop".
-	Op string
-	// Waited is the time since the context ended.
+	Op     string
 	Waited time.Duration
 }
 
@@ -263,8 +244,8 @@ func (e *SlowSourceError) Error() string {
 	return fmt.Sprintf("source's %s still runs %s after its context ended", e.Op, e.Waited)
 }
 
-// PanicError carries a panic of a source or handler to the caller of Run, with the stack of its origin. For a panic of
-// a key, index or transform function it is the cause in an ObjectError.
+// PanicError carries a panic of a source or handler, with its stack, to the caller of Run. In an ObjectError, it is a
+// panic of a user function.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -369,14 +350,13 @@ func isNilPointer(obj any) bool {
 	return !table.HasWord(obj) && (obj == nil || reflect.TypeOf(obj).Kind() == reflect.Pointer)
 }
 
-// MutatedObjectError is reported when a reader or handler changed an object in the store instead of a copy. The store
-// keeps the changed object until the source sends its next state.
+// MutatedObjectError is reported when a reader or handler changed an object in the store. The store keeps it until the
+// source sends its next state.
 type MutatedObjectError struct {
 	Key             string
 	ResourceVersion string
-	// Changes are the first five of Total, sorted: a path as in JSON (spec.containers[0].image, metadata.labels["app"])
-	// and "changed", "added" or "removed". They have no values, which may be secret. There are none if the object
-	// changed during the comparison.
+	// Changes are the first five of Total, sorted: a path as in JSON (metadata.labels["app"]) and "changed", "added" or
+	// "removed", without values. There are none if the object changed during the comparison.
 	Changes []string
 	Total   int
 }

@@ -16,20 +16,17 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// ResourceEventHandler is notified of changes to objects, one call at a time. The objects are shared and must not be
-// changed.
+// ResourceEventHandler is notified of changes, one call at a time.
 type ResourceEventHandler interface {
-	// OnAdd is called for a new object. isInInitialList is true for those of the first list.
+	// OnAdd is called for a new object. The arguments of all methods are shared and must not be changed.
 	OnAdd(obj any, isInInitialList bool)
-	// OnUpdate is called for a newer state; several changes may have been merged. With a resync both are the same
-	// object.
+	// OnUpdate is called for a newer state, possibly of several changes; in a resync, of an object to itself.
 	OnUpdate(oldObj, newObj any)
 	// OnDelete is called for a removed object, with its final state or a DeletedFinalStateUnknown.
 	OnDelete(obj any)
 }
 
-// ResourceEventHandlerFuncs makes a ResourceEventHandler of functions, each of which may be nil. DeleteFunc receives a
-// tombstone of client-go as one of this package.
+// ResourceEventHandlerFuncs makes a handler of functions, nil or not.
 type ResourceEventHandlerFuncs struct {
 	AddFunc    func(obj any)
 	UpdateFunc func(oldObj, newObj any)
@@ -54,7 +51,7 @@ func (f ResourceEventHandlerFuncs) OnDelete(obj any) {
 	}
 }
 
-// ResourceEventHandlerDetailedFuncs is ResourceEventHandlerFuncs whose AddFunc has the parameter isInInitialList.
+// ResourceEventHandlerDetailedFuncs also passes isInInitialList to AddFunc.
 type ResourceEventHandlerDetailedFuncs struct {
 	AddFunc    func(obj any, isInInitialList bool)
 	UpdateFunc func(oldObj, newObj any)
@@ -79,14 +76,12 @@ func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
 	}
 }
 
-// FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. An object that begins to pass with an
-// update is added, and one that ceases to pass is deleted. A tombstone of client-go is converted.
+// FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. One that begins to pass is added, one
+// that ceases to is deleted.
 type FilteringResourceEventHandler struct {
-	// FilterFunc must be deterministic and must not change the object. It may receive a DeletedFinalStateUnknown. If
-	// nil, all pass.
+	// FilterFunc must be deterministic. It may receive a DeletedFinalStateUnknown. If nil, all pass.
 	FilterFunc func(obj any) bool
-	// Handler may be nil.
-	Handler ResourceEventHandler
+	Handler    ResourceEventHandler
 }
 
 func (h FilteringResourceEventHandler) OnAdd(obj any, isInInitialList bool) {
@@ -128,15 +123,14 @@ type keyedHandler interface {
 	onDelete(key string, obj any)
 }
 
-// Delivery is how an informer delivers changes to one handler. In each mode one goroutine calls the handler, for each
-// key with Add, then Updates, then Delete; and neither the store nor another handler waits for it.
+// Delivery is how an informer delivers changes to one handler. In each mode one goroutine delivers each key's Add, then
+// Updates, then Delete.
 type Delivery int
 
 const (
 	// Ordered delivers every change in the source's order. Beyond max(1,024, 2 x live keys) pending changes they are
-	// merged by key until none is pending (HandlerStatus.Merging), so the backlog of a handler that hangs is bounded. A
-	// merged change keeps the place of its oldest part and the old state that this handler received last; a pending Add
-	// and its Delete cancel out.
+	// merged by key until none is pending (HandlerStatus.Merging), so the backlog is bounded. A merged change keeps its
+	// place and the old state that this handler received last; a pending Add and its Delete cancel out.
 	Ordered Delivery = iota
 	// Coalesced always merges by key, for handlers that only enqueue keys, as in most controllers.
 	Coalesced
@@ -161,8 +155,7 @@ type HandlerOptions struct {
 	// ResyncPeriod is how often the handler receives an Update of each object to itself, unless a change of it is
 	// pending. Nil is the informer's default, 0 is never; less than a second is an error.
 	ResyncPeriod *time.Duration
-	// Name appears in the status, in reports and in the DoneChecker. Default: file:line of the caller that adds the
-	// handler.
+	// Name appears in the status, reports and the DoneChecker. Default: file:line of the caller.
 	Name string
 	// Delivery is how changes are delivered. Default: Ordered.
 	Delivery Delivery

@@ -12,9 +12,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Indexer is a Store that also finds objects by values computed from them. An object's index values are computed once,
-// when it is stored, so an index agrees with the store even if a reader wrongly changed an object. All methods may be
-// called concurrently and read from memory.
+// Indexer is a Store that also finds objects by values computed from them, once, when they are stored. All methods may
+// be called concurrently.
 type Indexer interface {
 	Store
 	// Index returns the objects that share a value of the named index with obj, which need not be stored itself.
@@ -32,8 +31,8 @@ type Indexer interface {
 	AddIndexers(newIndexers Indexers) error
 }
 
-// IndexFunc returns an object's values for one index: none, one or several. It must be deterministic, must not change
-// the object, and may be called concurrently. If it fails, or panics, the object is not stored.
+// IndexFunc returns an object's values for one index. It must be deterministic, must not change the object, and may be
+// called concurrently.
 type IndexFunc func(obj any) ([]string, error)
 
 // Indexers are index functions by name.
@@ -61,8 +60,7 @@ func MetaNamespaceIndexFunc(obj any) ([]string, error) {
 	return []string{accessor.GetNamespace()}, nil
 }
 
-// IndexFuncToKeyFuncAdapter makes a key function of an index function that returns exactly one value, unique to each
-// object.
+// IndexFuncToKeyFuncAdapter makes a key function of a unique index function.
 func IndexFuncToKeyFuncAdapter(indexFunc IndexFunc) KeyFunc {
 	return func(obj any) (string, error) {
 		values, err := indexFunc(obj)

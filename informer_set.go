@@ -14,9 +14,8 @@ import (
 )
 
 // InformerSet runs informers together, one for each source and type of objects, however many parts of a program ask for
-// it (InformerOf). The zero value is ready, and must not be copied. All methods may be called concurrently.
+// it. The zero value is ready and must not be copied. All methods may be called concurrently.
 //
-//	var set cache.InformerSet
 //	pods, release, err := cache.InformerOf(&set, source, cache.InformerConfig[*corev1.Pod]{})
 //	go set.Run(ctx)
 //	err = set.WaitSynced(ctx)
@@ -45,15 +44,11 @@ type setMember struct {
 }
 
 // InformerOf returns the set's informer of a source, object type and set of Namespaces. If there is none it makes one
-// as NewTypedInformer does, and runs it if the set runs. If there is one, only config's Indexes are used: those with
-// new names are added. Sources are the same if they compare equal: two pointers to ListWatches of one resource are two
-// sources.
+// as NewTypedInformer does, and runs it if the set runs. If there is one, it only adds config's new Indexes. Sources
+// are compared with ==.
 //
-// The informer stops once every caller that received it has called release, which does not wait and may be called
-// twice. Remove your handlers before that. Do not call Run on the informer; the set does.
-//
-// It fails if source is not comparable, an index cannot be added, or the set has stopped (ErrInformerStopped). It
-// panics as NewTypedInformer does.
+// The informer stops once every caller has called release, which does not wait. Remove your handlers before that, and
+// do not call Run on it. It fails if source is not comparable, or the set has stopped.
 func InformerOf[T Object](set *InformerSet, source ListerWatcher, config InformerConfig[T]) (informer *Informer[T], release func(), err error) {
 	sources := maps.Clone(config.Namespaces)
 	if len(sources) == 0 {
@@ -152,8 +147,8 @@ func (s *InformerSet) startLocked(m *setMember) {
 	})
 }
 
-// Run runs the set's informers, also those made meanwhile, until ctx ends. Then it waits until all have stopped, and
-// returns nil. A panic of a source or handler stops all and comes out of Run. A second call returns ErrAlreadyRan.
+// Run runs the informers, also those made meanwhile, until ctx ends, waits until all have stopped, and returns nil. A
+// panic of a source or handler stops all and comes out of Run. A second call returns ErrAlreadyRan.
 func (s *InformerSet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -182,8 +177,8 @@ func (s *InformerSet) start(ctx context.Context, goroutines *tasks.Group) bool {
 	return true
 }
 
-// WaitSynced waits until all present informers have their first list in the store. If ctx ends first, or one is
-// stopped, the error has the phase and last failure of each that has not synced. It fails for an empty set.
+// WaitSynced waits until all present informers have synced. If ctx ends first, or one is stopped, the error has each
+// one's phase and last failure.
 func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	informers := s.informers()
 	if len(informers) == 0 {
@@ -192,7 +187,7 @@ func (s *InformerSet) WaitSynced(ctx context.Context) error {
 	return waitSynced(ctx, informers...)
 }
 
-// Status returns the status of each informer, in the order in which they were made.
+// Status returns the status of each informer, oldest first.
 func (s *InformerSet) Status() []Status {
 	var all []Status
 	for _, informer := range s.informers() {

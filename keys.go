@@ -24,7 +24,7 @@ func NewObjectName(namespace, name string) ObjectName { return ObjectName{namesp
 
 func (n ObjectName) Parts() (namespace, name string) { return n.Namespace, n.Name }
 
-// String returns the key that MetaNamespaceKeyFunc makes: namespace/name, or name.
+// String returns the key that MetaNamespaceKeyFunc makes.
 func (n ObjectName) String() string {
 	if n.Namespace == "" {
 		return n.Name
@@ -37,18 +37,18 @@ func (n ObjectName) AsNamespacedName() types.NamespacedName { return types.Names
 // NamespacedNameAsObjectName is the inverse of AsNamespacedName.
 func NamespacedNameAsObjectName(name types.NamespacedName) ObjectName { return ObjectName(name) }
 
-// ParseObjectName is the inverse of ObjectName.String. It fails if there is more than one slash.
+// ParseObjectName is the inverse of String. Two slashes are an error.
 func ParseObjectName(str string) (ObjectName, error) {
 	namespace, name, err := SplitMetaNamespaceKey(str)
 	return ObjectName{namespace, name}, err
 }
 
-// MetaObjectToName returns the name in an object's metadata. It panics for a nil pointer; ObjectToName does not.
+// MetaObjectToName returns the name in an object's metadata.
 func MetaObjectToName(obj metav1.Object) ObjectName {
 	return ObjectName{obj.GetNamespace(), obj.GetName()}
 }
 
-// ObjectToName returns the namespace and name of anything that has metadata, and an error for everything else.
+// ObjectToName returns the name of anything that has metadata, or an error.
 func ObjectToName(obj any) (name ObjectName, err error) {
 	if isNilPointer(obj) {
 		return ObjectName{}, nilWithoutMeta(obj)
@@ -86,7 +86,7 @@ func (nilObjectError) Is(target error) bool { return target == errNilObject }
 
 func (e nilObjectError) Unwrap() error { return e.error }
 
-// DeletionHandlingObjectToName is ObjectToName that also accepts tombstones, client-go's included.
+// DeletionHandlingObjectToName is ObjectToName that also accepts tombstones.
 func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
 	if tombstone, ok := tombstoneOf(obj); ok {
 		return ParseObjectName(tombstone.Key)
@@ -94,11 +94,10 @@ func DeletionHandlingObjectToName(obj any) (ObjectName, error) {
 	return ObjectToName(obj)
 }
 
-// ExplicitKey is a key passed as an object: MetaNamespaceKeyFunc returns it unchanged.
+// ExplicitKey is a key passed as an object to MetaNamespaceKeyFunc.
 type ExplicitKey string
 
-// MetaNamespaceKeyFunc is the usual KeyFunc: namespace/name, or name for an object without a namespace. It does not
-// accept tombstones.
+// MetaNamespaceKeyFunc is the usual KeyFunc: namespace/name, or name.
 func MetaNamespaceKeyFunc(obj any) (string, error) {
 	if key, ok := obj.(ExplicitKey); ok {
 		return string(key), nil
@@ -116,7 +115,7 @@ func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	return MetaNamespaceKeyFunc(obj)
 }
 
-// SplitMetaNamespaceKey is the inverse of MetaNamespaceKeyFunc. It fails if there is more than one slash.
+// SplitMetaNamespaceKey is the inverse of MetaNamespaceKeyFunc.
 func SplitMetaNamespaceKey(key string) (namespace, name string, err error) {
 	namespace, name, slash := strings.Cut(key, "/")
 	switch {
@@ -151,15 +150,13 @@ func ownTombstone(obj any) any {
 	return obj
 }
 
-// UndecodableObject is an object that a source sends, in a list or an event, instead of one that it could not decode.
-// It has the metadata that could be read: namespace, name and resource version, if possible. If a namespace exists and
-// could not be read, the name must be empty too. The key function is called with it; it is never stored, transformed or
-// indexed.
+// UndecodableObject is an object that a source sends, in a list or an event, instead of one that it could not decode,
+// with the metadata that could be read: namespace, name and resource version. If the namespace could not be read, the
+// name must be empty too. It is keyed, but never stored, transformed or indexed.
 //
-// In a list, or as Added or Modified, the object of that name is quarantined: its previous state stays, the failure is
-// reported once a version, and a list is repeated once after a pause. As Deleted, the object is removed with its last
-// known state as a tombstone. Without a readable name the failure is only reported; a deletion also stays quarantined
-// ("watch event at version 7") until the next list, since the store may still hold the object.
+// In a list, or as Added or Modified, it quarantines the object of that name; a list is repeated once after a pause. As
+// Deleted, it removes the object, with the last known state as a tombstone. Without a name it is only reported, and a
+// deletion stays quarantined until the next list.
 type UndecodableObject interface {
 	runtime.Object
 	// DecodeError returns why the object could not be decoded. It is kept in the status and must not hold the object.
@@ -193,7 +190,7 @@ func readableName(obj any) string {
 	return name.String()
 }
 
-// ObjectVersion is the UID and version that an object had when it was received, before any transform.
+// ObjectVersion is the UID and version of an object when it was received.
 type ObjectVersion struct {
 	UID             types.UID
 	ResourceVersion string

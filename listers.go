@@ -17,17 +17,17 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// AppendFunc receives the objects that ListAll and ListAllByNamespace find. They are shared and must not be changed.
+// AppendFunc receives an object, which is shared and must not be changed.
 type AppendFunc func(any)
 
-// ListAll calls appendFn, without a lock, with the objects that the selector selects, in no order; nil selects all. It
-// stops with an error at the first object whose labels are needed and cannot be read.
+// ListAll calls appendFn, without a lock, with the objects that the selector selects; nil selects all. It stops at the
+// first whose labels cannot be read.
 func ListAll(store Store, selector labels.Selector, appendFn AppendFunc) error {
 	return appendFn.matching(store, store.List(), metav1.NamespaceAll, selector)
 }
 
-// ListAllByNamespace is ListAll for one namespace, or for all if it is empty. It uses the index called NamespaceIndex,
-// or reads every object if there is none.
+// ListAllByNamespace is ListAll for one namespace, or for all if it is empty. With an index called NamespaceIndex it
+// reads only that namespace.
 func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selector, appendFn AppendFunc) error {
 	if namespace == metav1.NamespaceAll {
 		return ListAll(indexer, selector, appendFn)
@@ -85,15 +85,13 @@ func keyWhere(store Store, obj any) string {
 	return describe(obj)
 }
 
-// GenericLister reads an Indexer of objects of any kind. It may be used concurrently and reads from memory. Objects are
-// shared and must not be changed.
+// GenericLister reads an Indexer. It may be used concurrently.
 type GenericLister interface {
 	// List returns the objects of all namespaces that the selector selects, in no order; nil selects all.
 	List(selector labels.Selector) (ret []runtime.Object, err error)
 	// Get returns the object under the key: the name, for objects without a namespace. The error is apimachinery's
 	// NotFound or, for an object whose only state is quarantined, one that wraps ErrQuarantined.
 	Get(name string) (runtime.Object, error)
-	// ByNamespace returns a lister of one namespace.
 	ByNamespace(namespace string) GenericNamespaceLister
 }
 
@@ -105,8 +103,8 @@ type GenericNamespaceLister interface {
 	Get(name string) (runtime.Object, error)
 }
 
-// NewGenericLister is for code written for client-go; new code uses an Informer. NotFound errors name the resource. It
-// panics if indexer is nil.
+// NewGenericLister is for code written for client-go; new code uses an Informer. Errors name the resource. It panics if
+// indexer is nil.
 func NewGenericLister(indexer Indexer, resource schema.GroupResource) GenericLister {
 	mustHave(indexer != nil, "NewGenericLister: indexer is nil")
 	return genericLister{indexer: indexer, resource: resource}
@@ -161,11 +159,11 @@ func (l genericLister) Get(name string) (runtime.Object, error) {
 	return typed, nil
 }
 
-// TypedLister reads the objects of an informer, or those of one namespace, from memory. It may be used concurrently.
-// The objects are shared and must not be changed; the slices are the caller's.
+// TypedLister reads the objects of an informer, or those of one namespace. It may be used concurrently. The objects are
+// shared and must not be changed.
 //
 // Every read is a consistent point-in-time view, unordered. Two reads may observe different versions; use a Snapshot
-// when they must agree. The zero value is the lister of an empty store without indexes.
+// when they must agree.
 type TypedLister[T Object] struct {
 	store *cache
 	// frozen is read instead of the store, if it has a table.
@@ -178,17 +176,17 @@ type TypedLister[T Object] struct {
 	unindexed bool
 }
 
-// Snapshot returns a lister of the present state, which never changes. See Snapshot.
+// Snapshot returns a lister of the present state, which never changes.
 func (l TypedLister[T]) Snapshot() TypedLister[T] {
 	l.frozen = l.now()
 	return l
 }
 
-// ResourceVersion is the applied version; empty if no list had been applied.
+// ResourceVersion is the applied version; empty before the first list.
 func (l TypedLister[T]) ResourceVersion() string { return l.now().ResourceVersion() }
 
-// ByNamespace returns the lister of one namespace, which expects names without it; of all if namespace is empty. Its
-// Lookup and Get need keys of the form namespace/name.
+// ByNamespace returns the lister of one namespace, or of all if it is empty. Its Lookup and Get expect names, and keys
+// of the form namespace/name.
 func (l TypedLister[T]) ByNamespace(namespace string) TypedLister[T] {
 	l.namespace = namespace
 	return l
@@ -202,7 +200,7 @@ func (l TypedLister[T]) now() Snapshot {
 	return l.store.Snapshot()
 }
 
-// Lookup is Get without an error: exists is false also for an object whose only state is quarantined.
+// Lookup is Get without an error.
 func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 	var item any
 	switch {
@@ -223,8 +221,8 @@ func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
 	return obj, exists
 }
 
-// Get returns the object under key: namespace/name or name; in a namespace's lister, the name. If there is none,
-// apierrors.IsNotFound is true for the error; if its only state is quarantined, it is an *ObjectError with the cause.
+// Get returns the object under key (in a namespace's lister, name). The error is apierrors.IsNotFound or, for a
+// quarantined state, an *ObjectError.
 func (l TypedLister[T]) Get(name string) (T, error) {
 	obj, exists := l.Lookup(name)
 	if exists {
@@ -238,7 +236,7 @@ func (l TypedLister[T]) Get(name string) (T, error) {
 	return obj, apierrors.NewNotFound(l.resource, name)
 }
 
-// Len returns the number of objects. It is O(1), except for a namespace without an index by namespace.
+// Len returns the number of objects.
 func (l TypedLister[T]) Len() int {
 	s := l.now()
 	at := l.namespaceIndex(s)
@@ -255,7 +253,7 @@ func (l TypedLister[T]) Len() int {
 	return count
 }
 
-// List returns the objects that the selector selects; nil selects all. The error is always nil.
+// List returns the selected objects; nil selects all. The error is nil.
 func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 	s := l.now()
 	at := l.namespaceIndex(s)
@@ -280,8 +278,7 @@ func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 	return list, nil
 }
 
-// All iterates over keys and objects as they are when the loop begins. The store may be written to meanwhile, also by
-// the loop's body. Keys are whole (namespace/name), also in a namespace's lister.
+// All iterates over whole keys and objects as they are when the loop begins.
 func (l TypedLister[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		s := l.now()
@@ -310,7 +307,7 @@ func (l TypedLister[T]) values(yield func(T) bool) {
 	l.each(s, noIndex, "", func(_ table.Entry, obj T) bool { return yield(obj) })
 }
 
-// ByIndex returns the objects that have a value in the named index. It fails if there is no such index.
+// ByIndex returns the objects that have the value; it fails without the index.
 func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
 	s := l.now()
 	at, err := s.indexers.position(index)
@@ -327,7 +324,7 @@ func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
 	return list, nil
 }
 
-// AllByIndex is All for the objects that have a value in the named index. It fails if there is no such index.
+// AllByIndex is ByIndex as an iterator over keys and objects.
 func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
 	at, err := l.now().indexers.position(index) // an index keeps its position
 	if err != nil {
@@ -336,7 +333,7 @@ func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], e
 	return func(yield func(string, T) bool) { l.withKeys(l.now(), at, value, yield) }, nil
 }
 
-// IndexValues returns the values that objects have in the named index. It fails if there is no such index.
+// IndexValues returns the values of an index; an error if it does not exist.
 func (l TypedLister[T]) IndexValues(index string) ([]string, error) {
 	s := l.now()
 	values, err := s.IndexValues(index)

@@ -12,38 +12,31 @@ import (
 
 // Lister lists.
 type Lister interface {
-	// List returns a list object: its items become the store's content, its
-	// resource version the place where the watch starts.
+	// List returns the whole content, as a list object with its resource version. A List that does not return delays
+	// the end of Run.
 	//
-	// Deprecated: implement ListerWithContext, which can be interrupted. A
-	// source without it holds up the end of Run until its List returns.
+	// Deprecated: implement ListerWithContext.
 	List(options metav1.ListOptions) (runtime.Object, error)
 }
 
-// ListerWithContext is Lister with a context that the call must honour.
+// ListerWithContext is a Lister whose calls end with their context.
 type ListerWithContext interface {
 	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 }
 
 // Watcher watches.
 type Watcher interface {
-	// Watch starts a watch at options.ResourceVersion. Where it returns an
-	// error it has cleaned up after itself.
-	//
-	// Deprecated: implement WatcherWithContext, which can be interrupted.
+	// Deprecated: implement WatcherWithContext.
 	Watch(options metav1.ListOptions) (watch.Interface, error)
 }
 
-// WatcherWithContext is Watcher with a context. The context spans the watch, not
-// only the call: when it ends, so does the watch.
+// WatcherWithContext is a Watcher whose watches end with their context.
 type WatcherWithContext interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcher is a source. Its methods are client-go's, so that a source for
-// either package serves both; those of ListerWatcherWithContext are preferred where it has them.
-// A reflector makes one call at a time, also while
-// a watch is open; the next call waits for a List that ignores its context, for up to 30 s.
+// ListerWatcher is a source, with client-go's methods. Those of ListerWatcherWithContext are preferred where it has
+// them. A reflector makes one call at a time, and waits up to 30 s for one that ignores its context.
 type ListerWatcher interface {
 	Lister
 	Watcher
@@ -55,19 +48,17 @@ type ListerWatcherWithContext interface {
 	WatcherWithContext
 }
 
-// ItemLister is an optional interface of a source: ListItems is ListWithContext item by item, so that only some hundred
-// decoded items are in memory. A type that embeds such a source and changes ListWithContext must define ListItems as
-// well.
+// ItemLister is an optional interface of a source: it lists item by item, so that only some hundred decoded items are
+// in memory. A type that embeds such a source and changes ListWithContext must define ListItems too.
 type ItemLister interface {
 	// ListItems calls take with the list's metadata, as far as known, and each item, in order, one at a time, never
 	// after it has returned. take owns the item and may block until ctx ends. An error of take ends the call and is
-	// returned, possibly wrapped; after any other error the items before it count. ListItems returns the list's
-	// complete metadata.
+	// returned; after any other error the items before it count. The result is the complete metadata.
 	ListItems(ctx context.Context, options metav1.ListOptions,
 		take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error)
 }
 
-// ToListerWithContext returns l itself if it accepts a context, and otherwise a wrapper that ignores it.
+// ToListerWithContext returns l itself or a wrapper that ignores the context.
 func ToListerWithContext(l Lister) ListerWithContext {
 	if with, ok := l.(ListerWithContext); ok {
 		return with
@@ -83,7 +74,7 @@ func ToWatcherWithContext(w Watcher) WatcherWithContext {
 	return &ListWatch{WatchFunc: w.Watch}
 }
 
-// ToListerWatcherWithContext applies ToListerWithContext and ToWatcherWithContext.
+// ToListerWatcherWithContext is ToListerWithContext for a ListerWatcher.
 func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 	if with, ok := lw.(ListerWatcherWithContext); ok {
 		return with
@@ -110,15 +101,11 @@ type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 // WatchFuncWithContext is ListWatch's WatchWithContext.
 type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// ListWatch makes a source of two functions, each with or without a context. The fields must not be changed while a
-// reflector runs. A method whose function is not set in either form fails.
+// ListWatch makes a source of two functions, each with or without a context. Do not change the fields while a reflector
+// runs.
 type ListWatch struct {
-	// ListFunc lists without a context, so it cannot be interrupted.
-	//
 	// Deprecated: set ListWithContextFunc.
 	ListFunc ListFunc
-	// WatchFunc watches without a context.
-	//
 	// Deprecated: set WatchFuncWithContext.
 	WatchFunc            WatchFunc
 	ListWithContextFunc  ListWithContextFunc
@@ -132,7 +119,7 @@ var (
 	_ ListerWatcherWithContext = (*ListWatch)(nil)
 )
 
-// List calls ListFunc, or ListWithContextFunc with a context that never ends.
+// List calls ListFunc, or ListWithContextFunc without an end.
 //
 // Deprecated: use ListWithContext.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
@@ -153,7 +140,7 @@ func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 	return nil, errNoListFunc
 }
 
-// Watch calls WatchFunc, or WatchFuncWithContext with a context that never ends.
+// Watch calls WatchFunc, or WatchFuncWithContext without an end.
 //
 // Deprecated: use WatchWithContext.
 func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
@@ -184,8 +171,8 @@ type watchListMarker interface {
 	IsWatchListSemanticsUnSupported() bool
 }
 
-// ToListWatcherWithWatchListSemantics returns lw as a source that can stream its first state unless client has a method
-// IsWatchListSemanticsUnSupported that returns true, as client-go's fake clients have.
+// ToListWatcherWithWatchListSemantics returns lw as a source that can stream, unless client's
+// IsWatchListSemanticsUnSupported returns true.
 func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
 	marker, ok := client.(watchListMarker)
 	return &markedListWatch{ListWatch: lw, unsupported: ok && marker.IsWatchListSemanticsUnSupported()}

@@ -13,9 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// MetricsProvider makes the instruments of reflectors, by the reflector's name; nil ones are left out. A reflector asks
-// for them when a run starts and uses them on that goroutine. A method ReleaseReflectorMetrics(name string), if there
-// is one, is called before each run returns; if reflectors share a name, release an instrument with the last run.
+// MetricsProvider makes a reflector's instruments, or nil ones. They are requested when a run starts and used on its
+// goroutine. An optional method ReleaseReflectorMetrics(name string) is called before each run returns.
 type MetricsProvider interface {
 	// NewListsMetric is for lists, successful or not. A streaming list is a watch.
 	NewListsMetric(name string) CounterMetric
@@ -35,13 +34,10 @@ type MetricsProvider interface {
 	NewLastResourceVersionMetric(name string) GaugeMetric
 }
 
-// InformerMetricsProvider makes the instruments of informers and stores; nil ones are left out. An informer asks for
-// its instruments when its run starts and uses them on that goroutine; a store of WithStoreMetrics asks when it is made
-// and uses them, one call at a time, as long as the name is reserved. After a panic of Set the store does not use it
-// again.
-//
-// An instrument must drop values once id.Reserved is false. A method ReleaseInformerMetrics(id
-// InformerNameAndResource), if there is one, is called before each run of an informer returns.
+// InformerMetricsProvider makes the instruments of informers and stores, or nil ones. An informer requests them when
+// its run starts and uses them on that goroutine, a store when it is made, one call at a time. They must drop values
+// once id.Reserved is false. An optional method ReleaseInformerMetrics(id InformerNameAndResource) is called before a
+// run returns.
 type InformerMetricsProvider interface {
 	// NewQueuedItemMetric is for changes that the reflector has passed on and that are not applied yet.
 	NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric
@@ -51,36 +47,34 @@ type InformerMetricsProvider interface {
 	NewStoreResourceVersionMetric(id InformerNameAndResource) GaugeMetric
 }
 
-// CounterMetric is an instrument for a number that only grows. It must not block.
+// CounterMetric is a number that only grows. It must not block.
 type CounterMetric interface {
 	Inc()
 }
 
-// SummaryMetric is an instrument for single observations. It must not block.
+// SummaryMetric is a series of observations. It must not block.
 type SummaryMetric interface {
 	Observe(float64)
 }
 
-// GaugeMetric is an instrument for a value that rises and falls. It must not block.
+// GaugeMetric is a value that rises and falls. It must not block.
 type GaugeMetric interface {
 	Set(float64)
 }
 
-// HistogramMetric is an instrument for a distribution. It must not block.
+// HistogramMetric is a distribution. It must not block.
 type HistogramMetric interface {
 	Observe(float64)
 }
 
 // SetReflectorMetricsProvider is for code written for client-go; new code sets ReflectorOptions.MetricsProvider. It
-// sets the provider of all reflectors made afterwards in this process. Only the first call with a provider has an
-// effect.
+// sets the provider of reflectors made afterwards in this process. Only the first call has an effect.
 func SetReflectorMetricsProvider(metricsProvider MetricsProvider) {
 	defaultReflectorMetrics.set(metricsProvider)
 }
 
 // SetInformerMetricsProvider is for code written for client-go; new code sets it in an informer's options. It sets the
-// provider of all informers and stores with metrics made afterwards in this process. Only the first call with a
-// provider has an effect.
+// provider of informers and stores made afterwards in this process. Only the first call has an effect.
 func SetInformerMetricsProvider(metricsProvider InformerMetricsProvider) {
 	defaultInformerMetrics.set(metricsProvider)
 }
@@ -282,8 +276,8 @@ func (m *storage) showVersion() {
 	}
 }
 
-// InformerName is a name under which a program's informers publish metrics, unique in the process. Under it each
-// resource is published by one informer. All methods may be called concurrently, and on nil, which publishes nothing.
+// InformerName is a unique name for metrics of informers, one of each resource. All methods may be called concurrently,
+// and on nil, which publishes nothing.
 type InformerName struct {
 	name string
 	// inUse is true from NewInformerName until Release.
@@ -295,7 +289,7 @@ type InformerName struct {
 // informerNames has the InformerName of each name that is in use in this process.
 var informerNames sync.Map
 
-// NewInformerName reserves the name in this process until Release. It fails if the name is empty or in use.
+// NewInformerName reserves a name, which must be unique in this process.
 func NewInformerName(name string) (*InformerName, error) {
 	if name == "" {
 		return nil, errors.New("informer name is empty: choose one that distinguishes this program's metrics")
@@ -316,8 +310,8 @@ func (n *InformerName) Name() string {
 	return n.name
 }
 
-// WithResource returns the identifier for an informer of the resource. Only the first call for a resource returns one
-// that publishes; a second, which is a mistake, is logged as an error.
+// WithResource returns the identifier for an informer of the resource. A second one for a resource publishes nothing,
+// which is logged as an error.
 func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNameAndResource {
 	id := InformerNameAndResource{name: n, gvr: gvr}
 	if n == nil || !n.inUse.Load() {
@@ -331,15 +325,15 @@ func (n *InformerName) WithResource(gvr schema.GroupVersionResource) InformerNam
 	return id
 }
 
-// Release ends the use of the name; NewInformerName can reserve it again. A second call does nothing.
+// Release makes the name available again. A second call does nothing.
 func (n *InformerName) Release() {
 	if n != nil && n.inUse.Swap(false) {
 		informerNames.CompareAndDelete(n.name, n)
 	}
 }
 
-// InformerNameAndResource is the name and resource under which an informer publishes metrics, made by
-// InformerName.WithResource. The zero value publishes nothing.
+// InformerNameAndResource is the name and resource of an informer's metrics, made by InformerName.WithResource. The
+// zero value publishes nothing.
 type InformerNameAndResource struct {
 	name *InformerName
 	gvr  schema.GroupVersionResource
@@ -351,5 +345,5 @@ func (n InformerNameAndResource) Name() string { return n.name.Name() }
 
 func (n InformerNameAndResource) GroupVersionResource() schema.GroupVersionResource { return n.gvr }
 
-// Reserved returns whether to publish metrics: from WithResource until the name is released. It takes no lock.
+// Reserved returns whether the name is in use. It takes no lock.
 func (n InformerNameAndResource) Reserved() bool { return n.first && n.name.inUse.Load() }

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Quarantined is an object whose latest state could not be applied; readers see an earlier state or none. Its fields
-// are those of ObjectError.
+// Quarantined is an object whose latest state could not be applied, with the fields of ObjectError. Readers see an
+// earlier state or none.
 type Quarantined struct {
 	Key             string
 	ResourceVersion string

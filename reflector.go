@@ -22,8 +22,8 @@ import (
 // WatchErrorHandler is WatchErrorHandlerWithContext without a context.
 type WatchErrorHandler func(r *Reflector, err error)
 
-// WatchErrorHandlerWithContext is called once with every failure (CauseOf returns its kind), also of quarantined
-// objects. It is called without a lock on the goroutine that failed, which waits for it.
+// WatchErrorHandlerWithContext is called once with every failure, without a lock, on the goroutine that failed. CauseOf
+// returns the failure's kind.
 type WatchErrorHandlerWithContext func(ctx context.Context, r *Reflector, err error)
 
 const (
@@ -31,10 +31,9 @@ const (
 	unspecifiedType        = "<unspecified>"
 )
 
-// Reflector lists and watches a source and keeps a store equal to it while it runs. The exported fields are those of
-// ReflectorOptions; do not change them during a run. All methods may be called concurrently.
+// Reflector keeps a store equal to a source while it runs. Its fields are those of ReflectorOptions. All methods may be
+// called concurrently.
 type Reflector struct {
-	// WatchListPageSize is ReflectorOptions.PageSize.
 	WatchListPageSize             int64
 	ShouldResync                  func() bool
 	MaxInternalErrorRetryDuration time.Duration
@@ -114,8 +113,8 @@ func (p *progress) newest() bool { return p.anyVersion || p.unknown }
 // floor is the version below which no state is accepted.
 func (p *progress) floor() string { return cmp.Or(p.version, p.shown) }
 
-// NewNamespaceKeyedIndexerAndReflector is for code written for client-go; new code uses NewIndexer and
-// NewReflectorWithOptions. The indexer has keys of the form namespace/name and an index by namespace.
+// NewNamespaceKeyedIndexerAndReflector is for code written for client-go; new code uses NewReflectorWithOptions. The
+// indexer has NamespaceIndex.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, expectedType any, resyncPeriod time.Duration) (indexer Indexer, reflector *Reflector) {
 	indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
 	indexer.(*cache).named = true
@@ -132,9 +131,8 @@ func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store Re
 	return NewReflectorWithOptions(lw, expectedType, store, ReflectorOptions{Name: name, ResyncPeriod: resyncPeriod})
 }
 
-// NewReflectorWithOptions makes a reflector. Only objects of expectedType's Go type are accepted (for unstructured, of
-// its group/version/kind if it has one); nil accepts anything with metadata. It starts nothing. It panics if lw or
-// store is nil, or an option is negative.
+// NewReflectorWithOptions makes a reflector. Only objects of expectedType's Go type (and group/version/kind, of
+// unstructured) are accepted; nil accepts all. It starts nothing. It panics for a nil source or store.
 func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
 	mustHave(!isNilPointer(lw), "NewReflector: the ListerWatcher is nil")
 	mustHave(!isNilPointer(store), "NewReflector: the store is nil")
@@ -260,7 +258,7 @@ func mustHave(ok bool, what string) {
 	}
 }
 
-// ListStrategy is how a reflector gets the first state, and later ones that a watch cannot provide.
+// ListStrategy is how a reflector gets a state that a watch cannot provide.
 type ListStrategy int
 
 const (
@@ -271,8 +269,7 @@ const (
 	ListUnpaged
 	// ListPaged always lists in pages.
 	ListPaged
-	// ListStreaming streams, and lists after one stream that was silent for 10 s or was rejected, or two that failed
-	// otherwise.
+	// ListStreaming streams, and lists after one stream that was silent for 10 s or rejected, or two other failures.
 	ListStreaming
 )
 
@@ -282,8 +279,7 @@ type ReflectorOptions struct {
 	Logger *klog.Logger
 	// Name appears in logs and errors. Default: file:line of the first caller outside this package.
 	Name string
-	// TypeDescription appears in logs and errors. Default: the expected type or group/version/kind or, if all types are
-	// accepted, the source's TypeDescription() string.
+	// TypeDescription appears in logs and errors. Default: the expected type, or the source's TypeDescription() string.
 	TypeDescription string
 	// ResyncPeriod is how often the store's Resync is called; 0 is never.
 	ResyncPeriod time.Duration
@@ -301,7 +297,6 @@ type ReflectorOptions struct {
 	MaxInternalErrorRetryDuration time.Duration
 	// PageSize is the number of objects in a page. If set, every list is paged. Default: 500 where pages are used.
 	PageSize int64
-	// Strategy is how to get the first state.
 	Strategy ListStrategy
 	// ShouldResync is called before each resync, and may skip it.
 	ShouldResync func() bool
@@ -338,12 +333,10 @@ func (o ReflectorOptions) validate() {
 		fmt.Sprintf("ReflectorOptions.Strategy is unknown: %d", o.Strategy))
 }
 
-// ReflectorStore is what a reflector writes to, from one goroutine at a time. Optional interfaces: Replacer,
-// ResourceVersionUpdater, ReflectorBookmarkStore.
+// ReflectorStore receives a reflector's calls, one at a time. Optional interfaces: Replacer, ResourceVersionUpdater,
+// ReflectorBookmarkStore.
 type ReflectorStore interface {
-	// Add adds a new object.
 	Add(obj any) error
-	// Update applies a newer state of an object.
 	Update(obj any) error
 	// Delete removes an object; obj is its final state. If that could not be decoded, a store of your own receives the
 	// last state (if it has GetByKey), else a DeletedFinalStateUnknown without Obj, and the UndecodableObject if it
@@ -351,7 +344,6 @@ type ReflectorStore interface {
 	Delete(obj any) error
 	// Replace makes the list the whole content, at the given version. The store owns the slice afterwards.
 	Replace(list []any, resourceVersion string) error
-	// Resync is called every resync period.
 	Resync() error
 }
 
@@ -362,18 +354,18 @@ func embedsQueue(store ReflectorStore) bool {
 	return has && store != ReflectorStore(promoted.itself())
 }
 
-// ReflectorBookmarkStore is an optional interface of a ReflectorStore that receives the version of each bookmark.
+// ReflectorBookmarkStore is a ReflectorStore that receives bookmarks.
 type ReflectorBookmarkStore interface {
 	Bookmark(resourceVersion string) error
 }
 
-// ResourceVersionUpdater is an optional interface of a ReflectorStore that is called each time the version moves: after
-// an event was applied, and for a bookmark unless the store is a ReflectorBookmarkStore.
+// ResourceVersionUpdater is a ReflectorStore that receives the version after each event and, unless it is a
+// ReflectorBookmarkStore, bookmark.
 type ResourceVersionUpdater interface {
 	UpdateResourceVersion(resourceVersion string)
 }
 
-// TransformingStore is an optional interface of a ReflectorStore that transforms its objects itself.
+// TransformingStore is a ReflectorStore that transforms its objects itself.
 type TransformingStore interface {
 	ReflectorStore
 	Transformer() TransformFunc

@@ -59,9 +59,8 @@ func (r *Reflector) Run(stopCh <-chan struct{}) {
 }
 
 // RunWithContext keeps the store equal to the source until ctx ends, then waits for a running call into the source.
-// Failures are reported to the error handler and retried with backoff. It panics with a *PanicError if the source
-// panicked. A concurrent second call returns at once and reports ErrAlreadyRan; after it has returned, the reflector
-// may be run again.
+// Failures are reported to the error handler and retried with backoff. It panics with a *PanicError if the source did.
+// A concurrent second call returns and reports ErrAlreadyRan.
 func (r *Reflector) RunWithContext(ctx context.Context) {
 	if err := r.runStates(ctx, false); errors.Is(err, ErrAlreadyRan) {
 		r.report(ctx, err)
@@ -73,9 +72,8 @@ func (r *Reflector) ListAndWatch(stopCh <-chan struct{}) error {
 	return r.ListAndWatchWithContext(wait.ContextForChannel(stopCh))
 }
 
-// ListAndWatchWithContext is one round: it lists, then watches until ctx ends or another list is needed, and returns
-// nil. If the list, or the request for a watch, failed, it returns the error and does not report it to the error
-// handler. It returns ErrAlreadyRan if the reflector is running.
+// ListAndWatchWithContext lists, then watches until ctx ends or another list is needed, and returns nil. It returns an
+// error, and does not report it to the error handler, if a request failed or the reflector is running.
 func (r *Reflector) ListAndWatchWithContext(ctx context.Context) error {
 	return r.runStates(ctx, true)
 }

@@ -11,43 +11,38 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Replacer is an optional interface of a ReflectorStore that accepts a list in parts, as DeltaFIFO and the stores of
-// NewStore and NewIndexer do. A store without it, or a type that embeds a DeltaFIFO, receives one Replace with
-// everything.
+// Replacer is a ReflectorStore that accepts a list in parts, as this package's stores and queues do. Types that embed a
+// DeltaFIFO receive one Replace.
 type Replacer interface {
-	// BeginReplace starts a replacement, without blocking. Of two that are open, the last to commit decides what is
-	// absent.
+	// BeginReplace does not block. Of two open replacements, the last to commit decides what is absent.
 	BeginReplace(options ReplaceOptions) Replacement
 }
 
-// ReplaceOptions are options of a replacement. Fields may be added; the zero value will keep its meaning.
+// ReplaceOptions are options of a replacement. Fields may be added.
 type ReplaceOptions struct {
 	// Staged publishes the parts at Commit, as those of a relist, even if nothing has been committed yet.
 	Staged bool
-	// VersionsReset means that the source went back in time and issues versions again: an object counts as unchanged
-	// only if its content is known to be.
+	// VersionsReset: the source issues versions again; only objects whose content is known to be equal are unchanged.
 	VersionsReset bool
 }
 
-// Replacement is one list being written to a store: Add any number of times, then Commit or Abort, all on one
-// goroutine. The first one of a store is visible as it arrives, with no version and not synced until Commit. A later
-// one, or one with Staged, is published at Commit in one step: objects, indexes, deletions, version.
+// Replacement is one list being written to a store: Add any number of times, then Commit or Abort, on one goroutine.
+// The first one of a store is visible as it arrives, not synced until Commit. A later one, or one with Staged, is
+// published at Commit in one step: objects, indexes, deletions, version.
 type Replacement interface {
 	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected and keeps its previous
 	// state, also through Commit. One with the UID and resource version last received for its key is unchanged: it is
 	// neither transformed nor delivered. Add does not wait. After an error, call Abort.
 	Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 	// Commit deletes the objects that were in no part and sets the store's version. It does not wait for the consumer.
-	// If the error joins only *ObjectErrors, those objects were rejected and the list was applied.
+	// After an error that joins only *ObjectErrors the list was applied without those objects.
 	Commit(ctx context.Context, version string) error
-	// Abort ends the replacement: nothing of a relist is published; the parts of a first list stay until the next
-	// commit. Abort after Commit does nothing.
+	// Abort ends the replacement. Nothing of a relist is published; the parts of a first list stay. No-op after Commit.
 	Abort()
 }
 
 // ReplacementPart is a piece of a list. The store owns the slices afterwards.
 type ReplacementPart struct {
-	// Items are the listed objects.
 	Items []any
 	// Retain are objects that the source has but that could not be used: the stored state under their key stays.
 	Retain []any

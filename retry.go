@@ -21,8 +21,7 @@ import (
 type RetryWithDeadline interface {
 	// After records a result; nil and errors of another kind do not count.
 	After(error)
-	// ShouldRetry returns whether the run is within its deadline. After the deadline it returns false once; the next
-	// error starts a new run.
+	// ShouldRetry returns whether the run is within its deadline. Then the next error starts a new run.
 	ShouldRetry() bool
 }
 
@@ -33,8 +32,8 @@ type retryWithDeadline struct {
 	first, last    time.Time
 }
 
-// NewRetryWithDeadline retries errors for which isRetryable is true for up to maxRetryDuration since the first of a
-// run. A run ends when minResetPeriod passes without such an error.
+// NewRetryWithDeadline retries retryable errors for maxRetryDuration from the first of a run, which ends after
+// minResetPeriod without one.
 func NewRetryWithDeadline(
 	maxRetryDuration, minResetPeriod time.Duration, isRetryable func(error) bool, clock clock.Clock,
 ) RetryWithDeadline {
@@ -63,7 +62,7 @@ func (r *retryWithDeadline) ShouldRetry() bool {
 	return false
 }
 
-// Cause is the kind of a failure, by which programs may switch. Kinds may be added.
+// Cause is the kind of a failure. Kinds may be added.
 type Cause string
 
 // The kinds of failure that have no error type of this package.
@@ -104,11 +103,10 @@ const (
 	causeMutated    Cause = "mutated"
 )
 
-// CauseOf classifies an error as the reflector does. Errors of this package have a cause by their type:
-// "invalid-object" (ObjectError, KeyError), "handler-error" (ProcessError), "store-error" (StoreError), "wrong-type"
-// (ListTypeError), "regression" (VersionRegressionError), "short-watch" (VeryShortWatchError), "slow-source"
-// (SlowSourceError), "mutated" (MutatedObjectError), "panic" (a recovered panic of a handler), "misuse" (a mistake in
-// the program). An error of a source may name its cause by a method FailureCause() string.
+// CauseOf classifies an error. Beyond the constants, errors of this package have the causes "invalid-object"
+// (ObjectError, KeyError), "handler-error" (ProcessError), "store-error", "wrong-type" (ListTypeError), "regression",
+// "short-watch", "slow-source", "mutated", "panic" (recovered, of a handler) and "misuse". An error of a source may
+// have a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	for e := err; e != nil; e = errors.Unwrap(e) {

@@ -13,41 +13,34 @@ import (
 )
 
 // SharedInformer mirrors a source into a store and notifies handlers of the changes. It is for code written for
-// client-go; new code uses Informer, which is the same with types.
+// client-go; new code uses Informer.
 //
 // When the source stops changing, the store and every handler converge to its newest state. For each object a handler
 // receives Add, then Updates, then Delete, and may miss states in between. Each handler runs on its own goroutine and
 // receives events in the source's order, after the store has changed. Objects are shared and must not be changed. All
-// methods may be called concurrently, also from a handler. The informers of this package also implement StatusReporter.
+// methods may be called concurrently. This package's informers also implement StatusReporter.
 type SharedInformer interface {
 	// AddEventHandler is AddEventHandlerWithOptions without options.
 	AddEventHandler(handler ResourceEventHandler) (ResourceEventHandlerRegistration, error)
 	// AddEventHandlerWithResyncPeriod is AddEventHandlerWithOptions with a period.
 	AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error)
-	// AddEventHandlerWithOptions adds a handler, before or during the run. It receives every stored object as an Add of
-	// the initial list, and every later change. The handle reports when it has handled the initial list. It fails for a
-	// nil handler, an invalid option, and after the run (ErrInformerStopped).
+	// AddEventHandlerWithOptions adds a handler, before or during the run. See Informer.AddHandler.
 	AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error)
-	// RemoveEventHandler removes a handler and drops its backlog. It does not wait for a running call:
-	// ShutDownEventHandler does. Removing a handler twice is no error. It fails for a handle of another informer
-	// (ErrForeignRegistration).
+	// RemoveEventHandler removes a handler and drops its backlog, without waiting. See Informer.RemoveHandler.
 	RemoveEventHandler(handle ResourceEventHandlerRegistration) error
 	// GetStore returns the store, for reading. Handlers are not notified of direct writes to it.
 	GetStore() Store
-	// GetController returns a Controller that reports on the informer; its Run does nothing.
+	// GetController returns a Controller whose Run does nothing.
 	//
 	// Deprecated: the informer has the same methods.
 	GetController() Controller
 	// Run is RunWithContext with a stop channel.
 	Run(stopCh <-chan struct{})
-	// RunWithContext mirrors the source and blocks until ctx ends. Then it waits for running calls of the source and of
-	// handlers, drops the backlogs, and returns. It panics with a *PanicError if one of them panicked. A second call
-	// returns at once and reports ErrAlreadyRan.
+	// RunWithContext is Informer.Run; a second call reports ErrAlreadyRan to the error handler.
 	RunWithContext(ctx context.Context)
 	// IsStopped is true once the run has ended.
 	IsStopped() bool
-	// HasSynced is true once the whole first list is in the store; a registration's, once its handler has handled that
-	// list.
+	// HasSynced is true once the whole first list is in the store.
 	HasSynced() bool
 	// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with ErrInformerStopped.
 	HasSyncedChecker() DoneChecker
@@ -55,10 +48,9 @@ type SharedInformer interface {
 	LastSyncResourceVersion() string
 	// SetWatchErrorHandler is SetWatchErrorHandlerWithContext without a context.
 	SetWatchErrorHandler(handler WatchErrorHandler) error
-	// SetWatchErrorHandlerWithContext sets the function that receives every failure, concurrently. It fails after the
-	// run has begun.
+	// SetWatchErrorHandlerWithContext sets the handler of every failure, called concurrently, before the run.
 	SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error
-	// SetTransform sets the function that transforms objects before they are stored. It fails after the run has begun.
+	// SetTransform sets the transform of received objects, before the run.
 	SetTransform(handler TransformFunc) error
 }
 
@@ -71,17 +63,16 @@ type SharedIndexInformer interface {
 	GetIndexer() Indexer
 }
 
-// ResourceEventHandlerRegistration is a handle of a handler. Those of this package are comparable.
+// ResourceEventHandlerRegistration is the comparable handle of a handler.
 type ResourceEventHandlerRegistration interface {
-	// HasSynced is true once the handler has handled the whole initial list: the objects stored when it was added and,
-	// if the informer had not synced then, those added until it did.
+	// HasSynced is true once the handler has handled the whole initial list: what was stored when it was added and,
+	// until the informer has synced, what is added.
 	HasSynced() bool
-	// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with ErrHandlerRemoved or
-	// ErrInformerStopped (see DoneError).
+	// HasSyncedChecker returns a checker of HasSynced. Its Err is ErrHandlerRemoved or ErrInformerStopped.
 	HasSyncedChecker() DoneChecker
 }
 
-// SharedIndexInformerOptions configures a SharedIndexInformer. The zero value is useful.
+// SharedIndexInformerOptions are options of a SharedIndexInformer.
 type SharedIndexInformerOptions struct {
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never, less than a second counts as one.
 	ResyncPeriod time.Duration
@@ -91,8 +82,7 @@ type SharedIndexInformerOptions struct {
 	ObjectDescription string
 	// Identifier names the informer in metrics, which are recorded if it is reserved (see InformerName).
 	Identifier InformerNameAndResource
-	// InformerMetricsProvider makes the instruments of the run. Default: that of SetInformerMetricsProvider. Those of
-	// the reflector are ReflectorOptions.MetricsProvider's.
+	// InformerMetricsProvider makes the informer's instruments. Default: that of SetInformerMetricsProvider.
 	InformerMetricsProvider InformerMetricsProvider
 	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
@@ -124,23 +114,18 @@ func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defa
 }
 
 // NewSharedIndexInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. A nil
-// exampleObject accepts all types. It starts nothing. It panics for mistakes in the program: no source, negative or
-// contradictory options.
+// exampleObject accepts all types. It starts nothing, and panics for negative or contradictory options.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
 	return newSharedIndexInformer(lw, exampleObject, options)
 }
 
-// InformerOptions configures NewInformerWithOptions. Only ListerWatcher is required. A field without a comment is that
-// of SharedIndexInformerOptions.
+// InformerOptions is like SharedIndexInformerOptions, with one Handler.
 type InformerOptions struct {
 	// Logger is ReflectorOptions.Logger.
-	Logger *klog.Logger
-	// ListerWatcher is the source.
+	Logger        *klog.Logger
 	ListerWatcher ListerWatcher
-	// ObjectType is an example of the source's objects; nil accepts all types.
-	ObjectType runtime.Object
-	// Handler is notified of the store's changes. It may be nil.
-	Handler ResourceEventHandler
+	ObjectType    runtime.Object
+	Handler       ResourceEventHandler
 	// ResyncPeriod is Handler's, see HandlerOptions.ResyncPeriod; 0 is never, and there is no minimum.
 	ResyncPeriod time.Duration
 	// MinWatchTimeout is ReflectorOptions.MinWatchTimeout.
@@ -183,19 +168,17 @@ func (o *InformerOptions) shared() SharedIndexInformerOptions {
 }
 
 // NewInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. It makes a store, which is
-// an Indexer, and the controller that mirrors a source into it and notifies one handler. It starts nothing. It panics
-// for mistakes in the program: no ListerWatcher, negative or contradictory options.
+// an Indexer, and the controller that mirrors a source into it and notifies one handler. It starts nothing.
 //
-// The handler's backlog is bounded, and the store may be ahead of the events that the handler has received;
-// Config.Handler is called right after each change. HasSynced is true once the handler has handled the first list or,
-// without a handler, once the store has it.
+// The handler's backlog is bounded, and the store may be ahead of its events; Config.Handler is called right after each
+// change. HasSynced is the handler's.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	options.validate()
 	inf := newSharedIndexInformer(options.ListerWatcher, options.ObjectType, options.shared())
 	return inf.store, inf.controller(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
 }
 
-// NewInformer is for code written for client-go. A resyncPeriod of 0 means never.
+// NewInformer is for code written for client-go.
 //
 // Deprecated: use NewTypedInformer.
 func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler) (Store, Controller) {
@@ -204,7 +187,7 @@ func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Dur
 	})
 }
 
-// NewIndexerInformer is for code written for client-go: NewInformer with indexers.
+// NewIndexerInformer is for code written for client-go.
 //
 // Deprecated: use NewTypedInformer.
 func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler, indexers Indexers) (Indexer, Controller) {
@@ -214,14 +197,12 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 	return store.(Indexer), ctlr
 }
 
-// MutationDetection configures the detection of stored objects that a reader or handler changed in place. The zero
-// value watches none. The detector keeps a private copy of each watched object and compares the two every Period, and
-// once more when the object leaves the store. A difference is reported once for each state, as a MutatedObjectError; to
-// find the code that made it, use the race detector.
+// MutationDetection configures the detection of stored objects that a reader or handler changed in place. The detector
+// compares each watched object with a private copy every Period, and when the object leaves the store. It reports a
+// difference once, as a MutatedObjectError. The zero value watches none.
 //
 // A watched object is in memory twice. Not detected: changes of unexported fields, changes reverted between two
-// comparisons, changes of data that a deep copy shares. A map that is written during the comparison can end the process
-// ("concurrent map read and map write"), as with any other reader.
+// comparisons, changes of data that a deep copy shares. A map written during the comparison can end the process.
 type MutationDetection struct {
 	// SampleEvery n watches one object in n, selected by its key: 1 is every object, 0 is none.
 	SampleEvery int

@@ -29,8 +29,8 @@ const (
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
 
-// Status is the status of a reflector, controller or informer, as a plain value with String and JSON. Fields may be
-// added, none will be renamed.
+// Status is the status of a reflector, controller or informer, with String and JSON. Fields may be added, none will be
+// renamed.
 type Status struct {
 	// Name and TypeDescription are the reflector's.
 	Name            string
@@ -39,7 +39,7 @@ type Status struct {
 	// PhaseSince is when the phase began.
 	PhaseSince time.Time
 	// AppliedVersion is the version up to which the store has the source's state, ReceivedVersion the last one that the
-	// reflector's store or queue accepted; with a queue it may be ahead.
+	// reflector's store or queue accepted.
 	AppliedVersion  string
 	ReceivedVersion string
 	// Synced is true once the whole first list was applied.
@@ -52,14 +52,13 @@ type Status struct {
 	Quarantined []Quarantined
 	// Handlers are an informer's, in the order in which they were added.
 	Handlers []HandlerStatus
-	// Namespaces are those of Config.Namespaces, by name; nil with a single source. The fields above then are the most
-	// urgent Phase (forbidden, not found, paused, stopped, idle, listing, streaming, watching), the earliest
-	// PhaseSince, the store's AppliedVersion, the lowest ReceivedVersion, the highest ConsecutiveFailures and the
-	// newest LastFailure.
+	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent Phase (forbidden,
+	// not found, paused, stopped, idle, listing, streaming, watching), the earliest PhaseSince, the lowest versions,
+	// the highest ConsecutiveFailures and the newest LastFailure.
 	Namespaces []NamespaceStatus
 }
 
-// NamespaceStatus is the status of one namespace of several.
+// NamespaceStatus is the status of one namespace.
 type NamespaceStatus struct {
 	Namespace string
 	Status
@@ -67,7 +66,6 @@ type NamespaceStatus struct {
 
 // HandlerStatus is the status of an informer's handler.
 type HandlerStatus struct {
-	// Name and Delivery are those of HandlerOptions.
 	Name     string
 	Delivery Delivery
 	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it has caught up.
@@ -82,7 +80,7 @@ type HandlerStatus struct {
 	Synced bool
 }
 
-// Failure is a failure with its cause and time. Err is the error that the error handler received.
+// Failure is a failure. Err is the error that the error handler received.
 type Failure struct {
 	Cause Cause
 	Err   error
@@ -94,12 +92,11 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
 
-// StatusReporter is implemented by what New and the constructors of informers return. A type assertion finds it.
+// StatusReporter is implemented by this package's controllers and informers.
 type StatusReporter interface {
 	// Status may be called concurrently. It does not block.
 	Status() Status
-	// SyncedIn returns a checker that is done once the first list of one of Config.Namespaces is in the store; false
-	// for another namespace.
+	// SyncedIn returns a checker of the first list of one of Config.Namespaces; false for another namespace.
 	SyncedIn(namespace string) (DoneChecker, bool)
 }
 
@@ -255,7 +252,7 @@ func (r *Reflector) released(obj any) {
 	}
 }
 
-// DefaultWatchErrorHandler logs each failure once. Failures that a healthy cluster produces are not logged as errors.
+// DefaultWatchErrorHandler logs each failure, at the level of its kind.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	logger := klog.FromContext(ctx)
 	fields := []any{"reflector", r.name, "type", r.typeDescription, "err", err}

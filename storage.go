@@ -288,8 +288,7 @@ func (m *storage) ListIndexFuncValues(indexName string) []string {
 
 // Snapshot is a consistent view of a store at one point in time: objects, indexes and version. It never changes and may
 // be used concurrently. Taking one is O(1) and iterating it copies nothing. Writes copy the parts that a live snapshot
-// references, so do not retain one. The objects are shared and must not be changed. The zero value is an empty store
-// without indexes.
+// references, so do not retain one. Do not change the objects.
 type Snapshot struct {
 	table    *table.Snapshot
 	indexers *indexerSet
@@ -306,8 +305,7 @@ func (s Snapshot) orEmpty() Snapshot {
 	return s
 }
 
-// Snapshotter is implemented by this package's stores and SharedIndexInformers, but not by a view of InNamespace. A
-// type assertion finds it.
+// Snapshotter is implemented by this package's stores and informers.
 type Snapshotter interface {
 	Snapshot() Snapshot
 }
@@ -324,12 +322,12 @@ func (m *storage) Snapshot() Snapshot {
 	return Snapshot{m.table.Snapshot(), indexers}
 }
 
-// ResourceVersion returns the applied version; empty if no list had been applied.
+// ResourceVersion returns the applied version; empty before the first list.
 func (s Snapshot) ResourceVersion() string { return s.orEmpty().table.Version }
 
 func (s Snapshot) Len() int { return s.orEmpty().table.Len() }
 
-// Get returns the object under key. A key whose only state is quarantined does not exist.
+// Get returns the object under key; not one that is only quarantined.
 func (s Snapshot) Get(key string) (obj any, exists bool) {
 	e, exists := s.orEmpty().table.Get(table.KeyOf(key))
 	if !exists {
@@ -344,7 +342,7 @@ func (s Snapshot) Objects() iter.Seq[any] {
 	return func(yield func(any) bool) { s.orEmpty().table.Objects(yield) }
 }
 
-// All iterates over keys and objects, in no order. A retained key may retain the memory of several others.
+// All iterates over keys and objects, in no order.
 func (s Snapshot) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		s.orEmpty().table.EachWithKey(func(key string, e table.Entry) bool { return yield(key, e.Object()) })
@@ -361,7 +359,7 @@ func (s Snapshot) index(name string) (*table.Snapshot, int, error) {
 	return s.table, at, err
 }
 
-// ByIndex returns the objects that have a value in the named index, in no order. It fails if there is no such index.
+// ByIndex returns the objects that have the value; it fails without the index.
 func (s Snapshot) ByIndex(index, value string) ([]any, error) {
 	t, at, err := s.index(index)
 	if err != nil {
@@ -370,8 +368,7 @@ func (s Snapshot) ByIndex(index, value string) ([]any, error) {
 	return t.ObjectsHaving(at, value), nil
 }
 
-// AllByIndex iterates over the objects that have a value in the named index, in no order. It fails if there is no such
-// index.
+// AllByIndex is ByIndex as an iterator.
 func (s Snapshot) AllByIndex(index, value string) (iter.Seq[any], error) {
 	t, at, err := s.index(index)
 	if err != nil {
@@ -382,7 +379,7 @@ func (s Snapshot) AllByIndex(index, value string) (iter.Seq[any], error) {
 	}, nil
 }
 
-// IndexValues returns the values of the named index, in no order. It fails if there is no such index.
+// IndexValues returns the values of an index; an error if it does not exist.
 func (s Snapshot) IndexValues(index string) ([]string, error) {
 	t, at, err := s.index(index)
 	if err != nil {
@@ -392,8 +389,8 @@ func (s Snapshot) IndexValues(index string) ([]string, error) {
 	return slices.AppendSeq(make([]string, 0, count), all), nil
 }
 
-// ThreadSafeStore is an Indexer whose callers choose the keys; methods without a comment are Indexer's. A nil object,
-// or one for which an index function fails, is reported to apimachinery's error handlers, and the previous state stays.
+// ThreadSafeStore is an Indexer whose callers choose the keys. An object that an Indexer would reject is reported to
+// apimachinery's error handlers.
 type ThreadSafeStore interface {
 	// Add stores obj under key, whether or not something was there. Update does the same.
 	Add(key string, obj any)
@@ -414,7 +411,6 @@ type ThreadSafeStore interface {
 	ByIndex(indexName, indexedValue string) ([]any, error)
 	GetIndexers() Indexers
 	AddIndexers(newIndexers Indexers) error
-	// Resync does nothing.
 	Resync() error
 }
 

@@ -11,23 +11,20 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// KeyFunc makes the key of an object, which must not be empty. It must be deterministic, must not change the object,
-// and may be called concurrently. It is also called with UndecodableObjects, which have only metadata.
+// KeyFunc makes the key of an object, never empty. It must be deterministic, must not change the object, and may be
+// called concurrently.
 type KeyFunc func(obj any) (string, error)
 
-// TransformFunc turns a received object into the one to store, for example without fields that are never read. It may
-// change the object in place, and may return another type if the key stays the same. (nil, nil) drops the object, which
-// is deleted if it was present. An error quarantines it. It runs at most once for each object received, and not for
-// objects that a relist shows to be unchanged.
+// TransformFunc turns a received object into the one to store, for example without unused fields. It may change the
+// object in place, and return another type if the key stays the same. (nil, nil) drops and deletes the object. An error
+// quarantines it. It runs at most once for each object received, not for unchanged objects of a relist.
 type TransformFunc func(any) (any, error)
 
-// Store holds the newest state of each object under its key, made by NewStore or NewIndexer. All methods may be called
-// concurrently and read from memory. Objects are shared: they must not be changed once stored. The returned slices are
-// the caller's.
+// Store holds the newest state of each object under its key. All methods may be called concurrently and read from
+// memory. Objects are shared and must not be changed. The returned slices are the caller's.
 //
-// An object whose key, transform or index values fail is rejected: the method returns a KeyError or an *ObjectError,
-// its previous state stays, and other objects are not affected. The stores of this package also implement Snapshotter,
-// Replacer and ResourceVersionUpdater.
+// An object whose key, transform or index values fail is rejected: the method returns a KeyError or *ObjectError, and
+// its previous state stays. This package's stores implement Snapshotter and Replacer.
 type Store interface {
 	// Add stores obj under its key, whether or not something was there. Update does the same.
 	Add(obj any) error
@@ -37,21 +34,19 @@ type Store interface {
 	// List and ListKeys return all objects or keys, in no order.
 	List() []any
 	ListKeys() []string
-	// LastStoreSyncResourceVersion returns the applied version: the store holds everything that the source had up to
-	// it. It is empty until a list was applied. Unlike client-go's, Add, Update and Delete do not move it.
+	// LastStoreSyncResourceVersion returns the applied version: the store has all changes up to it. It is empty until a
+	// list was applied. Unlike client-go's, Add, Update and Delete do not move it.
 	LastStoreSyncResourceVersion() string
 	// Bookmark sets the applied version.
 	Bookmark(rv string)
 	// Get returns the object under obj's key, with the errors of GetByKey, and a KeyError if obj has no key.
 	Get(obj any) (item any, exists bool, err error)
-	// GetByKey returns the object under key. If its only state is quarantined, the error wraps ErrQuarantined and the
-	// cause: the object is not deleted. Otherwise err is nil.
+	// GetByKey returns the object under key. The error is nil, or wraps ErrQuarantined: its only state is quarantined.
 	GetByKey(key string) (item any, exists bool, err error)
 	// Replace makes the list the whole content and resourceVersion the applied version, in one step for readers. The
 	// store owns the slice. An object with the UID and resource version last received under its key stays as it is,
 	// pointer included. The error joins those of rejected objects; all others are stored.
 	Replace(list []any, resourceVersion string) error
-	// Resync does nothing.
 	Resync() error
 }
 
@@ -90,7 +85,7 @@ var (
 // StoreOption is an option of NewStore and NewIndexer.
 type StoreOption = func(*cache)
 
-// WithTransformer makes the store transform objects, instead of the reflector or controller that feeds it.
+// WithTransformer makes the store transform objects before it stores them.
 func WithTransformer(transformer TransformFunc) StoreOption {
 	return func(c *cache) { c.transformer = transformer }
 }
@@ -100,7 +95,7 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 	return NewIndexer(keyFunc, nil, opts...)
 }
 
-// NewIndexer makes an empty Indexer. It panics if keyFunc or one of the indexers is nil.
+// NewIndexer makes an empty Indexer. It panics for a nil function.
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
 	s := newStorage(indexers)
@@ -339,17 +334,15 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 }
 
 // InNamespace returns a view of the keys of store that begin with "namespace/": a Store for a reflector of that
-// namespace. Several views share the store and its indexes, and each has its own lists, versions and failures;
-// Config.Namespaces does all of that. To read a namespace, use an index.
+// namespace. Views share the store and its indexes; each has its own lists, versions and failures. Prefer
+// Config.Namespaces. To read a namespace, use an index.
 //
-// Writing an object of another namespace fails with a KeyError or an *ObjectError. The store's applied version is the
-// lowest of its views' versions, and empty if one has none or two cannot be compared. So make the views before the
-// first of them is fed, none that is not fed, and all of one server. Do not mix writes through views with Replace or
-// BeginReplace of the store, which delete the views' objects.
+// Writing an object of another namespace fails with a KeyError or *ObjectError. The store's version is the lowest of
+// its views', and empty if one has none or two cannot be compared: make all views first, feed each, from one server. Do
+// not mix writes through views with Replace or BeginReplace.
 //
-// Listing a view, or ending a replacement of one, reads all entries of the store: 1 to 2 ms for 100,000. InNamespace
-// returns the same view for the same namespace. It panics if store is not one of NewStore or NewIndexer, or the
-// namespace is empty or contains a slash.
+// Listing a view, or ending a replacement, reads all entries of the store: 1 to 2 ms for 100,000. InNamespace returns
+// the same view for the same namespace. It panics for a foreign store and for a namespace that is empty or has "/".
 func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))

@@ -13,8 +13,7 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Object is the constraint of a typed informer's objects: every pointer to a struct with an ObjectMeta, such as
-// *corev1.Pod.
+// Object is every pointer to a struct with an ObjectMeta, as *corev1.Pod.
 type Object interface {
 	comparable
 	GetName() string
@@ -36,8 +35,7 @@ func as[T any](obj any) (T, error) {
 }
 
 // Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. All
-// methods may be called concurrently, also from a handler. Reads answer from memory and return shared objects, which
-// must not be changed.
+// methods may be called concurrently, also from a handler. Objects are shared and must not be changed.
 //
 //	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
 //	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
@@ -56,22 +54,18 @@ type Informer[T Object] struct {
 type InformerConfig[T Object] struct {
 	// Name appears in logs, errors and the status. Default: file:line of the caller.
 	Name string
-	// ObjectType is an example of the source's objects. It is optional where T is a pointer to an API type. An
-	// unstructured example with a group/version/kind quarantines objects of other kinds. If T is an interface, nil
-	// accepts every T.
+	// ObjectType is an example of the source's objects, optional where T is a pointer to an API type. An unstructured
+	// example with a group/version/kind quarantines other kinds. If T is an interface, nil accepts every T.
 	ObjectType runtime.Object
 	// Namespaces are sources by namespace, instead of NewTypedInformer's, which must be nil. See Config.Namespaces.
 	Namespaces map[string]ListerWatcher
-	// KeyFunction makes the keys. It must return the same for a received object and for the result of Transform or
-	// Convert. Default: DeletionHandlingMetaNamespaceKeyFunc.
+	// KeyFunction makes the keys, before and after Transform. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
 	// Indexes are index functions by name. NamespaceIndex, by namespace, is added unless it is defined here.
 	Indexes TypedIndexers[T]
-	// Transform turns a received object into the one to store and may change it in place. A nil result drops the
-	// object, an error quarantines it. See TransformFunc.
+	// Transform turns a received object into the one to store, in place or not. Nil drops it. See TransformFunc.
 	Transform func(obj T) (T, error)
-	// Convert is a Transform for a source with objects of another type, that of ObjectType. Only one of the two may be
-	// set.
+	// Convert is a Transform for a source with objects of another type, that of ObjectType. Set only one of the two.
 	Convert func(obj any) (T, error)
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never.
 	ResyncPeriod time.Duration
@@ -87,7 +81,7 @@ type InformerConfig[T Object] struct {
 }
 
 // NewTypedInformer makes an informer of source, or of the config's Namespaces. It starts nothing. It panics for
-// mistakes in the program: no source, a nil index function, a negative or contradictory config.
+// contradictory arguments.
 func NewTypedInformer[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
 	config.validate()
 	options := SharedIndexInformerOptions{
@@ -173,31 +167,29 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 }
 
 // Run mirrors the source and blocks until ctx ends. Then it waits for running calls of the source and of handlers,
-// drops the backlogs, and returns nil. Failures of the source are retried with backoff; the status and
-// ReflectorOptions.ErrorHandler report them. It panics with a *PanicError if a handler or the source panicked. A second
-// call returns ErrAlreadyRan.
+// drops the backlogs, and returns nil. Failures of the source are reported and retried with backoff. It panics with a
+// *PanicError if a handler or the source did. It runs once (ErrAlreadyRan).
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
-// AddHandler adds a handler, before or during the run. The handler receives every stored object as an Add of the
-// initial list, and every later change. It fails for a nil handler, an invalid option, more than one HandlerOptions,
-// and after the run (ErrInformerStopped).
+// AddHandler adds a handler, before or during the run. It receives every stored object as an Add of the initial list,
+// and every later change. It fails for a nil handler, invalid options, and after the run.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
 	return addTypedHandler(i.shared, handler, options)
 }
 
 // RemoveHandler removes a handler and drops its backlog. It does not wait for a running call: ShutDownHandler does.
-// Removing a handler twice is no error. It fails for a handle of another informer (ErrForeignRegistration).
+// Removing a handler twice is no error. For a handle of another informer it fails with ErrForeignRegistration.
 func (i *Informer[T]) RemoveHandler(handle ResourceEventHandlerRegistration) error {
 	return i.shared.RemoveEventHandler(handle)
 }
 
-// ShutDownHandler is RemoveHandler that waits until the handler's last call has returned, as ShutDownEventHandler does.
+// ShutDownHandler is RemoveHandler with ShutDownEventHandler's wait.
 func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) error {
 	return ShutDownEventHandler(i.shared, handle)
 }
 
-// AddIndexes adds indexes, before or during the run. It fails, and adds none, if a name is in use, a function is nil or
-// fails for a stored object, or the run has ended (ErrInformerStopped).
+// AddIndexes adds indexes, before or during the run. It adds none if a name is in use, a function fails for a stored
+// object, or the run has ended.
 func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 	return i.shared.AddIndexers(TypedIndexersToIndexers(indexes))
 }
@@ -205,18 +197,16 @@ func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 // HasSynced is true once the whole first list is in the store.
 func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
 
-// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with ErrInformerStopped if the run
-// ends first.
+// HasSyncedChecker returns a checker of HasSynced. See DoneChecker.
 func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
 
-// SyncedIn returns a checker that is done once the first list of one of the config's Namespaces is in the store; false
-// for another namespace.
+// SyncedIn returns a checker of one of the config's Namespaces, or false.
 func (i *Informer[T]) SyncedIn(namespace string) (DoneChecker, bool) {
 	return i.shared.SyncedIn(namespace)
 }
 
-// WaitSynced waits until the whole first list is in the store. If ctx or the run ends first, the error has the
-// informer's phase and its last failure. It does not wait for handlers: wait for the handle that AddHandler returned.
+// WaitSynced waits until the whole first list is in the store. If ctx or the run ends first, the error has the phase
+// and the last failure. It does not wait for handlers: wait for the handle that AddHandler returned.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(ctx, i.shared) }
 
 // Status returns the status of the informer and of its handlers.
@@ -229,10 +219,10 @@ func (i *Informer[T]) LastSyncResourceVersion() string { return i.shared.LastSyn
 func (i *Informer[T]) Lister() TypedLister[T] { return i.TypedLister }
 
 // Shared returns the same informer for code that needs the compatible interface. An object that its SetTransform makes
-// something else than a T is quarantined.
+// no T is quarantined.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 
-// TypedResourceEventHandler is a ResourceEventHandler for objects of one type, with the same contract.
+// TypedResourceEventHandler is a ResourceEventHandler for a type of objects.
 type TypedResourceEventHandler[T Object] interface {
 	OnAdd(obj T, isInInitialList bool)
 	OnUpdate(oldObj, newObj T)
@@ -240,7 +230,7 @@ type TypedResourceEventHandler[T Object] interface {
 	OnDelete(obj DeletedObject[T])
 }
 
-// TypedResourceEventHandlerFuncs makes a TypedResourceEventHandler of functions, each of which may be nil.
+// TypedResourceEventHandlerFuncs makes a handler of functions, nil or not.
 type TypedResourceEventHandlerFuncs[T Object] struct {
 	AddFunc    func(obj T)
 	UpdateFunc func(oldObj, newObj T)
@@ -265,8 +255,7 @@ func (f TypedResourceEventHandlerFuncs[T]) OnDelete(obj DeletedObject[T]) {
 	}
 }
 
-// TypedResourceEventHandlerDetailedFuncs is TypedResourceEventHandlerFuncs whose AddFunc has the parameter
-// isInInitialList.
+// TypedResourceEventHandlerDetailedFuncs also passes on isInInitialList.
 type TypedResourceEventHandlerDetailedFuncs[T Object] struct {
 	AddFunc    func(obj T, isInInitialList bool)
 	UpdateFunc func(oldObj, newObj T)
@@ -291,13 +280,11 @@ func (f TypedResourceEventHandlerDetailedFuncs[T]) OnDelete(obj DeletedObject[T]
 	}
 }
 
-// TypedFilteringResourceEventHandler is a FilteringResourceEventHandler for objects of one type. A deletion whose last
-// known state is unknown passes.
+// TypedFilteringResourceEventHandler is a typed FilteringResourceEventHandler.
 type TypedFilteringResourceEventHandler[T Object] struct {
-	// FilterFunc must be deterministic and must not change the object. If nil, all pass.
+	// FilterFunc must be deterministic. If nil, all pass.
 	FilterFunc func(obj T) bool
-	// Handler may be nil.
-	Handler TypedResourceEventHandler[T]
+	Handler    TypedResourceEventHandler[T]
 }
 
 func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool) {
@@ -420,8 +407,8 @@ func (h typedHandler[T]) typed(event, key string, obj any) (T, bool) {
 	return typed, err == nil
 }
 
-// DeletedObject is the argument of a typed handler's OnDelete. It works with klog.KObj. In a handler's test, set
-// OptionalObj, and FinalStateUnknown as well for a deletion that was not observed.
+// DeletedObject is the argument of a typed handler's OnDelete. To make one in a test, set OptionalObj and, if not
+// observed, FinalStateUnknown.
 type DeletedObject[T Object] struct {
 	// OptionalObj is the last known state, or T's zero value. Use Object.
 	OptionalObj T
@@ -432,7 +419,7 @@ type DeletedObject[T Object] struct {
 	key string
 }
 
-// FinalStateKnown returns whether Object's result is the final state: the deletion was observed, not found by a relist.
+// FinalStateKnown returns whether the deletion was observed.
 func (d DeletedObject[T]) FinalStateKnown() bool {
 	_, known := d.Object()
 	return known && d.FinalStateUnknown == nil
@@ -460,7 +447,7 @@ func (d DeletedObject[T]) knownKey() string {
 	return d.key
 }
 
-// GetObjectName returns the namespace and name of the last known state, or those in the key.
+// GetObjectName returns the object's namespace and name.
 func (d DeletedObject[T]) GetObjectName() ObjectName {
 	if last, known := d.Object(); known {
 		return ObjectName{Namespace: last.GetNamespace(), Name: last.GetName()}
@@ -481,8 +468,8 @@ type TypedIndexFunc[T any] func(obj T) ([]string, error)
 // TypedIndexers are typed index functions by name.
 type TypedIndexers[T any] map[string]TypedIndexFunc[T]
 
-// TypedIndexer is for code written for client-go; new code uses an Informer. It is an Indexer with typed results; the
-// typed methods fail if an object is no T.
+// TypedIndexer is an Indexer with typed results, for code written for client-go; new code uses an Informer. It fails
+// for an object that is no T.
 type TypedIndexer[T any] interface {
 	Indexer
 	// TypedIndex is Index, ByTypedIndex is ByIndex, AddTypedIndexers is AddIndexers.
@@ -491,7 +478,7 @@ type TypedIndexer[T any] interface {
 	AddTypedIndexers(newIndexers TypedIndexers[T]) error
 }
 
-// TypedIndexersToIndexers applies TypedIndexerFuncToIndexerFunc to each function.
+// TypedIndexersToIndexers makes untyped index functions of typed ones.
 func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	untyped := make(Indexers, len(indexers))
 	for name, function := range indexers {
@@ -500,8 +487,7 @@ func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
 	return untyped
 }
 
-// TypedIndexerFuncToIndexerFunc makes an IndexFunc of a typed one. It fails for an object that is no T with an
-// UnexpectedTypeError.
+// TypedIndexerFuncToIndexerFunc makes an IndexFunc, which fails for a non-T.
 func TypedIndexerFuncToIndexerFunc[T any](indexer TypedIndexFunc[T]) IndexFunc {
 	if indexer == nil {
 		return nil
@@ -556,8 +542,8 @@ type TypedSharedIndexInformer[T Object] interface {
 	GetTypedIndexer() TypedIndexer[T]
 }
 
-// NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer. Handlers are not
-// notified of objects that are no T; these are logged.
+// NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer. Objects that are no T
+// are logged, not delivered.
 func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
 	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")
 	typed := typedSharedIndexInformer[T]{informer}

@@ -13,10 +13,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DoneChecker reports once that something is done, such as the first list of an informer (HasSyncedChecker). Wait for
-// its channel, or for several with WaitForDone. Both methods may be called concurrently. A checker that can end without
-// success also implements DoneError. Those of this package have a method Succeeded() <-chan struct{}, closed upon
-// success only.
+// DoneChecker reports once that something is done, such as the first list of an informer. Wait for its channel, or for
+// several with WaitForDone. It may be used concurrently. One that can end without success implements DoneError; this
+// package's also have Succeeded() <-chan struct{}.
 type DoneChecker interface {
 	// Name is for logs and errors. It may allocate.
 	Name() string
@@ -24,14 +23,13 @@ type DoneChecker interface {
 	Done() <-chan struct{}
 }
 
-// DoneError is implemented by a DoneChecker that can end without success, so that waits for it end too.
+// DoneError is implemented by a DoneChecker that can end without success.
 type DoneError interface {
 	// Err is nil while Done is open and after success; otherwise the reason: ErrHandlerRemoved, ErrInformerStopped.
 	Err() error
 }
 
-// IsDone returns whether checker's channel is closed, without waiting. A checker that ended with an Err is done too;
-// use HasSynced to ask whether an informer has synced.
+// IsDone returns whether checker's channel is closed, also with an Err.
 func IsDone(checker DoneChecker) bool { return isClosed(checker.Done()) }
 
 func isClosed(done <-chan struct{}) bool {
@@ -79,9 +77,9 @@ func (s *syncChecker) finish(err error) (first bool) {
 	return first
 }
 
-// WaitFor is for code written for client-go; new code uses WaitForDone, which returns an error. It returns true once
-// all checkers are done, or if there are none; false as soon as one is done with an Err, is nil, or ctx ends. It logs
-// to ctx's logger: failures always, progress if what names the purpose of the wait.
+// WaitFor is for code written for client-go; new code uses WaitForDone. It returns true once all checkers are done, or
+// if there are none; false as soon as one is done with an Err, is nil, or ctx ends. It logs failures to ctx's logger
+// and, if what names the purpose of the wait, progress.
 func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 	logger := klog.FromContext(ctx).WithCallDepth(1) // lines are attributed to the caller
 	var progress klog.Logger                         // writes nothing
@@ -102,8 +100,7 @@ func WaitFor(ctx context.Context, what string, checkers ...DoneChecker) bool {
 }
 
 // WaitForDone waits until all checkers are done. It fails as soon as one is done with an Err, or when ctx ends; the
-// error names each checker that failed or is not done, and wraps the reasons. It fails without checkers, and for a nil
-// one.
+// error wraps the reason of each checker that is not done or failed. It fails without checkers.
 func WaitForDone(ctx context.Context, checkers ...DoneChecker) error {
 	if len(checkers) == 0 {
 		return fmt.Errorf("%w: %s", errNothingToWaitFor, passCheckers)
@@ -184,12 +181,11 @@ func (e *waitError) Unwrap() []error { return e.causes }
 // SyncResult is the result of WaitForCacheSync of generated factories.
 type SyncResult struct {
 	// Err is nil if all have synced, otherwise why the wait ended.
-	Err error
-	// Synced has an entry for each informer.
+	Err    error
 	Synced map[reflect.Type]bool
 }
 
-// AsError returns nil if Err is nil, otherwise an error that wraps it and names the types that have not synced.
+// AsError returns nil, or an error with the types that have not synced.
 func (c SyncResult) AsError() error {
 	if c.Err == nil {
 		return nil
@@ -207,7 +203,7 @@ func (c SyncResult) AsError() error {
 	return fmt.Errorf("caches not synced: %s: %w", strings.Join(types, ", "), c.Err)
 }
 
-// InformerSynced returns whether a cache has synced, as HasSynced does. It must not block.
+// InformerSynced is HasSynced as a function. It must not block.
 type InformerSynced func() bool
 
 // WaitForCacheSync is for code written for client-go; new code uses WaitForDone. It calls the functions, with pauses of
@@ -217,14 +213,13 @@ func WaitForCacheSync(stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool
 	return waitSyncedFuncs(klog.Background(), klog.Logger{}, stopCh, cacheSyncs)
 }
 
-// WaitForNamedCacheSync is WaitForCacheSync that logs its beginning and outcome with controllerName.
+// WaitForNamedCacheSync is WaitForCacheSync that logs its beginning and end.
 func WaitForNamedCacheSync(controllerName string, stopCh <-chan struct{}, cacheSyncs ...InformerSynced) bool {
 	logger := klog.Background().WithValues("controller", controllerName)
 	return waitSyncedFuncs(logger, logger, stopCh, cacheSyncs)
 }
 
-// WaitForNamedCacheSyncWithContext is WaitForCacheSync that ends with ctx and logs its beginning and outcome to ctx's
-// logger.
+// WaitForNamedCacheSyncWithContext is WaitForNamedCacheSync with a context.
 func WaitForNamedCacheSyncWithContext(ctx context.Context, cacheSyncs ...InformerSynced) bool {
 	logger := klog.FromContext(ctx)
 	return waitSyncedFuncs(logger, logger, ctx.Done(), cacheSyncs)
