@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/trace"
 
@@ -41,13 +41,11 @@ type listing struct {
 	// asked is the version that was asked for, version that of the state, once versioned is true.
 	asked, version string
 	versioned      bool
-	// shown is progress.shown as it was before, newest the newest version among the objects that came before the version.
-	shown, newest string
+	// newest is the newest version among the objects that came before the version.
+	newest string
 	// stepBack is the report of a state that is older than the last one.
 	stepBack *VersionRegressionError
-	// unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
-	unchecked bool
-	pages     int
+	pages    int
 	// tokenExpired is true if the next page could not be had: its token has expired.
 	tokenExpired bool
 
@@ -67,20 +65,21 @@ type listing struct {
 
 	// The rest is of a streaming list (watch_list.go).
 	streamed bool
-	// position is the version that a watch would have come to: that of the events since the first one that was not Added,
-	// and of bookmarks.
-	position string
-	// silent is true once nothing has been sent for streamQuiet.
-	silent bool
 	// entries are the versions that keys were last sent with.
 	entries map[table.Key]string
 }
 
 func (m *run) newListing(name string) *listing {
 	return &listing{
-		run: m, began: m.clock.Now(), shown: m.progress.shown, first: 1, quarantining: map[string]bool{}, undecoded: undecodedItems{},
+		run: m, began: m.clock.Now(), first: 1, quarantining: map[string]bool{}, undecoded: undecodedItems{},
 		steps: trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
+}
+
+func (m *run) newStream() *listing {
+	l := m.newListing("Streaming list")
+	l.streamed, l.entries = true, map[table.Key]string{}
+	return l
 }
 
 // listState makes the store equal to a list. A continue token that has expired is answered by a whole list; the token
@@ -112,7 +111,7 @@ func (m *run) listState() state {
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(l *listing) {
 	p := &m.progress
-	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.passedOn, p.whole = false, false, 0, "", "", false
+	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.whole = false, false, 0, "", false
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
@@ -163,44 +162,44 @@ func (l *listing) wrap(err error) error {
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.asked = options.ResourceVersion
-	l.progress.backoff.note(request{at: l.clock.Now(), list: true})
-	began := l.clock.Now()
+	l.progress.backoff.note(request{at: l.began, list: true})
 	inc(l.meters.lists)
-	chain := tokenChain{seen: sets.Set[string]{}}
+	var chain tokenChain
 	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
 		token, answered, err := l.page(options)
-		if err != nil && !answered && options.Continue != "" {
-			// An answered page is part of the one request; this was none.
-			l.progress.backoff.note(request{at: asked, list: true})
-			if CauseOf(err) == CauseExpired {
-				l.began, l.tokenExpired = asked, true
+		switch {
+		case err == nil && token == "":
+			observe(l.meters.listDuration, l.clock.Since(l.began).Seconds())
+			observe(l.meters.itemsInList, float64(l.items))
+			return nil
+		case err == nil:
+			if err := chain.follow(token, l.items-items); err != nil {
 				return err
 			}
-			if failures++; failures < pageTries && !answersTo[CauseOf(err)].definite && l.ctx.Err() == nil {
-				l.failed(l.ctx, l.wrap(err))
-				l.pause(stateWhole, failure{began: asked, retryAfter: retryAfter(err)})
-				l.setPhase(PhaseListing)
-				l.rejected = l.rejected[:min(rejected, len(l.rejected))]
-				l.items, l.first, l.part = items, items+1, ReplacementPart{}
-				continue
-			}
-		}
-		if err != nil || token == "" {
-			if err == nil {
-				observe(l.meters.listDuration, l.clock.Since(began).Seconds())
-				observe(l.meters.itemsInList, float64(l.items))
-			}
+			failures = 0
+			// The token stands for the version of the first page; an API server
+			// rejects a version, or a match, beside it.
+			options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
+			continue
+		case answered, options.Continue == "":
 			return err
 		}
-		if err := chain.follow(token, l.items-items); err != nil {
+		// An answered page is part of the one request; this was none.
+		l.progress.backoff.note(request{at: asked, list: true})
+		cause := CauseOf(err)
+		if cause == CauseExpired {
+			l.began, l.tokenExpired = asked, true
+		}
+		if failures++; failures >= pageTries || answersTo[cause].definite || l.ctx.Err() != nil {
 			return err
 		}
-		failures = 0
-		// The token stands for the version of the first page; an API server
-		// rejects a version, or a match, beside it.
-		options.Continue, options.ResourceVersion, options.ResourceVersionMatch = token, "", ""
+		l.failed(l.ctx, l.wrap(err))
+		l.pause(stateWhole, failure{began: asked, retryAfter: retryAfter(err)})
+		l.setPhase(PhaseListing)
+		l.rejected = l.rejected[:min(rejected, len(l.rejected))]
+		l.items, l.first, l.part = items, items+1, ReplacementPart{}
 	}
 	return l.ctx.Err()
 }
@@ -208,37 +207,48 @@ func (l *listing) listPages() error {
 // tokenChain notices that the continue tokens of a list have no end: a defect of the source, which would be asked for
 // page after page without a pause.
 type tokenChain struct {
-	seen sets.Set[string]
-	// empty counts the last pages without objects.
-	empty int
+	// milestone is the token of the last page whose number is a power of two: a circle comes back to one of them.
+	milestone string
+	// pages counts the pages, empty the last ones without objects.
+	pages, empty int
 }
 
 // follow notes the token that came with a page of so many items.
 func (c *tokenChain) follow(token string, items int) error {
+	c.pages++
 	if c.empty++; items > 0 {
 		c.empty = 0
 	}
 	switch {
-	case c.seen.Has(token):
-		return fmt.Errorf("source repeated its continue token after page %d", c.seen.Len()+1)
+	case token == c.milestone:
+		return fmt.Errorf("source repeated its continue token after page %d", c.pages)
 	case c.empty >= emptyPages:
 		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", c.empty)
+	case c.pages&(c.pages-1) == 0:
+		c.milestone = token
 	}
-	c.seen.Insert(token)
 	return nil
+}
+
+// listAnswer is a list, or a page of one, in one object, or the metadata of one that came item by item.
+type listAnswer struct {
+	about metav1.ListMeta
+	list  runtime.Object
 }
 
 // page asks for one page, or the whole list, passes its objects on and returns the
 // token of the next. answered is false if it was the request that failed.
 func (l *listing) page(options metav1.ListOptions) (token string, answered bool, err error) {
-	items := &itemReader{batches: make(chan itemBatch), turn: make(chan struct{}, 1)}
-	call := sourceCall{op: "List", batches: items.batches, take: l.addBatch}
-	answer := ask(l.run, call, func(ctx context.Context) (itemBatch, error) {
+	items := make(chan listedItem, partSize)
+	answer := ask(l.run, sourceCall{op: "List", items: items, take: l.addItem}, func(ctx context.Context) (listAnswer, error) {
 		if l.itemLister != nil {
-			return items.read(ctx, l.itemLister, options)
+			return readItems(ctx, l.itemLister, options, items)
 		}
 		return listObject(ctx, l.source, options)
 	})
+	for answer.refused == nil && !answer.ended && len(items) > 0 {
+		answer.refused = l.addItem(<-items)
+	}
 	switch {
 	case answer.refused != nil:
 		return "", true, answer.refused
@@ -247,49 +257,41 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	case answer.err != nil:
 		return "", false, answer.err
 	}
-	last := answer.value
-	if version := last.about.ResourceVersion; l.pages == 0 && (!l.versioned || version != "" && version != l.version) {
+	about := answer.value.about
+	if version := about.ResourceVersion; l.pages == 0 && (!l.versioned || version != "" && version != l.version) {
 		err = l.isAt(version)
 	}
-	if err == nil {
-		err = l.addBatch(last)
+	if err == nil && answer.value.list != nil {
+		err = eachItem(answer.value.list, func(item runtime.Object) error { return l.addItem(listedItem{about, item}) })
 	}
 	if err == nil {
 		err = l.flush()
 	}
 	l.pages++
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
-	return last.about.Continue, true, err
-}
-
-// itemBatch is a list, or a page of one, in one object, or some items of one that comes item by item, in its order, with
-// the list's metadata as far as they were known by then.
-type itemBatch struct {
-	about metav1.ListMeta
-	list  runtime.Object
-	items []runtime.Object
+	return about.Continue, true, err
 }
 
 // listObject asks a source for a list, or a page of one, in one object.
-func listObject(ctx context.Context, source ListerWithContext, options metav1.ListOptions) (batch itemBatch, err error) {
+func listObject(ctx context.Context, source ListerWithContext, options metav1.ListOptions) (answer listAnswer, err error) {
 	list, err := source.ListWithContext(ctx, options)
 	if err != nil {
-		return batch, err
+		return answer, err
 	}
 	defer caught("reading the list's metadata", &err)
 	switch {
 	case isNilPointer(list):
-		return batch, errNilList
+		return answer, errNilList
 	case isTable(list):
-		return batch, errTableList
+		return answer, errTableList
 	case !meta.IsListType(list):
-		return batch, fmt.Errorf("answer %T is not a list", list)
+		return answer, fmt.Errorf("answer %T is not a list", list)
 	}
 	about, err := meta.ListAccessor(list)
 	if err != nil {
-		return batch, fmt.Errorf("answer %T is not a list: %w", list, err)
+		return answer, fmt.Errorf("answer %T is not a list: %w", list, err)
 	}
-	return itemBatch{list: list, about: metav1.ListMeta{ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue()}}, nil
+	return listAnswer{metav1.ListMeta{ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue()}, list}, nil
 }
 
 // eachItem calls add for each item of a list, copied out of it, so that one item
@@ -317,94 +319,72 @@ func eachItem(list runtime.Object, add func(runtime.Object) error) error {
 	return failed
 }
 
-// itemReader is the source's side of a list that comes item by item. The source calls on its goroutine, and the store is
-// called on the run's; batches go from one to the other over a channel without a buffer. So while the store waits the
-// source is not read, and no more than one batch waits on each side.
-type itemReader struct {
-	batches chan itemBatch
-	ctx     context.Context
-	// turn has an element while a call of add is running, against a source that does not keep to one at a time. The rest
-	// belongs to that call.
-	turn  chan struct{}
-	batch itemBatch
-	sent  bool
-	// err is what add returns from now on.
-	err error
+// listedItem is an item of a list, with the list's metadata as far as they were known by then.
+type listedItem struct {
+	about  metav1.ListMeta
+	object runtime.Object
 }
 
-// read makes the call. A source that has not passed on an error of add has left out items: its list is not whole.
-func (r *itemReader) read(ctx context.Context, source ItemLister, options metav1.ListOptions) (itemBatch, error) {
-	r.ctx = ctx
-	about, err := source.ListItems(ctx, options, r.add)
-	select {
-	case r.turn <- struct{}{}:
-	default:
-		r.turn <- struct{}{} // which comes: a call of add ends with ctx
-		err = cmp.Or(err, errTakenLate)
+// readItems asks a source for a list, or a page of one, item by item. The source is called, and calls, on its goroutine, and
+// the store is called on the run's. So while the store waits the source is not read, and no more than partSize items wait
+// on each side. A source that has not passed on an error of take has left out items: its list is not whole.
+func readItems(
+	ctx context.Context, source ItemLister, options metav1.ListOptions, items chan<- listedItem,
+) (answer listAnswer, err error) {
+	var calls atomic.Int64 // that are under way or were refused
+	var over atomic.Bool
+	refusal := func() error {
+		if over.Load() {
+			return errTakenLate
+		}
+		return ctx.Err()
 	}
-	defer func() { <-r.turn }()
-	err = cmp.Or(err, r.err)
-	r.err = errTakenLate
-	return itemBatch{about: about, items: r.batch.items}, err
+	answer.about, err = source.ListItems(ctx, options, func(about metav1.ListMeta, item runtime.Object) error {
+		calls.Add(1)
+		if err := refusal(); err != nil {
+			return err
+		}
+		select {
+		case items <- listedItem{about, item}:
+			calls.Add(-1)
+			return nil
+		case <-ctx.Done():
+			return refusal()
+		}
+	})
+	over.Store(true)
+	if calls.Load() > 0 {
+		err = cmp.Or(err, ctx.Err(), errTakenLate)
+	}
+	return answer, err
 }
 
-// add is the function that the source calls with each item.
-func (r *itemReader) add(about metav1.ListMeta, item runtime.Object) error {
-	r.turn <- struct{}{}
-	defer func() { <-r.turn }()
-	if r.err = cmp.Or(r.err, r.ctx.Err()); r.err != nil {
-		return r.err
-	}
-	if r.batch.items == nil {
-		r.batch.items = make([]runtime.Object, 0, partSize)
-	}
-	r.batch.about, r.batch.items = about, append(r.batch.items, item)
-	// The first item is sent alone: a list that went back in time is not read further.
-	if r.sent && len(r.batch.items) < partSize {
-		return nil
-	}
-	select {
-	case r.batches <- r.batch:
-		r.batch.items, r.sent = nil, true
-	case <-r.ctx.Done():
-		r.err = r.ctx.Err()
-	}
-	return r.err
-}
-
-// addBatch adds some items. The version is checked as soon as the list says it, before any of them reaches the store. As
-// long as it has said none, its items may be older than the store, and nothing of them must show: many servers say the
-// version after the items. Where no version is too old they show at once.
-func (l *listing) addBatch(batch itemBatch) error {
-	if !l.versioned && batch.about.ResourceVersion != "" {
-		if err := l.isAt(batch.about.ResourceVersion); err != nil {
+// addItem adds an item. The version is checked as soon as the list says it, before any item reaches the store. As long as it
+// has said none, its items may be older than the store, and nothing of them must show: many servers say the version after
+// the items. Where no version is too old they show at once.
+func (l *listing) addItem(item listedItem) error {
+	if !l.versioned && item.about.ResourceVersion != "" {
+		if err := l.isAt(item.about.ResourceVersion); err != nil {
 			return err
 		}
 	}
-	l.unchecked = !l.versioned && l.progress.mayBeTooOld()
-	add := func(item runtime.Object) error {
-		var says metadata
-		bad := l.examine(item, &says, true)
-		if l.version == "" && !l.unchecked {
-			l.newest = newerOf(l.newest, says.received.ResourceVersion)
-		}
-		return l.add(item, bad)
+	var says metadata
+	bad := l.examine(item.object, &says, true)
+	if l.version == "" && !l.unchecked() {
+		l.newest = newerOf(l.newest, says.received.ResourceVersion)
 	}
-	if batch.list != nil {
-		return eachItem(batch.list, add)
-	}
-	for _, item := range batch.items {
-		if err := add(item); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.add(item.object, bad)
+}
+
+// unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
+func (l *listing) unchecked() bool {
+	return !l.versioned && l.progress.floor() != "" && !l.progress.anyVersion
 }
 
 // isAt notes the version of the state, or fails if that is older than the store and the source has not said that it does
 // not know the store's. A source without versions was asked for a state at least as new, so it is at the floor.
 func (l *listing) isAt(version string) error {
-	have := l.progress.floor()
+	have := cmp.Or(l.version, l.progress.floor())
 	if version == "" {
 		version = have
 	}
@@ -417,12 +397,12 @@ func (l *listing) isAt(version string) error {
 		// reported when it shows.
 		l.stepBack = stepBack
 	}
-	l.version, l.versioned, l.progress.shown, l.unchecked = version, true, version, false
+	l.version, l.versioned = version, true
 	return nil
 }
 
 // add adds one object; bad says why it is not passed on.
-func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
+func (l *listing) add(obj any, bad *ObjectError) error {
 	l.items++
 	if bad == nil {
 		l.fits = true
@@ -453,7 +433,7 @@ func (l *listing) add(obj runtime.Object, bad *ObjectError) error {
 // remove removes an object that a stream has deleted since it sent it. undecoded says that its final state could not be
 // decoded. A deletion that the store refuses is reported, and quarantined where an earlier state may be there: of
 // another namespace there is none, and a final state that cannot be transformed is deleted.
-func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
+func (l *listing) remove(obj any, undecoded *ObjectError) error {
 	if err := l.flush(); err != nil {
 		return err
 	}
@@ -476,7 +456,7 @@ func (l *listing) remove(obj runtime.Object, undecoded *ObjectError) error {
 }
 
 // release ends that an object is quarantined: the list brings a later state of it.
-func (l *listing) release(obj runtime.Object) {
+func (l *listing) release(obj any) {
 	if len(l.quarantining) == 0 {
 		return
 	}
@@ -501,9 +481,7 @@ func (l *listing) flush() error {
 		}
 		l.reject(bad, false)
 	}
-	if !l.unchecked {
-		l.reportRejected()
-	}
+	l.reportRejected()
 	return err
 }
 
@@ -524,8 +502,8 @@ func (l *listing) begin() {
 	}
 	if replacer, ok := l.store.(Replacer); ok && !embedsQueue(l.store) {
 		// Of a source that has gone back, or may have, the same version may be another state.
-		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked
-		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked, VersionsReset: reset})
+		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked()
+		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
 	} else {
 		l.replacement = &wholeReplacement{store: l.store}
 	}
@@ -546,11 +524,11 @@ func (l *listing) reject(bad *ObjectError, other bool) {
 	l.rejected = append(l.rejected, rejectedObject{bad, other})
 }
 
-// reportRejected reports what could not be applied, but no object of another type as long as the list may fail for them.
+// reportRejected reports what could not be applied: nothing as long as the list may be too old, and no object of another
+// type as long as it may fail for them.
 func (l *listing) reportRejected() {
-	if l.stepBack != nil {
-		l.report(l.ctx, l.stepBack)
-		l.stepBack = nil
+	if l.unchecked() || l.ctx.Err() != nil {
+		return
 	}
 	l.rejected = slices.DeleteFunc(l.rejected, func(r rejectedObject) bool {
 		certain := l.fits || !r.other
@@ -565,7 +543,6 @@ func (l *listing) reportRejected() {
 func (l *listing) commit() error {
 	if other := slices.IndexFunc(l.rejected, func(r rejectedObject) bool { return r.other }); other >= 0 && !l.fits {
 		first := l.rejected[other].bad
-		l.progress.shown, l.newest = l.shown, ""
 		return &ListTypeError{Objects: l.items, Key: first.Key, Err: first.Err}
 	}
 	l.fits = true
@@ -582,6 +559,9 @@ func (l *listing) commit() error {
 			l.reject(bad, false)
 		}
 	}
+	if l.stepBack != nil {
+		l.report(l.ctx, l.stepBack)
+	}
 	l.reportRejected()
 	l.quarantine.releaseIf(func(place string) bool { return !l.quarantining[place] })
 	l.steps.Step("Committed")
@@ -591,20 +571,14 @@ func (l *listing) commit() error {
 // abort gives up a list. It notes how new a state the list may have shown: that of its version, or of its newest object.
 // What the store has quarantined stays.
 func (l *listing) abort() {
-	if l.version == "" {
-		l.progress.shown = newerOf(l.progress.shown, l.newest)
-	}
 	if l.replacement != nil {
 		l.replacement.Abort()
 	}
-	if !l.unchecked && l.ctx.Err() == nil {
-		l.stepBack = nil // nothing of it was applied
-		l.reportRejected()
+	l.reportRejected()
+	if l.fits {
+		l.progress.shown = newerOf(l.progress.shown, cmp.Or(l.version, l.newest))
 	}
 }
-
-// mayBeTooOld says whether there are versions at which a state would not be accepted.
-func (p *progress) mayBeTooOld() bool { return p.floor() != "" && !p.anyVersion }
 
 // newerOf is the newer of two versions, a if they are in no order.
 func newerOf(a, b string) string {

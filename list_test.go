@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 var _ apiruntime.Object = (*object)(nil)
@@ -28,7 +27,7 @@ func FuzzTokenChain(f *testing.F) {
 			}
 			return "token " + itoa(page)
 		}
-		chain := tokenChain{seen: sets.Set[string]{}}
+		var chain tokenChain
 		seen := map[string]bool{}
 		empty := 0
 		for page := range 4*(int(way)+int(circle)) + 4 {

@@ -199,9 +199,9 @@ type sourceCall struct {
 	cancel context.CancelFunc
 	// limit, if it comes, ends the call.
 	limit <-chan time.Time
-	// batches are the items of a list that comes one by one, for take; its error ends the call.
-	batches <-chan itemBatch
-	take    func(itemBatch) error
+	// items are those of a list that comes one by one, for take; its error ends the call.
+	items <-chan listedItem
+	take  func(listedItem) error
 }
 
 // asked is the result of a call into the source.
@@ -230,11 +230,11 @@ func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error))
 		}
 	}()
 	for running {
-		woke := m.next(waiting{done: asking.done, timer: c.limit, batches: c.batches})
+		woke := m.next(waiting{done: asking.done, timer: c.limit, items: c.items})
 		switch woke.end {
 		case endDone:
-		case endBatch:
-			if answer.refused = c.take(woke.batch); answer.refused == nil {
+		case endItem:
+			if answer.refused = c.take(woke.item); answer.refused == nil {
 				continue
 			}
 			fallthrough
@@ -246,7 +246,7 @@ func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error))
 		}
 		answer.ended, answer.late, running = woke.end == endContext, woke.end == endTimer, false
 	}
-	m.rethrow(c.op, asking, false)
+	m.rethrow(c.op, asking)
 	return answer
 }
 
@@ -285,12 +285,13 @@ func (m *run) isSlow(op string, c *sideCall) bool {
 
 // rethrow has a panic of a call into the source come out of the run, unless the run panics already: the first panic is
 // to come out.
-func (m *run) rethrow(op string, c *sideCall, panicking bool) {
+func (m *run) rethrow(op string, c *sideCall) {
 	switch {
 	case c.panicked == nil:
-	case panicking:
+	case m.panicking:
 		klog.FromContext(m.ctx).Error(c.panicked, "Source panicked as well", "call", op, "reflector", m.name, "type", m.typeDescription)
 	default:
+		m.panicking = true
 		panic(c.panicked)
 	}
 }

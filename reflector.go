@@ -76,9 +76,6 @@ type progress struct {
 	backoff *backoff
 	// version is the last one that the store accepted.
 	version string
-	// passedOn is the last one that the store was given by itself, with an event or a bookmark; ""
-	// after a list.
-	passedOn string
 	// anyVersion is true if the next list is to be accepted whatever its version, since the
 	// source has gone back in time.
 	anyVersion bool

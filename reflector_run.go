@@ -42,6 +42,8 @@ type run struct {
 	changes []change
 	// result is what ListAndWatch returns.
 	result error
+	// panicking is true while a panic comes out of the run.
+	panicking bool
 }
 
 // state is one of the states of a run.
@@ -109,9 +111,10 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		m.resync = r.clock.NewTimer(r.resyncPeriod)
 		defer m.resync.Stop()
 	}
-	panicking := true
-	defer func() { m.awaitCheck(panicking) }()
-	defer func() { m.stopWatch(panicking) }() // where a state has panicked, or has left a watch for one that was not reached
+	over := false
+	defer m.awaitCheck()
+	defer m.stopWatch() // where a state has panicked
+	defer func() { m.panicking = m.panicking || !over }()
 
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.resyncPeriod)
@@ -119,14 +122,14 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	for next := stateWhole; next != stateEnd && ctx.Err() == nil; {
 		switch {
 		case next == stateWatch:
-			next = m.watchState()
+			next = m.watchState(nil)
 		case m.mayStream():
-			next = m.streamState()
+			next = m.watchState(m.newStream())
 		default:
 			next = m.listState()
 		}
 	}
-	panicking = false
+	over = true
 	return m.result
 }
 
@@ -157,10 +160,10 @@ func (m *run) requestsFor(to state) int {
 
 // waiting is what a state waits for; a nil channel never comes.
 type waiting struct {
-	done    <-chan struct{}
-	timer   <-chan time.Time
-	events  <-chan watch.Event
-	batches <-chan itemBatch
+	done   <-chan struct{}
+	timer  <-chan time.Time
+	events <-chan watch.Event
+	items  <-chan listedItem
 	// resync has a failed resync end the wait. Otherwise it is only reported.
 	resync bool
 }
@@ -174,7 +177,7 @@ const (
 	endTimer              // the timer has fired
 	endEvent              // the watch has sent something
 	endClosed             // the watch has closed
-	endBatch              // a list has brought some items
+	endItem               // a list has brought an item
 	endResync             // a resync has failed
 )
 
@@ -182,7 +185,7 @@ const (
 type woken struct {
 	end   end
 	event watch.Event
-	batch itemBatch
+	item  listedItem
 	err   error
 }
 
@@ -207,8 +210,8 @@ func (m *run) next(w waiting) woken {
 				return woken{end: endClosed}
 			}
 			return woken{end: endEvent, event: event}
-		case batch := <-w.batches:
-			return woken{end: endBatch, batch: batch}
+		case item := <-w.items:
+			return woken{end: endItem, item: item}
 		case <-resync:
 			switch err := m.resyncNow(); {
 			case err == nil:
@@ -299,10 +302,9 @@ const (
 	// checkRest is how long a source is not checked after an answer that cost it more
 	// than one object, or had no version.
 	checkRest = time.Hour
-	// A watch of a source that sends bookmarks is checked once it has been silent for so
-	// many silentTicks in a row. API servers send about one bookmark a minute.
-	silentTick  = time.Minute
-	silentTicks = 3
+	// silence is how long a watch of a source that sends bookmarks may send nothing before it is checked. API servers send
+	// about one bookmark a minute.
+	silence = 3 * time.Minute
 )
 
 // checks is the state of the checks of a source's version.
@@ -338,14 +340,21 @@ type versionCheck struct {
 // ends the watch.
 func (m *run) serveTimer(w *openWatch) error {
 	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
+	if w.listing != nil { // one that keeps sending is not cut, however long that lasts
+		next = w.heard.Add(streamQuiet)
+	}
 	isDue := func(at time.Time) bool {
 		if now.Before(at) && at.Before(next) {
 			next = at
 		}
 		return !now.Before(at)
 	}
-	if isDue(w.expires) {
+	if isDue(next) {
 		return errWatchOverdue
+	}
+	if w.listing != nil {
+		w.timer.Reset(next.Sub(now))
+		return nil
 	}
 	if !m.refetchAt.IsZero() && isDue(m.refetchAt) {
 		switch pause := m.progress.backoff.stretch(now, m.requestsFor(stateWhole)); {
@@ -367,13 +376,8 @@ func (m *run) serveTimer(w *openWatch) error {
 		}
 	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
 	default:
-		if isDue(w.ticked.Add(silentTick)) {
-			if w.silent++; w.events != w.counted {
-				w.counted, w.silent = w.events, 0
-			}
-			w.ticked = now
-			checks.wanted = checks.wanted || w.silent == silentTicks && checks.bookmarks
-			isDue(now.Add(silentTick))
+		if checks.bookmarks && !w.quiet && isDue(w.heard.Add(silence)) {
+			checks.wanted, w.quiet = true, true
 		}
 		if checks.wanted && isDue(m.checkAt(w, now)) {
 			m.beginCheck(now)
@@ -388,7 +392,7 @@ func (m *run) serveTimer(w *openWatch) error {
 // soon after the last check, and where the limits of G13 leave room for it.
 func (m *run) checkAt(w *openWatch, now time.Time) time.Time {
 	return slices.MaxFunc([]time.Time{
-		w.answered.Add(min(checkSettle, (w.expires.Sub(w.asked)-watchGrace)/2)),
+		w.answered.Add(min(checkSettle, w.timeout/2)),
 		m.progress.checks.last.Add(checkSpacing),
 		now.Add(m.progress.backoff.stretch(now, 1)),
 	}, time.Time.Compare)
@@ -408,9 +412,11 @@ func (m *run) endCheck() error {
 	c, checks := m.check, &m.progress.checks
 	m.check = nil
 	c.cancel()
-	m.rethrow("List", c.sideCall, false)
+	m.rethrow("List", c.sideCall)
 	switch {
-	case m.ctx.Err() != nil, c.left && errors.Is(c.err, context.Canceled): // ended by us
+	case m.ctx.Err() != nil:
+	case c.left && errors.Is(c.err, context.Canceled): // ended by us: it is made again beside the next watch, however short that is
+		checks.last = time.Time{}
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0
 		if c.whole || c.got == "" {
@@ -432,38 +438,26 @@ func (m *run) endCheck() error {
 	return nil
 }
 
-// leaveCheck ends a check that its watch has ended before: it is made again beside the next one, however short that is.
-// It waits for the source, but not for ever, since the mirror is behind for as long. The result of a check that is done
-// counts.
+// leaveCheck ends a check that its watch has ended before. It waits for the source, but not for ever, since the mirror is
+// behind for as long.
 func (m *run) leaveCheck() error {
 	c := m.check
 	if c == nil || c.left {
 		return nil
 	}
-	select {
-	case <-c.done:
-		return m.endCheck()
-	default:
-	}
-	c.left, m.progress.checks.last = true, time.Time{}
-	c.cancel()
-	if m.isSlow("List", c.sideCall) {
+	c.left = true
+	if c.cancel(); m.isSlow("List", c.sideCall) {
 		return nil
 	}
 	return m.endCheck()
 }
 
 // awaitCheck waits, at the end of the run, for a check that still runs.
-func (m *run) awaitCheck(panicking bool) {
-	c := m.check
-	if c == nil {
-		return
+func (m *run) awaitCheck() {
+	if _ = m.leaveCheck(); m.check != nil {
+		<-m.check.done
+		_ = m.endCheck()
 	}
-	if c.cancel(); !c.left {
-		m.isSlow("List", c.sideCall)
-	}
-	<-c.done
-	m.rethrow("List", c.sideCall, panicking)
 }
 
 // errOneIsEnough ends a list of which only the version is wanted.

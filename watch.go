@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -38,15 +39,20 @@ type openWatch struct {
 	watch   watch.Interface
 	results <-chan watch.Event
 	cancel  context.CancelFunc
-	// asked is when the request was made, answered when the source had accepted it.
-	asked, answered time.Time
-	// expires is when the source should have ended the watch at the latest. timer fires when the watch must be looked at.
+	// listing is that of a streaming list until the bookmark that ends it.
+	listing *listing
+	// version is the last one of the watch. For a streaming list it is that of the events since the first one that was not
+	// Added, and of bookmarks.
+	version string
+	// asked is when the request was made, answered when the source had accepted it, heard when the last events were applied.
+	asked, answered, heard time.Time
+	// expires is when the source should have ended the watch at the latest: its timeout and watchGrace after the request.
+	timeout time.Duration
 	expires time.Time
-	timer   clock.Timer
-	// ticked is when it was last checked for silence, counted the number of its events then, silent the number of
-	// checks in a row that found no further event.
-	ticked          time.Time
-	counted, silent int
+	// timer fires when the watch must be looked at.
+	timer clock.Timer
+	// quiet is true once a silence has been noticed, until the next event.
+	quiet bool
 	// synthetic is true while the events may be those that a server makes up for a watch from "" or "0", which come in no
 	// version order. They end at the first that is not Added.
 	synthetic bool
@@ -55,30 +61,34 @@ type openWatch struct {
 	moved bool
 }
 
-// watchOptions are those of any watch. Bookmarks are asked for, and nothing depends on their coming. To a server a
-// timeout of 0 would be none at all.
-func (m *run) watchOptions(version string) (metav1.ListOptions, time.Duration) {
+// open asks the source for a watch from the last version, or for a streaming list, and waits for the answer. The deadline
+// counts from before the request: a connection can be half open before the first byte. Bookmarks are asked for, and
+// nothing but the end of a streaming list depends on their coming.
+func (m *run) open(l *listing) (*openWatch, error) {
 	timeout := m.minWatchTimeout + time.Duration(m.random()*float64(m.maxWatchTimeout-m.minWatchTimeout))
-	seconds := max(1, int64(timeout/time.Second))
-	return metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true}, timeout
-}
-
-// open asks the source for a watch of a given timeout, and waits for the answer for as long as patience. The deadline
-// counts from before the request: a connection can be half open before the first byte.
-func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) error {
+	seconds := max(1, int64(timeout/time.Second)) // to a server 0 would be no timeout at all
+	options := metav1.ListOptions{ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true}
+	patience := timeout + watchGrace
+	if l != nil {
+		patience = streamQuiet
+		if options.ResourceVersion = m.progress.floor(); m.progress.newest() {
+			options.ResourceVersion = ""
+		}
+		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
+	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	now := m.clock.Now()
 	w := &openWatch{
-		cancel: cancel, asked: now, expires: now.Add(timeout + watchGrace), timer: m.clock.NewTimer(timeout + watchGrace),
-		synthetic: options.ResourceVersion == "" || options.ResourceVersion == "0" || options.SendInitialEvents != nil,
+		cancel: cancel, listing: l, asked: now, timeout: timeout, expires: now.Add(timeout + watchGrace),
+		timer: m.clock.NewTimer(patience), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
+	}
+	if l == nil {
+		w.version = m.progress.version
 	}
 	m.watch = w
 	m.progress.backoff.note(request{at: now})
 	inc(m.meters.watches)
-	limit := m.clock.NewTimer(patience)
-	defer limit.Stop()
-	call := sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: limit.C()}
-	answer := ask(m, call, func(ctx context.Context) (watch.Interface, error) {
+	answer := ask(m, sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: w.timer.C()}, func(ctx context.Context) (watch.Interface, error) {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
 			w.watch = got // first, since ResultChan may panic
@@ -86,26 +96,22 @@ func (m *run) open(options metav1.ListOptions, timeout, patience time.Duration) 
 		}
 		return got, err
 	})
-	err := answer.err
 	switch {
 	case answer.late:
-		err = errWatchOverdue
+		return w, errWatchOverdue
 	case answer.ended:
-		err = m.ctx.Err()
-	case err == nil && w.results == nil:
-		err = errNilWatch
+		return w, m.ctx.Err()
+	case answer.err == nil && w.results == nil:
+		return w, errNilWatch
+	case answer.err == nil:
+		w.answered = m.clock.Now()
+		w.heard = w.answered
 	}
-	if err != nil {
-		m.stopWatch(false)
-		return err
-	}
-	w.answered = m.clock.Now()
-	w.ticked = w.answered
-	return nil
+	return w, answer.err
 }
 
 // stopWatch ends the open watch, if any, and waits until its Stop has returned: no connection stays open through a pause.
-func (m *run) stopWatch(panicking bool) {
+func (m *run) stopWatch() {
 	w := m.watch
 	if w == nil {
 		return
@@ -119,35 +125,37 @@ func (m *run) stopWatch(panicking bool) {
 		if m.isSlow("Stop", stop) {
 			<-stop.done
 		}
-		m.rethrow("Stop", stop, panicking)
+		m.rethrow("Stop", stop)
 	}
 }
 
-// watchState opens a watch at the last version, or continues the one that a streaming list left, and applies its
-// events until it ends. Every watch ends without an error at its timeout; one that ended early is followed by a pause.
-// A watch lives from the answer: a request that hung and was closed once answered has not lived. But some proxies
-// withhold the answer until the first event.
-func (m *run) watchState() state {
-	m.setPhase(PhaseWatching)
-	if m.watch == nil {
-		options, timeout := m.watchOptions(m.progress.version)
-		asked := m.clock.Now()
-		if err := m.open(options, timeout, timeout+watchGrace); err != nil {
-			return m.fail(PhaseWatching, err, asked, true)
-		}
+// watchState opens a watch at the last version, or the streaming list l, and applies its events until it ends. Every watch
+// ends without an error at its timeout; one that ended early is followed by a pause. A watch lives from the answer: a
+// request that hung and was closed once answered has not lived. But some proxies withhold the answer until the first event.
+func (m *run) watchState(l *listing) state {
+	if m.setPhase(PhaseWatching); l != nil {
+		m.setPhase(PhaseStreaming)
 	}
-	w := m.watch
-	err := m.applyEvents(w)
+	w, err := m.open(l)
+	refused := err != nil
+	if !refused {
+		err = m.applyEvents(w)
+	}
 	since := w.answered
 	if w.events > 0 {
 		since = w.asked
 	}
 	began, lived := w.asked, m.clock.Since(since)
-	m.stopWatch(false)
+	m.stopWatch()
 	if older := m.leaveCheck(); err == nil {
 		err = older
 	}
-	if err == nil {
+	switch {
+	case w.listing != nil:
+		return m.streamFailed(w, err)
+	case refused:
+		return m.fail(PhaseWatching, err, began, true)
+	case err == nil:
 		klog.FromContext(m.ctx).V(4).Info("Watch closed", "reflector", m.name, "type", m.typeDescription, "events", w.events, "lived", lived)
 	}
 	if lived >= shortWatch {
@@ -183,6 +191,7 @@ func (m *run) applyEvents(w *openWatch) error {
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.applyBatches(w, woke.event)
+			w.heard, w.quiet = m.clock.Now(), false
 		case endTimer:
 			err = m.serveTimer(w)
 		case endDone:
@@ -247,7 +256,7 @@ func (m *run) applyBatch(w *openWatch) error {
 		m.batch = m.batch[:0]
 	}()
 	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
-	first, version := 0, m.progress.version
+	first, version := 0, w.version
 	for i, e := range m.batch {
 		c := &m.changes[i]
 		c.object, c.sent = e.Object, e.Object
@@ -261,11 +270,14 @@ func (m *run) applyBatch(w *openWatch) error {
 		}
 		var bad *ObjectError
 		if e.Type != watch.Error {
-			if w.events++; w.events == 1 {
-				m.succeeded()
-			}
+			w.events++
 			w.synthetic = w.synthetic && c.kind == Added
 			bad = m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
+			if w.listing != nil {
+				w.listing.newest = newerOf(w.listing.newest, c.says.received.ResourceVersion)
+			} else if w.events == 1 {
+				m.succeeded()
+			}
 		}
 		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil
@@ -277,13 +289,11 @@ func (m *run) applyBatch(w *openWatch) error {
 			if err := m.applyOther(w, e, &c.says, bad); err != nil {
 				return err
 			}
-			first, version = i+1, m.progress.version
+			first, version = i+1, w.version
 			continue
 		}
 		if c.version = w.advance(c.says.received.ResourceVersion, version); c.version != "" {
 			version = c.version
-		} else if m.isAtList(w, c.says.received.ResourceVersion) {
-			c.version = version
 		}
 	}
 	return m.applyChanges(w, first, len(m.batch))
@@ -298,14 +308,12 @@ func (w *openWatch) advance(version, from string) string {
 	return version
 }
 
-// isAtList is true for the first event at the very version of the last list. As in client-go a store that is not ours
-// gets that version again: it knows it from its Replace alone.
-func (m *run) isAtList(w *openWatch, version string) bool {
-	return !m.ours && !w.synthetic && version != "" && version == m.progress.version && m.progress.passedOn == ""
-}
-
-// applyChanges passes some changes of the batch to the store, reports those that were refused and moves the version.
+// applyChanges passes some changes of the batch to the store, reports those that were refused and moves the version. Those
+// of a streaming list belong to the listing.
 func (m *run) applyChanges(w *openWatch, from, to int) error {
+	if w.listing != nil {
+		return w.listing.addChanges(w, m.changes[from:to])
+	}
 	for from < to && m.ctx.Err() == nil {
 		taken, err := m.taker.takeChanges(m.ctx, m.changes[from:to])
 		version := ""
@@ -350,8 +358,11 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 		bad = m.unknownEvent(e, says, bad)
 		fallthrough
 	case watch.Added, watch.Modified, watch.Deleted:
-		m.refuse(e.Type == watch.Deleted, e.Object, bad)
-		if version = w.advance(version, m.progress.version); version != "" {
+		if version = w.advance(version, w.version); w.listing != nil {
+			w.version = cmp.Or(version, w.version)
+			return w.listing.addOther(e, bad)
+		}
+		if m.refuse(e.Type == watch.Deleted, e.Object, bad); version != "" {
 			m.moveVersion(w, version)
 		}
 		return nil
@@ -362,9 +373,14 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 	}
 	m.progress.checks.bookmarks = true
 	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
-	case versionBefore(version, m.progress.version):
-		return &VersionRegressionError{Kind: "bookmark", Current: m.progress.version, Received: version}
-	case version == "" || version == m.progress.version && !m.isAtList(w, version):
+	case versionBefore(version, w.version):
+		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
+	case w.listing != nil:
+		w.version = cmp.Or(version, w.version)
+		if bad == nil { // else it may have been the end: if nothing follows, the stream is given up for being quiet
+			return w.listing.endStream(w, e.Object, version)
+		}
+	case version == "", version == w.version:
 	case ok:
 		if err := bookmarks.Bookmark(version); err != nil {
 			return &StoreError{Op: "Bookmark", Err: err}
@@ -384,14 +400,11 @@ func (m *run) moveVersion(w *openWatch, version string) {
 	m.accept(w, version)
 }
 
-// accept notes that the store has a version.
+// accept notes that the store has a later version.
 func (m *run) accept(w *openWatch, version string) {
-	m.progress.passedOn = version
-	if version != m.progress.version {
-		w.moved = true
-		m.progress.watchFailures = 0
-		m.setAccepted(version)
-	}
+	w.version, w.moved = version, true
+	m.progress.watchFailures = 0
+	m.setAccepted(version)
 }
 
 // unknownEvent is the report of an event of an unknown type, with any error of its object.
@@ -491,7 +504,7 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 
 // isOfOtherType says whether a bad object is known to be of another type or kind than expected. Of one that panics
 // the kind is not known.
-func (r *Reflector) isOfOtherType(obj runtime.Object, bad *ObjectError) bool {
+func (r *Reflector) isOfOtherType(obj any, bad *ObjectError) bool {
 	return bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
 		bad.Stage == stageMetadata && !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -9,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -52,29 +52,28 @@ func (m *run) streamIsDue() bool {
 	return m.streams && !after.IsZero() && !m.clock.Now().Before(after)
 }
 
-// streamState makes the store equal to a streaming list, and leaves the stream to the watch state.
-func (m *run) streamState() state {
-	m.setPhase(PhaseStreaming)
-	l := m.newListing("Streaming list")
-	err := l.stream()
-	l.steps.LogIfLong(slowList) // the pause after it is not part of it
-	if err != nil {
-		return m.streamFailed(l.wrap(err), l)
-	}
-	m.progress.streamTries = 0
-	m.haveState(l)
-	return stateWatch
-}
-
-// streamFailed reports why a stream failed and says the next step.
-// Every kind of failure counts as a try; a silence, or a rejection, is enough for a list.
-func (m *run) streamFailed(err error, l *listing) state {
+// streamFailed gives up a stream, reports why it failed and says the next step. Every kind of failure counts as a try; a
+// silence, or a rejection, is enough for a list.
+func (m *run) streamFailed(w *openWatch, err error) state {
+	l := w.listing
+	l.abort()
+	l.steps.LogIfLong(slowList)
 	if m.ctx.Err() != nil {
 		return stateEnd
 	}
+	silent := errors.Is(err, errWatchOverdue)
+	switch {
+	case err == nil:
+		err = fmt.Errorf("closed after %d objects: %w", l.items, errNoInitialEventsEnd)
+	case silent && w.answered.IsZero():
+		err = fmt.Errorf("not answered for %s: %w", streamQuiet, errNoInitialEventsEnd)
+	case silent:
+		err = fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, l.items, errNoInitialEventsEnd)
+	}
+	err = l.wrap(err)
 	rejected := CauseOf(err) == CauseBadRequest
 	m.progress.streamTries++
-	if m.progress.streamTries >= streamTries || l.silent || rejected {
+	if m.progress.streamTries >= streamTries || silent || rejected {
 		m.progress.streamTries = 0
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
@@ -92,129 +91,59 @@ type streamRejected struct{ error }
 // Unwrap returns the source's answer.
 func (s *streamRejected) Unwrap() error { return s.error }
 
-// stream reads a stream up to its bookmark and commits it. The watch stays open if that succeeds.
-func (l *listing) stream() (err error) {
-	options, timeout := l.watchOptions(l.progress.floor())
-	if l.progress.newest() {
-		options.ResourceVersion = ""
-	}
-	options.SendInitialEvents = ptr.To(true)
-	options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	l.streamed = true
-	// A server that accepts the request and says nothing must not keep the store empty for the whole timeout of the watch.
-	err = l.open(options, timeout, streamQuiet)
-	switch {
-	case errors.Is(err, errWatchOverdue):
-		l.silent = true
-		return fmt.Errorf("not answered for %s: %w", streamQuiet, errNoInitialEventsEnd)
-	case err != nil:
-		return err
-	}
-	l.entries = map[table.Key]string{}
-	// The version comes last: until then a state that may be too old must not show.
-	l.unchecked = l.progress.mayBeTooOld()
-	if err = l.untilBookmark(); err == nil {
-		l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
-		l.entries = nil // as large as the state
-		err = l.commit()
-	}
-	if err != nil {
-		l.abort()
-		l.stopWatch(false)
-		return err
-	}
-	// As a watch it is young: the time until its bookmark does not count.
-	l.watch.expires = l.clock.Now().Add(timeout + watchGrace)
-	return nil
-}
-
-// untilBookmark applies events until the bookmark that ends the state.
-func (l *listing) untilBookmark() error {
-	quiet := l.clock.NewTimer(streamQuiet)
-	defer quiet.Stop()
-	for !l.versioned {
-		woke := l.next(waiting{events: l.watch.results, timer: quiet.C()})
-		switch woke.end {
-		case endEvent:
-			if err := l.addEvent(woke.event); err != nil {
-				return err
-			}
-			quiet.Reset(streamQuiet)
-		case endClosed:
-			l.meters.watchClosed(l.watch, l.clock.Now())
-			return fmt.Errorf("closed after %d objects: %w", l.items, errNoInitialEventsEnd)
-		case endTimer:
-			l.silent = true
-			return fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, l.items, errNoInitialEventsEnd)
+// addChanges adds what a stream has sent before the bookmark that ends it, by the rules for events of a watch.
+func (l *listing) addChanges(w *openWatch, changes []change) error {
+	for i := range changes {
+		c := &changes[i]
+		w.version = cmp.Or(c.version, w.version)
+		err := l.enter(c.object, c.says.received)
+		if err != nil && c.finalErr != nil {
+			l.report(l.ctx, c.finalErr)
+		}
+		if err == nil && c.kind != Added { // an earlier state must not be refused after this one was accepted
+			err = l.flush()
+		}
+		switch {
+		case err != nil:
+		case c.kind == Deleted:
+			err = l.remove(c.object, c.finalErr)
 		default:
-			return l.ctx.Err()
+			err = l.add(c.object, nil)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return nil
+	return l.ctx.Err()
 }
 
-// addEvent applies one event before the bookmark that ends the state, by the rules for events of a watch. An event of an
-// unknown type has its object quarantined: its previous state stays.
-func (l *listing) addEvent(e watch.Event) error {
-	if e.Type == watch.Error {
-		return eventError(e.Object)
-	}
-	l.watch.events++
-	if e.Type != watch.Added {
-		l.watch.synthetic = false
-	}
-	var says metadata
-	bad := l.examine(e.Object, &says, e.Type != watch.Bookmark)
-	version := says.received.ResourceVersion
-	l.newest = newerOf(l.newest, version)
-	if e.Type == watch.Bookmark {
-		return l.bookmark(e, version, bad)
-	}
-	if to := l.watch.advance(version, l.position); to != "" {
-		l.position = to
-	}
-	deleted := e.Type == watch.Deleted
+// addOther adds an object that a stream has sent and that is not passed on. The previous state of one that is deleted, or
+// came with an event of an unknown type, stays.
+func (l *listing) addOther(e watch.Event, bad *ObjectError) error {
 	switch {
-	case !deleted && e.Type != watch.Added && e.Type != watch.Modified: // its previous state stays
-		if bad = l.unknownEvent(e, &says, bad); bad.Key == "" {
-			bad.Key = fmt.Sprintf("event %d of the stream", l.watch.events)
-			l.report(l.ctx, bad)
-			return nil
+	case e.Type == watch.Added:
+		return l.add(e.Object, bad)
+	case e.Type == watch.Modified:
+		if err := l.flush(); err != nil {
+			return err
 		}
+		return l.add(e.Object, bad)
+	case bad.Key == "" && (e.Type != watch.Deleted || bad.Stage == stageType):
+		l.report(l.ctx, placed(bad))
+		return nil
+	case e.Type != watch.Deleted:
 		l.part.Retain = append(l.part.Retain, e.Object)
 		l.reject(bad, false)
 		return nil
-	case bad == nil, deleted && bad.Stage == stageDecode && bad.Key != "":
-		if err := l.enter(e.Object, says.received); err != nil {
-			if bad != nil {
-				l.report(l.ctx, bad)
-			}
-			return err
-		}
-		if deleted {
-			return l.remove(e.Object, bad)
+	}
+	known := false
+	for i := range l.rejected {
+		if r := &l.rejected[i]; r.other && r.bad.Key == bad.Key {
+			r.other, known = false, true
 		}
 	}
-	switch {
-	case !deleted:
-		if e.Type == watch.Modified { // an earlier state must not be refused after this one was accepted
-			if err := l.flush(); err != nil {
-				return err
-			}
-		}
-		return l.add(e.Object, bad)
-	case bad.Key == "" && bad.Stage == stageType:
-		l.report(l.ctx, placed(bad))
-	default: // the object may have come before, and stays
-		known := false
-		for i := range l.rejected {
-			if r := &l.rejected[i]; r.other && r.bad.Key == bad.Key {
-				r.other, known = false, true
-			}
-		}
-		if delete(l.quarantining, bad.Key); !known {
-			l.reject(placed(bad), false)
-		}
+	if delete(l.quarantining, bad.Key); !known {
+		l.reject(placed(bad), false)
 	}
 	return nil
 }
@@ -222,7 +151,7 @@ func (l *listing) addEvent(e watch.Event) error {
 // enter notes the version of an event's key. It fails if that goes back: from what the
 // stream has sent of the key before, or from what the store has of it, where a state that
 // is older than that is not accepted.
-func (l *listing) enter(obj runtime.Object, received ObjectVersion) error {
+func (l *listing) enter(obj any, received ObjectVersion) error {
 	keeper, ours := l.store.(entryKeeper)
 	var key table.Key
 	var err error
@@ -242,7 +171,7 @@ func (l *listing) enter(obj runtime.Object, received ObjectVersion) error {
 	switch {
 	case versionBefore(received.ResourceVersion, before):
 		return &VersionRegressionError{Kind: "event", Key: key.String(), Current: before, Received: received.ResourceVersion}
-	case !sent && ours && l.unchecked && !l.progress.unknown:
+	case !sent && ours && l.unchecked() && !l.progress.unknown:
 		if regression := keeper.olderThanEntry(key, received); regression != nil {
 			return regression
 		}
@@ -251,30 +180,31 @@ func (l *listing) enter(obj runtime.Object, received ObjectVersion) error {
 	return nil
 }
 
-// bookmark finds the bookmark that ends the first state. Only the version
-// of that one counts for the state: those of the first events are in no order. One that
-// could not be decoded may have been the end: if nothing follows, the stream is given up for being quiet.
-func (l *listing) bookmark(e watch.Event, at string, bad *ObjectError) error {
-	l.progress.checks.bookmarks = true
-	if bad != nil {
-		l.report(l.ctx, placed(bad))
-	}
-	if versionBefore(at, l.position) {
-		return &VersionRegressionError{Kind: "bookmark", Current: l.position, Received: at}
-	}
-	if at != "" {
-		l.position = at
-	}
-	if bad != nil {
-		return nil
-	}
-	end, err := isInitialEventsEnd(e.Object)
+// endStream ends the first state, if the bookmark is the one for that, and commits it at its version. Only that one counts: those of
+// the first events are in no order. The stream continues as a watch, which is young: the time until its bookmark does not count.
+func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version string) error {
+	end, err := isInitialEventsEnd(bookmark)
 	switch {
 	case err != nil:
-		l.report(l.ctx, placed(&ObjectError{ResourceVersion: at, Stage: stageMetadata, Err: err}))
-	case end:
-		return l.isAt(at)
+		l.report(l.ctx, placed(&ObjectError{ResourceVersion: version, Stage: stageMetadata, Err: err}))
+		return nil
+	case !end:
+		return nil
 	}
+	if err := l.isAt(version); err != nil {
+		return err
+	}
+	l.steps.Step("Streamed", trace.Field{Key: "objects", Value: l.items})
+	l.entries = nil // as large as the state
+	if err := l.commit(); err != nil {
+		return err
+	}
+	l.steps.LogIfLong(slowList)
+	l.progress.streamTries = 0
+	l.haveState(l)
+	w.listing, w.version = nil, l.version
+	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
+	w.timer.Reset(0) // for all that is due beside a watch
 	return nil
 }
 

@@ -167,7 +167,7 @@ func listIsCut(t *testing.T, relist, late bool) {
 		assert.Equal(t, []string{"0", "300", "300"}, asked)
 	case late:
 		assert.Len(t, asked, 2)
-		assert.Contains(t, asked[1], "2", "it is one of the objects'")
+		assert.NotEqual(t, "0", asked[1], "it is one of the objects'")
 		assert.False(t, versionBefore(asked[1], newest), "%s, and %s was shown", asked[1], newest)
 	default:
 		assert.Equal(t, []string{"0", "300"}, asked)

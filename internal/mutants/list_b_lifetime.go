@@ -4,14 +4,12 @@ package mutants
 // (B17-B19, B24).
 var lifetimeFaults = []Mutant{
 	{
-		Name:    "forgets-a-stream-that-never-became-a-watch",
-		Guards:  []string{"B17"},
-		File:    "reflector_run.go",
-		From:    "\tdefer func() { m.stopWatch(panicking) }()",
-		To:      "\t_ = panicking",
+		Name: "never-stops-a-watch-that-has-ended", Guards: []string{"B17"}, File: "watch.go",
+		From:    "\tm.stopWatch()\n\tif older",
+		To:      "\tm.watch = nil\n\tif older",
 		Package: guarantees,
 		Test:    "TestB17AStreamIsStoppedIfTheContextEndsAsItIsCommitted",
-		Fault:   "A program that stops at the wrong moment leaves a watch open.",
+		Fault:   "Each watch that ends leaves a connection open, and so does a program that stops.",
 	},
 	{
 		Name: "waits-for-an-open-watch-as-long-as-it-stays-open", Guards: []string{"B19"}, File: "watch.go",

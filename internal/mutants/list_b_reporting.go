@@ -15,9 +15,9 @@ var reportingFaults = []Mutant{
 	{
 		Name:    "treats-an-error-in-a-streaming-list-as-its-end",
 		Guards:  []string{"B5", "G12"},
-		File:    "watch_list.go",
-		From:    `return eventError(e.Object)`,
-		To:      `return fmt.Errorf("ended after %d objects: %w", l.items, errNoInitialEventsEnd)`,
+		File:    "watch.go",
+		From:    "return eventError(e.Object)",
+		To:      "if w.listing != nil {\n\t\t\treturn errNoInitialEventsEnd\n\t\t}\n\t\treturn eventError(e.Object)",
 		Package: guarantees,
 		Test:    "TestG12EveryFailureIsReportedOnceWithItsCause",
 		Fault:   "The reason of a server that refuses a streaming list in its middle is never reported.",

@@ -11,9 +11,9 @@ var objectMutants = []Mutant{
 		Fault:   "One object that cannot be transformed makes the whole cache be listed again and again.",
 	},
 	{
-		Name: "deletes-in-a-stream-the-name-of-an-object-of-another-type", Guards: []string{"G6"}, File: "watch_list.go",
-		From:    "examine(e.Object, &says, e.Type != watch.Bookmark)",
-		To:      "examine(e.Object, &says, e.Type != watch.Bookmark && e.Type != watch.Deleted)",
+		Name: "deletes-in-a-stream-the-name-of-an-object-of-another-type", Guards: []string{"G6"}, File: "watch.go",
+		From:    "bad = m.examine(e.Object, &c.says, e.Type != watch.Bookmark)",
+		To:      "bad = m.examine(e.Object, &c.says, e.Type != watch.Bookmark && (w.listing == nil || e.Type != watch.Deleted))",
 		Package: guarantees,
 		Test:    "TestG6InAStreamADeletionOfAnotherTypeDeletesNothing",
 		Fault:   "The deletion of a ConfigMap deletes the Pod of its name from the cache.",
