@@ -6,7 +6,7 @@
 //	source := sources.NewPollingSource(listMachines, sources.PollingOptions[*Machine]{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*Machine]{})
 //
-// A change that is undone between two calls is not seen, and an object that is deleted and created again between two
+// A change that is reverted between two calls is not seen, and an object that is deleted and created again between two
 // calls is an update, unless it has another UID. docs/sources.md says when to write a source by hand instead.
 package sources
 
@@ -40,7 +40,7 @@ const (
 	firstPause, longestPause = time.Second, 30 * time.Second
 )
 
-// Object is the constraint of a source's objects: a pointer to a struct with ObjectMeta and a DeepCopyObject.
+// Object is a pointer to a struct with ObjectMeta and a DeepCopyObject.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -50,27 +50,26 @@ type Object interface {
 type PollingOptions[T Object] struct {
 	// Interval is the pause between two calls of the function while a watch is open. Default: 30 seconds.
 	Interval time.Duration
-	// Timeout ends the context of a call, which has failed then. Default: one minute.
+	// Timeout ends the context of a call, which then has failed. Default: one minute.
 	Timeout time.Duration
-	// Equal says whether two states of one object are the same, so that there is no event. Their resource versions are, and
-	// so are the UIDs unless the function sets them. It must not change them.
-	// Default: equality.Semantic.DeepEqual, which panics for a type with unexported fields.
+	// Equal returns whether two states of one object are the same, so that there is no event. Their resource versions
+	// are equal, and so are the UIDs unless the function sets them. It must not change them. Default:
+	// equality.Semantic.DeepEqual, which panics for a type with unexported fields.
 	Equal func(a, b T) bool
-	// History is how many changes are kept for watches that resume or read slowly; those of the last call
-	// that found any are kept in any case. An older version is expired. Default: 1,000.
+	// History is the number of changes kept for watches that resume or read slowly; those of the last call are always
+	// kept. An older version is expired. Default: 1,000.
 	History int
 }
 
 // PollingSource is a ListerWatcher over a function. All methods may be called concurrently.
 //
-// Each list calls the function; concurrent lists share a call. All open watches share one call each interval, made by
-// the goroutine of one of them. A function that fails is called again after 1, 2, 4, 8, 16 and then every 30 seconds,
-// however many callers there are: a list waits for that call, and returns its error if it fails again. A failure ends
-// the open watches with an Error event: the function's own Status if the error has one, else ServiceUnavailable. A
-// watch that is opened after that waits for the next call, too.
+// Each list calls the function; concurrent lists share a call. All open watches share one call each interval. After a
+// failure the function is called again after 1, 2, 4, 8, 16 and then every 30 seconds, however many callers there are;
+// a list waits for that call and returns its error. A failure ends the open watches with an Error event: the error's
+// Status, or ServiceUnavailable.
 //
-// Resource versions are the source's own: decimal, and each change has the next one. An object without a UID
-// gets a random one, by which a relist recognizes it as unchanged. Objects are copied in and out.
+// Resource versions are the source's own: decimal, one for each change. An object without a UID gets a random one, so
+// that a relist recognizes it as unchanged. Objects are copied in and out.
 type PollingSource struct {
 	list              func(ctx context.Context) ([]Object, error)
 	equal             func(a, b Object) bool
@@ -111,8 +110,8 @@ type change struct {
 }
 
 // NewPollingSource makes a source of a function that returns the present objects, each namespace and name once. The
-// function must honour its context, and must not call the source. Its objects stay its own. It
-// starts nothing, and panics for a nil function or a negative option.
+// function must honour its context, must not call the source, and keeps its objects. NewPollingSource starts nothing,
+// and panics for a nil function or a negative option.
 func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), options PollingOptions[T]) *PollingSource {
 	if list == nil {
 		panic("sources: NewPollingSource: the list function is nil")
@@ -147,8 +146,8 @@ func NewPollingSource[T Object](list func(ctx context.Context) ([]T, error), opt
 	}
 }
 
-// Poll calls the function, for a program that knows that something has changed. When it returns nil, lists and open
-// watches have everything that had happened before it was called.
+// Poll calls the function at once, for a program that knows of a change. When it returns nil, lists and open watches
+// have all changes made before the call.
 func (p *PollingSource) Poll(ctx context.Context) error {
 	p.mu.Lock()
 	begun := p.begun
@@ -161,8 +160,8 @@ func (p *PollingSource) List(options metav1.ListOptions) (runtime.Object, error)
 	return p.ListWithContext(context.Background(), options)
 }
 
-// ListWithContext calls the function and returns a *metav1.List of copies. It knows resource version and match, label
-// selectors, and field selectors of metadata.name and metadata.namespace; a limit is ignored.
+// ListWithContext calls the function and returns a *metav1.List of copies. It supports resource version and match,
+// label selectors, and field selectors of metadata.name and metadata.namespace; a limit is ignored.
 func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}, Items: []runtime.RawExtension{}}
 	about, err := p.ListItems(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {
@@ -176,7 +175,7 @@ func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.List
 	return list, nil
 }
 
-// ListItems implements cache.ItemLister: ListWithContext, with one copy at a time.
+// ListItems implements cache.ItemLister.
 func (p *PollingSource) ListItems(
 	ctx context.Context, options metav1.ListOptions, take func(list metav1.ListMeta, item runtime.Object) error,
 ) (metav1.ListMeta, error) {

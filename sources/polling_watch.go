@@ -31,13 +31,12 @@ func (p *PollingSource) Watch(options metav1.ListOptions) (watch.Interface, erro
 	return p.WatchWithContext(context.Background(), options)
 }
 
-// WatchWithContext delivers the changes after a version, and then what the calls of the function find. Watches from ""
-// and "0" begin with the present objects as Added. A version that the history does not reach is answered with
-// 410 Expired, one that the source has not reached with 504 Timeout, and sendInitialEvents with 422 Invalid.
+// WatchWithContext delivers the changes after a version, and then those that calls of the function find. Watches from
+// "" and "0" begin with the present objects as Added. An expired version is answered with 410 Expired, a future one
+// with 504 Timeout, and sendInitialEvents with 422 Invalid.
 //
-// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Its goroutine
-// makes the calls of the function that are due, unless another watch has. Stop waits for it, and for a running call. A
-// panic of the function comes out of Stop, as a *cache.PanicError.
+// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop
+// waits for its goroutine and for a running call. A panic of the function comes out of Stop as a *cache.PanicError.
 func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	selected, from, err := readOptions(options)
 	switch {

@@ -1,13 +1,12 @@
 package main
 
-// The lines to copy: an informer with an index, a handler and an error handler, run until a context ends. A program with Go types
-// has *corev1.Pod where this one has Object.
+// The lines to copy: an informer with an index and handlers. With Go types, write *corev1.Pod for Object.
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,14 +48,13 @@ func mirror(
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	running.Go(func() { err = informer.Run(ctx) })
+	ran := make(chan error, 1)
+	go func() { ran <- informer.Run(ctx) }()
 	syncing, giveUp := context.WithTimeout(ctx, 20*time.Second)
 	defer giveUp()
-	if err := informer.WaitSynced(syncing); err != nil { // with the last failure in it
-		return err
+	if err = informer.WaitSynced(syncing); err == nil { // an error has the last failure in it
+		err = use(ctx, informer)
 	}
-	return use(ctx, informer)
+	cancel()
+	return errors.Join(err, <-ran)
 }

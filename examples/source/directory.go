@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -28,52 +26,23 @@ const (
 	keptChanges = 100
 )
 
-// Directory is a source: the settings of a directory. It gives each change that it finds the next version and keeps
-// the last changes, so that a watch can continue where a list ended.
+// Directory is a source: each file of a directory is an object. It gives each change that it finds the next version and
+// keeps the last changes, so that a watch can continue where a list ended.
 type Directory struct {
 	path string
-	// turn is a lock that a caller can cease to wait for. Its holder owns the state.
-	turn  chan struct{}
-	state state
-}
 
-// state is what the directory had when it was last read. Nothing that it refers to changes.
-type state struct {
+	mu      sync.Mutex // guards the state that the directory had when it was last read
 	version uint64
-	files   map[string]file // by the object's name
-	history []watch.Event   // the last changes: the last one led to version, and each to the next one
-}
-
-type file struct {
-	content []byte
-	setting *Setting
+	files   map[string]*File
+	history []watch.Event // the last changes, one version each; the last one led to version
 }
 
 // NewDirectory makes the source. It starts nothing.
-func NewDirectory(path string) *Directory {
-	return &Directory{path: path, turn: make(chan struct{}, 1), state: state{version: 1}}
-}
+func NewDirectory(path string) *Directory { return &Directory{path: path, version: 1} }
 
 // List is ListWithContext without a context.
 func (d *Directory) List(options metav1.ListOptions) (runtime.Object, error) {
 	return d.ListWithContext(context.Background(), options)
-}
-
-// ListWithContext reads the directory: its answer is no older than the request. A limit is ignored.
-func (d *Directory) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	now, err := d.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// A list may be newer than it was asked for, and so at a version that has expired, but not older.
-	if _, err := now.since(cmp.Or(options.ResourceVersion, "0")); err != nil && !apierrors.IsResourceExpired(err) {
-		return nil, err
-	}
-	list := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: format(now.version)}}
-	for _, f := range now.files {
-		list.Items = append(list.Items, runtime.RawExtension{Object: f.setting.DeepCopyObject()})
-	}
-	return list, nil
 }
 
 // Watch is WatchWithContext without a context.
@@ -81,34 +50,43 @@ func (d *Directory) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return d.WatchWithContext(context.Background(), options)
 }
 
+// ListWithContext reads the directory: its answer is no older than the request. A limit is ignored.
+func (d *Directory) ListWithContext(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.scan(); err != nil {
+		return nil, err
+	}
+	// A list may be newer than the requested version, which may have expired, but not older.
+	if _, _, err := d.since(options.ResourceVersion); err != nil && !apierrors.IsResourceExpired(err) {
+		return nil, err
+	}
+	list := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(d.version, 10)}}
+	for _, file := range d.files {
+		list.Items = append(list.Items, runtime.RawExtension{Object: file.DeepCopyObject()})
+	}
+	return list, nil
+}
+
 // WatchWithContext delivers every change after a version. It refuses at once what it cannot do, so that a reflector lists.
 func (d *Directory) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if options.SendInitialEvents != nil || options.LabelSelector != "" || options.FieldSelector != "" {
 		return nil, apierrors.NewBadRequest("this source knows neither sendInitialEvents nor selectors")
 	}
-	w := &dirWatch{
-		directory: d, version: cmp.Or(options.ResourceVersion, "0"), // which is before the history
-		results: make(chan watch.Event), done: make(chan struct{}),
-	}
-	if _, err := w.next(ctx); err != nil {
+	if _, _, err := d.changes(options.ResourceVersion); err != nil {
 		return nil, err
 	}
-	if seconds := options.TimeoutSeconds; seconds != nil && *seconds > 0 {
-		ctx, w.cancel = context.WithTimeout(ctx, time.Duration(*seconds)*time.Second)
-	} else {
-		ctx, w.cancel = context.WithCancel(ctx)
-	}
-	go w.run(ctx)
+	w := &dirWatch{results: make(chan watch.Event), done: make(chan struct{})}
+	ctx, w.cancel = context.WithTimeout(ctx, time.Duration(ptr.Deref(options.TimeoutSeconds, 3600))*time.Second)
+	go w.run(ctx, d, options.ResourceVersion)
 	return w, nil
 }
 
-// dirWatch is a watch that has sent everything up to version.
+// dirWatch is one watch.
 type dirWatch struct {
-	directory *Directory
-	version   string
-	results   chan watch.Event
-	cancel    context.CancelFunc
-	done      chan struct{}
+	results chan watch.Event
+	cancel  context.CancelFunc
+	done    chan struct{}
 }
 
 func (w *dirWatch) ResultChan() <-chan watch.Event { return w.results }
@@ -119,41 +97,24 @@ func (w *dirWatch) Stop() {
 	<-w.done
 }
 
-// next reads the directory and returns the changes after the watch's version.
-func (w *dirWatch) next(ctx context.Context) ([]watch.Event, error) {
-	now, err := w.directory.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return now.since(w.version)
-}
-
-func (w *dirWatch) run(ctx context.Context) {
+// run sends the changes after version until ctx ends or the directory cannot be read.
+func (w *dirWatch) run(ctx context.Context, d *Directory, version string) {
 	defer close(w.done)
-	defer close(w.results) // without an Error event: a watch that ended in the normal course of things
+	defer close(w.results)
 	defer w.cancel()
 	for {
-		events, err := w.next(ctx)
+		events, next, err := d.changes(version)
 		if err != nil {
-			events = append(events, errorEvent(err))
+			return // the next request for a watch returns it
 		}
 		for _, event := range events {
-			if ctx.Err() != nil {
-				return
-			}
-			copied := watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()} // each watch has its own
 			select {
-			case w.results <- copied:
+			case w.results <- watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()}: // each watch has its own
 			case <-ctx.Done():
 				return
 			}
-			if setting, ok := event.Object.(*Setting); ok {
-				w.version = setting.ResourceVersion
-			}
 		}
-		if err != nil {
-			return
-		}
+		version = next
 		select {
 		case <-time.After(scanInterval):
 		case <-ctx.Done():
@@ -162,101 +123,88 @@ func (w *dirWatch) run(ctx context.Context) {
 	}
 }
 
-// errorEvent ends a watch. A Status is all that it can carry.
-func errorEvent(err error) watch.Event {
-	status := apierrors.NewServiceUnavailable(err.Error()).Status()
-	if own := apierrors.APIStatus(nil); errors.As(err, &own) {
-		status = own.Status()
+// changes reads the directory and returns the changes after a version, and the present version.
+func (d *Directory) changes(version string) ([]watch.Event, string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.scan(); err != nil {
+		return nil, "", err
 	}
-	return watch.Event{Type: watch.Error, Object: &status}
+	return d.since(version)
 }
 
-// since returns the changes after a version.
-func (s state) since(version string) ([]watch.Event, error) {
-	from, err := strconv.ParseUint(version, 10, 64)
-	oldest := s.version - uint64(len(s.history))
+// since returns the known changes after a version, and the present version. No version is one before the history.
+func (d *Directory) since(version string) ([]watch.Event, string, error) {
+	from, err := strconv.ParseUint(cmp.Or(version, "0"), 10, 64)
+	oldest := d.version - uint64(len(d.history))
 	switch {
 	case err != nil:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is no decimal number", version))
+		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is no decimal number", version))
 	case from < oldest:
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
-	case from > s.version: // of another process, perhaps
-		err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", from, s.version), 1)
+		return nil, "", apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
+	case from > d.version: // of another process, perhaps
+		err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", from, d.version), 1)
 		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
-		return nil, err
+		return nil, "", err
 	}
-	return s.history[from-oldest:], nil
+	return d.history[from-oldest:], strconv.FormatUint(d.version, 10), nil
 }
 
-// read reads the directory and returns its state.
-func (d *Directory) read(ctx context.Context) (state, error) {
-	select {
-	case d.turn <- struct{}{}:
-		defer func() { <-d.turn }()
-	case <-ctx.Done():
-		return state{}, ctx.Err()
-	}
-	now, err := d.scan()
-	if err != nil {
-		return state{}, fmt.Errorf("reading settings: %w", err)
-	}
-	d.state = now
-	return now, nil
-}
-
-// scan compares the files with the last state. One that cannot be read fails all of it, and nothing has changed then.
-func (d *Directory) scan() (state, error) {
+// scan compares the files with the last state. If one cannot be read, nothing changes.
+func (d *Directory) scan() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
-		return state{}, err
+		return err
 	}
-	next := state{version: d.state.version, files: map[string]file{}}
-	var changes []watch.Event
+	files := map[string]*File{}
 	for _, entry := range entries {
-		name, isSetting := strings.CutSuffix(entry.Name(), ".json")
-		if !isSetting {
-			continue
-		}
 		content, err := os.ReadFile(filepath.Join(d.path, entry.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) {
 			continue // removed since
+		} else if err != nil {
+			return err
 		}
-		known, exists := d.state.files[name]
-		now := &Setting{}
-		switch {
-		case err != nil:
-			return state{}, err
-		case exists && bytes.Equal(known.content, content):
-			next.files[name] = known
-			continue
-		}
-		if err := json.Unmarshal(content, now); err != nil {
-			return state{}, fmt.Errorf("%s: %w", entry.Name(), err)
-		}
-		now.Name, now.Namespace = name, ""
-		change := watch.Event{Type: watch.Added, Object: now}
-		if exists {
-			change.Type, now.UID = watch.Modified, known.setting.UID
-		}
-		next.files[name] = file{content, now}
-		changes = append(changes, change)
+		files[entry.Name()] = &File{ObjectMeta: metav1.ObjectMeta{Name: entry.Name()}, Content: string(content)}
 	}
-	for name, known := range d.state.files {
-		if _, exists := next.files[name]; !exists { // the last state, at the version of the deletion
-			changes = append(changes, watch.Event{Type: watch.Deleted, Object: known.setting.DeepCopyObject()})
+	for name, known := range d.files {
+		if files[name] == nil { // a deletion has the last state, at a version of its own
+			d.record(watch.Deleted, known.DeepCopyObject().(*File))
 		}
 	}
-	for _, change := range changes {
-		next.version++
-		setting := change.Object.(*Setting)
-		setting.ResourceVersion = format(next.version)
-		if change.Type == watch.Added { // by UID and version a relist recognizes it as unchanged
-			setting.UID = types.UID(fmt.Sprintf("%s-%d", setting.Name, next.version))
+	for name, file := range files {
+		switch known := d.files[name]; {
+		case known == nil: // UID and version let a relist recognize an unchanged object
+			file.UID = types.UID(fmt.Sprintf("%s-%d", name, d.version+1))
+			d.record(watch.Added, file)
+		case known.Content == file.Content:
+			files[name] = known
+		default:
+			file.UID = known.UID
+			d.record(watch.Modified, file)
 		}
 	}
-	history := append(d.state.history, changes...)
-	next.history = history[max(0, len(history)-keptChanges):]
-	return next, nil
+	d.files = files
+	return nil
 }
 
-func format(version uint64) string { return strconv.FormatUint(version, 10) }
+// record gives a change the next version.
+func (d *Directory) record(change watch.EventType, file *File) {
+	d.version++
+	file.ResourceVersion = strconv.FormatUint(d.version, 10)
+	history := append(d.history, watch.Event{Type: change, Object: file})
+	d.history = history[max(0, len(history)-keptChanges):]
+}
+
+// File is the object of a file.
+type File struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	Content string
+}
+
+// DeepCopyObject implements runtime.Object.
+func (f *File) DeepCopyObject() runtime.Object {
+	copied := *f
+	copied.ObjectMeta = *f.ObjectMeta.DeepCopy()
+	return &copied
+}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,7 +22,7 @@ func TestDirectoryKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
 		Virtual:     true,
 		NoBookmarks: true, // nothing but its own changes moves the version
-		Mark:        func(obj runtime.Object) string { return obj.(*Setting).Value },
+		Mark:        func(obj runtime.Object) string { return obj.(*File).Content },
 		New: func(t testing.TB) cachetest.ListerWatcherRig {
 			path := t.TempDir()
 			source := NewDirectory(path)
@@ -34,13 +33,13 @@ func TestDirectoryKeepsThePromisesOfAListerWatcher(t *testing.T) {
 			}
 			remove := func(name string) error {
 				_, err := source.List(metav1.ListOptions{})
-				return errors.Join(os.Remove(filepath.Join(path, name+".json")), err)
+				return errors.Join(os.Remove(filepath.Join(path, name)), err)
 			}
 			return cachetest.ListerWatcherRig{
 				Source: source, Create: put, Update: put, Delete: remove,
 				Compact: func() error {
 					for range keptChanges/2 + 1 {
-						if err := errors.Join(put("other", ""), remove("other")); err != nil {
+						if err := errors.Join(put("other", "x"), remove("other")); err != nil {
 							return err
 						}
 					}
@@ -51,18 +50,14 @@ func TestDirectoryKeepsThePromisesOfAListerWatcher(t *testing.T) {
 	})
 }
 
-func TestTheMirrorEqualsTheDirectory(t *testing.T) {
+func TestTheHandlerReceivesEachChange(t *testing.T) {
 	path := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), path, &out))
-		assert.Equal(t, `the first list:
-  equals the directory, 3 settings at version 4: colour=red shape=round size=7
-the watch:
-  equals the directory, 3 settings at version 7: colour=red size=8 weight=3
-more changes at once than the history has, and so a list:
-reported: too old resource version: 7 (8)
-  equals the directory, 104 settings at version 108: colour=red many-0=1 many-1=1 many-10=1 ...
+		assert.Equal(t, `added colour: red, at version 2
+updated colour: blue, at version 3
+deleted colour, at version 4
 `, out.String())
 	})
 }
@@ -78,23 +73,23 @@ func TestAFileThatCannotBeReadFailsTheSourceAndLosesNothing(t *testing.T) {
 		require.NoError(t, err)
 		defer w.Stop()
 
-		require.NoError(t, os.WriteFile(filepath.Join(path, "bad.json"), []byte("{"), 0o600))
+		unreadable := filepath.Join(path, "directory")
+		require.NoError(t, os.Mkdir(unreadable, 0o700))
 		require.NoError(t, write(path, "size", "8"))
 		_, err = source.List(metav1.ListOptions{})
-		require.EqualError(t, err, "reading settings: bad.json: unexpected end of JSON input")
-		event := <-w.ResultChan()
-		assert.Equal(t, "reading settings: bad.json: unexpected end of JSON input", event.Object.(*metav1.Status).Message)
+		require.ErrorContains(t, err, "is a directory")
 		_, open := <-w.ResultChan()
-		assert.False(t, open)
+		require.False(t, open)
+		_, err = source.Watch(metav1.ListOptions{ResourceVersion: "2"})
+		require.ErrorContains(t, err, "is a directory")
 
-		require.NoError(t, os.Remove(filepath.Join(path, "bad.json")))
-		time.Sleep(time.Second)
+		require.NoError(t, os.Remove(unreadable))
 		again, err := source.Watch(metav1.ListOptions{ResourceVersion: "2"})
 		require.NoError(t, err)
 		defer again.Stop()
-		event = <-again.ResultChan()
+		event := <-again.ResultChan()
 		assert.Equal(t, watch.Modified, event.Type)
-		assert.Equal(t, "8", event.Object.(*Setting).Value)
+		assert.Equal(t, "8", event.Object.(*File).Content)
 	})
 }
 

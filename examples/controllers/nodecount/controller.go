@@ -23,16 +23,15 @@ import (
 // Where the counts are.
 const (
 	countsNamespace = "capacity"
-	nodeLabel       = "capacity.example/node" // on a config map: whose count it is
+	nodeLabel       = "capacity.example/node" // on a config map: the node that was counted
 	podsKey         = "pods"                  // in its data: the count
 	byNode          = "node"                  // the name of both indexes
-	fieldManager    = "nodecount"             // who the API server says wrote the counts
+	fieldManager    = "nodecount"             // the writer of the counts, for the API server
 )
 
 // Controller keeps a config map for each node that has pods, with their number.
 //
-// Handlers only put into the queue which node to look at. What there is to be done is
-// read from the two mirrors when it is the node's turn.
+// Handlers only enqueue nodes. The controller reads the two mirrors when it is the node's turn.
 type Controller struct {
 	client kubernetes.Interface
 	pods   cache.TypedSharedIndexInformer[*corev1.Pod]
@@ -44,15 +43,11 @@ type Controller struct {
 func NewController(client kubernetes.Interface) (*Controller, error) {
 	c := &Controller{
 		client: client,
-		pods: informerOf(client, podsOf(client), &corev1.Pod{}, func(pod *corev1.Pod) ([]string, error) {
-			return []string{pod.Spec.NodeName}, nil
-		}),
-		counts: informerOf(client, countsOf(client), &corev1.ConfigMap{}, func(count *corev1.ConfigMap) ([]string, error) {
-			return []string{count.Labels[nodeLabel]}, nil
-		}),
-		nodes: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+		pods:   informerOf(client, sourceOf(client.CoreV1().Pods(metav1.NamespaceAll), ""), &corev1.Pod{}, nodeOfPod),
+		counts: informerOf(client, sourceOf(client.CoreV1().ConfigMaps(countsNamespace), nodeLabel), &corev1.ConfigMap{}, nodeOfCount),
+		nodes:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
-	err := errors.Join(c.handlePods(), c.handleCounts())
+	err := errors.Join(enqueue(c, c.pods, nodeOfPod), enqueue(c, c.counts, nodeOfCount))
 	if err != nil {
 		c.nodes.ShutDown()
 		return nil, err
@@ -60,80 +55,64 @@ func NewController(client kubernetes.Interface) (*Controller, error) {
 	return c, nil
 }
 
+func nodeOfPod(pod *corev1.Pod) string           { return pod.Spec.NodeName }
+func nodeOfCount(count *corev1.ConfigMap) string { return count.Labels[nodeLabel] }
+
 // apiObject is a pointer to an API type.
 type apiObject interface {
 	cache.Object
 	runtime.Object
 }
 
+// resource is the part of a typed client that a source needs.
+type resource[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// sourceOf makes a source of the objects that a label selector selects.
+func sourceOf[L runtime.Object](objects resource[L], selector string) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			return objects.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			return objects.Watch(ctx, options)
+		},
+	}
+}
+
 // informerOf makes an informer with an index by node.
-func informerOf[T apiObject](client kubernetes.Interface, lw *cache.ListWatch, example T, nodeOf cache.TypedIndexFunc[T]) cache.TypedSharedIndexInformer[T] {
+func informerOf[T apiObject](client kubernetes.Interface, lw *cache.ListWatch, example T, nodeOf func(T) string) cache.TypedSharedIndexInformer[T] {
 	source := cache.ToListWatcherWithWatchListSemantics(lw, client)
+	index := func(obj T) ([]string, error) { return []string{nodeOf(obj)}, nil }
 	return cache.NewTypedSharedIndexInformer[T](cache.NewSharedIndexInformerWithOptions(source, example, cache.SharedIndexInformerOptions{
-		Indexers: cache.TypedIndexersToIndexers(cache.TypedIndexers[T]{byNode: nodeOf}),
+		Indexers: cache.TypedIndexersToIndexers(cache.TypedIndexers[T]{byNode: index}),
 	}))
 }
 
-func podsOf(client kubernetes.Interface) *cache.ListWatch {
-	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return pods.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return pods.Watch(ctx, options)
-		},
-	}
-}
-
-func countsOf(client kubernetes.Interface) *cache.ListWatch {
-	counts := client.CoreV1().ConfigMaps(countsNamespace)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = nodeLabel
-			return counts.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = nodeLabel
-			return counts.Watch(ctx, options)
-		},
-	}
-}
-
-func (c *Controller) handlePods() error {
-	_, err := c.pods.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
-		AddFunc: func(pod *corev1.Pod) { c.look(pod.Spec.NodeName) },
-		UpdateFunc: func(before, after *corev1.Pod) {
-			if before.Spec.NodeName != after.Spec.NodeName {
-				c.look(before.Spec.NodeName)
-				c.look(after.Spec.NodeName)
-			}
+// enqueue adds a handler that enqueues the nodes of the objects that change.
+func enqueue[T apiObject](c *Controller, informer cache.TypedSharedIndexInformer[T], nodeOf func(T) string) error {
+	_, err := informer.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[T]{
+		AddFunc: func(obj T) { c.enqueue(nodeOf(obj)) },
+		UpdateFunc: func(before, after T) {
+			c.enqueue(nodeOf(before))
+			c.enqueue(nodeOf(after))
 		},
 		// A deletion that only a list has shown comes with the last state that was known.
-		DeleteFunc: func(gone cache.DeletedObject[*corev1.Pod]) {
-			if gone.OptionalObj != nil {
-				c.look(gone.OptionalObj.Spec.NodeName)
+		DeleteFunc: func(deleted cache.DeletedObject[T]) {
+			if deleted.OptionalObj != *new(T) {
+				c.enqueue(nodeOf(deleted.OptionalObj))
 			}
 		},
 	})
 	return err
 }
 
-func (c *Controller) handleCounts() error {
-	_, err := c.counts.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.ConfigMap]{
-		AddFunc:    func(count *corev1.ConfigMap) { c.look(count.Labels[nodeLabel]) },
-		UpdateFunc: func(_, count *corev1.ConfigMap) { c.look(count.Labels[nodeLabel]) },
-		DeleteFunc: func(gone cache.DeletedObject[*corev1.ConfigMap]) {
-			if gone.OptionalObj != nil {
-				c.look(gone.OptionalObj.Labels[nodeLabel])
-			}
-		},
-	})
-	return err
-}
-
-// look has a node looked at. A pod that has found none has an empty one.
-func (c *Controller) look(node string) {
+// enqueue adds a node to the queue. A pod without a node has an empty one.
+func (c *Controller) enqueue(node string) {
 	if node != "" {
 		c.nodes.Add(node)
 	}
@@ -147,7 +126,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer cancel()
 	running.Go(func() { c.pods.RunWithContext(ctx) })
 	running.Go(func() { c.counts.RunWithContext(ctx) })
-	// What waits in the queue is given up: the next run finds it in the first list.
+	// The queue is dropped: the next run finds its nodes in the first list.
 	running.Go(func() {
 		<-ctx.Done()
 		c.nodes.ShutDown()
@@ -165,8 +144,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next looks at the node whose turn it is. It waits for one; false means that the queue
-// is shut down.
+// next waits for a node and reconciles it. It returns false when the queue is shut down.
 func (c *Controller) next(ctx context.Context) bool {
 	node, shutdown := c.nodes.Get()
 	if shutdown {
