@@ -97,7 +97,7 @@ func BenchmarkPipeline(b *testing.B) {
 				<-notified
 			}
 			last := strconv.Itoa(objects + b.N)
-			for inf.LastSyncResourceVersion() != last {
+			for inf.ResourceVersion() != last {
 				runtime.Gosched()
 			}
 			b.StopTimer()
@@ -168,7 +168,7 @@ func whatWaits(t *testing.T) {
 		for _, h := range inf.Status().Handlers {
 			require.Equal(t, backlog, h.Backlog)
 		}
-		require.Equal(t, strconv.Itoa(version), inf.LastSyncResourceVersion())
+		require.Equal(t, strconv.Itoa(version), inf.ResourceVersion())
 	}
 	s.events <- events[0]
 	waits(0, objects+1)

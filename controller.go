@@ -36,7 +36,7 @@ type Config struct {
 	// each namespace. Transform, ReflectorOptions.Random and the error handler are called concurrently; the reflector
 	// passed to the error handler is named ReflectorOptions.Name/namespace. HasSynced means all namespaces,
 	// LastSyncResourceVersion is the lowest; SyncedIn and Status.Namespaces report each.
-	Namespaces map[string]ListerWatcher
+	Namespaces map[string]Source
 	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Its errors are reported.
 	Process ProcessFunc
 	// ProcessBatch is called instead, if the queue has PopBatch. The last delta of a batch may be a Bookmark.

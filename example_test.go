@@ -21,7 +21,7 @@ import (
 )
 
 // The README shows this function: TestTheREADMEShowsTheExample.
-func mirror(ctx context.Context, source cache.ListerWatcher) error {
+func mirror(ctx context.Context, source cache.Source) error {
 	pods := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{})
 	handler, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
 		AddFunc: func(pod *unstructured.Unstructured) { fmt.Println("added:", pod.GetName()) },
@@ -34,7 +34,7 @@ func mirror(ctx context.Context, source cache.ListerWatcher) error {
 	go func() { ran <- pods.Run(ctx) }()
 	err = cache.WaitForDone(ctx, handler.HasSyncedChecker()) // until the handler has processed the first list
 	if err == nil {
-		fmt.Println(pods.Len(), "objects at version", pods.LastSyncResourceVersion())
+		fmt.Println(pods.Len(), "objects at version", pods.ResourceVersion())
 	}
 	cancel()
 	return errors.Join(err, <-ran)
@@ -114,36 +114,28 @@ func TestTheREADMEShowsTheExample(t *testing.T) {
 	assert.LessOrEqual(t, strings.Count(shown, "\n"), 30)
 }
 
-// Two parts of a program want the same objects: there is one informer.
-func ExampleInformerOf() {
+func ExampleInformerSet() {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
 	source.Apply(configMap("shop", "prices", "1"))
+	shop := cache.NewTypedInformer(source.Namespace("shop"), cache.InformerConfig[*unstructured.Unstructured]{})
+	lab := cache.NewTypedInformer(source.Namespace("lab"), cache.InformerConfig[*unstructured.Unstructured]{})
 
 	var set cache.InformerSet
-	one, releaseOne, _ := cache.InformerOf(&set, source, cache.InformerConfig[*unstructured.Unstructured]{})
-	two, releaseTwo, _ := cache.InformerOf(&set, source, cache.InformerConfig[*unstructured.Unstructured]{})
-	fmt.Println("the same:", one == two)
-
+	if err := set.Add(shop, lab); err != nil {
+		fmt.Println(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { set.Run(ctx) })
 	if err := set.WaitSynced(ctx); err != nil {
 		fmt.Println(err) // which have not synced, and why
 	}
-	fmt.Println(one.Len(), "object")
-
-	releaseOne()
-	fmt.Println("informers:", len(set.Status()))
-	releaseTwo() // nobody wants it any more: it stops
-	fmt.Println("informers:", len(set.Status()))
+	fmt.Println(len(set.Status()), "informers,", shop.Len()+lab.Len(), "object")
 	cancel()
 	running.Wait()
 	// Output:
-	// the same: true
-	// 1 object
-	// informers: 1
-	// informers: 0
+	// 2 informers, 1 object
 }
 
 // A handler that only notes what to look at does not need every change.
@@ -175,7 +167,7 @@ func ExampleHandlerOptions() {
 	// notes is coalesced
 }
 
-func ExampleTypedLister() {
+func ExampleReader() {
 	source := cachetest.NewSource(cachetest.Options{})
 	defer source.Close()
 	source.Apply(configMap("shop", "prices", "1"), configMap("shop", "stock", "7"), configMap("lab", "prices", "1"))
@@ -267,7 +259,7 @@ func ExampleSnapshotter() {
 	}
 	inShop, err := snapshot.ByIndex(cache.NamespaceIndex, "shop")
 	fmt.Println(len(inShop), "of", snapshot.Len(), "are in the shop at version", snapshot.ResourceVersion(), err)
-	_, exists := snapshot.Get("shop/prices-1")
+	_, exists := snapshot.Lookup("shop/prices-1")
 	fmt.Println(exists, len(store.List()))
 	// Output:
 	// 2 of 3 are in the shop at version 7 <nil>
@@ -372,7 +364,7 @@ func ExampleConfig_namespaces() {
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 	})
 	controller := cache.New(&cache.Config{
-		Namespaces: map[string]cache.ListerWatcher{
+		Namespaces: map[string]cache.Source{
 			"shop": server.Namespace("shop"),
 			"blog": server.Namespace("blog"),
 			"bank": shut.Namespace("bank"),

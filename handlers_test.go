@@ -65,7 +65,7 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 
 // A write must not wait for a resync that a handler is too far behind to begin.
 func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
-	inf := newSharedIndexInformer(&scripted{}, &object{}, SharedIndexInformerOptions{})
+	inf := newSharedIndexInformer(ToListerWatcherWithContext(&scripted{}), &object{}, SharedIndexInformerOptions{})
 	l := newListener(inf, ResourceEventHandlerFuncs{}, HandlerOptions{Delivery: OrderedUnbounded}, time.Minute)
 	must(t, inf.add(l))
 	l.synced.finish(nil)
@@ -269,7 +269,7 @@ func (c tellingClock) Now() time.Time {
 func newListenersModel(t *testing.T, script []byte) *listenersModel {
 	m := &listenersModel{T: t, script: script}
 	options := SharedIndexInformerOptions{ReflectorOptions: ReflectorOptions{Clock: tellingClock{clock.RealClock{}, m.unpublished}}}
-	m.informer = newSharedIndexInformer(&scripted{}, &object{}, options)
+	m.informer = newSharedIndexInformer(ToListerWatcherWithContext(&scripted{}), &object{}, options)
 	m.informer.ctx = context.Background()
 	m.feed = m.informer.feeds[0]
 	return m

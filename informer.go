@@ -37,8 +37,9 @@ type sharedIndexInformer struct {
 	detector *mutation.Detector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
-	// ctx and goroutines are those of the run; ctx is nil before.
+	// ctx, cancel and goroutines are those of the run; ctx is nil before.
 	ctx        context.Context
+	cancel     context.CancelFunc
 	goroutines *tasks.Group
 
 	mu      sync.Mutex
@@ -47,7 +48,7 @@ type sharedIndexInformer struct {
 	listeners []*listener
 }
 
-func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
+func newSharedIndexInformer(source Source, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
 	for name, function := range options.Indexers {
 		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
 	}
@@ -66,20 +67,20 @@ func newSharedIndexInformer(lw ListerWatcher, example any, options SharedIndexIn
 	store.named = named
 	options.Indexers = nil // the store has them
 	options.InformerMetricsProvider = defaultInformerMetrics.or(options.InformerMetricsProvider)
-	return newInformer(store, lw, example, options)
+	return newInformer(store, source, example, options)
 }
 
-// newInformer makes an informer that fills a store from lw or from options.Namespaces.
-func newInformer(store *cache, lw ListerWatcher, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
+// newInformer makes an informer that fills a store from a source or from options.Namespaces.
+func newInformer(store *cache, source Source, example any, options SharedIndexInformerOptions) *sharedIndexInformer {
 	sources := options.Namespaces
 	reflector := options.ReflectorOptions
 	if len(sources) == 0 {
-		mustHave(!isNilPointer(lw), "informer: the ListerWatcher is nil")
-		sources = map[string]ListerWatcher{"": lw}
+		mustHave(!isNilPointer(source), "informer: the source is nil")
+		sources = map[string]Source{"": source}
 	} else {
-		mustHave(isNilPointer(lw), "there are both a ListerWatcher and Namespaces")
+		mustHave(isNilPointer(source), "there are both a source and Namespaces")
 		_, unnamed := sources[""]
-		mustHave(!unnamed, "Namespaces has a source without a namespace; for all namespaces set the ListerWatcher")
+		mustHave(!unnamed, "Namespaces has a source without a namespace; for all namespaces set the one source")
 		if reflector.Name == "" {
 			reflector.Name = firstCallerOutside()
 		}
@@ -157,7 +158,7 @@ func (inf *sharedIndexInformer) AddIndexers(indexers Indexers) error {
 func (inf *sharedIndexInformer) GetIndexer() Indexer { return inf.store }
 
 // Snapshot implements Snapshotter.
-func (inf *sharedIndexInformer) Snapshot() Snapshot { return inf.store.Snapshot() }
+func (inf *sharedIndexInformer) Snapshot() Reader[any] { return inf.store.Snapshot() }
 
 // GetStore implements SharedInformer.
 func (inf *sharedIndexInformer) GetStore() Store { return inf.store }
@@ -239,7 +240,7 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
 	defer cancel()
 	goroutines := tasks.New(inf.clock, cancel, panicError)
-	if !inf.start(ctx, goroutines) {
+	if !inf.start(ctx, cancel, goroutines) {
 		return fmt.Errorf("informer %s: %w", inf.name, ErrAlreadyRan)
 	}
 	if inf.detector != nil {
@@ -276,17 +277,26 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 
 // start starts the handlers; false if the informer has run. A panic of a handler that is not survived ends the run,
 // and comes out of it.
-func (inf *sharedIndexInformer) start(ctx context.Context, goroutines *tasks.Group) bool {
+func (inf *sharedIndexInformer) start(ctx context.Context, cancel context.CancelFunc, goroutines *tasks.Group) bool {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if inf.ctx != nil {
 		return false
 	}
-	inf.ctx, inf.goroutines = ctx, goroutines
+	inf.ctx, inf.cancel, inf.goroutines = ctx, cancel, goroutines
 	for _, l := range inf.listeners {
 		goroutines.Go(func() { l.run(ctx) })
 	}
 	return true
+}
+
+// end ends the run. One that has not begun begins with a context that has ended.
+func (inf *sharedIndexInformer) end() {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if inf.run(ended) != nil {
+		inf.cancel()
+	}
 }
 
 // stop ends the informer for callers and waiters. The listeners end with the context of the run.
@@ -353,14 +363,14 @@ var (
 	_ taker                  = (*feed)(nil)
 )
 
-func (inf *sharedIndexInformer) addFeed(namespace string, source ListerWatcher, example any, options ReflectorOptions) {
+func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
 	f := &feed{informer: inf, namespace: namespace, keyedStore: &inf.store.keyedStore}
 	if namespace != "" {
 		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
 		f.keyedStore = InNamespace(inf.store, namespace).(*keyedStore)
 		options.Name += "/" + namespace
 	}
-	f.reflector = NewReflectorWithOptions(source, example, f, options)
+	f.reflector = newReflector(source, example, f, options)
 	f.synced = newSyncChecker(f.reflector.name)
 	f.intake = f.keyedStore.intake()
 	f.intake.feed = f
@@ -526,7 +536,7 @@ func newNamespaceController(c Config) Controller {
 	reflector.validate()
 	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
 	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
-	inf := newInformer(whole, c.ListerWatcher, c.ObjectType, SharedIndexInformerOptions{
+	inf := newInformer(whole, ToListerWatcherWithContext(c.ListerWatcher), c.ObjectType, SharedIndexInformerOptions{
 		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: reflector,
 	})
 	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)

@@ -13,7 +13,6 @@ import (
 	"weak"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -108,7 +107,7 @@ func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
 		var stores []weak.Pointer[cache]
 		var informers []weak.Pointer[sharedIndexInformer]
 		for i := range runs {
-			inf := NewTypedInformer(source, InformerConfig[*object]{ReflectorOptions: ReflectorOptions{ErrorHandler: (&heard{}).handle}})
+			inf := NewTypedInformer(ToListerWatcherWithContext(source), InformerConfig[*object]{ReflectorOptions: ReflectorOptions{ErrorHandler: (&heard{}).handle}})
 			stores = append(stores, weak.Make(inf.shared.store))
 			informers = append(informers, weak.Make(inf.shared))
 			oneLife(t, inf, notified, i)
@@ -193,27 +192,4 @@ func heap() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
-}
-
-func podInformerOf(t *testing.T, set *InformerSet, source ListerWatcher) (*Informer[*object], func()) {
-	t.Helper()
-	informer, release, err := InformerOf(set, source, InformerConfig[*object]{})
-	require.NoError(t, err)
-	return informer, release
-}
-
-func TestASetHasOneInformerOfEachSourceAndType(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set InformerSet
-		source, other := newSource(t), newSource(t)
-		one, _ := podInformerOf(t, &set, source)
-		two, _ := podInformerOf(t, &set, source)
-		three, _ := podInformerOf(t, &set, other)
-		four, _, err := InformerOf(&set, source, InformerConfig[metav1.Object]{})
-		require.NoError(t, err)
-		require.Same(t, one, two)
-		require.NotSame(t, one, three)
-		require.NotSame(t, one.shared, four.shared)
-		require.Len(t, set.Status(), 3)
-	})
 }

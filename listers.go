@@ -5,6 +5,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -159,114 +160,113 @@ func (l genericLister) Get(name string) (runtime.Object, error) {
 	return typed, nil
 }
 
-// TypedLister reads the objects of an informer, or those of one namespace. It may be used concurrently. The objects are
-// shared and must not be changed.
+// Reader reads the objects of an informer or a store, or those of one namespace, from memory. It may be used
+// concurrently. The objects are shared and must not be changed; the slices are the caller's.
 //
 // Every read is a consistent point-in-time view, unordered. Two reads may observe different versions; use a Snapshot
 // when they must agree.
-type TypedLister[T Object] struct {
-	store *cache
+type Reader[T any] struct {
+	store *storage
 	// frozen is read instead of the store, if it has a table.
-	frozen Snapshot
+	frozen view
 	// resource is for errors.
 	resource  schema.GroupResource
 	namespace string
-	// unindexed is true if the index named NamespaceIndex is the user's own, which
-	// may have any values.
-	unindexed bool
+	// indexed means that the index named NamespaceIndex has the namespaces of the objects. One of the program's own may
+	// have any values.
+	indexed bool
 }
 
-// Snapshot returns a lister of the present state, which never changes.
-func (l TypedLister[T]) Snapshot() TypedLister[T] {
-	l.frozen = l.now()
-	return l
+// Snapshot returns a reader of the present state, which never changes: objects, indexes and version are those of one
+// point in time. Taking one is O(1) and iterating it copies nothing. Writes copy the parts that a live snapshot
+// references, so do not retain one.
+func (r Reader[T]) Snapshot() Reader[T] {
+	r.frozen = r.now()
+	return r
 }
 
-// ResourceVersion is the applied version; empty before the first list.
-func (l TypedLister[T]) ResourceVersion() string { return l.now().ResourceVersion() }
+// ResourceVersion is the applied version; empty if no list had been applied.
+func (r Reader[T]) ResourceVersion() string { return r.now().table.Version }
 
-// ByNamespace returns the lister of one namespace, or of all if it is empty. Its Lookup and Get expect names, and keys
-// of the form namespace/name.
-func (l TypedLister[T]) ByNamespace(namespace string) TypedLister[T] {
-	l.namespace = namespace
-	return l
+// ByNamespace returns the reader of one namespace, which expects names without it; of all if namespace is empty. Its
+// Lookup and Get need keys of the form namespace/name.
+func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
+	r.namespace = namespace
+	return r
 }
 
-// now is the state that the lister reads.
-func (l TypedLister[T]) now() Snapshot {
-	if l.frozen.table != nil || l.store == nil {
-		return l.frozen.orEmpty()
+// emptyView is what the zero Reader reads.
+var emptyView = sync.OnceValue(func() view { return newStorage(nil).view() })
+
+// now is the state that is read.
+func (r Reader[T]) now() view {
+	switch {
+	case r.frozen.table != nil:
+		return r.frozen
+	case r.store != nil:
+		return r.store.view()
 	}
-	return l.store.Snapshot()
+	return emptyView()
 }
 
 // Lookup is Get without an error.
-func (l TypedLister[T]) Lookup(name string) (obj T, exists bool) {
+func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
 	var item any
 	switch {
-	case l.frozen.table != nil || l.store == nil:
-		e, found := l.frozen.orEmpty().table.Get(table.Named(l.namespace, name))
-		if !found {
-			return obj, false
+	case r.frozen.table != nil || r.store == nil:
+		if e, found := r.now().table.Get(table.Named(r.namespace, name)); found {
+			item = e.Object()
 		}
-		item = e.Object()
-	case l.namespace == "":
-		found, _ := l.store.storage.table.GetText(name)
+	case r.namespace == "":
+		found, _ := r.store.table.GetText(name)
 		item = found.Object
 	default:
-		found, _ := l.store.storage.table.Get(table.Named(l.namespace, name))
+		found, _ := r.store.table.Get(table.Named(r.namespace, name))
 		item = found.Object
 	}
 	obj, exists = item.(T)
 	return obj, exists
 }
 
-// Get returns the object under key (in a namespace's lister, name). The error is apierrors.IsNotFound or, for a
+// Get returns the object under key (in a namespace's reader, name). The error is apierrors.IsNotFound or, for a
 // quarantined state, an *ObjectError.
-func (l TypedLister[T]) Get(name string) (T, error) {
-	obj, exists := l.Lookup(name)
+func (r Reader[T]) Get(name string) (T, error) {
+	obj, exists := r.Lookup(name)
 	if exists {
 		return obj, nil
 	}
-	if l.store != nil && l.store.storage.quarantine.any() {
-		if err := l.store.storage.quarantine.find(table.Named(l.namespace, name).String()); err != nil {
+	if r.store != nil && r.store.quarantine.any() {
+		if err := r.store.quarantine.find(table.Named(r.namespace, name).String()); err != nil {
 			return obj, err
 		}
 	}
-	return obj, apierrors.NewNotFound(l.resource, name)
+	return obj, apierrors.NewNotFound(r.resource, name)
 }
 
 // Len returns the number of objects.
-func (l TypedLister[T]) Len() int {
-	s := l.now()
-	at := l.namespaceIndex(s)
+func (r Reader[T]) Len() int {
+	s := r.all()
 	switch only := table.HasOnly[T](s.table); {
-	case only && l.namespace == "":
-		return s.Len()
-	case only && at != noIndex:
-		return s.table.HavingLen(at, l.namespace)
+	case only && s.namespace == "" && s.index == noIndex:
+		return s.table.Len()
+	case only && s.namespace == "":
+		return s.table.HavingLen(s.index, s.value)
 	}
 	count := 0
-	for range l.entries(s, noIndex, "") {
+	each(s, func(table.Entry, T) bool {
 		count++
-	}
+		return true
+	})
 	return count
 }
 
 // List returns the selected objects; nil selects all. The error is nil.
-func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
-	s := l.now()
-	at := l.namespaceIndex(s)
-	switch all := selector == nil || selector.Empty(); {
-	case all && l.namespace == "":
-		return table.AppendObjectsOf(make([]T, 0, s.Len()), s.table), nil
-	case all && at != noIndex:
-		return table.ObjectsOfHaving[T](s.table, at, l.namespace), nil
-	case all:
-		selector = labels.Everything()
+func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
+	if selector == nil || selector.Empty() {
+		return objectsOf[T](r.all()), nil
 	}
 	list := []T{}
-	for _, obj := range l.entries(s, noIndex, "") {
+	each(r.all(), func(_ table.Entry, obj T) bool {
 		var set labels.Set
 		if labelled, ok := any(obj).(interface{ GetLabels() map[string]string }); ok {
 			set = labelled.GetLabels()
@@ -274,16 +274,17 @@ func (l TypedLister[T]) List(selector labels.Selector) ([]T, error) {
 		if selector.Matches(set) {
 			list = append(list, obj)
 		}
-	}
+		return true
+	})
 	return list, nil
 }
 
 // All iterates over whole keys and objects as they are when the loop begins.
-func (l TypedLister[T]) All() iter.Seq2[string, T] {
+func (r Reader[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
-		s := l.now()
-		if l.namespace != "" {
-			l.withKeys(s, noIndex, "", yield)
+		s := r.all()
+		if s.index != noIndex || s.namespace != "" {
+			withKeys(s, yield)
 			return
 		}
 		s.table.EachWithKey(func(key string, e table.Entry) bool {
@@ -294,95 +295,126 @@ func (l TypedLister[T]) All() iter.Seq2[string, T] {
 }
 
 // Values is All without keys.
-func (l TypedLister[T]) Values() iter.Seq[T] {
-	return func(yield func(T) bool) { l.values(yield) }
+func (r Reader[T]) Values() iter.Seq[T] {
+	return func(yield func(T) bool) { r.values(yield) }
 }
 
-func (l TypedLister[T]) values(yield func(T) bool) {
-	s := l.now()
-	if l.namespace == "" {
+// values is a method of its own so that the compiler allocates nothing for a loop.
+func (r Reader[T]) values(yield func(T) bool) {
+	s := r.all()
+	if s.index == noIndex && s.namespace == "" {
 		table.ObjectsOf(s.table, yield)
 		return
 	}
-	l.each(s, noIndex, "", func(_ table.Entry, obj T) bool { return yield(obj) })
+	each(s, func(_ table.Entry, obj T) bool { return yield(obj) })
 }
 
 // ByIndex returns the objects that have the value; it fails without the index.
-func (l TypedLister[T]) ByIndex(index, value string) ([]T, error) {
-	s := l.now()
-	at, err := s.indexers.position(index)
+func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
+	s, err := r.having(index, value)
 	if err != nil {
 		return nil, err
 	}
-	if l.namespace == "" {
-		return table.ObjectsOfHaving[T](s.table, at, value), nil
-	}
-	list := []T{}
-	for _, obj := range l.entries(s, at, value) {
-		list = append(list, obj)
-	}
-	return list, nil
+	return objectsOf[T](s), nil
 }
 
 // AllByIndex is ByIndex as an iterator over keys and objects.
-func (l TypedLister[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
-	at, err := l.now().indexers.position(index) // an index keeps its position
-	if err != nil {
+func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
+	if _, err := r.having(index, value); err != nil {
 		return nil, err
 	}
-	return func(yield func(string, T) bool) { l.withKeys(l.now(), at, value, yield) }, nil
+	return func(yield func(string, T) bool) {
+		s, _ := r.having(index, value) // no index is ever removed
+		withKeys(s, yield)
+	}, nil
 }
 
 // IndexValues returns the values of an index; an error if it does not exist.
-func (l TypedLister[T]) IndexValues(index string) ([]string, error) {
-	s := l.now()
-	values, err := s.IndexValues(index)
-	if err != nil || l.namespace == "" {
-		return values, err
+func (r Reader[T]) IndexValues(index string) ([]string, error) {
+	s, err := r.having(index, "")
+	if err != nil {
+		return nil, err
 	}
-	at, _ := s.indexers.position(index)
+	all, count := s.table.Values(s.index)
+	values := slices.AppendSeq(make([]string, 0, count), all)
+	if s.namespace == "" {
+		return values, nil
+	}
 	return slices.DeleteFunc(values, func(value string) bool {
-		for range l.entries(s, at, value) {
+		s.value = value
+		empty := true
+		each(s, func(table.Entry, T) bool {
+			empty = false
 			return false
-		}
-		return true
+		})
+		return empty
 	}), nil
+}
+
+// selection is the objects of a view that have a value in an index, or all of them; and of those the ones of a
+// namespace, unless that is empty.
+type selection struct {
+	view
+	index            int
+	value, namespace string
 }
 
 const noIndex = -1
 
-// namespaceIndex is the position of the index of namespaces, if there is one.
-func (l TypedLister[T]) namespaceIndex(s Snapshot) int {
-	at, err := s.indexers.position(NamespaceIndex)
-	if err != nil || l.unindexed {
-		return noIndex
+// all selects all objects of the reader, by the index of namespaces if it can.
+func (r Reader[T]) all() selection {
+	s := selection{view: r.now(), index: noIndex, namespace: r.namespace}
+	if r.indexed && r.namespace != "" {
+		if at, err := s.indexers.position(NamespaceIndex); err == nil {
+			s.index, s.value, s.namespace = at, r.namespace, ""
+		}
 	}
-	return at
+	return s
 }
 
-// entries are the Ts of the lister's namespace that have a value in an index, or all of them. Like other iterators here
-// it only calls a method, so that the compiler allocates nothing for a loop.
-func (l TypedLister[T]) entries(s Snapshot, at int, value string) iter.Seq2[table.Entry, T] {
-	return func(yield func(table.Entry, T) bool) { l.each(s, at, value, yield) }
+// having selects those that have a value in the named index.
+func (r Reader[T]) having(name, value string) (selection, error) {
+	now := r.now()
+	at, err := now.indexers.position(name)
+	return selection{now, at, value, r.namespace}, err
 }
 
-func (l TypedLister[T]) each(s Snapshot, at int, value string, f func(table.Entry, T) bool) {
-	if at == noIndex && l.namespace != "" {
-		at, value = l.namespaceIndex(s), l.namespace
-	}
+// each calls f with the Ts of a selection until it returns false.
+func each[T any](s selection, f func(table.Entry, T) bool) {
 	visit := func(e table.Entry) bool {
 		obj, ok := e.Object().(T)
-		return !ok || l.namespace != "" && obj.GetNamespace() != l.namespace || f(e, obj)
+		if ok && s.namespace != "" {
+			named, has := any(obj).(interface{ GetNamespace() string })
+			ok = has && named.GetNamespace() == s.namespace
+		}
+		return !ok || f(e, obj)
 	}
-	if at == noIndex {
+	if s.index == noIndex {
 		s.table.Each(visit)
 	} else {
-		s.table.Having(at, value, visit)
+		s.table.Having(s.index, s.value, visit)
 	}
 }
 
-func (l TypedLister[T]) withKeys(s Snapshot, at int, value string, yield func(string, T) bool) {
-	l.each(s, at, value, func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
+func withKeys[T any](s selection, yield func(string, T) bool) {
+	each(s, func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
+}
+
+// objectsOf returns the Ts of a selection.
+func objectsOf[T any](s selection) []T {
+	list := []T{}
+	switch {
+	case s.namespace != "":
+		each(s, func(_ table.Entry, obj T) bool {
+			list = append(list, obj)
+			return true
+		})
+	case s.index == noIndex:
+		list = table.AppendObjectsOf(make([]T, 0, s.table.Len()), s.table)
+	default:
+		list = table.ObjectsOfHaving[T](s.table, s.index, s.value)
+	}
+	return list
 }
 
 // resourceOf guesses the API's name of objects of type T by the kind of the example, or by the name of the

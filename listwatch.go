@@ -10,39 +10,48 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Lister lists.
+// Source lists and watches objects. Implement it for a source of your own; docs/sources.md is the contract.
+// ToListerWatcherWithContext makes one of a plain ListerWatcher.
+//
+// A reflector makes one call at a time, and waits up to 30 s for one that ignores its context.
+type Source interface {
+	// ListWithContext returns a list object: its items become the store's content, its
+	// resource version the place where the watch starts.
+	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+	// WatchWithContext starts a watch at options.ResourceVersion. Where it returns an
+	// error it has cleaned up after itself. The context spans the watch, not
+	// only the call: when it ends, so does the watch.
+	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// Lister lists without a context: its List holds up the end of Run until it returns.
 type Lister interface {
-	// List returns the whole content, as a list object with its resource version. A List that does not return delays
-	// the end of Run.
-	//
-	// Deprecated: implement ListerWithContext.
 	List(options metav1.ListOptions) (runtime.Object, error)
 }
 
-// ListerWithContext is a Lister whose calls end with their context.
+// ListerWithContext is the list of a Source.
 type ListerWithContext interface {
 	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 }
 
-// Watcher watches.
+// Watcher watches without a context.
 type Watcher interface {
-	// Deprecated: implement WatcherWithContext.
 	Watch(options metav1.ListOptions) (watch.Interface, error)
 }
 
-// WatcherWithContext is a Watcher whose watches end with their context.
+// WatcherWithContext is the watch of a Source.
 type WatcherWithContext interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcher is a source, with client-go's methods. Those of ListerWatcherWithContext are preferred where it has
-// them. A reflector makes one call at a time, and waits up to 30 s for one that ignores its context.
+// ListerWatcher is a source in client-go's form, for code written for client-go. Its methods are client-go's, so that a
+// source for either package serves both. Where it is a Source as well, that one's methods are called.
 type ListerWatcher interface {
 	Lister
 	Watcher
 }
 
-// ListerWatcherWithContext is a source that can be interrupted.
+// ListerWatcherWithContext is Source by its name in client-go.
 type ListerWatcherWithContext interface {
 	ListerWithContext
 	WatcherWithContext
@@ -74,28 +83,28 @@ func ToWatcherWithContext(w Watcher) WatcherWithContext {
 	return &ListWatch{WatchFunc: w.Watch}
 }
 
-// ToListerWatcherWithContext is ToListerWithContext for a ListerWatcher.
+// ToListerWatcherWithContext makes a Source of any ListerWatcher: lw itself if it is one, nil of nil.
 func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
-	if with, ok := lw.(ListerWatcherWithContext); ok {
+	if with, ok := lw.(ListerWatcherWithContext); ok || lw == nil {
 		return with
 	}
-	return struct {
-		ListerWithContext
-		WatcherWithContext
-	}{ToListerWithContext(lw), ToWatcherWithContext(lw)}
+	return plainSource{lw, ToListerWithContext(lw), ToWatcherWithContext(lw)}
 }
 
-// ListFunc is ListWatch's List.
-//
-// Deprecated: use ListWithContextFunc.
+// plainSource is a ListerWatcher as a Source.
+type plainSource struct {
+	ListerWatcher
+	ListerWithContext
+	WatcherWithContext
+}
+
+// ListFunc is ListWatch's List, without a context.
 type ListFunc func(options metav1.ListOptions) (runtime.Object, error)
 
 // ListWithContextFunc is ListWatch's ListWithContext.
 type ListWithContextFunc func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 
-// WatchFunc is ListWatch's Watch.
-//
-// Deprecated: use WatchFuncWithContext.
+// WatchFunc is ListWatch's Watch, without a context.
 type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 
 // WatchFuncWithContext is ListWatch's WatchWithContext.
@@ -104,10 +113,10 @@ type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) 
 // ListWatch makes a source of two functions, each with or without a context. Do not change the fields while a reflector
 // runs.
 type ListWatch struct {
-	// Deprecated: set ListWithContextFunc.
-	ListFunc ListFunc
-	// Deprecated: set WatchFuncWithContext.
-	WatchFunc            WatchFunc
+	// ListFunc and WatchFunc have no context, for code written for client-go.
+	ListFunc  ListFunc
+	WatchFunc WatchFunc
+	// ListWithContextFunc and WatchFuncWithContext are the ones for new code.
 	ListWithContextFunc  ListWithContextFunc
 	WatchFuncWithContext WatchFuncWithContext
 	// DisableChunking makes a reflector request whole lists, whatever its page size.
@@ -120,8 +129,6 @@ var (
 )
 
 // List calls ListFunc, or ListWithContextFunc without an end.
-//
-// Deprecated: use ListWithContext.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
 	if lw.ListFunc == nil {
 		return lw.ListWithContext(context.Background(), options)
@@ -141,8 +148,6 @@ func (lw *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 }
 
 // Watch calls WatchFunc, or WatchFuncWithContext without an end.
-//
-// Deprecated: use WatchWithContext.
 func (lw *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	if lw.WatchFunc == nil {
 		return lw.WatchWithContext(context.Background(), options)

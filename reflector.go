@@ -41,7 +41,7 @@ type Reflector struct {
 	name, typeDescription string
 	expectedType          reflect.Type
 	expectedGVK           *schema.GroupVersionKind
-	source                ListerWatcherWithContext
+	source                Source
 	itemLister            ItemLister // the source, if it is one
 	store                 ReflectorStore
 	strategy              ListStrategy
@@ -132,6 +132,10 @@ func NewNamedReflector(name string, lw ListerWatcher, expectedType any, store Re
 // unstructured) are accepted; nil accepts all. It starts nothing. It panics for a nil source or store.
 func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
 	mustHave(!isNilPointer(lw), "NewReflector: the ListerWatcher is nil")
+	return newReflector(ToListerWatcherWithContext(lw), expectedType, store, options)
+}
+
+func newReflector(source Source, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
 	mustHave(!isNilPointer(store), "NewReflector: the store is nil")
 	options.validate()
 	r := &Reflector{
@@ -143,7 +147,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		typeDescription: options.TypeDescription,
 		expectedType:    reflect.TypeOf(expectedType),
 		expectedGVK:     gvkOf(expectedType),
-		source:          ToListerWatcherWithContext(lw),
+		source:          source,
 		store:           store,
 		strategy:        options.Strategy,
 		resyncPeriod:    options.ResyncPeriod,
@@ -153,11 +157,16 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 		onError:         options.ErrorHandler,
 		metrics:         defaultReflectorMetrics.or(options.MetricsProvider),
 	}
-	if chunks, ok := lw.(interface{ wholeLists() bool }); ok {
+	// What a source can do besides is asked of the program's own.
+	var own any = source
+	if plain, ok := source.(plainSource); ok {
+		own = plain.ListerWatcher
+	}
+	if chunks, ok := own.(interface{ wholeLists() bool }); ok {
 		r.wholeLists = chunks.wholeLists()
 	}
-	r.itemLister, _ = lw.(ItemLister)
-	marker, marked := lw.(watchListMarker)
+	r.itemLister, _ = own.(ItemLister)
+	marker, marked := own.(watchListMarker)
 	r.streams = r.strategy == ListStreaming || r.strategy == ListAutomatic && marked && !marker.IsWatchListSemanticsUnSupported()
 	// MinWatchTimeout alone counts only above the default, as in client-go.
 	switch r.minWatchTimeout, r.maxWatchTimeout = options.MinWatchTimeout, options.MaxWatchTimeout; {
@@ -170,7 +179,7 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	if r.name == "" {
 		r.name = firstCallerOutside()
 	}
-	if described, ok := r.source.(interface{ TypeDescription() string }); ok && r.typeDescription == "" && expectedType == nil {
+	if described, ok := own.(interface{ TypeDescription() string }); ok && r.typeDescription == "" && expectedType == nil {
 		r.typeDescription = described.TypeDescription()
 	}
 	if r.typeDescription == "" {
@@ -188,8 +197,8 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
 	r.quarantine = partOf(store, byReflector)
-	own, ours := store.(taker)
-	if r.taker, r.ours = own, ours && !embedsQueue(store); !r.ours {
+	taker, ours := store.(taker)
+	if r.taker, r.ours = taker, ours && !embedsQueue(store); !r.ours {
 		r.taker = foreignStore{store}
 	}
 	return r

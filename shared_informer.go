@@ -87,7 +87,7 @@ type SharedIndexInformerOptions struct {
 	// KeyFunction makes the store's keys. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
 	// Namespaces are sources by namespace, instead of the constructor's, which must be nil. See Config.Namespaces.
-	Namespaces map[string]ListerWatcher
+	Namespaces map[string]Source
 	// Transform is SetTransform's.
 	Transform TransformFunc
 	// Handlers are the defaults of every handler's options. Their ResyncPeriod must not be set.
@@ -116,7 +116,7 @@ func NewSharedIndexInformer(lw ListerWatcher, exampleObject runtime.Object, defa
 // NewSharedIndexInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. A nil
 // exampleObject accepts all types. It starts nothing, and panics for negative or contradictory options.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
-	return newSharedIndexInformer(lw, exampleObject, options)
+	return newSharedIndexInformer(ToListerWatcherWithContext(lw), exampleObject, options)
 }
 
 // InformerOptions is like SharedIndexInformerOptions, with one Handler.
@@ -174,7 +174,7 @@ func (o *InformerOptions) shared() SharedIndexInformerOptions {
 // change. HasSynced is the handler's.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	options.validate()
-	inf := newSharedIndexInformer(options.ListerWatcher, options.ObjectType, options.shared())
+	inf := newSharedIndexInformer(ToListerWatcherWithContext(options.ListerWatcher), options.ObjectType, options.shared())
 	return inf.store, inf.controller(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -230,23 +229,25 @@ func (m *storage) write(changes []change, w storeWrite) (applied int, err error)
 	return applied, err
 }
 
+// live reads the present content.
+func (m *storage) live() Reader[any] { return Reader[any]{store: m} }
+
 // Index returns the objects that share a value with obj.
 func (m *storage) Index(indexName string, obj any) ([]any, error) {
-	s := m.Snapshot()
-	t, at, err := s.index(indexName)
+	s, err := m.live().having(indexName, "")
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.indexers.appendValues(nil, at, obj)
+	values, err := s.indexers.appendValues(nil, s.index, obj)
 	if err != nil {
 		return nil, err
 	}
 	if len(values) == 1 {
-		return t.ObjectsHaving(at, values[0]), nil
+		return table.ObjectsOfHaving[any](s.table, s.index, values[0]), nil
 	}
 	list, seen := []any{}, map[table.Entry]bool{} // an object may have several of the values
 	for _, value := range values {
-		t.Having(at, value, func(e table.Entry) bool {
+		s.table.Having(s.index, value, func(e table.Entry) bool {
 			if !seen[e] {
 				seen[e] = true
 				list = append(list, e.Object())
@@ -259,18 +260,18 @@ func (m *storage) Index(indexName string, obj any) ([]any, error) {
 
 // ByIndex returns the objects that have the value.
 func (m *storage) ByIndex(indexName, indexedValue string) ([]any, error) {
-	return m.Snapshot().ByIndex(indexName, indexedValue)
+	return m.live().ByIndex(indexName, indexedValue)
 }
 
 // IndexKeys returns the keys of the objects that have the value, sorted.
 func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
-	t, at, err := m.Snapshot().index(indexName)
+	s, err := m.live().having(indexName, indexedValue)
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, 0, t.HavingLen(at, indexedValue))
-	t.Having(at, indexedValue, func(e table.Entry) bool {
-		keys = append(keys, e.Key().String())
+	keys := make([]string, 0, s.table.HavingLen(s.index, s.value))
+	withKeys(s, func(key string, _ any) bool {
+		keys = append(keys, key)
 		return true
 	})
 	slices.Sort(keys)
@@ -279,35 +280,27 @@ func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
 
 // ListIndexFuncValues returns the values that at least one object has.
 func (m *storage) ListIndexFuncValues(indexName string) []string {
-	values, err := m.Snapshot().IndexValues(indexName)
+	values, err := m.live().IndexValues(indexName)
 	if err != nil {
 		return []string{}
 	}
 	return values
 }
 
-// Snapshot is a consistent view of a store at one point in time: objects, indexes and version. It never changes and may
-// be used concurrently. Taking one is O(1) and iterating it copies nothing. Writes copy the parts that a live snapshot
-// references, so do not retain one. Do not change the objects.
-type Snapshot struct {
+// view is a store at one point in time.
+type view struct {
 	table    *table.Snapshot
 	indexers *indexerSet
 }
 
-// emptySnapshot is what the zero Snapshot stands for.
-var emptySnapshot = sync.OnceValue(func() Snapshot { return newStorage(nil).Snapshot() })
-
-// orEmpty replaces the zero value.
-func (s Snapshot) orEmpty() Snapshot {
-	if s.table == nil {
-		return emptySnapshot()
-	}
-	return s
+func (m *storage) view() view {
+	indexers := m.indexers.Load() // first: the table must have all indexes that it names
+	return view{m.table.Snapshot(), indexers}
 }
 
 // Snapshotter is implemented by this package's stores and informers.
 type Snapshotter interface {
-	Snapshot() Snapshot
+	Snapshot() Reader[any]
 }
 
 var (
@@ -316,78 +309,8 @@ var (
 	_ Snapshotter = (*sharedIndexInformer)(nil)
 )
 
-// Snapshot returns a consistent view of the present content.
-func (m *storage) Snapshot() Snapshot {
-	indexers := m.indexers.Load() // first: the table must have all indexes that it names
-	return Snapshot{m.table.Snapshot(), indexers}
-}
-
-// ResourceVersion returns the applied version; empty before the first list.
-func (s Snapshot) ResourceVersion() string { return s.orEmpty().table.Version }
-
-func (s Snapshot) Len() int { return s.orEmpty().table.Len() }
-
-// Get returns the object under key; not one that is only quarantined.
-func (s Snapshot) Get(key string) (obj any, exists bool) {
-	e, exists := s.orEmpty().table.Get(table.KeyOf(key))
-	if !exists {
-		return nil, false
-	}
-	return e.Object(), true
-}
-
-// Objects iterates over the objects, in no order.
-func (s Snapshot) Objects() iter.Seq[any] {
-	// Not the table's method itself, which would be allocated.
-	return func(yield func(any) bool) { s.orEmpty().table.Objects(yield) }
-}
-
-// All iterates over keys and objects, in no order.
-func (s Snapshot) All() iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		s.orEmpty().table.EachWithKey(func(key string, e table.Entry) bool { return yield(key, e.Object()) })
-	}
-}
-
-// List returns all objects, in no order.
-func (s Snapshot) List() []any { return s.orEmpty().table.AppendObjects(make([]any, 0, s.Len())) }
-
-// index returns the table and the position of the named index in it.
-func (s Snapshot) index(name string) (*table.Snapshot, int, error) {
-	s = s.orEmpty()
-	at, err := s.indexers.position(name)
-	return s.table, at, err
-}
-
-// ByIndex returns the objects that have the value; it fails without the index.
-func (s Snapshot) ByIndex(index, value string) ([]any, error) {
-	t, at, err := s.index(index)
-	if err != nil {
-		return nil, err
-	}
-	return t.ObjectsHaving(at, value), nil
-}
-
-// AllByIndex is ByIndex as an iterator.
-func (s Snapshot) AllByIndex(index, value string) (iter.Seq[any], error) {
-	t, at, err := s.index(index)
-	if err != nil {
-		return nil, err
-	}
-	return func(yield func(any) bool) {
-		t.Having(at, value, func(e table.Entry) bool { return yield(e.Object()) })
-	}, nil
-}
-
-// IndexValues returns the values of an index; an error if it does not exist.
-func (s Snapshot) IndexValues(index string) ([]string, error) {
-	t, at, err := s.index(index)
-	if err != nil {
-		return nil, err
-	}
-	all, count := t.Values(at)
-	return slices.AppendSeq(make([]string, 0, count), all), nil
-}
+// Snapshot implements Snapshotter.
+func (m *storage) Snapshot() Reader[any] { return m.live().Snapshot() }
 
 // ThreadSafeStore is an Indexer whose callers choose the keys. An object that an Indexer would reject is reported to
 // apimachinery's error handlers.

@@ -40,16 +40,16 @@ func TestASnapshotAnswersWhatAStoreAnswers(t *testing.T) {
 	assert.Equal(t, "7", snapshot.ResourceVersion())
 	assert.Equal(t, 3, snapshot.Len())
 	stored, _, _ := s.GetByKey("a/1")
-	obj, exists := snapshot.Get("a/1")
+	obj, exists := snapshot.Lookup("a/1")
 	assert.True(t, exists)
 	assert.Same(t, stored, obj)
 	for _, absent := range []string{"", "1", "a", "a/", "a/3", "/1", "b/2"} {
-		obj, exists = snapshot.Get(absent)
+		obj, exists = snapshot.Lookup(absent)
 		assert.False(t, exists, absent)
 		assert.Nil(t, obj, absent)
 	}
-	assert.ElementsMatch(t, s.List(), snapshot.List())
-	assert.ElementsMatch(t, s.List(), slices.Collect(snapshot.Objects()))
+	assert.ElementsMatch(t, s.List(), slices.Collect(snapshot.Values()))
+	assert.ElementsMatch(t, s.List(), slices.Collect(snapshot.Values()))
 	all := maps.Collect(snapshot.All())
 	assert.ElementsMatch(t, s.ListKeys(), slices.Collect(maps.Keys(all)))
 	for key, obj := range all {
@@ -66,7 +66,7 @@ func TestASnapshotFindsByIndex(t *testing.T) {
 		assert.NotNil(t, found)
 		all, err := snapshot.AllByIndex(tagIndex, value)
 		require.NoError(t, err)
-		assert.Equal(t, want, namesOf(slices.Collect(all)), value)
+		assert.Equal(t, want, namesOf(slices.Collect(maps.Values(maps.Collect(all)))), value)
 	}
 	values, err := snapshot.IndexValues(tagIndex)
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestASnapshotHasTheIndexesOfItsTime(t *testing.T) {
 func TestASnapshotShowsTheStateBeforeABadOne(t *testing.T) {
 	s := taggedStore(t)
 	require.Error(t, s.Update(tagged(podAt("a", "1", "8"), "bad")))
-	obj, exists := s.Snapshot().Get("a/1")
+	obj, exists := s.Snapshot().Lookup("a/1")
 	require.True(t, exists)
 	assert.Equal(t, "1", receivedOf(obj).ResourceVersion)
 }

@@ -244,7 +244,7 @@ func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
 func (s scoped) List() []any {
 	all := s.storage.table.Snapshot()
 	if s.scope.prefix == "" {
-		return all.AppendObjects(make([]any, 0, all.Len()))
+		return table.AppendObjectsOf(make([]any, 0, all.Len()), all)
 	}
 	list := []any{}
 	for e := range all.Each {

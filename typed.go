@@ -44,10 +44,8 @@ func as[T any](obj any) (T, error) {
 //	go pods.Run(ctx)
 //	err := pods.WaitSynced(ctx)
 type Informer[T Object] struct {
-	TypedLister[T]
+	Reader[T]
 	shared *sharedIndexInformer
-	// example is of the type that the source sends; nil for any type.
-	example any
 }
 
 // InformerConfig configures an Informer. The zero value is useful.
@@ -58,7 +56,7 @@ type InformerConfig[T Object] struct {
 	// example with a group/version/kind quarantines other kinds. If T is an interface, nil accepts every T.
 	ObjectType runtime.Object
 	// Namespaces are sources by namespace, instead of NewTypedInformer's, which must be nil. See Config.Namespaces.
-	Namespaces map[string]ListerWatcher
+	Namespaces map[string]Source
 	// KeyFunction makes the keys, before and after Transform. Default: DeletionHandlingMetaNamespaceKeyFunc.
 	KeyFunction KeyFunc
 	// Indexes are index functions by name. NamespaceIndex, by namespace, is added unless it is defined here.
@@ -82,7 +80,7 @@ type InformerConfig[T Object] struct {
 
 // NewTypedInformer makes an informer of source, or of the config's Namespaces. It starts nothing. It panics for
 // contradictory arguments.
-func NewTypedInformer[T Object](source ListerWatcher, config InformerConfig[T]) *Informer[T] {
+func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Informer[T] {
 	config.validate()
 	options := SharedIndexInformerOptions{
 		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
@@ -91,13 +89,14 @@ func NewTypedInformer[T Object](source ListerWatcher, config InformerConfig[T]) 
 		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider, Namespaces: config.Namespaces,
 	}
 	setIf(&options.ReflectorOptions.Name, config.Name)
-	shared := newSharedIndexInformer(source, config.example(), options)
+	example := config.example()
+	shared := newSharedIndexInformer(source, example, options)
 	// A transform that is set through Shared must return Ts as well.
 	shared.guard = guarded[T]
 	_, own := config.Indexes[NamespaceIndex]
 	return &Informer[T]{
-		TypedLister: TypedLister[T]{store: shared.store, resource: resourceOf[T](config.example()), unindexed: own},
-		shared:      shared, example: config.example(),
+		Reader: Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
+		shared: shared,
 	}
 }
 
@@ -171,6 +170,10 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 // *PanicError if a handler or the source did. It runs once (ErrAlreadyRan).
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
+// Stop ends the run as the end of its context does, and does not wait for that: Run returns. Before Run it counts as the
+// run: waits end, and Run returns ErrAlreadyRan. It may be called at any time, also from a handler.
+func (i *Informer[T]) Stop() { i.shared.end() }
+
 // AddHandler adds a handler, before or during the run. It receives every stored object as an Add of the initial list,
 // and every later change. It fails for a nil handler, invalid options, and after the run.
 func (i *Informer[T]) AddHandler(handler TypedResourceEventHandler[T], options ...HandlerOptions) (ResourceEventHandlerRegistration, error) {
@@ -212,11 +215,7 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(
 // Status returns the status of the informer and of its handlers.
 func (i *Informer[T]) Status() Status { return i.shared.Status() }
 
-// LastSyncResourceVersion is the applied version; empty before the first list.
-func (i *Informer[T]) LastSyncResourceVersion() string { return i.shared.LastSyncResourceVersion() }
-
-// Lister returns a lister, which can only read.
-func (i *Informer[T]) Lister() TypedLister[T] { return i.TypedLister }
+func (i *Informer[T]) untyped() *sharedIndexInformer { return i.shared }
 
 // Shared returns the same informer for code that needs the compatible interface. An object that its SetTransform makes
 // no T is quarantined.

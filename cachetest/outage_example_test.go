@@ -32,7 +32,7 @@ type Controller struct {
 }
 
 func NewController(source cache.ListerWatcher) *Controller {
-	return &Controller{pods: cache.NewTypedInformer(source, cache.InformerConfig[*Pod]{})}
+	return &Controller{pods: cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*Pod]{})}
 }
 
 func (c *Controller) Run(ctx context.Context) {

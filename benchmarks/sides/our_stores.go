@@ -20,7 +20,7 @@ type ourIndexer struct{ indexerStore }
 
 func (s ourIndexer) Iterate() int {
 	n := 0
-	for object := range s.indexer.(cache.Snapshotter).Snapshot().Objects() {
+	for object := range s.indexer.(cache.Snapshotter).Snapshot().Values() {
 		if object != nil {
 			n++
 		}

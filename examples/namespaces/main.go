@@ -37,7 +37,7 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), time.Minute)
 	defer cancel()
-	backends, sources := map[string]*cachetest.Source{}, map[string]cache.ListerWatcher{}
+	backends, sources := map[string]*cachetest.Source{}, map[string]cache.Source{}
 	for _, namespace := range []string{"berlin", "paris", "secret"} {
 		backend := cachetest.NewSourceOf[Order]()
 		defer backend.Close()

@@ -91,7 +91,7 @@ func parseResource(text string) schema.GroupVersionResource {
 
 // use is what the program does with its mirror.
 func (s *show) use(ctx context.Context, informer *cache.Informer[Object]) error {
-	fmt.Fprintf(s.out, "synced: %d objects at version %s\n", informer.Len(), informer.LastSyncResourceVersion())
+	fmt.Fprintf(s.out, "synced: %d objects at version %s\n", informer.Len(), informer.ResourceVersion())
 	onNode, err := informer.ByIndex("node", "node-3")
 	if err != nil {
 		return err

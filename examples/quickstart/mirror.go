@@ -18,7 +18,7 @@ type Object = *unstructured.Unstructured
 
 // mirror keeps the source's objects in memory while use runs, which it calls once the first list is there.
 func mirror(
-	ctx context.Context, source cache.ListerWatcher, out io.Writer, use func(context.Context, *cache.Informer[Object]) error,
+	ctx context.Context, source cache.Source, out io.Writer, use func(context.Context, *cache.Informer[Object]) error,
 ) error {
 	informer := cache.NewTypedInformer(source, cache.InformerConfig[Object]{
 		Name: "quickstart",

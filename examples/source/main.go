@@ -53,7 +53,7 @@ func run(ctx context.Context, path string, out io.Writer) error {
 		}
 		select {
 		case change := <-changes:
-			fmt.Fprintf(out, "%s, at version %s\n", change, files.LastSyncResourceVersion())
+			fmt.Fprintf(out, "%s, at version %s\n", change, files.ResourceVersion())
 			if change != step.want {
 				return fmt.Errorf("received %q, expected %q", change, step.want)
 			}

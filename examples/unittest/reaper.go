@@ -37,7 +37,7 @@ type Reaper struct {
 
 // NewReaper returns a reaper of the source's sessions. The remove function deletes one
 // at the source; out is told what was done.
-func NewReaper(source cache.ListerWatcher, remove func(ctx context.Context, namespace, name string) error, out io.Writer) *Reaper {
+func NewReaper(source cache.Source, remove func(ctx context.Context, namespace, name string) error, out io.Writer) *Reaper {
 	return &Reaper{
 		sessions: cache.NewTypedInformer(source, cache.InformerConfig[*Session]{Name: "sessions"}),
 		remove:   remove, out: out,

@@ -29,7 +29,7 @@ func TestB15AnInformerNoticesAnEventFromBeforeAlsoWhereAReaderHasChangedTheObjec
 	synctest.Test(t, func(t *testing.T) {
 		source := newFixedSource(podAt("a", "1", "10"), podAt("a", "1", "20"))
 		h := &heard{}
-		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)})
+		inf := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)})
 		recorded := &restoredRig{&rig{heard: h}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)

@@ -164,7 +164,7 @@ func TestB25AListThatIsEmptyOrRefusedForOtherCausesIsSynced(t *testing.T) {
 	t.Run("index function", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			heard := &reports{}
-			i := cache.NewTypedInformer(newAnswering(rightPods(30)).as(wholeList), cache.InformerConfig[*metav1.PartialObjectMetadata]{
+			i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(newAnswering(rightPods(30)).as(wholeList)), cache.InformerConfig[*metav1.PartialObjectMetadata]{
 				Indexes:          cache.TypedIndexers[*metav1.PartialObjectMetadata]{"bad": func(*metav1.PartialObjectMetadata) ([]string, error) { return nil, errDamaged }},
 				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
 			})

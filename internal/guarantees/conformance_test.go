@@ -120,7 +120,7 @@ func TestTheWholeLineOverHTTPConvergesToTheSource(t *testing.T) {
 func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHTTPRig(t, func(c *cache.Config, o *kubeapi.Options) {
-			c.Namespaces = map[string]cache.ListerWatcher{}
+			c.Namespaces = map[string]cache.Source{}
 			for _, namespace := range []string{"ns-1", "ns-2", "gone"} {
 				each := *o
 				each.Namespace = namespace

@@ -114,7 +114,7 @@ type viewStore interface {
 type fullStore interface {
 	viewStore
 	cache.Indexer
-	Snapshot() cache.Snapshot
+	Snapshot() cache.Reader[any]
 }
 
 // newTagStore is a store with an index of the tags that tagged gives to an object.

@@ -77,7 +77,7 @@ func TestSeveralNamespacesOfOneServerAreMirroredIntoOneStore(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("b", "1"), pod("b", "2"), pod("ab", "1"))
 		r := newRig(t, source, func(c *cache.Config) {
 			c.ListerWatcher = nil
-			c.Namespaces = map[string]cache.ListerWatcher{"a": source.Namespace("a"), "b": source.Namespace("b")}
+			c.Namespaces = map[string]cache.Source{"a": source.Namespace("a"), "b": source.Namespace("b")}
 		})
 		r.run()
 		synctest.Wait()

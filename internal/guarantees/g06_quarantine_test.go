@@ -160,7 +160,7 @@ func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
 						change(c)
 					}
 					c.ListerWatcher = nil
-					c.Namespaces = map[string]cache.ListerWatcher{"a": source.Namespace("a"), "b": source}
+					c.Namespaces = map[string]cache.Source{"a": source.Namespace("a"), "b": source}
 				})}
 				r.run()
 				synctest.Wait()
@@ -1056,7 +1056,7 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 		t.Run(fmt.Sprintf("Config.Namespaces, deleted %v", deleted), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, store := &heard{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
-				c := cache.New(&cache.Config{Namespaces: map[string]cache.ListerWatcher{"a": source()}, Store: store, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle}})
+				c := cache.New(&cache.Config{Namespaces: map[string]cache.Source{"a": cache.ToListerWatcherWithContext(source())}, Store: store, ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle}})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() { defer close(done); c.RunWithContext(ctx) }()
@@ -1509,7 +1509,7 @@ func TestG6AMirrorsGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 		"controller of a namespace": func(source cache.ListerWatcher, heard *reports) (func(context.Context), cache.Store) {
 			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 			c := cache.New(&cache.Config{
-				Namespaces: map[string]cache.ListerWatcher{"a": source}, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, Transform: refusingTransform,
+				Namespaces: map[string]cache.Source{"a": cache.ToListerWatcherWithContext(source)}, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, Transform: refusingTransform,
 				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle},
 			})
 			return c.RunWithContext, store
@@ -1571,13 +1571,13 @@ func TestG6AListersGetOfAQuarantinedKeyIsNotNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, heard := newAnswering([]apiruntime.Object{rightPod("good", "1"), damaged("damaged", "2")}), &reports{}
 		pods := schema.GroupResource{Resource: "pods"}
-		i := cache.NewTypedInformer(source.as(wholeList), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle}})
+		i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source.as(wholeList)), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: heard.handle}})
 		m := mirrored{run: func(ctx context.Context) { _ = i.Run(ctx) }}
 		end := m.begin(t)
 		generic := cache.NewGenericLister(i.Shared().GetIndexer(), pods)
 		for name, get := range map[string]func(name string) error{
 			"informer":           func(name string) error { _, err := i.Get("a/" + name); return err },
-			"lister":             func(name string) error { _, err := i.Lister().Get("a/" + name); return err },
+			"lister":             func(name string) error { _, err := i.Reader.Get("a/" + name); return err },
 			"namespace's lister": func(name string) error { _, err := i.ByNamespace("a").Get(name); return err },
 			"snapshot":           func(name string) error { _, err := i.Snapshot().Get("a/" + name); return err },
 			"snapshot's lister":  func(name string) error { _, err := i.Snapshot().ByNamespace("a").Get(name); return err },

@@ -116,7 +116,7 @@ func TestAHandlerThatHangsDelaysNoOther(t *testing.T) {
 		}
 		synctest.Wait()
 		notified.equals(r.inf.Shared().GetStore())
-		assert.Equal(t, "3001", r.inf.LastSyncResourceVersion())
+		assert.Equal(t, "3001", r.inf.ResourceVersion())
 		assert.Zero(t, time.Since(began))
 		for _, goOn := range letGo {
 			goOn()

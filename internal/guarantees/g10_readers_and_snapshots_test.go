@@ -40,13 +40,13 @@ func TestG10ReadersWaitForNoSourceAndNoHandler(t *testing.T) {
 		source.BreakWatches(errBoom)
 		sleep(time.Minute)
 		began := time.Now()
-		snapshot := inf.Lister().Snapshot()
+		snapshot := inf.Reader.Snapshot()
 		assert.Equal(t, 2, snapshot.Len())
 		for range 1000 {
-			_, exists := inf.Lister().Lookup("a/1")
+			_, exists := inf.Reader.Lookup("a/1")
 			assert.True(t, exists)
 		}
-		assert.Equal(t, 2, inf.Lister().Len())
+		assert.Equal(t, 2, inf.Reader.Len())
 		assert.Zero(t, time.Since(began))
 		close(stuck)
 		source.ReleaseHanging()
@@ -65,16 +65,16 @@ type snapshotState struct {
 }
 
 // stateOf asks a snapshot for everything, twice over where there are two ways.
-func stateOf(t *testing.T, s cache.Snapshot) snapshotState {
+func stateOf(t *testing.T, s cache.Reader[any]) snapshotState {
 	t.Helper()
 	state := snapshotState{version: s.ResourceVersion(), objects: map[string]string{}, tags: map[string][]string{}}
 	for key, obj := range s.All() {
 		state.objects[key] = receivedOf(obj).ResourceVersion
-		got, exists := s.Get(key)
+		got, exists := s.Lookup(key)
 		require.True(t, exists, key)
 		require.Same(t, obj, got, key)
 	}
-	require.Len(t, s.List(), len(state.objects))
+	require.Len(t, slices.Collect(s.Values()), len(state.objects))
 	require.Equal(t, len(state.objects), s.Len())
 	values, err := s.IndexValues(tagIndex)
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestG10ASnapshotIsOfOneStateAndStaysAsItIs(t *testing.T) {
 			want: snapshotState{objects: map[string]string{}, tags: map[string][]string{}},
 		}
 		type kept struct {
-			snapshot cache.Snapshot
+			snapshot cache.Reader[any]
 			state    snapshotState
 		}
 		var all []kept
@@ -230,7 +230,7 @@ func whileWriting(t *testing.T, writes int, write, look func() error) {
 // oneMoment is nil if a snapshot of two objects, of which b is always written after a, shows no
 // later write without an earlier one, and its version is that of its newest object. At most
 // apart is the newer one ahead.
-func oneMoment(s cache.Snapshot, apart int) error {
+func oneMoment(s cache.Reader[any], apart int) error {
 	serials := map[string]int{}
 	for key, obj := range s.All() {
 		serials[key], _ = strconv.Atoi(receivedOf(obj).ResourceVersion)

@@ -213,17 +213,19 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *tes
 		consumer, h := &slowConsumer{}, &heard{}
 		config := cache.Config{
 			Store: cache.NewStore(cache.MetaNamespaceKeyFunc), Handler: cache.ResourceEventHandlerFuncs{AddFunc: consumer.add},
-			Namespaces:       map[string]cache.ListerWatcher{},
+			Namespaces:       map[string]cache.Source{},
 			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: h.handle, Strategy: cache.ListUnpaged, MinWatchTimeout: time.Hour},
 		}
+		scripts := map[string]*itemScript{}
 		for i := range namespaces {
-			config.Namespaces[itoa(i)] = impatient(itoa(i), objects, false)
+			scripts[itoa(i)] = impatient(itoa(i), objects, false)
+			config.Namespaces[itoa(i)] = cache.ToListerWatcherWithContext(scripts[itoa(i)])
 		}
 		began, stop := time.Now(), runController(t, &config)
 		assert.Equal(t, namespaces*objects*100*time.Millisecond, time.Since(began))
 		assert.Empty(t, h.all())
-		for namespace, source := range config.Namespaces {
-			assert.Equal(t, 1, source.(*itemScript).lists())
+		for namespace, source := range scripts {
+			assert.Equal(t, 1, source.lists())
 			assert.Len(t, consumer.notified[namespace], objects)
 		}
 		stop()
@@ -242,7 +244,7 @@ func TestPartsOfANamespacesFirstListWaitForTheStore(t *testing.T) {
 				<-release
 				return nil, nil
 			}}),
-			Handler: &recorder{}, Namespaces: map[string]cache.ListerWatcher{"a": source},
+			Handler: &recorder{}, Namespaces: map[string]cache.Source{"a": source},
 			ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListUnpaged},
 		})
 		go func() { defer close(done); c.RunWithContext(ctx) }()

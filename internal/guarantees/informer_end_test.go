@@ -35,7 +35,7 @@ func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
 		"a set's": func(t *testing.T, source cache.ListerWatcher) (waiter, *cache.Informer[*object]) {
 			set := &cache.InformerSet{}
 			podInformerOf(t, set, newSource(t, pod("a", "1")))
-			inf, _ := podInformerOf(t, set, source)
+			inf := podInformerOf(t, set, cache.ToListerWatcherWithContext(source))
 			return set, inf
 		},
 	}
@@ -186,24 +186,6 @@ func TestAPanicOfAHandlerThatRunWaitsForComesOutOfIt(t *testing.T) {
 	})
 }
 
-func TestAnInformerRunOutsideItsSetIsNotReturnedOnceItHasStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set cache.InformerSet
-		source := newSource(t, pod("a", "1"))
-		informer, _ := podInformerOf(t, &set, source)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _ = informer.Run(ctx) }()
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		anew, _ := podInformerOf(t, &set, source)
-		require.NotSame(t, informer, anew)
-		end := runSet(t, &set)
-		require.NoError(t, set.WaitSynced(t.Context()))
-		end()
-	})
-}
-
 // deathVariable tells a process that it is a child of a test, and which way to die.
 const deathVariable = "CACHE_TEST_DEATH"
 
@@ -255,7 +237,7 @@ var deaths = map[string]func(*testing.T){
 		hangs := newSource(t)
 		hangs.HangListsIgnoringContext(1)
 		go cache.New(&cache.Config{
-			Namespaces: map[string]cache.ListerWatcher{"a": source.Namespace("a"), "b": hangs.Namespace("b")},
+			Namespaces: map[string]cache.Source{"a": source.Namespace("a"), "b": hangs.Namespace("b")},
 			Store:      cache.NewStore(cache.MetaNamespaceKeyFunc), ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged},
 			Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 				time.Sleep(10 * time.Second)
@@ -276,45 +258,44 @@ var deaths = map[string]func(*testing.T){
 	},
 	"a handler of a set beside one of another informer that hangs": func(t *testing.T) {
 		var set cache.InformerSet
-		panics, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		panics := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		addPanicking(t, panics)
-		hangs, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		hangs := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		addHanging(t, hangs)
 		go func() { _ = set.Run(t.Context()) }()
 	},
 	"a handler of a set beside one of its own informer that hangs": func(t *testing.T) {
 		var set cache.InformerSet
-		inf, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		inf := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		addPanicking(t, inf)
 		addHanging(t, inf)
 		go func() { _ = set.Run(t.Context()) }()
 	},
 	"a handler of a set beside another source that ignores its context": func(t *testing.T) {
 		var set cache.InformerSet
-		panics, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		panics := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		addPanicking(t, panics)
 		source := newSource(t)
 		source.HangListsIgnoringContext(1)
-		_, _, err := cache.InformerOf(&set, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged}})
-		must(t, err)
+		must(t, set.Add(cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged}})))
 		go func() { _ = set.Run(t.Context()) }()
 	},
 	"a source of a set beside a handler of another informer that hangs": func(t *testing.T) {
 		var set cache.InformerSet
-		podInformerOf(t, &set, panickingSource(t))
-		hangs, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		podInformerOf(t, &set, cache.ToListerWatcherWithContext(panickingSource(t)))
+		hangs := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		addHanging(t, hangs)
 		go func() { _ = set.Run(t.Context()) }()
 	},
-	"a handler of a set beside one of a released informer that hangs": func(t *testing.T) {
+	"a handler of a set beside one of a stopped informer that hangs": func(t *testing.T) {
 		var set cache.InformerSet
-		panics, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		panics := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		addPanicking(t, panics)
-		hangs, release := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		hangs := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		addHanging(t, hangs)
 		go func() { _ = set.Run(t.Context()) }()
 		synctest.Wait()
-		release()
+		hangs.Stop()
 	},
 }
 
@@ -359,7 +340,7 @@ func die(t *testing.T, start func(*testing.T)) {
 }
 
 func dyingInformer(source cache.ListerWatcher) *cache.Informer[*object] {
-	return cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+	return cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
 		Strategy: cache.ListPaged, ErrorHandler: (&heard{}).handle,
 	}})
 }

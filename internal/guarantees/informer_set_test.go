@@ -13,17 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
 )
 
-func podInformerOf(t *testing.T, set *cache.InformerSet, source cache.ListerWatcher) (*cache.Informer[*object], func()) {
+func podInformerOf(t *testing.T, set *cache.InformerSet, source cache.Source) *cache.Informer[*object] {
 	t.Helper()
-	informer, release, err := cache.InformerOf(set, source, cache.InformerConfig[*object]{})
-	require.NoError(t, err)
-	return informer, release
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
+	require.NoError(t, set.Add(informer))
+	return informer
 }
 
 // runSet runs a set; end ends that and waits.
@@ -39,12 +38,12 @@ func runSet(t *testing.T, set *cache.InformerSet) (end func()) {
 	}
 }
 
-func TestASetRunsInformersMadeBeforeAndDuringItsRun(t *testing.T) {
+func TestASetRunsInformersAddedBeforeAndDuringItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
-		before, _ := podInformerOf(t, &set, newSource(t, pod("a", "1")))
+		before := podInformerOf(t, &set, newSource(t, pod("a", "1")))
 		end := runSet(t, &set)
-		while, _ := podInformerOf(t, &set, newSource(t, pod("a", "2"), pod("a", "3")))
+		while := podInformerOf(t, &set, newSource(t, pod("a", "2"), pod("a", "3")))
 		require.NoError(t, set.WaitSynced(t.Context()))
 		require.Equal(t, 1, before.Len())
 		require.Equal(t, 2, while.Len())
@@ -55,23 +54,23 @@ func TestASetRunsInformersMadeBeforeAndDuringItsRun(t *testing.T) {
 	})
 }
 
-func TestAnInformerOfASetRunsUntilItsLastUserReleasesIt(t *testing.T) {
+func TestAnInformerOfASetRunsUntilItIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))
-		informer, releaseOne := podInformerOf(t, &set, source)
-		_, releaseTwo := podInformerOf(t, &set, source)
+		informer, other := podInformerOf(t, &set, source), podInformerOf(t, &set, source)
+		require.NoError(t, set.Add(informer), "it is there already")
+		require.Len(t, set.Status(), 2)
 		end := runSet(t, &set)
-		releaseOne()
-		releaseOne() // the second time is nothing: one who wants it is left
-		synctest.Wait()
-		require.False(t, informer.Shared().IsStopped())
-		releaseTwo()
+		informer.Stop()
+		informer.Stop()
 		synctest.Wait()
 		require.True(t, informer.Shared().IsStopped())
+		require.False(t, other.Shared().IsStopped())
+		require.Len(t, set.Status(), 1)
+		require.ErrorIs(t, set.Add(informer), cache.ErrInformerStopped)
 
-		anew, _ := podInformerOf(t, &set, source)
-		require.NotSame(t, informer, anew)
+		anew := podInformerOf(t, &set, source)
 		require.NoError(t, set.WaitSynced(t.Context()))
 		require.Equal(t, 1, anew.Len())
 		end()
@@ -84,11 +83,10 @@ func TestWhyASetHasNotSyncedIsSaidOfEachInformer(t *testing.T) {
 		broken, hangs := newSource(t), newSource(t)
 		broken.FailLists(1000, errors.New("no such luck"))
 		hangs.HangLists(1)
-		for name, source := range map[string]cache.ListerWatcher{"broken": broken, "hangs": hangs, "fine": newSource(t)} {
-			_, _, err := cache.InformerOf(&set, source, cache.InformerConfig[*object]{Name: name, ReflectorOptions: cache.ReflectorOptions{
+		for name, source := range map[string]cache.Source{"broken": broken, "hangs": hangs, "fine": newSource(t)} {
+			require.NoError(t, set.Add(cache.NewTypedInformer(source, cache.InformerConfig[*object]{Name: name, ReflectorOptions: cache.ReflectorOptions{
 				Strategy: cache.ListUnpaged, ErrorHandler: (&heard{}).handle,
-			}})
-			require.NoError(t, err)
+			}})))
 		}
 		end := runSet(t, &set)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -108,27 +106,25 @@ func TestASetRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))
-		_, release := podInformerOf(t, &set, source)
+		informer := podInformerOf(t, &set, source)
 		end := runSet(t, &set)
 		require.ErrorIs(t, set.Run(t.Context()), cache.ErrAlreadyRan)
 		end()
 		require.ErrorIs(t, set.Run(t.Context()), cache.ErrAlreadyRan)
-		_, _, err := cache.InformerOf(&set, source, cache.InformerConfig[*object]{})
-		require.ErrorIs(t, err, cache.ErrInformerStopped)
-		release() // too late, and nothing
+		require.ErrorIs(t, set.Add(cache.NewTypedInformer(source, cache.InformerConfig[*object]{})), cache.ErrInformerStopped)
+		informer.Stop() // too late, and nothing
 	})
 }
 
 func TestAPanicOfASourceStopsTheSetAndComesOutOfRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
-		other, _ := podInformerOf(t, &set, newSource(t))
+		other := podInformerOf(t, &set, newSource(t))
 		panics := newSource(t)
-		_, _, err := cache.InformerOf(&set, &cache.ListWatch{
+		podInformerOf(t, &set, &cache.ListWatch{
 			ListFunc:  func(metav1.ListOptions) (apiruntime.Object, error) { panic("list") },
 			WatchFunc: panics.Watch,
-		}, cache.InformerConfig[*object]{})
-		require.NoError(t, err)
+		})
 		var panicked any
 		func() {
 			defer func() { panicked = recover() }()
@@ -140,53 +136,15 @@ func TestAPanicOfASourceStopsTheSetAndComesOutOfRun(t *testing.T) {
 	})
 }
 
-func TestTheIndexesOfASecondConfigAreAdded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set cache.InformerSet
-		source := newSource(t, pod("a", "1"))
-		byName := cache.TypedIndexers[*object]{"name": func(o *object) ([]string, error) { return []string{o.Name}, nil }}
-		podInformerOf(t, &set, source)
-		informer, _, err := cache.InformerOf(&set, source, cache.InformerConfig[*object]{Indexes: byName})
-		require.NoError(t, err)
-		_, _, err = cache.InformerOf(&set, source, cache.InformerConfig[*object]{Indexes: byName})
-		require.NoError(t, err)
-		end := runSet(t, &set)
-		require.NoError(t, set.WaitSynced(t.Context()))
-		found, err := informer.ByIndex("name", "1")
-		require.NoError(t, err)
-		require.Len(t, found, 1)
-
-		_, release, err := cache.InformerOf(&set, source, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
-			"broken": func(*object) ([]string, error) { return nil, errors.New("no value") },
-		}})
-		require.ErrorContains(t, err, "no value")
-		require.Nil(t, release)
-		end()
-	})
-}
-
-func TestASourceThatCannotBeComparedIsRefused(t *testing.T) {
-	var set cache.InformerSet
-	_, _, err := cache.InformerOf(&set, cache.ListerWatcher(funcSource{}), cache.InformerConfig[*object]{})
-	require.ErrorContains(t, err, "use a pointer")
-}
-
-// funcSource is a source that is not comparable.
-type funcSource struct{ _ []func() }
-
-func (funcSource) List(metav1.ListOptions) (apiruntime.Object, error) { return nil, nil }
-
-func (funcSource) Watch(metav1.ListOptions) (watch.Interface, error) { return nil, nil }
-
 // Fails if somebody waits for what never runs, or the source is asked for it.
-func TestAnInformerThatLeavesTheSetBeforeItRunsHasStopped(t *testing.T) {
+func TestAnInformerThatIsStoppedBeforeItRunsHasRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))
-		informer, release := podInformerOf(t, &set, source)
+		informer := podInformerOf(t, &set, source)
 		handle, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{})
 		must(t, err)
-		release()
+		informer.Stop()
 		assert.True(t, informer.Shared().IsStopped())
 		assert.ErrorIs(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()), cache.ErrInformerStopped)
 		assert.ErrorIs(t, cache.WaitForDone(t.Context(), informer.HasSyncedChecker()), cache.ErrInformerStopped)
@@ -203,17 +161,16 @@ func TestAnInformerThatLeavesTheSetBeforeItRunsHasStopped(t *testing.T) {
 	})
 }
 
-// A handler is removed while its informer, which has not run, leaves the set: whichever
+// A handler is removed while its informer, which has not run, is stopped: whichever
 // comes first, nobody waits for ever for its last call, of which there is none.
-func TestAHandlerIsShutDownWhileItsInformerLeavesTheSet(t *testing.T) {
+func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which notices who waits for ever
 		for range 2000 {
-			var set cache.InformerSet
-			informer, release := podInformerOf(t, &set, quietSource)
+			informer := cache.NewTypedInformer(quietSource, cache.InformerConfig[*object]{})
 			handle, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{})
 			must(t, err)
 			var both sync.WaitGroup
-			both.Go(release)
+			both.Go(informer.Stop)
 			both.Go(func() { assert.NoError(t, informer.ShutDownHandler(handle)) })
 			both.Wait()
 		}
@@ -221,28 +178,7 @@ func TestAHandlerIsShutDownWhileItsInformerLeavesTheSet(t *testing.T) {
 }
 
 // quietSource is never asked for anything.
-var quietSource = &scripted{}
-
-func TestConcurrentRequestsForTheSameNewIndexAllGetIt(t *testing.T) {
-	byName := func(o *object) ([]string, error) { return []string{o.Name}, nil }
-	for range 200 {
-		var set cache.InformerSet
-		first, _ := podInformerOf(t, &set, quietSource)
-		var all sync.WaitGroup
-		for i := range 8 {
-			all.Go(func() {
-				informer, _, err := cache.InformerOf(&set, quietSource, cache.InformerConfig[*object]{Indexes: cache.TypedIndexers[*object]{
-					"shared": byName, "of " + itoa(i%4): byName, "own " + itoa(i): byName,
-				}})
-				if assert.NoError(t, err) {
-					assert.Same(t, first, informer)
-				}
-			})
-		}
-		all.Wait()
-		require.Len(t, first.Shared().GetIndexer().GetIndexers(), 1+1+4+8, "with that of namespaces")
-	}
-}
+var quietSource = cache.ToListerWatcherWithContext(&scripted{})
 
 // A run ends by itself where the error handler ends its goroutine.
 func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
@@ -250,14 +186,13 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))
 		source.FailLists(1, errBoom)
-		old, _ := changedInformer(t, &set, source, func(c *cache.InformerConfig[*object]) {
+		old := changedInformer(t, &set, source, func(c *cache.InformerConfig[*object]) {
 			c.ReflectorOptions.ErrorHandler = func(context.Context, *cache.Reflector, error) { runtime.Goexit() }
 		})
 		end := runSet(t, &set)
 		assert.True(t, old.Shared().IsStopped())
 		assert.Empty(t, set.Status())
-		anew, _ := podInformerOf(t, &set, source)
-		assert.NotSame(t, old, anew)
+		anew := podInformerOf(t, &set, source)
 		assert.NoError(t, set.WaitSynced(t.Context()))
 		assert.Equal(t, 1, anew.Len())
 		end()
@@ -269,22 +204,21 @@ func TestAnInformerWhoseRunEndedByItselfLeavesTheSet(t *testing.T) {
 func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
-		make := func(name string, script func(*cachetest.Source)) (release func()) {
+		make := func(name string, script func(*cachetest.Source)) *cache.Informer[*object] {
 			source := newSource(t)
 			script(source)
-			_, release = changedInformer(t, &set, source, func(c *cache.InformerConfig[*object]) { c.Name = name })
-			return release
+			return changedInformer(t, &set, source, func(c *cache.InformerConfig[*object]) { c.Name = name })
 		}
 		hang := func(s *cachetest.Source) { s.HangLists(1) }
 		make("broken", func(s *cachetest.Source) { s.FailLists(1000, errBoom) })
-		stop := make("stopped", hang)
+		stopped := make("stopped", hang)
 		make("slow", hang)
 		make("fine", func(*cachetest.Source) {})
 		end := runSet(t, &set)
 		began := time.Now()
 		go func() {
 			time.Sleep(10 * time.Second)
-			stop()
+			stopped.Stop()
 		}()
 		err := set.WaitSynced(t.Context())
 		assert.Equal(t, 10*time.Second, time.Since(began))
@@ -299,12 +233,12 @@ func TestAWaitForASetEndsWhenOneOfItIsStoppedAndNamesAllThatHaveNotSynced(t *tes
 }
 
 // changedInformer is an informer of the set, with the config changed.
-func changedInformer(t *testing.T, set *cache.InformerSet, source cache.ListerWatcher, change func(*cache.InformerConfig[*object])) (*cache.Informer[*object], func()) {
+func changedInformer(t *testing.T, set *cache.InformerSet, source cache.Source, change func(*cache.InformerConfig[*object])) *cache.Informer[*object] {
 	config := cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged, ErrorHandler: (&heard{}).handle}}
 	change(&config)
-	informer, release, err := cache.InformerOf(set, source, config)
-	require.NoError(t, err)
-	return informer, release
+	informer := cache.NewTypedInformer(source, config)
+	require.NoError(t, set.Add(informer))
+	return informer
 }
 
 func TestASetWithoutInformersHasNothingToWaitFor(t *testing.T) {
@@ -318,14 +252,14 @@ func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set cache.InformerSet
 		source := newSource(t, pod("a", "1"))
-		dead, _ := podInformerOf(t, &set, source)
+		dead := podInformerOf(t, &set, source)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		assert.NoError(t, dead.Run(ctx))
 		assert.Empty(t, set.Status())
 		assert.ErrorContains(t, set.WaitSynced(t.Context()), "nothing to wait for")
 		end := runSet(t, &set)
-		alive, _ := podInformerOf(t, &set, source)
+		alive := podInformerOf(t, &set, source)
 		assert.NoError(t, set.WaitSynced(t.Context()))
 		assert.Equal(t, 1, alive.Len())
 		assert.Len(t, set.Status(), 1)

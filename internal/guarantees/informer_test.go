@@ -27,13 +27,13 @@ func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 		notified := newReplica(t)
 		handle := r.handle(notified)
 		assert.False(t, r.inf.HasSynced())
-		assert.Empty(t, r.inf.LastSyncResourceVersion())
+		assert.Empty(t, r.inf.ResourceVersion())
 		r.run()
 		require.NoError(t, r.inf.WaitSynced(t.Context()))
 		require.NoError(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()))
 		assert.Equal(t, []string{"add a/1@1", "add a/2@2"}, notified.take())
 		assert.Equal(t, 2, notified.initial)
-		assert.Equal(t, "2", r.inf.LastSyncResourceVersion())
+		assert.Equal(t, "2", r.inf.ResourceVersion())
 		must(t, r.source.Apply(labelled(pod("a", "1"), "x")), r.source.Apply(pod("a", "3")))
 		_, err := r.source.Delete("a", "2")
 		must(t, err)
@@ -41,7 +41,7 @@ func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
 		assert.Equal(t, []string{"update a/1@3", "add a/3@4", "delete a/2"}, notified.take())
 		assert.Equal(t, 2, notified.initial, "what comes by watch is not of the initial list")
 		notified.equals(r.inf.Shared().GetStore())
-		assert.Equal(t, "5", r.inf.LastSyncResourceVersion())
+		assert.Equal(t, "5", r.inf.ResourceVersion())
 		r.stop()
 		assert.True(t, r.inf.Shared().IsStopped())
 		assert.Equal(t, 2, r.inf.Len(), "what was mirrored can still be read")
@@ -292,26 +292,28 @@ func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
 	var none *object
 	source := &scripted{}
 	cases := map[string]func(){
-		"ListerWatcher is nil":     func() { cache.NewSharedInformer(nil, none, 0) },
+		"the source is nil":        func() { cache.NewSharedInformer(nil, none, 0) },
 		"ResyncPeriod is negative": func() { cache.NewSharedIndexInformer(source, &object{}, -1, nil) },
 		"ReflectorOptions.ResyncPeriod": func() {
-			cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ResyncPeriod: 1}})
+			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ResyncPeriod: 1}})
 		},
 		"ReflectorOptions.ShouldResync": func() {
-			cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ShouldResync: func() bool { return true }}})
+			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ShouldResync: func() bool { return true }}})
 		},
-		"InformerConfig.ResyncPeriod": func() { cache.NewTypedInformer(source, cache.InformerConfig[*object]{ResyncPeriod: time.Millisecond}) },
+		"InformerConfig.ResyncPeriod": func() {
+			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ResyncPeriod: time.Millisecond})
+		},
 		"Transform and Convert": func() {
-			cache.NewTypedInformer(source, cache.InformerConfig[*object]{
+			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{
 				Transform: func(o *object) (*object, error) { return o, nil },
 				Convert:   func(any) (*object, error) { return nil, nil },
 			})
 		},
 		"Convert needs an ObjectType": func() {
-			cache.NewTypedInformer(source, cache.InformerConfig[*object]{Convert: func(any) (*object, error) { return nil, nil }})
+			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{Convert: func(any) (*object, error) { return nil, nil }})
 		},
 		"SampleEvery is negative": func() {
-			cache.NewTypedInformer(source, cache.InformerConfig[*object]{DetectMutations: cache.MutationDetection{SampleEvery: -1}})
+			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{DetectMutations: cache.MutationDetection{SampleEvery: -1}})
 		},
 	}
 	for words, construct := range cases {

@@ -57,7 +57,7 @@ func (s *bulk) change(i int) {
 // newBulkRig is a rig without a cachetest source.
 func newBulkRig(t *testing.T, source cache.ListerWatcher) *informerRig {
 	r := &informerRig{T: t, heard: &heard{}}
-	r.inf = cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: r.heard.handle}})
+	r.inf = cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: r.heard.handle}})
 	return r
 }
 

@@ -408,7 +408,7 @@ func intakeStoreAndHandler(source *intakeSource, seen *intakeSeen, setup intakeS
 func intakeNamespaces(source *intakeSource, seen *intakeSeen, setup intakeSetup) intakeMirror {
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, intakeIndexers)
 	return intakeController(cache.Config{
-		Namespaces: map[string]cache.ListerWatcher{"ns": source}, Store: store, Handler: seen,
+		Namespaces: map[string]cache.Source{"ns": source}, Store: store, Handler: seen,
 		Transform: setup.transformer(seen), FullResyncPeriod: setup.resync, ReflectorOptions: setup.options(seen),
 	}, store)
 }

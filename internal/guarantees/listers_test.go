@@ -199,7 +199,7 @@ func TestAGenericListerOfOtherThingsFailsWithTheirKey(t *testing.T) {
 }
 
 // Anything may be added to the store behind a typed informer. Fails if an object that is no T counts.
-func TestTheLenOfATypedListerIsThatOfItsList(t *testing.T) {
+func TestTheLenOfAReaderIsThatOfItsList(t *testing.T) {
 	type stray struct{ *object }
 	for name, indexes := range map[string]cache.TypedIndexers[*object]{
 		"with the namespace index":         nil,
@@ -219,8 +219,8 @@ func TestTheLenOfATypedListerIsThatOfItsList(t *testing.T) {
 				for n := range strays {
 					must(t, store.Add(stray{pod("a", fmt.Sprint(n))}))
 				}
-				for want, lister := range map[int]cache.TypedLister[*object]{
-					8 - strays: informer.Lister(), 4 - strays: informer.ByNamespace("a"), 0: informer.ByNamespace("none"),
+				for want, lister := range map[int]cache.Reader[*object]{
+					8 - strays: informer.Reader, 4 - strays: informer.ByNamespace("a"), 0: informer.ByNamespace("none"),
 				} {
 					all, err := lister.List(nil)
 					require.NoError(t, err)
@@ -231,8 +231,8 @@ func TestTheLenOfATypedListerIsThatOfItsList(t *testing.T) {
 			})
 		}
 	}
-	require.Zero(t, cache.TypedLister[*object]{}.Len())
-	require.Zero(t, cache.TypedLister[*object]{}.ByNamespace("a").Len())
+	require.Zero(t, cache.Reader[*object]{}.Len())
+	require.Zero(t, cache.Reader[*object]{}.ByNamespace("a").Len())
 }
 
 // withNil is a store of somebody else that holds a nil.

@@ -330,7 +330,7 @@ func TestEveryKindOfMirrorHasMetricsOfItsReflector(t *testing.T) {
 				ListerWatcher: source, Store: cache.NewStore(cache.MetaNamespaceKeyFunc), ReflectorOptions: options("controller"),
 			}).RunWithContext),
 			start(cache.New(&cache.Config{
-				Namespaces: map[string]cache.ListerWatcher{"a": source.Namespace("a"), "b": source.Namespace("b")},
+				Namespaces: map[string]cache.Source{"a": source.Namespace("a"), "b": source.Namespace("b")},
 				Store:      cache.NewStore(cache.MetaNamespaceKeyFunc), ReflectorOptions: options("namespaces"),
 			}).RunWithContext),
 		}

@@ -41,10 +41,10 @@ type foreignMirror struct{ cache.ReflectorStore }
 // mirrors are all that a reflector feeds.
 var mirrors = map[string]func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored{
 	"informer": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {
-		i := cache.NewTypedInformer(source, cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: options})
+		i := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*metav1.PartialObjectMetadata]{ReflectorOptions: options})
 		return mirrored{
 			func(ctx context.Context) { _ = i.Run(ctx) }, i.Status, i.Shared().GetIndexer().ListKeys,
-			i.LastSyncResourceVersion, i.HasSynced, i.WaitSynced,
+			i.ResourceVersion, i.HasSynced, i.WaitSynced,
 		}
 	},
 	"controller": func(source cache.ListerWatcher, options cache.ReflectorOptions) mirrored {

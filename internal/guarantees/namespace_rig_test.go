@@ -38,7 +38,7 @@ func newNamespaceRig(t *testing.T, informer bool, change func(*cache.Config)) *n
 		r.sources[namespace] = newSource(t, pod(namespace, "1"), pod(namespace, "2"))
 	}
 	r.rig = newRig(t, nil, func(c *cache.Config) {
-		c.ListerWatcher, c.Namespaces = nil, map[string]cache.ListerWatcher{}
+		c.ListerWatcher, c.Namespaces = nil, map[string]cache.Source{}
 		for namespace, source := range r.sources {
 			c.Namespaces[namespace] = source.Namespace(namespace)
 		}

@@ -60,7 +60,7 @@ func TestMistakesInMakingAViewPanic(t *testing.T) {
 // that made it, unless it is given a name.
 func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
 	status := cache.New(&cache.Config{
-		Namespaces: map[string]cache.ListerWatcher{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
+		Namespaces: map[string]cache.Source{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
 	}).(cache.StatusReporter).Status()
 	assert.Regexp(t, `^[^/]+/[^/]+\.(go|s):\d+$`, status.Name)
 	require.Len(t, status.Namespaces, 1)
@@ -69,7 +69,7 @@ func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
 }
 
 func TestSyncedInAnswersForTheNamespacesThereAre(t *testing.T) {
-	c := cache.New(&cache.Config{Namespaces: map[string]cache.ListerWatcher{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)})
+	c := cache.New(&cache.Config{Namespaces: map[string]cache.Source{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)})
 	checker, ok := c.(cache.StatusReporter).SyncedIn("a")
 	require.True(t, ok)
 	assert.False(t, cache.IsDone(checker))
@@ -88,7 +88,7 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 		want   string
 		change func(*cache.Config)
 	}{
-		{"both a ListerWatcher and Namespaces", func(c *cache.Config) { c.ListerWatcher = source }},
+		{"both a source and Namespaces", func(c *cache.Config) { c.ListerWatcher = source }},
 		{"without a namespace", func(c *cache.Config) { c.Namespaces[""] = source }},
 		{"source of \"b\" is nil", func(c *cache.Config) { c.Namespaces["b"] = (*cache.ListWatch)(nil) }},
 		{"source of \"c\" is nil", func(c *cache.Config) { c.Namespaces["c"] = nil }},
@@ -106,7 +106,7 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 		{"ReflectorOptions.ResyncPeriod is negative", func(c *cache.Config) { c.FullResyncPeriod = -1 }},
 	} {
 		t.Run(c.want, func(t *testing.T) {
-			config := &cache.Config{Namespaces: map[string]cache.ListerWatcher{"a": source}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+			config := &cache.Config{Namespaces: map[string]cache.Source{"a": source}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 			cache.New(config)
 			c.change(config)
 			defer func() { assert.Contains(t, fmt.Sprint(recover()), c.want) }()
@@ -119,10 +119,10 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 // was not meant.
 func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
 	for name, c := range map[string]struct {
-		namespaces map[string]cache.ListerWatcher
+		namespaces map[string]cache.Source
 		want       string
 	}{
-		"empty": {map[string]cache.ListerWatcher{}, "Config.Namespaces is empty and Config.ListerWatcher is nil"},
+		"empty": {map[string]cache.Source{}, "Config.Namespaces is empty and Config.ListerWatcher is nil"},
 		"none":  {nil, "cache: Config.ListerWatcher is nil"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func fixedInformer(t *testing.T, source *fixedSource, change func(*cache.Informe
 	h := &heard{}
 	config := cache.InformerConfig[*object]{Name: "test", ReflectorOptions: fixedOptions(h)}
 	change(&config)
-	inf := cache.NewTypedInformer(source, config)
+	inf := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), config)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- inf.Run(ctx) }()

@@ -3,6 +3,7 @@ package guarantees
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"testing"
@@ -33,7 +34,7 @@ func TestALoopOverASnapshotMayEndEarly(t *testing.T) {
 			}
 		}
 		assert.Len(t, met, enough)
-		for _, loop := range []func(func(any) bool){snapshot.Objects(), all} {
+		for _, loop := range []func(func(any) bool){snapshot.Values(), valuesOf(all)} {
 			clear(met)
 			for obj := range loop {
 				if met[nameOf(obj)] = true; len(met) == enough {
@@ -55,7 +56,7 @@ func TestAThreadSafeStoreHasSnapshots(t *testing.T) {
 	assert.Len(t, all, 3)
 	assert.Equal(t, "no object", all["/"])
 	assert.Equal(t, 3, all["a/b/c"])
-	obj, exists := snapshot.Get("")
+	obj, exists := snapshot.Lookup("")
 	assert.True(t, exists)
 	assert.Equal(t, all[""], obj)
 	found, err := snapshot.ByIndex(tagIndex, "x")
@@ -82,7 +83,7 @@ func TestATypedSnapshotStaysAsItIs(t *testing.T) {
 			tagIndex: func(o *object) ([]string, error) { return byTag(o) },
 		}})
 		stop := runTyped(t, source, inf)
-		snapshot := inf.Lister().Snapshot()
+		snapshot := inf.Reader.Snapshot()
 		inNamespace := snapshot.ByNamespace("a")
 		again := inNamespace.Snapshot()
 		version := source.ResourceVersion()
@@ -90,7 +91,7 @@ func TestATypedSnapshotStaysAsItIs(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, source.Apply(tagged(pod("a", "2"), "x"), tagged(pod("b", "2"), "z"), tagged(pod("a", "3"), "x")))
 		synctest.Wait()
-		require.Equal(t, 4, inf.Lister().Len())
+		require.Equal(t, 4, inf.Reader.Len())
 
 		assert.Equal(t, version, snapshot.ResourceVersion())
 		assert.Equal(t, version, again.ResourceVersion())
@@ -112,7 +113,7 @@ func TestATypedSnapshotStaysAsItIs(t *testing.T) {
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []string{"x", "y"}, values)
 
-		for _, lister := range []cache.TypedLister[*object]{inNamespace, again} {
+		for _, lister := range []cache.Reader[*object]{inNamespace, again} {
 			assert.Equal(t, 2, lister.Len())
 			_, exists := lister.Lookup("1")
 			assert.True(t, exists)
@@ -126,13 +127,15 @@ func TestATypedSnapshotStaysAsItIs(t *testing.T) {
 
 // What does not hold anything yet can be asked all the same.
 func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
-	var none cache.Snapshot
+	var none cache.Reader[any]
 	have, err := pictureOf(none)
 	require.NoError(t, err)
 	assert.Equal(t, picture{objects: map[string]any{}, indexes: map[string]map[string][]string{}}, have)
-	_, exists := none.Get("a/1")
+	_, exists := none.Lookup("a/1")
 	assert.False(t, exists)
-	assert.Empty(t, none.List())
+	list, err := none.List(nil)
+	require.NoError(t, err)
+	assert.Empty(t, list)
 	const noIndex = "Index with name tag does not exist"
 	_, err = none.ByIndex(tagIndex, "x")
 	require.EqualError(t, err, noIndex)
@@ -141,8 +144,8 @@ func TestTheZeroSnapshotIsThatOfAnEmptyStore(t *testing.T) {
 	_, err = none.IndexValues(tagIndex)
 	require.EqualError(t, err, noIndex)
 
-	var typed cache.TypedLister[*object]
-	for _, s := range []cache.TypedLister[*object]{typed, typed.ByNamespace("a"), typed.Snapshot(), typed.ByNamespace("a").Snapshot()} {
+	var typed cache.Reader[*object]
+	for _, s := range []cache.Reader[*object]{typed, typed.ByNamespace("a"), typed.Snapshot(), typed.ByNamespace("a").Snapshot()} {
 		assert.Empty(t, s.ResourceVersion())
 		assert.Zero(t, s.Len())
 		_, exists := s.Lookup("1")
@@ -185,6 +188,17 @@ func sharedWith(t *testing.T, obj *object, version string) cache.SharedIndexInfo
 	return inf.Shared()
 }
 
+// valuesOf are the second ones of pairs.
+func valuesOf[K, V any](pairs iter.Seq2[K, V]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for _, value := range pairs {
+			if !yield(value) {
+				return
+			}
+		}
+	}
+}
+
 // picture is all that a snapshot says, by means that do not depend on each other.
 type picture struct {
 	version string
@@ -195,16 +209,19 @@ type picture struct {
 
 // pictureOf asks a snapshot for everything that it has, and fails where one answer is at
 // odds with another.
-func pictureOf(s cache.Snapshot, indexes ...string) (picture, error) {
+func pictureOf(s cache.Reader[any], indexes ...string) (picture, error) {
 	p := picture{version: s.ResourceVersion(), objects: map[string]any{}, indexes: map[string]map[string][]string{}}
 	for key, obj := range s.All() {
 		p.objects[key] = obj
-		if got, exists := s.Get(key); !exists || got != obj {
-			return p, fmt.Errorf("Get(%q) is %v, All has %v", key, got, obj)
+		if got, exists := s.Lookup(key); !exists || got != obj {
+			return p, fmt.Errorf("Lookup(%q) is %v, All has %v", key, got, obj)
 		}
 	}
-	listed := s.List()
-	if len(listed) != len(p.objects) || s.Len() != len(listed) || len(slices.Collect(s.Objects())) != len(listed) {
+	listed, err := s.List(nil)
+	if err != nil {
+		return p, err
+	}
+	if len(listed) != len(p.objects) || s.Len() != len(listed) || len(slices.Collect(s.Values())) != len(listed) {
 		return p, fmt.Errorf("List has %d objects, Len says %d, All has %d", len(listed), s.Len(), len(p.objects))
 	}
 	for _, obj := range listed {
@@ -221,7 +238,7 @@ func pictureOf(s cache.Snapshot, indexes ...string) (picture, error) {
 	return p, nil
 }
 
-func pictureOfIndex(s cache.Snapshot, index string) (map[string][]string, error) {
+func pictureOfIndex(s cache.Reader[any], index string) (map[string][]string, error) {
 	keys := map[string][]string{}
 	values, err := s.IndexValues(index)
 	for _, value := range values {
@@ -230,12 +247,12 @@ func pictureOfIndex(s cache.Snapshot, index string) (map[string][]string, error)
 		if err := errors.Join(byErr, allErr); err != nil {
 			return nil, err
 		}
-		if again := slices.Collect(all); !slices.Equal(objects, again) {
+		if again := slices.Collect(valuesOf(all)); !slices.Equal(objects, again) {
 			return nil, fmt.Errorf("index %q, %q: ByIndex has %d objects, AllByIndex %d", index, value, len(objects), len(again))
 		}
 		for _, obj := range objects {
 			key := nameOf(obj)
-			if stored, _ := s.Get(key); stored != obj {
+			if stored, _ := s.Lookup(key); stored != obj {
 				return nil, fmt.Errorf("index %q has another %s under %q than there is", index, key, value)
 			}
 			keys[value] = append(keys[value], key)

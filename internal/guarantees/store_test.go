@@ -69,7 +69,7 @@ func TestReadingAndUpdatingAllocateNothing(t *testing.T) {
 		"Lookup":   func() { informer.Lookup("a/5") },
 		"Len":      func() { seen += informer.Len() },
 		"Objects": func() {
-			for range s.(cache.Snapshotter).Snapshot().Objects() {
+			for range s.(cache.Snapshotter).Snapshot().Values() {
 				seen++
 			}
 		},

@@ -220,7 +220,7 @@ func TestAnIndexOfTheUsersNamedNamespaceDoesNotBreakByNamespace(t *testing.T) {
 			"name":               func(o *object) ([]string, error) { return []string{o.Name}, nil },
 		}})
 		stop := runTyped(t, source, inf)
-		for _, lister := range []cache.TypedLister[*object]{inf.ByNamespace("a"), inf.Lister().ByNamespace("a")} {
+		for _, lister := range []cache.Reader[*object]{inf.ByNamespace("a"), inf.Reader.ByNamespace("a")} {
 			all, err := lister.List(nil)
 			require.NoError(t, err)
 			assert.Equal(t, []string{"a/1", "a/2"}, sortedNames(all))
@@ -315,7 +315,7 @@ func TestNotFoundNamesTheResourceAndTheNameThatWasAskedFor(t *testing.T) {
 			return err
 		}, `networkpolicies.networking.k8s.io "x" not found`},
 		"of a lister": {func() error {
-			_, err := cache.NewTypedInformer(source, cache.InformerConfig[metav1.Object]{}).Lister().Get("x")
+			_, err := cache.NewTypedInformer(source, cache.InformerConfig[metav1.Object]{}).Reader.Get("x")
 			return err
 		}, `objects "x" not found`},
 	} {
@@ -403,41 +403,6 @@ func TestAnExampleThatIsNoneIsAMistakeThatIsNamed(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			defer func() { assert.Contains(t, recover(), text) }()
 			make()
-		})
-	}
-}
-
-// Fails if who wants Secrets is given the ConfigMaps that somebody else wanted.
-func TestASetKeepsUnstructuredInformersByTheirKind(t *testing.T) {
-	for name, options := range map[string]cache.ReflectorOptions{
-		"described by their kinds": {},
-		"described by the user":    {TypeDescription: "things"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source := cachetest.NewSource(cachetest.Options{})
-				must(t, source.Apply(namedOfKind("ConfigMap", "c"), namedOfKind("Secret", "s")))
-				options.ErrorHandler = (&heard{}).handle
-				var set cache.InformerSet
-				of := func(kind string) *cache.Informer[*unstructured.Unstructured] {
-					inf, _, err := cache.InformerOf(&set, source, cache.InformerConfig[*unstructured.Unstructured]{
-						ObjectType: exampleOfKind("", kind), ReflectorOptions: options,
-					})
-					require.NoError(t, err)
-					return inf
-				}
-				configs, secrets := of("ConfigMap"), of("Secret")
-				assert.NotSame(t, configs, secrets)
-				assert.Same(t, configs, of("ConfigMap"))
-				end := runSet(t, &set)
-				require.NoError(t, set.WaitSynced(t.Context()))
-				for inf, want := range map[*cache.Informer[*unstructured.Unstructured]]string{configs: "a/c", secrets: "a/s"} {
-					all, _ := inf.List(nil)
-					assert.Equal(t, []string{want}, sortedNames(all))
-				}
-				end()
-				source.Close()
-			})
 		})
 	}
 }

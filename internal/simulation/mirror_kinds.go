@@ -62,13 +62,13 @@ func (m *mirror) source(namespace string) cache.ListerWatcher {
 }
 
 // sources makes one source of all namespaces, or one of each.
-func (m *mirror) sources() (one cache.ListerWatcher, each map[string]cache.ListerWatcher) {
+func (m *mirror) sources() (one cache.ListerWatcher, each map[string]cache.Source) {
 	if !m.setup.hasNamespaces() {
 		return m.source(""), nil
 	}
-	each = map[string]cache.ListerWatcher{}
+	each = map[string]cache.Source{}
 	for _, namespace := range namespaces {
-		each[namespace] = m.source(namespace)
+		each[namespace] = cache.ToListerWatcherWithContext(m.source(namespace))
 	}
 	return nil, each
 }
@@ -94,7 +94,7 @@ func (m *mirror) reads(indexer cache.Indexer) {
 }
 
 func (m *mirror) makeTyped(options cache.ReflectorOptions) {
-	informer := cache.NewTypedInformer(m.source(""), cache.InformerConfig[*Object]{
+	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(m.source("")), cache.InformerConfig[*Object]{
 		Name: m.name, KeyFunction: keyFunction, RecreateAsUpdate: m.setup.Merge, ReflectorOptions: options,
 		ResyncPeriod: m.setup.Resync,
 		Indexes:      cache.TypedIndexers[*Object]{groupsIndex: func(o *Object) ([]string, error) { return m.index(o) }},
@@ -105,7 +105,7 @@ func (m *mirror) makeTyped(options cache.ReflectorOptions) {
 		},
 	})
 	m.reads(informer.Shared().GetIndexer())
-	m.snapshots.typed = informer.Lister().Snapshot
+	m.snapshots.typed = informer.Reader.Snapshot
 	m.run = func(ctx context.Context) { m.ran(informer.Run(ctx)) }
 	m.again = func(ctx context.Context) {
 		if err := informer.Run(ctx); !errors.Is(err, cache.ErrAlreadyRan) {

@@ -14,8 +14,8 @@ import (
 // takes them: the script between its steps, and its handlers while they are called.
 type snapshots struct {
 	// take is nil where there are none; typed is so, too, where there is no typed informer.
-	take  func() cache.Snapshot
-	typed func() cache.TypedLister[*Object]
+	take  func() cache.Reader[any]
+	typed func() cache.Reader[*Object]
 	// version is what the store itself says.
 	version func() string
 
@@ -38,8 +38,8 @@ const (
 // keptSnapshot is a snapshot and what it said when it was taken.
 type keptSnapshot struct {
 	// typed is nil, or what counts.
-	typed    *cache.TypedLister[*Object]
-	snapshot cache.Snapshot
+	typed    *cache.Reader[*Object]
+	snapshot cache.Reader[any]
 	said     picture
 }
 
@@ -111,11 +111,11 @@ func (m *mirror) pictureOf(k keptSnapshot) picture {
 	p := picture{s.ResourceVersion(), map[string]*Object{}, map[string][]string{}}
 	for key, obj := range s.All() {
 		p.objects[key] = asObject(obj)
-		if got, exists := s.Get(key); !exists || got != obj {
+		if got, exists := s.Lookup(key); !exists || got != obj {
 			m.world.fail("G10: a snapshot of %s has %s, and does not find it", m.name, key)
 		}
 	}
-	if n := len(s.List()); n != len(p.objects) || n != s.Len() {
+	if n := len(slices.Collect(s.Values())); n != len(p.objects) || n != s.Len() {
 		m.world.fail("G10: a snapshot of %s lists %d objects, says that there are %d, and has %d keys", m.name, n, s.Len(), len(p.objects))
 	}
 	values, err := s.IndexValues(groupsIndex)
@@ -135,7 +135,7 @@ func (m *mirror) pictureOf(k keptSnapshot) picture {
 	return p
 }
 
-func (m *mirror) pictureOfTyped(s cache.TypedLister[*Object]) picture {
+func (m *mirror) pictureOfTyped(s cache.Reader[*Object]) picture {
 	p := picture{s.ResourceVersion(), maps.Collect(s.All()), map[string][]string{}}
 	inNamespaces := 0
 	for _, namespace := range namespaces {

@@ -73,7 +73,7 @@ func soakIndexers() cache.Indexers {
 // newSoakInformer is a typed informer with every kind of handler.
 func newSoakInformer(name string, source cache.ListerWatcher, strategy cache.ListStrategy, gate *soakGate) *soakMirror {
 	m := &soakMirror{name: name}
-	informer := cache.NewTypedInformer(source, cache.InformerConfig[*soakObject]{
+	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*soakObject]{
 		Name: name, Indexes: cache.TypedIndexers[*soakObject]{soakIndex: soakByOwner},
 		Transform: soakTransform, ResyncPeriod: 7 * time.Minute,
 		DetectMutations:  cache.MutationDetection{SampleEvery: 8, Period: time.Minute},
@@ -112,7 +112,7 @@ func newSoakSharedInformer(name string, source cache.ListerWatcher, strategy cac
 
 // newSoakController is a controller of a store, of one source or, if there are several, of
 // one for each namespace.
-func newSoakController(name string, strategy cache.ListStrategy, source cache.ListerWatcher, namespaces map[string]cache.ListerWatcher) *soakMirror {
+func newSoakController(name string, strategy cache.ListStrategy, source cache.ListerWatcher, namespaces map[string]cache.Source) *soakMirror {
 	m := &soakMirror{name: name, store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, soakIndexers())}
 	view := newSoakView(name+"'s handler", nil)
 	controller := cache.New(&cache.Config{

@@ -63,7 +63,7 @@ func newSoakWorld(seed uint64) *soakWorld {
 func (w *soakWorld) start(ctx context.Context) {
 	w.ctx, w.cancel = context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	w.gate = newSoakGate(w.ctx)
-	namespaces := map[string]cache.ListerWatcher{}
+	namespaces := map[string]cache.Source{}
 	for i := range soakNamespaces {
 		name := fmt.Sprintf("namespace-%d", i)
 		namespaces[name] = w.source.Namespace(name)

@@ -75,7 +75,7 @@ func BenchmarkTable(b *testing.B) {
 		b.Run("byindex/"+one.value, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				t.Snapshot().ObjectsHaving(one.index, one.value)
+				ObjectsOfHaving[any](t.Snapshot(), one.index, one.value)
 			}
 		})
 	}
@@ -147,8 +147,8 @@ func benchmarkWhole(b *testing.B, t *Table) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(t.Len()), "ns/obj")
 		})
 	}
-	run("list", func(s *Snapshot) { s.AppendObjects(make([]any, 0, s.Len())) })
-	run("iterate", func(s *Snapshot) { s.Objects(func(any) bool { return true }) })
+	run("list", func(s *Snapshot) { AppendObjectsOf(make([]any, 0, s.Len()), s) })
+	run("iterate", func(s *Snapshot) { ObjectsOf(s, func(any) bool { return true }) })
 	keys := func(s *Snapshot) { s.AppendKeys(make([]string, 0, s.Len())) }
 	run("keys", keys)
 	w := t.Begin(many)

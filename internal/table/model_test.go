@@ -100,7 +100,7 @@ func (m *model) checkLists(t *testing.T, s *Snapshot) {
 		entries = append(entries, e.Object())
 		return true
 	})
-	objects := s.AppendObjects(nil)
+	objects := AppendObjectsOf[any](nil, s)
 	if !slices.EqualFunc(entries, objects, same) {
 		t.Fatal("Objects and EachWithKey differ")
 	}

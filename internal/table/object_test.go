@@ -65,7 +65,7 @@ func TestObjectsOfAllKindsComeBackAsTheyWere(t *testing.T) {
 		require.True(t, exists)
 		require.Equal(t, reflect.TypeOf(obj), reflect.TypeOf(e.Object()), "%T", obj)
 	}
-	require.Len(t, s.AppendObjects(nil), len(kinds())+1)
+	require.Len(t, AppendObjectsOf[any](nil, s), len(kinds())+1)
 }
 
 // The type of a whole chunk is remembered for who goes through it.
@@ -75,7 +75,7 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 	set := func(key string, obj any) {
 		put(table, key, obj)
 		want[key] = obj
-		got := table.Snapshot().AppendObjects(nil)
+		got := AppendObjectsOf[any](nil, table.Snapshot())
 		require.Len(t, got, len(want))
 		for _, obj := range want {
 			require.Contains(t, got, obj)

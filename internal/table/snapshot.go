@@ -77,31 +77,6 @@ func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	return Entry{}, next, false
 }
 
-// Objects calls f with every object until it returns false.
-func (s *Snapshot) Objects(f func(any) bool) {
-	types := *s.types.all.Load()
-	for c := range s.chunks {
-		for at := range c {
-			if e := &c[at]; !e.isFree() && !f(load(types, e.typ(), e.value)) {
-				return
-			}
-		}
-	}
-}
-
-// AppendObjects appends all objects to a list.
-func (s *Snapshot) AppendObjects(list []any) []any {
-	types := *s.types.all.Load()
-	for c := range s.chunks {
-		for at := range c {
-			if e := &c[at]; !e.isFree() {
-				list = append(list, load(types, e.typ(), e.value))
-			}
-		}
-	}
-	return list
-}
-
 // EachWithKey is Each with the texts of the keys. The texts of a chunk are made in one piece of
 // memory of some 2 kB, which each of them keeps alive.
 func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
@@ -169,19 +144,6 @@ func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
 	}
 }
 
-// ObjectsHaving returns the objects that have a value in an index.
-func (s *Snapshot) ObjectsHaving(index int, value string) []any {
-	p, types := s.postings(index, value), *s.types.all.Load()
-	list := make([]any, 0, p.len)
-	for numbers := range p.runs {
-		for _, number := range numbers {
-			c := s.cell(number)
-			list = append(list, load(types, c.typ(), c.value))
-		}
-	}
-	return list
-}
-
 // typed reads objects of a snapshot as Ts.
 type typed[T any] struct {
 	types []word
@@ -206,10 +168,12 @@ func (t *typed[T]) read(c *cell) (T, bool) {
 }
 
 func (t *typed[T]) convert(c *cell) (obj T, ok bool) {
-	if !c.isFree() {
-		obj, ok = load(t.types, c.typ(), c.value).(T)
+	if c.isFree() {
+		return obj, false
 	}
-	return obj, ok
+	loaded := load(t.types, c.typ(), c.value)
+	obj, ok = loaded.(T)
+	return obj, ok || loaded == nil && any(obj) == nil // nil is of every interface type
 }
 
 // ObjectsOf calls f with every object of a snapshot that is a T until it returns false.
@@ -255,9 +219,12 @@ func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
 }
 
 // HasOnly reports whether all objects of a snapshot are certainly Ts: its table has never had
-// others. It is false for an interface type.
+// others. It is false for an interface type other than any.
 func HasOnly[T any](s *Snapshot) bool {
 	var none T
+	if _, every := any(&none).(*any); every {
+		return true
+	}
 	its, types := split(none).typ, *s.types.all.Load()
 	if s.types.boxes.Load() || its.isNil() || len(types) > int(firstType)+1 {
 		return false

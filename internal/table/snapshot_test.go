@@ -89,7 +89,7 @@ func TestReadingASnapshotEndsWhenTheCallerHasEnough(t *testing.T) {
 		more := func() bool { met++; return met < enough }
 		for name, read := range map[string]func(){
 			"Each":        func() { s.Each(func(Entry) bool { return more() }) },
-			"Objects":     func() { s.Objects(func(any) bool { return more() }) },
+			"Objects":     func() { ObjectsOf(s, func(any) bool { return more() }) },
 			"EachWithKey": func() { s.EachWithKey(func(string, Entry) bool { return more() }) },
 			"Having":      func() { s.Having(0, "all", func(Entry) bool { return more() }) },
 			"Values":      func() { all(func(string) bool { return more() }) },

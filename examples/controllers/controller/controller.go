@@ -26,7 +26,7 @@ type Controller struct {
 
 // NewController makes a controller of the source's pods. report writes a number to wherever it belongs; a node whose report fails is
 // tried again. The queue has goroutines, which Run ends.
-func NewController(source cache.ListerWatcher, report func(ctx context.Context, node string, pods int) error) (*Controller, error) {
+func NewController(source cache.Source, report func(ctx context.Context, node string, pods int) error) (*Controller, error) {
 	c := &Controller{
 		pods: cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
 			Name: "pods",
