@@ -472,7 +472,7 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	switch {
-	case inf.stopped:
+	case inf.IsStopped():
 		return ErrInformerStopped
 	case inf.ctx == nil:
 		l.cursor.Join(now, eventlog.Snapshot[table.Key]{})

@@ -41,9 +41,10 @@ type sharedIndexInformer struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	goroutines *tasks.Group
+	// ended is closed, with mu, when the run has ended for callers.
+	ended chan struct{}
 
-	mu      sync.Mutex
-	stopped bool
+	mu sync.Mutex
 	// listeners is replaced, never changed.
 	listeners []*listener
 }
@@ -85,7 +86,7 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 			reflector.Name = firstCallerOutside()
 		}
 	}
-	inf := &sharedIndexInformer{store: store, options: options}
+	inf := &sharedIndexInformer{store: store, options: options, ended: make(chan struct{})}
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
 	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
 		inf.addFeed(namespace, sources[namespace], example, reflector)
@@ -167,11 +168,7 @@ func (inf *sharedIndexInformer) GetStore() Store { return inf.store }
 func (inf *sharedIndexInformer) GetController() Controller { return informerView{inf} }
 
 // IsStopped implements SharedInformer.
-func (inf *sharedIndexInformer) IsStopped() bool {
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	return inf.stopped
-}
+func (inf *sharedIndexInformer) IsStopped() bool { return isClosed(inf.ended) }
 
 // HasSynced implements SharedInformer.
 func (inf *sharedIndexInformer) HasSynced() bool { return inf.synced.hasSucceeded() }
@@ -302,7 +299,7 @@ func (inf *sharedIndexInformer) end() {
 // stop ends the informer for callers and waiters. The listeners end with the context of the run.
 func (inf *sharedIndexInformer) stop() {
 	inf.mu.Lock()
-	inf.stopped = true
+	close(inf.ended)
 	inf.mu.Unlock()
 	inf.synced.finish(ErrInformerStopped)
 	for _, f := range inf.feeds {
@@ -348,6 +345,9 @@ type feed struct {
 	reflector *Reflector
 	intake    intake
 	synced    *syncChecker
+
+	// The informer's mu guards probe, which is under way, and nextProbe.
+	probe, nextProbe *freshProbe
 
 	// The rest belongs to the reflector's goroutine. began is when the write under way began.
 	began         time.Time

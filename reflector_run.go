@@ -465,15 +465,15 @@ var errOneIsEnough = errors.New("one object is enough")
 
 // sourceVersion asks the source for its present version, by a list of one object. whole is
 // true if it sent more; then no more than the second one is read.
-func (m *run) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
+func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
 	options := metav1.ListOptions{Limit: 1}
-	if m.itemLister == nil {
-		list, err := listObject(ctx, m.source, options)
+	if r.itemLister == nil {
+		list, err := listObject(ctx, r.source, options)
 		return list.about.ResourceVersion, err == nil && meta.LenList(list.list) > 1, err
 	}
 	var mu sync.Mutex // against a source that does not keep to one call at a time
 	items := 0
-	about, err := m.itemLister.ListItems(ctx, options, func(about metav1.ListMeta, _ runtime.Object) error {
+	about, err := r.itemLister.ListItems(ctx, options, func(about metav1.ListMeta, _ runtime.Object) error {
 		mu.Lock()
 		defer mu.Unlock()
 		version = about.ResourceVersion

@@ -40,6 +40,8 @@ type storage struct {
 	views  map[string]*keyedStore
 	scopes []*scope
 
+	waits versionWaits
+
 	// gauge shows the version, if there is one.
 	gauge atomic.Pointer[versionGauge]
 }
@@ -212,6 +214,9 @@ func (w *storeWrite) end(changes []change) {
 	}
 	m.writing.Unlock()
 	m.showVersion()
+	if m.waits.count.Load() > 0 {
+		m.wakeVersionWaits()
+	}
 }
 
 // write applies prepared changes, and the version of each with it. It returns how many: all of them, or

@@ -424,4 +424,5 @@ func (m *storage) moveVersion(move func()) {
 		move()
 	})
 	m.showVersion()
+	m.wakeVersionWaits()
 }

@@ -6,13 +6,19 @@ import "time"
 type clock struct {
 	timer    *time.Timer
 	ticker   *time.Ticker
+	closing  *time.Timer
 	deadline <-chan time.Time
 	bookmark <-chan time.Time
+	// last is for the bookmark that comes shortly before the deadline.
+	last <-chan time.Time
 	// due is when the deadline is; zero if there is none.
 	due time.Time
 	// late: the deadline passed while the watch was silent.
 	late bool
 }
+
+// lastBookmark is how long before its timeout a watch gets one more bookmark, as that of an API server does.
+const lastBookmark = 2 * time.Second
 
 func (w *stream) startClock() *clock {
 	c := &clock{}
@@ -24,6 +30,10 @@ func (w *stream) startClock() *clock {
 	if d := w.source.options.bookmarkInterval(); d > 0 && w.options.AllowWatchBookmarks {
 		c.ticker = time.NewTicker(d)
 		c.bookmark = c.ticker.C
+		if !c.due.IsZero() && time.Until(c.due) > lastBookmark {
+			c.closing = time.NewTimer(time.Until(c.due) - lastBookmark)
+			c.last = c.closing.C
+		}
 	}
 	return c
 }
@@ -37,5 +47,8 @@ func (c *clock) stop() {
 	}
 	if c.ticker != nil {
 		c.ticker.Stop()
+	}
+	if c.closing != nil {
+		c.closing.Stop()
 	}
 }

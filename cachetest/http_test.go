@@ -311,6 +311,8 @@ func TestListAndWatchOverHTTPInVirtualTimeLeaveNothingBehind(t *testing.T) {
 		require.Equal(t, "DELETED a/2 @7", in.next())
 		require.Equal(t, "BOOKMARK @7", in.next())
 		require.Equal(t, time.Minute, time.Since(start))
+		require.Equal(t, "BOOKMARK @7", in.next())
+		require.Equal(t, 88*time.Second, time.Since(start), "two seconds before its end")
 		require.Equal(t, "EOF", in.next())
 		require.Equal(t, 90*time.Second, time.Since(start))
 

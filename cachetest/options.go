@@ -8,7 +8,8 @@ import (
 )
 
 // DefaultBookmarkInterval is how often a watch that allows bookmarks gets one
-// when Options.BookmarkInterval is zero. API servers send about one a minute.
+// when Options.BookmarkInterval is zero. API servers send about one a minute,
+// and one more two seconds before the watch's timeout, as a Source does.
 const DefaultBookmarkInterval = time.Minute
 
 // Options configure a Source. The zero value is a source for objects of any

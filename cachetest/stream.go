@@ -220,6 +220,9 @@ func (w *stream) idle(c *clock) bool {
 		return true
 	case <-c.deadline:
 		return !w.timedOut(c)
+	case <-c.last:
+		w.tick()
+		return true
 	case <-c.bookmark:
 		if c.deadlinePassed() {
 			// Both at the same instant: which one wins must not be a matter of luck.

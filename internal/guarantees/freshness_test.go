@@ -1,0 +1,203 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// runInformer runs an informer of a source until the test ends, and waits until it has synced.
+func runInformer(t *testing.T, source cache.Source, config cache.InformerConfig[*object]) *cache.Informer[*object] {
+	t.Helper()
+	informer := cache.NewTypedInformer(source, config)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- informer.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-over)
+	})
+	require.NoError(t, informer.WaitSynced(t.Context()))
+	synctest.Wait()
+	return informer
+}
+
+// requestsOf counts the lists and watches that a source has received.
+func requestsOf(source *cachetest.Source) (lists, watches int) {
+	for _, request := range source.Requests() {
+		if request.Verb == cachetest.VerbList {
+			lists++
+		} else {
+			watches++
+		}
+	}
+	return lists, watches
+}
+
+func TestWaitForResourceVersionReturnsWhenTheStoreHasTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		require.NoError(t, informer.WaitForResourceVersion(t.Context(), "1"))
+		source.DelayEvents(200 * time.Millisecond)
+
+		begun := time.Now()
+		require.NoError(t, source.Apply(pod("a", "2"), pod("a", "3")))
+		require.NoError(t, informer.WaitForResourceVersion(t.Context(), "2"))
+		_, err := informer.Get("a/2")
+		require.NoError(t, err, "what the version has can be read")
+		require.NoError(t, informer.WaitForResourceVersion(t.Context(), "3"))
+		require.Less(t, time.Since(begun), time.Second)
+
+		zero := testing.AllocsPerRun(100, func() { _ = informer.WaitForResourceVersion(t.Context(), "3") })
+		require.Zero(t, zero, "a version that is there costs nothing")
+	})
+}
+
+func TestWaitForResourceVersionSaysWhyAVersionWillNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+		informer := cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{})
+		var invalid resourceversion.InvalidResourceVersion
+		require.ErrorAs(t, informer.WaitForResourceVersion(t.Context(), "x1"), &invalid)
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- informer.Run(ctx) }()
+		require.NoError(t, informer.WaitSynced(t.Context()))
+
+		late, stop := context.WithTimeoutCause(t.Context(), time.Second, errors.New("too late"))
+		defer stop()
+		require.ErrorContains(t, informer.WaitForResourceVersion(late, "9"), "too late")
+
+		waits := make(chan error, 1)
+		go func() { waits <- informer.WaitForResourceVersion(t.Context(), "9") }()
+		synctest.Wait()
+		require.NoError(t, source.Rollback(2))
+		source.BreakWatches(cachetest.ErrExpired())
+		var regression *cache.VersionRegressionError
+		require.ErrorAs(t, <-waits, &regression)
+		require.Equal(t, "3", regression.Current)
+
+		go func() { waits <- informer.WaitForResourceVersion(t.Context(), "9") }()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-waits, cache.ErrInformerStopped)
+		require.NoError(t, <-over)
+	})
+}
+
+func TestFreshOnABusyTypeNeedsOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		lists, watches := requestsOf(source)
+		source.DelayEvents(50 * time.Millisecond)
+		require.NoError(t, source.Apply(pod("a", "2")))
+		begun := time.Now()
+		require.NoError(t, informer.Fresh(t.Context()))
+		require.LessOrEqual(t, time.Since(begun), 100*time.Millisecond)
+		_, err := informer.Get("a/2")
+		require.NoError(t, err)
+		listsAfter, watchesAfter := requestsOf(source)
+		require.Equal(t, lists+1, listsAfter)
+		require.Equal(t, watches, watchesAfter)
+	})
+}
+
+func TestFreshOnAQuietTypeBuysABookmark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		lists, watches := requestsOf(source)
+		source.Advance(1000) // objects of other types were written
+		begun := time.Now()
+		require.NoError(t, informer.Fresh(t.Context()))
+		require.LessOrEqual(t, time.Since(begun), 1500*time.Millisecond)
+		listsAfter, watchesAfter := requestsOf(source)
+		require.Equal(t, lists+1, listsAfter)
+		require.Equal(t, watches+1, watchesAfter)
+	})
+}
+
+func TestConcurrentCallsOfFreshShareTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		lists, _ := requestsOf(source)
+		source.DelayLists(time.Second)
+		results := make(chan error, 100)
+		for range 50 {
+			go func() { results <- informer.Fresh(t.Context()) }()
+		}
+		synctest.Wait()
+		require.NoError(t, source.Apply(pod("a", "2"))) // the first request may not see this
+		for range 50 {
+			go func() { results <- informer.Fresh(t.Context()) }()
+		}
+		for range 100 {
+			require.NoError(t, <-results)
+		}
+		after, _ := requestsOf(source)
+		require.LessOrEqual(t, after-lists, 3, "one for the first caller, one for those that came while it ran")
+	})
+}
+
+func TestFreshDuringAnOutageOfTheWatchWaitsForTheWriteBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		source.Silence()
+		require.NoError(t, source.Apply(pod("a", "2")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, informer.Fresh(ctx), context.DeadlineExceeded)
+		source.Resume()
+		require.NoError(t, informer.Fresh(t.Context()))
+		_, err := informer.Get("a/2")
+		require.NoError(t, err)
+	})
+}
+
+func TestFreshSaysWhatItCouldNotFindOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		require.ErrorContains(t, cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{}).Fresh(t.Context()), "not been started")
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		source.FailLists(1, cachetest.ErrInternal())
+		require.Equal(t, cache.CauseInternal, cache.CauseOf(informer.Fresh(t.Context())))
+		source.FailWatches(1, cachetest.ErrTooManyRequests(1))
+		source.Advance(10)
+		require.Equal(t, cache.CauseTooManyRequests, cache.CauseOf(informer.Fresh(t.Context())))
+		require.NoError(t, source.Apply(pod("a", "2")))
+		synctest.Wait()
+		require.NoError(t, source.Rollback(1))
+		var regression *cache.VersionRegressionError
+		require.ErrorAs(t, informer.Fresh(t.Context()), &regression)
+	})
+}
+
+func TestFreshOfASetAsksAllSourcesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set cache.InformerSet
+		one, two := newSource(t, pod("a", "1")), newSource(t, pod("a", "2"))
+		podInformerOf(t, &set, one)
+		podInformerOf(t, &set, two)
+		end := runSet(t, &set)
+		require.NoError(t, set.WaitSynced(t.Context()))
+		one.Advance(5)
+		two.Advance(5)
+		begun := time.Now()
+		require.NoError(t, set.Fresh(t.Context()))
+		require.LessOrEqual(t, time.Since(begun), 1500*time.Millisecond)
+		end()
+		require.NoError(t, set.Fresh(t.Context()), "there is nothing to wait for")
+	})
+}
