@@ -96,16 +96,10 @@ func (s *indexerSet) with(indexers Indexers) *indexerSet {
 // conflict fails if names are in use. Its text, and that of position, is client-go's, which
 // programs compare.
 func (s *indexerSet) conflict(indexers Indexers) error {
-	inUse := sets.Set[string]{}
-	for _, name := range s.names {
-		if _, conflicts := indexers[name]; conflicts {
-			inUse.Insert(name)
-		}
+	if inUse := sets.New(s.names...).Intersection(sets.KeySet(indexers)); len(inUse) > 0 {
+		return fmt.Errorf("indexer conflict: %v", inUse)
 	}
-	if len(inUse) == 0 {
-		return nil
-	}
-	return fmt.Errorf("indexer conflict: %v", inUse)
+	return nil
 }
 
 // position returns where the named index is.
@@ -215,14 +209,16 @@ func (m *storage) addComputed(indexers Indexers, known map[table.Key]indexedObje
 			return false, nil
 		}
 	}
-	w := m.table.Begin(wholeStore)
-	w.AddIndexes(len(indexers))
-	w.Each(func(number uint32, key table.Key, _ table.Found) {
-		for i, values := range known[key].values {
-			w.Index(len(before.names)+i, number, values)
+	m.table.Begin(wholeStore)
+	m.table.AddIndexes(len(indexers))
+	for key, computed := range known {
+		if found := m.table.Find(key, m.table.Seek(key)); found.Exists {
+			for i, values := range computed.values {
+				m.table.Index(len(before.names)+i, found.Number, values)
+			}
 		}
-	})
-	w.Commit(nil)
+	}
+	m.table.Commit(nil)
 	m.indexers.Store(before.with(indexers))
 	return true, nil
 }

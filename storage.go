@@ -36,9 +36,8 @@ type storage struct {
 	mu      sync.RWMutex
 	whole   scope
 	version string
-	// views are by namespace, and never removed; scopes are theirs.
-	views  map[string]*keyedStore
-	scopes []*scope
+	// views are by namespace, and never removed.
+	views map[string]*keyedStore
 
 	waits versionWaits
 
@@ -51,11 +50,8 @@ func newStorage(indexers Indexers) *storage {
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
 	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}}
-	m.table = table.New(len(indexers), func() string {
-		m.mu.RLock()
-		defer m.mu.RUnlock()
-		return m.version
-	})
+	// The version changes under the table's lock and mu, so it may be read under either.
+	m.table = table.New(len(indexers), func() string { return m.version })
 	m.indexers.Store((&indexerSet{}).with(indexers))
 	return m
 }
@@ -100,8 +96,7 @@ type storeWrite struct {
 	// initial means that the objects belong to a first list.
 	initial bool
 
-	m     *storage
-	table *table.Write
+	m *storage
 }
 
 // directly is how many changes a table makes in place. More are staged, which costs a copy of
@@ -129,12 +124,13 @@ func (w *storeWrite) begin(m *storage, changes []change, weight int) {
 	for i := 0; i < len(changes) && weight <= directly; i++ {
 		c := &changes[i]
 		// Many values, added or removed, take as long as many changes.
-		weight += m.table.Find(c.key, c.place).Several
+		weight += m.table.Several(c.place)
 		for _, values := range c.values {
 			weight += max(0, len(values)-1)
 		}
 	}
-	w.m, w.table = m, m.table.Begin(weight)
+	m.table.Begin(weight)
+	w.m = m
 }
 
 // seek looks the keys of changes up together. The caller has writing.
@@ -149,7 +145,7 @@ func (m *storage) seek(changes []change) {
 // apply applies a change and notes the outcome in it. One that could not be prepared is
 // quarantined, and the state before it stays. The error is that of an event that is too old.
 func (w *storeWrite) apply(c *change) error {
-	m, at := w.m, w.table.Find(c.key, c.place)
+	m, at := w.m, w.m.table.Find(c.key, c.place)
 	if w.events {
 		if err := m.regression(c, at.Origin); err != nil {
 			return err
@@ -180,12 +176,12 @@ func (w *storeWrite) apply(c *change) error {
 	switch {
 	case c.kind != Deleted:
 		c.applied, c.recreated = true, c.origin.Recreates(at.Origin)
-		number := w.table.Put(c.key, at, c.object, c.origin, c.values)
+		number := m.table.Put(c.key, at, c.object, c.origin, c.values)
 		if w.list != nil {
 			w.list.marks.Confirm(number)
 		}
 	case at.Exists:
-		w.table.Remove(at)
+		m.table.Remove(at)
 		if c.applied = true; c.object == nil {
 			c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
 		}
@@ -197,7 +193,7 @@ func (w *storeWrite) apply(c *change) error {
 // write can begin.
 func (w *storeWrite) end(changes []change) {
 	m := w.m
-	w.table.Commit(func() {
+	m.table.Commit(func() {
 		if w.scope == nil {
 			return
 		}
@@ -208,7 +204,6 @@ func (w *storeWrite) end(changes []change) {
 		}
 		w.scope.committed = w.scope.committed || w.listed
 	})
-	m.table.Pack()
 	if w.feed != nil {
 		w.feed.publish(changes, w.initial)
 	}
@@ -406,7 +401,7 @@ func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
 
 // Get returns the object under key.
 func (m *threadSafeMap) Get(key string) (item any, exists bool) {
-	found, exists := m.table.GetText(key)
+	found, exists := m.table.Get(table.KeyOf(key))
 	return found.Object, exists
 }
 

@@ -311,36 +311,3 @@ func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 	assert.Equal(t, "1", before.ResourceVersion())
 	assert.Equal(t, 10, before.Len())
 }
-
-// The maps are made anew once most of what they held has been removed. Fails if remove is
-// not followed by shrink.
-func TestMemoryIsReleasedAfterABurst(t *testing.T) {
-	const burst = 5000
-	drains := map[string]func(s *cache){
-		"one by one": func(s *cache) {
-			for i := 3; i < burst; i++ {
-				require.NoError(t, s.Delete(pod("a", itoa(i))))
-			}
-		},
-		"by a list": func(s *cache) {
-			var list []any
-			for i := range 3 {
-				list = append(list, tagged(pod("a", itoa(i)), "all", itoa(i)))
-			}
-			require.NoError(t, s.Replace(list, "1"))
-		},
-	}
-	for name, drain := range drains {
-		s := newTagStore()
-		for i := range burst {
-			require.NoError(t, s.Add(tagged(pod("a", itoa(i)), "all", itoa(i))))
-		}
-		assert.GreaterOrEqual(t, s.storage.table.Cells(), burst)
-		drain(s)
-		assert.LessOrEqual(t, s.storage.table.Cells(), 1024, name)
-		assert.Equal(t, map[string]string{"a/0": "", "a/1": "", "a/2": ""}, contents(s))
-		assert.Equal(t, []string{"a/0", "a/1", "a/2"}, keysIn(t, s, tagIndex, "all"))
-		assert.Equal(t, []string{"a/2"}, keysIn(t, s, tagIndex, "2"))
-		assert.Empty(t, keysIn(t, s, tagIndex, "4000"))
-	}
-}

@@ -1,9 +1,11 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -195,7 +197,7 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if !k.scope.has(key) {
 		return nil, false, nil
 	}
-	found, exists := k.storage.table.GetText(key)
+	found, exists := k.storage.table.Get(table.KeyOf(key))
 	if !exists {
 		err = k.storage.quarantine.find(key)
 	}
@@ -209,7 +211,7 @@ func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
 	if !exists {
 		return ObjectVersion{}, false
 	}
-	found, _ := k.storage.table.GetText(key)
+	found, _ := k.storage.table.Get(table.KeyOf(key))
 	if received := receivedOf(found.Object); originOf(received) == origin {
 		return received, true
 	}
@@ -257,11 +259,15 @@ func (s scoped) List() []any {
 
 // ListKeys returns all keys.
 func (s scoped) ListKeys() []string {
-	all := s.storage.table.Snapshot()
+	all, keys := s.storage.table.Snapshot(), []string{}
 	if s.scope.prefix == "" {
-		return all.AppendKeys(make([]string, 0, all.Len()))
+		keys = slices.Grow(keys, all.Len())
+		all.EachWithKey(func(key string, _ table.Entry) bool {
+			keys = append(keys, key)
+			return true
+		})
+		return keys
 	}
-	keys := []string{}
 	for e := range all.Each {
 		if key := e.Key(); s.scope.hasKey(key) {
 			keys = append(keys, key.String())
@@ -362,7 +368,6 @@ func InNamespace(store Store, namespace string) Store {
 		s := &scope{prefix: namespace + "/"}
 		view = &keyedStore{scoped: scoped{m, s}, keyFunc: s.keyFunc(whole.keyFunc), transformer: whole.transformer}
 		m.views[namespace] = view
-		m.scopes = append(m.scopes, s)
 		m.version = m.lowestLocked()
 	})
 	return view
@@ -380,21 +385,14 @@ func (m *storage) setLocked(s *scope, version string) {
 // lowestLocked is the version up to which the store and its views hold all that their sources had, empty
 // if that cannot be said. A version of the store itself holds for the views that have none.
 func (m *storage) lowestLocked() string {
-	lowest := m.whole.version
-	for i, view := range m.scopes {
-		switch {
-		case view.version != "" && lowest == "":
-			lowest = view.version
-		case view.version != "":
-			if lowest = lowestVersion(lowest, view.version); lowest == "" {
-				return ""
-			}
-		case m.whole.version == "":
-			m.scopes[0], m.scopes[i] = view, m.scopes[0] // the next search ends here
-			return ""
-		}
+	var versions []string
+	for _, view := range m.views {
+		versions = append(versions, cmp.Or(view.scope.version, m.whole.version))
 	}
-	return lowest
+	if m.whole.version != "" || len(versions) == 0 {
+		versions = append(versions, m.whole.version)
+	}
+	return lowestVersion(versions...)
 }
 
 // lowestVersion returns the lowest of one or more versions, "" if two different ones cannot be compared,

@@ -6,7 +6,7 @@ var indexFaults = []Mutant{
 	{
 		Name: "stores-an-object-that-has-no-index-values", Guards: []string{"B13"}, File: "storage.go",
 		From:    "\t\tm.hold(c)\n\t\treturn nil\n",
-		To:      "\t\tm.hold(c)\n\t\tw.table.Put(c.key, at, c.object, c.origin, make([][]string, len(m.indexers.Load().names)))\n\t\treturn nil\n",
+		To:      "\t\tm.hold(c)\n\t\tm.table.Put(c.key, at, c.object, c.origin, make([][]string, len(m.indexers.Load().names)))\n\t\treturn nil\n",
 		Package: guarantees,
 		Test:    "TestB13AFailingIndexFunctionChangesNothing",
 		Fault:   "An object whose index function fails is stored all the same, and no index finds it.",
@@ -15,7 +15,7 @@ var indexFaults = []Mutant{
 		Name:    "leaves-the-index-entry-of-a-value-that-an-object-had",
 		Guards:  []string{"B14"},
 		File:    "internal/table/index.go",
-		From:    "		if one.isOne() {\n			w.unpost(at, one)\n		}\n",
+		From:    "			i.remove(record, number)\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntry",

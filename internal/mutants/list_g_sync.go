@@ -104,7 +104,7 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "treats-an-object-in-a-listed-objects-place-as-listed", Guards: []string{"G7"}, File: "internal/table/write.go",
-		From:    "\t\tl.marks.set(number, false)\n",
+		From:    "\t\tl.marks.set(at.Number, false)\n",
 		To:      "\t\t_ = l\n",
 		Package: guarantees,
 		Test:    "TestG7WritesOfOthersDuringAListDoNotCountAsListed",

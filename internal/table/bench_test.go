@@ -24,7 +24,7 @@ func filled(all []*pod, indexes int) *Table {
 	for i := range tiers {
 		tiers[i] = fmt.Sprintf("tier-%d", i)
 	}
-	w := t.Begin(max(len(all), many))
+	w := begin(t, max(len(all), many))
 	for i, p := range all {
 		w.put(Named(p.namespace, p.name), p, [][]string{{p.namespace}, {tiers[i%len(tiers)]}, {p.owner}}[:indexes])
 	}
@@ -109,7 +109,7 @@ func benchmarkPut(b *testing.B, all []*pod, indexes int, snapshots bool) {
 		if indexes > 2 {
 			values[2][0] = p.owner
 		}
-		w := t.Begin(1)
+		w := begin(t, 1)
 		w.put(Named(p.namespace, p.name), p, values)
 		w.Commit(nil)
 		if snapshots && i%700 == 0 {
@@ -126,10 +126,10 @@ func benchmarkChurn(b *testing.B, all []*pod) {
 	for i := 0; b.Loop(); i++ {
 		p := all[(i*7919)%len(all)]
 		key := Named(p.namespace, p.name)
-		w := t.Begin(1)
+		w := begin(t, 1)
 		w.remove(key)
 		w.Commit(nil)
-		w = t.Begin(1)
+		w = begin(t, 1)
 		values[0][0] = p.namespace
 		w.put(key, p, values)
 		w.Commit(nil)
@@ -149,10 +149,10 @@ func benchmarkWhole(b *testing.B, t *Table) {
 	}
 	run("list", func(s *Snapshot) { AppendObjectsOf(make([]any, 0, s.Len()), s) })
 	run("iterate", func(s *Snapshot) { ObjectsOf(s, func(any) bool { return true }) })
-	keys := func(s *Snapshot) { s.AppendKeys(make([]string, 0, s.Len())) }
+	keys := func(s *Snapshot) { keysIn(s) }
 	run("keys", keys)
-	w := t.Begin(many)
-	w.Each(func(_ uint32, key Key, found Found) { w.put(KeyOf(key.String()), found.Object, make([][]string, 3)) })
+	w := begin(t, many)
+	w.each(func(_ uint32, key Key, found Found) { w.put(KeyOf(key.String()), found.Object, make([][]string, 3)) })
 	w.Commit(nil)
 	run("kept keys", keys)
 }

@@ -13,7 +13,7 @@ func TestKeysOfOneHashAreKeptApart(t *testing.T) {
 			table := newTable(0)
 			key, twin := KeyOf("ns/name-1"), KeyOf("ns/name-2")
 			hash := key.hash(table.seed)
-			w := table.Begin(changes)
+			w := begin(table, changes)
 			put := w.put(twin, "twin", nil)
 			w.s.keys.remove(twin.hash(table.seed), put.Number, w.epoch)
 			w.s.keys.put(hash, put.Number, w.epoch)
@@ -21,13 +21,11 @@ func TestKeysOfOneHashAreKeptApart(t *testing.T) {
 			w.Commit(nil)
 			read := func() []any {
 				found, _ := table.Get(key)
-				same, _ := table.GetText(key.String())
-				require.Equal(t, found, same)
 				require.Equal(t, found, table.Find(key, table.Seek(key)).Found)
 				require.Equal(t, found, table.Find(key, Place{hash: hash, number: put.Number}).Found)
-				other, _ := table.search(twin, hash)
-				none, exists := table.search(KeyOf("ns/name-3"), hash)
-				require.False(t, exists)
+				other := table.Find(twin, Place{hash: hash})
+				none := table.Find(KeyOf("ns/name-3"), Place{hash: hash})
+				require.False(t, none.Exists)
 				if e, exists := table.Snapshot().Get(key); exists {
 					require.Equal(t, found.Object, e.Object())
 				} else {
@@ -36,7 +34,7 @@ func TestKeysOfOneHashAreKeptApart(t *testing.T) {
 				return []any{found.Object, other.Object, none.Object}
 			}
 			require.Equal(t, []any{"one", "twin", nil}, read())
-			w = table.Begin(changes)
+			w = begin(table, changes)
 			w.remove(key)
 			w.Commit(nil)
 			require.Equal(t, []any{nil, "twin", nil}, read())

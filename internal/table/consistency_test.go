@@ -36,13 +36,13 @@ type consistency struct {
 
 func (c *consistency) label() string { return fmt.Sprint(c.a, " ", c.b) }
 
-func (c *consistency) put(w *Write, key string, n uint64) {
+func (c *consistency) put(w *Table, key string, n uint64) {
 	o := &numberedObject{key, n}
 	w.put(KeyOf(key), o, [][]string{{o.class()}, {"all", o.class(), key}})
 }
 
 func (c *consistency) write(changes int, n uint64, keys ...string) {
-	w := c.table.Begin(changes)
+	w := begin(c.table, changes)
 	a, b := c.a, c.b
 	for _, key := range keys {
 		if c.put(w, key, n); key == "ns/a" {
@@ -76,7 +76,7 @@ func (c *consistency) writeAll(n uint64) {
 		c.write(20, n, "ns/a")
 		c.write(100, n, "ns/b")
 	case 4: // new cells for both
-		w := c.table.Begin(4)
+		w := begin(c.table, 4)
 		w.remove(KeyOf("ns/b"))
 		w.remove(KeyOf("ns/a"))
 		c.put(w, "ns/a", n)
@@ -84,7 +84,7 @@ func (c *consistency) writeAll(n uint64) {
 		w.Commit(func() { c.a, c.b = n, n })
 	}
 	if n%50 == 0 {
-		c.table.Begin(many).pack()
+		c.table.pack()
 	}
 }
 
@@ -236,10 +236,12 @@ func TestGetReturnsNoHalfOfACell(t *testing.T) {
 	for name, twin := range map[string]bool{"on the short way": false, "on the long way": true} {
 		t.Run(name, func(t *testing.T) {
 			table, key := newTable(0), KeyOf("ns/a")
-			w := table.Begin(2)
+			w := begin(table, 2)
 			if twin {
 				number := w.add(key.hash(table.seed))
-				w.set(number, cell{box(0), word{}, uint32(boxed), w.useSpace(KeyOf("another/"))})
+				other := w.types.cell(0, "")
+				other.space = w.numberOf("another")
+				w.set(number, other)
 			}
 			w.put(key, &numberedObject{}, nil)
 			w.Commit(nil)
@@ -280,7 +282,7 @@ func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
 		if n%2 != 0 {
 			object = &other{n: n}
 		}
-		w := table.Begin(1)
+		w := begin(table, 1)
 		w.put(key, object, nil)
 		w.Commit(nil)
 	}

@@ -30,9 +30,10 @@ const (
 
 // segment is some of the numbers. All searches for one go through the same groups.
 type segment struct {
-	groups [groups]group
 	// bits is how many low bits all hashes share, taken how many places are not free.
 	bits, taken uint8
+	_           [54]byte // with the epoch of the piece, one cache line
+	groups      [groups]group
 }
 
 // group is some hashes, 0 where a place is free, and their numbers, in one cache line. Its
@@ -49,27 +50,25 @@ func home(hash uint32) int { return int(hash / (1 << 32 / groups)) }
 
 func newDirectory(epoch uint64) (d directory) {
 	d.segments.reach(0, epoch)
-	d.segments.set(0, new(segment), epoch)
+	d.segments.own(0, epoch)
 	return d
 }
 
-func (d *directory) segment(hash uint32) *segment { return d.segments.get(hash & d.mask) }
-
 // own returns the segment of a hash for changes.
 func (d *directory) own(hash uint32, epoch uint64) *segment {
-	if s := d.segments.owned(hash&d.mask, epoch); s != nil {
-		return s
+	p := d.segments.get(hash & d.mask)
+	if p.epoch != epoch {
+		p = &piece[segment]{epoch, p.value}
+		d.replace(hash, p)
 	}
-	copied := *d.segment(hash)
-	d.replace(hash, &copied, epoch)
-	return &copied
+	return &p.value
 }
 
 // replace puts a segment in all places whose numbers end with its bits of the hash.
-func (d *directory) replace(hash uint32, s *segment, epoch uint64) {
-	step := uint32(1) << s.bits
+func (d *directory) replace(hash uint32, p *piece[segment]) {
+	step := uint32(1) << p.value.bits
 	for at := hash & (step - 1); at <= d.mask; at += step {
-		d.segments.set(at, s, epoch)
+		d.segments.set(at, p)
 	}
 }
 
@@ -81,17 +80,20 @@ func (d *directory) put(hash, number uint32, epoch uint64) bool {
 		if d.mask>>s.bits == 0 {
 			return false
 		}
-		halves := [2]*segment{{bits: s.bits + 1}, {bits: s.bits + 1}}
+		var halves [2]*piece[segment]
+		for i := range halves {
+			halves[i] = &piece[segment]{epoch, segment{bits: s.bits + 1}}
+		}
 		for g := range s.groups {
 			for i, moved := range s.groups[g].hashes {
 				if moved != 0 {
-					halves[moved>>s.bits&1].put(moved, s.groups[g].numbers[i])
+					halves[moved>>s.bits&1].value.put(moved, s.groups[g].numbers[i])
 				}
 			}
 		}
-		d.replace(hash&^(1<<s.bits), halves[0], epoch)
-		d.replace(hash|1<<s.bits, halves[1], epoch)
-		s = halves[hash>>s.bits&1]
+		d.replace(hash&^(1<<s.bits), halves[0])
+		d.replace(hash|1<<s.bits, halves[1])
+		s = &halves[hash>>s.bits&1].value
 	}
 	s.put(hash, number)
 	return true
@@ -105,11 +107,11 @@ func (d *directory) double(epoch uint64) {
 
 // find calls is with the numbers that have a hash until it returns true.
 func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
-	s := d.segment(hash)
+	s := &d.segments.get(hash & d.mask).value
 	for i := range groups {
 		g := &s.groups[(home(hash)+i)%groups]
 		for matches := g.matches(hash); matches != 0; matches &= matches - 1 {
-			if is(g.number(matches)) {
+			if is(atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])) {
 				return true
 			}
 		}
@@ -125,8 +127,8 @@ func (d *directory) remove(hash, number uint32, epoch uint64) {
 	s := d.own(hash, epoch)
 	for i := home(hash); ; i = (i + 1) % groups {
 		for matches := s.groups[i].matches(hash); matches != 0; matches &= matches - 1 {
-			if s.groups[i].number(matches) == number {
-				s.free(i, bits.TrailingZeros(matches))
+			if place := bits.TrailingZeros(matches); s.groups[i].numbers[place] == number {
+				s.free(i, place)
 				return
 			}
 		}
@@ -135,21 +137,12 @@ func (d *directory) remove(hash, number uint32, epoch uint64) {
 
 // matches has a bit for each place of a hash. It has no branch: which place it is cannot be
 // predicted, and a wrong guess would wait for memory.
-func (g *group) matches(hash uint32) uint {
-	return is(&g.hashes[0], hash) | is(&g.hashes[1], hash)<<1 | is(&g.hashes[2], hash)<<2 | is(&g.hashes[3], hash)<<3 |
-		is(&g.hashes[4], hash)<<4 | is(&g.hashes[5], hash)<<5 | is(&g.hashes[6], hash)<<6 | is(&g.hashes[7], hash)<<7
-}
-
-func is(at *uint32, hash uint32) uint {
-	if atomic.LoadUint32(at) == hash {
-		return 1
+func (g *group) matches(hash uint32) (matches uint) {
+	for i := range g.hashes {
+		isZero := (uint64(atomic.LoadUint32(&g.hashes[i])^hash) - 1) >> 63
+		matches |= uint(isZero) << i
 	}
-	return 0
-}
-
-// number is that of the first match.
-func (g *group) number(matches uint) uint32 {
-	return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen])
+	return matches
 }
 
 func (g *group) set(place int, hash, number uint32) {

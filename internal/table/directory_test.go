@@ -51,8 +51,8 @@ func (r *directoryRun) check(in *directory, has map[uint32]uint32) {
 	}
 	total, seen := 0, map[*segment]bool{}
 	for at := range in.mask + 1 {
-		s := in.segments.get(at)
-		require.Same(r, in.segments.get(at&(1<<s.bits-1)), s, "it stands in as many places as its bits say")
+		s := &in.segments.get(at).value
+		require.Same(r, &in.segments.get(at&(1<<s.bits-1)).value, s, "it stands in as many places as its bits say")
 		if seen[s] {
 			continue
 		}

@@ -7,14 +7,13 @@
 // is open at a time. Keys and index values are computed before Begin: no user code runs in a
 // write, and nothing in a write can fail.
 //
-//	Table ─▶ state ─┬─▶ chunks of cells          a cell: object, name, space
+//	Table ─▶ state ─┬─▶ chunks of cells          a cell: object, name, space, origin
 //	                ├─▶ directory of keys        hash of a key ─▶ number of its cell
 //	                ├─▶ spaces                   namespaces, once each
 //	                └─▶ indexes, each:
 //	                      directory ─▶ record    hash of a value ─▶ its text and postings:
 //	                                             the numbers of the cells that have it
-//	    writer ─┬─▶ references                   cell ─▶ record, and place in its postings
-//	            ├─▶ origins                      cell ─▶ version and UID that were received
+//	    writer ─┬─▶ references                   cell ─▶ the records of its values
 //	            └─▶ listings                     cell ─▶ whether a list has confirmed it
 //
 // All parts refer to a cell by its number. A free cell is used again for the next new object.
@@ -22,8 +21,8 @@
 //
 // # Copy on write by epoch
 //
-// State, pages, chunks, segments, records and blocks carry the epoch that they were made in
-// (cowList). The writer changes pieces of the present epoch in place and copies older ones
+// State, pages, pieces (chunks, segments, records) and blocks carry the epoch that they were made in
+// (cowList, postings). The writer changes those of the present epoch in place and copies older ones
 // first. Taking a snapshot adds one to the epoch; no references are counted, and the garbage
 // collector frees what only old snapshots had. So no piece may be changed that was not
 // obtained by an own method in the same write.
@@ -38,15 +37,14 @@
 //
 // Table.changes is a sequence lock. Get loads it, reads a cell word by word, and loads it again:
 // if it is the same even number, the words are of one cell, and its pointers may be followed;
-// if not, Get begins again, and after eight attempts takes mu. All words that may be written
+// if not, Get takes mu. All words that may be written
 // meanwhile are loaded and stored atomically. What Get reaches before the second look are
 // pointers that always lead to something of their kind, and numbers that are checked.
 //
 // # Memory
 //
-// BenchmarkBytes, per object besides the object and its name: 25 bytes for the cell, 16.3 for the
-// origin once one was given, 15 to 17 for the directory of keys; 12.5 more for each index in
-// which it has a value that many have. A distinct value costs its record of 64 bytes, its
-// text and its part of a directory. Free cells, records and spaces are used again; Pack
-// rebuilds the table when three quarters of it are free.
+// BenchmarkBytes, per object besides the object and its name: 40 bytes for the cell, 15 to 17 for the
+// directory of keys; 9 more for each index in which it has a value that many have. A distinct value
+// costs 150 bytes, with its text and its part of a directory. Free cells and records are used again; Commit
+// rebuilds the table when more is free than in use.
 package table

@@ -9,44 +9,36 @@ import (
 // index finds the cells that have a value.
 //
 //	text of a value ──directory──▶ record: its text and its postings, the numbers of the cells
-//	cell ──reference──▶ the record, and the place in its postings (only the writer uses it)
+//	cell ──reference──▶ the records of its values (only the writer uses it)
 //
-// A posting is removed by putting the last one in its place, so that takes no longer the more
-// there are. Only snapshots and the writer read an index.
+// Only snapshots and the writer read an index.
 type index struct {
 	epoch uint64
 	seed  maphash.Seed
 	// values finds records, whose numbers begin with 1.
-	values directory
-	chunks cowList[recordChunk]
-	// len is how many values at least one object has.
-	len int
+	values  directory
+	records cowList[record]
+	// len is how many values at least one object has, made how many records there are, with 0 and the free ones.
+	len  int
+	made uint32
+	// free is the first free record, or 0.
+	free uint32
 }
 
-// recordChunkLen is how many records are copied together: with 8 bytes of the allocator they
-// are 2 kB, and each is one cache line.
-const recordChunkLen = 31
-
-type recordChunk struct {
-	_       [7]uint64
-	records [recordChunkLen]record
-}
-
-// record is a value and the cells that have it, in 64 bytes.
+// record is a value and the cells that have it. In a free one, next is the next free one.
 type record struct {
 	text     string
 	postings postings
+	next     uint32
 }
 
 func newIndex(epoch uint64, seed maphash.Seed) *index {
-	return &index{epoch: epoch, seed: seed, values: newDirectory(epoch)}
+	return &index{epoch: epoch, seed: seed, values: newDirectory(epoch), made: 1}
 }
 
 func (i *index) hash(text string) uint32 { return hashOf(maphash.String(i.seed, text)) }
 
-func (i *index) record(number uint32) *record {
-	return &i.chunks.get(number / recordChunkLen).records[number%recordChunkLen]
-}
+func (i *index) record(number uint32) *record { return &i.records.get(number).value }
 
 func (i *index) find(text string, hash uint32) (number uint32, found bool) {
 	found = i.values.find(hash, func(candidate uint32) bool {
@@ -56,303 +48,182 @@ func (i *index) find(text string, hash uint32) (number uint32, found bool) {
 	return number, found
 }
 
-// each calls yield with each record that has postings.
-func (i *index) each(yield func(*record) bool) {
-	for at := uint32(0); i.chunks.has(at) && i.chunks.get(at) != nil; at++ {
-		records := &i.chunks.get(at).records
-		for k := range records {
-			if r := &records[k]; r.postings.len > 0 && !yield(r) {
-				return
-			}
-		}
-	}
-}
-
-// own returns a record for changes, a new one if there is none.
-func (i *index) own(number uint32) *record {
-	at := number / recordChunkLen
-	i.chunks.reach(at, i.epoch)
-	return &i.chunks.own(at, i.epoch).records[number%recordChunkLen]
-}
-
-// ownIndex returns an index of the write for changes.
-func (w *Write) ownIndex(at int) *index {
-	i := w.s.indexes[at]
-	if i.epoch != w.epoch {
-		copied := *i
-		copied.epoch = w.epoch
-		copied.values.segments, copied.chunks = i.values.segments.clone(), i.chunks.clone()
-		i = &copied
-		w.s.indexes[at] = i
-	}
-	return i
-}
-
-// postings are the numbers of the cells that have a value, unordered: in a slice while they are
-// few, then in blocks, so that a change copies a block and the way to it.
-type postings struct {
-	// epoch is that of few, or of the list of blocks.
-	epoch uint64
-	few   []uint32
-	many  *cowList[block]
-	len   uint32
-}
-
-type block [blockLen]uint32
-
-const (
-	blockLen = 256
-	// fewAgain is at how many the blocks become a slice again: well below a block, so that
-	// one that comes and goes does not copy all each time.
-	fewAgain = blockLen / 2
-)
-
-func (p *postings) at(place uint32) uint32 {
-	if p.many == nil {
-		return p.few[place]
-	}
-	return p.many.get(place / blockLen)[place%blockLen]
-}
-
-// add appends a number, and returns its place.
-func (p *postings) add(number uint32, epoch uint64) (place uint32) {
-	place = p.len
-	p.len++
-	if p.many == nil && place < blockLen {
-		p.ownFew(epoch, int(place)+1)
-		p.few = append(p.few, number)
-		return place
-	}
-	if p.many == nil {
-		p.many, p.epoch = &cowList[block]{}, epoch
-		p.many.reach(0, epoch)
-		copy(p.many.own(0, epoch)[:], p.few)
-		p.few = nil
-	}
-	p.ownMany(epoch)
-	p.many.reach(place/blockLen, epoch)
-	p.many.own(place/blockLen, epoch)[place%blockLen] = number
-	return place
-}
-
-// remove moves the last number to a place, in which it replaces another, and returns it.
-func (p *postings) remove(place uint32, epoch uint64) (moved uint32) {
-	p.len--
-	moved = p.at(p.len)
-	if p.many == nil {
-		p.ownFew(epoch, len(p.few))
-		p.few[place] = moved
-		p.few = p.few[:p.len]
-		return moved
-	}
-	p.ownMany(epoch)
-	p.many.own(place/blockLen, epoch)[place%blockLen] = moved
-	if p.len%blockLen == 0 {
-		p.many.truncate(p.len/blockLen, epoch)
-	}
-	if p.len <= fewAgain {
-		p.few, p.many = slices.Clone(p.many.get(0)[:p.len]), nil
-	}
-	return moved
-}
-
-// ownFew makes few a slice that may be changed, with room for so many.
-func (p *postings) ownFew(epoch uint64, room int) {
-	// There are as many slices as values, so what is left free in them counts.
-	spare := room / 4
-	if p.epoch == epoch && room <= cap(p.few) && cap(p.few)-room <= 2*spare+8 {
-		return
-	}
-	grown := make([]uint32, len(p.few), (room+spare+3)&^3)
-	copy(grown, p.few)
-	p.few, p.epoch = grown, epoch
-}
-
-func (p *postings) ownMany(epoch uint64) {
-	if p.epoch != epoch {
-		many := p.many.clone()
-		p.many, p.epoch = &many, epoch
-	}
-}
-
-// runs calls yield with the numbers, some at a time.
-func (p *postings) runs(yield func(numbers []uint32) bool) {
-	if p.many == nil {
-		yield(p.few)
-		return
-	}
-	for from := uint32(0); from < p.len; from += blockLen {
-		if !yield(p.many.get(from / blockLen)[:min(p.len-from, blockLen)]) {
+// each calls yield with each value that an object has.
+func (i *index) each(yield func(string) bool) {
+	for number := uint32(1); number < i.made; number++ {
+		if r := i.record(number); r.postings.len > 0 && !yield(r.text) {
 			return
 		}
 	}
 }
 
-// reference is where a cell stands in an index: a record, and the place in its postings. The
-// zero value is nowhere.
-type reference struct{ record, place uint32 }
-
-// several is the record of a reference whose cell has several: see references.several.
-const several = ^uint32(0)
-
-func (r reference) isOne() bool { return r.record != 0 && r.record != several }
-
-// references are those of all cells to one index, and what else only the writer needs to know
-// of it.
-type references struct {
-	perCell[reference]
-	// several are those of the cells that have several values, in the order of the values.
-	several map[uint32][]reference
-	// free are the numbers of records without a value, records how many there are, with the
-	// one that is never used.
-	free    []uint32
-	records uint32
-}
-
-func newReferences() references { return references{records: 1} }
-
-// reserve makes room for a write in place, so that nothing large is moved while readers wait.
-func (r *references) reserve(cells uint32) {
-	r.free = slices.Grow(r.free, inPlace)
-	r.reach(cells + inPlace)
-}
-
-// all are the references of a cell. They must not be changed.
-func (r *references) all(number uint32) []reference {
-	switch one := r.of(number); one.record {
-	case 0:
-		return nil
-	case several:
-		return r.several[number]
-	default:
-		return []reference{one}
-	}
-}
-
-func (r *references) setAll(number uint32, all []reference) {
-	if delete(r.several, number); len(r.several) == 0 {
-		r.several = nil // a map keeps its memory
-	}
-	switch len(all) {
-	case 0:
-		r.set(number, reference{})
-	case 1:
-		r.set(number, all[0])
-	default:
-		if r.several == nil {
-			r.several = map[uint32][]reference{}
-		}
-		r.several[number] = all
-		r.set(number, reference{record: several})
-	}
-}
-
-// moved notes that a cell stands in another place of a record's postings.
-func (r *references) moved(number, record, place uint32) {
-	if r.of(number).record != several {
-		r.set(number, reference{record, place})
-		return
-	}
-	all := r.several[number]
-	all[find(all, record)].place = place
-}
-
-func find(all []reference, record uint32) int {
-	return slices.IndexFunc(all, func(one reference) bool { return one.record == record })
-}
-
-// Index sets the values of an entry in one of the indexes.
-func (w *Write) Index(at int, number uint32, values []string) {
-	refs := &w.references[at]
-	one := refs.of(number)
-	switch {
-	case len(values) == 1 && one.isOne() && w.s.indexes[at].record(one.record).text == values[0]:
-		// Nearly all updates.
-	case len(values) > 1 || one.record == several:
-		w.reindexSeveral(at, number, values)
-	case len(values) == 1:
-		if one.isOne() {
-			w.unpost(at, one)
-		}
-		refs.set(number, w.post(at, number, values[0]))
-	case one.isOne():
-		refs.set(number, reference{})
-		w.unpost(at, one)
-	}
-}
-
-func (w *Write) reindexSeveral(at int, number uint32, values []string) {
-	refs, i := &w.references[at], w.s.indexes[at]
-	had := refs.all(number)
-	if slices.EqualFunc(had, values, func(one reference, text string) bool { return i.record(one.record).text == text }) {
-		return
-	}
-	now, kept := make([]reference, len(values)), make([]bool, len(had))
-	for k, text := range values {
-		if record, found := i.find(text, i.hash(text)); found {
-			if before := find(had, record); before >= 0 {
-				now[k], kept[before] = had[before], true
-			}
-		}
-	}
-	// Removals first, so that their records are used again. None moves another reference of
-	// this cell, which stands once in each record.
-	for k, one := range had {
-		if !kept[k] {
-			w.unpost(at, one)
-		}
-	}
-	for k := range now {
-		if now[k].record == 0 {
-			now[k] = w.post(at, number, values[k])
-		}
-	}
-	refs.setAll(number, now)
-}
-
-// post adds a cell to those that have a value.
-func (w *Write) post(at int, number uint32, text string) reference {
-	i := w.ownIndex(at)
+// add adds a cell to those that have a value, unless it is among them, and returns the value's record.
+func (i *index) add(text string, cell uint32) (number uint32) {
 	hash := i.hash(text)
-	to, found := i.find(text, hash)
+	number, found := i.find(text, hash)
 	if !found {
-		to = w.addRecord(at, i, text, hash)
+		if number = i.free; number > 0 {
+			i.free = i.record(number).next
+		} else {
+			number = i.made
+			i.made++
+			i.records.reach(number, i.epoch)
+		}
+		// A copy: the text is usually part of an object, and would keep it alive.
+		*i.records.own(number, i.epoch) = record{text: strings.Clone(text)}
+		for !i.values.put(hash, number, i.epoch) {
+			i.values.double(i.epoch)
+		}
+		i.len++
 	}
-	return reference{to, i.own(to).postings.add(number, i.epoch)}
-}
-
-// addRecord makes a record for a new value. It copies the text, which is usually part of an
-// object and would keep it alive.
-func (w *Write) addRecord(at int, i *index, text string, hash uint32) (number uint32) {
-	refs := &w.references[at]
-	if last := len(refs.free) - 1; last >= 0 {
-		number = refs.free[last]
-		refs.free = refs.free[:last]
-	} else {
-		number = refs.records
-		refs.records++
-	}
-	i.own(number).text = strings.Clone(text)
-	for !i.values.put(hash, number, i.epoch) {
-		i.values.double(i.epoch)
-	}
-	i.len++
+	i.records.own(number, i.epoch).postings.add(cell, i.epoch)
 	return number
 }
 
-// unpost removes a cell from those that have a value.
-func (w *Write) unpost(at int, one reference) {
-	i, refs := w.ownIndex(at), &w.references[at]
-	r := i.own(one.record)
-	last := r.postings.len - 1
-	if moved := r.postings.remove(one.place, i.epoch); one.place != last {
-		refs.moved(moved, one.record, one.place)
+// remove removes a cell from those that have the value of a record.
+func (i *index) remove(number, cell uint32) {
+	r := i.records.own(number, i.epoch)
+	if r.postings.remove(cell, i.epoch); r.postings.len == 0 {
+		i.values.remove(i.hash(r.text), number, i.epoch)
+		*r = record{next: i.free}
+		i.free = number
+		i.len--
 	}
-	if r.postings.len > 0 {
+}
+
+// postings are the numbers of the cells that have a value, in their order, in blocks, so that a change
+// copies one block and the list of them.
+type postings struct {
+	// epoch is that of the list.
+	epoch  uint64
+	blocks []piece[[]uint32]
+	len    uint32
+}
+
+// blockLen is how many numbers a block may have.
+const blockLen = 1024
+
+// find returns the block and the place in it where a number is, or would be.
+func (p *postings) find(number uint32) (block, place int, found bool) {
+	after, _ := slices.BinarySearchFunc(p.blocks, number, func(b piece[[]uint32], number uint32) int {
+		if b.value[0] <= number {
+			return -1
+		}
+		return 1
+	})
+	if block = max(0, after-1); block < len(p.blocks) {
+		place, found = slices.BinarySearch(p.blocks[block].value, number)
+	}
+	return block, place, found
+}
+
+// own returns a block that may be changed.
+func (p *postings) own(block int, epoch uint64) *piece[[]uint32] {
+	if p.epoch != epoch {
+		p.blocks, p.epoch = slices.Clone(p.blocks), epoch
+	}
+	b := &p.blocks[block]
+	if b.epoch != epoch {
+		b.value, b.epoch = slices.Clone(b.value), epoch
+	}
+	return b
+}
+
+func (p *postings) add(number uint32, epoch uint64) {
+	at, place, found := p.find(number)
+	if found {
 		return
 	}
-	i.values.remove(i.hash(r.text), one.record, i.epoch)
-	*r = record{}
-	i.len--
-	refs.free = append(refs.free, one.record)
+	if p.len++; p.len == 1 {
+		p.epoch, p.blocks = epoch, []piece[[]uint32]{{epoch: epoch}}
+	}
+	b := p.own(at, epoch)
+	if b.value = slices.Insert(b.value, place, number); len(b.value) <= blockLen {
+		return
+	}
+	half := blockLen / 2
+	if place == blockLen {
+		half = blockLen // numbers mostly come in their order
+	}
+	rest := piece[[]uint32]{epoch, slices.Clone(b.value[half:])}
+	b.value = slices.Clone(b.value[:half])
+	p.blocks = slices.Insert(p.blocks, at+1, rest)
+}
+
+func (p *postings) remove(number uint32, epoch uint64) {
+	at, place, _ := p.find(number)
+	p.len--
+	b := p.own(at, epoch)
+	if b.value = slices.Delete(b.value, place, place+1); len(b.value) == 0 {
+		p.blocks = slices.Delete(p.blocks, at, at+1)
+	} else if cap(b.value) > 4*len(b.value) {
+		b.value = slices.Clone(b.value) // which releases the rest
+	}
+}
+
+// references are the records in which each cell stands, in one index.
+type references struct {
+	// one has the record of a cell that has one value, and several for one that has more.
+	one perCell[uint32]
+	// several are the records of the cells that have several values, in the order of the values.
+	several map[uint32][]uint32
+}
+
+const several = ^uint32(0)
+
+// of appends the records of a cell to room.
+func (r *references) of(cell uint32, room []uint32) []uint32 {
+	switch record := r.one.get(cell); record {
+	case 0:
+		return room
+	case several:
+		return append(room, r.several[cell]...)
+	default:
+		return append(room, record)
+	}
+}
+
+func (r *references) set(cell uint32, records []uint32) {
+	if delete(r.several, cell); len(r.several) == 0 {
+		r.several = nil // a map keeps its memory
+	}
+	switch len(records) {
+	case 0:
+		r.one.set(cell, 0)
+	case 1:
+		r.one.set(cell, records[0])
+	default:
+		if r.several == nil {
+			r.several = map[uint32][]uint32{}
+		}
+		r.several[cell] = slices.Clone(records)
+		r.one.set(cell, several)
+	}
+}
+
+// Index sets the values of an entry in one of the indexes.
+func (t *Table) Index(at int, number uint32, values []string) {
+	refs, i := &t.references[at], t.s.indexes[at]
+	var room [4]uint32
+	records := refs.of(number, room[:0])
+	if slices.EqualFunc(records, values, func(record uint32, text string) bool { return i.record(record).text == text }) {
+		return // nearly all updates
+	}
+	if i.epoch != t.epoch {
+		copied := *i
+		copied.epoch = t.epoch
+		copied.values.segments, copied.records = i.values.segments.clone(), i.records.clone()
+		i = &copied
+		t.s.indexes[at] = i
+	}
+	for _, record := range records {
+		if !slices.Contains(values, i.record(record).text) {
+			i.remove(record, number)
+		}
+	}
+	records = records[:0]
+	for _, text := range values {
+		records = append(records, i.add(text, number))
+	}
+	refs.set(number, records)
 }

@@ -30,7 +30,7 @@ func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 		}
 		for round := range 3 {
 			for i, values := range sets {
-				w := table.Begin(changes)
+				w := begin(table, changes)
 				w.put(KeyOf("one"), i, [][]string{values})
 				// An other one goes and comes, so that what follows it moves.
 				key := fmt.Sprint("other-", (i+round)%len(others))
@@ -84,10 +84,10 @@ func TestAHundredThousandValuesOfOneObjectComeAndGoWithoutATrace(t *testing.T) {
 			require.Zero(t, s.HavingLen(1, fmt.Sprint(i-1)))
 		}
 	}
-	for at, i := range table.state.Load().indexes {
-		require.LessOrEqual(t, table.references[at].records, uint32(6), "records are used again")
+	for _, i := range table.state.Load().indexes {
+		require.LessOrEqual(t, i.made, uint32(6), "records are used again")
 		require.LessOrEqual(t, i.values.mask, uint32(1), "and places of the directory")
-		require.Len(t, i.chunks.pages, 1)
+		require.Len(t, i.records.pages, 1)
 	}
 }
 
@@ -100,11 +100,11 @@ func TestIndexesAreAddedToAFilledTable(t *testing.T) {
 		m.put(key, i, values)
 	}
 	before, was := table.Snapshot(), m.clone()
-	w := table.Begin(many)
+	w := begin(table, many)
 	w.AddIndexes(2)
 	m.addIndexes(2)
 	met := 0
-	w.Each(func(number uint32, key Key, found Found) {
+	w.each(func(number uint32, key Key, found Found) {
 		met++
 		i := found.Object.(int)
 		third := []string{"x", fmt.Sprint(i)}[:i%3]

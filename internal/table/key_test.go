@@ -61,7 +61,7 @@ func TestOddKeysAreKeptApart(t *testing.T) {
 	for _, changes := range []int{1, many} {
 		table, m := newTable(0), newModel(0)
 		for i, text := range oddKeys() {
-			w := table.Begin(changes)
+			w := begin(table, changes)
 			existed := w.put(KeyOf(text), i, nil).Exists
 			w.Commit(nil)
 			require.False(t, existed)

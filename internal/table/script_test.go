@@ -89,9 +89,9 @@ func (r *scriptRun) run() {
 func (r *scriptRun) step(op byte) {
 	switch op {
 	default: // 0 to 5
-		r.write(1, func(w *Write) { r.put(w, int(r.next()), r.next()) })
+		r.write(1, func(w *Table) { r.put(w, int(r.next()), r.next()) })
 	case 6, 7:
-		r.write(1, func(w *Write) { r.remove(w, int(r.next())) })
+		r.write(1, func(w *Table) { r.remove(w, int(r.next())) })
 	case 8:
 		r.writeSome()
 	case 9:
@@ -113,18 +113,17 @@ func (r *scriptRun) step(op byte) {
 }
 
 // write is a write of so many changes, labelled as it is shown.
-func (r *scriptRun) write(changes int, change func(*Write)) {
-	w := r.table.Begin(changes)
+func (r *scriptRun) write(changes int, change func(*Table)) {
+	w := begin(r.table, changes)
 	change(w)
 	w.Commit(func() { r.model.label += "+" })
-	r.table.Pack()
 }
 
 // writeSome is up to 64 changes, of which up to 32 are made in place.
 func (r *scriptRun) writeSome() {
 	changes := 1 + int(r.next())%64
 	from := int(r.next())
-	r.write(changes, func(w *Write) {
+	r.write(changes, func(w *Table) {
 		for i := range changes {
 			if (i+from)%3 == 0 {
 				r.remove(w, from+i)
@@ -138,7 +137,7 @@ func (r *scriptRun) writeSome() {
 // fill puts hundreds of objects.
 func (r *scriptRun) fill() {
 	objects, from, kind := 200*(1+int(r.next())%8), int(r.next()), int(r.next())
-	r.write(objects, func(w *Write) {
+	r.write(objects, func(w *Table) {
 		for i := range objects {
 			r.put(w, 10*from+i, byte(kind+i/7))
 		}
@@ -149,7 +148,7 @@ func (r *scriptRun) fill() {
 func (r *scriptRun) keepOnly() {
 	modulus := 2 + int(r.next())%20
 	few := r.next()%2 == 0
-	r.write(1<<20, func(w *Write) {
+	r.write(1<<20, func(w *Table) {
 		stays := func(key string) bool { return (len(key)+int(key0(key)))%modulus == 0 == few }
 		keepOnly(w, func(key Key) bool { return stays(key.String()) })
 		for key := range r.model.objects {
@@ -179,7 +178,7 @@ func (r *scriptRun) keep() {
 
 // pack packs, whether that is worth it or not.
 func (r *scriptRun) pack() {
-	r.table.Begin(many).pack()
+	r.table.pack()
 }
 
 func (r *scriptRun) addIndex() {
@@ -187,10 +186,10 @@ func (r *scriptRun) addIndex() {
 	if index == 5 {
 		return
 	}
-	r.write(many, func(w *Write) {
+	r.write(many, func(w *Table) {
 		w.AddIndexes(1)
 		r.model.addIndexes(1)
-		w.Each(func(number uint32, key Key, _ Found) {
+		w.each(func(number uint32, key Key, _ Found) {
 			values := valuesFor(index, len(key.String()), byte(len(key.String())))
 			w.Index(index, number, values)
 			r.model.values[index][key.String()] = values
@@ -198,7 +197,7 @@ func (r *scriptRun) addIndex() {
 	})
 }
 
-func (r *scriptRun) put(w *Write, n int, kind byte) {
+func (r *scriptRun) put(w *Table, n int, kind byte) {
 	key := scriptKey(n)
 	values := make([][]string, len(r.model.values))
 	for index := range values {
@@ -214,7 +213,7 @@ func (r *scriptRun) put(w *Write, n int, kind byte) {
 	}
 }
 
-func (r *scriptRun) remove(w *Write, n int) {
+func (r *scriptRun) remove(w *Table, n int) {
 	key := scriptKey(n)
 	place := w.Seek(KeyOf(key))
 	old := w.remove(KeyOf(key))
@@ -235,7 +234,7 @@ func (r *scriptRun) lookUp(n byte) {
 	key := scriptKey(int(n))
 	found, exists := r.table.Get(KeyOf(key))
 	r.wasThere(key, found, exists)
-	byText, exists := r.table.GetText(key)
+	byText, exists := r.table.Get(KeyOf(key))
 	r.wasThere(key, byText, exists)
 	slot := r.table.Find(KeyOf(key), r.table.Seek(KeyOf(key)))
 	r.wasThere(key, slot.Found, slot.Exists)

@@ -1,9 +1,6 @@
 package table
 
-import (
-	"hash/maphash"
-	"slices"
-)
+import "hash/maphash"
 
 // Snapshot is the state of a table at one point in time. It never changes, and may be used by
 // any number of goroutines. A snapshot that is kept costs copies of what is changed since, and
@@ -13,7 +10,7 @@ type Snapshot struct {
 	Version string
 
 	state *state
-	types *types
+	types []word
 	seed  maphash.Seed
 }
 
@@ -24,7 +21,7 @@ type Entry struct {
 }
 
 // Object is the object.
-func (e Entry) Object() any { return e.snapshot.types.load(e.cell.typ(), e.cell.value) }
+func (e Entry) Object() any { return e.cell.object(e.snapshot.types) }
 
 // Key is its key.
 func (e Entry) Key() Key { return e.snapshot.state.key(e.cell) }
@@ -34,22 +31,28 @@ func (s *Snapshot) Len() int { return s.state.len }
 
 // Get returns the entry of a key.
 func (s *Snapshot) Get(key Key) (Entry, bool) {
-	number, _, ok := s.state.find(key, key.hash(s.seed), nil)
-	if !ok {
+	number, exists := s.state.find(key, key.hash(s.seed))
+	if !exists {
 		return Entry{}, false
 	}
-	return Entry{s, s.cell(number)}, true
+	return Entry{s, s.state.cell(number)}, true
 }
 
-// cell is that of a number, which must have one.
-func (s *Snapshot) cell(number uint32) *cell {
-	return &s.state.chunks.get(number / chunkLen)[number%chunkLen]
+// cells calls yield with each cell that is not free.
+func (s *Snapshot) cells(yield func(*cell) bool) {
+	for c := range s.chunks {
+		for at := range c {
+			if c[at].kind != 0 && !yield(&c[at]) {
+				return
+			}
+		}
+	}
 }
 
 // chunks are all chunks.
 func (s *Snapshot) chunks(yield func(*chunk) bool) {
 	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
-		if !yield(s.state.chunks.get(at)) {
+		if !yield(&s.state.chunks.get(at).value) {
 			return
 		}
 	}
@@ -57,11 +60,9 @@ func (s *Snapshot) chunks(yield func(*chunk) bool) {
 
 // Each calls f with every entry until it returns false.
 func (s *Snapshot) Each(f func(Entry) bool) {
-	for c := range s.chunks {
-		for at := range c {
-			if e := &c[at]; !e.isFree() && !f(Entry{s, e}) {
-				return
-			}
+	for c := range s.cells {
+		if !f(Entry{s, c}) {
+			return
 		}
 	}
 }
@@ -70,8 +71,8 @@ func (s *Snapshot) Each(f func(Entry) bool) {
 // if there is none. Places begin at 0.
 func (s *Snapshot) From(next uint32) (e Entry, after uint32, ok bool) {
 	for ; next < s.state.cells; next++ {
-		if !s.cell(next).isFree() {
-			return Entry{s, s.cell(next)}, next + 1, true
+		if c := s.state.cell(next); c.kind != 0 {
+			return Entry{s, c}, next + 1, true
 		}
 	}
 	return Entry{}, next, false
@@ -84,20 +85,19 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	for c := range s.chunks {
 		made := room[:0]
 		for at := range c {
-			if e := &c[at]; e.space != 0 && !e.isFree() {
-				made = append(made, s.state.spaces[e.space]...)
-				made = append(made, e.nameOf()...)
+			if e := &c[at]; e.kind != 0 && e.space != 0 {
+				made = append(append(append(made, s.state.spaces[e.space]...), '/'), e.text()...)
 			}
 		}
 		texts := string(made)
 		for at := range c {
 			e := &c[at]
-			if e.isFree() {
+			if e.kind == 0 {
 				continue
 			}
-			text := e.nameOf()
+			text := e.text()
 			if e.space != 0 {
-				length := len(s.state.spaces[e.space]) + len(text)
+				length := len(s.state.spaces[e.space]) + 1 + len(text)
 				text, texts = texts[:length], texts[length:]
 			}
 			if !f(text, Entry{s, e}) {
@@ -107,19 +107,9 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 	}
 }
 
-// AppendKeys appends the texts of all keys to a list.
-func (s *Snapshot) AppendKeys(list []string) []string {
-	s.EachWithKey(func(key string, _ Entry) bool {
-		list = append(list, key)
-		return true
-	})
-	return list
-}
-
 // Values are those that at least one object has in an index, and how many there are.
 func (s *Snapshot) Values(index int) (all func(func(string) bool), count int) {
-	i := s.state.indexes[index]
-	return func(yield func(string) bool) { i.each(func(r *record) bool { return yield(r.text) }) }, i.len
+	return s.state.indexes[index].each, s.state.indexes[index].len
 }
 
 func (s *Snapshot) postings(index int, value string) *postings {
@@ -135,9 +125,9 @@ func (s *Snapshot) HavingLen(index int, value string) int { return int(s.posting
 
 // Having calls f with every entry that has a value in an index until it returns false.
 func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
-	for numbers := range s.postings(index, value).runs {
-		for _, number := range numbers {
-			if !f(Entry{s, s.cell(number)}) {
+	for _, block := range s.postings(index, value).blocks {
+		for _, number := range block.value {
+			if !f(Entry{s, s.state.cell(number)}) {
 				return
 			}
 		}
@@ -147,58 +137,38 @@ func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
 // typed reads objects of a snapshot as Ts.
 type typed[T any] struct {
 	types []word
-	// id is the type of cells whose word is a T; no cell's if T is no pointer type.
-	id typeID
+	// id is the number of T, if T is a pointer type: the word of its cells is a T.
+	id uint32
 }
 
-func newTyped[T any](s *Snapshot) typed[T] {
-	t := typed[T]{*s.types.all.Load(), maxTypes}
-	if at := slices.Index(t.types, pointerType[T]()); at >= int(firstType) {
-		t.id = typeID(at)
-	}
-	return t
-}
+func typedBy[T any](s *Snapshot) typed[T] { return typed[T]{s.types, pointers[T](s.types)} }
 
-// read returns the object of a cell, which may be free.
+// read returns the object of a cell that is not free, if it is a T.
 func (t *typed[T]) read(c *cell) (T, bool) {
-	if c.typ() == t.id {
+	if c.kind&maxTypes == t.id {
 		return as[T](c.value), true
 	}
-	return t.convert(c)
-}
-
-func (t *typed[T]) convert(c *cell) (obj T, ok bool) {
-	if c.isFree() {
-		return obj, false
-	}
-	loaded := load(t.types, c.typ(), c.value)
-	obj, ok = loaded.(T)
+	loaded := c.object(t.types)
+	obj, ok := loaded.(T)
 	return obj, ok || loaded == nil && any(obj) == nil // nil is of every interface type
 }
 
 // ObjectsOf calls f with every object of a snapshot that is a T until it returns false.
 func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
-	as := newTyped[T](s)
-	for c := range s.chunks {
-		for at := range c {
-			if obj, ok := as.read(&c[at]); ok && !f(obj) {
-				return
-			}
+	t := typedBy[T](s)
+	for c := range s.cells {
+		if obj, ok := t.read(c); ok && !f(obj) {
+			return
 		}
 	}
 }
 
 // AppendObjectsOf appends all objects of a snapshot that are Ts to a list.
 func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
-	t := newTyped[T](s)
-	for at := uint32(0); at*chunkLen < s.state.cells; at++ {
-		cells := s.state.chunks.get(at)
-		for i := range cells {
-			if c := &cells[i]; c.typ() == t.id {
-				list = append(list, as[T](c.value))
-			} else if obj, ok := t.convert(c); ok {
-				list = append(list, obj)
-			}
+	t := typedBy[T](s)
+	for c := range s.cells {
+		if obj, ok := t.read(c); ok {
+			list = append(list, obj)
 		}
 	}
 	return list
@@ -206,11 +176,11 @@ func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
 
 // ObjectsOfHaving returns the Ts that have a value in an index.
 func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
-	p, as := s.postings(index, value), newTyped[T](s)
+	p, t := s.postings(index, value), typedBy[T](s)
 	list := make([]T, 0, p.len)
-	for numbers := range p.runs {
-		for _, number := range numbers {
-			if obj, ok := as.read(s.cell(number)); ok {
+	for _, block := range p.blocks {
+		for _, number := range block.value {
+			if obj, ok := t.read(s.state.cell(number)); ok {
 				list = append(list, obj)
 			}
 		}
@@ -225,9 +195,11 @@ func HasOnly[T any](s *Snapshot) bool {
 	if _, every := any(&none).(*any); every {
 		return true
 	}
-	its, types := split(none).typ, *s.types.all.Load()
-	if s.types.boxes.Load() || its.isNil() || len(types) > int(firstType)+1 {
-		return false
+	its := split(none).typ
+	for _, typ := range s.types[boxed:] {
+		if typ != nil && typ != its {
+			return false
+		}
 	}
-	return len(types) == int(firstType) || types[firstType] == its
+	return its != nil
 }

@@ -15,7 +15,7 @@ func TestSnapshotsOfTenGenerationsStayAsTheyWere(t *testing.T) {
 		var all []keptSnapshot
 		for generation := range 10 {
 			for i := range 400 {
-				w := table.Begin(changes)
+				w := begin(table, changes)
 				key := fmt.Sprint("ns/", (i*7+generation*13)%300)
 				if (i+generation)%3 == 0 {
 					w.remove(KeyOf(key))
@@ -29,10 +29,10 @@ func TestSnapshotsOfTenGenerationsStayAsTheyWere(t *testing.T) {
 			}
 			all = append(all, keptSnapshot{table.Snapshot(), m.clone()})
 		}
-		w := table.Begin(many)
+		w := begin(table, many)
 		keepOnly(w, func(Key) bool { return false })
 		w.Commit(nil)
-		table.Begin(many).pack()
+		table.pack()
 		for _, k := range all {
 			k.was.check(t, k.snapshot)
 		}
@@ -59,11 +59,11 @@ func TestASnapshotIsTheSameUntilSomethingIsWritten(t *testing.T) {
 func TestTheLabelOfASnapshotIsThatOfItsState(t *testing.T) {
 	var label string
 	table := New(0, func() string { return label })
-	w := table.Begin(1)
+	w := begin(table, 1)
 	w.put(KeyOf("a"), 1, nil)
 	w.Commit(func() { label = "1" })
 	first := table.Snapshot()
-	w = table.Begin(many)
+	w = begin(table, many)
 	w.put(KeyOf("a"), 2, nil)
 	require.Equal(t, "1", table.Snapshot().Version, "what is not committed has no label yet")
 	w.Commit(func() { label = "2" })
@@ -106,11 +106,11 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	_, exists := table.Get(KeyOf("a"))
 	require.False(t, exists)
 	newModel(2).check(t, table.Snapshot())
-	w := table.Begin(1)
+	w := begin(table, 1)
 	require.False(t, w.remove(KeyOf("a")).Exists)
 	keepOnly(w, func(Key) bool { panic("there is none") })
 	w.Commit(nil)
-	table.Begin(many).Commit(nil)
+	begin(table, many).Commit(nil)
 	newModel(2).check(t, table.Snapshot())
 }
 
@@ -124,7 +124,7 @@ func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	table := newTable(0)
 	key := KeyOf("ns/a")
 	write := func(changes int, obj any) {
-		w := table.Begin(changes)
+		w := begin(table, changes)
 		w.put(key, obj, nil)
 		w.Commit(nil)
 	}

@@ -1,78 +1,37 @@
 package table
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // inPlace is up to how many changes a write makes where readers see them, some 50 us, during
 // which they wait. Larger writes are staged, and published by storing one pointer.
 const inPlace = 32
 
-// writer is what only the writer needs to know. It is changed in place: a write that has begun
-// is always committed.
-type writer struct {
-	// free are the numbers of free cells.
-	free []uint32
-	// spaces are the numbers of those in the state; used counts the keys of each, unused the
-	// spaces without a key.
-	spaces map[string]uint32
-	used   []uint32
-	unused int
-	// peak is the largest number of objects since the table was made or packed.
-	peak int
-	// origins are those of the objects; they take no memory as long as all are zero.
-	origins    perCell[Origin]
-	references []references // by index
-}
-
-func newWriter(indexes int) writer {
-	w := writer{spaces: map[string]uint32{}, used: []uint32{0}}
-	for range indexes {
-		w.references = append(w.references, newReferences())
-	}
-	return w
-}
-
-// Write is changes that readers see together, at Commit. It belongs to one goroutine.
-type Write struct {
-	*Table
-	s *state
-	// staged is true if readers see an older state until Commit.
-	staged bool
-}
-
-// Begin opens a write of about so many changes, which must be committed. Callers see to it
-// that only one is open. Readers may wait for a write of few changes, so nothing slow may
+// Begin opens a write of about so many changes, which readers see together at Commit. Callers see to
+// it that only one is open. Readers may wait for a write of few changes, so nothing slow may
 // happen before Commit, and no user code run.
-func (t *Table) Begin(changes int) *Write {
-	w := &t.open
-	*w = Write{Table: t, staged: changes > inPlace}
-	if w.staged {
-		t.mu.Lock()
+func (t *Table) Begin(changes int) {
+	// What a write in place appends to is not moved while readers wait.
+	roomy := cap(t.s.spaces)-len(t.s.spaces) >= inPlace
+	t.staged = changes > inPlace || !roomy
+	t.mu.Lock()
+	if t.staged {
 		t.freeze()
 		t.mu.Unlock()
-		w.s = t.state.Load().clone()
-		return w
-	}
-	t.reserve()
-	s := t.state.Load()
-	if t.frozen.Load() {
-		s = s.clone()
-	}
-	t.mu.Lock()
-	for t.frozen.Load() && s == t.state.Load() {
-		// A snapshot was taken just now. The state stays frozen, so this happens once.
-		t.mu.Unlock()
-		s = s.clone()
-		t.mu.Lock()
+		t.s = t.s.clone()
+		t.s.spaces = slices.Grow(t.s.spaces, inPlace)
+		return
 	}
 	t.changes.Add(1)
 	// No store of what is there already: each takes as long as a lock.
-	if t.frozen.Load() {
+	if t.frozen {
+		t.s = t.s.clone()
 		t.latest.Store(nil)
-		t.state.Store(s)
-		t.frozen.Store(false)
+		t.state.Store(t.s)
+		t.frozen = false
 	}
-	w.s = s
-	return w
 }
 
 // clone copies a state for changes; its pieces are copied when they are changed.
@@ -83,57 +42,73 @@ func (s *state) clone() *state {
 	return &c
 }
 
-// reserve makes room in slices, so that nothing large is moved while readers wait.
-func (t *Table) reserve() {
-	t.free = slices.Grow(t.free, inPlace)
-	t.used = slices.Grow(t.used, inPlace)
-	s := t.state.Load()
-	t.origins.reach(s.cells + inPlace)
-	for i := range t.references {
-		t.references[i].reserve(s.cells)
+// reshape changes a field of the state that readers load without a lock: they get another one.
+func (t *Table) reshape(change func(*state)) {
+	s := *t.s
+	change(&s)
+	if t.s = &s; !t.staged {
+		t.state.Store(t.s)
 	}
-	if cap(s.spaces)-len(s.spaces) >= inPlace {
-		return
-	}
-	roomy := *s
-	roomy.spaces = slices.Grow(s.spaces, inPlace)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.state.Store(&roomy)
 }
 
-// reshape changes a field of the state that readers load without a lock: they get another one.
-func (w *Write) reshape(change func(*state)) {
-	if w.staged {
-		change(w.s)
-		return
-	}
-	s := *w.s
-	change(&s)
-	w.s = &s
-	w.state.Store(w.s)
-}
+// minFree is from how many on it is worth the work to release memory.
+const minFree = 1024
 
 // Commit publishes the write, and calls also, which may change what label returns, while
-// nobody reads.
-func (w *Write) Commit(also func()) {
-	if w.staged {
-		w.mu.Lock()
-		w.latest.Store(nil)
-		w.changes.Add(1)
-		w.state.Store(w.s)
-		w.frozen.Store(false)
+// nobody reads. If more of the table's memory is free than in use, the table is then rebuilt: so many have
+// been removed since, so that costs a constant for each removal.
+func (t *Table) Commit(also func()) {
+	if t.staged {
+		t.mu.Lock()
+		t.latest.Store(nil)
+		t.changes.Add(1)
+		t.state.Store(t.s)
+		t.frozen = false
 	}
 	if also != nil {
 		also()
 	}
-	w.changes.Add(1)
-	w.mu.Unlock()
-	w.s = nil
+	t.changes.Add(1)
+	t.mu.Unlock()
+	t.staged = false
+	free := int(t.s.cells) - t.s.len + max(0, len(t.s.spaces)-t.s.len)
+	for _, i := range t.s.indexes {
+		free += int(i.made) - i.len
+	}
+	if free > max(minFree, t.s.len) {
+		t.pack()
+	}
 }
 
-// Len is how many objects there are in the write.
-func (w *Write) Len() int { return w.s.len }
+// pack puts everything into a new state. Readers are not blocked. No write may be open.
+func (t *Table) pack() {
+	t.Begin(inPlace + 1)
+	old, references := t.s, t.references
+	t.reset(len(references))
+	marks := make([]perCell[bool], len(t.listings))
+	values := make([][]string, len(references))
+	for from := range old.cells {
+		c := old.cell(from)
+		if c.kind == 0 {
+			continue
+		}
+		for at, i := range old.indexes {
+			values[at] = values[at][:0]
+			for _, record := range references[at].of(from, nil) {
+				values[at] = append(values[at], i.record(record).text)
+			}
+		}
+		key := old.key(c)
+		to := t.Put(key, Slot{hash: key.hash(t.seed)}, c.object(*t.types.all.Load()), c.origin, values)
+		for i, l := range t.listings {
+			marks[i].set(to, l.marks.get(from))
+		}
+	}
+	for i, l := range t.listings {
+		l.marks = marks[i]
+	}
+	t.Commit(nil)
+}
 
 // Place is where the look-up of a key ends or, once the table has changed, begins again.
 type Place struct{ hash, number uint32 }
@@ -143,16 +118,14 @@ type Slot struct {
 	Found
 	Origin Origin
 	Exists bool
-	// Several is how many values the entry has, in all indexes in which it has several.
-	Several int
-	hash    uint32
+	hash   uint32
 }
 
 // Seek begins a look-up, which Find ends. Of several keys all are best begun before the first is found: the
 // processor waits for their memory together then. Only the goroutine that may write may call either.
 func (t *Table) Seek(key Key) Place {
 	p := Place{hash: key.hash(t.seed)}
-	t.current().keys.find(p.hash, func(candidate uint32) bool {
+	t.s.keys.find(p.hash, func(candidate uint32) bool {
 		p.number = candidate
 		return true
 	})
@@ -161,173 +134,97 @@ func (t *Table) Seek(key Key) Place {
 
 // Find returns the slot of a key that was sought, whatever has changed since. It is true until the next change.
 func (t *Table) Find(key Key, p Place) Slot {
-	s, slot := t.current(), Slot{hash: p.hash}
-	c := s.read(p.number)
-	if slot.Number, slot.Exists = p.number, s.isKey(c, key); !slot.Exists {
-		if slot.Number, c, slot.Exists = s.find(key, p.hash, nil); !slot.Exists {
+	slot, c := Slot{hash: p.hash}, t.s.cell(p.number)
+	if slot.Number, slot.Exists = p.number, c != nil && t.s.isKey(c, key); !slot.Exists {
+		if slot.Number, slot.Exists = t.s.find(key, p.hash); !slot.Exists {
 			return slot
 		}
+		c = t.s.cell(slot.Number)
 	}
-	slot.Found, slot.Origin = t.found(slot.Number, c), t.origins.of(slot.Number)
-	for i := range t.references {
-		if refs := &t.references[i]; refs.of(slot.Number).record == several {
-			slot.Several += len(refs.several[slot.Number])
-		}
-	}
+	slot.Found, slot.Origin = t.found(slot.Number, c), c.origin
 	return slot
+}
+
+// Several is how many values the entry at a place has, in all indexes in which it has several.
+func (t *Table) Several(p Place) (n int) {
+	for i := range t.references {
+		n += len(t.references[i].several[p.number])
+	}
+	return n
 }
 
 // Put stores an object under a key, whose slot was just found, with its origin and its values in each
 // index, which must not repeat. It keeps neither the values nor their texts. It returns the number.
-func (w *Write) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
-	var space uint32
+func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
+	// The old name may be part of the old object, and would keep it alive.
+	c := t.types.cell(obj, key.name)
+	c.origin = origin
 	if number = at.Number; at.Exists {
-		space = w.s.read(number).space
+		c.space = t.s.cell(number).space
 	} else {
-		number, space = w.add(at.hash), w.useSpace(key)
+		number, c.space = t.add(at.hash), t.numberOf(key.space)
 	}
-	id, value := w.types.store(obj)
-	// The name may be part of the object, and the old one would keep the old object alive.
-	length, name := splitName(key.name)
-	w.set(number, cell{value, name, uint32(id) | length<<8, space})
-	if origin != at.Origin {
-		w.origins.set(number, origin)
-	}
-	for at := range w.s.indexes {
-		w.Index(at, number, values[at])
+	t.set(number, c)
+	for at := range t.s.indexes {
+		t.Index(at, number, values[at])
 	}
 	return number
 }
 
 // Remove removes the entry of a slot that was just found.
-func (w *Write) Remove(at Slot) {
-	number := at.Number
-	for at := range w.s.indexes {
-		w.Index(at, number, nil)
+func (t *Table) Remove(at Slot) {
+	for i := range t.s.indexes {
+		t.Index(i, at.Number, nil)
 	}
-	space := w.s.read(number).space
-	w.s.keys.remove(at.hash, number, w.epoch)
-	w.set(number, cell{})
-	if at.Origin != (Origin{}) {
-		w.origins.set(number, Origin{})
+	t.s.keys.remove(at.hash, at.Number, t.epoch)
+	t.set(at.Number, cell{space: t.s.free})
+	t.s.free = at.Number + 1
+	t.s.len--
+	for _, l := range t.listings {
+		l.marks.set(at.Number, false)
 	}
-	for _, l := range w.listings {
-		l.marks.set(number, false)
-	}
-	w.free = append(w.free, number)
-	w.s.len--
-	if space != 0 {
-		if w.used[space]--; w.used[space] == 0 {
-			w.unused++
-		}
-	}
-}
-
-// Each calls f with each entry of the write.
-func (w *Write) Each(f func(number uint32, key Key, found Found)) {
-	w.s.each(func(number uint32, c cell, key Key) { f(number, key, w.found(number, c)) })
 }
 
 // AddIndexes adds indexes without values, after the others. The write must be staged.
-func (w *Write) AddIndexes(more int) {
+func (t *Table) AddIndexes(more int) {
 	for range more {
-		w.s.indexes = append(w.s.indexes, newIndex(w.epoch, w.seed))
-		w.references = append(w.references, newReferences())
+		t.s.indexes = append(t.s.indexes, newIndex(t.epoch, t.seed))
+		t.references = append(t.references, references{})
 	}
 }
 
 // add makes a cell for a new key.
-func (w *Write) add(hash uint32) (number uint32) {
-	if last := len(w.free) - 1; last >= 0 {
-		number = w.free[last]
-		w.free = w.free[:last]
+func (t *Table) add(hash uint32) (number uint32) {
+	if t.s.free > 0 {
+		number = t.s.free - 1
+		t.s.free = t.s.cell(number).space
 	} else {
-		number = w.s.cells
-		w.s.cells++
+		number = t.s.cells
+		t.s.cells++
 	}
-	for !w.s.keys.put(hash, number, w.epoch) {
-		w.reshape(func(s *state) { s.keys.double(w.epoch) })
+	for !t.s.keys.put(hash, number, t.epoch) {
+		t.reshape(func(s *state) { s.keys.double(t.epoch) })
 	}
-	w.s.len++
-	w.peak = max(w.peak, w.s.len)
+	t.s.len++
 	return number
 }
 
-func (w *Write) set(number uint32, to cell) {
+func (t *Table) set(number uint32, to cell) {
 	at := number / chunkLen
-	if !w.s.chunks.has(at) {
-		w.reshape(func(s *state) { s.chunks.reach(at, w.epoch) })
+	if int(at/pageLen) >= len(t.s.chunks.pages) {
+		t.reshape(func(s *state) { s.chunks.reach(at, t.epoch) })
 	}
-	w.s.chunks.own(at, w.epoch)[number%chunkLen].store(to)
+	t.s.chunks.own(at, t.epoch)[number%chunkLen].store(to)
 }
 
-// useSpace is the number of a key's first part, which gets one more key.
-func (w *Write) useSpace(key Key) uint32 {
-	if key.space == "" {
-		return 0
-	}
-	number, known := w.spaces[key.space]
+// numberOf is the number of a key's first part.
+func (t *Table) numberOf(space string) uint32 {
+	number, known := t.spaces[space]
 	if !known {
-		number = uint32(len(w.s.spaces))
-		space := key.space + "/" // a copy: it may be part of an object
-		w.spaces[space[:len(key.space)]] = number
-		w.used = append(w.used, 0)
-		w.reshape(func(s *state) { s.spaces = append(s.spaces, space) })
-	} else if w.used[number] == 0 {
-		w.unused--
+		number = uint32(len(t.s.spaces))
+		space = strings.Clone(space) // it may be part of an object
+		t.spaces[space] = number
+		t.reshape(func(s *state) { s.spaces = append(s.spaces, space) })
 	}
-	w.used[number]++
 	return number
-}
-
-// minPacked is from how many on it is worth the work to release memory.
-const minPacked = 1024
-
-// Pack rebuilds the table if most of its memory is free. Three quarters and more have been
-// removed since it was built, so the cost is constant for each removal. Readers are not
-// blocked. No write may be open.
-func (t *Table) Pack() {
-	if t.IsSparse() {
-		t.Begin(inPlace + 1).pack()
-	}
-}
-
-// IsSparse reports whether Pack would do anything. Only the goroutine that may write may call it.
-func (t *Table) IsSparse() bool {
-	live := t.state.Load().len
-	if sparse(live, t.peak) || t.unused > minPacked && t.unused > max(len(t.spaces), live)/2 {
-		return true
-	}
-	return slices.ContainsFunc(t.references, func(refs references) bool {
-		made := int(refs.records)
-		return made > live/2 && sparse(made-len(refs.free), made)
-	})
-}
-
-func sparse(used, made int) bool { return made > minPacked && used < made/4 }
-
-// pack puts everything into a new state.
-func (w *Write) pack() {
-	old, before := w.s, w.Table.writer
-	w.Table.writer = newWriter(len(before.references))
-	w.s = w.newState(len(before.references))
-	marks := make([]bitmap, len(w.listings))
-	values := make([][]string, len(before.references))
-	old.each(func(from uint32, c cell, key Key) {
-		for at := range before.references {
-			values[at] = values[at][:0]
-			for _, one := range before.references[at].all(from) {
-				values[at] = append(values[at], old.indexes[at].record(one.record).text)
-			}
-		}
-		slot := Slot{hash: key.hash(w.seed)}
-		to := w.Put(key, slot, w.types.load(c.typ(), c.value), before.origins.of(from), values)
-		for i, l := range w.listings {
-			marks[i].set(to, l.marks.get(from))
-		}
-	})
-	for i, l := range w.listings {
-		l.marks = marks[i]
-	}
-	w.Commit(nil)
 }
