@@ -1,0 +1,266 @@
+package prometheus_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// Fails if an instrument or a number of the status is published under another name, or not at all.
+func TestScrapesUnderLoadAreWholeAndTheLastIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 100)
+		name, id := p.reserve("load")
+		defer name.Release()
+		pods := cache.NewTypedInformer(source, p.config("pods", id))
+		_, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{}, cache.HandlerOptions{Name: "counter"})
+		require.NoError(t, err)
+		defer p.add("pods", pods)()
+		defer start(t, running(pods))()
+		require.NoError(t, pods.WaitSynced(t.Context()))
+
+		var load sync.WaitGroup
+		load.Go(func() {
+			for i := range 2_000 {
+				source.MustApply(t, pod(fmt.Sprint("web-", i), "Running"))
+			}
+		})
+		for range 50 {
+			assert.Contains(t, p.scrape(), `objects{name="pods"}`)
+		}
+		load.Wait()
+		synctest.Wait()
+		got := p.scrape()
+		assert.Positive(t, got[`apply_duration_seconds{group="",name="load",resource="pods",version="v1"}`])
+		got.has(t, scraped{
+			`objects{name="pods"}`:                                               2_000,
+			`quarantined_objects{name="pods"}`:                                   0,
+			`synced{name="pods",source_namespace=""}`:                            1,
+			`phase{name="pods",phase="watching",source_namespace=""}`:            1,
+			`phase{name="pods",phase="paused",source_namespace=""}`:              0,
+			`phase_start_timestamp_seconds{name="pods",source_namespace=""}`:     float64(time.Now().Unix()),
+			`consecutive_failures{name="pods",source_namespace=""}`:              0,
+			`handler_backlog{handler="counter",name="pods"}`:                     0,
+			`handler_oldest_change_age_seconds{handler="counter",name="pods"}`:   0,
+			`handler_notifications_total{handler="counter",name="pods"}`:         2_100,
+			`handler_panics_total{handler="counter",name="pods"}`:                0,
+			`handler_synced{handler="counter",name="pods"}`:                      1,
+			`lists_total{name="pods"}`:                                           1,
+			`list_duration_seconds{name="pods"}`:                                 1,
+			`list_objects{name="pods"}`:                                          1,
+			`watches_total{name="pods"}`:                                         1,
+			`short_watches_total{name="pods"}`:                                   0,
+			`watch_duration_seconds{name="pods"}`:                                0,
+			`watch_events{name="pods"}`:                                          0,
+			`received_version{name="pods"}`:                                      float64(source.Version()),
+			`applied_version{group="",name="load",resource="pods",version="v1"}`: float64(source.Version()),
+			`queued_changes{group="",name="load",resource="pods",version="v1"}`:  0,
+		})
+	})
+}
+
+// Fails if a failure is not counted, is counted under another cause, or calls no other error handler.
+func TestFailuresAreCountedByCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 1)
+		source.FailLists(2, cachetest.ErrConnectionRefused())
+		source.FailWatches(3, cachetest.ErrInternal())
+		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
+		defer p.add("pods", pods)()
+		defer start(t, running(pods))()
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		last := float64(pods.Status().LastFailure.Time.UnixNano()) / 1e9
+		p.scrape().has(t, scraped{
+			`failures_total{cause="connection-refused",name="pods"}`:                                 2,
+			`failures_total{cause="internal-error",name="pods"}`:                                     3,
+			`last_failure_timestamp_seconds{cause="internal-error",name="pods",source_namespace=""}`: last,
+			`consecutive_failures{name="pods",source_namespace=""}`:                                  0,
+		})
+	})
+}
+
+// Fails if the namespaces of one informer share a series, or one of them is left out.
+func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, shop, search := newProgram(t), newSource(t, 3), newSource(t, 0)
+		search.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		config := p.config("pods", cache.InformerNameAndResource{})
+		config.Namespaces = map[string]cache.ListerWatcher{"shop": shop, "search": search}
+		pods := cache.NewTypedInformer(nil, config)
+		defer p.add("pods", pods)()
+		defer start(t, running(pods))()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got := p.scrape()
+		got.has(t, scraped{
+			`objects{name="pods"}`: 3,
+			`phase{name="pods",phase="watching",source_namespace="shop"}`: 1,
+			`phase{name="pods",phase="paused",source_namespace="search"}`: 1,
+			`synced{name="pods",source_namespace="shop"}`:                 1,
+			`synced{name="pods",source_namespace="search"}`:               0,
+		})
+		assert.NotContains(t, got, `synced{name="pods",source_namespace=""}`)
+	})
+}
+
+// Fails if the store of AddWithStore is not counted, or handlers of one name are two series, which no scrape may have.
+func TestAControllerAReflectorAndAnUntypedInformerAreAdded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 3)
+		shared := cache.NewSharedIndexInformer(source, pod("example", ""), 0, nil)
+		for range 2 {
+			_, err := shared.(interface {
+				AddEventHandlerWithOptions(cache.ResourceEventHandler, cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error)
+			}).AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{}, cache.HandlerOptions{Name: "both\xff"})
+			require.NoError(t, err)
+		}
+		mirrored, controlled := cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
+		reflector := cache.NewReflectorWithOptions(source, pod("example", ""), mirrored, cache.ReflectorOptions{})
+		controller := cache.New(&cache.Config{ListerWatcher: source, ObjectType: pod("example", ""), Store: controlled})
+		p.add("informer", shared)
+		p.add("controller", controller)
+		_, err := p.metrics.AddWithStore("reflector", reflector, mirrored)
+		require.NoError(t, err)
+		defer start(t, shared.RunWithContext)()
+		defer start(t, controller.RunWithContext)()
+		defer start(t, reflector.RunWithContext)()
+		synctest.Wait()
+		got := p.scrape()
+		got.has(t, scraped{
+			`objects{name="informer"}`:                                     3,
+			`objects{name="reflector"}`:                                    3,
+			`handler_notifications_total{handler="both�",name="informer"}`: 6,
+			`handler_synced{handler="both�",name="informer"}`:              1,
+			`synced{name="controller",source_namespace=""}`:                1,
+			`synced{name="reflector",source_namespace=""}`:                 1,
+		})
+		assert.NotContains(t, got, `objects{name="controller"}`)
+	})
+}
+
+func TestANameIsAddedOnceAndOnlyWhatHasAStatus(t *testing.T) {
+	p, source := newProgram(t), newSource(t, 0)
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[object]{})
+	remove := p.add("pods", informer)
+	_, err := p.metrics.Add("pods", informer)
+	require.EqualError(t, err, `add "pods" to metrics: the name is in use`)
+	remove()
+	second := p.add("pods", informer)
+	remove() // of the first: it removes nothing of the second
+	assert.Contains(t, p.scrape(), `synced{name="pods",source_namespace=""}`)
+	second()
+	assert.Empty(t, p.scrape())
+	_, err = p.metrics.Add("list", source)
+	require.EqualError(t, err, `add "list" to metrics: *cachetest.Source has no method Status() cache.Status`)
+}
+
+// Fails if any series of an informer, store or reflector survives its end: each has a name of its own.
+func TestTenThousandStartsAndStopsLeaveAsManySeriesAsBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 1)
+		lasting := cache.NewTypedInformer(source, p.config("lasting", cache.InformerNameAndResource{}))
+		defer p.add("lasting", lasting)()
+		defer start(t, running(lasting))()
+		require.NoError(t, lasting.WaitSynced(t.Context()))
+		before := p.scrape()
+		for i := range 10_000 {
+			name, id := p.reserve(fmt.Sprint("informer-", i))
+			pods := cache.NewTypedInformer(source, p.config(name.Name(), id))
+			remove := p.add(name.Name(), pods)
+			stop := start(t, running(pods))
+			require.NoError(t, pods.WaitSynced(t.Context()))
+			if i%1_000 == 0 {
+				assert.Greater(t, len(p.scrape()), len(before)+20)
+			}
+			stop()
+			remove()
+			cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithStoreMetrics(id, p.metrics))
+			name.Release()
+		}
+		after := p.scrape()
+		assert.Len(t, after, len(before))
+		for series := range before {
+			assert.Contains(t, after, series)
+		}
+	})
+}
+
+// Fails if runs of one name are not counted, or the first that ends removes the series of both.
+func TestReflectorsThatShareANameShareItsSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 1)
+		stops := []func(){}
+		for range 2 {
+			pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
+			stops = append(stops, start(t, running(pods)))
+		}
+		synctest.Wait()
+		p.scrape().has(t, scraped{`lists_total{name="pods"}`: 2})
+		stops[0]()
+		p.scrape().has(t, scraped{`lists_total{name="pods"}`: 2})
+		stops[1]()
+		assert.Empty(t, p.scrape())
+	})
+}
+
+// Fails if a failure that is reported outside of a run makes a series, which nothing would remove, or is not passed on.
+func TestAFailureOutsideOfARunIsPassedOnAndLeavesNoSeries(t *testing.T) {
+	p, source := newProgram(t), newSource(t, 1)
+	reflector := cache.NewReflector(source, pod("example", ""), cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
+	var passedOn error
+	count := p.metrics.CountFailures(func(_ context.Context, r *cache.Reflector, err error) {
+		assert.Same(t, reflector, r)
+		passedOn = err
+	})
+	count(t.Context(), reflector, cachetest.ErrExpired())
+	assert.Equal(t, cachetest.ErrExpired(), passedOn)
+	assert.Empty(t, p.scrape())
+}
+
+// Fails if values of a released name reach the series of the informer that reserved the name later.
+func TestAReleasedNamePublishesNothing(t *testing.T) {
+	p := newProgram(t)
+	first, old := p.reserve("pods")
+	gauge, histogram := p.metrics.NewStoreResourceVersionMetric(old), p.metrics.NewProcessingLatencyMetric(old)
+	gauge.Set(1)
+	first.Release()
+	second, current := p.reserve("pods")
+	defer second.Release()
+	p.metrics.NewStoreResourceVersionMetric(current).Set(2)
+	p.metrics.NewProcessingLatencyMetric(current).Observe(2)
+	gauge.Set(3)
+	histogram.Observe(3)
+	p.metrics.ReleaseInformerMetrics(old)
+	p.scrape().has(t, scraped{
+		`applied_version{group="",name="pods",resource="pods",version="v1"}`:        2,
+		`apply_duration_seconds{group="",name="pods",resource="pods",version="v1"}`: 1,
+	})
+}
+
+// Fails if a metric's name, unit or type breaks the conventions of Prometheus.
+func TestNamesFollowTheConventionsOfPrometheus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 1)
+		name, id := p.reserve("conventions")
+		defer name.Release()
+		pods := cache.NewTypedInformer(source, p.config("pods", id))
+		defer p.add("pods", pods)()
+		defer start(t, running(pods))()
+		synctest.Wait()
+		problems, err := testutil.CollectAndLint(p.metrics)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+	})
+}

@@ -1,0 +1,212 @@
+package prometheus
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchmirror/cache"
+)
+
+// pipeline is an informer, reflector or controller whose status is read at each scrape.
+type pipeline struct {
+	name   string
+	status interface{ Status() cache.Status }
+	// count returns the number of stored objects; nil if it is not known.
+	count func() int
+}
+
+// Add publishes the status of an informer, reflector or controller from now on, until remove is called or the process
+// ends. Its series have the label name, which is best the one it has in its config. What Add is passed must have a
+// method Status() cache.Status, as everything that this library makes has: also a cache.SharedIndexInformer and a
+// cache.Controller, whose interfaces do not show it. Add fails for anything else, and if the name is in use.
+//
+// The number of objects is known of informers. For a reflector or controller pass its store to AddWithStore.
+func (m *Metrics) Add(name string, informerOrReflector any) (remove func(), err error) {
+	return m.add(name, informerOrReflector, informerOrReflector)
+}
+
+// AddWithStore is Add for a reflector or controller whose objects are in store.
+func (m *Metrics) AddWithStore(name string, reflectorOrController any, store cache.Store) (remove func(), err error) {
+	return m.add(name, reflectorOrController, store)
+}
+
+func (m *Metrics) add(name string, reporter, store any) (remove func(), err error) {
+	status, ok := reporter.(interface{ Status() cache.Status })
+	if !ok {
+		return nil, fmt.Errorf("add %q to metrics: %T has no method Status() cache.Status", name, reporter)
+	}
+	p := &pipeline{name: label(name), status: status, count: counterOf(store)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pipelines[p.name] != nil {
+		return nil, fmt.Errorf("add %q to metrics: the name is in use", name)
+	}
+	m.pipelines[p.name] = p
+	return func() { m.remove(p) }, nil
+}
+
+func (m *Metrics) remove(p *pipeline) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pipelines[p.name] == p {
+		delete(m.pipelines, p.name)
+	}
+}
+
+func (m *Metrics) allPipelines() []*pipeline {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]*pipeline, 0, len(m.pipelines))
+	for _, p := range m.pipelines {
+		all = append(all, p)
+	}
+	return all
+}
+
+// counterOf returns how to count the objects of an informer or store without copying them; nil if there is no way.
+func counterOf(store any) func() int {
+	switch s := store.(type) {
+	case interface{ Len() int }:
+		return s.Len
+	case cache.Snapshotter:
+		return func() int { return s.Snapshot().Len() }
+	}
+	return nil
+}
+
+// The labels of the metrics from a status. source_namespace is empty for a single source; targets often have a label namespace of their own.
+var (
+	byName     = []string{"name"}
+	bySource   = []string{"name", "source_namespace"}
+	byPhase    = []string{"name", "source_namespace", "phase"}
+	byCause    = []string{"name", "source_namespace", "cause"}
+	byHandler  = []string{"name", "handler"}
+	phaseDesc  = desc("phase", "1 for the present phase, 0 for the others.", byPhase)
+	failedDesc = desc("last_failure_timestamp_seconds", "When the last failure occurred. The cause is that failure's.", byCause)
+	objectDesc = desc("objects", "Objects in the store.", byName)
+	badDesc    = desc("quarantined_objects", "Objects whose latest state could not be applied.", byName)
+)
+
+func desc(name, help string, labels []string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+}
+
+// sourceMetrics are those of a reflector: one series for each namespace of several, one for a single source.
+// A false result leaves the series out.
+var sourceMetrics = []struct {
+	desc  *prometheus.Desc
+	value func(s cache.Status, now time.Time) (float64, bool)
+}{
+	{desc("phase_start_timestamp_seconds", "When the present phase began.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
+		return seconds(s.PhaseSince)
+	}},
+	{desc("synced", "1 once the whole first list was applied.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
+		return number(s.Synced), true
+	}},
+	{desc("consecutive_failures", "Failures since the source last answered.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
+		return float64(s.ConsecutiveFailures), true
+	}},
+}
+
+// handlerMetrics are those of a handler. Handlers of one name are one series: join combines their values.
+var handlerMetrics = []struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(h cache.HandlerStatus) float64
+	join  func(a, b float64) float64
+}{
+	{desc("handler_backlog", "Changes that are not delivered yet.", byHandler), prometheus.GaugeValue,
+		func(h cache.HandlerStatus) float64 { return float64(h.Backlog) }, sum},
+	{desc("handler_oldest_change_age_seconds", "How long the oldest change that is not delivered has waited.", byHandler), prometheus.GaugeValue,
+		func(h cache.HandlerStatus) float64 { return h.OldestAge.Seconds() }, func(a, b float64) float64 { return max(a, b) }},
+	{desc("handler_notifications_total", "Calls of the handler that have returned or panicked.", byHandler), prometheus.CounterValue,
+		func(h cache.HandlerStatus) float64 { return float64(h.Delivered) }, sum},
+	{desc("handler_panics_total", "Calls of the handler that panicked.", byHandler), prometheus.CounterValue,
+		func(h cache.HandlerStatus) float64 { return float64(h.Panics) }, sum},
+	{desc("handler_synced", "1 once the handler has handled the initial list.", byHandler), prometheus.GaugeValue,
+		func(h cache.HandlerStatus) float64 { return number(h.Synced) }, func(a, b float64) float64 { return min(a, b) }},
+}
+
+var phases = []cache.Phase{
+	cache.PhaseIdle, cache.PhaseListing, cache.PhaseStreaming, cache.PhaseWatching,
+	cache.PhasePaused, cache.PhaseNotFound, cache.PhaseForbidden, cache.PhaseStopped,
+}
+
+func describeStatus(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{phaseDesc, failedDesc, objectDesc, badDesc} {
+		descs <- d
+	}
+	for _, metric := range sourceMetrics {
+		descs <- metric.desc
+	}
+	for _, metric := range handlerMetrics {
+		descs <- metric.desc
+	}
+}
+
+func (p *pipeline) collect(metrics chan<- prometheus.Metric) {
+	status, now := p.status.Status(), time.Now()
+	if p.count != nil {
+		metrics <- constant(objectDesc, prometheus.GaugeValue, float64(p.count()), p.name)
+	}
+	metrics <- constant(badDesc, prometheus.GaugeValue, float64(len(status.Quarantined)), p.name)
+	if len(status.Namespaces) == 0 {
+		p.collectSource(metrics, "", status, now)
+	}
+	for _, one := range status.Namespaces {
+		p.collectSource(metrics, label(one.Namespace), one.Status, now)
+	}
+	p.collectHandlers(metrics, status.Handlers)
+}
+
+func (p *pipeline) collectSource(metrics chan<- prometheus.Metric, namespace string, status cache.Status, now time.Time) {
+	for _, phase := range phases {
+		metrics <- constant(phaseDesc, prometheus.GaugeValue, number(phase == status.Phase), p.name, namespace, string(phase))
+	}
+	if last := status.LastFailure; last != nil {
+		at, _ := seconds(last.Time)
+		metrics <- constant(failedDesc, prometheus.GaugeValue, at, p.name, namespace, string(last.Cause))
+	}
+	for _, metric := range sourceMetrics {
+		if value, known := metric.value(status, now); known {
+			metrics <- constant(metric.desc, prometheus.GaugeValue, value, p.name, namespace)
+		}
+	}
+}
+
+func (p *pipeline) collectHandlers(metrics chan<- prometheus.Metric, handlers []cache.HandlerStatus) {
+	for _, metric := range handlerMetrics {
+		values := map[string]float64{}
+		for _, h := range handlers {
+			name, value := label(h.Name), metric.value(h)
+			if before, shared := values[name]; shared {
+				value = metric.join(before, value)
+			}
+			values[name] = value
+		}
+		for name, value := range values {
+			metrics <- constant(metric.desc, metric.kind, value, p.name, name)
+		}
+	}
+}
+
+// constant makes a metric whose labels are valid and complete: anything else is a mistake in this package.
+func constant(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, kind, value, labels...)
+}
+
+// seconds returns t in seconds since 1970; false for the zero time.
+func seconds(t time.Time) (float64, bool) {
+	return float64(t.UnixNano()) / 1e9, !t.IsZero()
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func sum(a, b float64) float64 { return a + b }
