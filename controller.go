@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,28 +13,26 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/watchmirror/cache/internal/eventlog"
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
 // ShouldResyncFunc returns whether to do a resync that is due.
 type ShouldResyncFunc func() bool
 
-// Config configures New. With a Store, the controller writes each batch of the source to it and then notifies Handler;
-// it needs only a ListerWatcher, or Namespaces, besides. With a Process, it only passes on what comes out of Queue, as
-// in client-go, and Process applies it.
+// Config configures New. With a Store, that store is kept equal to the source and Handler is notified of its changes, as
+// by an informer; it needs only a ListerWatcher, or Namespaces, besides. With a Process, the mirror only passes on what
+// comes out of Queue, as in client-go, and Process applies it.
 type Config struct {
-	// Queue stands between reflector and consumer. With a Store it may be nil, or a DeltaFIFO whose KnownObjects it is.
+	// Queue stands between reflector and Process. With a Store there is none.
 	Queue
 	ListerWatcher
 	// Namespaces are sources by namespace, of one server, instead of one ListerWatcher, for programs that may not, or
 	// need not, read all namespaces. Each has its own reflector, versions, backoff and permissions. All fill Store, one
 	// of NewStore or NewIndexer whose keys begin with "namespace/"; an object of another namespace is quarantined.
 	//
-	// Handler is called on one goroutine with a bounded backlog, as an informer's is, and receives an initial list for
-	// each namespace. Transform, ReflectorOptions.Random and the error handler are called concurrently; the reflector
-	// passed to the error handler is named ReflectorOptions.Name/namespace. HasSynced means all namespaces,
-	// LastSyncResourceVersion is the lowest; SyncedIn and Status.Namespaces report each.
+	// Handler receives an initial list for each namespace. Transform, ReflectorOptions.Random and the error handler are
+	// called concurrently; the reflector passed to the error handler is named ReflectorOptions.Name/namespace. HasSynced
+	// means all namespaces, LastSyncResourceVersion is the lowest; SyncedIn and Status.Namespaces report each.
 	Namespaces map[string]Source
 	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Its errors are reported.
 	Process ProcessFunc
@@ -54,23 +51,23 @@ type Config struct {
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
 	// WatchListPageSize is ReflectorOptions.PageSize.
 	WatchListPageSize int64
-	// Store is kept equal to the source.
+	// Store is kept equal to the source. It is one of NewStore or NewIndexer, or a view of InNamespace; a Process or a
+	// Reflector fills others.
 	Store Store
-	// Handler is called after each change of Store, in the source's order. Without Namespaces no object of Store
-	// changes while it runs. A panic is passed to apimachinery's panic handlers and, if the process survives, reported.
+	// Handler is notified of each change of Store, after the change, in the order of the changes, on a goroutine of its own
+	// with a bounded backlog, as a handler of an informer. First it receives an Add of each object that Store has before.
+	// A panic is passed to apimachinery's panic handlers and, if the process survives, reported.
 	Handler ResourceEventHandler
 	// RecreateAsUpdate delivers an object that was deleted and re-created (another UID, both events merged) as one
 	// OnUpdate, as client-go does, instead of OnDelete with a tombstone and OnAdd.
 	RecreateAsUpdate bool
-	// Transform runs on each object before it is stored, unless Queue is set: then the DeltaFIFO's Transformer does.
+	// Transform runs on each object before it is stored. It needs a Store; a queue has DeltaFIFOOptions.Transformer.
 	Transform TransformFunc
-	// KeyFunction makes the keys of a Store that is not of this package. Ignored for others, which have theirs.
-	KeyFunction KeyFunc
 	// ReflectorOptions are for the reflector. The fields above have precedence.
 	ReflectorOptions ReflectorOptions
 }
 
-// Controller runs a reflector and a consumer. New's is a StatusReporter.
+// Controller runs a reflector and a consumer. A Mirror is one.
 type Controller interface {
 	// RunWithContext keeps the consumer equal to the source until ctx ends. Then it waits for running calls into both,
 	// drops what is queued, and returns. It panics with a *PanicError if one did. It runs once (ErrAlreadyRan).
@@ -85,22 +82,86 @@ type Controller interface {
 	LastSyncResourceVersion() string
 }
 
-// controller implements Controller: its consumer empties the queue into Store and Handler, or into
-// Process.
+// Mirror keeps a Store, or what a Process applies, equal to a source. It is what New returns, and the
+// Controller that NewInformer and its kin return. All methods may be called concurrently.
+type Mirror struct {
+	// running is an informer, or the consumer of a queue; synced is that, its handler or the queue.
+	running interface {
+		StatusReporter
+		RunWithContext(ctx context.Context)
+		LastSyncResourceVersion() string
+	}
+	synced interface {
+		HasSynced() bool
+		HasSyncedChecker() DoneChecker
+	}
+}
+
+var (
+	_ Controller     = (*Mirror)(nil)
+	_ StatusReporter = (*Mirror)(nil)
+)
+
+// New makes a mirror and starts nothing. It panics for a Config without a source or consumer, and for negative or
+// contradictory fields.
+func New(c *Config) *Mirror {
+	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")
+	if c.Store != nil {
+		return newStoreMirror(*c)
+	}
+	consumer := newController(*c)
+	return &Mirror{consumer, consumer.queue}
+}
+
+// RunWithContext runs the mirror until ctx ends, once. See Controller.
+func (m *Mirror) RunWithContext(ctx context.Context) { m.running.RunWithContext(ctx) }
+
+// Run is RunWithContext with a stop channel.
+func (m *Mirror) Run(stopCh <-chan struct{}) { m.RunWithContext(wait.ContextForChannel(stopCh)) }
+
+// HasSynced is true once the whole first list has been applied, and handled by the handler or Process.
+func (m *Mirror) HasSynced() bool { return m.synced.HasSynced() }
+
+// HasSyncedChecker is HasSynced as something that can be waited for.
+func (m *Mirror) HasSyncedChecker() DoneChecker { return m.synced.HasSyncedChecker() }
+
+// LastSyncResourceVersion is the version that has been applied. See Controller.
+func (m *Mirror) LastSyncResourceVersion() string { return m.running.LastSyncResourceVersion() }
+
+// Status returns the status. It may be called at any time, and does not block.
+func (m *Mirror) Status() Status { return m.running.Status() }
+
+// SyncedIn returns a checker that is done once the whole first list of one of Config.Namespaces is in
+// the store, or false if there is no source of such a namespace.
+func (m *Mirror) SyncedIn(namespace string) (DoneChecker, bool) { return m.running.SyncedIn(namespace) }
+
+// newStoreMirror makes an informer of the given store.
+func newStoreMirror(c Config) *Mirror {
+	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Queue or Process")
+	own, keyed := ours(c.Store)
+	mustHave(keyed, "Config.Store is none of NewStore or NewIndexer, nor a view of one")
+	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a Config.Store of NewStore or NewIndexer, not a view")
+	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
+	reflector := c.reflectorOptions()
+	reflector.validate()
+	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
+	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
+	inf := newInformer(&cache{*own, own.storage}, ToListerWatcherWithContext(c.ListerWatcher), c.ObjectType, SharedIndexInformerOptions{
+		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: reflector,
+	})
+	return inf.mirror(c.Handler, HandlerOptions{}, resync, shouldResync)
+}
+
+// controller is the consumer of a queue: it passes what comes out to a Process.
 type controller struct {
 	reflector *Reflector
 	queue     Queue
 	// fifo is the queue, if it is one of this package.
-	fifo             *DeltaFIFO
-	process          ProcessFunc
-	processBatch     ProcessBatchFunc
-	store            Store
-	handler          ResourceEventHandler
-	recreateAsUpdate bool
-	// refused are the objects that Process, or a store of another package, has refused.
+	fifo         *DeltaFIFO
+	process      ProcessFunc
+	processBatch ProcessBatchFunc
+	// refused are the objects that Process has refused.
 	refused quarantinePart
-	// in is the way into store, nil for one of another package.
-	in *intake
 
 	mu sync.Mutex
 	// seen is the newest version that a queue of another package has handed out.
@@ -109,83 +170,19 @@ type controller struct {
 	ran atomic.Bool
 }
 
-// New makes a controller and starts nothing. It panics for a Config without a source or consumer, and for negative or
-// contradictory fields.
-func New(c *Config) Controller {
-	config := *c
-	if len(config.Namespaces) > 0 {
-		return newNamespaceController(config)
-	}
-	return newController(config)
-}
-
 func newController(config Config) *controller {
-	mustHave(config.Namespaces == nil || !isNilPointer(config.ListerWatcher), "Config.Namespaces is empty and Config.ListerWatcher is nil")
-	config.validate()
-	if config.Queue == nil {
-		config.Queue = config.newQueue()
-	}
-	c := &controller{
-		queue: config.Queue, process: config.Process, processBatch: config.ProcessBatch,
-		store: config.Store, handler: config.Handler, recreateAsUpdate: config.RecreateAsUpdate,
-	}
+	mustHave(len(config.Namespaces) == 0, "Config.Namespaces needs a Config.Store")
+	mustHave(config.Queue != nil, "Config has neither a Store nor a Queue")
+	_, batches := config.Queue.(QueueWithBatch)
+	mustHave(config.Process != nil || config.ProcessBatch != nil && batches, "Config has neither a Store nor a Process for its Queue")
+	mustHave(config.Handler == nil && config.Transform == nil, "Config.Handler and Config.Transform need a Config.Store")
+	c := &controller{queue: config.Queue, process: config.Process, refused: partOf(config.Queue, byConsumer)}
 	c.fifo, _ = config.Queue.(*DeltaFIFO)
-	if config.Store != nil {
-		c.fifo.quarantine = partOf(config.Store, byQueue) // so that readers of the store know
+	if batches {
+		c.processBatch = config.ProcessBatch
 	}
-	if own, ok := ours(config.Store); ok {
-		in := own.intake()
-		c.in = &in
-	}
-	c.refused = partOf(config.Queue, byConsumer)
 	c.reflector = NewReflectorWithOptions(config.ListerWatcher, config.ObjectType, config.Queue, config.reflectorOptions())
 	return c
-}
-
-func (c *Config) validate() {
-	mustHave(!isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil")
-	if c.Store == nil {
-		mustHave(c.Queue != nil, "Config has neither a Store nor a Queue")
-		_, batches := c.Queue.(QueueWithBatch)
-		mustHave(c.Process != nil || c.ProcessBatch != nil && batches, "Config has neither a Store nor a Process for its Queue")
-		mustHave(c.Handler == nil, "Config.Handler needs a Config.Store")
-		return
-	}
-	mustHave(c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Process")
-	own, keyed := ours(c.Store)
-	mustHave(!keyed || own.transformer == nil || c.Transform == nil, "Config.Transform and the Store's WithTransformer are both set")
-	if c.Queue == nil {
-		mustHave(keyed || c.KeyFunction != nil, "Config.KeyFunction is needed for a Store that is not of this package: the one that Store uses")
-		return
-	}
-	queue, known := c.Queue.(*DeltaFIFO)
-	mustHave(known, "Config.Store needs a Queue that is a DeltaFIFO of this package, or none")
-	// Otherwise it would ignore deletions.
-	mustHave(queue.known != nil && reflect.TypeOf(queue.known).Comparable() && queue.known == KeyListerGetter(c.Store),
-		"Config.Queue does not know Config.Store: set DeltaFIFOOptions.KnownObjects to it")
-	mustHave(!keyed || own.transformer == nil || queue.transformer == nil,
-		"DeltaFIFOOptions.Transformer and the Store's WithTransformer are both set")
-	mustHave(c.Transform == nil, "Config.Transform needs a Config without a Queue; set DeltaFIFOOptions.Transformer")
-	mustHave(c.KeyFunction == nil, "Config.KeyFunction needs a Config without a Queue; set DeltaFIFOOptions.KeyFunction")
-}
-
-// newQueue makes the queue of a controller that has a store. The two must agree on
-// the keys. A store of ours that transforms is spared it: the queue does it once for
-// both. One that is not ours transforms what it is given, for all that is known.
-func (c *Config) newQueue() *DeltaFIFO {
-	options := DeltaFIFOOptions{
-		KeyFunction:           c.KeyFunction,
-		KnownObjects:          c.Store,
-		EmitDeltaTypeReplaced: true,
-		Transformer:           c.Transform,
-	}
-	if own, ok := ours(c.Store); ok {
-		options.KeyFunction = own.keyFunc
-		if c.Transform == nil {
-			options.Transformer = own.transformer
-		}
-	}
-	return NewDeltaFIFOWithOptions(options)
 }
 
 func (c *Config) reflectorOptions() ReflectorOptions {
@@ -213,21 +210,11 @@ func setIf[T comparable](field *T, value T) {
 	}
 }
 
-func (c *controller) Run(stopCh <-chan struct{}) {
-	c.RunWithContext(wait.ContextForChannel(stopCh))
-}
-
+// RunWithContext runs the reflector and the consumer until ctx ends.
 func (c *controller) RunWithContext(ctx context.Context) {
 	if c.ran.Swap(true) {
 		c.reflector.report(ctx, fmt.Errorf("controller of %s: %w", c.reflector.name, ErrAlreadyRan))
 		return
-	}
-	if c.fifo != nil {
-		mode := popsKeys
-		if c.store != nil || c.processBatch != nil {
-			mode = popsBatches
-		}
-		c.fifo.setMode(mode)
 	}
 	// Each of the two ends the other: a panic on one side must not leave the
 	// other behind. The queue is closed last, when nothing comes in any more.
@@ -245,7 +232,6 @@ func (c *controller) RunWithContext(ctx context.Context) {
 
 // consume runs until the queue is closed or ctx has ended.
 func (c *controller) consume(ctx context.Context) {
-	batches, _ := c.queue.(QueueWithBatch)
 	single := func(obj any, initial bool) error {
 		deltas, _ := obj.(Deltas)
 		return c.processed(ctx, deltas, func() error { return c.process(obj, initial) })
@@ -253,17 +239,11 @@ func (c *controller) consume(ctx context.Context) {
 	batch := func(deltas []Delta, initial bool) error {
 		return c.processed(ctx, deltas, func() error { return c.processBatch(deltas, initial) })
 	}
-	pending := func(changes []change, version string, initial bool) error {
-		return c.apply(ctx, changes, version, initial)
-	}
 	var err error
 	for ctx.Err() == nil && !errors.Is(err, ErrFIFOClosed) {
-		switch {
-		case c.store != nil:
-			err = c.fifo.popPending(pending)
-		case c.processBatch != nil && batches != nil:
-			err = batches.PopBatch(batch, single)
-		default:
+		if c.processBatch != nil {
+			err = c.queue.(QueueWithBatch).PopBatch(batch, single)
+		} else {
 			_, err = c.queue.Pop(single)
 		}
 	}
@@ -341,97 +321,6 @@ func (c *controller) settle(kind DeltaType, key, version string, refused *Object
 	}
 }
 
-// apply writes changes to the store and then calls the handler: readers are never behind handlers.
-// Where ctx has ended it drops them.
-func (c *controller) apply(ctx context.Context, changes []change, version string, initial bool) error {
-	if ctx.Err() != nil || !c.write(ctx, changes, version) {
-		return errDropped
-	}
-	for i := range changes {
-		if ctx.Err() != nil {
-			break
-		}
-		change := &changes[i]
-		if change.err == nil && c.refused.any() || change.err != nil && !heldIn(c.store, change.err) {
-			c.settle(change.kind, change.key.String(), change.receivedVersion(), change.err)
-		}
-		if change.err != nil {
-			if !change.err.repeated {
-				c.reflector.report(ctx, change.err)
-			}
-			continue
-		}
-		if change.finalErr != nil && change.applied {
-			c.reflector.report(ctx, change.finalErr)
-		}
-		if c.handler != nil && change.applied {
-			c.call(ctx, change, initial)
-		}
-	}
-	return nil
-}
-
-// write is false, and nothing was applied, if ctx ended first. A store of another package keeps what
-// it was given until then.
-func (c *controller) write(ctx context.Context, changes []change, version string) bool {
-	if c.in != nil {
-		return c.in.apply(ctx, changes, version, c.fifo.Transformer() != nil)
-	}
-	for i := range changes {
-		if ctx.Err() != nil {
-			return false
-		}
-		c.writeForeign(&changes[i])
-	}
-	if version != "" {
-		c.store.Bookmark(version)
-	}
-	return true
-}
-
-func (c *controller) writeForeign(change *change) {
-	change.old, change.existed, _ = c.store.GetByKey(change.key.String())
-	change.recreated = change.origin.Recreates(originOf(receivedOf(change.old)))
-	change.applied = change.existed || change.kind != Deleted
-	op, write, obj := "Add", c.store.Add, change.object
-	switch _, tombstone := obj.(DeletedFinalStateUnknown); {
-	case !change.applied:
-		return
-	case tombstone: // not every key function knows them
-		op, write, obj = "Delete", c.store.Delete, change.old
-	case change.kind == Deleted:
-		op, write = "Delete", c.store.Delete
-	case change.existed:
-		op, write = "Update", c.store.Update
-	}
-	if err := write(obj); err != nil {
-		change.applied = false
-		change.err = change.objectError(stageProcess, &StoreError{Op: op, Name: change.key.String(), Err: withoutObject(err)})
-	}
-}
-
-// call calls the handler for one change. Its panic is passed to the panic handlers and, unless
-// they end the process, reported.
-func (c *controller) call(ctx context.Context, change *change, initial bool) {
-	var n notification
-	setNotification(&n, change, initial, c.recreateAsUpdate)
-	keyed, _ := c.handler.(keyedHandler)
-	call := func() {
-		if survivedPanic(ctx, func() { callHandler(&n, c.handler, keyed) }) {
-			c.reflector.report(ctx, &ProcessError{Keys: []string{change.key.String()}, Changes: 1, Err: errHandlerPanicked})
-		}
-	}
-	recreated := n.Kind == eventlog.Recreate
-	if recreated {
-		n.Kind = eventlog.Delete
-		call()
-		n.Kind = eventlog.Add
-	}
-	if !recreated || ctx.Err() == nil {
-		call()
-	}
-}
-
 // survivedPanic runs f and returns whether it panicked and apimachinery's panic handlers
 // returned. Otherwise the panic continues.
 func survivedPanic(ctx context.Context, f func()) bool {
@@ -444,14 +333,8 @@ func survivedPanic(ctx context.Context, f func()) bool {
 	return panicked
 }
 
-func (c *controller) HasSynced() bool { return c.queue.HasSynced() }
-
-func (c *controller) HasSyncedChecker() DoneChecker { return c.queue.HasSyncedChecker() }
-
+// LastSyncResourceVersion is the version up to which everything has been processed.
 func (c *controller) LastSyncResourceVersion() string {
-	if c.store != nil {
-		return c.store.LastStoreSyncResourceVersion()
-	}
 	if version, known := appliedVersionOf(c.queue); known {
 		return version
 	}
@@ -460,12 +343,11 @@ func (c *controller) LastSyncResourceVersion() string {
 	return c.seen
 }
 
-// Status implements StatusReporter: the reflector's, with what the consumer knows better.
+// Status is the reflector's, with what the consumer knows better.
 func (c *controller) Status() Status {
 	status := c.reflector.Status()
 	status.AppliedVersion = c.LastSyncResourceVersion()
-	status.Synced = c.HasSynced()
-	status.Quarantined = mergeQuarantined(status.Quarantined, c.refused.list(everyKey), quarantinedIn(c.store))
+	status.Quarantined = mergeQuarantined(status.Quarantined, c.refused.list(everyKey))
 	return status
 }
 

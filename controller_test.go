@@ -37,18 +37,18 @@ func TestConfigFieldsGoBeforeReflectorOptions(t *testing.T) {
 		WatchErrorHandlerWithContext: func(_ context.Context, _ *Reflector, err error) { with = append(with, err) },
 		ReflectorOptions:             ReflectorOptions{TypeDescription: "no", PageSize: 1, ResyncPeriod: time.Minute, Name: "kept"},
 	}
-	r := New(&config).(*controller).reflector
+	reflector := func() *Reflector { return New(&config).running.(*sharedIndexInformer).feeds[0].reflector }
+	r := reflector()
 	assert.Equal(t, "things", r.TypeDescription())
 	assert.Equal(t, "kept", r.Name())
 	assert.Equal(t, int64(9), r.WatchListPageSize)
-	assert.Equal(t, time.Hour, r.resyncPeriod)
 	assert.Equal(t, 7*time.Minute, r.minWatchTimeout)
 	assert.Equal(t, 14*time.Minute, r.maxWatchTimeout)
 	r.report(t.Context(), errBoom)
 	assert.Len(t, plain, 1)
 	assert.Empty(t, with)
 	config.WatchErrorHandler = nil
-	New(&config).(*controller).reflector.report(t.Context(), errBoom)
+	reflector().report(t.Context(), errBoom)
 	assert.Len(t, with, 1)
 }
 
@@ -73,27 +73,6 @@ func TestAQuarantinedPanicKeepsNoStack(t *testing.T) {
 	assert.Empty(t, panicked.Stack)
 	assert.ErrorIs(t, held[0].Err, errBoom)
 	assert.Contains(t, held[0].Err.Error(), "boom")
-}
-
-// The controller gives the memory of a large batch back, and holds none of its
-// objects.
-func TestAControllerKeepsNothingOfABatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t)
-		for i := range 3000 {
-			require.NoError(t, source.Apply(pod("a", itoa(i))))
-		}
-		r := newRig(t, source, func(c *Config) { c.ReflectorOptions.Strategy = ListUnpaged })
-		r.run()
-		synctest.Wait()
-		outcomes := r.ctlr.(*controller).fifo.changes
-		assert.LessOrEqual(t, cap(outcomes), keptCapacity)
-		for _, o := range outcomes[:cap(outcomes)] {
-			require.Nil(t, o.object)
-			require.Nil(t, o.old)
-		}
-		r.stop()
-	})
 }
 
 // Objects that the reflector does not pass on: of the wrong type or kind, nil,

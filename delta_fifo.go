@@ -124,10 +124,8 @@ type DeltaFIFO struct {
 	isSynced  bool
 	closed    bool
 
-	// turn is true while a call hands out, until KnownObjects has the version. changes is for the call that
-	// has the turn; it keeps no object alive.
+	// turn is true while a call hands out, until KnownObjects has the version.
 	turn    bool
-	changes []change
 	waiting int // calls that wait for moved
 	mode    popMode
 	// reported is the last version that KnownObjects was given.

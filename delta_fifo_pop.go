@@ -81,7 +81,7 @@ func (f *DeltaFIFO) Pop(process PopProcessFunc) (any, error) {
 	var deltas any = f.log.takeKey()
 	initial := !f.isSynced
 	f.mu.Unlock()
-	return deltas, f.handOut(true, func() error { return process(deltas, initial) })
+	return deltas, f.handOut(func() error { return process(deltas, initial) })
 }
 
 // PopBatch waits as Pop does, and passes the pending changes to processBatch, up to the second change of a key. If the
@@ -97,7 +97,7 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 		return ErrFIFOClosed
 	}
 	initial := !f.isSynced
-	records, version := f.log.takeBatch(initial, onePerKey)
+	records, version := f.log.takeBatch(initial)
 	deltas := make([]Delta, 0, len(records)+1)
 	for i := range records {
 		if r := &records[i]; r.stage == handedOut {
@@ -108,37 +108,7 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 	if version != "" {
 		deltas = append(deltas, Delta{Bookmark, BookmarkInfo{ResourceVersion: version}})
 	}
-	return f.handOut(true, func() error { return processBatch(deltas, initial) })
-}
-
-// popPending is PopBatch for our own controller: it hands out what is pending, with several changes of a
-// key, up to the first version after as many changes as a write makes in place, so that what a relist
-// brought is never split. process must not keep the changes. KnownObjects is not given the version:
-// process does that, in the write that the version belongs to. What process
-// refuses with errDropped stays in the queue as if it had not been handed out.
-func (f *DeltaFIFO) popPending(process func(changes []change, version string, initial bool) error) error {
-	f.mu.Lock()
-	if !f.awaitTurnLocked(popsBatches) {
-		f.mu.Unlock()
-		return ErrFIFOClosed
-	}
-	initial := !f.isSynced
-	records, version := f.log.takeBatch(initial, directly)
-	changes := slices.Grow(f.changes[:0], len(records))
-	for i := range records {
-		if r := &records[i]; r.stage == handedOut {
-			changes = append(changes, change{kind: deltaTypes[r.kind], object: r.object, key: r.key, origin: r.origin})
-		}
-	}
-	f.mu.Unlock()
-	return f.handOut(false, func() error {
-		defer func() {
-			if clear(changes); cap(changes) <= keptCapacity {
-				f.changes = changes
-			}
-		}()
-		return process(changes, version, initial)
-	})
+	return f.handOut(func() error { return processBatch(deltas, initial) })
 }
 
 // awaitTurnLocked waits until it is the caller's turn and something is pending; false means that
@@ -164,7 +134,7 @@ func (f *DeltaFIFO) awaitTurnLocked(mode popMode) bool {
 
 // handOut calls process, without the lock, for the changes that the caller has removed from the log,
 // and ends the caller's turn, also if process panics.
-func (f *DeltaFIFO) handOut(report bool, process func() error) (err error) {
+func (f *DeltaFIFO) handOut(process func() error) (err error) {
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -173,22 +143,21 @@ func (f *DeltaFIFO) handOut(report bool, process func() error) (err error) {
 		} else {
 			f.log.settle(processed)
 		}
-		f.endTurnLocked(report)
+		f.endTurnLocked()
 	}()
 	return process()
 }
 
 // endTurnLocked moves the version past what has been processed and makes way for the next turn.
-// KnownObjects is given the version, if report says so, without the lock but within the turn: two
-// versions never overlap.
-func (f *DeltaFIFO) endTurnLocked(report bool) {
+// KnownObjects is given the version without the lock but within the turn: two versions never overlap.
+func (f *DeltaFIFO) endTurnLocked() {
 	defer func() {
 		f.turn = false
 		f.progressLocked()
 	}()
 	for f.log.pass(f.mode == popsKeys); f.reported != f.log.holds; f.log.pass(f.mode == popsKeys) {
 		f.reported = f.log.holds
-		if updater, ok := f.known.(ResourceVersionUpdater); ok && report {
+		if updater, ok := f.known.(ResourceVersionUpdater); ok {
 			func(version string) {
 				f.mu.Unlock()
 				defer f.mu.Lock()
@@ -202,7 +171,7 @@ func (f *DeltaFIFO) endTurnLocked(report bool) {
 func (f *DeltaFIFO) settleLocked() {
 	if !f.turn && f.mode == popsKeys && f.log.frontIsVersion() {
 		f.turn = true
-		f.endTurnLocked(true)
+		f.endTurnLocked()
 	}
 }
 
@@ -254,13 +223,6 @@ func (f *DeltaFIFO) IsClosed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closed
-}
-
-// setMode says how a controller is going to pop.
-func (f *DeltaFIFO) setMode(mode popMode) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.mode = mode
 }
 
 // deltaLog has the changes of a DeltaFIFO in the order in which they came, until they have been
@@ -467,33 +429,27 @@ func (l *deltaLog) takeKey() Deltas {
 	return deltas
 }
 
-// onePerKey has takeBatch end before the second change of a key.
-const onePerKey = -1
-
-// takeBatch hands out the pending changes in the order in which they came: those of the first list, if
-// initial, or else up to the first version after limit changes. The records that are out are among
+// takeBatch hands out the pending changes in the order in which they came, up to the second one of a key: those
+// of the first list, if initial. The records that are out are among
 // those returned; version is the newest one between or after them.
-func (l *deltaLog) takeBatch(initial bool, limit int) (records []record, version string) {
-	taken := 0
+func (l *deltaLog) takeBatch(initial bool) (records []record, version string) {
 	l.out, l.ofKey, l.outVersions = l.records.head-1, false, l.versions.head
 	for at := l.records.head; ; at++ {
-		last := int64(0)
 		for ; l.outVersions < l.versions.end() && l.versions.get(l.outVersions).at <= at; l.outVersions++ {
-			last, version = at, l.versions.get(l.outVersions).version
+			version = l.versions.get(l.outVersions).version
 		}
-		if at == l.records.end() || initial && at == l.initialEnd || limit != onePerKey && taken >= limit && last == at {
+		if at == l.records.end() || initial && at == l.initialEnd {
 			break
 		}
 		if r := l.records.get(at); r.stage == pending {
-			if prev := l.before(at); limit == onePerKey && prev >= l.records.head && l.records.get(prev).stage == handedOut {
+			if prev := l.before(at); prev >= l.records.head && l.records.get(prev).stage == handedOut {
 				break
 			}
 			r.stage = handedOut
-			taken++
+			l.pending--
 		}
 		l.out = at
 	}
-	l.pending -= taken
 	head := l.records.head
 	return l.records.items[head-l.records.base:][:l.out+1-head], version
 }

@@ -120,7 +120,6 @@ func TestAClosedQueueDeliversItsRemainingChanges(t *testing.T) {
 	_, err := f.Pop(func(any, bool) error { return nil })
 	assert.ErrorIs(t, err, ErrFIFOClosed)
 	assert.ErrorIs(t, f.PopBatch(func([]Delta, bool) error { return nil }, nil), ErrFIFOClosed)
-	assert.ErrorIs(t, popPending(f, func(batch) error { return nil }), ErrFIFOClosed)
 }
 
 // B4 for the queue. Fails if Close does not wake those who wait.
@@ -128,16 +127,15 @@ func TestCloseEndsAWaitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 		began := time.Now()
-		ended := make(chan error, 3)
+		ended := make(chan error, 2)
 		go func() {
 			_, err := f.Pop(func(any, bool) error { return nil })
 			ended <- err
 		}()
 		go func() { ended <- f.PopBatch(func([]Delta, bool) error { return nil }, nil) }()
-		go func() { ended <- popPending(f, func(batch) error { return nil }) }()
 		synctest.Wait()
 		f.Close()
-		for range 3 {
+		for range 2 {
 			assert.ErrorIs(t, <-ended, ErrFIFOClosed)
 		}
 		assert.Zero(t, time.Since(began))
@@ -251,30 +249,6 @@ func awaitBatch(t *testing.T, f *DeltaFIFO) (words []string) {
 	return words
 }
 
-// queued is one change of a batch.
-type queued struct {
-	Delta
-	key      table.Key
-	received ObjectVersion
-}
-
-// batch is what a controller gets.
-type batch struct {
-	changes []queued
-	version string
-	initial bool
-}
-
-func popPending(f *DeltaFIFO, process func(batch) error) error {
-	return f.popPending(func(changes []change, version string, initial bool) error {
-		b := batch{changes: []queued{}, version: version, initial: initial}
-		for _, c := range changes {
-			b.changes = append(b.changes, queued{Delta{c.kind, c.object}, c.key, ObjectVersion{ResourceVersion: c.receivedVersion()}})
-		}
-		return process(b)
-	})
-}
-
 // pendingKeys are the keys of pending changes, in the order in which Pop would take them.
 func (l *deltaLog) pendingKeys() (keys []string) {
 	for at := l.records.head; at < l.records.end(); at++ {
@@ -283,24 +257,6 @@ func (l *deltaLog) pendingKeys() (keys []string) {
 		}
 	}
 	return keys
-}
-
-// pendingBatch takes out what our controller would get.
-func pendingBatch(t *testing.T, f *DeltaFIFO) (b batch) {
-	t.Helper()
-	hasPending(t, f)
-	require.NoError(t, popPending(f, func(got batch) error {
-		b = got
-		return nil
-	}))
-	return b
-}
-
-func wordsOf(b batch) (words []string) {
-	for _, c := range b.changes {
-		words = append(words, said(c.Delta))
-	}
-	return words
 }
 
 func TestPopBatchKeepsTheOrderAndEndsBeforeASecondChangeOfAKey(t *testing.T) {
@@ -322,16 +278,6 @@ func TestABatchIsOfTheFirstListOrNot(t *testing.T) {
 	assert.Equal(t, []string{"Replaced a/1@1", "Replaced a/2@2", "Bookmark @2", "initial"}, batched(t, f))
 	assert.Equal(t, []string{"Added a/3@3", "Bookmark @3"}, batched(t, f))
 
-	f = NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
-	must(t, f.Replace([]any{podAt("a", "1", "1")}, "2"))
-	send(t, f, Updated, "1", "3")
-	b := pendingBatch(t, f)
-	assert.True(t, b.initial)
-	assert.Equal(t, "2", b.version)
-	assert.Equal(t, []string{"Replaced a/1@1"}, wordsOf(b))
-	b = pendingBatch(t, f)
-	assert.False(t, b.initial)
-	assert.Equal(t, []string{"Updated a/1@3"}, wordsOf(b))
 }
 
 // Fails if a version alone counts as nothing pending, or does not wake anybody.
@@ -361,28 +307,26 @@ func TestAVersionThatComesDuringABatchIsHandedOutAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 		send(t, f, Added, "1", "1")
-		must(t, popPending(f, func(batch) error {
+		must(t, f.PopBatch(func([]Delta, bool) error {
 			f.UpdateResourceVersion("2")
 			return nil
-		}))
+		}, nil))
 		assert.Equal(t, "1", f.processedVersion())
-		assert.Equal(t, "2", pendingBatch(t, f).version)
+		assert.Equal(t, []string{"Bookmark @2"}, batched(t, f))
 	})
 }
 
 // A consumer that has not come yet may be of either kind.
 func TestAVersionBeforeTheFirstConsumerIsKeptForIt(t *testing.T) {
 	for name, tc := range map[string]struct {
-		take     func(f *DeltaFIFO)
-		notified []string
+		take func(f *DeltaFIFO)
 	}{
-		"batches": {func(f *DeltaFIFO) { assert.Equal(t, []string{"Bookmark @1"}, batched(t, f)) }, []string{"1"}},
+		"batches": {func(f *DeltaFIFO) { assert.Equal(t, []string{"Bookmark @1"}, batched(t, f)) }},
 		"keys": {func(f *DeltaFIFO) {
 			f.Close()
 			_, err := f.Pop(func(any, bool) error { return nil })
 			assert.ErrorIs(t, err, ErrFIFOClosed)
-		}, []string{"1"}},
-		"our controller": {func(f *DeltaFIFO) { assert.Equal(t, "1", pendingBatch(t, f).version) }, nil},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := &versioned{knownMap: knowing()}
@@ -392,7 +336,7 @@ func TestAVersionBeforeTheFirstConsumerIsKeptForIt(t *testing.T) {
 			assert.Empty(t, f.processedVersion())
 			tc.take(f)
 			assert.Equal(t, "1", f.processedVersion())
-			assert.Equal(t, tc.notified, known.notified)
+			assert.Equal(t, []string{"1"}, known.notified)
 		})
 	}
 }
@@ -616,37 +560,16 @@ func TestARelistLeavesUnchangedObjectsAlone(t *testing.T) {
 	assert.Contains(t, drained(t, f), "Deleted tombstone a/known @1, Replaced a/known@1!", "it comes back as it was")
 }
 
-func TestAFirstListIsSeenPartByPart(t *testing.T) {
-	f, _ := newListedQueue(t, podAt("a", "before", "1"))
-	r := f.BeginReplace(ReplaceOptions{})
-	part(t, r, ReplacementPart{Items: items("1", "2", "2", "3")})
-	b := pendingBatch(t, f)
-	assert.Equal(t, []string{"Replaced a/1@2", "Replaced a/2@3"}, wordsOf(b))
-	assert.True(t, b.initial)
-	assert.Empty(t, b.version)
-	assert.False(t, f.HasSynced())
-	part(t, r, ReplacementPart{Items: items("3", "4")})
-	must(t, r.Commit(t.Context(), "5"))
-	b = pendingBatch(t, f)
-	assert.Equal(t, []string{"Replaced a/3@4", "Deleted tombstone a/before @1"}, wordsOf(b))
-	assert.True(t, b.initial)
-	assert.Equal(t, "5", b.version)
-	assert.True(t, f.HasSynced())
-}
-
 func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	f, store := newListedQueue(t, podAt("a", "1", "1"), podAt("a", "2", "2"))
 	must(t, f.Replace(items("1", "1", "2", "2"), "2"))
-	assert.True(t, pendingBatch(t, f).initial)
+	assert.Contains(t, batched(t, f), "initial")
 	r := f.BeginReplace(ReplaceOptions{})
 	part(t, r, ReplacementPart{Items: items("1", "1", "3", "3")})
 	part(t, r, ReplacementPart{Items: items("4", "4")})
 	assert.Zero(t, f.log.pending)
 	must(t, r.Commit(t.Context(), "5"))
-	b := pendingBatch(t, f)
-	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2"}, wordsOf(b))
-	assert.Equal(t, "5", b.version)
-	assert.False(t, b.initial)
+	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2", "Bookmark @5"}, batched(t, f))
 
 	// Aborted: nothing has happened.
 	must(t, store.Replace(items("1", "1", "3", "3", "4", "4"), "5"))
@@ -752,19 +675,19 @@ func assertUnread(t *testing.T, key string, err error) {
 func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := newListedQueue(t)
-		got := make(chan batch)
+		got := make(chan []Delta)
 		go func() {
-			assert.NoError(t, popPending(f, func(b batch) error {
-				got <- b
+			assert.NoError(t, f.PopBatch(func(deltas []Delta, _ bool) error {
+				got <- deltas
 				return nil
-			}))
+			}, nil))
 			close(got)
 		}()
 		synctest.Wait()
 		must(t, f.Replace(nil, "1"))
 		synctest.Wait()
 		assert.False(t, f.HasSynced())
-		assert.Equal(t, batch{changes: []queued{}, version: "1", initial: true}, <-got)
+		assert.Equal(t, []string{"Bookmark @1"}, allSaid(<-got))
 		<-got
 		assert.True(t, f.HasSynced())
 	})

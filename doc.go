@@ -81,8 +81,9 @@
 //	     minute and 3 per minute afterwards; 20 and then 11 where each watch advanced the version and closed without error.
 //	G14  A transform runs at most once per object received, and exactly once per object applied.
 //
-// G3 and G8 are about informers; a Controller's pending changes wait in its queue. Not promised: every intermediate state; exact resync times;
-// deletions during an outage as anything but tombstones (DeletedFinalStateUnknown); an order among namespaces of Config.Namespaces.
+// G3 and G8 are about handlers, Config.Handler included; changes for a Config.Process wait in its queue. Not promised: every intermediate state;
+// exact resync times; deletions during an outage as anything but tombstones (DeletedFinalStateUnknown); an order among namespaces of
+// Config.Namespaces.
 //
 // # Concurrency
 //

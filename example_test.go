@@ -379,11 +379,11 @@ func ExampleConfig_namespaces() {
 	var running sync.WaitGroup
 	running.Go(func() { controller.RunWithContext(ctx) })
 	for _, namespace := range []string{"shop", "blog"} {
-		synced, _ := controller.(cache.StatusReporter).SyncedIn(namespace)
+		synced, _ := controller.SyncedIn(namespace)
 		<-synced.Done()
 	}
 	fmt.Println(len(indexer.ListKeys()), "objects, all synced:", controller.HasSynced())
-	for _, one := range controller.(cache.StatusReporter).Status().Namespaces {
+	for _, one := range controller.Status().Namespaces {
 		fmt.Printf("%s: synced %v at version %q\n", one.Namespace, one.Synced, one.AppliedVersion)
 	}
 	cancel()

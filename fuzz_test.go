@@ -2,7 +2,6 @@ package cache
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -504,7 +503,7 @@ func (m *queueModel) consume(op int) {
 	require.Equal(m.t, !dropped && b&8 != 0, errors.Is(err, errBoom))
 }
 
-// takeOut takes something out in one of the three ways. around, if not nil, is
+// takeOut takes something out in one of the two ways. around, if not nil, is
 // given what applies it.
 func (m *queueModel) takeOut(way int, around func(apply func()) error) error {
 	if around == nil {
@@ -519,21 +518,10 @@ func (m *queueModel) takeOut(way int, around func(apply func()) error) error {
 			return around(func() { m.consumer.take(obj.(Deltas)) })
 		})
 		return err
-	case 1:
+	default:
 		return m.queue.PopBatch(func(deltas []Delta, _ bool) error {
 			return around(func() { m.consumer.takeBatch(deltas) })
 		}, nil)
-	default:
-		return popPending(m.queue, func(b batch) error {
-			return around(func() {
-				for _, c := range b.changes {
-					m.consumer.take([]Delta{c.Delta})
-				}
-				if b.version != "" {
-					m.consumer.UpdateResourceVersion(b.version)
-				}
-			})
-		})
 	}
 }
 
@@ -1067,32 +1055,40 @@ func (m *storeModel) event() {
 }
 
 func (m *storeModel) batch() {
-	var b batch
-	var kinds []DeltaType
+	var events []event
 	for _, o := range m.objects() {
-		kind := []DeltaType{Added, Updated, Deleted, Sync, Replaced}[m.next(5)]
-		kinds = append(kinds, kind)
-		b.changes = append(b.changes, changeOf(kind, o))
+		events = append(events, event{kind: []DeltaType{Added, Updated, Deleted, Updated, Added}[m.next(5)], obj: o})
 	}
-	if m.next(2) == 0 {
-		b.version = itoa(m.serial)
-		m.version = b.version
+	if m.next(2) == 0 && len(events) > 0 {
+		events[len(events)-1].version = itoa(m.serial)
 	}
-	out := applyBatch(m.store, context.Background(), b, false, nil)
-	for i, c := range b.changes {
-		before, existed := m.held[c.key.String()]
-		if out[i].err == nil && kinds[i] != Deleted && (out[i].existed != existed || existed && out[i].old != any(before.obj)) {
-			m.Fatalf("outcome %d: %v, had %v", i, out[i], before)
+	changes := changesOf(events...)
+	for from := 0; from < len(changes); {
+		taken, err := m.store.takeChanges(bg, changes[from:])
+		for taken += from; from < taken; from++ {
+			m.took(events[from], &changes[from])
 		}
-		if kinds[i] == Deleted {
-			m.remove(c.key.String())
-			continue
+		var back *VersionRegressionError
+		if errors.As(err, &back) && versionBefore(back.Received, back.Current) {
+			from++ // it is older than the quarantined state, or an event before it
+		} else {
+			m.check(err)
 		}
-		var err error
-		if out[i].err != nil {
-			err = out[i].err
-		}
-		m.put(c.Object.(*object), err)
+	}
+}
+
+func (m *storeModel) took(e event, c *change) {
+	before, existed := m.held[nameOf(e.obj)]
+	if c.err == nil && c.kind != Deleted && (c.existed != existed || existed && c.old != any(before.obj)) {
+		m.Fatalf("change of %s: %v %v, had %v", nameOf(e.obj), c.existed, c.old, before)
+	}
+	if e.version != "" {
+		m.version = e.version
+	}
+	if e.kind == Deleted {
+		m.remove(nameOf(e.obj))
+	} else {
+		m.put(e.obj.(*object), c.failure())
 	}
 }
 
@@ -1402,7 +1398,7 @@ type queueEncoder struct {
 	*recording.Script
 	source recording.Source
 	slots  slots
-	// way is how the consumer takes things out: 9 is Pop, 11 popPending.
+	// way is how the consumer takes things out: 9 is Pop, 11 PopBatch.
 	way byte
 	// held has the state that each slot was sent last.
 	held    [6]int

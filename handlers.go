@@ -258,14 +258,25 @@ func (l *listener) HasSynced() bool { return l.synced.hasSucceeded() }
 // HasSyncedChecker implements ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 
-// snapshot has the objects of the store, except for the keys of without, each as an Add of the initial list or an
-// Update to itself.
+// snapshot has the objects that the informer fills its store with, except for the keys of without, each as an Add of the
+// initial list or an Update to itself.
 func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
 	stored := l.informer.store.storage.table.Snapshot()
+	wanted := func(key table.Key) bool { return !without[key] && l.informer.feedOf(key) != nil }
 	count := stored.Len()
-	for key := range without {
-		if _, exists := stored.Get(key); exists {
-			count--
+	if whole := l.informer.feeds[0].scope.prefix == ""; !whole {
+		count = 0
+		stored.Each(func(e table.Entry) bool {
+			if wanted(e.Key()) {
+				count++
+			}
+			return true
+		})
+	} else {
+		for key := range without {
+			if _, exists := stored.Get(key); exists {
+				count--
+			}
 		}
 	}
 	place := uint32(0)
@@ -277,7 +288,7 @@ func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) even
 			if kind == eventlog.Update {
 				n.Old = n.New
 			}
-			if !without[n.Key] {
+			if wanted(n.Key) {
 				return n
 			}
 		}
@@ -463,21 +474,18 @@ func (inf *sharedIndexInformer) AddEventHandlerWithOptions(handler ResourceEvent
 	return nil, err
 }
 
-// add adds a listener. While the informer runs, it gets a snapshot of the store first, which is read as it
-// is delivered.
+// add adds a listener. It gets a snapshot of the store first, which is read as it is delivered.
 func (inf *sharedIndexInformer) add(l *listener) error {
 	now, storage := inf.clock.Now(), inf.store.storage
 	storage.writing.Lock() // the log has the writes that the snapshot has, and no others
 	defer storage.writing.Unlock()
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	switch {
-	case inf.IsStopped():
+	if inf.IsStopped() {
 		return ErrInformerStopped
-	case inf.ctx == nil:
-		l.cursor.Join(now, eventlog.Snapshot[table.Key]{})
-	default:
-		l.cursor.Join(now, l.snapshot(eventlog.Add, nil))
+	}
+	l.cursor.Join(now, l.snapshot(eventlog.Add, nil))
+	if inf.ctx != nil {
 		inf.goroutines.Go(func() { l.run(inf.ctx) })
 	}
 	inf.listeners = append(slices.Clip(inf.listeners), l)

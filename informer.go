@@ -20,7 +20,7 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
-// sharedIndexInformer is every informer of this package, and the controller of several namespaces.
+// sharedIndexInformer is every informer of this package, and the Mirror of a store.
 type sharedIndexInformer struct {
 	// name and typeDescription are the reflector's; that of a namespace has the namespace appended.
 	name, typeDescription string
@@ -101,8 +101,18 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 
 // report reports an error with the reflector that brought key, which may be empty.
 func (inf *sharedIndexInformer) report(ctx context.Context, key string, err error) {
-	brings := func(f *feed) bool { return f.scope.has(key) }
-	inf.feeds[max(0, slices.IndexFunc(inf.feeds, brings))].reflector.report(ctx, err)
+	f := cmp.Or(inf.feedOf(table.KeyOf(key)), inf.feeds[0])
+	f.reflector.report(ctx, err)
+}
+
+// feedOf is the feed that brings the objects under a key, or nil.
+func (inf *sharedIndexInformer) feedOf(key table.Key) *feed {
+	for _, f := range inf.feeds {
+		if f.scope.hasKey(key) {
+			return f
+		}
+	}
+	return nil
 }
 
 // title names the informer in errors.
@@ -201,9 +211,10 @@ func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
 func (inf *sharedIndexInformer) Status() Status {
 	status := inf.feeds[0].reflector.Status()
 	if inf.feeds[0].namespace != "" {
-		all := make([]NamespaceStatus, len(inf.feeds))
+		all := make([]Status, len(inf.feeds))
 		for i, f := range inf.feeds {
-			all[i] = NamespaceStatus{f.namespace, f.reflector.Status()}
+			all[i] = f.reflector.Status()
+			all[i].Namespace = f.namespace
 		}
 		status = overall(all)
 		status.Name = inf.name
@@ -501,43 +512,14 @@ func (informerView) Run(<-chan struct{}) {}
 // RunWithContext does nothing.
 func (informerView) RunWithContext(context.Context) {}
 
-// informerController is an informer with at most one handler, as a Controller. It has synced once the handler
+// mirror adds the handler, if there is one, and returns the informer as a Mirror. That has synced once the handler
 // has handled the first list or, without one, the store has it.
-type informerController struct {
-	*sharedIndexInformer
-	synced *syncChecker
-}
-
-// HasSynced implements Controller.
-func (c informerController) HasSynced() bool { return c.synced.hasSucceeded() }
-
-// HasSyncedChecker implements Controller.
-func (c informerController) HasSyncedChecker() DoneChecker { return c.synced }
-
-// controller adds the handler, if there is one, and returns the informer as a Controller.
-func (inf *sharedIndexInformer) controller(handler ResourceEventHandler, options HandlerOptions, resync time.Duration, shouldResync func() bool) Controller {
+func (inf *sharedIndexInformer) mirror(handler ResourceEventHandler, options HandlerOptions, resync time.Duration, shouldResync func() bool) *Mirror {
 	if handler == nil {
-		return informerController{inf, inf.synced}
+		return &Mirror{inf, inf}
 	}
 	l := newListener(inf, handler, options, resync)
 	l.shouldResync = shouldResync
 	_ = inf.add(l) // it fails only if the informer has stopped
-	return informerController{inf, l.synced}
-}
-
-// newNamespaceController makes the controller of Config.Namespaces: an informer of the given store.
-func newNamespaceController(c Config) Controller {
-	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config.Namespaces needs a Config with neither Queue nor Process")
-	whole, own := c.Store.(*cache)
-	mustHave(own && whole != nil, "Config.Namespaces needs a Config.Store of NewStore or NewIndexer")
-	mustHave(c.KeyFunction == nil, "Config.KeyFunction is set, which Config.Namespaces ignores: the Store's is used")
-	mustHave(c.Transform == nil || whole.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
-	reflector := c.reflectorOptions()
-	reflector.validate()
-	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
-	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
-	inf := newInformer(whole, ToListerWatcherWithContext(c.ListerWatcher), c.ObjectType, SharedIndexInformerOptions{
-		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: reflector,
-	})
-	return inf.controller(c.Handler, HandlerOptions{}, resync, shouldResync)
+	return &Mirror{inf, l}
 }

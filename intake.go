@@ -1,10 +1,8 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"reflect"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -31,9 +29,6 @@ type change struct {
 	// values are those of each index of set, by position.
 	values [][]string
 	set    *indexerSet
-	// same is true for a Sync of the very object that is stored. Nothing is written: an index must
-	// not see the changes that a reader may have made to the object.
-	same bool
 	// unchanged is true for a listed object in the state that is stored.
 	unchanged bool
 	// err is why the change cannot be applied, kept is its cause as the quarantine keeps it.
@@ -54,13 +49,7 @@ func (c *change) fail(stage string, err error) {
 }
 
 func (c *change) objectError(stage string, err error) *ObjectError {
-	return &ObjectError{Key: c.key.String(), ResourceVersion: c.receivedVersion(), Stage: stage, Err: err}
-}
-
-// receivedVersion is the version that was received. That of a change that has waited in a queue follows from
-// its origin, or else its object.
-func (c *change) receivedVersion() string {
-	return cmp.Or(c.says.received.ResourceVersion, c.origin.Version(), receivedOf(finalStateOf(c.object)).ResourceVersion)
+	return &ObjectError{Key: c.key.String(), ResourceVersion: c.says.received.ResourceVersion, Stage: stage, Err: err}
 }
 
 // failure returns err as an error that is nil where there is none.
@@ -74,7 +63,7 @@ func (c *change) failure() error {
 // index computes the values for the indexes of set, unless they are there. Values of an earlier
 // set stay if that fails.
 func (c *change) index(set *indexerSet, room *valueRoom) {
-	if c.kind == Deleted || c.err != nil || c.set == set || c.same || c.unchanged {
+	if c.kind == Deleted || c.err != nil || c.set == set || c.unchanged {
 		return
 	}
 	values, err := set.valuesOf(c.object, room)
@@ -114,8 +103,6 @@ type intake struct {
 	// feed is the part of an informer that is notified of changes, or nil. It is no function: a change that is
 	// passed to one would be allocated.
 	feed *feed
-	// queued is true for the changes of a queue, whose consumer delivers them.
-	queued bool
 	// room is used again for each batch, if the intake is.
 	room valueRoom
 }
@@ -188,7 +175,7 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case c.err != nil || c.unchanged || c.same:
+	case c.err != nil || c.unchanged:
 		return nil
 	case c.kind == Deleted && isUndecoded(c.object):
 		c.object = nil
@@ -218,7 +205,7 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 // prepareFinalState transforms the final state of a deletion, if there may be an object to delete,
 // and somebody is notified of it.
 func (in *intake) prepareFinalState(c *change) {
-	if in.transform == nil || in.feed == nil && !in.queued {
+	if in.transform == nil || in.feed == nil {
 		return
 	}
 	if !c.existed {
@@ -255,41 +242,4 @@ func (c *change) regression(stored table.Origin, quarantined string) error {
 		return nil
 	}
 	return &VersionRegressionError{Kind: "event", Key: c.key.String(), Current: stored.Version(), Received: c.says.received.ResourceVersion}
-}
-
-// apply applies a batch of a queue in one write: the queue has compared versions already, and
-// called the transform if transformed is true. It returns false, and has applied nothing, if ctx
-// ended first.
-func (in *intake) apply(ctx context.Context, changes []change, version string, transformed bool) bool {
-	in.queued = true
-	if transformed {
-		in.transform = nil
-	}
-	for i := range changes {
-		c := &changes[i]
-		c.existed = true
-		switch {
-		case !in.scope.hasKey(c.key) && c.kind == Deleted:
-			c.unchanged = true // nothing of another namespace is there
-		case !in.scope.hasKey(c.key):
-			c.err = c.objectError(stageKey, in.scope.refusal(c.key.String(), c.object))
-		case c.kind == Sync:
-			found, _ := in.storage.table.Get(c.key)
-			c.same = samePointer(found.Object, c.object)
-		}
-		if in.prepare(ctx, c) != nil {
-			return false
-		}
-	}
-	_, _ = in.storage.write(changes, storeWrite{scope: in.scope, version: version})
-	if in.room = (valueRoom{in.room.values[:0], in.room.texts[:0]}); len(changes) > directly {
-		in.room = valueRoom{}
-	}
-	return true
-}
-
-// samePointer is true if both are one pointer. Other values are never the same here; comparing
-// them could panic.
-func samePointer(a, b any) bool {
-	return a != nil && reflect.TypeOf(a).Kind() == reflect.Pointer && a == b
 }

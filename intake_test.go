@@ -7,16 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
 var bg = context.Background()
-
-// changeOf is what a queue makes of a received object.
-func changeOf(kind DeltaType, obj *object) queued {
-	return queued{Delta: Delta{kind, obj}, key: table.KeyOf(nameOf(obj)), received: receivedOf(obj)}
-}
 
 func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 	s := newTagStore(WithTransformer(func(obj any) (any, error) {
@@ -27,12 +20,16 @@ func TestAnUnwantedObjectIsADeletionIfItWasPresent(t *testing.T) {
 	}))
 	held := podAt("a", "1", "1")
 	require.NoError(t, s.Add(held))
-	out := applyBatch(s, context.Background(), batch{changes: []queued{
-		changeOf(Updated, labelled(podAt("a", "1", "2"), "no")),
-		changeOf(Added, labelled(podAt("a", "2", "2"), "no")),
-	}}, false, nil)
-	assert.Equal(t, outcome{old: held, existed: true, unwanted: true}, out[0])
-	assert.Equal(t, outcome{}, out[1])
+	present := changesOf(event{kind: Updated, obj: labelled(podAt("a", "1", "2"), "no")})
+	absent := changesOf(event{kind: Added, obj: labelled(podAt("a", "2", "2"), "no")})
+	for _, changes := range [][]change{present, absent} {
+		_, err := s.takeChanges(bg, changes)
+		require.NoError(t, err)
+		assert.Equal(t, Deleted, changes[0].kind)
+	}
+	assert.True(t, present[0].applied)
+	assert.Equal(t, DeletedFinalStateUnknown{Key: "a/1", Obj: held}, present[0].object)
+	assert.False(t, absent[0].applied)
 	assert.Empty(t, s.List())
 }
 

@@ -550,6 +550,9 @@ func (l *listing) commit() error {
 		return err
 	}
 	l.begin()
+	if l.stepBack != nil {
+		l.report(l.ctx, l.stepBack) // before it shows
+	}
 	if err := l.replacement.Commit(l.ctx, l.version); err != nil {
 		objects, other := splitObjectErrors(err)
 		if other != nil {
@@ -558,9 +561,6 @@ func (l *listing) commit() error {
 		for _, bad := range objects {
 			l.reject(bad, false)
 		}
-	}
-	if l.stepBack != nil {
-		l.report(l.ctx, l.stepBack)
 	}
 	l.reportRejected()
 	l.quarantine.releaseIf(func(place string) bool { return !l.quarantining[place] })

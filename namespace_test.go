@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,8 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // viewsOf returns a store and its views of the namespaces a and b.
@@ -57,19 +54,14 @@ func TestAKeyFunctionThatDoesNotFitAViewIsNamed(t *testing.T) {
 	view := InNamespace(whole, "a").(*keyedStore)
 	const fault = `key "pods/a/1" does not begin with "a/", although the object is of that namespace: the key function`
 	mine, other := podAt("a", "1", "1"), podAt("b", "1", "1")
-	ofBatch := func(kind DeltaType, obj any, key string) error {
-		return applyBatch(view, context.Background(), batch{changes: []queued{{Delta: Delta{kind, obj}, key: table.KeyOf(key)}}}, false, nil)[0].err
-	}
 	for way, err := range map[string]error{
 		"Add": view.Add(mine), "event": takeOne(view, event{kind: Added, obj: mine}), "Replace": view.Replace([]any{mine}, "1"),
-		"batch":     ofBatch(Added, mine, "pods/a/1"),
-		"tombstone": ofBatch(Replaced, DeletedFinalStateUnknown{Key: "pods/a/1", Obj: mine}, "pods/a/1"),
 	} {
 		require.ErrorContains(t, err, "object of another namespace", way)
 		assert.Contains(t, err.Error(), fault, way)
 	}
 	for way, err := range map[string]error{
-		"Add": view.Add(other), "batch": ofBatch(Added, other, "pods/b/1"), "no metadata": ofBatch(Added, 7, "pods/b/1"),
+		"Add": view.Add(other), "event": takeOne(view, event{kind: Added, obj: other}),
 	} {
 		require.ErrorContains(t, err, "object of another namespace", way)
 		assert.Contains(t, err.Error(), `object of another namespace: key "pods/b/1" does not begin with "a/"`, way)
@@ -131,23 +123,18 @@ func TestAQueueOverAViewKnowsItsNamespaceAlone(t *testing.T) {
 	queue := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: a, EmitDeltaTypeReplaced: true})
 	require.NoError(t, queue.Resync())
 	require.NoError(t, queue.Replace([]any{podAt("a", "2", "2")}, "2"))
-	var notified []string
-	b := pendingBatch(t, queue)
-	for _, c := range b.changes {
-		notified = append(notified, string(c.Type)+" "+c.key.String())
-	}
-	assert.ElementsMatch(t, []string{"Sync a/1", "Replaced a/2", "Deleted a/1"}, notified)
+	assert.ElementsMatch(t, []string{"Sync a/1@1, Deleted tombstone a/1 @1", "Replaced a/2@2"}, drained(t, queue))
 }
 
 // The overall phase is the one most worth a look, since it began.
 func TestTheOverallPhaseIsTheOneMostWorthALook(t *testing.T) {
 	start := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(phase Phase, minutes int) NamespaceStatus {
-		return NamespaceStatus{Status: Status{Phase: phase, PhaseSince: start.Add(time.Duration(minutes) * time.Minute)}}
+	at := func(phase Phase, minutes int) Status {
+		return Status{Phase: phase, PhaseSince: start.Add(time.Duration(minutes) * time.Minute)}
 	}
 	for i, urgent := range byUrgency {
 		for _, other := range byUrgency[i+1:] {
-			for _, all := range [][]NamespaceStatus{
+			for _, all := range [][]Status{
 				{at(other, 0), at(urgent, 2), at(other, 3), at(urgent, 1)},
 				{at(urgent, 1), at(urgent, 2), at(other, 0)},
 			} {
@@ -164,10 +151,10 @@ func TestTheOverallStatusJoinsTheNamespaces(t *testing.T) {
 	start := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	older := &Failure{Cause: CauseForbidden, Err: errBoom, Time: start}
 	newest := &Failure{Cause: CauseNotFound, Err: errBoom, Time: start.Add(time.Second)}
-	all := []NamespaceStatus{
-		{"a", Status{ReceivedVersion: "7", Synced: true, LastFailure: older, ConsecutiveFailures: 2, TypeDescription: "things"}},
-		{"b", Status{ReceivedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, Quarantined: []Quarantined{{Key: "b/1"}}}},
-		{"c", Status{ReceivedVersion: "8", Synced: true, Quarantined: []Quarantined{{Key: "a/1"}}}},
+	all := []Status{
+		{Namespace: "a", ReceivedVersion: "7", Synced: true, LastFailure: older, ConsecutiveFailures: 2, TypeDescription: "things"},
+		{Namespace: "b", ReceivedVersion: "10", Synced: true, LastFailure: newest, ConsecutiveFailures: 1, Quarantined: []Quarantined{{Key: "b/1"}}},
+		{Namespace: "c", ReceivedVersion: "8", Synced: true, Quarantined: []Quarantined{{Key: "a/1"}}},
 	}
 	status := overall(all)
 	assert.Equal(t, "7", status.ReceivedVersion)
@@ -269,10 +256,6 @@ func TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject(t *testing.T) {
 	for name, take := range map[string]func(o *onlooker, obj *object, version string) error{
 		"an event": func(o *onlooker, obj *object, version string) error {
 			return takeOne(o, event{kind: Updated, obj: obj, version: version})
-		},
-		"a batch": func(o *onlooker, obj *object, version string) error {
-			applyBatch(o, context.Background(), batch{changes: []queued{changeOf(Updated, obj)}, version: version}, false, nil)
-			return nil
 		},
 		"a list": func(o *onlooker, obj *object, version string) error { return o.Replace([]any{obj}, version) },
 		"a list in parts": func(o *onlooker, obj *object, version string) error {
@@ -428,8 +411,8 @@ func (n *namespaceModel) queued() {
 }
 
 func (n *namespaceModel) batch() {
-	var b batch
-	for range n.random.IntN(4) {
+	var events []event
+	for range 1 + n.random.IntN(3) {
 		o, good := n.object(n.name)
 		kind := Updated
 		if n.random.IntN(3) == 0 {
@@ -438,11 +421,13 @@ func (n *namespaceModel) batch() {
 		} else {
 			n.put(o, good)
 		}
-		b.changes = append(b.changes, queued{Delta: Delta{kind, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)})
+		events = append(events, event{kind: kind, obj: o})
 	}
 	n.version = n.next()
-	b.version = n.version
-	applyBatch(n.view, context.Background(), b, false, nil)
+	events[len(events)-1].version = n.version
+	taken, err := n.view.takeChanges(bg, changesOf(events...))
+	require.NoError(n, err)
+	require.Len(n, events, taken)
 }
 
 // intrude tries to reach another namespace in every way.
@@ -455,10 +440,6 @@ func (n *namespaceModel) intrude() {
 		require.ErrorIs(n, n.view.Update(o), errOtherNamespace)
 		require.ErrorIs(n, n.view.Delete(o), errOtherNamespace)
 		require.ErrorIs(n, takeOne(n.view, event{kind: Deleted, obj: o}), errOtherNamespace)
-		applyBatch(n.view, context.Background(), batch{changes: []queued{
-			{Delta: Delta{Updated, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
-			{Delta: Delta{Deleted, o}, key: table.KeyOf(nameOf(o)), received: receivedOf(o)},
-		}}, false, nil)
 		if n.replacement != nil {
 			rejected, err := n.replacement.Add(bg, ReplacementPart{Items: []any{o}, Retain: []any{o}, Deleted: []any{o}})
 			require.NoError(n, err)

@@ -80,7 +80,7 @@ type rig struct {
 	*testing.T
 	source  *cachetest.Source
 	indexer Indexer
-	ctlr    Controller
+	ctlr    *Mirror
 	heard   *heard
 	handler *recorder
 	cancel  context.CancelFunc
@@ -235,41 +235,6 @@ func takeOne(t taker, e event) error {
 func receivedUnder(s any, key string) (ObjectVersion, bool) {
 	own, _ := ours(s.(Store))
 	return own.ObjectVersion(key)
-}
-
-// outcome is what became of one change of a batch.
-type outcome struct {
-	old           any
-	existed       bool
-	obj           any
-	unwanted      bool
-	err, finalErr *ObjectError
-}
-
-// applyBatch applies what a queue has handed out, as a controller does.
-func applyBatch(store any, ctx context.Context, b batch, transformed bool, outcomes []outcome) []outcome {
-	changes := make([]change, len(b.changes))
-	for i, q := range b.changes {
-		changes[i] = change{kind: q.Type, object: q.Object, key: q.key, says: metadata{received: q.received}, origin: originOf(q.received)}
-	}
-	own, _ := ours(store.(Store))
-	in := own.intake()
-	if !in.apply(ctx, changes, b.version, transformed) {
-		return outcomes
-	}
-	for i := range changes {
-		c := &changes[i]
-		if !c.applied && c.err == nil {
-			outcomes = append(outcomes, outcome{})
-			continue
-		}
-		o := outcome{old: c.old, existed: c.existed, obj: c.object, err: c.err, finalErr: c.finalErr}
-		if o.unwanted = c.kind == Deleted && b.changes[i].Type != Deleted; o.unwanted {
-			o.obj = nil
-		}
-		outcomes = append(outcomes, o)
-	}
-	return outcomes
 }
 
 // logLines is what a logger wrote, without times and processes.

@@ -170,12 +170,12 @@ func (o *InformerOptions) shared() SharedIndexInformerOptions {
 // NewInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. It makes a store, which is
 // an Indexer, and the controller that mirrors a source into it and notifies one handler. It starts nothing.
 //
-// The handler's backlog is bounded, and the store may be ahead of its events; Config.Handler is called right after each
-// change. HasSynced is the handler's.
+// The handler's backlog is bounded, and the store may be ahead of its events. The controller is a *Mirror; its HasSynced is
+// the handler's.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 	options.validate()
 	inf := newSharedIndexInformer(ToListerWatcherWithContext(options.ListerWatcher), options.ObjectType, options.shared())
-	return inf.store, inf.controller(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
+	return inf.store, inf.mirror(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
 }
 
 // NewInformer is for code written for client-go.

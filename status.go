@@ -32,6 +32,8 @@ const (
 // Status is the status of a reflector, controller or informer, with String and JSON. Fields may be added, none will be
 // renamed.
 type Status struct {
+	// Namespace is set in the elements of Namespaces.
+	Namespace string
 	// Name and TypeDescription are the reflector's.
 	Name            string
 	TypeDescription string
@@ -55,13 +57,7 @@ type Status struct {
 	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent Phase (forbidden,
 	// not found, paused, stopped, idle, listing, streaming, watching), the earliest PhaseSince, the lowest versions,
 	// the highest ConsecutiveFailures and the newest LastFailure.
-	Namespaces []NamespaceStatus
-}
-
-// NamespaceStatus is the status of one namespace.
-type NamespaceStatus struct {
-	Namespace string
-	Status
+	Namespaces []Status
 }
 
 // HandlerStatus is the status of an informer's handler.
@@ -291,9 +287,9 @@ var byUrgency = []Phase{
 }
 
 // overall combines the statuses of several namespaces, at least one. See Status.Namespaces.
-func overall(all []NamespaceStatus) Status {
-	status := all[0].Status
-	status.Namespaces, status.Quarantined = all, nil
+func overall(all []Status) Status {
+	status := all[0]
+	status.Namespace, status.Namespaces, status.Quarantined = "", all, nil
 	for _, one := range all {
 		order := cmp.Compare(slices.Index(byUrgency, one.Phase), slices.Index(byUrgency, status.Phase))
 		if order < 0 || order == 0 && one.PhaseSince.Before(status.PhaseSince) {

@@ -158,12 +158,6 @@ func (w *storeWrite) apply(c *change) error {
 	case c.err != nil:
 		m.hold(c)
 		return nil
-	case c.same:
-		// A change that was applied since the Sync was queued is newer.
-		if at.Exists {
-			c.applied, c.object = true, at.Object
-		}
-		return nil
 	case w.list != nil && w.list.hasBrought(c, at):
 		c.unchanged = true
 		return nil

@@ -138,7 +138,7 @@ func TestASnapshotOfAStoreWithViewsHasTheLowestVersion(t *testing.T) {
 	lowest := whole.Snapshot()
 	assert.Equal(t, "8", lowest.ResourceVersion())
 	assert.Equal(t, 2, lowest.Len())
-	applyBatch(a, bg, batch{version: "12"}, false, nil)
+	a.Bookmark("12")
 	assert.Equal(t, "9", whole.Snapshot().ResourceVersion())
 	assert.Equal(t, "8", lowest.ResourceVersion())
 }
@@ -234,9 +234,6 @@ func TestReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 			assert.Empty(t, rejected)
 			assert.NoError(t, err)
 		}},
-		"applyBatch": {0, func(s *cache, _ IndexFunc) {
-			applyBatch(s, bg, batch{version: "2", changes: []queued{changeOf(Added, one)}}, false, nil)
-		}},
 		"takeEvent": {0, func(s *cache, _ IndexFunc) {
 			assert.NoError(t, takeOne(s, event{kind: Added, obj: one, version: "2"}))
 		}},
@@ -257,12 +254,7 @@ func TestReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 					stop.pass()
 				}
 				return MetaNamespaceKeyFunc(obj)
-			}, Indexers{NamespaceIndex: func(obj any) ([]string, error) {
-				if armed.Load() && name == "applyBatch" {
-					stop.pass() // whose keys are known
-				}
-				return MetaNamespaceIndexFunc(obj)
-			}}).(*cache)
+			}, Indexers{NamespaceIndex: MetaNamespaceIndexFunc}).(*cache)
 			for i := range count {
 				require.NoError(t, s.Add(podAt("a", itoa(i), "1")))
 			}

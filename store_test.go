@@ -21,7 +21,6 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/watchmirror/cache/cachetest"
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // podAt is an object at a version; its UID is its name unless changed.
@@ -149,9 +148,6 @@ func TestAStoreAcceptsWhatTheKeyFunctionAccepts(t *testing.T) {
 	require.NoError(t, s.Replace([]any{1, "two", []int{3}}, ""))
 	require.NoError(t, s.Add([]int{3}))
 	assert.ElementsMatch(t, []string{"1", "two", "[3]"}, s.ListKeys())
-	// A value that cannot be compared, sent again by a resync, must not panic.
-	outcomes := applyBatch(s, context.Background(), batch{changes: []queued{{Delta: Delta{Sync, []int{3}}, key: table.KeyOf("[3]")}}}, false, nil)
-	assert.True(t, outcomes[0].existed)
 }
 
 func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {

@@ -46,6 +46,9 @@ var (
 	_ ours.ReflectorStore   = (*theirs.RealFIFO)(nil)
 )
 
+// What New returns is a Controller.
+var _ ours.Controller = (*ours.Mirror)(nil)
+
 // Sources.
 var (
 	_ ours.Lister              = theirs.Lister(nil)

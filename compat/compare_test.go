@@ -50,7 +50,9 @@ func (c *comparer) identifier(name string) {
 			c.problem("%s: want a function, have %s", name, ours)
 			return
 		}
-		c.equal(name, ours.Type(), theirs.Type())
+		if !c.skip(name) {
+			c.equal(name, ours.Type(), theirs.Type())
+		}
 	case *types.TypeName:
 		ours, ok := ours.(*types.TypeName)
 		if !ok {

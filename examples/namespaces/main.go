@@ -92,7 +92,7 @@ func order(namespace, name string) Order {
 }
 
 // namespaceStatus is the status of one of the informer's namespaces.
-func namespaceStatus(orders *cache.Informer[Order], namespace string) (status cache.NamespaceStatus) {
+func namespaceStatus(orders *cache.Informer[Order], namespace string) (status cache.Status) {
 	for _, one := range orders.Status().Namespaces {
 		if one.Namespace == namespace {
 			status = one

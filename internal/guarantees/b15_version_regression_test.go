@@ -459,8 +459,10 @@ type filler func(*testing.T, cache.ListerWatcher, cache.TransformFunc, cache.Ref
 var fillers = map[string]filler{
 	"by way of a queue": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, reporter) {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-		c := cache.New(&cache.Config{ListerWatcher: source, Store: store, Transform: transform, ReflectorOptions: o})
-		return c.RunWithContext, store, c.(reporter)
+		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store, Transformer: transform})
+		process := func(obj any, _ bool) error { return applyDeltas(store, obj.(cache.Deltas)) }
+		c := cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Process: process, ReflectorOptions: o})
+		return c.RunWithContext, store, c
 	},
 	"into a store": func(_ *testing.T, source cache.ListerWatcher, transform cache.TransformFunc, o cache.ReflectorOptions) (func(context.Context), cache.Store, reporter) {
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(transform))

@@ -96,46 +96,6 @@ func TestAPanicOfTheConsumerIsReportedWhereTheProcessSurvives(t *testing.T) {
 	}
 }
 
-// A store of somebody else's is filled one object at a time, and notified of the
-// version after it holds what the version says.
-func TestAControllerFillsAStoreThatIsNotOurs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"), pod("a", "2"), bad(pod("a", "3")))
-		var indexer cache.Indexer
-		r := newRig(t, source, func(c *cache.Config) {
-			indexer = c.Store.(cache.Indexer)
-			c.KeyFunction = cache.MetaNamespaceKeyFunc
-			c.Store = &storeOfAnother{Store: indexer, refuse: func(obj any) error {
-				if isBad(obj) {
-					return errBoom
-				}
-				return nil
-			}}
-		})
-		r.run()
-		synctest.Wait()
-		assert.ElementsMatch(t, []string{"a/1", "a/2"}, indexer.ListKeys())
-		assert.Equal(t, "3", r.ctlr.LastSyncResourceVersion())
-		assert.Equal(t, []cache.Cause{causeObject}, r.heard.causes())
-		require.Len(t, r.status().Quarantined, 1)
-		r.handler.take()
-
-		require.NoError(t, source.Apply(labelled(pod("a", "1"), "x"), labelled(pod("a", "3"), "good")))
-		_, err := source.Delete("a", "2")
-		require.NoError(t, err)
-		synctest.Wait()
-		assert.Equal(t, []string{"update a/1@4", "add a/3@5", "delete a/2"}, r.handler.take())
-		assert.Empty(t, r.status().Quarantined)
-		_, err = source.DeleteSilently("a", "1")
-		require.NoError(t, err)
-		source.BreakWatches(cachetest.ErrExpired())
-		sleep(time.Minute)
-		r.equalsSource()
-		assert.Contains(t, r.handler.take(), "tombstone a/1")
-		r.stop()
-	})
-}
-
 // A queue that is not ours works too; its applied version is the newest that it
 // has handed out and was processed.
 func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
@@ -156,8 +116,8 @@ func TestAControllerRunsAQueueThatIsNotOurs(t *testing.T) {
 	})
 }
 
-// A queue's first list tells of everything that is listed, also of what the store
-// held before: the consumer of this queue has not been notified of it.
+// A handler receives an Add of each object that the store holds before, and of the list what is news
+// to the store.
 func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -166,10 +126,11 @@ func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
 		synctest.Wait()
 		first.cancel()
 		<-first.done
+		require.NoError(t, source.Apply(labelled(pod("a", "2"), "x")))
 		second := newRig(t, source, func(c *cache.Config) { c.Store = first.indexer })
 		second.run()
 		synctest.Wait()
-		assert.ElementsMatch(t, []string{"update a/1@1", "update a/2@2"}, second.handler.take())
+		assert.ElementsMatch(t, []string{"add a/1@1 initial", "add a/2@2 initial", "update a/2@3"}, second.handler.take())
 		second.stop()
 	})
 }
@@ -200,21 +161,13 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 			cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Process: process, Handler: &recorder{}})
 		},
 		"Transform": func() {
-			cache.New(&cache.Config{ListerWatcher: source, Queue: queueBefore(store), Store: store, Transform: func(any) (any, error) { return nil, nil }})
+			cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Process: process, Transform: func(any) (any, error) { return nil, nil }})
 		},
-		"KnownObjects": func() { cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Store: store}) },
-		"KeyFunction":  func() { cache.New(&cache.Config{ListerWatcher: source, Store: struct{ cache.Store }{store}}) },
+		"a Queue or Process": func() { cache.New(&cache.Config{ListerWatcher: source, Queue: queue, Store: store}) },
+		"Config.Store":       func() { cache.New(&cache.Config{ListerWatcher: source, Store: struct{ cache.Store }{store}}) },
 		"both set": func() {
 			keep := func(obj any) (any, error) { return obj, nil }
 			cache.New(&cache.Config{ListerWatcher: source, Store: cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(keep)), Transform: keep})
-		},
-		"Transformer and": func() {
-			keep := func(obj any) (any, error) { return obj, nil }
-			both := cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(keep))
-			cache.New(&cache.Config{ListerWatcher: source, Store: both, Queue: cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: both, Transformer: keep})})
-		},
-		"KeyFunction needs": func() {
-			cache.New(&cache.Config{ListerWatcher: source, Queue: queueBefore(store), Store: store, KeyFunction: cache.MetaNamespaceKeyFunc})
 		},
 		"ListerWatcher is nil": func() { cache.NewReflector((*cache.ListWatch)(nil), nil, store, 0) },
 		"store is nil":         func() { cache.NewReflector(source, nil, (*cache.DeltaFIFO)(nil), 0) },
@@ -227,7 +180,6 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 		"below a second": func() {
 			cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{MaxWatchTimeout: time.Millisecond})
 		},
-		"DeltaFIFO":                 func() { cache.New(&cache.Config{ListerWatcher: source, Queue: foreignQueue{queue}, Store: store}) },
 		"ReflectorOptions.PageSize": func() { cache.New(&cache.Config{ListerWatcher: source, Store: store, WatchListPageSize: -1}) },
 	}
 	for field, mistake := range mistakes {
@@ -250,10 +202,6 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 			source.Close()
 		})
 	})
-}
-
-func queueBefore(store cache.Store) *cache.DeltaFIFO {
-	return cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: store})
 }
 
 // foreignQueue hides what a DeltaFIFO is.

@@ -417,17 +417,14 @@ func TestG3InAStreamAnObjectThatWasMadeAnewIsAnotherOne(t *testing.T) {
 		"first list, with a deletion": {[][]watch.Event{{first, deletedEvent(at("a/1", "6")), second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}},
 		"later list":                  {[][]watch.Event{{first, endOfState("5"), expired()}, {second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
 		"later list, both":            {[][]watch.Event{{first, endOfState("5"), expired()}, {first, second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
-		"later list, with a deletion": {[][]watch.Event{{first, endOfState("5"), expired()}, {first, deletedEvent(at("a/1", "6")), second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@5", "add a/1@7"}},
+		"later list, with a deletion": {[][]watch.Event{{first, endOfState("5"), expired()}, {first, deletedEvent(at("a/1", "6")), second, endOfState("8")}}, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
 				m := start(&script{streams: row.streams}, &thing{})
 				settle(pause)
 				assert.Equal(t, []string{"a/1@7"}, m.holds())
-				switch calls := m.calls(); {
-				case mirror == "an informer" && name == "later list, with a deletion":
-					assert.Equal(t, []string{"add a/1@5", "delete a/1@6", "add a/1@7"}, calls, "with the final state")
-				case mirror == "an informer" || mirror == "a controller":
+				if calls := m.calls(); mirror == "an informer" || mirror == "a controller" {
 					assert.Equal(t, row.calls, calls)
 				}
 			})

@@ -267,7 +267,7 @@ func TestG5NoNamespaceWaitsForAHandlerThatIsBusyWithAnother(t *testing.T) {
 				if waited >= 0 {
 					return
 				}
-				synced, _ := r.ctlr.(cache.StatusReporter).SyncedIn("empty")
+				synced, _ := r.ctlr.SyncedIn("empty")
 				began := time.Now()
 				select {
 				case <-synced.Done():

@@ -238,40 +238,6 @@ func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
 	})
 }
 
-// G6: a controller with a queue of one's own may find out about an object of
-// another namespace only when it applies it. It is quarantined all the same, once a
-// version and until it is removed.
-func TestG6AQueueThatAcceptsOtherNamespacesDoesNotReachThem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t, pod("a", "1"), pod("b", "1"))
-		whole, a, b := viewsOf()
-		require.NoError(t, b.Add(podAt("b", "1", "99")))
-		r := newRig(t, source, func(c *cache.Config) {
-			c.Store = a
-			c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: a})
-		})
-		r.run()
-		synctest.Wait()
-		assert.Equal(t, map[string]string{"a/1": "1", "b/1": "99"}, contents(whole))
-		assert.True(t, r.ctlr.HasSynced())
-		assert.Equal(t, "2", r.ctlr.LastSyncResourceVersion())
-		require.Len(t, r.heard.all(), 1)
-		require.ErrorContains(t, r.heard.all()[0], "object of another namespace")
-		source.BreakWatches(cachetest.ErrExpired())
-		sleep(time.Minute)
-		assert.Equal(t, 1, r.heard.count(causeObject))
-		assert.Equal(t, []string{"b/1"}, keysHeldIn(r.status()))
-		assert.Equal(t, []string{"add a/1@1 initial"}, r.handler.take())
-		_, err := source.Delete("b", "1")
-		require.NoError(t, err)
-		synctest.Wait()
-		assert.Empty(t, r.status().Quarantined)
-		assert.Empty(t, r.handler.take())
-		assert.Equal(t, map[string]string{"a/1": "1", "b/1": "99"}, contents(whole))
-		r.stop()
-	})
-}
-
 // resyncedRigs are pipelines that resync every minute, with a consumer that may refuse.
 var resyncedRigs = map[string]func(*testing.T, *cachetest.Source, func(obj any) error) *rig{
 	"a Process": func(t *testing.T, source *cachetest.Source, refuse func(any) error) *rig {
@@ -284,12 +250,6 @@ var resyncedRigs = map[string]func(*testing.T, *cachetest.Source, func(obj any) 
 				return apply(obj, initial)
 			}
 			c.FullResyncPeriod = time.Minute
-		})
-	},
-	"a store that is not ours": func(t *testing.T, source *cachetest.Source, refuse func(any) error) *rig {
-		return newRig(t, source, func(c *cache.Config) {
-			c.KeyFunction, c.FullResyncPeriod = cache.MetaNamespaceKeyFunc, time.Minute
-			c.Store = &storeOfAnother{Store: c.Store, refuse: refuse}
 		})
 	},
 }
@@ -440,11 +400,6 @@ var consumers = map[string]func(t *testing.T, c *cache.Config, notified *lastSta
 		}
 		c.Store = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"never": index}, cache.WithTransformer(neverUndecoded(t)))
 		return c.Store.(cache.Indexer)
-	},
-	"a controller of a store that is not ours": func(t *testing.T, c *cache.Config, _ *lastStates) cache.Indexer {
-		indexer := c.Store.(cache.Indexer)
-		c.Store, c.KeyFunction, c.Transform = &storeOfAnother{Store: indexer}, cache.MetaNamespaceKeyFunc, neverUndecoded(t)
-		return indexer
 	},
 	"a process": func(t *testing.T, c *cache.Config, notified *lastStates) cache.Indexer {
 		indexer := c.Store.(cache.Indexer)
@@ -1062,7 +1017,7 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 				go func() { defer close(done); c.RunWithContext(ctx) }()
 				sleep(time.Minute)
 				assert.Equal(t, want, store.ListKeys())
-				assert.Equal(t, !deleted, len(c.(cache.StatusReporter).Status().Quarantined) == 1)
+				assert.Equal(t, !deleted, len(c.Status().Quarantined) == 1)
 				cancel()
 				<-done
 			})

@@ -114,6 +114,8 @@ type reflectorAsController struct {
 
 func (reflectorAsController) HasSynced() bool { return true }
 
+func (reflectorAsController) SyncedIn(string) (cache.DoneChecker, bool) { return nil, false }
+
 func (reflectorAsController) HasSyncedChecker() cache.DoneChecker { return nil }
 
 func (c reflectorAsController) LastSyncResourceVersion() string {

@@ -13,28 +13,20 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// A store that transforms is spared it where the controller makes the queue: each
-// object is transformed once. So is one with a queue that transforms.
-func TestG14AStoreThatTransformsIsFilledByAQueueThatDoesItForBoth(t *testing.T) {
-	for name, withQueue := range map[string]bool{"own queue": false, "given queue": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				runs := 0
-				transform := func(obj any) (any, error) { runs++; return obj, nil }
-				source := newSource(t, pod("a", "1"), pod("a", "2"))
-				r := newRig(t, source, func(c *cache.Config) {
-					c.Store = cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(transform))
-					if withQueue {
-						c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: c.Store})
-					}
-				})
-				r.run()
-				synctest.Wait()
-				assert.Equal(t, 2, runs)
-				r.stop()
-			})
+// A store that transforms does it once for each object.
+func TestG14AMirrorsStoreThatTransformsDoesItOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		transform := func(obj any) (any, error) { runs++; return obj, nil }
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		r := newRig(t, source, func(c *cache.Config) {
+			c.Store = cache.NewStore(cache.MetaNamespaceKeyFunc, cache.WithTransformer(transform))
 		})
-	}
+		r.run()
+		synctest.Wait()
+		assert.Equal(t, 2, runs)
+		r.stop()
+	})
 }
 
 // G14: a transform that says nil of an object that was there deletes it.

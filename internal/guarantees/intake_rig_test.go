@@ -393,7 +393,7 @@ func intakeController(config cache.Config, store cache.Indexer) intakeMirror {
 	controller := cache.New(&config)
 	return intakeMirror{
 		run: controller.RunWithContext, store: store, applied: controller.LastSyncResourceVersion,
-		status: controller.(cache.StatusReporter).Status,
+		status: controller.Status,
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func intakeWays() (all [][]*intakeWay) {
 	roots := []intakeWay{
 		{name: "informer", make: intakeInformer, isInformer: true, handler: true, resyncs: true},
-		{name: "store and handler", make: intakeStoreAndHandler, handler: true, resyncs: true},
+		{name: "store and handler", make: intakeStoreAndHandler, isInformer: true, handler: true, resyncs: true},
 		{name: "namespaces", make: intakeNamespaces, isInformer: true, handler: true, resyncs: true},
 		{name: "process", make: intakeProcess(false), handler: true, resyncs: true, process: true},
 		{name: "process batch", make: intakeProcess(true), batches: true, handler: true, resyncs: true, process: true},

@@ -51,7 +51,7 @@ var mirrors = map[string]func(source cache.ListerWatcher, options cache.Reflecto
 		store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: &metav1.PartialObjectMetadata{}, Store: store, ReflectorOptions: options})
 		return mirrored{
-			c.RunWithContext, c.(cache.StatusReporter).Status, store.ListKeys,
+			c.RunWithContext, c.Status, store.ListKeys,
 			c.LastSyncResourceVersion, c.HasSynced, nil,
 		}
 	},
@@ -548,7 +548,7 @@ var streamedMirrors = map[string]func(m *streamedMirrored, source cache.ListerWa
 	"a controller": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {
 		m.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
 		c := cache.New(&cache.Config{ListerWatcher: source, ObjectType: example, Store: m.store, Handler: m, ReflectorOptions: m.options()})
-		m.status = c.(reporter)
+		m.status = c
 		m.run(c.RunWithContext)
 	},
 	"a store": func(m *streamedMirrored, source cache.ListerWatcher, example apiruntime.Object) {

@@ -59,7 +59,7 @@ func newNamespaceRig(t *testing.T, informer bool, change func(*cache.Config)) *n
 		_, err := inf.AddEventHandler(config.Handler)
 		require.NoError(t, err)
 	}
-	r.ctlr, r.indexer = inf, inf.GetIndexer()
+	r.ctlr, r.indexer = inf.(reportingController), inf.GetIndexer()
 	return r
 }
 
@@ -111,7 +111,7 @@ func (r *namespaceRig) in(namespace string) cache.Status {
 	r.Helper()
 	for _, one := range r.status().Namespaces {
 		if one.Namespace == namespace {
-			return one.Status
+			return one
 		}
 	}
 	require.Fail(r, "no such namespace", namespace)
@@ -122,7 +122,7 @@ func (r *namespaceRig) in(namespace string) cache.Status {
 func (r *namespaceRig) synced() []string {
 	var synced []string
 	for _, namespace := range []string{"a", "b", "c"} {
-		checker, ok := r.ctlr.(cache.StatusReporter).SyncedIn(namespace)
+		checker, ok := r.ctlr.SyncedIn(namespace)
 		require.True(r, ok)
 		if cache.IsDone(checker) {
 			synced = append(synced, namespace)

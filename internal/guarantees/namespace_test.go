@@ -61,7 +61,7 @@ func TestMistakesInMakingAViewPanic(t *testing.T) {
 func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
 	status := cache.New(&cache.Config{
 		Namespaces: map[string]cache.Source{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
-	}).(cache.StatusReporter).Status()
+	}).Status()
 	assert.Regexp(t, `^[^/]+/[^/]+\.(go|s):\d+$`, status.Name)
 	require.Len(t, status.Namespaces, 1)
 	assert.Equal(t, status.Name+"/a", status.Namespaces[0].Name)
@@ -70,15 +70,15 @@ func TestANamespacesReflectorIsNamedAfterThePlaceAndTheNamespace(t *testing.T) {
 
 func TestSyncedInAnswersForTheNamespacesThereAre(t *testing.T) {
 	c := cache.New(&cache.Config{Namespaces: map[string]cache.Source{"a": &cache.ListWatch{}}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)})
-	checker, ok := c.(cache.StatusReporter).SyncedIn("a")
+	checker, ok := c.SyncedIn("a")
 	require.True(t, ok)
 	assert.False(t, cache.IsDone(checker))
 	assert.True(t, strings.HasSuffix(checker.Name(), "/a"), checker.Name())
 	assert.NotEmpty(t, c.HasSyncedChecker().Name())
-	_, ok = c.(cache.StatusReporter).SyncedIn("b")
+	_, ok = c.SyncedIn("b")
 	assert.False(t, ok)
 	whole := cache.New(&cache.Config{ListerWatcher: &cache.ListWatch{}, Store: cache.NewStore(cache.MetaNamespaceKeyFunc)})
-	_, ok = whole.(cache.StatusReporter).SyncedIn("a")
+	_, ok = whole.SyncedIn("a")
 	assert.False(t, ok)
 }
 
@@ -93,13 +93,12 @@ func TestMistakesWithNamespacesPanicAndNameTheField(t *testing.T) {
 		{"source of \"b\" is nil", func(c *cache.Config) { c.Namespaces["b"] = (*cache.ListWatch)(nil) }},
 		{"source of \"c\" is nil", func(c *cache.Config) { c.Namespaces["c"] = nil }},
 		{"\"a/b\" contains a slash", func(c *cache.Config) { c.Namespaces["a/b"] = source }},
-		{"neither Queue nor Process", func(c *cache.Config) { c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{}) }},
-		{"neither Queue nor Process", func(c *cache.Config) { c.Process = func(any, bool) error { return nil } }},
-		{"neither Queue nor Process", func(c *cache.Config) { c.ProcessBatch = func([]cache.Delta, bool) error { return nil } }},
-		{"Config.Store of NewStore or NewIndexer", func(c *cache.Config) { c.Store = &storeOfAnother{Store: c.Store} }},
-		{"Config.Store of NewStore or NewIndexer", func(c *cache.Config) { c.Store = nil }},
+		{"both a Store and a Queue or Process", func(c *cache.Config) { c.Queue = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{}) }},
+		{"both a Store and a Queue or Process", func(c *cache.Config) { c.Process = func(any, bool) error { return nil } }},
+		{"both a Store and a Queue or Process", func(c *cache.Config) { c.ProcessBatch = func([]cache.Delta, bool) error { return nil } }},
+		{"Config.Store is none of NewStore or NewIndexer", func(c *cache.Config) { c.Store = &storeOfAnother{Store: c.Store} }},
+		{"Config.Namespaces needs a Config.Store", func(c *cache.Config) { c.Store = nil }},
 		{"Config.Store of NewStore or NewIndexer", func(c *cache.Config) { c.Store = cache.InNamespace(c.Store, "a") }},
-		{"Config.KeyFunction", func(c *cache.Config) { c.KeyFunction = cache.MetaNamespaceKeyFunc }},
 		{"Config.Transform and the Store's", func(c *cache.Config) {
 			c.Transform, c.Store = transformByLabel, newTagStore(cache.WithTransformer(transformByLabel))
 		}},
@@ -122,7 +121,7 @@ func TestAnEmptyMapOfNamespacesIsNamedWhereNoSourceIsSet(t *testing.T) {
 		namespaces map[string]cache.Source
 		want       string
 	}{
-		"empty": {map[string]cache.Source{}, "Config.Namespaces is empty and Config.ListerWatcher is nil"},
+		"empty": {map[string]cache.Source{}, "there are no Config.Namespaces"},
 		"none":  {nil, "cache: Config.ListerWatcher is nil"},
 	} {
 		t.Run(name, func(t *testing.T) {

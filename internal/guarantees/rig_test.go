@@ -65,18 +65,6 @@ var refusingRigs = map[string]func(*testing.T, *cachetest.Source, func(*cache.Co
 			change(c)
 		})
 	},
-	"a store that is not ours": func(t *testing.T, s *cachetest.Source, change func(*cache.Config)) *rig {
-		return newRig(t, s, func(c *cache.Config) {
-			c.KeyFunction = cache.MetaNamespaceKeyFunc
-			c.Store = &storeOfAnother{Store: c.Store, refuse: func(obj any) error {
-				if isBad(obj) {
-					return errBoom
-				}
-				return nil
-			}}
-			change(c)
-		})
-	},
 }
 
 // processRig is a pipeline as client-go's users build it: a queue over a store,
@@ -374,7 +362,7 @@ type rig struct {
 	*testing.T
 	source  *cachetest.Source
 	indexer cache.Indexer
-	ctlr    cache.Controller
+	ctlr    reportingController
 	heard   *heard
 	handler *recorder
 	cancel  context.CancelFunc
@@ -448,6 +436,12 @@ func newRig(t *testing.T, source *cachetest.Source, change func(*cache.Config)) 
 	return r
 }
 
+// reportingController is a Mirror, or an informer.
+type reportingController interface {
+	cache.Controller
+	cache.StatusReporter
+}
+
 // run starts the pipeline; stop ends it.
 func (r *rig) run() {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -466,7 +460,7 @@ func (r *rig) stop() {
 }
 
 func (r *rig) status() cache.Status {
-	return r.ctlr.(cache.StatusReporter).Status()
+	return r.ctlr.Status()
 }
 
 // sleep lets virtual time pass and everything settle.

@@ -65,14 +65,6 @@ var objectFaults = []Mutant{
 		Fault: "With a transform that strips metadata each list delivers every object anew, and none counts as re-created.",
 	},
 	{
-		Name: "records-what-a-queues-transform-has-left-as-received", Guards: []string{"B8"}, File: "delta_fifo_pop.go",
-		From:    "origin: r.origin})",
-		To:      "origin: originOf(receivedOf(r.object))})",
-		Package: guarantees,
-		Test:    "TestARecreatedObjectIsSeenThroughATransformThatDropsItsUID",
-		Fault:   "A handler receives an update where one object was deleted and another added.",
-	},
-	{
 		Name:    "treats-a-cut-list-as-whole",
 		Guards:  []string{"B6"},
 		File:    "kubeapi/internal/jsonwire/list.go",

@@ -27,14 +27,6 @@ var lifecycleMutants = []Mutant{
 		Fault:   "A process hangs at its end and nothing says because of what.",
 	},
 	{
-		Name: "delivers-the-rest-of-a-batch-after-the-end", Guards: []string{"G9"}, File: "controller.go",
-		From:    "\t\tif ctx.Err() != nil {\n\t\t\tbreak\n\t\t}\n",
-		To:      "",
-		Package: guarantees,
-		Test:    "TestG9TheRestOfABatchIsNotDeliveredAfterTheContextEnded",
-		Fault:   "A controller that is asked to stop calls its handler for another 50,000 objects first.",
-	},
-	{
 		Name: "returns-while-a-handler-runs", Guards: []string{"G9"}, File: "informer.go",
 		From:    "\tdefer goroutines.Wait()\n",
 		To:      "",

@@ -65,14 +65,6 @@ var objectMutants = []Mutant{
 		Fault:   "One object that cannot be decoded has the whole list made every minute.",
 	},
 	{
-		Name: "transforms-in-the-queue-and-again-in-the-store", Guards: []string{"G14"}, File: "controller.go",
-		From:    "c.in.apply(ctx, changes, version, c.fifo.Transformer() != nil)",
-		To:      "c.in.apply(ctx, changes, version, false)",
-		Package: guarantees,
-		Test:    "TestG14AStoreThatTransformsIsFilledByAQueueThatDoesItForBoth",
-		Fault:   "A transform is run on its own result.",
-	},
-	{
 		Name: "keeps-an-object-that-a-transform-no-longer-wants", Guards: []string{"G14"}, File: "delta_fifo.go",
 		From:    "\tif r.kind == kindDeleted {\n",
 		To:      "\tif r.kind == kindDeleted && r.object == nil {\n\t\treturn\n\t}\n\tif r.kind == kindDeleted {\n",
@@ -89,8 +81,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-in-a-store-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "intake.go",
-		From:  "\tcase c.err != nil || c.unchanged || c.same:\n",
-		To:    "\tcase c.err != nil || c.same:\n",
+		From:  "\tcase c.err != nil || c.unchanged:\n",
+		To:    "\tcase c.err != nil:\n",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "Each relist of an informer transforms every object again, for nothing.",
 	},

@@ -10,13 +10,6 @@ var versionMutants = []Mutant{
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
 	{
-		Name: "records-a-batchs-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
-		From:  "\t\tin.transform = nil\n\t}\n\tfor i := range changes {\n",
-		To:    "\t\tin.transform = nil\n\t}\n\tin.storage.moveVersion(func() { in.storage.setLocked(in.scope, version) })\n\tfor i := range changes {\n",
-		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
-		Fault: "A reader that waited for its own write's version reads the state before it.",
-	},
-	{
 		Name: "says-a-version-holds-when-it-is-queued", Guards: []string{"G11"}, File: "delta_fifo_pop.go",
 		From:  "\tl.version = version\n",
 		To:    "\tl.version, l.holds = version, version\n",

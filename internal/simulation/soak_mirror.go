@@ -121,7 +121,7 @@ func newSoakController(name string, strategy cache.ListStrategy, source cache.Li
 		FullResyncPeriod: 13 * time.Minute, ReflectorOptions: m.soakOptions(strategy),
 	})
 	m.run, m.views = controller.RunWithContext, []*soakView{view}
-	m.owner = controller.(cache.StatusReporter)
+	m.owner = controller
 	return m
 }
 
