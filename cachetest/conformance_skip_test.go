@@ -36,17 +36,17 @@ func TestWhatASourceLacksIsSkippedWithTheReason(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]string{
-		"items taken one by one are those of the list":                   "the source has no ListItems: a reflector asks it for whole lists",
-		"an error ends the taking of items":                              "the source has no ListItems: a reflector asks it for whole lists",
-		"a watch resumes after a bookmark":                               "NoBookmarks: the source sends none",
-		"a watch ends when its time is up":                               "NoTimeouts: the source takes no notice of timeoutSeconds",
-		"a watch that the backend ends closes and can be resumed":        "the rig has no EndWatches",
-		"the context ends a watch":                                       "the source has no WatchWithContext: a reflector stops its watches instead",
-		"a watch from a forgotten version is answered as expired":        "the rig has no Compact, so nothing expires",
-		"a list is possible after expiry":                                "the rig has no Compact, so nothing expires",
-		"a continue token of a forgotten version is answered as expired": "the rig has no Compact, so nothing expires",
-		"a streaming list is whole and ends in a bookmark":               "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
-		"a streaming list of nothing ends too":                           "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
+		"ListItems passes the items of the list":                     "the source has no ListItems: a reflector asks it for whole lists",
+		"an error of take ends ListItems":                            "the source has no ListItems: a reflector asks it for whole lists",
+		"a watch resumes after a bookmark":                           "NoBookmarks: the source sends none",
+		"a watch ends after timeoutSeconds":                          "NoTimeouts: the source takes no notice of timeoutSeconds",
+		"a watch that the backend ends is closed and can be resumed": "the rig has no EndWatches",
+		"the context ends a watch":                                   "the source has no WatchWithContext: a reflector stops its watches instead",
+		"a watch from a compacted version is expired":                "the rig has no Compact, so nothing expires",
+		"a list is possible after expiry":                            "the rig has no Compact, so nothing expires",
+		"a continue token of a compacted version is expired":         "the rig has no Compact, so nothing expires",
+		"a streaming list is complete and ends in a bookmark":        "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
+		"an empty streaming list ends too":                           "the source has no IsWatchListSemanticsUnSupported: a reflector lists it",
 	}, skipped)
 }
 
@@ -74,9 +74,9 @@ func TestAStoreThatCannotBeReadIsCheckedByItsContent(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"a new store is empty",
-		"what is added is there under its key",
-		"a newer state takes the place of the older",
-		"what is deleted is gone",
+		"an added object is found under its key",
+		"a newer state replaces the older one",
+		"a deleted object is not found",
 		"Replace is the whole content",
 		"Resync changes nothing",
 		"an object without a key is an error and changes nothing",

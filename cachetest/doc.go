@@ -1,11 +1,9 @@
-// Package cachetest is a source of objects to test caches and controllers
-// against: a collection with resource versions that is listed and watched by the
-// rules of a Kubernetes API server, entirely in memory, and that misbehaves on
-// request.
+// Package cachetest tests controllers, sources and stores. Its [Source] is a collection of objects in memory that is
+// listed and watched by the rules of a Kubernetes API server, and that fails on request.
 //
 // # A test of a controller
 //
-// A controller is given a [Source] where a client would be. In a bubble of testing/synctest the test takes no time, whatever its faults last:
+// Pass a [Source] to the controller instead of a client. In a bubble of testing/synctest a test takes no real time:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		src := cachetest.NewSourceOf[*Pod]()
@@ -18,7 +16,7 @@
 //		synctest.Wait()
 //		require.Equal(t, []string{"web-1"}, controller.Handled())
 //
-//		// Ten minutes in which the server does not answer, and after which it does not remember what has happened in them.
+//		// An outage of ten minutes, after which the server's history of that time is compacted.
 //		src.CloseWatches()
 //		src.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 //		src.MustApply(t, newPod("web-2"))
@@ -49,7 +47,7 @@
 //	list, err := src.List(metav1.ListOptions{Limit: 1})
 //	events, err := src.Watch(metav1.ListOptions{ResourceVersion: "1"})
 //
-// It knows paging with continue tokens, the resource version matches, compaction
+// It supports paging with continue tokens, the resource version matches, compaction
 // ("410 Expired"), bookmarks, streaming lists, label and field selectors, and
 // timeouts. Objects are copied in and out.
 //
@@ -58,16 +56,10 @@
 //
 // # Virtual time
 //
-// Tests of what happens after a minute need not take one. Run them in a bubble of
-// testing/synctest: time there moves on when everybody waits, and
-// synctest.Wait returns when all that can happen now has happened. Everything in
-// this package waits on channels and timers, so it works in a bubble, and since
-// virtual time is exact, [Source.Requests] has to the nanosecond when a client
-// asked for what: the way to test that a client does not hammer its server.
-//
-// Make the client, and call its methods, inside of the bubble. Close what was
-// opened before the bubble's function returns, or the test fails with what is
-// left: that is a leak found.
+// Run tests in a bubble of [testing/synctest]: time moves on when all goroutines wait, and synctest.Wait returns when
+// nothing more can happen at the present time. Everything in this package works in a bubble, where
+// [Source.Requests] has the exact time of each request. Make the client inside the bubble, and close what was opened
+// before the bubble's function returns: otherwise the test fails with the goroutines that are left.
 //
 // # Faults
 //
@@ -85,7 +77,7 @@
 //   - history that is compacted: [Source.Compact], [Source.CompactWatches],
 //     [Source.ExpireContinueTokens].
 //
-// [Source.Heal] ends all faults, after which a client must catch up.
+// [Source.Heal] ends all faults; a client must then converge.
 //
 // # HTTP
 //
@@ -108,8 +100,7 @@
 //
 // # Conformance
 //
-// The author of a source or a store can have it checked for what reflectors and
-// readers rely on, by a test of three lines:
+// Authors of sources and stores can check them for the promises on which reflectors and readers rely:
 //
 //	func TestMySource(t *testing.T) {
 //		cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{New: newRig})
@@ -119,29 +110,12 @@
 //		cachetest.TestStore(t, cachetest.StoreConfig{New: newStore})
 //	}
 //
-// Each promise is a subtest on a source or store of its own, which newRig and
-// newStore make. A failure says what a reflector would make of it: "a reflector
-// would miss MODIFIED a=2: the watch has ended". A rig has, besides the source,
-// functions that change what the source shows; [RigOver] makes one for a source whose
-// backend is a [Source], such as a client of a [Handler].
+// Each promise is a subtest on a new source or store. A failure names the consequence for a reflector: "a reflector
+// would miss MODIFIED a=2: the watch has ended". A rig has, besides the source, functions that change its backend;
+// [RigOver] makes one for a source whose backend is a [Source], such as a client of a [Handler].
 //
-// The suites are for anything that has the methods, whichever package its
-// interfaces come from: those of this module and client-go's do alike. Optional
-// methods are found by their name and checked if they are there. What a source
-// cannot do, or a rig has no function for, is skipped, with the reason in the output
-// of go test -v; what it does not promise is said in the config
-// ([ListerWatcherConfig].NoBookmarks, for example).
-//
-// A source in process, or over a [Listener], is best checked in virtual time
-// ([ListerWatcherConfig].Virtual). One over a socket is checked in real time; then
-// Quiet, for how long nothing may happen, must be longer than an event takes, or
-// events that come late and twice are not noticed.
-//
-// # How it is built
-//
-// A source has one lock; under it no code of the user's runs (but for the
-// accessors of an object's metadata) and nothing blocks. Lists are cut from
-// immutable snapshots. Each watch owns a goroutine and a cursor into the shared
-// history. The lock of a Listener comes before that of its pipes; the two
-// have nothing to do with a source's.
+// The suites accept this module's interfaces and client-go's. They find optional methods by name. What a
+// source does not promise is set in the config ([ListerWatcherConfig].NoBookmarks, for example); go test -v prints
+// what was skipped, and why. Check a source in process, or over a [Listener], in virtual time
+// ([ListerWatcherConfig].Virtual), one over a socket in real time: then Quiet must be longer than an event takes.
 package cachetest

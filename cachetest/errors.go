@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ErrClosed is what a closed Source answers to lists and watches.
+// ErrClosed is the error of lists and watches of a closed Source.
 var ErrClosed = errors.New("cachetest: the source is closed")
 
 // errScripted stands in where a fault was scripted without an error.
 var errScripted = errors.New("cachetest: scripted failure")
 
-// ErrConnectionRefused returns the error an HTTP client reports when nobody
-// listens at the server's address.
+// ErrConnectionRefused returns the error of an HTTP client when no server listens at the address.
 func ErrConnectionRefused() error {
 	return &url.Error{Op: "Get", URL: "http://cachetest.invalid/", Err: refusedDial()}
 }
@@ -29,13 +28,12 @@ func refusedDial() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-// ErrExpired returns 410 Expired: the version asked for is compacted away.
+// ErrExpired returns 410 Expired: the requested version is compacted.
 func ErrExpired() error {
 	return apierrors.NewResourceExpired("too old resource version")
 }
 
-// ErrTooManyRequests returns 429 TooManyRequests that asks for a pause of
-// retryAfterSeconds seconds; zero names no pause.
+// ErrTooManyRequests returns 429 TooManyRequests with a Retry-After in seconds; zero names none.
 func ErrTooManyRequests(retryAfterSeconds int) error {
 	return apierrors.NewTooManyRequests("the server is overloaded, try again later", retryAfterSeconds)
 }
@@ -45,9 +43,8 @@ func ErrInternal() error {
 	return apierrors.NewInternalError(errScripted)
 }
 
-// ErrTooLargeResourceVersion returns 504 Timeout with the cause
-// ResourceVersionTooLarge, which is how an API server that has not caught up
-// answers a request for the version asked when it is at current itself.
+// ErrTooLargeResourceVersion returns 504 Timeout with the cause ResourceVersionTooLarge, an API server's answer to a
+// request for a version that it has not reached.
 func ErrTooLargeResourceVersion(asked, current uint64) error {
 	// One second is the pause that API servers suggest here.
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)

@@ -21,16 +21,14 @@ import (
 // A source made by NewTestSource fails its test for each call of these methods
 // that was to concern later requests and concerned none.
 
-// FailRequests makes the next n requests fail with err, whichever they are: a
-// list, a streaming list or a watch. Nil means ErrInternal. A request that
-// FailLists or FailWatches makes fail is not one of them.
+// FailRequests makes the next n requests (lists, streaming lists and watches) fail with err; nil means ErrInternal.
+// Requests that FailLists or FailWatches make fail do not count.
 func (s *Source) FailRequests(n int, err error) {
 	s.plan("FailRequests", n != 0, func(f *faults, p *plan) { f.errors.add(n, scriptedError(err), p) })
 }
 
-// FailLists makes the next n lists fail with err; nil means ErrInternal. A client
-// that streams its first list, as reflectors do from a source that can stream,
-// may never send one: see FailRequests.
+// FailLists makes the next n lists fail with err; nil means ErrInternal. A client that streams its first list, as
+// reflectors do from a source that can stream, may never list: see FailRequests.
 func (s *Source) FailLists(n int, err error) {
 	s.plan("FailLists", n != 0, func(f *faults, p *plan) { f.list.errors.add(n, scriptedError(err), p) })
 }
@@ -41,69 +39,60 @@ func (s *Source) FailWatches(n int, err error) {
 	s.plan("FailWatches", n != 0, func(f *faults, p *plan) { f.watch.errors.add(n, scriptedError(err), p) })
 }
 
-// OnList has every list call hook first, outside of all locks, so that it may
-// change the source. An error from it is the list's answer. Nil removes it.
+// OnList makes every list call hook first, without a lock. An error from it is the list's answer. Nil removes it.
 func (s *Source) OnList(hook func(metav1.ListOptions) error) {
 	s.plan("OnList", hook != nil, func(f *faults, p *plan) { f.list.hook.set(hook, p) })
 }
 
-// OnWatch has every Watch call hook first, outside of all locks, so that it may
-// change the source: what it does happened between the list and the watch. An
-// error from it is what Watch returns. Nil removes it.
+// OnWatch makes every Watch call hook first, without a lock, so that a test can change the source between list and
+// watch. An error from it is Watch's. Nil removes it.
 func (s *Source) OnWatch(hook func(metav1.ListOptions) error) {
 	s.plan("OnWatch", hook != nil, func(f *faults, p *plan) { f.watch.hook.set(hook, p) })
 }
 
-// MangleList passes every answer of List through mangle, outside of all locks;
-// it may change the list it gets or return another object, also nil. Nil removes
-// it.
+// MangleList passes every answer of List through mangle, without a lock; it may change the list, or return another
+// object or nil. Nil removes it.
 func (s *Source) MangleList(mangle func(runtime.Object) runtime.Object) {
 	s.plan("MangleList", mangle != nil, func(f *faults, p *plan) { f.mangleList.set(mangle, p) })
 }
 
-// HangLists makes the next n lists wait until their context ends or
-// ReleaseHanging, then go on.
+// HangLists makes the next n lists wait until their context ends or ReleaseHanging.
 func (s *Source) HangLists(n int) {
 	s.plan("HangLists", n != 0, func(f *faults, p *plan) { f.list.hangs.add(n, hang{}, p) })
 }
 
-// HangWatches makes the next n calls of Watch wait until their context ends or
-// ReleaseHanging, then go on.
+// HangWatches makes the next n calls of Watch wait until their context ends or ReleaseHanging.
 func (s *Source) HangWatches(n int) {
 	s.plan("HangWatches", n != 0, func(f *faults, p *plan) { f.watch.hangs.add(n, hang{}, p) })
 }
 
-// HangListsIgnoringContext makes the next n lists wait for ReleaseHanging,
-// whatever becomes of their context.
+// HangListsIgnoringContext makes the next n lists wait for ReleaseHanging, even if their context ends.
 func (s *Source) HangListsIgnoringContext(n int) {
 	s.plan("HangListsIgnoringContext", n != 0, func(f *faults, p *plan) { f.list.hangs.add(n, hang{ignoresContext: true}, p) })
 }
 
-// HangWatchesIgnoringContext makes the next n calls of Watch wait for
-// ReleaseHanging, whatever becomes of their context.
+// HangWatchesIgnoringContext makes the next n calls of Watch wait for ReleaseHanging, even if their context ends.
 func (s *Source) HangWatchesIgnoringContext(n int) {
 	s.plan("HangWatchesIgnoringContext", n != 0, func(f *faults, p *plan) { f.watch.hangs.add(n, hang{ignoresContext: true}, p) })
 }
 
-// ReleaseHanging lets every request go on that hangs or is delayed now, to what
-// the script has next for it. Requests yet to come still meet the script.
+// ReleaseHanging lets every request that hangs or is delayed now continue with the rest of the script. Later requests
+// still follow the script.
 func (s *Source) ReleaseHanging() {
 	s.script(func(f *faults) { f.releaseLocked() })
 }
 
-// DelayLists makes every list from now on take d; zero ends that.
+// DelayLists makes every later list take d; zero ends that.
 func (s *Source) DelayLists(d time.Duration) {
 	s.plan("DelayLists", d > 0, func(f *faults, p *plan) { f.list.delay.set(d, p) })
 }
 
-// DelayWatches makes every call of Watch from now on take d; zero ends that.
+// DelayWatches makes every later call of Watch take d; zero ends that.
 func (s *Source) DelayWatches(d time.Duration) {
 	s.plan("DelayWatches", d > 0, func(f *faults, p *plan) { f.watch.delay.set(d, p) })
 }
 
-// DelayEvents makes every watch pause for d before each event, so that n events
-// take n times d; zero ends that. An event that is being delayed gets the new
-// delay too, counted from when its pause began.
+// DelayEvents makes every watch pause for d before each event; zero ends that. It also applies to a running pause.
 func (s *Source) DelayEvents(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,16 +100,14 @@ func (s *Source) DelayEvents(d time.Duration) {
 	s.wakeLocked()
 }
 
-// CloseNextWatches makes the next n watches that open end cleanly once each has
-// delivered events events, counting synthetic ones and bookmarks; zero ends it at
-// once. With a streaming list it cuts the list in the middle.
+// CloseNextWatches makes the next n watches end cleanly once each has delivered the given number of events, counting
+// synthetic ones and bookmarks; zero ends it at once. It can cut a streaming list in the middle.
 func (s *Source) CloseNextWatches(n, events int) {
 	s.plan("CloseNextWatches", n != 0, func(f *faults, p *plan) { f.streamEnds.add(n, streamEnd{after: events, plan: p}, nil) })
 }
 
-// BreakNextWatches makes the next n watches that open deliver an error event
-// with err's Status and end once each has delivered events events, counting
-// synthetic ones and bookmarks. Nil means ErrInternal. It shares its queue with
+// BreakNextWatches makes the next n watches end with an error event with err's Status (nil means ErrInternal) once each
+// has delivered the given number of events, counting synthetic ones and bookmarks. It shares its queue with
 // CloseNextWatches.
 func (s *Source) BreakNextWatches(n, events int, err error) {
 	s.plan("BreakNextWatches", n != 0, func(f *faults, p *plan) {
@@ -128,8 +115,7 @@ func (s *Source) BreakNextWatches(n, events int, err error) {
 	})
 }
 
-// CloseWatches ends all open watches cleanly, each after the events that came
-// before this call. A silent watch ends at once, without them.
+// CloseWatches ends all open watches cleanly, after the earlier events. A silent watch ends at once.
 func (s *Source) CloseWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,27 +128,25 @@ func (s *Source) CloseWatches() {
 	}
 }
 
-// BreakWatches ends all open watches with an error event that holds err's Status,
-// each after the events that came before this call. Nil means ErrInternal.
+// BreakWatches ends all open watches with an error event with err's Status (nil means ErrInternal), after the earlier
+// events.
 func (s *Source) BreakWatches(err error) {
 	s.insert(insertion{event: errorEvent(scriptedError(err)), last: true})
 }
 
-// Inject sends an event as it is to all open watches, whatever they select, after
-// the events that came before this call. The source's content is not touched.
+// Inject sends an event to all open watches, whatever they select, after the earlier events. The content does not
+// change.
 func (s *Source) Inject(event watch.Event) {
 	s.insert(insertion{event: copyEvent(event)})
 }
 
-// Silence makes all watches, open and to come, deliver nothing and not end by
-// their timeout, while the connection stays open: what a half-open connection
-// looks like. Stop, the end of a context, CloseWatches and Close still end them.
+// Silence makes all watches deliver nothing and ignore their timeout, as a half-open connection. Stop, the end of a
+// context, CloseWatches and Close still end them.
 func (s *Source) Silence() {
 	s.script(func(f *faults) { f.silent = true })
 }
 
-// Resume ends Silence: watches go on where they were, with what they missed, and
-// those whose timeout has passed end.
+// Resume ends Silence: watches continue with the events that they missed, and those whose timeout has passed end.
 func (s *Source) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,41 +154,34 @@ func (s *Source) Resume() {
 	s.wakeLocked()
 }
 
-// SendBookmarks sends a bookmark with the present version to all open watches
-// that allow bookmarks, after the events that came before this call. A watch from a
-// version not reached yet gets none.
+// SendBookmarks sends a bookmark with the present version to all open watches that allow bookmarks, after the earlier
+// events.
 func (s *Source) SendBookmarks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sendBookmarksLocked(s.history.version, func(w *stream) bool { return w.cursor <= s.history.version })
 }
 
-// SendBookmarksAt is SendBookmarks with a version of the caller's choice, such as
-// an older one. The source's own version is not touched.
+// SendBookmarksAt is SendBookmarks with another version, such as an older one.
 func (s *Source) SendBookmarksAt(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sendBookmarksLocked(version, func(*stream) bool { return true })
 }
 
-// DuplicateBookmarks makes every bookmark be sent twice, the one that ends a
-// streaming list included.
+// DuplicateBookmarks makes every bookmark be sent twice, also the one that ends a streaming list.
 func (s *Source) DuplicateBookmarks(on bool) {
 	s.script(func(f *faults) { f.doubleBookmarks = on })
 }
 
-// WithholdInitialEventsEnd makes the next n streaming lists go without the
-// bookmark that ends their initial events, and without the periodic ones that
-// would follow it. Events still come. Heal has the bookmark sent late, with the
-// version of what was sent by then.
+// WithholdInitialEventsEnd makes the next n streaming lists omit the bookmark that ends their initial events, and later
+// periodic ones. Events still come. Heal sends the bookmark late.
 func (s *Source) WithholdInitialEventsEnd(n int) {
 	s.plan("WithholdInitialEventsEnd", n != 0, func(f *faults, p *plan) { f.withheld.add(n, struct{}{}, p) })
 }
 
-// ServeOldLists makes the next n lists (not counting further pages) answer the
-// state and version as of an earlier version, whatever they ask for, as a server
-// does that lags behind. A version that is compacted or not reached yet is an
-// error; a later compaction does not matter to the first page.
+// ServeOldLists makes the next n lists (further pages do not count) answer with the state at an earlier version,
+// whatever they request, as a stale replica. It fails for a version that is compacted or not reached.
 func (s *Source) ServeOldLists(n int, version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,11 +199,9 @@ func (s *Source) ExpireContinueTokens() {
 	s.epoch++
 }
 
-// Heal ends every fault: all scripts and hooks are removed, hanging and delayed
-// requests go on, and so do delayed events, silent watches speak again, withheld
-// bookmarks are sent. What has happened stays so: compaction (also that of
-// watches), expired continue tokens, rollback, hidden deletions, what was put
-// into open watches, and watches whose end is already set.
+// Heal ends every fault: scripts and hooks are removed, hanging and delayed requests and events continue, silent
+// watches resume, and withheld bookmarks are sent. It does not undo compaction, expired continue tokens, rollbacks,
+// silent deletions, injected events and watches that are to end.
 func (s *Source) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

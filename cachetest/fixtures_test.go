@@ -134,9 +134,9 @@ func open(t testing.TB, from interface {
 	return w
 }
 
-// told reads n events and writes each as "ADDED a/1 @3"; a closed channel is
+// received reads n events and writes each as "ADDED a/1 @3"; a closed channel is
 // "closed" and silence for a virtual day is "silence", after which it stops.
-func told(t testing.TB, w watch.Interface, n int) []string {
+func received(t testing.TB, w watch.Interface, n int) []string {
 	t.Helper()
 	var out []string
 	for range n {

@@ -87,7 +87,7 @@ func TestAnEventsDelayEndsWithHealAndFollowsTheScript(t *testing.T) {
 				start := time.Now()
 				w := open(t, src, metav1.ListOptions{ResourceVersion: "3", AllowWatchBookmarks: true})
 				time.AfterFunc(c.after, func() { c.then(src) })
-				require.Equal(t, []string{"ADDED b/1 @4"}, told(t, w, 1))
+				require.Equal(t, []string{"ADDED b/1 @4"}, received(t, w, 1))
 				require.Equal(t, c.want, time.Since(start))
 			})
 		})
@@ -105,6 +105,6 @@ func TestHealSendsTheEndOfTheInitialEventsThatWasWithheld(t *testing.T) {
 		src.Heal()
 		require.Equal(t, []string{"BOOKMARK end @5"}, ready(t, w), "with the version of what was sent")
 		apply(t, src, pod("a", "1"))
-		require.Equal(t, []string{"MODIFIED a/1 @6", "BOOKMARK @6"}, told(t, w, 2), "and the periodic ones follow")
+		require.Equal(t, []string{"MODIFIED a/1 @6", "BOOKMARK @6"}, received(t, w, 2), "and the periodic ones follow")
 	})
 }

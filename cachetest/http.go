@@ -19,11 +19,11 @@ import (
 
 // Resource is one collection that a Handler serves.
 type Resource struct {
-	// GroupVersionResource is where it is served: "pods" of version "v1" at
-	// /api/v1/pods, and with a group at /apis/GROUP/VERSION/RESOURCE.
+	// GroupVersionResource is the path: "pods" of version "v1" is served at /api/v1/pods, with a group at
+	// /apis/GROUP/VERSION/RESOURCE.
 	GroupVersionResource schema.GroupVersionResource
-	// Kind is put on objects that carry none, as typed objects do, and names the
-	// list. Default: that of Options.GroupVersionKind of the source.
+	// Kind is set on objects without one, as typed objects are, and names the list. Default: that of the source's
+	// GroupVersionKind.
 	Kind string
 	// ClusterScoped resources are not served under /namespaces/NAMESPACE.
 	ClusterScoped bool
@@ -34,15 +34,13 @@ type Resource struct {
 // HandlerOptions configure a Handler.
 type HandlerOptions struct {
 	Resources []Resource
-	// Token is the bearer token that every request must carry; requests without it
-	// are answered 401 Unauthorized. Empty means that anyone may ask.
+	// Token is the bearer token that every request must carry; others are answered 401 Unauthorized. Empty accepts all
+	// requests.
 	Token string
 }
 
-// Handler serves sources over HTTP as a Kubernetes API server does, in JSON. It
-// knows how to list and watch a resource, of one namespace or all, and to get one
-// object; everything else is answered by a Status with the code an API server
-// would use. It may serve any number of requests at a time.
+// Handler serves sources over HTTP as a Kubernetes API server does, in JSON: list and watch a resource, of one
+// namespace or all, and get one object. Other requests are answered with a Status. It may be used concurrently.
 type Handler struct {
 	resources map[schema.GroupVersionResource]served
 	token     string
@@ -54,8 +52,7 @@ type served struct {
 	kind schema.GroupVersionKind
 }
 
-// NewHandler returns a handler. It panics if a resource lacks its source, version
-// or name, or is there twice, because then the calling program is wrong.
+// NewHandler returns a handler. It panics if a resource has no source, version or name, or is defined twice.
 func NewHandler(options HandlerOptions) *Handler {
 	h := &Handler{resources: map[schema.GroupVersionResource]served{}, token: options.Token}
 	for i, r := range options.Resources {

@@ -17,45 +17,35 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// List is ListWithContext without a context: a scripted hang lasts until it is
-// released.
+// List is ListWithContext without a context.
 func (s *Source) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return s.list(context.Background(), "", opts)
 }
 
-// ListWithContext answers a list of the whole source as a Kubernetes API server
-// does (https://kubernetes.io/docs/reference/using-api/api-concepts/):
+// ListWithContext lists the whole source as a Kubernetes API server does
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
-//   - resource version "" and "0" are answered with the present content, and so is
-//     a version N that is reached, with the match NotOlderThan or with neither a
-//     match nor a limit;
-//   - N with the match Exact, or with a limit and no match, is answered with the
-//     state at N, or 410 Expired if N is compacted;
-//   - a version not reached yet is 504 Timeout with the cause
-//     ResourceVersionTooLarge, at once (a server waits a few seconds first);
-//   - a limit makes pages of one consistent state, continued by an opaque token;
-//     remainingItemCount is set where nothing is selected; an expired token is 410
-//     with a token for an inconsistent continuation; a request with a token says
-//     neither a version (but "0") nor a match;
-//   - objects come in order of namespace and name.
+//   - resource version "" and "0", and a reached version N with the match NotOlderThan or with neither a match nor a limit: the present content;
+//   - N with the match Exact, or with a limit and no match: the state at N, or 410 Expired if N is compacted;
+//   - a future version: 504 Timeout with the cause ResourceVersionTooLarge, at once;
+//   - a limit makes pages of one consistent state, continued by an opaque token; an expired token is 410 with a token for an inconsistent continuation;
+//   - objects are ordered by namespace and name.
 //
-// It blocks only while the fault script says so, and then honours ctx unless the
-// script says otherwise.
+// It blocks only if the fault script says so, and then honours ctx unless the script says otherwise.
 func (s *Source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	return s.list(ctx, "", opts)
 }
 
-// IsWatchListSemanticsUnSupported tells a reflector whether to try a streaming
-// list: false, unless Options.WatchListUnsupported.
+// IsWatchListSemanticsUnSupported returns Options.WatchListUnsupported: false makes a reflector try a streaming list.
 func (s *Source) IsWatchListSemanticsUnSupported() bool { return s.options.WatchListUnsupported }
 
-// Namespace returns a view of one namespace; "" is all of them.
+// Namespace returns a view of one namespace, or of all if it is empty.
 func (s *Source) Namespace(namespace string) *View {
 	return &View{source: s, namespace: namespace}
 }
 
-// View is a Source seen from one namespace. It can be listed and watched like
-// the source, whose fault script and record of requests it shares.
+// View is one namespace of a Source, listed and watched as the source, with the source's fault script and record of
+// requests.
 type View struct {
 	source    *Source
 	namespace string
@@ -81,7 +71,7 @@ func (v *View) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	return v.source.watch(ctx, v.namespace, opts)
 }
 
-// IsWatchListSemanticsUnSupported is that of the source.
+// IsWatchListSemanticsUnSupported is the source's.
 func (v *View) IsWatchListSemanticsUnSupported() bool {
 	return v.source.IsWatchListSemanticsUnSupported()
 }
@@ -148,7 +138,7 @@ func (s *Source) validate(opts metav1.ListOptions, watching bool) error {
 	}, !s.options.NoWatchList)
 	if watching && opts.SendInitialEvents != nil && *opts.SendInitialEvents && !opts.AllowWatchBookmarks {
 		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"),
-			"without allowWatchBookmarks the end of the initial events could not be told"))
+			"without allowWatchBookmarks the end of the initial events could not be reported"))
 	}
 	if len(errs) == 0 {
 		return nil

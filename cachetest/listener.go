@@ -10,14 +10,11 @@ import (
 	"time"
 )
 
-// Listener is a network of its own: connections dialed through it are accepted
-// by it, in memory. A loopback socket stops the virtual time of a
-// testing/synctest bubble; a Listener does not, and it can cut and freeze its
-// connections. It must be made inside of the bubble that uses it.
+// Listener is a network in memory for one server, with connections that can be cut and frozen. Unlike a loopback socket
+// it works in a testing/synctest bubble; make it inside the bubble.
 //
-// A program that is done with it closes the server, which closes the Listener,
-// and then calls CloseIdleConnections of its clients; after that no goroutine of
-// either is left. Server does all of that.
+// Close the server, which closes the Listener, and call CloseIdleConnections of its clients; then no goroutine is left.
+// Server does all of that.
 type Listener struct {
 	accepting chan *conn
 	closed    chan struct{}
@@ -50,8 +47,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener: nothing is accepted from now on. Connections
-// stay open, as with TCP. Closing twice is allowed.
+// Close implements net.Listener: no connection is accepted afterwards, and open ones stay open. Closing twice is
+// allowed.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,12 +62,11 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return addr("cachetest") }
 
-// URL is a base for requests through Client; any other host would do as well.
+// URL is the base of requests through Client.
 func (l *Listener) URL() string { return "http://" + l.Addr().String() }
 
-// DialContext connects to the listener, whatever network and address say. It has
-// the form that http.Transport wants. It waits until the connection is accepted;
-// a closed or refusing listener is the error ECONNREFUSED.
+// DialContext connects to the listener, whatever network and address are, and waits until the connection is accepted.
+// The error of a closed or refusing listener is ECONNREFUSED. It fits http.Transport.DialContext.
 func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	l.mu.Lock()
 	if l.shut || l.refusing {
@@ -98,49 +94,44 @@ func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 	}
 }
 
-// Client returns an HTTP client whose every connection is to the listener. It
-// keeps connections for the next request; CloseIdleConnections ends those.
+// Client returns an HTTP client whose connections all lead to the listener. It keeps idle connections until
+// CloseIdleConnections.
 func (l *Listener) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.DialContext, DisableCompression: true}}
 }
 
-// Connections returns how many connections are open.
+// Connections returns the number of open connections.
 func (l *Listener) Connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.conns)
 }
 
-// CutConnections resets every open connection: both ends get ECONNRESET, bytes on
-// their way are lost.
+// CutConnections resets every open connection: both ends get ECONNRESET, and bytes in flight are lost.
 func (l *Listener) CutConnections() {
 	for _, k := range l.links() {
 		k.cut()
 	}
 }
 
-// CutNext makes the next n connections break once the client has received so many
-// bytes, which may be in the middle of anything.
+// CutNext makes the next n connections break once the client has received that many bytes.
 func (l *Listener) CutNext(n, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.quotas.add(n, max(bytes, 0), nil)
 }
 
-// RefuseConnections makes the listener refuse new connections, or take them
-// again. Open ones are not touched.
+// RefuseConnections makes the listener refuse new connections, or accept them again. Open ones stay open.
 func (l *Listener) RefuseConnections(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refusing = on
 }
 
-// Freeze stops the delivery of bytes on all connections, open and new. Nothing is
-// closed, and the end of a connection does not get through either: what a cable
-// pulled out looks like.
+// Freeze stops the delivery of bytes on all connections, open and new, also of their end, as an unplugged cable does.
 func (l *Listener) Freeze() { l.setFrozen(true) }
 
-// Thaw ends Freeze; what was written meanwhile arrives.
+// Thaw ends Freeze; bytes written meanwhile arrive.
 func (l *Listener) Thaw() { l.setFrozen(false) }
 
 func (l *Listener) setFrozen(frozen bool) {
@@ -152,8 +143,7 @@ func (l *Listener) setFrozen(frozen bool) {
 	}
 }
 
-// Heal ends every fault of the network: connections are accepted again, none is cut any
-// more, and what was frozen moves.
+// Heal ends every fault of the network: connections are accepted, not cut, and not frozen.
 func (l *Listener) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -64,7 +64,7 @@ func TestAControllerSurvivesAnOutage(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"web-1"}, controller.Handled())
 
-		// Ten minutes in which the server does not answer, and after which it does not remember what has happened in them.
+		// An outage of ten minutes, after which the server's history of that time is compacted.
 		src.CloseWatches()
 		src.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 		src.MustApply(t, newPod("web-2"))

@@ -8,14 +8,9 @@ import (
 	"testing"
 )
 
-// NewTestSource returns an empty source, as NewSource does, that belongs to a test.
-// It is closed at the test's end if the test has not closed it before. When it is
-// closed, each scripted fault that never fired fails the test, for instance a
-// FailLists where the client streamed its first list and sent none. One firing is
-// enough, however many requests the fault was meant for.
-//
-// In a synctest bubble pass the bubble's t, and end the client by then: t.Context
-// ends before the source is closed.
+// NewTestSource returns an empty source that is closed at the test's end. When it is closed, each scripted fault that
+// never fired fails the test, for instance a FailLists where the client streamed its first list. In a synctest bubble
+// pass the bubble's t, and end the client by then: t.Context ends before the source is closed.
 func NewTestSource(t testing.TB, options Options) *Source {
 	s := NewSource(options)
 	s.test = t

@@ -1,12 +1,15 @@
 package cachetest
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Verb says what a request was.
+// Verb is the kind of a request.
 type Verb string
 
 // The two verbs of a source.
@@ -21,25 +24,61 @@ type Request struct {
 	Namespace string // of the view that was asked, "" for all
 	// Options are those of the call.
 	Options metav1.ListOptions
-	// Page is 1 for a list's first request, n for the one that continues page n-1.
-	// It is 0 for watches and for continue tokens that make no sense.
+	// Page is 1 for a list's first request and n for the n-th page; 0 for watches and invalid continue tokens.
 	Page int
 
-	// Time is when the call came in, Answered when List or Watch returned; zero
-	// means it has not yet. In a synctest bubble both are virtual, hence exact.
+	// Time is when the call was made, Answered when List or Watch returned; zero means not yet.
 	Time     time.Time
 	Answered time.Time
-	// Err is what the call returned, nil for success.
+	// Err is the returned error.
 	Err error
 
-	// Items and ResourceVersion are what a list answered, before MangleList.
+	// Items and ResourceVersion are those of a list's answer, before MangleList.
 	Items           int
 	ResourceVersion string
 
-	// Events is how many events a watch has delivered so far, bookmarks and errors
-	// included, and Ended when it ended; zero means it is still open.
+	// Events is the number of events that a watch has delivered, including bookmarks and errors. Ended is zero while it
+	// is open.
 	Events int
 	Ended  time.Time
+}
+
+// String returns the request and its answer in one line, such as `list version="0" limit=500: 300 objects at version 40300`.
+func (r Request) String() string {
+	var b strings.Builder
+	b.WriteString(string(r.Verb))
+	for _, part := range []struct {
+		name, value string
+	}{
+		{"namespace", r.Namespace}, {"version", r.Options.ResourceVersion}, {"match", string(r.Options.ResourceVersionMatch)},
+		{"labels", r.Options.LabelSelector}, {"fields", r.Options.FieldSelector},
+	} {
+		if part.value != "" {
+			fmt.Fprintf(&b, " %s=%q", part.name, part.value)
+		}
+	}
+	if r.Options.Limit > 0 {
+		fmt.Fprintf(&b, " limit=%d", r.Options.Limit)
+	}
+	if r.Options.Continue != "" {
+		fmt.Fprintf(&b, " page %d", r.Page)
+	}
+	if initial := r.Options.SendInitialEvents; initial != nil && *initial {
+		b.WriteString(" streaming")
+	}
+	switch {
+	case r.Answered.IsZero():
+		b.WriteString(": not answered")
+	case r.Err != nil:
+		fmt.Fprintf(&b, ": %v", r.Err)
+	case r.Verb == VerbList:
+		fmt.Fprintf(&b, ": %d objects at version %s", r.Items, cmp.Or(r.ResourceVersion, `""`))
+	case r.Ended.IsZero():
+		fmt.Fprintf(&b, ": %d events, open", r.Events)
+	default:
+		fmt.Fprintf(&b, ": %d events in %v", r.Events, r.Ended.Sub(r.Answered))
+	}
+	return b.String()
 }
 
 // maxRequests bounds the log, so that a source that serves for hours does not
@@ -68,8 +107,8 @@ func (r *requests) addLocked(req *Request) {
 	r.log = append(r.log, req)
 }
 
-// Requests returns the record of all calls in the order they came in. Of more
-// than 65,536 only the later half or more is kept; the counters are always exact.
+// Requests returns the record of all calls, oldest first. Beyond 65,536 the older half is dropped; the counters stay
+// exact.
 func (s *Source) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,21 +128,21 @@ func (s *Source) ResetRequests() {
 	s.requests = requests{all: s.requests.all}
 }
 
-// ListCalls returns how often List was called; every page counts.
+// ListCalls returns the number of lists; every page counts.
 func (s *Source) ListCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests.lists
 }
 
-// WatchCalls returns how often Watch was called, refused calls included.
+// WatchCalls returns the number of Watch calls, refused ones included.
 func (s *Source) WatchCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests.watches
 }
 
-// ActiveWatches returns how many watches are open.
+// ActiveWatches returns the number of open watches.
 func (s *Source) ActiveWatches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,8 @@
 package cachetest_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +27,8 @@ func TestRequestsRecordEachQuestionAndItsTime(t *testing.T) {
 		time.Sleep(time.Second)
 		seconds := int64(9)
 		w := open(t, src, metav1.ListOptions{ResourceVersion: "2", TimeoutSeconds: &seconds})
-		require.Len(t, told(t, w, 2), 2)
-		_ = told(t, w, 1)
+		require.Len(t, received(t, w, 2), 2)
+		_ = received(t, w, 1)
 		src.HangLists(1)
 		go func() { _, _ = src.List(metav1.ListOptions{}) }()
 		synctest.Wait()
@@ -43,6 +45,12 @@ func TestRequestsRecordEachQuestionAndItsTime(t *testing.T) {
 				Time: at(2), Answered: at(2), Events: 2, Ended: at(11)},
 			{Verb: cachetest.VerbList, Page: 1, Time: at(11)},
 		}, src.Requests())
+		require.Equal(t, `list namespace="a" limit=1: 1 objects at version 4
+list namespace="a" page 2: 2 objects at version 4
+watch version="2": scripted by the test
+watch version="2": 2 events in 9s
+list: not answered
+`, lines(src.Requests()))
 		require.Equal(t, 3, src.ListCalls())
 		require.Equal(t, 2, src.WatchCalls())
 		require.Zero(t, src.ActiveWatches())
@@ -52,6 +60,14 @@ func TestRequestsRecordEachQuestionAndItsTime(t *testing.T) {
 		require.Zero(t, src.ListCalls()+src.WatchCalls())
 		src.ReleaseHanging()
 	})
+}
+
+func lines(requests []cachetest.Request) string {
+	var b strings.Builder
+	for _, request := range requests {
+		fmt.Fprintln(&b, request)
+	}
+	return b.String()
 }
 
 func TestTheRecordIsBoundedAndTheCountersAreNot(t *testing.T) {

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// Server is an HTTP server on a Listener with a client that reaches it, as
-// httptest.Server is on a loopback socket.
+// Server is an HTTP server on a Listener, with a client, as httptest.Server is on a loopback socket.
 type Server struct {
 	// URL is the base for requests.
 	URL string
@@ -51,13 +50,10 @@ func (s *Server) enter() bool {
 	return !s.closed
 }
 
-// Client returns the client of the server; it is the same one each time.
+// Client returns the server's client.
 func (s *Server) Client() *http.Client { return s.client }
 
-// Close ends the server, its connections and the client's, and waits for the
-// requests that are being served: those end with their connection, except for
-// events that a source was scripted to delay whatever becomes of the request. Closing
-// twice is allowed.
+// Close ends the server, its connections and the client's, and waits for running requests. Closing twice is allowed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -15,17 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Source is an in-memory collection of objects with resource versions, a history
-// and a fault script. It answers List and Watch as an API server does, so that a
-// *Source is the source of a reflector or informer under test.
+// Source is an in-memory collection of objects with resource versions, a history and a fault script. It answers List
+// and Watch as an API server does.
 //
-// Every method may be called at any time by several goroutines. Objects are
-// copied on the way in and on the way out: what a caller does to its own objects
-// never changes the source. The only goroutines are those of open watches; they
-// end with their watch, and Close waits for them.
-//
-// In a testing/synctest bubble lists and watches must be called from inside; the
-// Source itself may have been made and filled outside.
+// All methods may be called concurrently. Objects are copied in and out. The only goroutines are those of open watches,
+// for which Close waits. In a testing/synctest bubble, list and watch inside the bubble; the Source may be made and
+// filled outside.
 type Source struct {
 	options  Options
 	resource schema.GroupResource
@@ -62,8 +57,7 @@ func NewSource(options Options) *Source {
 	return s
 }
 
-// NewSourceOf returns an empty source of objects of one type, a pointer such as *corev1.Pod. Its lists are those of Options without a
-// NewList.
+// NewSourceOf returns an empty source of objects of one type, such as *corev1.Pod.
 func NewSourceOf[T runtime.Object]() *Source {
 	object := reflect.TypeFor[T]().Elem()
 	return NewSource(Options{NewObject: func() runtime.Object { return reflect.New(object).Interface().(runtime.Object) }})
@@ -99,23 +93,21 @@ func (s *Source) Version() uint64 {
 	return s.history.version
 }
 
-// ResourceVersion returns Version in the form that objects and ListOptions use.
+// ResourceVersion returns Version as a string.
 func (s *Source) ResourceVersion() string {
 	return formatVersion(s.Version())
 }
 
-// Advance moves the version on by n without changing an object, as writes to
-// other resources do on an API server. Only lists and bookmarks show it.
+// Advance adds n to the version without a change, as writes to other resources do on an API server. Only lists and
+// bookmarks show it.
 func (s *Source) Advance(n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.version += n
 }
 
-// AdvanceCompacted is Advance by n after which no new watch is accepted that begins before the
-// version that it leads to: it is answered 410 Expired. Nobody gets in between the two. A
-// server is like that whose backup was restored with a higher version, so that nobody finds
-// a version of its lost past again (etcdutl's --bump-revision and --mark-compacted).
+// AdvanceCompacted is Advance and, in the same step, Compact of all earlier versions for watches. A server does this
+// when a backup is restored with a higher version (etcdutl's --bump-revision and --mark-compacted).
 func (s *Source) AdvanceCompacted(n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,11 +115,9 @@ func (s *Source) AdvanceCompacted(n uint64) {
 	s.history.unwatchable = s.history.version
 }
 
-// Compact forgets everything before version: exact lists of, and new watches
-// from an older version are answered 410 Expired, and so are continue tokens
-// issued for one. Watches already open still get what they are owed (to end
-// those, see BreakWatches). A version above the present one means the present
-// one.
+// Compact expires everything before version: exact lists, new watches, and continue tokens of older versions are
+// answered 410 Expired. Open watches still receive their events (to end them, see BreakWatches). A version above the
+// present one means the present one.
 func (s *Source) Compact(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,23 +133,18 @@ func (s *Source) CompactAll() {
 	s.trimLocked()
 }
 
-// CompactWatches forgets everything before version for new watches, which are
-// answered 410 Expired if they begin at an older one. Lists, their continue tokens
-// and the watches already open are not concerned: an API server is like that when
-// its watch cache has moved on while its storage still has the history, and a
-// client that lists an old version exactly cannot watch from what it got. A
-// version above the present one means the present one.
+// CompactWatches is Compact for new watches alone. API servers do this when their watch cache has moved on while their
+// storage still has the history: a client that lists an old version exactly cannot watch from it.
 func (s *Source) CompactWatches(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.unwatchable = max(s.history.unwatchable, min(version, s.history.version))
 }
 
-// Rollback takes content and version back to what they were at version, as a
-// server does that was restored from a backup, and closes all open watches at
-// once. A watch from a later version is accepted and silent from then on, unless
-// Options.RefuseFutureWatches is set. Continue tokens issued before expire. The versions after it are given
-// out again. A version that is compacted or not reached yet is an error.
+// Rollback restores content and version of an earlier version, as a server restored from a backup, and closes all open
+// watches. Later versions are issued again, and earlier continue tokens expire. A watch from a later version is
+// accepted and silent, unless Options.RefuseFutureWatches is set. It fails for a version that is compacted or not
+// reached.
 func (s *Source) Rollback(version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,10 +159,8 @@ func (s *Source) Rollback(version uint64) error {
 	return nil
 }
 
-// Close ends all watches and hanging requests, waits until the goroutines of the
-// watches have ended, and answers every later list and watch with ErrClosed. The
-// content stays readable and writable. Closing twice is allowed. A source made by
-// NewTestSource then reports the faults that never fired.
+// Close ends all watches and hanging requests, waits for the goroutines of the watches, and answers later lists and
+// watches with ErrClosed. The content stays readable and writable. Closing twice is allowed.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -10,87 +10,68 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// MarkAnnotation is the annotation in which a backend keeps the mark that
-// ListerWatcherRig.Create and Update are given.
+// MarkAnnotation is the annotation with the mark of ListerWatcherRig.Create and Update.
 const MarkAnnotation = "cachetest.watchmirror/mark"
 
-// ListerWatcher is what every source of a reflector has. A source that also has
-// ListWithContext and WatchWithContext is asked by these, as a reflector does.
+// ListerWatcher is a source. ListWithContext and WatchWithContext are preferred where a source has them.
 type ListerWatcher interface {
 	List(options metav1.ListOptions) (runtime.Object, error)
 	Watch(options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcherConfig says to TestListerWatcher how to make a source and what to
-// expect of it. New is required.
+// ListerWatcherConfig describes a source to TestListerWatcher. New is required.
 type ListerWatcherConfig struct {
-	// New makes a source whose backend is empty. It is called once for each
-	// check, by the check's goroutine and inside of its bubble if there is one.
-	// What it starts it must end by t.Cleanup.
+	// New makes a source whose backend is empty. It is called for each check, inside its bubble if Virtual is set. Use
+	// t.Cleanup to end what it starts.
 	New func(t testing.TB) ListerWatcherRig
 
-	// Virtual runs each check in a bubble of testing/synctest. It is for sources
-	// in process, also those over a Listener: a socket would stop virtual time. In
-	// a bubble the suite needs no real time, and what a source leaves running
-	// when the check is over ends the test as a deadlock.
+	// Virtual runs each check in a bubble of testing/synctest, for sources in process, also those over a Listener. It
+	// takes no real time, and goroutines that a source leaves behind fail the check as a deadlock.
 	Virtual bool
-	// Patience is how long the suite waits for what must happen. Zero means ten
-	// seconds, ten minutes of virtual time.
+	// Patience is how long the suite waits for an event. Default: ten seconds, or ten minutes of virtual time.
 	Patience time.Duration
-	// Quiet is how long the suite watches that nothing happens. Zero means 50
-	// milliseconds, ten seconds of virtual time. For a source in another process
-	// it should be several times what an event takes to arrive.
+	// Quiet is how long the suite checks that no event comes; for a source in another process, several times as long as
+	// an event takes. Default: 50 milliseconds, or ten seconds of virtual time.
 	Quiet time.Duration
 
 	// Mark reads the mark of an object. Default: the annotation MarkAnnotation.
 	Mark func(obj runtime.Object) string
 
-	// NoBookmarks: the source sends none although they are allowed. A reflector
-	// can do without, at the price of a list where the kind is quiet while others
-	// change.
+	// NoBookmarks: the source sends none, even if allowed. A reflector then lists more often where the kind is quiet
+	// and others change.
 	NoBookmarks bool
-	// NoTimeouts: the source takes no notice of timeoutSeconds. A reflector ends
-	// such watches itself, later.
+	// NoTimeouts: the source ignores timeoutSeconds. A reflector ends such watches itself, later.
 	NoTimeouts bool
 }
 
-// ListerWatcherRig is a source and the way to change what it shows. Source,
-// Create, Update and Delete are required.
+// ListerWatcherRig is a source and the functions that change its backend. Source, Create, Update and Delete are
+// required.
 //
-// A name is unique among the objects and is their metadata.name; kind, namespace
-// and the rest are free, but the same for all. The functions return when the
-// change is made: from then on a list at resource version "" shows it. They are
-// called by one goroutine at a time.
+// A name is unique and is the object's metadata.name; kind and namespace are free, but the same for all objects. When a
+// function returns, a list at resource version "" shows its change. One goroutine at a time calls them.
 type ListerWatcherRig struct {
 	Source ListerWatcher
 
 	// Create makes an object with the mark.
 	Create func(name, mark string) error
-	// Update gives the object the mark, which it has not had before.
+	// Update sets the object's mark to one that it has not had before.
 	Update func(name, mark string) error
 	// Delete deletes the object.
 	Delete func(name string) error
 
-	// Compact makes the backend forget its history: a watch from any version before
-	// the present one, and the continue tokens of such, are expired when it returns.
-	// Without it expiry is not checked.
+	// Compact expires all versions before the present one, and their continue tokens. Without it expiry is not checked.
 	Compact func() error
-	// EndWatches has the backend end all open watches, in the way they end in the
-	// normal course of things. Without it that is not checked.
+	// EndWatches ends all open watches normally. Without it that is not checked.
 	EndWatches func() error
-	// SendBookmarks has the backend send a bookmark to every open watch that
-	// allows them. Without it the suite waits for Patience in virtual time, and
-	// in real time does not check them.
+	// SendBookmarks sends a bookmark to every open watch that allows them. Without it the suite waits for Patience in
+	// virtual time, and does not check bookmarks in real time.
 	SendBookmarks func() error
 }
 
-// TestListerWatcher checks that a source keeps what a reflector relies on:
-// subtests, each with the name of a promise, that say on failure what a reflector
-// would make of it. What a source does not have is skipped with the reason.
-//
-// It is for the tests of a source. It asks the source only what a
-// reflector would, changes its backend through the rig, and starts no goroutine
-// that it does not wait for, unless a call of the source hangs.
+// TestListerWatcher checks that a source keeps the promises on which a reflector relies, one subtest each. A failure
+// names the consequence for a reflector. Promises that do not apply to the source are skipped, with the reason. The
+// suite makes a reflector's requests, changes the backend through the rig, and waits for its goroutines unless a call
+// of the source hangs.
 func TestListerWatcher(t *testing.T, config ListerWatcherConfig) {
 	t.Helper()
 	if config.New == nil {
@@ -127,31 +108,31 @@ func sourceChecks() []check[*sourceTrial] {
 	return []check[*sourceTrial]{
 		{name: "an empty list has a version", run: checkEmptyList},
 		{name: "a list has a version and each object once", run: checkList},
-		{name: "a list is no older than what was written and asked for", run: checkListIsNew},
-		{name: "a list without a context is the same", run: checkContextForms},
+		{name: "a list is no older than the last write and the requested version", run: checkListIsNew},
+		{name: "a list without a context is equal", run: checkContextForms},
 		{name: "pages make one consistent list", run: checkPages},
-		{name: "items taken one by one are those of the list", lacks: lacksItems, run: checkItems},
-		{name: "an error ends the taking of items", lacks: lacksItems, run: checkItemsRefused},
+		{name: "ListItems passes the items of the list", lacks: lacksItems, run: checkItems},
+		{name: "an error of take ends ListItems", lacks: lacksItems, run: checkItemsRefused},
 		{name: "a watch continues where the list ended", run: checkWatchFromList},
-		{name: "a watch delivers what happens in the order in which it happens", run: checkLiveWatch},
+		{name: "a watch delivers changes in their order", run: checkLiveWatch},
 		{name: "a watch resumes after any event", run: checkResume},
 		{name: "a deletion delivers the last state at a version of its own", run: checkDeletion},
-		{name: "an object made again is another one", run: checkRecreation},
-		{name: "events are of the type that the list has", run: checkTypes},
-		{name: "a bookmark comes only where it is allowed", run: checkNoBookmark},
+		{name: "a re-created object has another UID", run: checkRecreation},
+		{name: "events have the type of the list's items", run: checkTypes},
+		{name: "bookmarks are sent only if allowed", run: checkNoBookmark},
 		{name: "a watch resumes after a bookmark", lacks: lacksBookmarks, run: checkBookmark},
-		{name: "a watch ends when its time is up", lacks: lacksTimeouts, run: checkTimeout},
-		{name: "a watch that the backend ends closes and can be resumed", lacks: lacksEndWatches, run: checkBackendEnd},
+		{name: "a watch ends after timeoutSeconds", lacks: lacksTimeouts, run: checkTimeout},
+		{name: "a watch that the backend ends is closed and can be resumed", lacks: lacksEndWatches, run: checkBackendEnd},
 		{name: "Stop ends a watch", run: checkStop},
 		{name: "the context ends a watch", lacks: lacksContext, run: checkContextEnd},
 		{name: "an ended watch leaves no goroutine", run: checkGoroutines},
 		{name: "watches are independent of each other", run: checkIndependence},
-		{name: "a watch that is not read holds back nobody", run: checkUnread},
-		{name: "objects are nobody else's", run: checkSharing},
-		{name: "a watch from a forgotten version is answered as expired", lacks: lacksCompact, run: checkExpiredWatch},
+		{name: "a watch that is not read delays no other", run: checkUnread},
+		{name: "objects are the caller's", run: checkSharing},
+		{name: "a watch from a compacted version is expired", lacks: lacksCompact, run: checkExpiredWatch},
 		{name: "a list is possible after expiry", lacks: lacksCompact, run: checkListAfterExpiry},
-		{name: "a continue token of a forgotten version is answered as expired", lacks: lacksCompact, run: checkExpiredToken},
-		{name: "a streaming list is whole and ends in a bookmark", lacks: lacksStreaming, run: checkStreaming},
-		{name: "a streaming list of nothing ends too", lacks: lacksStreaming, run: checkEmptyStreaming},
+		{name: "a continue token of a compacted version is expired", lacks: lacksCompact, run: checkExpiredToken},
+		{name: "a streaming list is complete and ends in a bookmark", lacks: lacksStreaming, run: checkStreaming},
+		{name: "an empty streaming list ends too", lacks: lacksStreaming, run: checkEmptyStreaming},
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 var endFaults = map[string]sourceFault{
 	"a timeout that is not kept": {
-		check: "a watch ends when its time is up", says: "not closed after its timeoutSeconds",
+		check: "a watch ends after timeoutSeconds", says: "not closed after its timeoutSeconds",
 		options: Options{IgnoreTimeouts: true},
 	},
 	"a timeout that is an error": {
-		check: "a watch ends when its time is up", says: "after its timeoutSeconds the watch reports an error",
+		check: "a watch ends after timeoutSeconds", says: "after its timeoutSeconds the watch reports an error",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				inner, err := f.Source.WatchWithContext(ctx, o)
@@ -34,17 +34,17 @@ var endFaults = map[string]sourceFault{
 		},
 	},
 	"a timeout that is up at once": {
-		check: "a watch ends when its time is up", says: "would count it as a failure",
+		check: "a watch ends after timeoutSeconds", says: "would count it as a failure",
 		wrong: func(f *faulty, _ *ListerWatcherRig) { f.CloseNextWatches(1, 1) },
 	},
 	"an end that is an error": {
-		check: "a watch that the backend ends closes and can be resumed", says: "reports an error",
+		check: "a watch that the backend ends is closed and can be resumed", says: "reports an error",
 		wrong: func(f *faulty, rig *ListerWatcherRig) {
 			rig.EndWatches = func() error { f.BreakWatches(ErrInternal()); return nil }
 		},
 	},
 	"an end that loses what follows": {
-		check: "a watch that the backend ends closes and can be resumed", says: "would miss MODIFIED a=3",
+		check: "a watch that the backend ends is closed and can be resumed", says: "would miss MODIFIED a=3",
 		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = f.ResourceVersion() }),
 	},
 	"a Stop that ends nothing": {

@@ -4,10 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// RigOver returns a rig for a source whose backend is a Source: one that lists and
-// watches through a Handler, say, or that filters or caches what a Source answers.
-// The objects are made as the backend's Options say, in the namespace, which may be
-// empty. A nil source means the backend itself.
+// RigOver returns a rig for a source whose backend is a Source, for example one that lists and watches through a
+// Handler. Its objects are in the namespace, which may be empty. A nil source means the backend itself.
 func RigOver(backend *Source, namespace string, source ListerWatcher) ListerWatcherRig {
 	if source == nil {
 		source = backend

@@ -129,7 +129,7 @@ func (o *observed) checkChange(event watch.Event) (seen, error) {
 	case o.initial && event.Type == watch.Added:
 		return object, nil
 	case behind(object.version, o.newest):
-		return object, fmt.Errorf("the event %s %s is of version %s, which is behind %s: a reflector would take the source for one that went back in time, and list", event.Type, object, object.version, o.newest)
+		return object, fmt.Errorf("the event %s %s is of version %s, which is behind %s: a reflector would report a regression, and list", event.Type, object, object.version, o.newest)
 	case object.version == o.newest:
 		return object, fmt.Errorf("the event %s %s is of version %s like what came before it: a reflector that resumed between the two would miss it", event.Type, object, object.version)
 	}
@@ -156,7 +156,7 @@ func (o *observed) checkBookmark(event watch.Event) (bookmark, error) {
 	case mark.version == "" || mark.version == "0":
 		return mark, fmt.Errorf("a bookmark is of version %q, so a reflector would not know where to resume", mark.version)
 	case behind(mark.version, o.newest):
-		return mark, fmt.Errorf("a bookmark is of version %s, which is behind %s: a reflector would take the source for one that went back in time, and list", mark.version, o.newest)
+		return mark, fmt.Errorf("a bookmark is of version %s, which is behind %s: a reflector would report a regression, and list", mark.version, o.newest)
 	}
 	o.newest = mark.version
 	o.initial = o.initial && !mark.endsInitial
@@ -185,9 +185,9 @@ func (o *observed) tells(want ...string) ([]seen, error) {
 		case errors.Is(err, errQuiet), errors.Is(err, errEnded):
 			return objects, fmt.Errorf("a reflector would miss %s: %w", strings.Join(want[at:], ", "), err)
 		case err != nil:
-			return objects, fmt.Errorf("where %s was to come: %w", wanted, err)
+			return objects, fmt.Errorf("waiting for %s: %w", wanted, err)
 		case got != wanted:
-			return objects, fmt.Errorf("the watch delivers %s where %s was to come: a reflector's store would differ from the backend", got, wanted)
+			return objects, fmt.Errorf("the watch delivers %s instead of %s: a reflector's store would differ from the backend", got, wanted)
 		}
 		objects = append(objects, object)
 	}
@@ -203,9 +203,9 @@ func (o *observed) isQuiet(within time.Duration) error {
 		case errors.Is(err, errQuiet):
 			return nil
 		case err != nil:
-			return fmt.Errorf("where nothing was to come: %w", err)
+			return fmt.Errorf("expecting no event: %w", err)
 		case kind != watch.Bookmark:
-			return fmt.Errorf("the watch delivers %s %s where nothing was to come: a reflector would apply what never happened, or twice", kind, object)
+			return fmt.Errorf("the watch delivers an unexpected %s %s: a reflector would apply what never happened, or twice", kind, object)
 		}
 	}
 }

@@ -119,7 +119,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"the same list for ever": {
-		check: "a list is no older than what was written and asked for", says: "the list has [\"a=1\" \"b=1\"]",
+		check: "a list is no older than the last write and the requested version", says: "the list has [\"a=1\" \"b=1\"]",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			var first runtime.Object
 			f.list = func(ctx context.Context, o metav1.ListOptions) (list runtime.Object, err error) {
@@ -131,7 +131,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"an old list at a version": {
-		check: "a list is no older than what was written and asked for", says: "would go back in time",
+		check: "a list is no older than the last write and the requested version", says: "would go back in time",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				if len(o.ResourceVersion) > 0 && o.ResourceVersion != "0" {
@@ -142,7 +142,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"another version without a context": {
-		check: "a list without a context is the same", says: "though nothing has changed",
+		check: "a list without a context is equal", says: "though nothing has changed",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				f.Advance(1)
@@ -194,7 +194,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"items that lack the last": {
-		check: "items taken one by one are those of the list", says: "compared with List",
+		check: "ListItems passes the items of the list", says: "compared with List",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.items = func(list runtime.Object, take func(runtime.Object) error) error {
 				l := list.(*unstructured.UnstructuredList)
@@ -204,7 +204,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"items given two at a time": {
-		check: "items taken one by one are those of the list", says: "while an earlier call was running",
+		check: "ListItems passes the items of the list", says: "while an earlier call was running",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.items = func(list runtime.Object, take func(runtime.Object) error) error {
 				errs := make(chan error)
@@ -220,7 +220,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"a refused item is left out": {
-		check: "an error ends the taking of items", says: "a part of the list for all of it",
+		check: "an error of take ends ListItems", says: "a part of the list for all of it",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.items = func(list runtime.Object, take func(runtime.Object) error) error {
 				return inOrder(list, func(item runtime.Object) error { _ = take(item); return nil })
@@ -228,7 +228,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"items go on after an error": {
-		check: "an error ends the taking of items", says: "called 1 times more",
+		check: "an error of take ends ListItems", says: "called 1 times more",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.items = func(list runtime.Object, take func(runtime.Object) error) error {
 				var first error
@@ -257,7 +257,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"an expired token is an internal error": {
-		check: "a continue token of a forgotten version is answered as expired", says: "begin the list again",
+		check: "a continue token of a compacted version is expired", says: "begin the list again",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				list, err := f.Source.ListWithContext(ctx, o)
@@ -269,7 +269,7 @@ var listFaults = map[string]sourceFault{
 		},
 	},
 	"an expired token goes on with another state": {
-		check: "a continue token of a forgotten version is answered as expired", says: "of no version at all",
+		check: "a continue token of a compacted version is expired", says: "of no version at all",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.Continue = ""

@@ -16,34 +16,34 @@ var watchFaults = map[string]sourceFault{
 		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = f.ResourceVersion() }),
 	},
 	"a watch that begins with the content": {
-		check: "a watch delivers what happens in the order in which it happens", says: "behind 2",
+		check: "a watch delivers changes in their order", says: "behind 2",
 		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.ResourceVersion = "0" }),
 	},
 	"no type of event but one": {
-		check: "a watch delivers what happens in the order in which it happens", says: "the watch delivers MODIFIED c=1 where ADDED c=1",
+		check: "a watch delivers changes in their order", says: "the watch delivers MODIFIED c=1 instead of ADDED c=1",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = watch.Modified; return only(e) }),
 	},
 	"a type of event that nobody knows": {
-		check: "a watch delivers what happens in the order in which it happens", says: "does not know and skips",
+		check: "a watch delivers changes in their order", says: "does not know and skips",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Type = "CHANGED"; return only(e) }),
 	},
 	"events without an object": {
-		check: "a watch delivers what happens in the order in which it happens", says: "the object is nil",
+		check: "a watch delivers changes in their order", says: "the object is nil",
 		wrong: tampering(func(e watch.Event) []watch.Event { e.Object = nil; return only(e) }),
 	},
 	"events without a version": {
-		check: "a watch delivers what happens in the order in which it happens", says: "no resource version",
+		check: "a watch delivers changes in their order", says: "no resource version",
 		wrong: tampering(func(e watch.Event) []watch.Event {
 			e.Object = edited(e.Object, func(u *unstructured.Unstructured) { u.SetResourceVersion("") })
 			return only(e)
 		}),
 	},
 	"events that come twice": {
-		check: "a watch delivers what happens in the order in which it happens", says: "resumed between the two",
+		check: "a watch delivers changes in their order", says: "resumed between the two",
 		wrong: tampering(func(e watch.Event) []watch.Event { return []watch.Event{e, e} }),
 	},
 	"a watch that has another channel each time": {
-		check: "a watch delivers what happens in the order in which it happens", says: "another channel",
+		check: "a watch delivers changes in their order", says: "another channel",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				w, err := f.Source.WatchWithContext(ctx, o)
@@ -52,7 +52,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"a watch and an error": {
-		check: "a watch delivers what happens in the order in which it happens", says: "never stops the watch",
+		check: "a watch delivers changes in their order", says: "never stops the watch",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				w, _ := f.Source.WatchWithContext(ctx, o)
@@ -61,7 +61,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"neither a watch nor an error": {
-		check: "a watch delivers what happens in the order in which it happens", says: "neither a watch nor an error",
+		check: "a watch delivers changes in their order", says: "neither a watch nor an error",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }
 		},
@@ -87,11 +87,11 @@ var watchFaults = map[string]sourceFault{
 		wrong: editing(watch.Deleted, func(u *unstructured.Unstructured) { u.SetResourceVersion(plus(u.GetResourceVersion(), -1)) }),
 	},
 	"a deletion without the last state": {
-		check: "a deletion delivers the last state at a version of its own", says: "DELETED a= where DELETED a=2",
+		check: "a deletion delivers the last state at a version of its own", says: "DELETED a= instead of DELETED a=2",
 		wrong: editing(watch.Deleted, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }),
 	},
 	"one UID for all": {
-		check: "an object made again is another one", says: "would tell of an update",
+		check: "a re-created object has another UID", says: "would tell of an update",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			mangled(f, func(l *unstructured.UnstructuredList) { l.Items[0].SetUID("same") })
 			f.tamper = func(e watch.Event) []watch.Event {
@@ -101,14 +101,14 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"events of another kind": {
-		check: "events are of the type that the list has", says: "skips the other",
+		check: "events have the type of the list's items", says: "skips the other",
 		wrong: tampering(func(e watch.Event) []watch.Event {
 			e.Object = edited(e.Object, func(u *unstructured.Unstructured) { u.SetKind("Table") })
 			return only(e)
 		}),
 	},
 	"bookmarks for everybody": {
-		check: "a bookmark comes only where it is allowed", says: "though none were allowed",
+		check: "bookmarks are sent only if allowed", says: "though none were allowed",
 		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.AllowWatchBookmarks = true }),
 	},
 	"no bookmarks": {
@@ -145,7 +145,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"watches that wait for each other": {
-		check: "a watch that is not read holds back nobody", says: "beside a watch that is not read",
+		check: "a watch that is not read delays no other", says: "beside a watch that is not read",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			turn := make(chan struct{}, 1)
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -170,7 +170,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"a backend that waits for its watches": {
-		check: "a watch that is not read holds back nobody", says: "the backend's update has not returned",
+		check: "a watch that is not read delays no other", says: "the backend's update has not returned",
 		wrong: func(f *faulty, rig *ListerWatcherRig) {
 			update, room := rig.Update, make(chan struct{}, 100)
 			rig.Update = func(name, mark string) error {
@@ -183,7 +183,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"one object for all watches": {
-		check: "objects are nobody else's", says: "two watches were given the same object",
+		check: "objects are the caller's", says: "two watches were given the same object",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			shared := map[string]runtime.Object{}
 			f.tamper = func(e watch.Event) []watch.Event {
@@ -199,7 +199,7 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"lists of the source's own objects": {
-		check: "objects are nobody else's", says: "would change the source itself",
+		check: "objects are the caller's", says: "would change the source itself",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			var kept []unstructured.Unstructured
 			mangled(f, func(l *unstructured.UnstructuredList) {
@@ -211,15 +211,15 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"an expired version without an answer": {
-		check: "a watch from a forgotten version is answered as expired", says: "is silent",
+		check: "a watch from a compacted version is expired", says: "is silent",
 		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = f.ResourceVersion() }),
 	},
 	"an expired version answered with what there is": {
-		check: "a watch from a forgotten version is answered as expired", says: "without what was forgotten",
+		check: "a watch from a compacted version is expired", says: "without what was forgotten",
 		wrong: reopening(func(f *faulty, o *metav1.ListOptions) { o.ResourceVersion = "0" }),
 	},
 	"an expired version is a bad request": {
-		check: "a watch from a forgotten version is answered as expired", says: "ask again instead of listing",
+		check: "a watch from a compacted version is expired", says: "ask again instead of listing",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				w, err := f.Source.WatchWithContext(ctx, o)
@@ -231,15 +231,15 @@ var watchFaults = map[string]sourceFault{
 		},
 	},
 	"a streaming list without its end": {
-		check: "a streaming list is whole and ends in a bookmark", says: "does not come",
+		check: "a streaming list is complete and ends in a bookmark", says: "does not come",
 		wrong: func(f *faulty, _ *ListerWatcherRig) { f.WithholdInitialEventsEnd(1) },
 	},
 	"a streaming list that was promised": {
-		check: "a streaming list is whole and ends in a bookmark", says: "the source says that it can stream",
+		check: "a streaming list is complete and ends in a bookmark", says: "the source says that it can stream",
 		options: Options{NoWatchList: true},
 	},
 	"a streaming list that lacks one": {
-		check: "a streaming list is whole and ends in a bookmark", says: "a streaming list: the list has",
+		check: "a streaming list is complete and ends in a bookmark", says: "a streaming list: the list has",
 		wrong: tampering(func(e watch.Event) []watch.Event {
 			if metaOf(e.Object).GetName() == "a" {
 				return nil
@@ -248,7 +248,7 @@ var watchFaults = map[string]sourceFault{
 		}),
 	},
 	"a streaming list without its end where there is nothing": {
-		check: "a streaming list of nothing ends too", says: "does not come",
+		check: "an empty streaming list ends too", says: "does not come",
 		wrong: func(f *faulty, _ *ListerWatcherRig) { f.WithholdInitialEventsEnd(1) },
 	},
 }

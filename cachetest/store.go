@@ -13,11 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Create stores a new object and returns the stored copy. The version is the
-// next one; a resource version in obj is ignored, so that copies of other
-// objects can be stored. A missing UID or creation time is filled in, and a
-// missing name is made from generateName. An object of that name is the error
-// AlreadyExists.
+// Create stores a new object and returns the stored copy. It ignores a resource version in obj, sets a missing UID and
+// creation time, and makes a missing name from generateName. It fails with AlreadyExists.
 func (s *Source) Create(obj runtime.Object) (runtime.Object, error) {
 	stored, err := s.prepare(obj)
 	if err != nil {
@@ -31,10 +28,8 @@ func (s *Source) Create(obj runtime.Object) (runtime.Object, error) {
 	})
 }
 
-// Update replaces an object and returns the stored copy. Every update is a new
-// version, also one that changes nothing. An absent object is the error
-// NotFound. Conflict is the error where obj carries a resource version or a UID
-// that is not the stored one's; without them the update is unconditional.
+// Update replaces an object and returns the stored copy. Every update is a new version. It fails with NotFound, or with
+// Conflict if obj has another resource version or UID than the stored object.
 func (s *Source) Update(obj runtime.Object) (runtime.Object, error) {
 	given, err := s.prepare(obj)
 	if err != nil {
@@ -59,8 +54,7 @@ func (s *Source) Update(obj runtime.Object) (runtime.Object, error) {
 	})
 }
 
-// Apply creates or updates each object, whatever resource version it carries. If
-// one of them cannot be stored, none is.
+// Apply creates or updates each object, whatever its resource version. If one cannot be stored, none is.
 func (s *Source) Apply(objs ...runtime.Object) error {
 	prepared := make([]candidate, 0, len(objs))
 	for i, obj := range objs {
@@ -86,15 +80,13 @@ func (s *Source) MustApply(t testing.TB, objs ...runtime.Object) {
 	}
 }
 
-// Delete removes an object and returns what was removed, with the version of the
-// deletion, as watches show it. An absent object is the error NotFound.
+// Delete removes an object and returns its last state with the version of the deletion, as watches show it. It fails
+// with NotFound.
 func (s *Source) Delete(namespace, name string) (runtime.Object, error) {
 	return s.remove(namespace, name, false)
 }
 
-// DeleteSilently removes an object without an event: no watch, open or later,
-// shows the deletion, though lists lack the object and the version has moved. It
-// is the deletion that a client can only notice by a relist.
+// DeleteSilently removes an object without an event, so that a client can only notice it by a relist.
 func (s *Source) DeleteSilently(namespace, name string) (runtime.Object, error) {
 	return s.remove(namespace, name, true)
 }

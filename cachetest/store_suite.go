@@ -10,10 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReflectorStore is what a reflector needs of a store. TestStore finds by its methods
-// what else a store can do: the reading ones of a Store, those of an Indexer, the
-// versions (LastStoreSyncResourceVersion, Bookmark, UpdateResourceVersion), replacement
-// in parts (BeginReplace) and ObjectVersion.
+// ReflectorStore is a store that a reflector writes to. TestStore finds the optional methods of a Store, an Indexer and
+// a Replacer by name.
 type ReflectorStore interface {
 	Add(obj any) error
 	Update(obj any) error
@@ -22,17 +20,13 @@ type ReflectorStore interface {
 	Resync() error
 }
 
-// StoreConfig says to TestStore how to make a store and what to put into it. New is
-// required; the rest is for stores whose objects, keys or content are not the usual
-// ones.
+// StoreConfig describes a store to TestStore. New is required; the rest is for unusual objects, keys or contents.
 type StoreConfig struct {
-	// New makes an empty store. It is called once for each check, inside of the
-	// check's bubble if there is one. What it starts it must end by t.Cleanup.
+	// New makes an empty store. It is called for each check, inside its bubble if Virtual is set. Use t.Cleanup to end
+	// what it starts.
 	New func(t testing.TB) ReflectorStore
 
-	// Content returns the objects that are in the store, once everything that the
-	// store was given is applied. It is for a store that has no List, such as
-	// a queue, whose content is what its consumer makes of it. Default: List.
+	// Content returns the stored objects once all writes are applied. It is for a store without List, such as a queue.
 	Content func(store ReflectorStore) ([]any, error)
 
 	// Object makes an object. Default: a PartialObjectMetadata in the namespace
@@ -40,17 +34,15 @@ type StoreConfig struct {
 	Object func(StoreObject) any
 	// Mark reads an object's mark. Default: that annotation.
 	Mark func(obj any) string
-	// Key is the key that the store is to have for an object. Default:
-	// "namespace/name", or the name where there is no namespace.
+	// Key is the key expected for an object. Default: namespace/name, or name.
 	Key func(obj any) string
-	// Unkeyable makes something for which the store's key function fails. Default:
-	// a struct without metadata.
+	// Unkeyable makes an object for which the key function fails. Default: a struct without metadata.
 	Unkeyable func() any
 
-	// SharedIndexers: the map that GetIndexers returns must not be changed.
+	// SharedIndexers: GetIndexers returns the store's own map.
 	SharedIndexers bool
-	// NoIndexErrors: an index function that fails is not an error of the store's
-	// methods. client-go's stores panic.
+	// NoIndexErrors: an index function that fails is not an error of the store's methods, as in client-go, which
+	// panics.
 	NoIndexErrors bool
 
 	// Virtual and Patience are as in ListerWatcherConfig.
@@ -58,13 +50,13 @@ type StoreConfig struct {
 	Patience time.Duration
 }
 
-// StoreObject says what object StoreConfig.Object is to make.
+// StoreObject describes an object for StoreConfig.Object to make.
 type StoreObject struct {
 	// Name is part of the key; two objects of one name have one key.
 	Name string
-	// Mark tells the states of an object apart.
+	// Mark distinguishes the states of an object.
 	Mark string
-	// UID and ResourceVersion belong into the metadata, if there is any.
+	// UID and ResourceVersion are for the metadata, if it has any.
 	UID             types.UID
 	ResourceVersion string
 }
@@ -72,13 +64,9 @@ type StoreObject struct {
 // StoreNamespace is the namespace of the objects that TestStore makes.
 const StoreNamespace = "shop"
 
-// TestStore checks that a store keeps what a reflector, and the readers of the store,
-// rely on: subtests, each with the name of a promise. It is for the tests of
-// a Store, an Indexer or a ReflectorStore. Optional methods are checked if the
-// store has them; what it lacks is skipped with the reason.
-//
-// A store that can be read is read and written by several goroutines at once: run it
-// with the race detector.
+// TestStore checks that a Store, Indexer or ReflectorStore keeps the promises on which reflectors and readers rely, one
+// subtest each. Optional methods are checked if the store has them. Several goroutines read and write: run it with the
+// race detector.
 func TestStore(t *testing.T, config StoreConfig) {
 	t.Helper()
 	if config.New == nil {
@@ -151,32 +139,32 @@ func namespacedName(obj any) string {
 func storeChecks() []check[*storeTrial] {
 	return []check[*storeTrial]{
 		{name: "a new store is empty", run: checkNewStore},
-		{name: "what is added is there under its key", run: checkAdd},
-		{name: "a newer state takes the place of the older", run: checkUpdate},
-		{name: "what is deleted is gone", run: checkDelete},
+		{name: "an added object is found under its key", run: checkAdd},
+		{name: "a newer state replaces the older one", run: checkUpdate},
+		{name: "a deleted object is not found", run: checkDelete},
 		{name: "Replace is the whole content", run: checkReplace},
 		{name: "Resync changes nothing", run: checkResync},
 		{name: "an object without a key is an error and changes nothing", run: checkUnkeyable},
 		{name: "a list with an object without a key is an error and loses nothing", run: checkUnkeyableInList},
-		{name: "what is returned is the caller's", lacks: lacksReading, run: checkReturned},
+		{name: "returned slices are the caller's", lacks: lacksReading, run: checkReturned},
 		{name: "the version is that of the last list or bookmark", lacks: lacksVersion, run: checkVersion},
-		{name: "to be told a version changes no object", lacks: lacksTelling, run: checkTelling},
-		{name: "what was received is known", lacks: lacksReceived, run: checkReceived},
-		{name: "readers and writers may come at once", lacks: lacksReading, run: checkConcurrency},
+		{name: "setting a version changes no object", lacks: lacksTelling, run: checkTelling},
+		{name: "ObjectVersion is that of the received object", lacks: lacksReceived, run: checkReceived},
+		{name: "readers and writers may run concurrently", lacks: lacksReading, run: checkConcurrency},
 		{name: "a reader sees all of a Replace or nothing", lacks: lacksReading, run: checkAtomicReplace},
 		{name: "indexes equal a full scan", lacks: lacksIndexes, run: checkIndexes},
-		{name: "an index added later has what is there", lacks: lacksIndexes, run: checkIndexAdded},
+		{name: "an index added later has the stored objects", lacks: lacksIndexes, run: checkIndexAdded},
 		{name: "an index added while the store is written has everything", lacks: lacksIndexes, run: checkIndexAddedMeanwhile},
 		{name: "an index that does not exist is an error", lacks: lacksIndexes, run: checkNoSuchIndex},
-		{name: "an index of a name that is taken is refused", lacks: lacksIndexes, run: checkIndexTaken},
+		{name: "an index of a used name is refused", lacks: lacksIndexes, run: checkIndexTaken},
 		{name: "the map of index functions is the caller's", lacks: lacksOwnIndexers, run: checkIndexersCopied},
 		{name: "an object that cannot be indexed is an error and changes nothing", lacks: lacksIndexErrors, run: checkIndexFailure},
-		{name: "an index that fails for what is there is refused", lacks: lacksIndexErrors, run: checkIndexRefused},
-		{name: "a replacement is whole at its commit", lacks: lacksReplacement, run: checkCommit},
-		{name: "a first list shows as it comes", lacks: lacksReplacement, run: checkFirstList},
+		{name: "an index that fails for a stored object is refused", lacks: lacksIndexErrors, run: checkIndexRefused},
+		{name: "a replacement is complete at its commit", lacks: lacksReplacement, run: checkCommit},
+		{name: "a first list is visible as it arrives", lacks: lacksReplacement, run: checkFirstList},
 		{name: "a relist shows nothing before its commit", lacks: lacksReplacement, run: checkRelist},
 		{name: "a relist that is aborted changes nothing", lacks: lacksReplacement, run: checkAbort},
-		{name: "what a part keeps stays and what it takes back goes", lacks: lacksReplacement, run: checkKeepAndGone},
-		{name: "a part takes what has a key and rejects the rest", lacks: lacksReplacement, run: checkRejected},
+		{name: "a part retains and deletes objects", lacks: lacksReplacement, run: checkKeepAndGone},
+		{name: "a part accepts objects with a key and rejects the others", lacks: lacksReplacement, run: checkRejected},
 	}
 }

@@ -159,7 +159,7 @@ func TestEveryFaultThatAwaitsARequestIsReportedUnlessItFired(t *testing.T) {
 				if c.verb == list {
 					_, _ = src.List(c.opts)
 				} else if w, err := src.Watch(c.opts); err == nil {
-					told(t, w, 10)
+					received(t, w, 10)
 					w.Stop()
 				}
 				inner.finish()

@@ -8,39 +8,24 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Watch is WatchWithContext without a context: the watch lasts until it is
-// stopped, times out or is ended by the source.
+// Watch is WatchWithContext without a context.
 func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 	return s.watch(context.Background(), "", opts)
 }
 
-// WatchWithContext opens a watch of the whole source as a Kubernetes API server
-// does (https://kubernetes.io/docs/reference/using-api/api-concepts/):
+// WatchWithContext watches the whole source as a Kubernetes API server does
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
-//   - from version N it delivers every later change in order and continues with what
-//     happens; 410 Expired is the answer where N is compacted, be it for watches
-//     only;
-//   - from "" and "0" it first delivers the present content as Added events in
-//     order of namespace and name, which is not the order of versions;
-//   - with sendInitialEvents it does the same and then marks the end by a bookmark
-//     annotated k8s.io/initial-events-end (a streaming list);
-//   - from a version not reached yet it is silent, without bookmarks, until the
-//     source has come past it, and then delivers later changes alone; with
-//     sendInitialEvents, or Options.RefuseFutureWatches, it is 504 Timeout with the
-//     cause ResourceVersionTooLarge, at once (a server waits a few seconds first);
-//   - allowed bookmarks come every Options.BookmarkInterval, once the initial
-//     events are through;
-//   - with a selector, a change that makes an object enter or leave the selection
-//     is Added or Deleted;
+//   - from version N it delivers every later change in order; 410 Expired if N is compacted, also for watches only;
+//   - from "" and "0" it first delivers the present content as Added, ordered by namespace and name;
+//   - with sendInitialEvents it does the same, then a bookmark annotated k8s.io/initial-events-end (a streaming list);
+//   - from a future version it is silent until the source is past it; with sendInitialEvents, or Options.RefuseFutureWatches, it is 504 Timeout with the cause ResourceVersionTooLarge, at once;
+//   - allowed bookmarks come every Options.BookmarkInterval after the initial events;
+//   - with a selector, a change that makes an object enter or leave the selection is Added or Deleted;
 //   - timeoutSeconds ends the watch cleanly.
 //
-// Two things are stricter than on a server so that a client's mistake shows:
-// sendInitialEvents without allowWatchBookmarks is Invalid, and without a timeout
-// a watch has no end.
-//
-// The watch's channel is closed when the watch ends: by Stop, by the end of ctx,
-// or by the source. Events wait in the source's history, not in the watch: one
-// that is not read delays no other.
+// Stricter than a server: sendInitialEvents without allowWatchBookmarks is Invalid. Without a timeout a watch has no
+// end. Its channel is closed by Stop, by the end of ctx, or by the source. A watch that is not read delays no other.
 func (s *Source) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.watch(ctx, "", opts)
 }

@@ -141,9 +141,9 @@ func TestChangesDuringAStreamingListComeAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})
 		w := open(t, src, streaming())
-		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2"}, told(t, w, 2))
+		require.Equal(t, []string{"ADDED a/1 @1", "ADDED a/2 @2"}, received(t, w, 2))
 		apply(t, src, pod("a", "0"))
-		require.Equal(t, []string{"ADDED a/3 @3", "ADDED b/1 @4", "BOOKMARK end @4", "ADDED a/0 @5"}, told(t, w, 4))
+		require.Equal(t, []string{"ADDED a/3 @3", "ADDED b/1 @4", "BOOKMARK end @4", "ADDED a/0 @5"}, received(t, w, 4))
 	})
 }
 
@@ -154,23 +154,23 @@ func TestBookmarksComeEveryIntervalWithThePresentVersion(t *testing.T) {
 		w := open(t, src, metav1.ListOptions{ResourceVersion: "4", AllowWatchBookmarks: true})
 		deaf := open(t, src, metav1.ListOptions{ResourceVersion: "4"})
 		src.Advance(3)
-		require.Equal(t, []string{"BOOKMARK @7"}, told(t, w, 1))
+		require.Equal(t, []string{"BOOKMARK @7"}, received(t, w, 1))
 		require.Equal(t, cachetest.DefaultBookmarkInterval, time.Since(start))
-		require.Equal(t, []string{"BOOKMARK @7"}, told(t, w, 1))
+		require.Equal(t, []string{"BOOKMARK @7"}, received(t, w, 1))
 		require.Equal(t, 2*time.Minute, time.Since(start))
 		src.SendBookmarks()
 		require.Equal(t, []string{"BOOKMARK @7"}, ready(t, w))
-		require.Equal(t, []string{"silence"}, told(t, deaf, 1))
+		require.Equal(t, []string{"silence"}, received(t, deaf, 1))
 
 		src = filled(t, cachetest.Options{BookmarkInterval: time.Second})
 		start = time.Now()
 		w = open(t, src, metav1.ListOptions{ResourceVersion: "4", AllowWatchBookmarks: true})
-		require.Equal(t, []string{"BOOKMARK @4", "BOOKMARK @4"}, told(t, w, 2))
+		require.Equal(t, []string{"BOOKMARK @4", "BOOKMARK @4"}, received(t, w, 2))
 		require.Equal(t, 2*time.Second, time.Since(start))
 
 		src = filled(t, cachetest.Options{BookmarkInterval: -1})
 		w = open(t, src, metav1.ListOptions{ResourceVersion: "4", AllowWatchBookmarks: true})
-		require.Equal(t, []string{"silence"}, told(t, w, 1))
+		require.Equal(t, []string{"silence"}, received(t, w, 1))
 	})
 }
 
@@ -230,24 +230,24 @@ func TestTimeoutSecondsEndsTheWatchCleanly(t *testing.T) {
 		start := time.Now()
 		opts := metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: pointer(int64(7))}
 		w := open(t, src, opts)
-		require.Equal(t, []string{"closed"}, told(t, w, 1))
+		require.Equal(t, []string{"closed"}, received(t, w, 1))
 		require.Equal(t, 7*time.Second, time.Since(start))
 		// One that is not read ends too.
 		opts.ResourceVersion = "1"
 		w = open(t, src, opts)
 		time.Sleep(8 * time.Second)
-		require.Equal(t, []string{"closed"}, told(t, w, 1))
+		require.Equal(t, []string{"closed"}, received(t, w, 1))
 
 		// At the instant of a bookmark, the end comes first.
 		for range 20 {
 			w = open(t, src, metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: pointer(int64(60)), AllowWatchBookmarks: true})
-			require.Equal(t, []string{"closed"}, told(t, w, 1))
+			require.Equal(t, []string{"BOOKMARK @4", "closed"}, received(t, w, 2)) // two seconds before its end
 		}
 
 		src = filled(t, cachetest.Options{IgnoreTimeouts: true})
 		w = open(t, src, opts)
-		require.Len(t, told(t, w, 3), 3)
-		require.Equal(t, []string{"silence"}, told(t, w, 1))
+		require.Len(t, received(t, w, 3), 3)
+		require.Equal(t, []string{"silence"}, received(t, w, 1))
 	})
 }
 
@@ -286,7 +286,7 @@ func TestASlowWatchDelaysNoOther(t *testing.T) {
 			apply(t, src, pod("a", "1"))
 		}
 		require.Len(t, ready(t, fast), 1000)
-		require.Equal(t, []string{"MODIFIED a/1 @5"}, told(t, slow, 1))
+		require.Equal(t, []string{"MODIFIED a/1 @5"}, received(t, slow, 1))
 	})
 }
 
