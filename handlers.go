@@ -33,23 +33,11 @@ type ResourceEventHandlerFuncs struct {
 	DeleteFunc func(obj any)
 }
 
-func (f ResourceEventHandlerFuncs) OnAdd(obj any, _ bool) {
-	if f.AddFunc != nil {
-		f.AddFunc(obj)
-	}
-}
-
+func (f ResourceEventHandlerFuncs) OnAdd(obj any, _ bool) { callIf(f.AddFunc, obj) }
 func (f ResourceEventHandlerFuncs) OnUpdate(oldObj, newObj any) {
-	if f.UpdateFunc != nil {
-		f.UpdateFunc(oldObj, newObj)
-	}
+	callIf2(f.UpdateFunc, oldObj, newObj)
 }
-
-func (f ResourceEventHandlerFuncs) OnDelete(obj any) {
-	if f.DeleteFunc != nil {
-		f.DeleteFunc(ownTombstone(obj))
-	}
-}
+func (f ResourceEventHandlerFuncs) OnDelete(obj any) { callIf(f.DeleteFunc, ownTombstone(obj)) }
 
 // ResourceEventHandlerDetailedFuncs also passes isInInitialList to AddFunc.
 type ResourceEventHandlerDetailedFuncs struct {
@@ -59,22 +47,12 @@ type ResourceEventHandlerDetailedFuncs struct {
 }
 
 func (f ResourceEventHandlerDetailedFuncs) OnAdd(obj any, isInInitialList bool) {
-	if f.AddFunc != nil {
-		f.AddFunc(obj, isInInitialList)
-	}
+	callIf2(f.AddFunc, obj, isInInitialList)
 }
-
 func (f ResourceEventHandlerDetailedFuncs) OnUpdate(oldObj, newObj any) {
-	if f.UpdateFunc != nil {
-		f.UpdateFunc(oldObj, newObj)
-	}
+	callIf2(f.UpdateFunc, oldObj, newObj)
 }
-
-func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) {
-	if f.DeleteFunc != nil {
-		f.DeleteFunc(ownTombstone(obj))
-	}
-}
+func (f ResourceEventHandlerDetailedFuncs) OnDelete(obj any) { callIf(f.DeleteFunc, ownTombstone(obj)) }
 
 // FilteringResourceEventHandler notifies Handler of objects that pass FilterFunc. One that begins to pass is added, one
 // that ceases to is deleted.
@@ -85,15 +63,12 @@ type FilteringResourceEventHandler struct {
 }
 
 func (h FilteringResourceEventHandler) OnAdd(obj any, isInInitialList bool) {
-	if h.Handler != nil && h.passes(obj) {
+	if h.passes(obj) {
 		h.Handler.OnAdd(obj, isInInitialList)
 	}
 }
 
 func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
-	if h.Handler == nil {
-		return
-	}
 	switch passed, passes := h.passes(oldObj), h.passes(newObj); {
 	case passed && passes:
 		h.Handler.OnUpdate(oldObj, newObj)
@@ -105,22 +80,34 @@ func (h FilteringResourceEventHandler) OnUpdate(oldObj, newObj any) {
 }
 
 func (h FilteringResourceEventHandler) OnDelete(obj any) {
-	obj = ownTombstone(obj)
-	if h.Handler != nil && h.passes(obj) {
+	if obj = ownTombstone(obj); h.passes(obj) {
 		h.Handler.OnDelete(obj)
 	}
 }
 
 func (h FilteringResourceEventHandler) passes(obj any) bool {
-	return h.FilterFunc == nil || h.FilterFunc(obj)
+	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
+}
+
+// callIf and callIf2 call a function, if there is one.
+func callIf[A any](f func(A), a A) {
+	if f != nil {
+		f(a)
+	}
+}
+
+func callIf2[A, B any](f func(A, B), a A, b B) {
+	if f != nil {
+		f(a, b)
+	}
 }
 
 // keyedHandler is a handler that needs the key of an object, which cannot always be read from
 // the object. These methods are called instead of OnUpdate and OnDelete.
 type keyedHandler interface {
-	// The key of an update is seldom needed, so its text is not made for each.
+	// The key is seldom needed, so its text is not made for each.
 	onUpdate(key table.Key, oldObj, newObj any)
-	onDelete(key string, obj any)
+	onDelete(key table.Key, obj any)
 }
 
 // Delivery is how an informer delivers changes to one handler. In each mode one goroutine delivers each key's Add, then
@@ -180,36 +167,18 @@ func (o HandlerOptions) validate() error {
 // notification is one change, as handlers are notified of it.
 type notification = eventlog.Record[table.Key]
 
-// setNotification makes n, which is empty, the notification of an applied change.
-func setNotification(n *notification, c *change, initial, recreateAsUpdate bool) {
-	n.Key, n.Initial = c.key, initial
+// notification is what handlers are notified of for an applied change.
+func (c *change) notification(initial, recreateAsUpdate bool) notification {
+	n := notification{Key: c.key, Initial: initial, Kind: eventlog.Update, Old: c.old, New: c.object}
 	switch {
 	case c.kind == Deleted:
-		n.Kind, n.Old = eventlog.Delete, c.object
+		n.Kind, n.Old, n.New = eventlog.Delete, c.object, nil
 	case !c.existed:
-		n.Kind, n.New = eventlog.Add, c.object
-	case !recreateAsUpdate && c.recreated:
-		n.Kind, n.Old, n.New = eventlog.Recreate, DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}, c.object
-	default:
-		n.Kind, n.Old, n.New = eventlog.Update, c.old, c.object
+		n.Kind = eventlog.Add
+	case c.recreated && !recreateAsUpdate:
+		n.Kind, n.Old = eventlog.Recreate, DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
 	}
-}
-
-// callHandler calls the method for a notification of any kind but Recreate and End. keyed is the
-// handler too, or nil.
-func callHandler(n *notification, handler ResourceEventHandler, keyed keyedHandler) {
-	switch {
-	case n.Kind == eventlog.Add:
-		handler.OnAdd(n.New, n.Initial)
-	case n.Kind == eventlog.Delete && keyed != nil:
-		keyed.onDelete(n.Key.String(), n.Old)
-	case n.Kind == eventlog.Delete:
-		handler.OnDelete(n.Old)
-	case keyed != nil:
-		keyed.onUpdate(n.Key, n.Old, n.New)
-	default:
-		handler.OnUpdate(n.Old, n.New)
-	}
+	return n
 }
 
 // listener is one handler of an informer: the goroutine that calls it, and its cursor in the informer's
@@ -217,10 +186,8 @@ func callHandler(n *notification, handler ResourceEventHandler, keyed keyedHandl
 type listener struct {
 	informer *sharedIndexInformer
 	handler  ResourceEventHandler
-	// keyed is the handler too, if it is a keyedHandler.
-	keyed   keyedHandler
-	options HandlerOptions
-	resync  time.Duration
+	options  HandlerOptions
+	resync   time.Duration
 	// shouldResync, if not nil, is asked before each resync.
 	shouldResync func() bool
 	synced       *syncChecker
@@ -243,9 +210,8 @@ func newListener(informer *sharedIndexInformer, handler ResourceEventHandler, op
 		options.Name = firstCallerOutside()
 	}
 	merging := map[Delivery]eventlog.Merging{Ordered: eventlog.WhenBehind, Coalesced: eventlog.Always, OrderedUnbounded: eventlog.Never}
-	keyed, _ := handler.(keyedHandler)
 	return &listener{
-		informer: informer, handler: handler, keyed: keyed, options: options, resync: resync,
+		informer: informer, handler: handler, options: options, resync: resync,
 		synced:  newSyncChecker("handler " + options.Name + " of " + informer.title()),
 		cursor:  informer.log.NewCursor(merging[options.Delivery]),
 		removed: make(chan struct{}), finished: make(chan struct{}),
@@ -310,14 +276,6 @@ func (l *listener) run(ctx context.Context) {
 		due = l.timer.C()
 	}
 	var n notification
-	for l.next(ctx, due, &n) {
-		l.deliver(ctx, &n)
-	}
-}
-
-// next waits for the next notification and stores it in n; it resyncs when that is due. It returns false
-// once the handler is not to be called any more.
-func (l *listener) next(ctx context.Context, due <-chan time.Time, n *notification) bool {
 	// Pending changes must not hide the end, nor starve the resync of a busy handler.
 	for ctx.Err() == nil && !isClosed(l.removed) {
 		select {
@@ -328,10 +286,11 @@ func (l *listener) next(ctx context.Context, due <-chan time.Time, n *notificati
 		if l.due {
 			l.tryResync()
 		}
-		if l.cursor.Next(n) {
-			return true
+		if l.cursor.Next(&n) {
+			l.deliver(ctx, &n)
+			continue
 		}
-		*n = notification{} // the last one must not keep objects in memory
+		n = notification{} // the last one must not keep objects in memory
 		select {
 		case <-ctx.Done():
 		case <-l.removed:
@@ -340,7 +299,6 @@ func (l *listener) next(ctx context.Context, due <-chan time.Time, n *notificati
 		case <-l.cursor.Ready():
 		}
 	}
-	return false
 }
 
 func (l *listener) beginResync() {
@@ -348,14 +306,15 @@ func (l *listener) beginResync() {
 	l.due = l.shouldResync == nil || l.shouldResync()
 }
 
-// tryResync resyncs, unless the first list or the last resync is not over yet. It is called
-// again later while the handler is far behind.
+// tryResync resyncs, unless the first list or the last resync is not over yet. One of several namespaces is enough: its
+// objects are resynced, however long the others take. It is called again later while the handler is far behind.
 func (l *listener) tryResync() {
-	synced := l.HasSynced() || l.informer.hasSyncedNamespace()
+	inf := l.informer
+	synced := l.HasSynced() || len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
 	if l.due = synced && l.cursor.Status().Changes > resyncBacklog; l.due || !synced {
 		return
 	}
-	now, storage := l.informer.clock.Now(), l.informer.store.storage
+	now, storage := inf.clock.Now(), inf.store.storage
 	storage.writing.Lock() // as in add
 	defer storage.writing.Unlock()
 	l.cursor.Resync(now, l.snapshot(eventlog.Update, l.cursor.Keys()))
@@ -405,7 +364,19 @@ func (l *listener) call(ctx context.Context, n *notification) {
 			Keys: []string{n.Key.String()}, Changes: 1, Err: fmt.Errorf("handler %s: %w", l.options.Name, errHandlerPanicked),
 		})
 	}()
-	callHandler(n, l.handler, l.keyed)
+	keyed, isKeyed := l.handler.(keyedHandler)
+	switch {
+	case n.Kind == eventlog.Add:
+		l.handler.OnAdd(n.New, n.Initial)
+	case n.Kind == eventlog.Delete && isKeyed:
+		keyed.onDelete(n.Key, n.Old)
+	case n.Kind == eventlog.Delete:
+		l.handler.OnDelete(n.Old)
+	case isKeyed:
+		keyed.onUpdate(n.Key, n.Old, n.New)
+	default:
+		l.handler.OnUpdate(n.Old, n.New)
+	}
 	returned = true
 }
 

@@ -56,9 +56,7 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.change.key, c.want.Key = table.KeyOf("a/1"), table.KeyOf("a/1")
-			var n notification
-			setNotification(&n, &c.change, false, c.merge)
-			assert.Equal(t, c.want, n)
+			assert.Equal(t, c.want, c.change.notification(false, c.merge))
 		})
 	}
 }

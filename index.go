@@ -50,8 +50,8 @@ const NamespaceIndex string = "namespace"
 
 // MetaNamespaceIndexFunc is the index function for an index by namespace.
 func MetaNamespaceIndexFunc(obj any) ([]string, error) {
-	if isNilPointer(obj) {
-		return nil, nilWithoutMeta(obj)
+	if obj != nil && isNilPointer(obj) {
+		return nil, errNilObject
 	}
 	accessor, err := meta.Accessor(obj)
 	if err != nil {

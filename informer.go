@@ -186,12 +186,6 @@ func (inf *sharedIndexInformer) HasSynced() bool { return inf.synced.hasSucceede
 // HasSyncedChecker implements SharedInformer.
 func (inf *sharedIndexInformer) HasSyncedChecker() DoneChecker { return inf.synced }
 
-// hasSyncedNamespace is true once one of several namespaces has synced. Its objects are resynced, however long
-// the others take.
-func (inf *sharedIndexInformer) hasSyncedNamespace() bool {
-	return len(inf.feeds) > 1 && slices.ContainsFunc(inf.feeds, (*feed).HasSynced)
-}
-
 // SyncedIn implements StatusReporter.
 func (inf *sharedIndexInformer) SyncedIn(namespace string) (DoneChecker, bool) {
 	for _, f := range inf.feeds {
@@ -248,9 +242,16 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(inf.withLogger(ctx))
 	defer cancel()
 	goroutines := tasks.New(inf.clock, cancel, panicError)
-	if !inf.start(ctx, cancel, goroutines) {
+	inf.mu.Lock()
+	if inf.ctx != nil {
+		inf.mu.Unlock()
 		return fmt.Errorf("informer %s: %w", inf.name, ErrAlreadyRan)
 	}
+	inf.ctx, inf.cancel, inf.goroutines = ctx, cancel, goroutines
+	for _, l := range inf.listeners {
+		goroutines.Go(func() { l.run(ctx) })
+	}
+	inf.mu.Unlock()
 	if inf.detector != nil {
 		defer inf.detector.Clear()
 	}
@@ -281,21 +282,6 @@ func (inf *sharedIndexInformer) withLogger(ctx context.Context) context.Context 
 		return klog.NewContext(ctx, *logger)
 	}
 	return ctx
-}
-
-// start starts the handlers; false if the informer has run. A panic of a handler that is not survived ends the run,
-// and comes out of it.
-func (inf *sharedIndexInformer) start(ctx context.Context, cancel context.CancelFunc, goroutines *tasks.Group) bool {
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	if inf.ctx != nil {
-		return false
-	}
-	inf.ctx, inf.cancel, inf.goroutines = ctx, cancel, goroutines
-	for _, l := range inf.listeners {
-		goroutines.Go(func() { l.run(ctx) })
-	}
-	return true
 }
 
 // end ends the run. One that has not begun begins with a context that has ended.
@@ -363,8 +349,7 @@ type feed struct {
 	// The rest belongs to the reflector's goroutine. began is when the write under way began.
 	began         time.Time
 	notifications []notification
-	// copies are the detector's of objects on their way into the store, watched of those that have come.
-	copies  map[table.Key]*mutation.Copy
+	// watched are the detector's copies of what the write has stored.
 	watched []*mutation.Copy
 }
 
@@ -387,9 +372,6 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 	f.intake.feed = f
 	if inf.options.Transform != nil {
 		f.intake.transform = inf.options.Transform
-	}
-	if inf.options.DetectMutations.SampleEvery > 0 {
-		f.copies = map[table.Key]*mutation.Copy{}
 	}
 	inf.feeds = append(inf.feeds, f)
 }
@@ -427,8 +409,8 @@ func (f *feed) end() {
 
 // copy has the detector, if there is one, copy an object before anybody can read it in the store.
 func (f *feed) copy(c *change) {
-	if f.copies != nil {
-		f.copies[c.key] = f.informer.detector.Copy(c.key.String(), c.object, f.reportMutation)
+	if detector := f.informer.detector; detector != nil {
+		c.copied = detector.Copy(c.key.String(), c.object, f.reportMutation)
 	}
 }
 
@@ -443,19 +425,14 @@ func (f *feed) publish(changes []change, initial bool) {
 		if !c.applied {
 			continue
 		}
-		last := len(f.notifications)
-		f.notifications = append(f.notifications, notification{})
-		setNotification(&f.notifications[last], c, initial, f.informer.options.RecreateAsUpdate)
-		if f.copies == nil {
-			continue
+		f.notifications = append(f.notifications, c.notification(initial, f.informer.options.RecreateAsUpdate))
+		if detector := f.informer.detector; detector != nil {
+			if c.kind == Deleted {
+				c.copied = detector.Copy(c.key.String(), nil, nil)
+			}
+			f.watched = append(f.watched, c.copied)
 		}
-		copied := f.copies[c.key]
-		if c.kind == Deleted {
-			copied = f.informer.detector.Copy(c.key.String(), nil, nil)
-		}
-		f.watched = append(f.watched, copied)
 	}
-	clear(f.copies)
 	if len(f.notifications) == 0 {
 		return
 	}
@@ -468,7 +445,6 @@ func (f *feed) publish(changes []change, initial bool) {
 
 // BeginReplace implements Replacer.
 func (f *feed) BeginReplace(options ReplaceOptions) Replacement {
-	clear(f.copies)
 	return feedReplacement{f.intake.beginReplace(options), f}
 }
 

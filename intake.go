@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -40,6 +41,8 @@ type change struct {
 	// the write that means that there may be one. recreated is true if old had another UID.
 	applied, existed, recreated bool
 	old                         any
+	// copied is the mutation detector's copy of object, if there is a detector.
+	copied *mutation.Copy
 }
 
 func (c *change) fail(stage string, err error) {

@@ -50,8 +50,8 @@ func MetaObjectToName(obj metav1.Object) ObjectName {
 
 // ObjectToName returns the name of anything that has metadata, or an error.
 func ObjectToName(obj any) (name ObjectName, err error) {
-	if isNilPointer(obj) {
-		return ObjectName{}, nilWithoutMeta(obj)
+	if obj != nil && isNilPointer(obj) {
+		return ObjectName{}, errNilObject
 	}
 	defer caught("reading metadata", &err) // which may be behind a nil pointer in the object
 	accessor, err := meta.Accessor(obj)
@@ -69,22 +69,6 @@ func nameOf(obj any) string {
 
 // withoutMeta is the error for an object without metadata; its text is client-go's.
 func withoutMeta(err error) error { return fmt.Errorf("object has no meta: %w", err) }
-
-// nilWithoutMeta is errNilObject, for nil itself with client-go's text.
-func nilWithoutMeta(obj any) error {
-	if obj != nil {
-		return errNilObject
-	}
-	_, err := meta.Accessor(nil)
-	return nilObjectError{withoutMeta(err)}
-}
-
-// nilObjectError is errNilObject with another text.
-type nilObjectError struct{ error }
-
-func (nilObjectError) Is(target error) bool { return target == errNilObject }
-
-func (e nilObjectError) Unwrap() error { return e.error }
 
 // DeletionHandlingObjectToName is ObjectToName that also accepts tombstones.
 func DeletionHandlingObjectToName(obj any) (ObjectName, error) {

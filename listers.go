@@ -420,14 +420,14 @@ func objectsOf[T any](s selection) []T {
 // resourceOf guesses the API's name of objects of type T by the kind of the example, or by the name of the
 // Go type.
 func resourceOf[T any](example any) schema.GroupResource {
-	if gvk := gvkOf(example); gvk != nil {
-		resource, _ := meta.UnsafeGuessKindToResource(*gvk)
-		return resource.GroupResource()
+	gvk := gvkOf(example)
+	if gvk == nil {
+		t := reflect.TypeFor[T]()
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		gvk = &schema.GroupVersionKind{Kind: t.Name()}
 	}
-	t := reflect.TypeFor[T]()
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: t.Name()})
+	resource, _ := meta.UnsafeGuessKindToResource(*gvk)
 	return resource.GroupResource()
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -236,23 +237,11 @@ type TypedResourceEventHandlerFuncs[T Object] struct {
 	DeleteFunc func(obj DeletedObject[T])
 }
 
-func (f TypedResourceEventHandlerFuncs[T]) OnAdd(obj T, _ bool) {
-	if f.AddFunc != nil {
-		f.AddFunc(obj)
-	}
-}
-
+func (f TypedResourceEventHandlerFuncs[T]) OnAdd(obj T, _ bool) { callIf(f.AddFunc, obj) }
 func (f TypedResourceEventHandlerFuncs[T]) OnUpdate(oldObj, newObj T) {
-	if f.UpdateFunc != nil {
-		f.UpdateFunc(oldObj, newObj)
-	}
+	callIf2(f.UpdateFunc, oldObj, newObj)
 }
-
-func (f TypedResourceEventHandlerFuncs[T]) OnDelete(obj DeletedObject[T]) {
-	if f.DeleteFunc != nil {
-		f.DeleteFunc(obj)
-	}
-}
+func (f TypedResourceEventHandlerFuncs[T]) OnDelete(obj DeletedObject[T]) { callIf(f.DeleteFunc, obj) }
 
 // TypedResourceEventHandlerDetailedFuncs also passes on isInInitialList.
 type TypedResourceEventHandlerDetailedFuncs[T Object] struct {
@@ -262,21 +251,13 @@ type TypedResourceEventHandlerDetailedFuncs[T Object] struct {
 }
 
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnAdd(obj T, isInInitialList bool) {
-	if f.AddFunc != nil {
-		f.AddFunc(obj, isInInitialList)
-	}
+	callIf2(f.AddFunc, obj, isInInitialList)
 }
-
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnUpdate(oldObj, newObj T) {
-	if f.UpdateFunc != nil {
-		f.UpdateFunc(oldObj, newObj)
-	}
+	callIf2(f.UpdateFunc, oldObj, newObj)
 }
-
 func (f TypedResourceEventHandlerDetailedFuncs[T]) OnDelete(obj DeletedObject[T]) {
-	if f.DeleteFunc != nil {
-		f.DeleteFunc(obj)
-	}
+	callIf(f.DeleteFunc, obj)
 }
 
 // TypedFilteringResourceEventHandler is a typed FilteringResourceEventHandler.
@@ -287,7 +268,7 @@ type TypedFilteringResourceEventHandler[T Object] struct {
 }
 
 func (h TypedFilteringResourceEventHandler[T]) OnAdd(obj T, isInInitialList bool) {
-	if h.Handler != nil && h.passes(obj) {
+	if h.passes(obj) {
 		h.Handler.OnAdd(obj, isInInitialList)
 	}
 }
@@ -298,9 +279,6 @@ func (h TypedFilteringResourceEventHandler[T]) OnUpdate(oldObj, newObj T) {
 
 // onUpdate is OnUpdate with the object's key, for a deletion.
 func (h TypedFilteringResourceEventHandler[T]) onUpdate(key table.Key, oldObj, newObj T) {
-	if h.Handler == nil {
-		return
-	}
 	switch passed, passes := h.passes(oldObj), h.passes(newObj); {
 	case passed && passes:
 		callTypedUpdate(h.Handler, key, oldObj, newObj)
@@ -312,16 +290,13 @@ func (h TypedFilteringResourceEventHandler[T]) onUpdate(key table.Key, oldObj, n
 }
 
 func (h TypedFilteringResourceEventHandler[T]) OnDelete(obj DeletedObject[T]) {
-	if h.Handler == nil {
-		return
-	}
-	if last, known := obj.Object(); !known || h.passes(last) {
+	if last, known := obj.Object(); h.Handler != nil && (!known || h.passes(last)) {
 		h.Handler.OnDelete(obj)
 	}
 }
 
 func (h TypedFilteringResourceEventHandler[T]) passes(obj T) bool {
-	return h.FilterFunc == nil || h.FilterFunc(obj)
+	return h.Handler != nil && (h.FilterFunc == nil || h.FilterFunc(obj))
 }
 
 // callTypedUpdate calls OnUpdate, of a filter with the key. It looks for the filter's own types, because a
@@ -345,63 +320,53 @@ type typedHandler[T Object] struct {
 
 // OnAdd implements ResourceEventHandler.
 func (h typedHandler[T]) OnAdd(obj any, isInInitialList bool) {
-	if typed, ok := h.typed("add", "", obj); ok {
+	if typed, ok := h.typed("add", table.Key{}, obj); ok {
 		h.handler.OnAdd(typed, isInInitialList)
 	}
 }
 
 // OnUpdate implements ResourceEventHandler.
-func (h typedHandler[T]) OnUpdate(oldObj, newObj any) {
-	h.onUpdate(table.Key{}, oldObj, newObj)
-}
+func (h typedHandler[T]) OnUpdate(oldObj, newObj any) { h.onUpdate(table.Key{}, oldObj, newObj) }
 
 func (h typedHandler[T]) onUpdate(key table.Key, oldObj, newObj any) {
-	older, oldErr := as[T](oldObj)
-	newer, newErr := as[T](newObj)
+	older, was := h.typed("update", key, oldObj)
+	newer, is := h.typed("update", key, newObj)
 	switch {
-	case oldErr == nil && newErr == nil:
+	case was && is:
 		callTypedUpdate(h.handler, key, older, newer)
-	case newErr == nil:
-		h.typed("update", key.String(), oldObj)
+	case is:
 		h.handler.OnAdd(newer, false)
-	default:
-		h.typed("update", key.String(), newObj)
-		if oldErr == nil {
-			h.handler.OnDelete(DeletedObject[T]{OptionalObj: older, key: key.String()})
-		}
+	case was:
+		h.handler.OnDelete(DeletedObject[T]{OptionalObj: older, key: key.String()})
 	}
 }
 
 // OnDelete implements ResourceEventHandler.
-func (h typedHandler[T]) OnDelete(obj any) { h.onDelete("", obj) }
+func (h typedHandler[T]) OnDelete(obj any) { h.onDelete(table.Key{}, obj) }
 
 // onDelete notifies also of a deletion whose last state is unknown. It leaves out the deletion of an
 // object of another type, which the handler does not know.
-func (h typedHandler[T]) onDelete(key string, obj any) {
-	deleted := DeletedObject[T]{key: key}
+func (h typedHandler[T]) onDelete(key table.Key, obj any) {
+	deleted := DeletedObject[T]{key: key.String()}
 	if tombstone, ok := tombstoneOf(obj); ok {
 		deleted = DeletedObject[T]{FinalStateUnknown: &tombstone}
-		key, obj = tombstone.Key, tombstone.Obj
+		key, obj = table.KeyOf(tombstone.Key), tombstone.Obj
 	}
 	if deleted.FinalStateUnknown == nil || !isNilPointer(obj) {
-		last, ok := h.typed("delete", key, obj)
-		if !ok {
+		var ok bool
+		if deleted.OptionalObj, ok = h.typed("delete", key, obj); !ok {
 			return
 		}
-		deleted.OptionalObj = last
 	}
 	h.handler.OnDelete(deleted)
 }
 
 // typed returns obj as a T, or logs that it is none. It does not use apimachinery's error handlers, one of
 // which sleeps.
-func (h typedHandler[T]) typed(event, key string, obj any) (T, bool) {
+func (h typedHandler[T]) typed(event string, key table.Key, obj any) (T, bool) {
 	typed, err := as[T](obj)
 	if err != nil {
-		if name, nameErr := ObjectToName(obj); key == "" && nameErr == nil {
-			key = name.String()
-		}
-		klog.Background().Error(err, "Handler not called for an object of another type", "event", event, "key", key)
+		klog.Background().Error(err, "Handler not called for an object of another type", "event", event, "key", cmp.Or(key.String(), nameOf(obj)))
 	}
 	return typed, err == nil
 }
@@ -449,12 +414,13 @@ func (d DeletedObject[T]) knownKey() string {
 // GetObjectName returns the object's namespace and name.
 func (d DeletedObject[T]) GetObjectName() ObjectName {
 	if last, known := d.Object(); known {
-		return ObjectName{Namespace: last.GetNamespace(), Name: last.GetName()}
+		return ObjectName{last.GetNamespace(), last.GetName()}
 	}
-	if namespace, name, namespaced := strings.Cut(d.knownKey(), "/"); namespaced {
-		return ObjectName{Namespace: namespace, Name: name}
+	key := d.knownKey()
+	if namespace, name, namespaced := strings.Cut(key, "/"); namespaced {
+		return ObjectName{namespace, name}
 	}
-	return ObjectName{Name: d.knownKey()}
+	return ObjectName{Name: key}
 }
 
 func (d DeletedObject[T]) GetName() string { return d.GetObjectName().Name }

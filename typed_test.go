@@ -34,7 +34,7 @@ func deletions(t *testing.T, key string, obj any) []DeletedObject[*object] {
 	var notified []DeletedObject[*object]
 	typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
 		DeleteFunc: func(d DeletedObject[*object]) { notified = append(notified, d) },
-	}}.onDelete(key, obj)
+	}}.onDelete(table.KeyOf(key), obj)
 	return notified
 }
 
@@ -102,12 +102,12 @@ func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 			}}
 			handler.OnAdd(redPod, true)
 			handler.onUpdate(table.KeyOf("a/1"), redPod, misfit)
-			handler.onDelete("a/1", last)
+			handler.onDelete(table.KeyOf("a/1"), last)
 			assert.Equal(t, []string{"add", "delete a/1"}, notified)
 			notified = nil
 			handler.OnAdd(misfit, false)
 			handler.onUpdate(table.KeyOf("a/1"), misfit, misfit)
-			handler.onDelete("a/1", last)
+			handler.onDelete(table.KeyOf("a/1"), last)
 			assert.Empty(t, notified)
 		})
 	}
@@ -122,7 +122,7 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	h.OnUpdate(other, redPod)
 	h.OnUpdate(redPod, other)
 	h.OnDelete(other)
-	h.onDelete("uid-7", "text")
+	h.onDelete(table.KeyOf("uid-7"), "text")
 	h.OnAdd((*object)(nil), false)
 	h.OnAdd(nil, false)
 	assert.Equal(t, []string{"add red false", "delete red"}, notified.take(), "what is no T is not there")
@@ -150,9 +150,9 @@ func TestATypedFilterIsNotCalledForADeletionWithoutObject(t *testing.T) {
 			notified = append(notified, d.GetKey())
 		}},
 	}}
-	h.onDelete("uid-1", DeletedFinalStateUnknown{Key: "uid-1"})
-	h.onDelete("uid-2", DeletedFinalStateUnknown{Key: "uid-2", Obj: bluePod})
-	h.onDelete("uid-3", redPod)
+	h.onDelete(table.KeyOf("uid-1"), DeletedFinalStateUnknown{Key: "uid-1"})
+	h.onDelete(table.KeyOf("uid-2"), DeletedFinalStateUnknown{Key: "uid-2", Obj: bluePod})
+	h.onDelete(table.KeyOf("uid-3"), redPod)
 	assert.Equal(t, []string{"uid-1", "uid-3"}, notified)
 }
 

@@ -281,6 +281,7 @@ func TestG10NoSnapshotShowsALaterWriteWithoutAnEarlierOne(t *testing.T) {
 		running.Go(func() {
 			cache.NewReflectorWithOptions(source, &object{}, s, cache.ReflectorOptions{Strategy: cache.ListUnpaged}).RunWithContext(ctx)
 		})
+		events <- watch.Event{Type: watch.Modified, Object: state("b", 2)} // received once the list is committed
 		whileWriting(t, 10_000, func() error {
 			version++
 			name := map[int]string{0: "b", 1: "a"}[version%2]
