@@ -133,7 +133,7 @@ func (inf *sharedIndexInformer) SetWatchErrorHandlerWithContext(handler WatchErr
 	if handler == nil {
 		return fmt.Errorf("SetWatchErrorHandlerWithContext: %w", errNilHandler)
 	}
-	return inf.set("the watch error handler", func(f *feed) { f.reflector.onError = handler })
+	return inf.set("the watch error handler", func(f *feed) { f.reflector.options.ErrorHandler = handler })
 }
 
 // SetTransform implements SharedInformer. A nil transform leaves objects as they are.

@@ -133,10 +133,10 @@ func (m *run) listOptions() metav1.ListOptions {
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
 	switch {
-	case m.wholeLists, m.strategy == ListUnpaged, m.progress.whole:
+	case m.wholeLists, m.options.Strategy == ListUnpaged, m.progress.whole:
 	case m.WatchListPageSize > 0:
 		options.Limit = m.WatchListPageSize
-	case m.strategy == ListPaged, m.progress.paged, !exact:
+	case m.options.Strategy == ListPaged, m.progress.paged, !exact:
 		options.Limit = defaultPageSize
 	}
 	if options.Limit > 0 && exact {
@@ -230,39 +230,33 @@ func (c *tokenChain) follow(token string, items int) error {
 	return nil
 }
 
-// listAnswer is a list, or a page of one, in one object, or the metadata of one that came item by item.
-type listAnswer struct {
-	about metav1.ListMeta
-	list  runtime.Object
-}
-
 // page asks for one page, or the whole list, passes its objects on and returns the
 // token of the next. answered is false if it was the request that failed.
 func (l *listing) page(options metav1.ListOptions) (token string, answered bool, err error) {
+	var about metav1.ListMeta
+	var list runtime.Object
 	items := make(chan listedItem, partSize)
-	answer := ask(l.run, sourceCall{op: "List", items: items, take: l.addItem}, func(ctx context.Context) (listAnswer, error) {
+	ended, err := l.ask(sourceCall{op: "List", items: items, take: l.addItem}, func(ctx context.Context) (err error) {
 		if l.itemLister != nil {
-			return readItems(ctx, l.itemLister, options, items)
+			about, err = readItems(ctx, l.itemLister, options, items)
+		} else {
+			about, list, err = listObject(ctx, l.source, options)
 		}
-		return listObject(ctx, l.source, options)
+		return err
 	})
-	for answer.refused == nil && !answer.ended && len(items) > 0 {
-		answer.refused = l.addItem(<-items)
+	for ended == endDone && len(items) > 0 {
+		if refused := l.addItem(<-items); refused != nil {
+			ended, err = endItem, refused
+		}
 	}
-	switch {
-	case answer.refused != nil:
-		return "", true, answer.refused
-	case answer.ended:
-		return "", false, l.ctx.Err()
-	case answer.err != nil:
-		return "", false, answer.err
+	if err != nil {
+		return "", ended == endItem, err
 	}
-	about := answer.value.about
 	if version := about.ResourceVersion; l.pages == 0 && (!l.versioned || version != "" && version != l.version) {
 		err = l.isAt(version)
 	}
-	if err == nil && answer.value.list != nil {
-		err = eachItem(answer.value.list, func(item runtime.Object) error { return l.addItem(listedItem{about, item}) })
+	if err == nil && list != nil {
+		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{about, item}) })
 	}
 	if err == nil {
 		err = l.flush()
@@ -273,25 +267,27 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 }
 
 // listObject asks a source for a list, or a page of one, in one object.
-func listObject(ctx context.Context, source ListerWithContext, options metav1.ListOptions) (answer listAnswer, err error) {
-	list, err := source.ListWithContext(ctx, options)
+func listObject(
+	ctx context.Context, source ListerWithContext, options metav1.ListOptions,
+) (about metav1.ListMeta, list runtime.Object, err error) {
+	list, err = source.ListWithContext(ctx, options)
 	if err != nil {
-		return answer, err
+		return about, nil, err
 	}
 	defer caught("reading the list's metadata", &err)
 	switch {
 	case isNilPointer(list):
-		return answer, errNilList
+		return about, nil, errNilList
 	case isTable(list):
-		return answer, errTableList
+		return about, nil, errTableList
 	case !meta.IsListType(list):
-		return answer, fmt.Errorf("answer %T is not a list", list)
+		return about, nil, fmt.Errorf("answer %T is not a list", list)
 	}
-	about, err := meta.ListAccessor(list)
+	says, err := meta.ListAccessor(list)
 	if err != nil {
-		return answer, fmt.Errorf("answer %T is not a list: %w", list, err)
+		return about, nil, fmt.Errorf("answer %T is not a list: %w", list, err)
 	}
-	return listAnswer{metav1.ListMeta{ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue()}, list}, nil
+	return metav1.ListMeta{ResourceVersion: says.GetResourceVersion(), Continue: says.GetContinue()}, list, nil
 }
 
 // eachItem calls add for each item of a list, copied out of it, so that one item
@@ -330,7 +326,7 @@ type listedItem struct {
 // on each side. A source that has not passed on an error of take has left out items: its list is not whole.
 func readItems(
 	ctx context.Context, source ItemLister, options metav1.ListOptions, items chan<- listedItem,
-) (answer listAnswer, err error) {
+) (about metav1.ListMeta, err error) {
 	var calls atomic.Int64 // that are under way or were refused
 	var over atomic.Bool
 	refusal := func() error {
@@ -339,7 +335,7 @@ func readItems(
 		}
 		return ctx.Err()
 	}
-	answer.about, err = source.ListItems(ctx, options, func(about metav1.ListMeta, item runtime.Object) error {
+	about, err = source.ListItems(ctx, options, func(about metav1.ListMeta, item runtime.Object) error {
 		calls.Add(1)
 		if err := refusal(); err != nil {
 			return err
@@ -356,7 +352,7 @@ func readItems(
 	if calls.Load() > 0 {
 		err = cmp.Or(err, ctx.Err(), errTakenLate)
 	}
-	return answer, err
+	return about, err
 }
 
 // addItem adds an item. The version is checked as soon as the list says it, before any item reaches the store. As long as it

@@ -209,24 +209,15 @@ type sourceCall struct {
 	take  func(listedItem) error
 }
 
-// asked is the result of a call into the source.
-type asked[T any] struct {
-	value T
-	err   error
-	// ended is true if the context ended first, late if the limit came first.
-	ended, late bool
-	// refused is the error of sourceCall.take. The call's own error then says nothing of the source.
-	refused error
-}
-
-// ask calls the source. A panic of the call comes out of ask.
-func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error)) (answer asked[T]) {
+// ask calls the source, and waits for the call whatever ends it. It returns that, and the error of the call, of take, of the
+// context, or errWatchOverdue for the limit. A panic of the call comes out of ask.
+func (m *run) ask(c sourceCall, call func(ctx context.Context) error) (ended end, err error) {
 	if c.cancel == nil {
 		c.ctx, c.cancel = context.WithCancel(m.ctx)
 		defer c.cancel()
 	}
-	answer.err = errSourceExited // until the call has returned
-	asking := apart(func() { answer.value, answer.err = call(c.ctx) })
+	answer := errSourceExited // until the call has returned
+	asking := apart(func() { answer = call(c.ctx) })
 	running := true
 	defer func() {
 		if running { // a panic of the store or the error handler
@@ -236,23 +227,29 @@ func ask[T any](m *run, c sourceCall, call func(ctx context.Context) (T, error))
 	}()
 	for running {
 		woke := m.next(waiting{done: asking.done, timer: c.limit, items: c.items})
-		switch woke.end {
-		case endDone:
-		case endItem:
-			if answer.refused = c.take(woke.item); answer.refused == nil {
+		if woke.end == endItem {
+			if err = c.take(woke.item); err == nil {
 				continue
 			}
-			fallthrough
-		default:
+		}
+		if woke.end != endDone {
 			c.cancel()
 			if m.isSlow(c.op, asking) {
 				<-asking.done
 			}
 		}
-		answer.ended, answer.late, running = woke.end == endContext, woke.end == endTimer, false
+		ended, running = woke.end, false
 	}
 	m.rethrow(c.op, asking)
-	return answer
+	switch ended {
+	case endDone:
+		err = answer
+	case endContext:
+		err = m.ctx.Err()
+	case endTimer:
+		err = errWatchOverdue
+	}
+	return ended, err
 }
 
 // sideCall is a call on a goroutine of its own, for which its owner waits.

@@ -130,18 +130,19 @@ type reflectorMeters struct {
 // beginMeters makes the instruments of a run that begins. The caller has deferred
 // releaseMeters, for a provider that panics half way.
 func (r *Reflector) beginMeters() {
-	if r.metrics == nil {
+	provider := r.options.MetricsProvider
+	if provider == nil {
 		return
 	}
 	r.meters = reflectorMeters{
-		lists:         r.metrics.NewListsMetric(r.name),
-		listDuration:  r.metrics.NewListDurationMetric(r.name),
-		itemsInList:   r.metrics.NewItemsInListMetric(r.name),
-		watches:       r.metrics.NewWatchesMetric(r.name),
-		short:         r.metrics.NewShortWatchesMetric(r.name),
-		watchDuration: r.metrics.NewWatchDurationMetric(r.name),
-		itemsInWatch:  r.metrics.NewItemsInWatchMetric(r.name),
-		version:       r.metrics.NewLastResourceVersionMetric(r.name),
+		lists:         provider.NewListsMetric(r.name),
+		listDuration:  provider.NewListDurationMetric(r.name),
+		itemsInList:   provider.NewItemsInListMetric(r.name),
+		watches:       provider.NewWatchesMetric(r.name),
+		short:         provider.NewShortWatchesMetric(r.name),
+		watchDuration: provider.NewWatchDurationMetric(r.name),
+		itemsInWatch:  provider.NewItemsInWatchMetric(r.name),
+		version:       provider.NewLastResourceVersionMetric(r.name),
 	}
 	r.meters.accepted(r.progress.version) // that of the run before
 }
@@ -149,7 +150,7 @@ func (r *Reflector) beginMeters() {
 // releaseMeters releases the instruments of a run that is over.
 func (r *Reflector) releaseMeters() {
 	r.meters = reflectorMeters{}
-	if releaser, ok := r.metrics.(interface{ ReleaseReflectorMetrics(name string) }); ok {
+	if releaser, ok := r.options.MetricsProvider.(interface{ ReleaseReflectorMetrics(name string) }); ok {
 		releaser.ReleaseReflectorMetrics(r.name)
 	}
 }

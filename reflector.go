@@ -44,15 +44,11 @@ type Reflector struct {
 	source                Source
 	itemLister            ItemLister // the source, if it is one
 	store                 ReflectorStore
-	strategy              ListStrategy
+	// options have their defaults filled in.
+	options ReflectorOptions
 	// wholeLists is DisableChunking of the source, streams says whether the first state is to be streamed.
-	wholeLists, streams                            bool
-	resyncPeriod, minWatchTimeout, maxWatchTimeout time.Duration
-	clock                                          clock.Clock
-	logger                                         *klog.Logger
-	random                                         func() float64
-	onError                                        WatchErrorHandlerWithContext
-	metrics                                        MetricsProvider
+	wholeLists, streams bool
+	clock               clock.Clock
 	// taker is the store, or the adapter of one that is not of this package.
 	taker taker
 	ours  bool
@@ -138,6 +134,22 @@ func NewReflectorWithOptions(lw ListerWatcher, expectedType any, store Reflector
 func newReflector(source Source, expectedType any, store ReflectorStore, options ReflectorOptions) *Reflector {
 	mustHave(!isNilPointer(store), "NewReflector: the store is nil")
 	options.validate()
+	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
+	if options.Random == nil {
+		options.Random = rand.Float64
+	}
+	if options.ErrorHandler == nil {
+		options.ErrorHandler = DefaultWatchErrorHandler
+	}
+	options.MetricsProvider = defaultReflectorMetrics.or(options.MetricsProvider)
+	// MinWatchTimeout alone counts only above the default, as in client-go.
+	switch shortest, longest := &options.MinWatchTimeout, &options.MaxWatchTimeout; {
+	case *longest == 0:
+		*shortest = max(*shortest, defaultMinWatchTimeout)
+		*longest = 2 * *shortest
+	case *shortest == 0:
+		*shortest = min(defaultMinWatchTimeout, *longest)
+	}
 	r := &Reflector{
 		WatchListPageSize:             options.PageSize,
 		ShouldResync:                  options.ShouldResync,
@@ -149,13 +161,9 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		expectedGVK:     gvkOf(expectedType),
 		source:          source,
 		store:           store,
-		strategy:        options.Strategy,
-		resyncPeriod:    options.ResyncPeriod,
+		options:         options,
 		clock:           options.Clock,
-		logger:          options.Logger,
-		random:          options.Random,
-		onError:         options.ErrorHandler,
-		metrics:         defaultReflectorMetrics.or(options.MetricsProvider),
+		quarantine:      partOf(store, byReflector),
 	}
 	// What a source can do besides is asked of the program's own.
 	var own any = source
@@ -167,15 +175,8 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	}
 	r.itemLister, _ = own.(ItemLister)
 	marker, marked := own.(watchListMarker)
-	r.streams = r.strategy == ListStreaming || r.strategy == ListAutomatic && marked && !marker.IsWatchListSemanticsUnSupported()
-	// MinWatchTimeout alone counts only above the default, as in client-go.
-	switch r.minWatchTimeout, r.maxWatchTimeout = options.MinWatchTimeout, options.MaxWatchTimeout; {
-	case r.maxWatchTimeout == 0:
-		r.minWatchTimeout = max(r.minWatchTimeout, defaultMinWatchTimeout)
-		r.maxWatchTimeout = 2 * r.minWatchTimeout
-	case r.minWatchTimeout == 0:
-		r.minWatchTimeout = min(defaultMinWatchTimeout, r.maxWatchTimeout)
-	}
+	r.streams = options.Strategy == ListStreaming ||
+		options.Strategy == ListAutomatic && marked && !marker.IsWatchListSemanticsUnSupported()
 	if r.name == "" {
 		r.name = firstCallerOutside()
 	}
@@ -185,18 +186,8 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	if r.typeDescription == "" {
 		r.typeDescription = typeDescription(expectedType, r.expectedGVK)
 	}
-	if r.clock == nil {
-		r.clock = clock.RealClock{}
-	}
-	if r.random == nil {
-		r.random = rand.Float64
-	}
-	if r.onError == nil {
-		r.onError = DefaultWatchErrorHandler
-	}
-	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, func() float64 { return r.random() })
+	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
-	r.quarantine = partOf(store, byReflector)
 	taker, ours := store.(taker)
 	if r.taker, r.ours = taker, ours && !embedsQueue(store); !r.ours {
 		r.taker = foreignStore{store}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -96,8 +96,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	}()
 	defer r.releaseMeters()
 	r.beginMeters()
-	if r.logger != nil {
-		ctx = klog.NewContext(ctx, *r.logger)
+	if r.options.Logger != nil {
+		ctx = klog.NewContext(ctx, *r.options.Logger)
 	}
 	if r.WatchListPageSize < 0 {
 		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
@@ -107,8 +107,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		Reflector: r, ctx: ctx, round: round,
 		retry: NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, isInternal, r.clock),
 	}
-	if r.resyncPeriod > 0 {
-		m.resync = r.clock.NewTimer(r.resyncPeriod)
+	if r.options.ResyncPeriod > 0 {
+		m.resync = r.clock.NewTimer(r.options.ResyncPeriod)
 		defer m.resync.Stop()
 	}
 	over := false
@@ -117,7 +117,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	defer func() { m.panicking = m.panicking || !over }()
 
 	logger := klog.FromContext(ctx)
-	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.resyncPeriod)
+	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.options.ResyncPeriod)
 	defer logger.V(3).Info("Stopped reflector", "reflector", r.name, "type", r.typeDescription)
 	for next := stateWhole; next != stateEnd && ctx.Err() == nil; {
 		switch {
@@ -227,7 +227,7 @@ func (m *run) next(w waiting) woken {
 
 // resyncNow resyncs the store, if it has anything yet and ShouldResync agrees.
 func (m *run) resyncNow() error {
-	defer m.resync.Reset(m.resyncPeriod)
+	defer m.resync.Reset(m.options.ResyncPeriod)
 	if !m.listed || m.ShouldResync != nil && !m.ShouldResync() {
 		return nil
 	}
@@ -356,15 +356,9 @@ func (m *run) serveTimer(w *openWatch) error {
 		w.timer.Reset(next.Sub(now))
 		return nil
 	}
-	if !m.refetchAt.IsZero() && isDue(m.refetchAt) {
-		switch pause := m.progress.backoff.stretch(now, m.requestsFor(stateWhole)); {
-		case !m.stillUndecoded(): // the watch has brought later states
-			m.refetchAt = time.Time{}
-		case pause > 0:
-			m.refetchAt = now.Add(pause)
-			isDue(m.refetchAt)
-		default:
-			m.refetchAt, m.progress.refetched = time.Time{}, now
+	if at := m.refetchAt; !at.IsZero() && isDue(latest(at, now.Add(m.progress.backoff.stretch(now, m.requestsFor(stateWhole))))) {
+		if m.refetchAt = (time.Time{}); m.stillUndecoded() { // the watch has brought no later states
+			m.progress.refetched = now
 			return errRefetch
 		}
 	}
@@ -379,7 +373,9 @@ func (m *run) serveTimer(w *openWatch) error {
 		if checks.bookmarks && !w.quiet && isDue(w.heard.Add(silence)) {
 			checks.wanted, w.quiet = true, true
 		}
-		if checks.wanted && isDue(m.checkAt(w, now)) {
+		// The watch has settled, the last check was not just now, and the limits of G13 leave room for another.
+		if checks.wanted && isDue(latest(w.answered.Add(min(checkSettle, w.timeout/2)), checks.last.Add(checkSpacing),
+			now.Add(m.progress.backoff.stretch(now, 1)))) {
 			m.beginCheck(now)
 			isDue(now.Add(checkPatience))
 		}
@@ -388,15 +384,7 @@ func (m *run) serveTimer(w *openWatch) error {
 	return nil
 }
 
-// checkAt says when a wanted check of an open watch is due: when the watch has settled, not
-// soon after the last check, and where the limits of G13 leave room for it.
-func (m *run) checkAt(w *openWatch, now time.Time) time.Time {
-	return slices.MaxFunc([]time.Time{
-		w.answered.Add(min(checkSettle, w.timeout/2)),
-		m.progress.checks.last.Add(checkSpacing),
-		now.Add(m.progress.backoff.stretch(now, 1)),
-	}, time.Time.Compare)
-}
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 func (m *run) beginCheck(now time.Time) {
 	m.progress.checks.last = now
@@ -460,32 +448,30 @@ func (m *run) awaitCheck() {
 	}
 }
 
-// errOneIsEnough ends a list of which only the version is wanted.
-var errOneIsEnough = errors.New("one object is enough")
+// enoughRead ends a list of which only the version is wanted: that of an item's list.
+type enoughRead string
+
+func (enoughRead) Error() string { return "one object is enough" }
 
 // sourceVersion asks the source for its present version, by a list of one object. whole is
 // true if it sent more; then no more than the second one is read.
 func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
 	options := metav1.ListOptions{Limit: 1}
 	if r.itemLister == nil {
-		list, err := listObject(ctx, r.source, options)
-		return list.about.ResourceVersion, err == nil && meta.LenList(list.list) > 1, err
+		about, list, err := listObject(ctx, r.source, options)
+		return about.ResourceVersion, err == nil && meta.LenList(list) > 1, err
 	}
-	var mu sync.Mutex // against a source that does not keep to one call at a time
-	items := 0
+	var items atomic.Int64
 	about, err := r.itemLister.ListItems(ctx, options, func(about metav1.ListMeta, _ runtime.Object) error {
-		mu.Lock()
-		defer mu.Unlock()
-		version = about.ResourceVersion
-		if items++; items > 1 {
-			return errOneIsEnough
+		if items.Add(1) > 1 {
+			return enoughRead(about.ResourceVersion)
 		}
 		return nil
 	})
-	mu.Lock()
-	defer mu.Unlock()
-	if items > 1 {
-		return version, true, nil
+	if items.Load() > 1 {
+		var enough enoughRead
+		errors.As(err, &enough)
+		return string(enough), true, nil
 	}
 	return about.ResourceVersion, false, err
 }

@@ -2,8 +2,12 @@ package cache
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -40,6 +44,31 @@ func TestNamesAndDescriptionsHaveDefaults(t *testing.T) {
 	assert.Regexp(t, `^testing/testing\.go:\d+$`, NewReflector(&ListWatch{}, nil, store, 0).Name(), "the first caller outside this package")
 	named := NewReflectorWithOptions(&ListWatch{}, nil, store, ReflectorOptions{TypeDescription: "things"})
 	assert.Equal(t, "things", named.TypeDescription())
+}
+
+// The JSON form of a status is stable: monitoring reads it. Fails if a field is renamed, or an error prints as {}.
+func TestAStatusHasAStableJSONFormAndPrintsInOneLine(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	status := Status{
+		Name: "pods", TypeDescription: "*v1.Pod", Phase: PhaseWatching, PhaseSince: at,
+		AppliedVersion: "12", ReceivedVersion: "13", Synced: true, ConsecutiveFailures: 2,
+		LastFailure: &Failure{Cause: CauseExpired, Err: errBoom, Time: at},
+		Quarantined: []Quarantined{{Key: "a/1", ResourceVersion: "9", Stage: stageKey, Err: errBoom}},
+		Handlers:    []HandlerStatus{{Name: "h", Backlog: 3, OldestAge: 1500 * time.Millisecond, Delivered: 7, Panics: 1}, {Name: "i"}},
+	}
+	status.Namespaces = []Status{{Namespace: "a", Phase: PhaseForbidden, PhaseSince: at}}
+	got, err := json.MarshalIndent(status, "", "\t")
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/status.json")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(got)+"\n")
+	const line = `pods of *v1.Pod: watching since 2026-01-02T03:04:05Z, synced, version "12" of "13", 2 failures in a row, ` +
+		`1 quarantined, 1 of 2 handlers behind, last failure: expired at 2026-01-02T03:04:05Z: boom`
+	assert.Equal(t, line, fmt.Sprintf("%v", status))
+	assert.Equal(t, `namespace "a",  of : forbidden since 2026-01-02T03:04:05Z, not synced, version "" of "", 0 failures in a row, `+
+		`0 quarantined, 0 of 0 handlers behind`, fmt.Sprint(status.Namespaces[0]))
+	assert.Equal(t, "handler h (ordered): 3 behind, the oldest for 1.5s, 7 delivered, 1 panicked", fmt.Sprint(status.Handlers[0]))
+	assert.Equal(t, `object "a/1" at version 9, key failed: boom`, fmt.Sprint(status.Quarantined[0]))
 }
 
 func TestAKeyQuarantinedTwiceIsListedOnceWithItsNewestVersion(t *testing.T) {

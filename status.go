@@ -3,6 +3,7 @@ package cache
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,51 +30,52 @@ const (
 	PhaseStopped   Phase = "stopped"   // Run has returned
 )
 
-// Status is the status of a reflector, controller or informer, with String and JSON. Fields may be added, none will be
-// renamed.
+// Status is the status of a reflector, controller or informer. Fields may be added, none will be renamed. In JSON the fields
+// have the names of their tags: times in RFC 3339, errors as text ("error"), durations in seconds ("oldestAgeSeconds").
 type Status struct {
 	// Namespace is set in the elements of Namespaces.
-	Namespace string
+	Namespace string `json:"namespace,omitempty"`
 	// Name and TypeDescription are the reflector's.
-	Name            string
-	TypeDescription string
-	Phase           Phase
+	Name            string `json:"name"`
+	TypeDescription string `json:"typeDescription"`
+	Phase           Phase  `json:"phase"`
 	// PhaseSince is when the phase began.
-	PhaseSince time.Time
+	PhaseSince time.Time `json:"phaseSince"`
 	// AppliedVersion is the version up to which the store has the source's state, ReceivedVersion the last one that the
 	// reflector's store or queue accepted.
-	AppliedVersion  string
-	ReceivedVersion string
+	AppliedVersion  string `json:"appliedVersion"`
+	ReceivedVersion string `json:"receivedVersion"`
 	// Synced is true once the whole first list was applied.
-	Synced bool
+	Synced bool `json:"synced"`
 	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event or lived for 10 s.
-	ConsecutiveFailures int
+	ConsecutiveFailures int `json:"consecutiveFailures"`
 	// LastFailure is nil if nothing has failed yet.
-	LastFailure *Failure
+	LastFailure *Failure `json:"lastFailure,omitempty"`
 	// Quarantined are the objects whose latest state is not shown, by key.
-	Quarantined []Quarantined
+	Quarantined []Quarantined `json:"quarantined,omitempty"`
 	// Handlers are an informer's, in the order in which they were added.
-	Handlers []HandlerStatus
+	Handlers []HandlerStatus `json:"handlers,omitempty"`
 	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent Phase (forbidden,
 	// not found, paused, stopped, idle, listing, streaming, watching), the earliest PhaseSince, the lowest versions,
 	// the highest ConsecutiveFailures and the newest LastFailure.
-	Namespaces []Status
+	Namespaces []Status `json:"namespaces,omitempty"`
 }
 
 // HandlerStatus is the status of an informer's handler.
 type HandlerStatus struct {
-	Name     string
-	Delivery Delivery
+	Name     string   `json:"name"`
+	Delivery Delivery `json:"delivery"`
 	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it has caught up.
-	Merging bool
+	Merging bool `json:"merging"`
 	// Backlog is the number of changes that are not delivered yet, without the one being handled.
-	Backlog int
+	Backlog int `json:"backlog"`
 	// OldestAge is how long the oldest of them has waited; 0 if there is none.
-	OldestAge time.Duration
+	OldestAge time.Duration `json:"-"`
 	// Delivered counts the calls that have returned or panicked, Panics those that panicked.
-	Delivered, Panics int64
+	Delivered int64 `json:"delivered"`
+	Panics    int64 `json:"panics"`
 	// Synced is true once the handler has handled the initial list.
-	Synced bool
+	Synced bool `json:"synced"`
 }
 
 // Failure is a failure. Err is the error that the error handler received.
@@ -83,9 +85,63 @@ type Failure struct {
 	Time  time.Time
 }
 
+// String returns the status in one line.
+func (s Status) String() string {
+	synced, behind := "not synced", 0
+	if s.Synced {
+		synced = "synced"
+	}
+	for _, h := range s.Handlers {
+		behind += min(h.Backlog, 1)
+	}
+	text := fmt.Sprintf("%s of %s: %s since %s, %s, version %q of %q, %d failures in a row, %d quarantined, %d of %d handlers behind",
+		s.Name, s.TypeDescription, s.Phase, s.PhaseSince.Format(time.RFC3339), synced, s.AppliedVersion, s.ReceivedVersion,
+		s.ConsecutiveFailures, len(s.Quarantined), behind, len(s.Handlers))
+	if s.Namespace != "" {
+		text = fmt.Sprintf("namespace %q, %s", s.Namespace, text)
+	}
+	if s.LastFailure != nil {
+		text += ", last failure: " + s.LastFailure.String()
+	}
+	return text
+}
+
+// String returns the status in one line.
+func (h HandlerStatus) String() string {
+	return fmt.Sprintf("handler %s (%s): %d behind, the oldest for %s, %d delivered, %d panicked",
+		h.Name, h.Delivery, h.Backlog, h.OldestAge, h.Delivered, h.Panics)
+}
+
+// MarshalJSON has the age in seconds, and the delivery by its name.
+func (h HandlerStatus) MarshalJSON() ([]byte, error) {
+	type fields HandlerStatus
+	return json.Marshal(struct {
+		fields
+		Delivery  string  `json:"delivery"`
+		OldestAge float64 `json:"oldestAgeSeconds"`
+	}{fields(h), h.Delivery.String(), h.OldestAge.Seconds()})
+}
+
 // String returns the failure in one line.
 func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
+}
+
+// MarshalJSON has the error as text.
+func (f Failure) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"cause": f.Cause, "error": fmt.Sprint(f.Err), "time": f.Time})
+}
+
+// String returns the object and the failure in one line.
+func (q Quarantined) String() string {
+	return fmt.Sprintf("object %q%s, %s failed: %v", q.Key, atVersion(q.ResourceVersion), q.Stage, q.Err)
+}
+
+// MarshalJSON has the error as text.
+func (q Quarantined) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"key": q.Key, "resourceVersion": q.ResourceVersion, "stage": q.Stage, "error": fmt.Sprint(q.Err),
+	})
 }
 
 // StatusReporter is implemented by this package's controllers and informers.
@@ -182,13 +238,13 @@ func (r *Reflector) setAccepted(version string) {
 // failed reports a failure of the source.
 func (r *Reflector) failed(ctx context.Context, err error) {
 	r.note(err, true)
-	r.onError(ctx, r, err)
+	r.options.ErrorHandler(ctx, r, err)
 }
 
 // report reports an error that is no failure of the source: a quarantined object, a misuse.
 func (r *Reflector) report(ctx context.Context, err error) {
 	r.note(err, false)
-	r.onError(ctx, r, err)
+	r.options.ErrorHandler(ctx, r, err)
 }
 
 // note makes err the last failure, and counts it if it is one of the source.
@@ -250,15 +306,15 @@ func (r *Reflector) released(obj any) {
 
 // DefaultWatchErrorHandler logs each failure, at the level of its kind.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
-	logger := klog.FromContext(ctx)
+	logger, cause := klog.FromContext(ctx), CauseOf(err)
 	fields := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
+	message, ours := failureMessages[cause]
 	switch {
-	case CauseOf(err) == causeObject:
-		// Whatever its cause: an object that is cut off is no watch that does.
-		logger.Error(err, "Object refused", fields[:4]...)
+	case ours: // whatever its own cause: an object that is cut off is no watch that does
+		logger.Error(err, message, fields[:4]...)
 	case errors.As(err, new(*streamRejected)):
 		logger.V(1).Info("The source does not stream its first state, listing instead", fields...)
-	case CauseOf(err) == CauseExpired:
+	case cause == CauseExpired:
 		logger.V(4).Info("Resource version expired, listing anew", fields...)
 	case err == io.EOF:
 		// The server closed the watch, which is its right. A list or a request
@@ -268,17 +324,14 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	default:
 		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
 		// clock that began outside a test's bubble. The backoff limits ours.
-		message := "Mirroring failed"
-		switch CauseOf(err) {
-		case causeProcess, causePanic:
-			message = "Handler failed"
-		case causeMutated:
-			message = "Shared object was changed"
-		case causeMisuse:
-			message = "Wrong use"
-		}
-		logger.Error(err, message, fields[:4]...)
+		logger.Error(err, "Mirroring failed", fields[:4]...)
 	}
+}
+
+// failureMessages are those of failures that are none of the source.
+var failureMessages = map[Cause]string{
+	causeObject: "Object refused", causeProcess: "Handler failed", causePanic: "Handler failed",
+	causeMutated: "Shared object was changed", causeMisuse: "Wrong use",
 }
 
 // byUrgency are the phases, most urgent first.

@@ -65,7 +65,8 @@ type openWatch struct {
 // counts from before the request: a connection can be half open before the first byte. Bookmarks are asked for, and
 // nothing but the end of a streaming list depends on their coming.
 func (m *run) open(l *listing) (*openWatch, error) {
-	timeout := m.minWatchTimeout + time.Duration(m.random()*float64(m.maxWatchTimeout-m.minWatchTimeout))
+	shortest, longest := m.options.MinWatchTimeout, m.options.MaxWatchTimeout
+	timeout := shortest + time.Duration(m.options.Random()*float64(longest-shortest))
 	seconds := max(1, int64(timeout/time.Second)) // to a server 0 would be no timeout at all
 	options := metav1.ListOptions{ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true}
 	patience := timeout + watchGrace
@@ -88,26 +89,22 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	m.watch = w
 	m.progress.backoff.note(request{at: now})
 	inc(m.meters.watches)
-	answer := ask(m, sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: w.timer.C()}, func(ctx context.Context) (watch.Interface, error) {
+	_, err := m.ask(sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: w.timer.C()}, func(ctx context.Context) error {
 		got, err := m.source.WatchWithContext(ctx, options)
 		if err == nil && !isNilPointer(got) {
 			w.watch = got // first, since ResultChan may panic
 			w.results = got.ResultChan()
 		}
-		return got, err
+		return err
 	})
-	switch {
-	case answer.late:
-		return w, errWatchOverdue
-	case answer.ended:
-		return w, m.ctx.Err()
-	case answer.err == nil && w.results == nil:
-		return w, errNilWatch
-	case answer.err == nil:
+	if err == nil && w.results == nil {
+		err = errNilWatch
+	}
+	if err == nil {
 		w.answered = m.clock.Now()
 		w.heard = w.answered
 	}
-	return w, answer.err
+	return w, err
 }
 
 // stopWatch ends the open watch, if any, and waits until its Stop has returned: no connection stays open through a pause.

@@ -136,14 +136,16 @@ func (l *listing) addOther(e watch.Event, bad *ObjectError) error {
 		l.reject(bad, false)
 		return nil
 	}
-	known := false
-	for i := range l.rejected {
-		if r := &l.rejected[i]; r.other && r.bad.Key == bad.Key {
-			r.other, known = false, true
-		}
-	}
-	if delete(l.quarantining, bad.Key); !known {
+	if !l.quarantining[bad.Key] {
 		l.reject(placed(bad), false)
+		return nil
+	}
+	// It came before as what it is, and is reported for that alone. No list fails for what is deleted.
+	delete(l.quarantining, bad.Key)
+	for i := range l.rejected {
+		if r := &l.rejected[i]; r.bad.Key == bad.Key {
+			r.other = false
+		}
 	}
 	return nil
 }

@@ -1858,6 +1858,27 @@ func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
 	}
 }
 
+// G6: an object of another type that a streaming list adds and deletes is reported once, and not quarantined, whether its
+// part was passed on in between or not. Fails if the deletion is another report then.
+func TestG6InAStreamAnObjectOfAnotherTypeThatIsDeletedIsReportedOnce(t *testing.T) {
+	other := unstructuredAt("Pod", "a/1", "3")
+	for name, between := range map[string][]watch.Event{
+		"at once":        {addedEvent(at("a/2", "5"))},
+		"after its part": {addedEvent(at("a/2", "5")), modifiedEvent(at("a/2", "6"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streamedForEachMirror(t, func(t *testing.T, _ string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
+				events := append([]watch.Event{addedEvent(other)}, between...)
+				events = append(events, deletedEvent(unstructuredAt("Pod", "a/1", "7")), endOfState("9"))
+				m := start(&script{streams: [][]watch.Event{events}}, &thing{})
+				settle(pause)
+				assert.Equal(t, []string{"type a/1@3"}, m.failures())
+				assert.Empty(t, m.quarantined())
+			})
+		})
+	}
+}
+
 // G6: an event whose type is not known, of an object that is: the object is quarantined, and
 // its previous state stays, also where the stream brings no other. Without a name it is only
 // reported.

@@ -12,9 +12,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
@@ -542,6 +544,78 @@ func TestItemsAreRefusedAfterListItemsHasReturned(t *testing.T) {
 		assert.Len(t, indexer.ListKeys(), 3)
 		assert.Empty(t, h.all())
 		stop()
+	})
+}
+
+// Nothing of a list that is given up is reported that was not applied, and what it has said of its version counts only
+// where something of it shows. Fails if an older state is reported as accepted before it is, or if a list of other types
+// raises the version below which no state is accepted.
+func TestAListThatIsGivenUpHasNotSteppedBack(t *testing.T) {
+	type answer struct {
+		about metav1.ListMeta
+		items []apiruntime.Object
+		err   error
+	}
+	right := func(n int) (items []apiruntime.Object) {
+		for i := range n {
+			items = append(items, podAt("a", itoa(i), "1"))
+		}
+		return items
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errBoom)
+	first, more := metav1.ListMeta{ResourceVersion: "13"}, metav1.ListMeta{ResourceVersion: "3", Continue: "more"}
+	for name, row := range map[string]struct {
+		answers []answer
+		causes  []cache.Cause
+	}{
+		"a relist at a lower version": {[]answer{
+			{about: first, items: right(5)}, {err: cachetest.ErrExpired()}, {about: more, items: right(2 * partSize)}, {err: forbidden},
+			{about: metav1.ListMeta{ResourceVersion: "3"}, items: right(5)},
+		}, []cache.Cause{cache.CauseExpired, cache.CauseExpired, cache.CauseForbidden, causeRegression}},
+		"a list of another type": {[]answer{
+			{about: metav1.ListMeta{ResourceVersion: "13", Continue: "more"}, items: []apiruntime.Object{&metav1.Status{}}}, {err: forbidden},
+			{about: metav1.ListMeta{ResourceVersion: "3"}, items: right(5)}, {about: metav1.ListMeta{ResourceVersion: "3"}, items: right(5)},
+		}, []cache.Cause{cache.CauseForbidden, cache.CauseExpired}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &heard{}
+				source := &itemScript{scripted: scripted{watch: expiredOnce}, list: func(_ context.Context, n int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+					now := row.answers[n-1]
+					for _, item := range now.items {
+						must(t, take(now.about, item))
+					}
+					return now.about, now.err
+				}}
+				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+				stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, store, cache.ReflectorOptions{ErrorHandler: func(ctx context.Context, r *cache.Reflector, err error) {
+					if cache.CauseOf(err) != causeObject {
+						h.handle(ctx, r, err)
+					}
+				}}))
+				sleep(10 * time.Second)
+				assert.Equal(t, row.causes, h.causes())
+				assert.Equal(t, "3", store.LastStoreSyncResourceVersion())
+				stop()
+			})
+		})
+	}
+}
+
+// G9, G12: nothing of a list is reported once the context has ended. Fails if a list that was cut off by that reports the
+// objects that it has refused.
+func TestNothingOfAListIsReportedAfterTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{}
+		source := &itemScript{scripted: scripted{watch: silentWatch}, list: func(ctx context.Context, _ int, _ metav1.ListOptions, take takeFunc) (metav1.ListMeta, error) {
+			must(t, take(metav1.ListMeta{ResourceVersion: "9"}, podAt("a", "1", "1")))
+			must(t, take(metav1.ListMeta{ResourceVersion: "9"}, nil))
+			<-ctx.Done()
+			return metav1.ListMeta{}, ctx.Err()
+		}}
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{ErrorHandler: h.handle}))
+		stop()
+		assert.Empty(t, h.all())
 	})
 }
 
