@@ -1,6 +1,7 @@
 package cachetest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,9 +14,13 @@ import (
 // plainSource hides all methods of a source but those that each has.
 type plainSource struct{ source *Source }
 
-func (p plainSource) List(o metav1.ListOptions) (runtime.Object, error) { return p.source.List(o) }
+func (p plainSource) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return p.source.ListWithContext(ctx, o)
+}
 
-func (p plainSource) Watch(o metav1.ListOptions) (watch.Interface, error) { return p.source.Watch(o) }
+func (p plainSource) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return p.source.WatchWithContext(ctx, o)
+}
 
 func TestWhatASourceLacksIsSkippedWithTheReason(t *testing.T) {
 	config := ListerWatcherConfig{
@@ -41,7 +46,7 @@ func TestWhatASourceLacksIsSkippedWithTheReason(t *testing.T) {
 		"a watch resumes after a bookmark":                           "NoBookmarks: the source sends none",
 		"a watch ends after timeoutSeconds":                          "NoTimeouts: the source takes no notice of timeoutSeconds",
 		"a watch that the backend ends is closed and can be resumed": "the rig has no EndWatches",
-		"the context ends a watch":                                   "the source has no WatchWithContext: a reflector stops its watches instead",
+		"a list without a context is equal":                          "the source has no List and Watch: a reflector calls ListWithContext and WatchWithContext",
 		"a watch from a compacted version is expired":                "the rig has no Compact, so nothing expires",
 		"a list is possible after expiry":                            "the rig has no Compact, so nothing expires",
 		"a continue token of a compacted version is expired":         "the rig has no Compact, so nothing expires",

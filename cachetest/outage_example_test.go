@@ -31,8 +31,8 @@ type Controller struct {
 	handled []string
 }
 
-func NewController(source cache.ListerWatcher) *Controller {
-	return &Controller{pods: cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*Pod]{})}
+func NewController(source cache.Source) *Controller {
+	return &Controller{pods: cache.NewTypedInformer(source, cache.InformerConfig[*Pod]{})}
 }
 
 func (c *Controller) Run(ctx context.Context) {

@@ -13,10 +13,10 @@ import (
 // MarkAnnotation is the annotation with the mark of ListerWatcherRig.Create and Update.
 const MarkAnnotation = "cachetest.watchmirror/mark"
 
-// ListerWatcher is a source. ListWithContext and WatchWithContext are preferred where a source has them.
+// ListerWatcher is a source, as cache.Source is. List and Watch are checked if a source has them.
 type ListerWatcher interface {
-	List(options metav1.ListOptions) (runtime.Object, error)
-	Watch(options metav1.ListOptions) (watch.Interface, error)
+	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
 // ListerWatcherConfig describes a source to TestListerWatcher. New is required.
@@ -109,7 +109,7 @@ func sourceChecks() []check[*sourceTrial] {
 		{name: "an empty list has a version", run: checkEmptyList},
 		{name: "a list has a version and each object once", run: checkList},
 		{name: "a list is no older than the last write and the requested version", run: checkListIsNew},
-		{name: "a list without a context is equal", run: checkContextForms},
+		{name: "a list without a context is equal", lacks: lacksPlainForms, run: checkContextForms},
 		{name: "pages make one consistent list", run: checkPages},
 		{name: "ListItems passes the items of the list", lacks: lacksItems, run: checkItems},
 		{name: "an error of take ends ListItems", lacks: lacksItems, run: checkItemsRefused},
@@ -124,7 +124,7 @@ func sourceChecks() []check[*sourceTrial] {
 		{name: "a watch ends after timeoutSeconds", lacks: lacksTimeouts, run: checkTimeout},
 		{name: "a watch that the backend ends is closed and can be resumed", lacks: lacksEndWatches, run: checkBackendEnd},
 		{name: "Stop ends a watch", run: checkStop},
-		{name: "the context ends a watch", lacks: lacksContext, run: checkContextEnd},
+		{name: "the context ends a watch", run: checkContextEnd},
 		{name: "an ended watch leaves no goroutine", run: checkGoroutines},
 		{name: "watches are independent of each other", run: checkIndependence},
 		{name: "a watch that is not read delays no other", run: checkUnread},

@@ -116,13 +116,6 @@ func checkStop(t *sourceTrial) error {
 	return nil
 }
 
-func lacksContext(t *sourceTrial) string {
-	if _, ok := t.Source.(contextWatcher); !ok {
-		return "the source has no WatchWithContext: a reflector stops its watches instead"
-	}
-	return ""
-}
-
 func checkContextEnd(t *sourceTrial) error {
 	l, idle, err := t.startWatch("create a=1")
 	if err != nil {
@@ -132,7 +125,7 @@ func checkContextEnd(t *sourceTrial) error {
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	options := metav1.ListOptions{ResourceVersion: l.version}
-	open := func() (watch.Interface, error) { return t.Source.(contextWatcher).WatchWithContext(ctx, options) }
+	open := func() (watch.Interface, error) { return t.Source.WatchWithContext(ctx, options) }
 	w, err := t.watchBy(options, open)
 	if err != nil {
 		return err
@@ -151,12 +144,8 @@ func checkContextEnd(t *sourceTrial) error {
 	if err := t.watchTooLate(open); err != nil {
 		return err
 	}
-	with, ok := t.Source.(contextLister)
-	if !ok {
-		return nil
-	}
 	return t.inTime("List with a context that has ended", func() error {
-		list, err := with.ListWithContext(ctx, metav1.ListOptions{})
+		list, err := t.Source.ListWithContext(ctx, metav1.ListOptions{})
 		if err == nil && isNil(list) {
 			return errors.New("List with a context that has ended returned neither a list nor an error")
 		}
@@ -203,7 +192,7 @@ func checkGoroutines(t *sourceTrial) error {
 
 func (t *sourceTrial) checkLeak(label string) error {
 	for n := range watchesForLeak {
-		if err := t.watchOnce(n+1, n%2 == 0 && lacksContext(t) == ""); err != nil {
+		if err := t.watchOnce(n+1, n%2 == 0); err != nil {
 			return err
 		}
 	}

@@ -77,9 +77,22 @@ func checkListIsNew(t *sourceTrial) error {
 	return again.holds("a=2", "c=1")
 }
 
-// checkContextForms compares the plain methods with those that take a context. A
-// source has one of the two pairs, or both; callers use either.
+// plainForms are client-go's methods without a context.
+type plainForms interface {
+	List(options metav1.ListOptions) (runtime.Object, error)
+	Watch(options metav1.ListOptions) (watch.Interface, error)
+}
+
+func lacksPlainForms(t *sourceTrial) string {
+	if _, ok := t.Source.(plainForms); !ok {
+		return "the source has no List and Watch: a reflector calls ListWithContext and WatchWithContext"
+	}
+	return ""
+}
+
+// checkContextForms compares the methods without a context with the others.
 func checkContextForms(t *sourceTrial) error {
+	source := t.Source.(plainForms)
 	if err := t.write("create a=1", "create b=1"); err != nil {
 		return err
 	}
@@ -87,7 +100,7 @@ func checkContextForms(t *sourceTrial) error {
 	if err != nil {
 		return err
 	}
-	plain, err := t.listBy(func() (runtime.Object, error) { return t.Source.List(metav1.ListOptions{}) })
+	plain, err := t.listBy(func() (runtime.Object, error) { return source.List(metav1.ListOptions{}) })
 	if err != nil {
 		return fmt.Errorf("without a context: %w", err)
 	}
@@ -95,7 +108,7 @@ func checkContextForms(t *sourceTrial) error {
 		return fmt.Errorf("List is of version %s, ListWithContext of %s, though nothing has changed", plain.version, with.version)
 	}
 	options := metav1.ListOptions{ResourceVersion: plain.version}
-	w, err := t.watchBy(options, func() (watch.Interface, error) { return t.Source.Watch(options) })
+	w, err := t.watchBy(options, func() (watch.Interface, error) { return source.Watch(options) })
 	if err != nil {
 		return fmt.Errorf("without a context: %w", err)
 	}

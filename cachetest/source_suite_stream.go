@@ -39,11 +39,7 @@ type bookmark struct {
 
 // watch opens a watch as a reflector would.
 func (t *sourceTrial) watch(options metav1.ListOptions) (*observed, error) {
-	call := func() (watch.Interface, error) { return t.Source.Watch(options) }
-	if with, ok := t.Source.(contextWatcher); ok {
-		call = func() (watch.Interface, error) { return with.WatchWithContext(t.ctx, options) }
-	}
-	return t.watchBy(options, call)
+	return t.watchBy(options, func() (watch.Interface, error) { return t.Source.WatchWithContext(t.ctx, options) })
 }
 
 func (t *sourceTrial) watchBy(options metav1.ListOptions, call func() (watch.Interface, error)) (*observed, error) {

@@ -1,7 +1,6 @@
 package cachetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // write makes changes, each written as "create a=1", "update a=2" or "delete a".
@@ -100,21 +98,9 @@ func (l listing) holds(want ...string) error {
 	return nil
 }
 
-type contextLister interface {
-	ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error)
-}
-
-type contextWatcher interface {
-	WatchWithContext(context.Context, metav1.ListOptions) (watch.Interface, error)
-}
-
 // list lists as a reflector would, and checks what can be said of every list.
 func (t *sourceTrial) list(options metav1.ListOptions) (listing, error) {
-	call := func() (runtime.Object, error) { return t.Source.List(options) }
-	if with, ok := t.Source.(contextLister); ok {
-		call = func() (runtime.Object, error) { return with.ListWithContext(t.ctx, options) }
-	}
-	return t.listBy(call)
+	return t.listBy(func() (runtime.Object, error) { return t.Source.ListWithContext(t.ctx, options) })
 }
 
 func (t *sourceTrial) listBy(call func() (runtime.Object, error)) (listing, error) {

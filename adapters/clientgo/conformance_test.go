@@ -27,7 +27,7 @@ var sourceMakers = map[string]func(*testing.T, *rest.Config) cachetest.ListerWat
 	},
 	"ListWatch of a client that streams": func(t *testing.T, config *rest.Config) cachetest.ListerWatcher {
 		source := clientgo.NewListWatchFromClient(clientOf(t, *config), "pods", "shop", nil)
-		return cache.ToListWatcherWithWatchListSemantics(source, streams{})
+		return cache.ToListerWatcherWithContext(cache.ToListWatcherWithWatchListSemantics(source, streams{}))
 	},
 }
 

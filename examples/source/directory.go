@@ -40,16 +40,6 @@ type Directory struct {
 // NewDirectory makes the source. It starts nothing.
 func NewDirectory(path string) *Directory { return &Directory{path: path, version: 1} }
 
-// List is ListWithContext without a context.
-func (d *Directory) List(options metav1.ListOptions) (runtime.Object, error) {
-	return d.ListWithContext(context.Background(), options)
-}
-
-// Watch is WatchWithContext without a context.
-func (d *Directory) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return d.WatchWithContext(context.Background(), options)
-}
-
 // ListWithContext reads the directory: its answer is no older than the request. A limit is ignored.
 func (d *Directory) ListWithContext(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	d.mu.Lock()

@@ -28,11 +28,11 @@ func TestDirectoryKeepsThePromisesOfAListerWatcher(t *testing.T) {
 			source := NewDirectory(path)
 			// The source reads the directory between two changes, so that it finds each.
 			put := func(name, value string) error {
-				_, err := source.List(metav1.ListOptions{})
+				_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
 				return errors.Join(write(path, name, value), err)
 			}
 			remove := func(name string) error {
-				_, err := source.List(metav1.ListOptions{})
+				_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
 				return errors.Join(os.Remove(filepath.Join(path, name)), err)
 			}
 			return cachetest.ListerWatcherRig{
@@ -67,24 +67,24 @@ func TestAFileThatCannotBeReadFailsTheSourceAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		require.NoError(t, write(path, "size", "7"))
 		source := NewDirectory(path)
-		_, err := source.List(metav1.ListOptions{})
+		_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		w, err := source.Watch(metav1.ListOptions{ResourceVersion: "2"})
+		w, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "2"})
 		require.NoError(t, err)
 		defer w.Stop()
 
 		unreadable := filepath.Join(path, "directory")
 		require.NoError(t, os.Mkdir(unreadable, 0o700))
 		require.NoError(t, write(path, "size", "8"))
-		_, err = source.List(metav1.ListOptions{})
+		_, err = source.ListWithContext(t.Context(), metav1.ListOptions{})
 		require.ErrorContains(t, err, "is a directory")
 		_, open := <-w.ResultChan()
 		require.False(t, open)
-		_, err = source.Watch(metav1.ListOptions{ResourceVersion: "2"})
+		_, err = source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "2"})
 		require.ErrorContains(t, err, "is a directory")
 
 		require.NoError(t, os.Remove(unreadable))
-		again, err := source.Watch(metav1.ListOptions{ResourceVersion: "2"})
+		again, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "2"})
 		require.NoError(t, err)
 		defer again.Stop()
 		event := <-again.ResultChan()
@@ -98,11 +98,11 @@ func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
 	for version, cause := range map[string]cache.Cause{
 		"9": cache.CauseVersionTooLarge, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseBadRequest,
 	} {
-		_, err := source.Watch(metav1.ListOptions{ResourceVersion: version})
+		_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: version})
 		assert.Equal(t, cause, cache.CauseOf(err), version)
 	}
-	_, err := source.Watch(metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "1"})
+	_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "1"})
 	assert.Equal(t, cache.CauseBadRequest, cache.CauseOf(err))
-	_, err = source.List(metav1.ListOptions{ResourceVersion: "9"})
+	_, err = source.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "9"})
 	assert.Equal(t, cache.CauseVersionTooLarge, cache.CauseOf(err))
 }
