@@ -504,12 +504,10 @@ func ShutDownEventHandler(informer SharedInformer, handle ResourceEventHandlerRe
 	if err := informer.RemoveEventHandler(handle); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutDownLimit)
-	defer cancel()
 	select {
 	case <-own.finished:
 		return nil
-	case <-ctx.Done():
+	case <-time.After(shutDownLimit):
 		return fmt.Errorf("handler %s: %w", own.options.Name, ErrHandlerRunning)
 	}
 }

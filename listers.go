@@ -147,17 +147,17 @@ func (l genericLister) Get(name string) (runtime.Object, error) {
 		key = l.namespace + "/" + name
 	}
 	obj, exists, err := l.indexer.GetByKey(key)
-	if err == nil && !exists {
-		return nil, apierrors.NewNotFound(l.resource, name)
-	}
 	var typed runtime.Object
-	if err == nil {
+	switch {
+	case err == nil && !exists:
+		return nil, apierrors.NewNotFound(l.resource, name)
+	case err == nil:
 		typed, err = as[runtime.Object](obj)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("getting %s %q: %w", l.resource, key, err)
+		err = fmt.Errorf("getting %s %q: %w", l.resource, key, err)
 	}
-	return typed, nil
+	return typed, err
 }
 
 // Reader reads the objects of an informer or a store, or those of one namespace, from memory. It may be used

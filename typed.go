@@ -83,8 +83,13 @@ type InformerConfig[T Object] struct {
 // contradictory arguments.
 func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Informer[T] {
 	config.validate()
+	indexers := TypedIndexersToIndexers(config.Indexes)
+	_, own := indexers[NamespaceIndex]
+	if !own {
+		indexers[NamespaceIndex] = MetaNamespaceIndexFunc
+	}
 	options := SharedIndexInformerOptions{
-		ResyncPeriod: config.ResyncPeriod, Indexers: config.indexers(), KeyFunction: config.KeyFunction,
+		ResyncPeriod: config.ResyncPeriod, Indexers: indexers, KeyFunction: config.KeyFunction,
 		Transform: config.transform(), RecreateAsUpdate: config.RecreateAsUpdate,
 		DetectMutations: config.DetectMutations, ReflectorOptions: config.ReflectorOptions,
 		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider, Namespaces: config.Namespaces,
@@ -94,7 +99,6 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 	shared := newSharedIndexInformer(source, example, options)
 	// A transform that is set through Shared must return Ts as well.
 	shared.guard = guarded[T]
-	_, own := config.Indexes[NamespaceIndex]
 	return &Informer[T]{
 		Reader: Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
 		shared: shared,
@@ -124,14 +128,6 @@ func (c InformerConfig[T]) example() any {
 		return nil
 	}
 	return reflect.New(t.Elem()).Interface()
-}
-
-func (c InformerConfig[T]) indexers() Indexers {
-	indexers := TypedIndexersToIndexers(c.Indexes)
-	if _, own := indexers[NamespaceIndex]; !own {
-		indexers[NamespaceIndex] = MetaNamespaceIndexFunc
-	}
-	return indexers
 }
 
 // transform ensures that every stored object is a T.

@@ -133,30 +133,29 @@ func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)
 			woken <- i
 		}()
 	}
-	isDone, errs := make([]bool, len(checkers)), make([]error, len(checkers))
+	errs := slices.Repeat([]error{errGivenUp}, len(checkers))
 	for range checkers { // each goroutine ends, at the latest with wait
 		i := <-woken
-		if isDone[i] = IsDone(checkers[i]); !isDone[i] {
+		if !IsDone(checkers[i]) {
 			continue
 		}
 		failing, can := checkers[i].(DoneError)
-		if _, isContext := checkers[i].(context.Context); can && !isContext { // the Err of a context is no failure
-			errs[i] = failing.Err()
-		}
-		if errs[i] != nil {
-			cancel()
-		} else {
+		if _, isContext := checkers[i].(context.Context); !can || isContext || failing.Err() == nil { // the Err of a context is no failure
+			errs[i] = nil
 			done(checkers[i].Name())
+		} else {
+			errs[i] = failing.Err()
+			cancel()
 		}
 	}
 
-	failure, why := &waitError{}, errGivenUp
+	failure := &waitError{}
 	if ctx.Err() != nil {
-		why, failure.causes = context.Cause(ctx), []error{ctx.Err()}
+		failure.causes = []error{ctx.Err()}
 	}
 	for i, err := range errs {
-		if !isDone[i] {
-			err = why
+		if err == errGivenUp && ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
 		if err != nil {
 			failure.checkers = append(failure.checkers, fmt.Sprintf("%q (%v)", checkers[i].Name(), err))
