@@ -3,6 +3,7 @@ package cache
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -64,14 +65,10 @@ type backoff struct {
 	// requests are the latest requests, oldest first, as many as the largest limit can ask about. clusterStart is the first
 	// of those that belong to the last one: each came less than 10 s before its successor, or is the list before a watch,
 	// however long that took.
-	requests     []request
+	requests     []time.Time
 	clusterStart time.Time
-}
-
-// request is one call of List or Watch. A list in pages is one, however many pages were answered.
-type request struct {
-	at   time.Time
-	list bool
+	// listed is true if the last request was a list.
+	listed bool
 }
 
 func newBackoff(configured *wait.Backoff, reset time.Duration, random func() float64) *backoff {
@@ -87,14 +84,15 @@ func newBackoff(configured *wait.Backoff, reset time.Duration, random func() flo
 	}
 }
 
-// note counts a request that is made now.
-func (b *backoff) note(r request) {
+// note counts a request that is made at a time: one call of List or Watch. A list in pages is one, however many of its pages
+// were answered.
+func (b *backoff) note(at time.Time, list bool) {
 	const keep = 32
-	if n := len(b.requests); n == 0 || r.at.Sub(b.requests[n-1].at) >= shortWatch && (r.list || !b.requests[n-1].list) {
-		b.clusterStart = r.at
+	if n := len(b.requests); n == 0 || at.Sub(b.requests[n-1]) >= shortWatch && (list || !b.listed) {
+		b.clusterStart = at
 	}
 	b.requests = append(b.requests[:0], b.requests[max(0, len(b.requests)-keep+1):]...)
-	b.requests = append(b.requests, r)
+	b.requests, b.listed = append(b.requests, at), list
 }
 
 // failure is what a pause depends on.
@@ -133,7 +131,7 @@ func (b *backoff) pause(now time.Time, f failure) (pause time.Duration) {
 func (b *backoff) fails(now time.Time, f failure) {
 	if !b.failing || now.Sub(b.resumed) >= b.reset {
 		b.failing, b.runStart = true, f.began
-		if n := len(b.requests); n > 0 && f.began.Sub(b.requests[n-1].at) < shortWatch {
+		if n := len(b.requests); n > 0 && f.began.Sub(b.requests[n-1]) < shortWatch {
 			b.runStart = b.clusterStart
 		}
 		b.current = b.first
@@ -182,14 +180,11 @@ func (b *backoff) stretch(now time.Time, n int) time.Duration {
 	if tooMany <= 0 {
 		return 0
 	}
-	return max(0, inWindow[tooMany-1].at.Add(limitMinute).Sub(now))
+	return max(0, inWindow[tooMany-1].Add(limitMinute).Sub(now))
 }
 
 // since returns the requests at or after t.
-func (b *backoff) since(t time.Time) []request {
-	from := len(b.requests)
-	for from > 0 && !b.requests[from-1].at.Before(t) {
-		from--
-	}
+func (b *backoff) since(t time.Time) []time.Time {
+	from, _ := slices.BinarySearchFunc(b.requests, t, time.Time.Compare)
 	return b.requests[from:]
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -115,9 +116,6 @@ func (m *run) haveState(l *listing) {
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
-	m.mu.Lock()
-	m.status.Synced = true
-	m.mu.Unlock()
 	m.succeeded()
 	m.refetchLater(l.undecoded)
 }
@@ -162,7 +160,7 @@ func (l *listing) wrap(err error) error {
 func (l *listing) listPages() error {
 	options := l.listOptions()
 	l.asked = options.ResourceVersion
-	l.progress.backoff.note(request{at: l.began, list: true})
+	l.progress.backoff.note(l.began, true)
 	inc(l.meters.lists)
 	var chain tokenChain
 	failures := 0 // of one page, in a row
@@ -187,7 +185,7 @@ func (l *listing) listPages() error {
 			return err
 		}
 		// An answered page is part of the one request; this was none.
-		l.progress.backoff.note(request{at: asked, list: true})
+		l.progress.backoff.note(asked, true)
 		cause := CauseOf(err)
 		if cause == CauseExpired {
 			l.began, l.tokenExpired = asked, true
@@ -416,7 +414,9 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 		} else {
 			l.part.Retain = append(l.part.Retain, obj)
 		}
-		other := l.isOfOtherType(obj, bad)
+		// Of one that panics the kind is not known.
+		other := bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
+			bad.Stage == stageMetadata && !isNilPointer(obj) && l.expectedType != nil && reflect.TypeOf(obj) != l.expectedType
 		l.fits = l.fits || !other
 		l.reject(bad, other)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
@@ -152,21 +151,6 @@ func (r *Reflector) releaseMeters() {
 	r.meters = reflectorMeters{}
 	if releaser, ok := r.options.MetricsProvider.(interface{ ReleaseReflectorMetrics(name string) }); ok {
 		releaser.ReleaseReflectorMetrics(r.name)
-	}
-}
-
-// watchClosed counts a watch that the source has closed, if it was a short one.
-func (m *reflectorMeters) watchClosed(w *openWatch, now time.Time) {
-	if w.events == 0 && now.Sub(w.answered) < veryShortWatch {
-		inc(m.short)
-	}
-}
-
-// watchEnded observes a watch, unless it never was open.
-func (m *reflectorMeters) watchEnded(w *openWatch, now time.Time) {
-	if !w.answered.IsZero() {
-		observe(m.watchDuration, now.Sub(w.answered).Seconds())
-		observe(m.itemsInWatch, float64(w.events))
 	}
 }
 

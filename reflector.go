@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,15 +52,14 @@ type Reflector struct {
 	clock               clock.Clock
 	// taker is the store, or the adapter of one that is not of this package.
 	taker taker
-	ours  bool
 	// progress and meters belong to the goroutine that runs the reflector.
 	progress progress
 	meters   reflectorMeters
 	// quarantine has objects that never reached the store, by their places: see placeOf.
 	quarantine quarantinePart
 
+	running atomic.Bool
 	mu      sync.Mutex
-	running bool
 	// status is without what Status asks the store for.
 	status Status
 	// inARow counts the last failures in a row that have the same cause.
@@ -180,16 +180,23 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	if r.name == "" {
 		r.name = firstCallerOutside()
 	}
-	if described, ok := own.(interface{ TypeDescription() string }); ok && r.typeDescription == "" && expectedType == nil {
-		r.typeDescription = described.TypeDescription()
-	}
-	if r.typeDescription == "" {
-		r.typeDescription = typeDescription(expectedType, r.expectedGVK)
+	described, describes := own.(interface{ TypeDescription() string })
+	switch {
+	case r.typeDescription != "":
+	case expectedType == nil && describes:
+		r.typeDescription = cmp.Or(described.TypeDescription(), unspecifiedType)
+	case expectedType == nil:
+		r.typeDescription = unspecifiedType
+	case r.expectedGVK != nil:
+		r.typeDescription = r.expectedGVK.String()
+	default:
+		r.typeDescription = r.expectedType.String()
 	}
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
-	taker, ours := store.(taker)
-	if r.taker, r.ours = taker, ours && !embedsQueue(store); !r.ours {
+	if own, ok := store.(taker); ok && !embedsQueue(store) {
+		r.taker = own
+	} else {
 		r.taker = foreignStore{store}
 	}
 	return r
@@ -206,16 +213,6 @@ func (r *Reflector) LastSyncResourceVersion() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status.ReceivedVersion
-}
-
-func typeDescription(expectedType any, gvk *schema.GroupVersionKind) string {
-	switch {
-	case expectedType == nil:
-		return unspecifiedType
-	case gvk != nil:
-		return gvk.String()
-	}
-	return reflect.TypeOf(expectedType).String()
 }
 
 // gvkOf returns the kind of an unstructured example, nil if it has none.

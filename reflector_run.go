@@ -81,19 +81,11 @@ func (r *Reflector) ListAndWatchWithContext(ctx context.Context) error {
 }
 
 func (r *Reflector) runStates(ctx context.Context, round bool) error {
-	r.mu.Lock()
-	running := r.running
-	r.running = true
-	r.mu.Unlock()
-	if running {
+	if r.running.Swap(true) {
 		return fmt.Errorf("reflector %s: %w", r.name, ErrAlreadyRan)
 	}
-	defer func() {
-		r.setPhase(PhaseStopped)
-		r.mu.Lock()
-		r.running = false
-		r.mu.Unlock()
-	}()
+	defer r.running.Store(false)
+	defer r.setPhase(PhaseStopped)
 	defer r.releaseMeters()
 	r.beginMeters()
 	if r.options.Logger != nil {
@@ -264,10 +256,7 @@ func (m *run) refetchLater(undecoded undecodedItems) {
 	m.progress.undecoded, m.refetchAt = undecoded, time.Time{}
 	for name, version := range undecoded {
 		if known, again := before[name]; !again || known != version {
-			m.refetchAt = m.clock.Now().Add(refetchAfter)
-			if next := m.progress.refetched.Add(refetchInterval); next.After(m.refetchAt) {
-				m.refetchAt = next
-			}
+			m.refetchAt = latest(m.clock.Now().Add(refetchAfter), m.progress.refetched.Add(refetchInterval))
 			return
 		}
 	}
@@ -388,7 +377,7 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 
 func (m *run) beginCheck(now time.Time) {
 	m.progress.checks.last = now
-	m.progress.backoff.note(request{at: now})
+	m.progress.backoff.note(now, false)
 	ctx, cancel := context.WithCancel(m.ctx)
 	c := &versionCheck{began: now, cancel: cancel, have: m.progress.version, err: errSourceExited}
 	c.sideCall = apart(func() { c.got, c.whole, c.err = m.sourceVersion(ctx) })

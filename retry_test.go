@@ -34,7 +34,7 @@ func rate(random float64, rounds int, next func(round int) (requests []bool, f f
 		requests, f := next(round)
 		for _, list := range requests {
 			now = now.Add(b.stretch(now, 1))
-			b.note(request{at: now, list: list})
+			b.note(now, list)
 			times = append(times, now)
 		}
 		f.began = now
@@ -100,7 +100,7 @@ func TestNoPauseIsLongerThanAMinute(t *testing.T) {
 		now := time.Unix(0, 0)
 		for range 100 {
 			for range requests {
-				b.note(request{at: now, list: requests == 2})
+				b.note(now, requests == 2)
 			}
 			pause := b.pause(now, failure{began: now, requests: requests})
 			require.LessOrEqual(t, pause, time.Minute)
@@ -167,7 +167,7 @@ func TestAConfiguredBackoffIsUsedUnchangedAndNotLimited(t *testing.T) {
 	b := newBackoff(&wait.Backoff{Duration: time.Millisecond, Factor: 1, Steps: 1}, time.Second, func() float64 { return 0 })
 	now := time.Unix(0, 0)
 	for range 1000 {
-		b.note(request{at: now})
+		b.note(now, false)
 		require.Equal(t, time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
 		now = now.Add(time.Millisecond)
 	}
@@ -179,8 +179,8 @@ func TestTheListBeforeAFailedWatchBelongsToTheRunOfFailures(t *testing.T) {
 	lived := watch.Add(5 * time.Minute)
 	for failed, want := range map[time.Time]time.Time{watch: start, lived: lived} {
 		b := newBackoff(nil, 0, func() float64 { return 0 })
-		b.note(request{at: start, list: true})
-		b.note(request{at: watch})
+		b.note(start, true)
+		b.note(watch, false)
 		b.fails(failed, failure{began: failed})
 		assert.Equal(t, want, b.runStart)
 	}
@@ -203,7 +203,7 @@ func FuzzBackoff(f *testing.F) {
 			progress = progress || op&4 != 0
 			for i := range requests {
 				now = now.Add(b.stretch(now, 1))
-				b.note(request{at: now, list: requests == 2 && i == 0})
+				b.note(now, requests == 2 && i == 0)
 				times = append(times, now)
 			}
 			fail := failure{began: now, requests: 1 + int(op>>1&1), progress: op&4 != 0}

@@ -230,7 +230,7 @@ func (r *Reflector) succeeded() {
 func (r *Reflector) setAccepted(version string) {
 	r.progress.version = version
 	r.mu.Lock()
-	r.status.ReceivedVersion = version
+	r.status.ReceivedVersion, r.status.Synced = version, true
 	r.mu.Unlock()
 	r.meters.accepted(version)
 }

@@ -87,7 +87,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		w.version = m.progress.version
 	}
 	m.watch = w
-	m.progress.backoff.note(request{at: now})
+	m.progress.backoff.note(now, false)
 	inc(m.meters.watches)
 	_, err := m.ask(sourceCall{op: "Watch", ctx: ctx, cancel: cancel, limit: w.timer.C()}, func(ctx context.Context) error {
 		got, err := m.source.WatchWithContext(ctx, options)
@@ -114,7 +114,10 @@ func (m *run) stopWatch() {
 		return
 	}
 	m.watch = nil
-	m.meters.watchEnded(w, m.clock.Now())
+	if !w.answered.IsZero() {
+		observe(m.meters.watchDuration, m.clock.Since(w.answered).Seconds())
+		observe(m.meters.itemsInWatch, float64(w.events))
+	}
 	w.timer.Stop()
 	w.cancel()
 	if w.watch != nil {
@@ -198,7 +201,9 @@ func (m *run) applyEvents(w *openWatch) error {
 		case endResync:
 			err = woke.err
 		case endClosed:
-			m.meters.watchClosed(w, m.clock.Now())
+			if w.events == 0 && m.clock.Since(w.answered) < veryShortWatch {
+				inc(m.meters.short)
+			}
 			return nil
 		default:
 			return nil
@@ -209,9 +214,9 @@ func (m *run) applyEvents(w *openWatch) error {
 
 // applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch.
 func (m *run) applyBatches(w *openWatch, e watch.Event) error {
-	limit := 1 // for a store that is not ours
-	if m.ours {
-		limit = directly
+	limit := directly
+	if _, foreign := m.taker.(foreignStore); foreign {
+		limit = 1
 	}
 	m.batch = append(m.batch, e)
 	for i := range batchesInARow {
@@ -497,13 +502,6 @@ func (r *Reflector) unexpected(obj runtime.Object) (err error) {
 		}
 	}
 	return nil
-}
-
-// isOfOtherType says whether a bad object is known to be of another type or kind than expected. Of one that panics
-// the kind is not known.
-func (r *Reflector) isOfOtherType(obj any, bad *ObjectError) bool {
-	return bad.Stage == stageType && !errors.As(bad.Err, new(*PanicError)) ||
-		bad.Stage == stageMetadata && !isNilPointer(obj) && r.expectedType != nil && reflect.TypeOf(obj) != r.expectedType
 }
 
 // isTable is true for a Table, typed or not. To parse the version of an object costs as much as the other checks: that
