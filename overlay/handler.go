@@ -1,0 +1,214 @@
+package overlay
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/watchmirror/cache"
+)
+
+// Handler returns a handler that passes on what handler would be notified of, except for the states that were observed
+// before it was notified of them: one call for each. The initial list and resyncs are passed on always. A state that has
+// not come after Options.MaxAge is not left out any more.
+//
+// What is left out is a call: the next OnUpdate has the observed state as its old one, an OnDelete may come without an
+// OnAdd. Where changes were merged, the call that ends in an observed state is left out as a whole: the caller has that
+// state. If the watch is faster than the answer of the API call, handler is notified. Use each result for one informer.
+func (o *Overlay[T]) Handler(handler cache.TypedResourceEventHandler[T]) cache.TypedResourceEventHandler[T] {
+	return typedFilter[T]{o.core.newFilter(), handler}
+}
+
+// SharedHandler is Handler for an informer without types.
+func (o *Overlay[T]) SharedHandler(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+	return sharedFilter{o.core.newFilter(), handler}
+}
+
+// EventHandler returns the handler that New adds to its informer. See Over.
+func (o *Overlay[T]) EventHandler() cache.ResourceEventHandler { return watcher{o.core} }
+
+// watcher removes writes as the watch delivers them.
+type watcher struct{ core *core }
+
+// OnAdd implements cache.ResourceEventHandler.
+func (w watcher) OnAdd(obj any, _ bool) { w.saw(obj, false) }
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (w watcher) OnUpdate(_, newObj any) { w.saw(newObj, false) }
+
+// OnDelete implements cache.ResourceEventHandler.
+func (w watcher) OnDelete(obj any) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	w.saw(obj, true)
+}
+
+func (w watcher) saw(obj any, deleted bool) {
+	if w.core.count.Load() == 0 || isNil(obj) {
+		return
+	}
+	if key, err := w.core.key(obj); err == nil {
+		w.core.saw(key, stateOf(obj), deleted)
+	}
+}
+
+// change is a state that was written, or a deletion, which has no version.
+type change struct {
+	key     string
+	uid     types.UID
+	version string
+	deleted bool
+}
+
+// note passes a change to all filters.
+func (c *core) note(made change) {
+	if made.uid == "" && made.version == "" && !made.deleted {
+		return
+	}
+	c.mu.RLock()
+	filters := c.filters
+	c.mu.RUnlock()
+	for _, f := range filters {
+		f.note(made)
+	}
+}
+
+// filter has the changes that one handler is not to be notified of.
+type filter struct {
+	core *core
+	// count is how many changes there are.
+	count atomic.Int64
+
+	mu      sync.Mutex
+	changes map[change]time.Time
+	// order has the changes by age, also those that came.
+	order []noted
+}
+
+type noted struct {
+	change
+	at time.Time
+}
+
+func (c *core) newFilter() *filter {
+	f := &filter{core: c, changes: map[change]time.Time{}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.filters = append(c.filters[:len(c.filters):len(c.filters)], f)
+	return f
+}
+
+// note adds a change, and removes those that are too old.
+func (f *filter) note(made change) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := 0
+	for ; old < len(f.order) && f.isOld(f.order[old].at, now); old++ {
+		if first := f.order[old]; f.changes[first.change].Equal(first.at) {
+			delete(f.changes, first.change)
+		}
+	}
+	f.order = append(f.order[old:], noted{made, now})
+	f.changes[made] = now
+	f.count.Store(int64(len(f.changes)))
+}
+
+func (f *filter) isOld(at, now time.Time) bool { return now.Sub(at) >= f.core.maxAge }
+
+// has returns whether the handler is not to be notified of a change, which is forgotten.
+func (f *filter) has(key string, s state, deleted bool) bool {
+	made := change{key: key, uid: s.uid, version: s.version}
+	if deleted {
+		made = change{key: key, uid: s.uid, deleted: true}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, has := f.changes[made]
+	if has {
+		delete(f.changes, made)
+		f.count.Store(int64(len(f.changes)))
+	}
+	return has && !f.isOld(at, time.Now())
+}
+
+// leavesOut returns whether a change of an object is left out.
+func (f *filter) leavesOut(obj any, deleted bool) bool {
+	if f.count.Load() == 0 || isNil(obj) {
+		return false
+	}
+	key, err := f.core.key(obj)
+	return err == nil && f.has(key, stateOf(obj), deleted)
+}
+
+func (f *filter) leavesOutAdd(obj any, isInInitialList bool) bool {
+	return f.leavesOut(obj, false) && !isInInitialList
+}
+
+func (f *filter) leavesOutUpdate(oldObj, newObj any) bool {
+	if f.count.Load() == 0 || isNil(oldObj) || isNil(newObj) || stateOf(oldObj) == stateOf(newObj) {
+		return false
+	}
+	return f.leavesOut(newObj, false)
+}
+
+// sharedFilter is a filter before an untyped handler.
+type sharedFilter struct {
+	filter  *filter
+	handler cache.ResourceEventHandler
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (h sharedFilter) OnAdd(obj any, isInInitialList bool) {
+	if !h.filter.leavesOutAdd(obj, isInInitialList) {
+		h.handler.OnAdd(obj, isInInitialList)
+	}
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (h sharedFilter) OnUpdate(oldObj, newObj any) {
+	if !h.filter.leavesOutUpdate(oldObj, newObj) {
+		h.handler.OnUpdate(oldObj, newObj)
+	}
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (h sharedFilter) OnDelete(obj any) {
+	last := obj
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		last = tombstone.Obj
+	}
+	if !h.filter.leavesOut(last, true) {
+		h.handler.OnDelete(obj)
+	}
+}
+
+// typedFilter is a filter before a typed handler.
+type typedFilter[T cache.Object] struct {
+	filter  *filter
+	handler cache.TypedResourceEventHandler[T]
+}
+
+// OnAdd implements cache.TypedResourceEventHandler.
+func (h typedFilter[T]) OnAdd(obj T, isInInitialList bool) {
+	if !h.filter.leavesOutAdd(obj, isInInitialList) {
+		h.handler.OnAdd(obj, isInInitialList)
+	}
+}
+
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (h typedFilter[T]) OnUpdate(oldObj, newObj T) {
+	if !h.filter.leavesOutUpdate(oldObj, newObj) {
+		h.handler.OnUpdate(oldObj, newObj)
+	}
+}
+
+// OnDelete implements cache.TypedResourceEventHandler.
+func (h typedFilter[T]) OnDelete(obj cache.DeletedObject[T]) {
+	if last, known := obj.Object(); !known || !h.filter.leavesOut(last, true) {
+		h.handler.OnDelete(obj)
+	}
+}

@@ -1,0 +1,175 @@
+package overlay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/watchmirror/cache"
+)
+
+// DefaultMaxAge is how long an observed write is shown if the watch does not deliver it.
+const DefaultMaxAge = 30 * time.Second
+
+// Options configure an overlay. The zero value is useful.
+type Options[T cache.Object] struct {
+	// MaxAge is how long an observed write is shown if the watch does not deliver it. Default: DefaultMaxAge.
+	MaxAge time.Duration
+	// OnExpired is called without a lock for each write that expires, by Run or by the call that finds it expired.
+	// Default: it is logged.
+	OnExpired func(Expired)
+	// KeyFunction makes the store's keys. It must be that of the informer or indexer. Default: namespace/name.
+	KeyFunction cache.KeyFunc
+	// Namespaces are those of an indexer that views of cache.InNamespace fill, as with Config.Namespaces. New takes its
+	// informer's.
+	Namespaces []string
+	// Transform is the informer's, for observed objects, which arrive as the server returned them. It is called with a
+	// copy. A nil result hides the object. It must keep UID and resource version.
+	Transform func(obj T) (T, error)
+}
+
+// Expired reports an observed write that the watch had not delivered in time. From then on the store's state is shown.
+type Expired struct {
+	Key string
+	UID types.UID
+	// ResourceVersion is that of the written object; of a deletion, the last one that was shown.
+	ResourceVersion string
+	// Deleted is true for ObservedDelete.
+	Deleted bool
+	// Age is the time since the write was observed.
+	Age time.Duration
+}
+
+// Overlay is a view of a store in which observed writes are visible at once. Make one with New or Over. All methods may
+// be called concurrently.
+type Overlay[T cache.Object] struct {
+	Reader[T]
+}
+
+// New makes an overlay of an informer. It adds a handler to the informer, and so fails if that has stopped
+// (cache.ErrInformerStopped). Call Run beside the informer's.
+func New[T cache.Object](informer *cache.Informer[T], options Options[T]) (*Overlay[T], error) {
+	options.Namespaces = nil
+	for _, part := range informer.Status().Namespaces {
+		options.Namespaces = append(options.Namespaces, part.Namespace)
+	}
+	o := newOverlay(informer.Shared().GetIndexer(), options)
+	o.base, o.direct = informer.Reader, true
+	var notFound *apierrors.StatusError
+	if _, err := informer.Get(""); errors.As(err, &notFound) && notFound.ErrStatus.Details != nil {
+		about := notFound.ErrStatus.Details
+		o.resource = schema.GroupResource{Group: about.Group, Resource: about.Kind}
+	}
+	never := time.Duration(0)
+	_, err := informer.Shared().AddEventHandlerWithOptions(o.EventHandler(), cache.HandlerOptions{
+		Name: "overlay", ResyncPeriod: &never, Delivery: cache.OrderedUnbounded, // it misses no state, and never waits
+	})
+	if err != nil {
+		return nil, fmt.Errorf("overlay: %w", err)
+	}
+	return o, nil
+}
+
+// Over makes an overlay of an indexer of package cache: one of NewIndexer, or GetIndexer of an informer. Objects that are
+// no Ts are not read. If versions of the source are no decimal numbers, add EventHandler to what fills the indexer. It
+// panics for another indexer, and for a wrapper of one.
+func Over[T cache.Object](indexer cache.Indexer, options Options[T]) *Overlay[T] {
+	return newOverlay(indexer, options)
+}
+
+func newOverlay[T cache.Object](indexer cache.Indexer, options Options[T]) *Overlay[T] {
+	layered, ok := indexer.(store)
+	if !ok {
+		panic(fmt.Sprintf("overlay: %T has no Snapshot: it is not an indexer of package cache", indexer))
+	}
+	if options.MaxAge < 0 {
+		panic("overlay: Options.MaxAge is negative")
+	}
+	c := &core{
+		store: layered, keyFunc: options.KeyFunction, maxAge: cmp.Or(options.MaxAge, DefaultMaxAge), onExpired: options.OnExpired,
+		parts: map[string]cache.Store{}, writes: map[string]*write{}, wake: make(chan struct{}, 1),
+	}
+	for _, namespace := range options.Namespaces {
+		c.parts[namespace] = cache.InNamespace(layered, namespace)
+	}
+	if c.keyFunc == nil {
+		c.keyFunc = cache.DeletionHandlingMetaNamespaceKeyFunc
+	}
+	if c.onExpired == nil {
+		c.onExpired = logExpired
+	}
+	if options.Transform != nil {
+		c.transform = func(obj any) (any, error) { return options.Transform(obj.(T)) }
+	}
+	return &Overlay[T]{Reader[T]{core: c, resource: resourceOf[T]()}}
+}
+
+// resourceOf guesses the API's name of objects of a type by the name of the type.
+func resourceOf[T any]() schema.GroupResource {
+	t := reflect.TypeFor[T]()
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: t.Name()})
+	return resource.GroupResource()
+}
+
+// Lookup is Reader.Lookup.
+func (o *Overlay[T]) Lookup(name string) (obj T, exists bool) {
+	if o.direct && o.core.count.Load() == 0 {
+		return o.base.Lookup(name) // not by Reader's: copying it would take longer than the look-up of the writes
+	}
+	return o.Reader.Lookup(name)
+}
+
+// Get is Reader.Get.
+func (o *Overlay[T]) Get(name string) (T, error) {
+	if o.direct && o.core.count.Load() == 0 {
+		return o.base.Get(name)
+	}
+	return o.Reader.Get(name)
+}
+
+// Observed shows obj, the object that a create, update or patch returned, until the store has its version or a newer
+// one, another object under its key, or its deletion. It does nothing if the store, or an earlier observed write, is as new.
+// obj is shared from then on and must not be changed.
+//
+// It fails, and the object is not shown, if obj is nil or the key function, the Transform or an index function of the
+// store fails or panics for it.
+func (o *Overlay[T]) Observed(obj T) error { return o.core.observed(obj) }
+
+// ObservedDelete hides the object under key, which a call has deleted, until the store has lost it or has another one
+// there. It does nothing if the object with that UID is not shown. An empty uid means the object that is shown.
+//
+// It is for an object that no longer exists. If the server keeps it for its finalizers or its graceful termination, the
+// call returns an object with a deletion timestamp: that is for Observed.
+func (o *Overlay[T]) ObservedDelete(key string, uid types.UID) { o.core.observedDelete(key, uid) }
+
+// Pending returns how many observed writes are shown now.
+func (o *Overlay[T]) Pending() int { return o.core.pending() }
+
+// Run reports writes when they expire, and releases their memory, until ctx ends. Without it that is done by the next
+// call that finds them expired.
+func (o *Overlay[T]) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if next, exists := o.core.expire(); exists {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-o.core.wake:
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package overlay_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/overlay"
+)
+
+// moment is what the server had under a name from a version on; obj is nil after a deletion.
+type moment struct {
+	version int
+	obj     *object
+}
+
+// script is a random run of own and foreign writes against a model: the server's history.
+type script struct {
+	*rig
+	*rand.Rand
+	history map[string][]moment
+	// newest is the version of the newest observed write of a name.
+	newest map[string]int
+	// answers are those of own writes, which have not been observed yet.
+	answers []func()
+	steps   []string
+}
+
+func versionOf(obj *object) int {
+	version, _ := strconv.Atoi(obj.GetResourceVersion())
+	return version
+}
+
+// at returns the version of a name at a version of the server, "" if there was none.
+func (s *script) at(name string, version int) (found string) {
+	for _, m := range s.history[name] {
+		if m.version > version {
+			break
+		}
+		if found = ""; m.obj != nil {
+			found = m.obj.GetResourceVersion()
+		}
+	}
+	return found
+}
+
+func (s *script) note(format string, args ...any) {
+	s.steps = append(s.steps, fmt.Sprintf(format, args...))
+}
+
+// change makes one change at the server; observe reports that its answer has come.
+func (s *script) change(name string, own bool) {
+	owner := strconv.Itoa(s.IntN(3))
+	stored, err := s.Get("shop", name)
+	var m moment
+	var observe func()
+	switch {
+	case err != nil:
+		m.obj = s.create(name, owner)
+		m.version, observe = versionOf(m.obj), func() { s.observed(m.obj) }
+	case s.IntN(3) > 0:
+		m.obj = s.update(name, owner)
+		m.version, observe = versionOf(m.obj), func() { s.observed(m.obj) }
+	default:
+		uid := stored.(*object).GetUID()
+		// A caller deletes what it sees.
+		seen, exists := s.overlay.Lookup("shop/" + name)
+		own = own && exists && seen.GetUID() == uid
+		m.version, observe = versionOf(s.delete(name)), func() { s.overlay.ObservedDelete("shop/"+name, uid) }
+	}
+	s.history[name] = append(s.history[name], m)
+	s.note("version %d is of %s, exists %t, own %t", m.version, name, m.obj != nil, own)
+	if own {
+		s.answers = append(s.answers, func() {
+			s.note("answer %d", m.version)
+			s.newest[name] = max(s.newest[name], m.version)
+			observe()
+		})
+	}
+}
+
+// answer observes one of the own writes, in any order.
+func (s *script) answer() {
+	if len(s.answers) > 0 {
+		at := s.IntN(len(s.answers))
+		answer := s.answers[at]
+		s.answers = append(s.answers[:at], s.answers[at+1:]...)
+		answer()
+	}
+}
+
+func (s *script) step() {
+	switch choice := s.IntN(40); {
+	case choice < 12:
+		s.change(strconv.Itoa(s.IntN(4)), true)
+		if s.IntN(2) == 0 {
+			s.answer()
+		}
+	case choice < 22:
+		s.change(strconv.Itoa(s.IntN(4)), false)
+	case choice < 28:
+		s.answer()
+	case choice < 30:
+		s.note("delay")
+		s.DelayEvents(time.Duration(s.IntN(300)) * time.Millisecond)
+	case choice == 30:
+		s.note("cut")
+		s.CloseWatches()
+	case choice == 31:
+		s.note("relist")
+		s.CompactAll()
+		s.CloseWatches()
+	case choice == 32:
+		s.note("bookmarks")
+		s.SendBookmarks()
+	default:
+		time.Sleep(time.Duration(s.IntN(500)) * time.Millisecond)
+	}
+}
+
+// check compares what the overlay shows with the newest of the store's state and the observed ones.
+func (s *script) check() {
+	s.t.Helper()
+	synctest.Wait()
+	applied, err := strconv.Atoi(s.items.ResourceVersion())
+	require.NoError(s.t, err)
+	want := map[string]string{}
+	for name := range s.history {
+		if version := s.at(name, max(applied, s.newest[name])); version != "" {
+			want[name] = version
+		}
+	}
+	s.note("applied %d, shown %v", applied, want)
+	if got := versions(s.overlay.Reader); !assert.ObjectsAreEqual(want, got) {
+		s.t.Fatalf("shown %v, want %v, after:\n%v", got, want, s.steps)
+	}
+	s.shows(want)
+}
+
+func TestTheOverlayShowsTheNewestOfStoreAndObservedWritesInRandomScripts(t *testing.T) {
+	seeds := uint64(150)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inBubble(t, func(o *overlay.Options[*object]) { o.MaxAge = 24 * time.Hour }, func(t *testing.T, r *rig) {
+				s := &script{rig: r, Rand: rand.New(rand.NewPCG(seed, 1)), history: map[string][]moment{}, newest: map[string]int{}}
+				for range 150 {
+					s.step()
+					s.check()
+				}
+				for len(s.answers) > 0 {
+					s.answer()
+					s.check()
+				}
+				s.Heal()
+				s.DelayEvents(0)
+				time.Sleep(2 * time.Minute)
+				s.check()
+				got := versions(s.overlay.Reader)
+				require.Len(t, got, len(s.Objects()), "the overlay equals the server")
+				for _, obj := range s.Objects() {
+					require.Equal(t, obj.(*object).GetResourceVersion(), got[obj.(*object).GetName()])
+				}
+				require.Zero(t, r.overlay.Pending())
+				require.Empty(t, r.expired())
+			})
+		})
+	}
+}

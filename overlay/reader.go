@@ -1,0 +1,217 @@
+package overlay
+
+import (
+	"iter"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache"
+)
+
+// Reader reads an overlay, or the objects of one namespace, from memory. It has the methods of cache.Reader with the
+// same meaning, may be used concurrently, and returns shared objects, which must not be changed.
+//
+// Every read is a consistent point-in-time view, unordered. While nothing is observed it costs what a read of the informer
+// costs, and takes no lock. A read that lists also looks at each observed write.
+type Reader[T cache.Object] struct {
+	core *core
+	// base reads the store alone, if direct is true; else the core does.
+	base   cache.Reader[T]
+	direct bool
+	// frozen is read instead of the present content, unless it is nil.
+	frozen    *view
+	resource  schema.GroupResource
+	namespace string
+}
+
+// unlayered returns whether no write is shown, so that base has the answer.
+func (r Reader[T]) unlayered() bool {
+	switch {
+	case !r.direct:
+		return false
+	case r.frozen != nil:
+		return len(r.frozen.writes) == 0
+	}
+	return r.core.count.Load() == 0
+}
+
+func (r Reader[T]) now() view {
+	if r.frozen != nil {
+		return *r.frozen
+	}
+	return r.core.view()
+}
+
+// Snapshot returns a reader of the present state, which never changes: objects, observed writes, indexes and version are
+// those of one point in time. As with cache.Reader.Snapshot, do not retain one.
+func (r Reader[T]) Snapshot() Reader[T] {
+	switch {
+	case r.frozen != nil:
+	case r.unlayered():
+		r.frozen, r.base = &view{}, r.base.Snapshot()
+	default:
+		now := r.core.view()
+		// base reads the store as it is now, and is not used.
+		r.frozen, r.direct = &now, false
+	}
+	return r
+}
+
+// ByNamespace returns the reader of one namespace, which expects names without it; of all if namespace is empty.
+func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
+	r.namespace, r.base = namespace, r.base.ByNamespace(namespace)
+	return r
+}
+
+// ResourceVersion is the store's applied version. Observed writes do not change it.
+func (r Reader[T]) ResourceVersion() string {
+	if r.unlayered() {
+		return r.base.ResourceVersion()
+	}
+	return r.now().store.ResourceVersion()
+}
+
+// key is the key of a name.
+func (r Reader[T]) key(name string) string {
+	return cache.NewObjectName(r.namespace, name).String()
+}
+
+// Lookup is Get without an error.
+func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
+	if r.unlayered() {
+		return r.base.Lookup(name)
+	}
+	key := r.key(name)
+	var item any
+	if r.frozen != nil {
+		item, _ = r.frozen.get(key)
+	} else if w := r.core.shown(key); w != nil {
+		item = w.object
+	} else if r.direct {
+		return r.base.Lookup(name)
+	} else {
+		item, _, _ = r.core.store.GetByKey(key)
+	}
+	obj, exists = item.(T)
+	return obj, exists
+}
+
+// Get returns the object under key: namespace/name or name; in a namespace's reader, the name. If there is none,
+// apierrors.IsNotFound is true for the error; if its only state is quarantined, the error wraps cache.ErrQuarantined.
+func (r Reader[T]) Get(name string) (T, error) {
+	if r.unlayered() {
+		return r.base.Get(name)
+	}
+	obj, exists := r.Lookup(name)
+	if exists {
+		return obj, nil
+	}
+	if _, _, err := r.core.store.GetByKey(r.key(name)); err != nil {
+		return obj, err
+	}
+	return obj, apierrors.NewNotFound(r.resource, name)
+}
+
+// Len returns the number of objects. It looks at each object while a write is observed.
+func (r Reader[T]) Len() (count int) {
+	if r.unlayered() {
+		return r.base.Len()
+	}
+	for range r.All() {
+		count++
+	}
+	return count
+}
+
+// List returns the objects that the selector selects; nil selects all. The error is always nil.
+func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
+	if r.unlayered() {
+		return r.base.List(selector)
+	}
+	list := []T{}
+	for obj := range r.Values() {
+		if selector == nil || selector.Empty() || selector.Matches(labelsOf(obj)) {
+			list = append(list, obj)
+		}
+	}
+	return list, nil
+}
+
+func labelsOf(obj any) labels.Set {
+	if labelled, ok := obj.(interface{ GetLabels() map[string]string }); ok {
+		return labelled.GetLabels()
+	}
+	return nil
+}
+
+// All iterates over keys and objects as they are when the loop begins. Writes may be observed and applied meanwhile, also
+// by the loop's body.
+func (r Reader[T]) All() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		if r.unlayered() {
+			r.base.All()(yield)
+			return
+		}
+		r.now().each(r.namespace, typed(yield))
+	}
+}
+
+// Values is All without keys.
+func (r Reader[T]) Values() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		if r.unlayered() {
+			r.base.Values()(yield)
+			return
+		}
+		r.now().each(r.namespace, typed(func(_ string, obj T) bool { return yield(obj) }))
+	}
+}
+
+// typed calls yield with the Ts among objects.
+func typed[T any](yield func(string, T) bool) func(string, any) bool {
+	return func(key string, obj any) bool {
+		one, ok := obj.(T)
+		return !ok || yield(key, one)
+	}
+}
+
+// ByIndex returns the objects that have a value in the named index. It fails if there is no such index.
+func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
+	if r.unlayered() {
+		return r.base.ByIndex(index, value)
+	}
+	list := []T{}
+	err := r.now().having(r.namespace, index, value, typed(func(_ string, obj T) bool {
+		list = append(list, obj)
+		return true
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// AllByIndex is All for the objects that have a value in the named index. It fails if there is no such index.
+func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
+	if r.unlayered() {
+		if _, err := r.base.AllByIndex(index, value); err != nil {
+			return nil, err
+		}
+	} else if _, err := r.now().store.AllByIndex(index, value); err != nil {
+		return nil, err
+	}
+	return func(yield func(string, T) bool) {
+		// An index is never removed.
+		_ = r.now().having(r.namespace, index, value, typed(yield))
+	}, nil
+}
+
+// IndexValues returns the values that objects have in the named index. It fails if there is no such index.
+func (r Reader[T]) IndexValues(index string) ([]string, error) {
+	if r.unlayered() {
+		return r.base.IndexValues(index)
+	}
+	return r.now().indexValues(r.namespace, index)
+}

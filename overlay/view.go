@@ -1,0 +1,125 @@
+package overlay
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/watchmirror/cache"
+)
+
+// view is the content of an overlay at one point in time.
+type view struct {
+	core  *core
+	store cache.Reader[any]
+	// writes are those that are shown in place of the store's objects.
+	writes map[string]*write
+}
+
+// view returns the present content. As in core.shown, the writes are read first, then the versions, then the store.
+func (c *core) view() view {
+	v := view{core: c}
+	if c.count.Load() == 0 {
+		v.store = c.store.Snapshot()
+		return v
+	}
+	c.mu.RLock()
+	writes := maps.Clone(c.writes)
+	c.mu.RUnlock()
+	applied := map[string]string{}
+	for key := range writes {
+		applied[key] = c.partVersion(key)
+	}
+	v.store = c.store.Snapshot()
+	at := time.Now()
+	for key, w := range writes {
+		if now := sightOf(v.store, key, applied[key]); c.hasExpired(w, at) || !w.isNewer(now) {
+			c.remove(now, w)
+			delete(writes, key)
+		}
+	}
+	v.writes = writes
+	return v
+}
+
+// get returns the object under a key.
+func (v view) get(key string) (obj any, exists bool) {
+	if w := v.writes[key]; w != nil {
+		return w.object, w.object != nil
+	}
+	return v.store.Lookup(key)
+}
+
+// each calls yield with the keys and objects of a namespace, or of all if it is empty.
+func (v view) each(namespace string, yield func(string, any) bool) {
+	for key, obj := range v.store.ByNamespace(namespace).All() {
+		if v.writes[key] == nil && !yield(key, obj) {
+			return
+		}
+	}
+	for key, w := range v.writes {
+		if w.object != nil && isIn(namespace, w.object) && !yield(key, w.object) {
+			return
+		}
+	}
+}
+
+// having calls yield with the keys and objects of a namespace that have a value in an index. It fails if there is no such
+// index.
+func (v view) having(namespace, index, value string, yield func(string, any) bool) error {
+	stored, err := v.store.ByNamespace(namespace).AllByIndex(index, value)
+	if err != nil {
+		return err
+	}
+	for key, obj := range stored {
+		if v.writes[key] == nil && !yield(key, obj) {
+			return nil
+		}
+	}
+	for key, w := range v.writes {
+		if w.object != nil && isIn(namespace, w.object) && slices.Contains(v.valuesOf(w, index), value) && !yield(key, w.object) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// indexValues returns the values of an index that objects of a namespace have.
+func (v view) indexValues(namespace, index string) ([]string, error) {
+	candidates, err := v.store.ByNamespace(namespace).IndexValues(index)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range v.writes {
+		if w.object != nil && isIn(namespace, w.object) {
+			candidates = append(candidates, v.valuesOf(w, index)...)
+		}
+	}
+	slices.Sort(candidates)
+	return slices.DeleteFunc(slices.Compact(candidates), func(value string) bool {
+		empty := true
+		_ = v.having(namespace, index, value, func(string, any) bool {
+			empty = false
+			return false
+		})
+		return empty
+	}), nil
+}
+
+// valuesOf returns the values of a shown write. An index may have been added since the write was observed; an object
+// for which that fails has no values in it.
+func (v view) valuesOf(w *write, index string) []string {
+	values, computed := w.values[index]
+	if !computed {
+		values, _ = valuesOf(index, v.core.store.GetIndexers()[index], w.object)
+	}
+	return values
+}
+
+func isIn(namespace string, obj any) bool {
+	if namespace == "" {
+		return true
+	}
+	named, ok := obj.(interface{ GetNamespace() string })
+	return ok && named.GetNamespace() == namespace
+}
