@@ -13,6 +13,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/watchmirror/cache/internal/table"
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
@@ -277,7 +278,7 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 		if err != nil {
 			refused = &ObjectError{Key: key, ResourceVersion: version, Stage: stageProcess, Err: failed.Err}
 		}
-		c.settle(d.Type, key, version, refused)
+		c.settle(d.Type, table.KeyOf(key), version, refused)
 	}
 	if err != nil {
 		c.reflector.report(ctx, failed)
@@ -308,13 +309,13 @@ func (c *controller) keyOf(d Delta) string {
 
 // settle notes what became of a change: where it was refused, its key is quarantined until as new a
 // state is applied, or the object is deleted.
-func (c *controller) settle(kind DeltaType, key, version string, refused *ObjectError) {
+func (c *controller) settle(kind DeltaType, key table.Key, version string, refused *ObjectError) {
 	before, quarantined := c.refused.version(key)
 	switch {
 	case quarantined && kind == Sync && c.fifo != nil && c.fifo.listedType == Replaced && version != before:
 		// A resync repeats an older state. A queue that hands out listed objects as Sync too leaves that open.
 	case refused != nil:
-		c.refused.add("", refused, withoutStack(refused.Err))
+		c.refused.add(key, refused, withoutStack(refused.Err))
 	// A list has the source's state, also if that is older.
 	case quarantined && (kind == Deleted || kind == Replaced || !versionBefore(version, before)):
 		c.refused.release(key)

@@ -1,12 +1,10 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -118,7 +116,7 @@ type DeltaFIFO struct {
 	log deltaLog
 
 	// populated is true once a change outside a first list has come, or
-	// a first list has ended. listing is true once a part of one has come.
+	// a first list has ended. listing is true once a list has begun, until one is committed.
 	populated bool
 	listing   bool
 	isSynced  bool
@@ -130,11 +128,6 @@ type DeltaFIFO struct {
 	mode    popMode
 	// reported is the last version that KnownObjects was given.
 	reported string
-
-	// shown are the keys that came before the end of the first list, nil after it.
-	shown sets.Set[table.Key]
-	// highest is a version that none of those that came through the queue is above, if they are numbers.
-	highest table.Origin
 }
 
 var (
@@ -159,7 +152,7 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
 		name: "DeltaFIFO", keyFunc: MetaNamespaceKeyFunc, known: opts.KnownObjects,
 		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
-		log: newDeltaLog(), shown: sets.Set[table.Key]{}, quarantine: quarantinePart{&quarantine{}, byQueue, ""},
+		log: newDeltaLog(), quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
 	if own, ok := opts.KnownObjects.(interface{ keyed() *keyedStore }); ok {
 		f.own = own.keyed()
@@ -306,11 +299,8 @@ func (f *DeltaFIFO) olderThanEntry(key table.Key, received ObjectVersion) error 
 // the quarantined one, if it has a version, or the newest in the queue, or the known one. After a list
 // all of them have come through the queue.
 func (f *DeltaFIFO) regressionLocked(c *change) error {
-	if f.shown == nil && f.highest.OlderThan(c.origin) {
-		return nil
-	}
 	_, newest := f.log.find(c.key)
-	version, quarantined := f.quarantine.version(c.key.String())
+	version, quarantined := f.quarantine.version(c.key)
 	if !quarantined && newest == nil {
 		version, _ = f.refused(c.key)
 	}
@@ -335,11 +325,8 @@ func (f *DeltaFIFO) originLocked(key table.Key, newest *record) (origin table.Or
 
 // refused is the version of the state of a key that the consumer or its store has quarantined.
 func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
-	if consumed := f.consumed(); consumed.any() {
-		version, quarantined = consumed.version(key.String())
-	}
-	if !quarantined && f.own != nil && f.own.storage.quarantine.any() {
-		version, quarantined = f.own.storage.quarantine.version(key.String())
+	if version, quarantined = f.consumed().version(key); !quarantined && f.own != nil {
+		version, quarantined = f.own.storage.quarantine.version(key)
 	}
 	return version, quarantined
 }
@@ -369,26 +356,16 @@ func (f *DeltaFIFO) changeLocked(c *change) {
 	if !f.populated && !f.listing {
 		f.populated, f.log.initialEnd = true, f.log.records.end()
 	}
-	f.sawLocked(c.origin)
 	if c.err != nil {
-		f.quarantine.add("", c.err, c.kept)
+		f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
 		return
 	}
-	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin), false)
+	f.quarantine.release(c.key)
+	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin))
 }
 
-func (f *DeltaFIFO) sawLocked(origin table.Origin) {
-	if !f.highest.AtLeast(origin) {
-		f.highest = origin
-	}
-}
-
-// addLocked queues a change, or ignores it if it deletes nothing, and releases its key unless that is
-// withheld. A deletion without a final state becomes a tombstone.
-func (f *DeltaFIFO) addLocked(r record, withheld bool) {
-	if f.quarantine.any() && !withheld {
-		f.quarantine.release(r.key.String())
-	}
+// addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state becomes a tombstone.
+func (f *DeltaFIFO) addLocked(r record) {
 	if r.kind == kindDeleted {
 		last, deletes := f.deletesLocked(r.key)
 		if !deletes {
@@ -397,9 +374,6 @@ func (f *DeltaFIFO) addLocked(r record, withheld bool) {
 		if r.object == nil {
 			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last}
 		}
-	}
-	if !f.populated {
-		f.shown.Insert(r.key)
 	}
 	f.log.add(r)
 }
@@ -502,49 +476,54 @@ func unreadKnown(key table.Key, origin table.Origin, err error) *ObjectError {
 	return &ObjectError{Key: key.String(), ResourceVersion: origin.Version(), Stage: stageProcess, Err: cause}
 }
 
-// queueReplacement is a list on its way into a queue.
+// queueReplacement is a list on its way into a queue, which gets it at Commit. Of several states of a key the last one counts.
 type queueReplacement struct {
 	queue *DeltaFIFO
-	// visible is true for a first list, whose parts are queued as they come; those of another are staged
-	// until Commit. reset is ReplaceOptions.VersionsReset.
-	visible, reset, over bool
+	// reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
+	reset, over bool
 	// unchecked is true for a list that may turn out to be too old: refused are its objects that
 	// could not be queued, which are quarantined at Commit.
 	unchecked bool
 	refused   []change
-	// staged are the changes for Commit. dropped is how many of them came before a deletion of their key.
-	staged  []record
-	dropped map[table.Key]int
-	keys    map[table.Key]listedKey
+	// staged are the changes for Commit; one without a kind was deleted since.
+	staged []record
+	keys   map[table.Key]listedKey
 }
 
-// listedKey is a key that a list has, and so stays. newest is one more than the place of its newest staged
-// change. It is withheld if its newest state could not be queued.
+// listedKey is a key that a list has, and so stays. place is one more than that of its staged change, 0 if
+// there is none. It is withheld if its newest state could not be queued.
 type listedKey struct {
-	newest   int32
+	place    int32
 	withheld bool
 }
 
-// BeginReplace implements Replacer.
+// BeginReplace starts a replacement, which is queued at Commit, in one piece with the version. See Replacer.
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
+	return f.beginReplace(options, 0)
+}
+
+func (f *DeltaFIFO) beginReplace(options ReplaceOptions, size int) *queueReplacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.listing = true
 	return &queueReplacement{
-		queue: f, visible: !f.populated && !options.Staged, unchecked: options.Staged, reset: options.VersionsReset,
-		keys: map[table.Key]listedKey{}, dropped: map[table.Key]int{},
+		queue: f, unchecked: options.Staged, reset: options.VersionsReset,
+		staged: make([]record, 0, size), keys: make(map[table.Key]listedKey, size),
 	}
 }
 
-// Replace makes list the whole content: its objects come out as Replaced (Sync without EmitDeltaTypeReplaced) unless
-// unchanged, all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object that
-// was not queued, or whose last state KnownObjects failed to return.
+// Replace makes list the whole content: each object of it comes out as Replaced,
+// or Sync if the options do not ask for that, unless it is unchanged; all other objects
+// that are queued, handed out or known are deleted, as a tombstone.
+//
+// The error joins those of the objects that could not be queued: a KeyError or an
+// *ObjectError each. They keep their previous state, all others were queued. An
+// *ObjectError whose cause is a *StoreError is of an object that was deleted and that
+// KnownObjects could not return: its tombstone is empty.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	r := &queueReplacement{
-		queue: f, staged: make([]record, 0, len(list)), dropped: map[table.Key]int{},
-		keys: make(map[table.Key]listedKey, len(list)),
-	}
+	r := f.beginReplace(ReplaceOptions{}, len(list))
 	var failures []error
-	refused, _ := r.stage(context.Background(), f.listedType, list, nil)
+	refused, _ := r.stage(context.Background(), list)
 	for _, one := range refused {
 		failures = append(failures, one.failure())
 	}
@@ -553,100 +532,92 @@ func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 
 // Add adds some of the listed objects. It does not wait.
 func (r *queueReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
-	f := r.queue
 	if r.over {
 		return nil, errReplacementOver
 	}
-	refused, err := r.stage(ctx, f.listedType, part.Items, nil)
+	refused, err := r.stage(ctx, part.Items)
 	if err != nil {
 		return nil, err
 	}
-	for _, obj := range part.Retain {
-		if key, err := f.eventKey(obj); err == nil {
-			r.withhold(key)
-		}
-	}
-	refused, err = r.stage(ctx, Deleted, part.Deleted, refused)
 	for _, one := range refused {
 		rejected = append(rejected, one.err)
 	}
-	if r.visible && err == nil {
-		f.mu.Lock()
-		f.listing = true
-		f.unlock()
+	for _, obj := range part.Retain {
+		if key, err := r.queue.eventKey(obj); err == nil {
+			r.keys[key] = listedKey{r.keys[key].place, true}
+		}
 	}
-	return rejected, err
+	for _, obj := range part.Deleted {
+		key, err := r.queue.eventKey(obj)
+		if err != nil {
+			rejected = append(rejected, rejection(obj, err))
+			continue
+		}
+		// What was there before the list is deleted at Commit.
+		if place := r.keys[key].place; place > 0 {
+			r.staged[place-1] = record{}
+		}
+		delete(r.keys, key)
+	}
+	return rejected, nil
 }
 
-// stage prepares objects, and appends those that cannot be queued to refused. It calls user
-// functions, and fails where ctx ends in between.
-func (r *queueReplacement) stage(ctx context.Context, kind DeltaType, objects []any, refused []refusal) ([]refusal, error) {
+// stage prepares objects, and returns those that cannot be queued. It calls user functions, and fails where ctx ends in
+// between.
+func (r *queueReplacement) stage(ctx context.Context, objects []any) (refused []refusal, err error) {
+	f := r.queue
 	for _, obj := range objects {
 		if ctx.Err() != nil {
-			break
+			return refused, ctx.Err()
 		}
-		c := change{kind: kind, object: obj}
+		c := change{kind: f.listedType, object: obj}
 		c.says.read(obj)
-		if err := r.queue.identify(&c); err != nil {
-			c.err = rejection(obj, err)
-		} else {
-			r.stageChange(&c)
+		if err := f.identify(&c); err != nil {
+			refused = append(refused, refusal{obj, rejection(obj, err)})
+			continue
 		}
-		if bad := cmp.Or(c.err, c.finalErr); bad != nil {
-			refused = append(refused, refusal{obj, bad})
+		listed := r.keys[c.key]
+		listed.withheld = false
+		if !r.isUnchanged(&c, listed) {
+			f.prepare(&c)
+			switch {
+			case c.err != nil:
+				refused = append(refused, refusal{obj, c.err})
+				r.refuse(&c)
+				listed.withheld = true
+			case listed.place > 0:
+				r.staged[listed.place-1] = newRecord(c.kind, c.object, c.key, c.origin)
+			default:
+				r.staged = append(r.staged, newRecord(c.kind, c.object, c.key, c.origin))
+				listed.place = int32(len(r.staged))
+			}
 		}
+		r.keys[c.key] = listed
 	}
-	return refused, ctx.Err()
+	return refused, nil
 }
 
-func (r *queueReplacement) stageChange(c *change) {
-	f, before := r.queue, r.keys[c.key]
-	if c.unchanged = c.kind != Deleted && r.isUnchanged(c, before); !c.unchanged && (c.kind != Deleted || r.visible) {
-		f.prepare(c)
+func (r *queueReplacement) refuse(c *change) {
+	if r.unchecked {
+		known, _ := r.queue.quarantine.entry(c.key)
+		c.err.repeated = known.repeats(c.err)
+		r.refused = append(r.refused, *c)
+	} else {
+		r.queue.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
 	}
-	switch {
-	case c.err != nil:
-		r.withhold(c.key)
-		if r.unchecked {
-			c.err.repeated = f.quarantine.knows(c.err)
-			r.refused = append(r.refused, *c)
-		} else {
-			f.quarantine.add("", c.err, c.kept)
-		}
-		return
-	case c.kind == Deleted:
-		delete(r.keys, c.key)
-		if !r.visible { // a state that was there before is deleted at Commit
-			r.dropped[c.key] = len(r.staged)
-			return
-		}
-	case c.unchanged:
-		r.keys[c.key] = listedKey{newest: before.newest}
-		return
-	case r.visible:
-		r.keys[c.key] = listedKey{}
-	default:
-		r.staged = append(r.staged, newRecord(c.kind, c.object, c.key, c.origin))
-		r.keys[c.key] = listedKey{newest: int32(len(r.staged))}
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin), false)
 }
 
-// isUnchanged says whether an object is in the state last received. Of a first list, known objects
-// count only if they came through this queue: its consumer was not notified of others.
-func (r *queueReplacement) isUnchanged(c *change, before listedKey) bool {
+// isUnchanged says whether an object is in the state last received. Known objects do not count as long as nothing has
+// come through the queue: its consumer was not notified of them.
+func (r *queueReplacement) isUnchanged(c *change, listed listedKey) bool {
+	if listed.place > 0 {
+		return c.origin.Same(r.staged[listed.place-1].origin)
+	}
 	f := r.queue
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.sawLocked(c.origin)
-	if before.newest > 0 {
-		return c.origin.Same(r.staged[before.newest-1].origin)
-	}
 	_, newest := f.log.find(c.key)
-	if r.reset || newest == nil && !f.populated && !f.shown.Has(c.key) || !c.origin.Same(f.originLocked(c.key, newest)) {
+	if r.reset || newest == nil && f.log.records.end() == 1 || !c.origin.Same(f.originLocked(c.key, newest)) {
 		return false
 	}
 	// If the consumer has quarantined a newer state, the source has returned to this one.
@@ -654,11 +625,7 @@ func (r *queueReplacement) isUnchanged(c *change, before listedKey) bool {
 	return !refused
 }
 
-func (r *queueReplacement) withhold(key table.Key) {
-	r.keys[key] = listedKey{newest: r.keys[key].newest, withheld: true}
-}
-
-// Commit queues what is not queued yet, a tombstone for each object that was not listed and is
+// Commit queues what is staged, a tombstone for each object that was not listed and is
 // queued, handed out, known, or quarantined by the consumer, and the version, in one step. It does not
 // wait. It fails if the replacement is over; any other
 // error is an *ObjectError for each deleted object whose last state KnownObjects could not
@@ -672,9 +639,9 @@ func (r *queueReplacement) Commit(_ context.Context, version string) error {
 	defer f.unlock()
 	end := f.log.records.end()
 	f.log.reserve(r.staged)
-	for i, staged := range r.staged {
-		if i >= r.dropped[staged.key] {
-			f.addLocked(staged, f.quarantine.any() && r.keys[staged.key].withheld)
+	for _, staged := range r.staged {
+		if staged.kind != 0 {
+			f.addLocked(staged)
 		}
 	}
 	clear(r.staged[f.log.records.end()-end:]) // the queue may have their memory
@@ -702,18 +669,18 @@ func (r *queueReplacement) Commit(_ context.Context, version string) error {
 	}
 	for i := range r.refused {
 		if c := &r.refused[i]; r.keys[c.key].withheld {
-			f.quarantine.add("", c.err, c.kept)
+			f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
 		}
 	}
-	f.quarantine.releaseIf(func(key string) bool { return !r.keys[table.KeyOf(key)].withheld })
+	f.quarantine.releaseIf(func(key table.Key) bool { return !r.keys[key].withheld })
 	f.log.setVersion(version)
 	if !f.populated {
 		f.populated, f.log.initialEnd = true, f.log.records.end()
 	}
-	f.listing, f.shown = false, nil
+	f.listing = false
 	*r = queueReplacement{over: true}
 	return errors.Join(unread...)
 }
 
-// Abort drops the staged changes; those that are queued stay.
+// Abort drops the list.
 func (r *queueReplacement) Abort() { *r = queueReplacement{over: true} }

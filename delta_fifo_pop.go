@@ -269,8 +269,6 @@ type record struct {
 	// kind is a place in deltaTypes.
 	kind  uint8
 	stage recordStage
-	// more is true if a later record has this one before it.
-	more bool
 }
 
 var deltaTypes = [...]DeltaType{"", Added, Updated, Deleted, Replaced, Sync}
@@ -385,7 +383,7 @@ func (l *deltaLog) add(r record) {
 			}
 			return
 		}
-		before.more, r.prev = true, uint32(l.records.end()-at)
+		r.prev = uint32(l.records.end() - at)
 	}
 	l.newest[r.key] = l.records.end()
 	l.records.push(r)
@@ -412,9 +410,7 @@ func (l *deltaLog) takeKey() Deltas {
 	for l.records.get(first).stage != pending {
 		first++
 	}
-	if l.out, l.ofKey = first, true; l.records.get(first).more {
-		l.out = l.newest[l.records.get(first).key]
-	}
+	l.out, l.ofKey = l.newest[l.records.get(first).key], true
 	n := 0
 	for at := l.out; at >= first; at = l.before(at) {
 		n++
@@ -456,18 +452,17 @@ func (l *deltaLog) takeBatch(initial bool) (records []record, version string) {
 
 // settle marks the changes that are handed out as processed, and releases their objects, or as pending.
 func (l *deltaLog) settle(stage recordStage) {
-	for at := l.out; at >= l.records.head; {
-		r := l.records.get(at)
-		if at--; l.ofKey {
-			at = l.before(at + 1)
+	for at, next := l.out, int64(0); at >= l.records.head; at = next {
+		if next = at - 1; l.ofKey {
+			next = l.before(at)
 		}
-		switch {
+		switch r := l.records.get(at); {
 		case r.stage != handedOut:
 		case stage == pending:
 			r.stage = pending
 			l.pending++
 		default:
-			if !r.more {
+			if l.newest[r.key] == at {
 				delete(l.newest, r.key)
 			}
 			*r = record{stage: processed}

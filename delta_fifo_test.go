@@ -621,20 +621,6 @@ func TestAnObjectDeletedBeforeTheEndOfAListIsNotListed(t *testing.T) {
 	var tr transforming
 	f.transformer = tr.transform
 	r := f.BeginReplace(ReplaceOptions{})
-	part(t, r, ReplacementPart{Items: items("1", "1", "2", "2", "3", "3")})
-	rejected, err := r.Add(t.Context(), ReplacementPart{Deleted: []any{
-		podAt("a", "1", "4"), labelled(podAt("a", "2", "5"), "bad"), podAt("a", "never", "6"),
-	}})
-	must(t, err)
-	assert.Len(t, rejected, 1)
-	must(t, r.Commit(t.Context(), "6"))
-	assert.Equal(t, []string{
-		"Replaced a/1@1!, Deleted a/1@4!", "Replaced a/2@2!, Deleted tombstone a/2 @2", "Replaced a/3@3!",
-	}, drained(t, f))
-	assert.Empty(t, f.quarantined())
-
-	// In a relist it has not been seen yet.
-	r = f.BeginReplace(ReplaceOptions{})
 	part(t, r, ReplacementPart{Items: items("4", "4", "5", "5", "4", "7")})
 	part(t, r, ReplacementPart{Deleted: items("4", "8")})
 	part(t, r, ReplacementPart{Items: items("6", "6"), Deleted: items("6", "9")})

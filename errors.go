@@ -113,7 +113,7 @@ type ObjectError struct {
 	// object is the object's own name, where Key may be one that a store's key function made; may be empty.
 	object identity
 	// storeKey is the key by which readers of the store ask for the object, empty if that is Key.
-	storeKey string
+	storeKey table.Key
 }
 
 // The stages of an ObjectError.

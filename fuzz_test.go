@@ -110,17 +110,17 @@ type queueModel struct {
 	gone     map[string]int
 
 	consumer *modelConsumer
-	// replacement is the one that is open, with what it has brought. A visible
-	// one changes the source at once.
+	// replacement is the one that is open, with what it has brought.
 	replacement Replacement
-	visible     bool
 	listed      map[string]bool
-	staged      map[string]int
+	staged      map[string]int // version, or unwanted
 	// first is the version at which the first list was complete, 0 before; other
 	// is true if something else came before.
 	first       int
 	other, open bool
 }
+
+const unwanted = -1
 
 func newQueueModel(t *testing.T, script []byte) *queueModel {
 	m := &queueModel{
@@ -398,7 +398,7 @@ func (m *queueModel) keepOnly(listed map[string]bool) {
 func (m *queueModel) replaceInParts() {
 	if m.replacement == nil {
 		m.replacement = m.queue.BeginReplace(ReplaceOptions{})
-		m.visible = m.first == 0 && !m.other
+		m.open = true
 		m.listed, m.staged = map[string]bool{}, map[string]int{}
 		return
 	}
@@ -419,23 +419,17 @@ func (m *queueModel) abort() {
 
 func (m *queueModel) part(b byte) {
 	var part ReplacementPart
-	// What is visible is the source's state; otherwise it is so at the commit.
-	state := m.staged
-	if m.visible {
-		state = m.source
-		m.open = true
-	}
 	failures := 0
 	part.Items = m.list()
 	for _, item := range part.Items {
 		obj := item.(*object)
 		key := nameOf(obj)
-		m.listed[key] = became(state, key, obj)
+		m.listed[key] = true
+		if !became(m.staged, key, obj) {
+			m.staged[key] = unwanted
+		}
 		if obj.Labels["v"] == "bad" {
 			failures++
-		}
-		if m.visible {
-			m.noteGone(key)
 		}
 	}
 	if b&16 != 0 {
@@ -447,9 +441,8 @@ func (m *queueModel) part(b byte) {
 		key := "a/" + itoa(int(b>>5))
 		part.Deleted = append(part.Deleted, podAt("a", itoa(int(b>>5)), itoa(m.serial)))
 		part.Deleted[0].(*object).Labels = map[string]string{}
-		delete(state, key)
+		delete(m.staged, key)
 		m.listed[key] = false
-		m.noteGone(key)
 	}
 	rejected, err := m.replacement.Add(bg, part)
 	require.NoError(m.t, err)
@@ -459,6 +452,7 @@ func (m *queueModel) part(b byte) {
 func (m *queueModel) commit() {
 	m.serial++
 	maps.Copy(m.source, m.staged)
+	maps.DeleteFunc(m.source, func(_ string, version int) bool { return version == unwanted })
 	m.keepOnly(m.listed)
 	m.tell(m.serial)
 	if m.first == 0 {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 var bg = context.Background()
@@ -61,7 +63,7 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	queue, store, view := quarantinePart{q, byQueue, ""}, quarantinePart{q, byStore, ""}, quarantinePart{q, byQueue, "b/"}
 	add := func(p quarantinePart, key, version string) bool {
 		e := &ObjectError{Key: key, ResourceVersion: version, Stage: stageIndex, Err: errBoom}
-		p.add("", e, errBoom)
+		p.add(table.KeyOf(key), e, errBoom)
 		return e.repeated
 	}
 	assert.False(t, add(queue, "a/1", "1"))
@@ -74,22 +76,23 @@ func TestReadersSeeTheEntriesOfEveryOwnerOfAQuarantine(t *testing.T) {
 	queue.releaseIf(everyKey)
 	assert.False(t, queue.any() && len(queue.list(everyKey)) > 0)
 	for _, key := range []string{"a/1", "a/2", "b/1"} {
-		assert.ErrorIs(t, q.find(key), ErrQuarantined)
-		assert.ErrorContains(t, q.find(key), key)
+		assert.ErrorIs(t, q.find(table.KeyOf(key)), ErrQuarantined)
+		assert.ErrorContains(t, q.find(table.KeyOf(key)), key)
 	}
-	store.release("a/1")
-	store.release("a/2")
-	view.release("b/1")
-	assert.NoError(t, q.find("a/1"))
+	store.release(table.KeyOf("a/1"))
+	store.release(table.KeyOf("a/2"))
+	view.release(table.KeyOf("b/1"))
+	assert.NoError(t, q.find(table.KeyOf("a/1")))
 	assert.False(t, q.any())
 	assert.Nil(t, q.entries)
 }
 
 func TestAReaderFindsAnEntryQuarantinedUnderAnotherName(t *testing.T) {
 	reflector := quarantinePart{&quarantine{}, byReflector, ""}
-	reflector.add("a/1\x00pods", &ObjectError{Key: "a/1", storeKey: "key", Err: errBoom}, errBoom)
-	assert.ErrorIs(t, reflector.find("key"), errBoom)
-	assert.NoError(t, reflector.find("a/1"))
-	reflector.release("a/1\x00pods")
-	assert.NoError(t, reflector.find("key"))
+	place := table.KeyOf("a/1\x00pods")
+	reflector.add(place, &ObjectError{Key: "a/1", storeKey: table.KeyOf("key"), Err: errBoom}, errBoom)
+	assert.ErrorIs(t, reflector.find(table.KeyOf("key")), errBoom)
+	assert.NoError(t, reflector.find(table.KeyOf("a/1")))
+	reflector.release(place)
+	assert.NoError(t, reflector.find(table.KeyOf("key")))
 }

@@ -559,7 +559,7 @@ func (l *listing) commit() error {
 		}
 	}
 	l.reportRejected()
-	l.quarantine.releaseIf(func(place string) bool { return !l.quarantining[place] })
+	l.quarantine.releaseIf(func(place table.Key) bool { return !l.quarantining[place.String()] })
 	l.steps.Step("Committed")
 	return nil
 }

@@ -235,8 +235,8 @@ func (r Reader[T]) Get(name string) (T, error) {
 	if exists {
 		return obj, nil
 	}
-	if r.store != nil && r.store.quarantine.any() {
-		if err := r.store.quarantine.find(table.Named(r.namespace, name).String()); err != nil {
+	if r.store != nil {
+		if err := r.store.quarantine.find(table.Named(r.namespace, name)); err != nil {
 			return obj, err
 		}
 	}

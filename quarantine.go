@@ -1,12 +1,13 @@
 package cache
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // Quarantined is an object whose latest state could not be applied, with the fields of ObjectError. Readers see an
@@ -28,7 +29,7 @@ type quarantine struct {
 	mu      sync.RWMutex
 	entries map[quarantinePlace]quarantineEntry
 	// byKey has the places of the entries that have a key of the store.
-	byKey map[string][]quarantinePlace
+	byKey map[table.Key][]quarantinePlace
 }
 
 // quarantineOwner is a stage of a pipeline. What one has quarantined another does not release:
@@ -44,13 +45,13 @@ const (
 
 // quarantinePlace is a key, or what stands for one, in a part.
 type quarantinePlace struct {
-	part  quarantinePart
-	place string
+	part quarantinePart
+	key  table.Key
 }
 
 type quarantineEntry struct {
 	Quarantined
-	storeKey string
+	storeKey table.Key
 }
 
 // quarantinePart are the entries of one owner: those of a view's have its prefix.
@@ -61,7 +62,7 @@ type quarantinePart struct {
 }
 
 // find is the error of a key of which nothing is stored: nil if it is not quarantined.
-func (q *quarantine) find(key string) error {
+func (q *quarantine) find(key table.Key) error {
 	if !q.any() {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (q *quarantine) find(key string) error {
 	defer q.mu.RUnlock()
 	for _, at := range q.byKey[key] {
 		e := q.entries[at]
-		return &ObjectError{Key: key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
+		return &ObjectError{Key: key.String(), ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: e.Err}
 	}
 	return nil
 }
@@ -77,19 +78,20 @@ func (q *quarantine) find(key string) error {
 // any says whether there are any entries.
 func (q *quarantine) any() bool { return q.size.Load() > 0 }
 
-// add quarantines e's key, or place if that is not empty. cause is e's as it is kept: see
-// withoutStack. e is marked as repeated if the same version of it failed at the same stage before:
-// a failure is reported once a version, and each time where there is no version.
-func (p quarantinePart) add(place string, e *ObjectError, cause error) {
-	at := quarantinePlace{p, cmp.Or(place, e.Key)}
+// add quarantines a key. cause is e's as it is kept: see withoutStack. e is marked as repeated if the same version of it
+// failed at the same stage before: a failure is reported once a version, and each time where there is no version.
+func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
+	at := quarantinePlace{p, key}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.repeated = p.entries[at].repeats(e)
 	p.remove(at)
 	if p.entries == nil {
-		p.entries, p.byKey = map[quarantinePlace]quarantineEntry{}, map[string][]quarantinePlace{}
+		p.entries, p.byKey = map[quarantinePlace]quarantineEntry{}, map[table.Key][]quarantinePlace{}
 	}
-	key := cmp.Or(e.storeKey, e.Key)
+	if key = e.storeKey; key == (table.Key{}) {
+		key = table.KeyOf(e.Key)
+	}
 	p.entries[at] = quarantineEntry{Quarantined{Key: e.Key, ResourceVersion: e.ResourceVersion, Stage: e.Stage, Err: cause}, key}
 	p.byKey[key] = append(p.byKey[key], at)
 	p.size.Add(1)
@@ -99,39 +101,38 @@ func (e quarantineEntry) repeats(failure *ObjectError) bool {
 	return failure.ResourceVersion != "" && e.ResourceVersion == failure.ResourceVersion && e.Stage == failure.Stage
 }
 
-// knows says whether this failure was added before.
-func (p quarantinePart) knows(e *ObjectError) bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.entries[quarantinePlace{p, e.Key}].repeats(e)
-}
-
-// version is that of the quarantined state of a key. It may be empty.
-func (p quarantinePart) version(place string) (version string, quarantined bool) {
+// entry is that of a key.
+func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined bool) {
 	if !p.any() {
-		return "", false
+		return e, false
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	e, quarantined := p.entries[quarantinePlace{p, place}]
+	e, quarantined = p.entries[quarantinePlace{p, key}]
+	return e, quarantined
+}
+
+// version is that of the quarantined state of a key. It may be empty.
+func (p quarantinePart) version(key table.Key) (version string, quarantined bool) {
+	e, quarantined := p.entry(key)
 	return e.ResourceVersion, quarantined
 }
 
 // release ends that a key is quarantined: a later state was applied, or the object is deleted.
-func (p quarantinePart) release(place string) {
-	if p.any() {
+func (p quarantinePart) release(key table.Key) {
+	if _, quarantined := p.entry(key); quarantined {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.remove(quarantinePlace{p, place})
+		p.remove(quarantinePlace{p, key})
 	}
 }
 
 // releaseIf releases the keys for which released is true.
-func (p quarantinePart) releaseIf(released func(place string) bool) {
+func (p quarantinePart) releaseIf(released func(key table.Key) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range p.entries {
-		if at.part == p && released(at.place) {
+		if at.part == p && released(at.key) {
 			p.remove(at)
 		}
 	}
@@ -155,11 +156,11 @@ func (q *quarantine) remove(at quarantinePlace) {
 }
 
 // list returns the entries under the keys for which in is true, sorted by key.
-func (p quarantinePart) list(in func(key string) bool) []Quarantined {
+func (p quarantinePart) list(in func(key table.Key) bool) []Quarantined {
 	all := []Quarantined{}
 	p.mu.RLock()
 	for at, e := range p.entries {
-		if at.part == p && in(at.place) {
+		if at.part == p && in(at.key) {
 			all = append(all, e.Quarantined)
 		}
 	}
@@ -168,7 +169,7 @@ func (p quarantinePart) list(in func(key string) bool) []Quarantined {
 	return all
 }
 
-func everyKey(string) bool { return true }
+func everyKey(table.Key) bool { return true }
 
 // partOf is the part of a pipeline's table that an owner in front of store has: the table is that
 // of the store or queue if it is one of this package, else a new one.

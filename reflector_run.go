@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // run is one run of a reflector: a loop over its states. Each state returns the next one, after any pause before it.
@@ -265,7 +267,7 @@ func (m *run) refetchLater(undecoded undecodedItems) {
 // stillUndecoded says whether the watch has brought no later state of an item of the list that could not be decoded.
 func (m *run) stillUndecoded() bool {
 	for name := range m.progress.undecoded {
-		if _, quarantined := m.quarantine.version(name); name == "" || quarantined {
+		if _, quarantined := m.quarantine.version(table.KeyOf(name)); name == "" || quarantined {
 			return true
 		}
 	}

@@ -67,7 +67,7 @@ type storeReplacement struct {
 	refused   []change
 	// withheld are the listed keys whose newest state was refused, here or in the reflector: the
 	// stored and the quarantined state stay.
-	withheld sets.Set[string]
+	withheld sets.Set[table.Key]
 	// some are the changes that are being prepared.
 	some []change
 }
@@ -97,7 +97,7 @@ func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
 func (in intake) beginReplace(options ReplaceOptions) *storeReplacement {
 	r := &storeReplacement{
 		in: in, visible: !in.replaced() && !options.Staged, unchecked: options.Staged, reset: options.VersionsReset,
-		keys: sets.Set[table.Key]{}, withheld: sets.Set[string]{},
+		keys: sets.Set[table.Key]{}, withheld: sets.Set[table.Key]{},
 	}
 	in.storage.writing.Lock()
 	defer in.storage.writing.Unlock()
@@ -139,7 +139,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	}
 	for _, obj := range part.Retain {
 		if key, err := r.in.eventKey(obj); err == nil {
-			r.withheld.Insert(key.String())
+			r.withheld.Insert(key)
 		}
 	}
 	deleted, err := r.take(ctx, Deleted, part.Deleted)
@@ -214,9 +214,9 @@ func (r *storeReplacement) look() {
 // note notes whether the newest state of a key was refused.
 func (r *storeReplacement) note(c *change) {
 	if c.err != nil {
-		r.withheld.Insert(c.key.String())
-	} else if len(r.withheld) > 0 {
-		r.withheld.Delete(c.key.String())
+		r.withheld.Insert(c.key)
+	} else {
+		r.withheld.Delete(c.key)
 	}
 }
 
@@ -231,7 +231,8 @@ func (r *storeReplacement) stage(refused []refusal) []refusal {
 			refused = append(refused, refusal{c.sent, c.err})
 			if r.unchecked && c.key != (table.Key{}) {
 				r.refused = append(r.refused, *c)
-				c.err.repeated = r.in.storage.quarantine.knows(c.err)
+				known, _ := r.in.storage.quarantine.entry(c.key)
+				c.err.repeated = known.repeats(c.err)
 			} else {
 				r.in.storage.hold(c)
 			}
@@ -266,7 +267,7 @@ func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []refu
 		switch {
 		case c.err != nil:
 			if c.set != nil { // an index was added since
-				r.withheld.Insert(c.key.String())
+				r.withheld.Insert(c.key)
 			}
 			refused = append(refused, refusal{c.sent, c.err})
 		case c.finalErr != nil && r.visible:
@@ -297,18 +298,18 @@ func (r *storeReplacement) publish(version string) []refusal {
 	w.begin(m, r.staged, wholeStore)
 	refused := r.apply(&w, r.staged, nil)
 	r.marks.Unconfirmed(scope.hasKey, func(key table.Key, _ table.Found) bool {
-		if len(r.withheld) == 0 || !r.withheld.Has(key.String()) {
+		if !r.withheld.Has(key) {
 			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
 			_ = w.apply(&r.staged[len(r.staged)-1])
 		}
 		return true
 	})
 	for i := range r.refused {
-		if c := &r.refused[i]; r.withheld.Has(c.key.String()) {
+		if c := &r.refused[i]; r.withheld.Has(c.key) {
 			m.hold(c)
 		}
 	}
-	m.quarantine.releaseIf(func(key string) bool { return scope.has(key) && !r.withheld.Has(key) })
+	m.quarantine.releaseIf(func(key table.Key) bool { return scope.hasKey(key) && !r.withheld.Has(key) })
 	r.marks.End()
 	w.end(r.staged)
 	*r = storeReplacement{over: true}

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // Phase is the activity of a reflector.
@@ -268,7 +270,7 @@ func (r *Reflector) quarantined(ctx context.Context, object *ObjectError) {
 	if !heldIn(r.store, object) {
 		mine := *object
 		object = &mine
-		r.quarantine.add(r.placeOf(object), object, withoutStack(object.Err))
+		r.quarantine.add(table.KeyOf(r.placeOf(object)), object, withoutStack(object.Err))
 	}
 	if !object.repeated {
 		r.report(ctx, object)
@@ -300,7 +302,7 @@ func (r *Reflector) placesOf(obj any) []string {
 // released ends that the reflector quarantines an object.
 func (r *Reflector) released(obj any) {
 	for _, place := range r.placesOf(obj) {
-		r.quarantine.release(place)
+		r.quarantine.release(table.KeyOf(place))
 	}
 }
 

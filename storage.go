@@ -58,26 +58,21 @@ func newStorage(indexers Indexers) *storage {
 
 // isQuarantined reports whether the store has quarantined a key.
 func (m *storage) isQuarantined(key table.Key) (quarantined bool) {
-	if m.quarantine.any() {
-		_, quarantined = m.quarantine.version(key.String())
-	}
+	_, quarantined = m.quarantine.entry(key)
 	return quarantined
 }
 
 // hold quarantines a change, unless it has no key.
 func (m *storage) hold(c *change) {
 	if c.err.Stage != stageKey && c.err.Stage != stageMetadata {
-		m.quarantine.add("", c.err, c.kept)
+		m.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept) // c.key may share memory with the object
 	}
 }
 
 // regression is the error of an event that is older than what was last received of its key: the
 // quarantined state, if one has a version, or else the stored one.
 func (m *storage) regression(c *change, stored table.Origin) error {
-	version := ""
-	if m.quarantine.any() {
-		version, _ = m.quarantine.version(c.key.String())
-	}
+	version, _ := m.quarantine.version(c.key)
 	return c.regression(stored, version)
 }
 
@@ -162,10 +157,8 @@ func (w *storeWrite) apply(c *change) error {
 		c.unchanged = true
 		return nil
 	}
-	if m.quarantine.any() {
-		if key := c.key.String(); w.list == nil || !w.list.withheld.Has(key) {
-			m.quarantine.release(key)
-		}
+	if w.list == nil || !w.list.withheld.Has(c.key) {
+		m.quarantine.release(c.key)
 	}
 	switch {
 	case c.kind != Deleted:

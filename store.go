@@ -185,8 +185,8 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 		return nil, false, KeyError{obj, err}
 	}
 	found, exists := k.storage.table.Get(key)
-	if !exists && k.storage.quarantine.any() {
-		err = k.storage.quarantine.find(key.String())
+	if !exists {
+		err = k.storage.quarantine.find(key)
 	}
 	return found.Object, exists, err
 }
@@ -199,7 +199,7 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	}
 	found, exists := k.storage.table.Get(table.KeyOf(key))
 	if !exists {
-		err = k.storage.quarantine.find(key)
+		err = k.storage.quarantine.find(table.KeyOf(key))
 	}
 	return found.Object, exists, err
 }
@@ -237,7 +237,7 @@ func (k *keyedStore) olderThanEntry(key table.Key, received ObjectVersion) error
 }
 
 // quarantined returns the quarantined objects of the store's scope.
-func (k *keyedStore) quarantined() []Quarantined { return k.storage.quarantine.list(k.scope.has) }
+func (k *keyedStore) quarantined() []Quarantined { return k.storage.quarantine.list(k.scope.hasKey) }
 
 // UpdateResourceVersion sets the applied version, as Bookmark does.
 func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }

@@ -482,7 +482,7 @@ func (r *Reflector) objectError(obj any, says *metadata, stage string, err error
 	bad.Key = says.named().String()
 	if keeper, ours := r.store.(entryKeeper); ours {
 		key, _ := keeper.eventKey(obj)
-		bad.storeKey = key.String()
+		bad.storeKey = key
 	}
 	return bad
 }

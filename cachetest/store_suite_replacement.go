@@ -176,7 +176,11 @@ func checkFirstList(t *storeTrial) error {
 	if err := r.gives("a=1", "b=1"); err != nil {
 		return err
 	}
-	if err := t.after("the first part of a first list", "a=1", "b=1"); err != nil {
+	shown := []string{"a=1", "b=1"}
+	if t.config.Content != nil {
+		shown = nil // a queue may hand out a first list at its commit
+	}
+	if err := t.after("the first part of a first list", shown...); err != nil {
 		return err
 	}
 	if err := t.isAtIfKnown("", "the first part of a first list"); err != nil {
@@ -184,7 +188,7 @@ func checkFirstList(t *storeTrial) error {
 	}
 	// It breaks off: what came stays until the next list is whole.
 	r.abort()
-	if err := t.after("a first list that broke off", "a=1", "b=1"); err != nil {
+	if err := t.after("a first list that broke off", shown...); err != nil {
 		return err
 	}
 	if err := t.commitList("7", []string{"b=1"}, []string{"c=1"}); err != nil {

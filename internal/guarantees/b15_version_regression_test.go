@@ -528,7 +528,7 @@ func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 		store, status, stop := start(source, func(obj any) (any, error) { stripped.Add(1); return obj, nil }, h)
 		sleep(90 * time.Second)
 		assert.Equal(t, 2, source.lists())
-		assert.Len(t, store.ListKeys(), 2*partSize, "what the first one has shown, and nothing else")
+		assert.Contains(t, []int{0, 2 * partSize}, len(store.ListKeys()), "what the first one has shown, if it was no queue's, and nothing else")
 		sleep(time.Minute)
 		assert.Len(t, store.ListKeys(), objects)
 		assert.Equal(t, itoa(3*objects), store.LastStoreSyncResourceVersion())

@@ -210,10 +210,10 @@ func TestAFinishedReplacementOfAQueueAcceptsNothing(t *testing.T) {
 	assert.Empty(t, drained(t, f))
 }
 
-func TestAKeyThatIsListedTwiceIsQueuedTwice(t *testing.T) {
+func TestOfAKeyThatIsListedTwiceTheLastStateIsQueued(t *testing.T) {
 	f, _ := newListedQueue(t)
-	must(t, f.Replace(items("1", "1", "1", "2", "1", "2"), "2"))
-	assert.Equal(t, []string{"Replaced a/1@1, Replaced a/1@2"}, drained(t, f), "but not if nothing has changed")
+	must(t, f.Replace(items("1", "1", "2", "2", "1", "3", "1", "3"), "3"))
+	assert.Equal(t, []string{"Replaced a/1@3", "Replaced a/2@2"}, drained(t, f))
 }
 
 // countingQueue is a program's own queue: a DeltaFIFO with methods before its.

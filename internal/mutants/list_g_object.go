@@ -20,14 +20,14 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "delta_fifo.go",
-		From:  "\tr.keys[key] = listedKey{newest: r.keys[key].newest, withheld: true}\n",
-		To:    "\tdelete(r.keys, key)\n",
+		From:  "\t\t\tr.keys[key] = listedKey{r.keys[key].place, true}\n",
+		To:    "\t\t\tdelete(r.keys, key)\n",
 		Test:  "TestWhatAListCouldNotBringStays",
 		Fault: "An object that exists and cannot be decoded is delivered as deleted.",
 	},
 	{
 		Name: "deletes-from-a-store-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "replacement.go",
-		From:  "\t\tif len(r.withheld) == 0 || !r.withheld.Has(key.String()) {\n",
+		From:  "\t\tif !r.withheld.Has(key) {\n",
 		To:    "\t\tif key != (table.Key{}) {\n",
 		Test:  "TestAPartReturnsWhatItRejects",
 		Fault: "An object of which one state cannot be applied vanishes from the cache with the next list.",
@@ -88,8 +88,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:    "r.isUnchanged(c, before); !c.unchanged && (",
-		To:      "r.isUnchanged(c, before); (",
+		From:    "\t\tif !r.isUnchanged(&c, listed) {\n\t\t\tf.prepare(&c)\n",
+		To:      "\t\tf.prepare(&c)\n\t\tif !r.isUnchanged(&c, listed) {\n",
 		Package: guarantees,
 		Test:    "TestARelistOfUnchangedObjectsDeliversNothing",
 		Fault:   "Each relist transforms every object again, for nothing.",

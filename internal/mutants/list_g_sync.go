@@ -5,8 +5,8 @@ package mutants
 var syncMutants = []Mutant{
 	{
 		Name: "treats-the-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "delta_fifo.go",
-		From:    "\tf.listing = true\n",
-		To:      "\tf.listing, f.populated = true, true\n",
+		From:    "\tif r.over {\n\t\treturn nil, errReplacementOver\n\t}\n\trefused, err := r.stage(",
+		To:      "\tif r.over {\n\t\treturn nil, errReplacementOver\n\t}\n\tr.queue.populated = true\n\trefused, err := r.stage(",
 		Package: guarantees,
 		Test:    "TestG5SyncedMeansTheWholeFirstListIsApplied",
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
@@ -112,8 +112,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "leaves-out-objects-stored-before-the-first-list", Guards: []string{"G7"}, File: "replacement.go",
-		From:  "\t\tif len(r.withheld) == 0 || !r.withheld.Has(key.String()) {\n",
-		To:    "\t\tif !r.visible && !r.withheld.Has(key.String()) {\n",
+		From:  "\t\tif !r.withheld.Has(key) {\n",
+		To:    "\t\tif !r.visible && !r.withheld.Has(key) {\n",
 		Test:  "TestAFirstListShowsPartByPart",
 		Fault: "An object that was stored before the first list stays for ever.",
 	},

@@ -53,11 +53,6 @@ func (o Origin) OlderThan(other Origin) bool {
 	return o.uid&other.uid&decimalVersion != 0 && o.version < other.version
 }
 
-// AtLeast reports whether other's version is no number above o's.
-func (o Origin) AtLeast(other Origin) bool {
-	return other.uid&decimalVersion == 0 || o.uid&decimalVersion != 0 && o.version >= other.version
-}
-
 // Recreates reports whether both have a UID, and they differ: the object was deleted and created
 // again in between.
 func (o Origin) Recreates(other Origin) bool {
