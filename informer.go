@@ -53,9 +53,8 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 	for name, function := range options.Indexers {
 		mustHave(function != nil, fmt.Sprintf("informer: index %q has no function", name))
 	}
-	if err := options.Handlers.validate(); err != nil {
-		panic("cache: SharedIndexInformerOptions.Handlers: " + err.Error())
-	}
+	err := options.Handlers.validate()
+	mustHave(err == nil, fmt.Sprintf("SharedIndexInformerOptions.Handlers: %v", err))
 	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers has a ResyncPeriod; set ResyncPeriod")
 	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
 	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")

@@ -281,17 +281,7 @@ func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
 
 // All iterates over whole keys and objects as they are when the loop begins.
 func (r Reader[T]) All() iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) {
-		s := r.all()
-		if s.index != noIndex || s.namespace != "" {
-			withKeys(s, yield)
-			return
-		}
-		s.table.EachWithKey(func(key string, e table.Entry) bool {
-			obj, ok := e.Object().(T)
-			return !ok || yield(key, obj)
-		})
-	}
+	return func(yield func(string, T) bool) { withKeys(r.all(), yield) }
 }
 
 // Values is All without keys.
@@ -397,7 +387,14 @@ func each[T any](s selection, f func(table.Entry, T) bool) {
 }
 
 func withKeys[T any](s selection, yield func(string, T) bool) {
-	each(s, func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
+	if s.index != noIndex || s.namespace != "" {
+		each(s, func(e table.Entry, obj T) bool { return yield(e.Key().String(), obj) })
+		return
+	}
+	s.table.EachWithKey(func(key string, e table.Entry) bool {
+		obj, ok := e.Object().(T)
+		return !ok || yield(key, obj)
+	})
 }
 
 // objectsOf returns the Ts of a selection.

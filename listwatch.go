@@ -10,17 +10,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Source lists and watches objects. Implement it for a source of your own; docs/sources.md is the contract.
-// ToListerWatcherWithContext makes one of a plain ListerWatcher.
-//
-// A reflector makes one call at a time, and waits up to 30 s for one that ignores its context.
+// Source lists and watches objects; docs/sources.md is the contract. ToListerWatcherWithContext makes one of a
+// ListerWatcher. A reflector makes one call at a time, and waits up to 30 s for one that ignores its context.
 type Source interface {
-	// ListWithContext returns a list object: its items become the store's content, its
-	// resource version the place where the watch starts.
+	// ListWithContext returns a list object with its resource version, at which the watch starts.
 	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
-	// WatchWithContext starts a watch at options.ResourceVersion. Where it returns an
-	// error it has cleaned up after itself. The context spans the watch, not
-	// only the call: when it ends, so does the watch.
+	// WatchWithContext starts a watch at options.ResourceVersion. The watch ends with ctx.
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
@@ -44,8 +39,8 @@ type WatcherWithContext interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListerWatcher is a source in client-go's form, for code written for client-go. Its methods are client-go's, so that a
-// source for either package serves both. Where it is a Source as well, that one's methods are called.
+// ListerWatcher is a source for code written for client-go, with its methods. If it is a Source too, that one's are
+// called.
 type ListerWatcher interface {
 	Lister
 	Watcher

@@ -147,38 +147,26 @@ type InformerOptions struct {
 	ReflectorOptions ReflectorOptions
 }
 
-// validate panics for invalid options: they are mistakes in the program.
-func (o *InformerOptions) validate() {
-	mustHave(!isNilPointer(o.ListerWatcher), "InformerOptions.ListerWatcher is nil")
-	mustHave(o.Handler == nil || !isNilPointer(o.Handler), "InformerOptions.Handler is a nil pointer: leave it out to have none")
-	mustHave(o.ResyncPeriod >= 0, "InformerOptions.ResyncPeriod is negative: use 0 for no resync")
-	mustHave(o.HandlerOptions.ResyncPeriod == nil, "InformerOptions.HandlerOptions.ResyncPeriod is set: set InformerOptions.ResyncPeriod")
-	if err := o.HandlerOptions.validate(); err != nil {
-		panic(fmt.Sprintf("cache: InformerOptions: %v", err))
-	}
-}
-
-// shared returns the options of the informer. Its resync period stays 0: the handler has its
-// own, without the minimum of shared informers.
-func (o *InformerOptions) shared() SharedIndexInformerOptions {
-	options := SharedIndexInformerOptions{
-		Indexers: o.Indexers, Identifier: o.Identifier, InformerMetricsProvider: o.InformerMetricsProvider,
-		KeyFunction: o.KeyFunction, Transform: o.Transform, RecreateAsUpdate: o.RecreateAsUpdate,
-		DetectMutations: o.DetectMutations, ReflectorOptions: o.ReflectorOptions,
-	}
-	setIf(&options.ReflectorOptions.Logger, o.Logger)
-	setIf(&options.ReflectorOptions.MinWatchTimeout, o.MinWatchTimeout)
-	return options
-}
-
 // NewInformerWithOptions is for code written for client-go; new code uses NewTypedInformer. It makes a store, which is
 // an Indexer, and the controller that mirrors a source into it and notifies one handler. It starts nothing.
 //
 // The handler's backlog is bounded, and the store may be ahead of its events. The controller is a *Mirror; its HasSynced is
 // the handler's.
 func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
-	options.validate()
-	inf := newSharedIndexInformer(ToListerWatcherWithContext(options.ListerWatcher), options.ObjectType, options.shared())
+	mustHave(!isNilPointer(options.ListerWatcher), "InformerOptions.ListerWatcher is nil")
+	mustHave(options.Handler == nil || !isNilPointer(options.Handler), "InformerOptions.Handler is a nil pointer: leave it out to have none")
+	mustHave(options.ResyncPeriod >= 0, "InformerOptions.ResyncPeriod is negative: use 0 for no resync")
+	mustHave(options.HandlerOptions.ResyncPeriod == nil, "InformerOptions.HandlerOptions.ResyncPeriod is set: set InformerOptions.ResyncPeriod")
+	err := options.HandlerOptions.validate()
+	mustHave(err == nil, fmt.Sprintf("InformerOptions: %v", err))
+	setIf(&options.ReflectorOptions.Logger, options.Logger)
+	setIf(&options.ReflectorOptions.MinWatchTimeout, options.MinWatchTimeout)
+	// Its resync period stays 0: the handler has its own, without the minimum of shared informers.
+	inf := newSharedIndexInformer(ToListerWatcherWithContext(options.ListerWatcher), options.ObjectType, SharedIndexInformerOptions{
+		Indexers: options.Indexers, Identifier: options.Identifier, InformerMetricsProvider: options.InformerMetricsProvider,
+		KeyFunction: options.KeyFunction, Transform: options.Transform, RecreateAsUpdate: options.RecreateAsUpdate,
+		DetectMutations: options.DetectMutations, ReflectorOptions: options.ReflectorOptions,
+	})
 	return inf.store, inf.mirror(options.Handler, options.HandlerOptions, options.ResyncPeriod, nil)
 }
 

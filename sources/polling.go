@@ -61,7 +61,7 @@ type PollingOptions[T Object] struct {
 	History int
 }
 
-// PollingSource is a ListerWatcher over a function. All methods may be called concurrently.
+// PollingSource is a Source, and a ListerWatcher, over a function. All methods may be called concurrently.
 //
 // Each list calls the function; concurrent lists share a call. All open watches share one call each interval. After a
 // failure the function is called again after 1, 2, 4, 8, 16 and then every 30 seconds, however many callers there are;
@@ -98,9 +98,9 @@ type PollingSource struct {
 }
 
 var (
-	_ cache.ListerWatcher            = (*PollingSource)(nil)
-	_ cache.ListerWatcherWithContext = (*PollingSource)(nil)
-	_ cache.ItemLister               = (*PollingSource)(nil)
+	_ cache.ListerWatcher = (*PollingSource)(nil)
+	_ cache.Source        = (*PollingSource)(nil)
+	_ cache.ItemLister    = (*PollingSource)(nil)
 )
 
 // change is a change of one object: before is nil if it was added, now if it was deleted.

@@ -69,7 +69,7 @@ var orderMutants = []Mutant{
 	{
 		Name: "removes-a-deleted-object-in-the-background", Guards: []string{"G4"}, File: "storage.go",
 		From:    "\t\tm.table.Remove(at)\n",
-		To:      "\t\tkey := c.key\n\t\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tm.table.Begin(1)\n\t\tif found := m.table.Find(key, m.table.Seek(key)); found.Exists && samePointer(found.Object, at.Object) {\n\t\t\tm.table.Remove(found)\n\t\t}\n\t\tm.table.Commit(nil)\n\t}()\n",
+		To:      "\t\tkey := c.key\n\t\tgo func() {\n\t\tm.writing.Lock()\n\t\tdefer m.writing.Unlock()\n\t\tm.table.Begin(1)\n\t\tif found := m.table.Find(key, m.table.Seek(key)); found.Exists && table.Same(found.Object, at.Object) {\n\t\t\tm.table.Remove(found)\n\t\t}\n\t\tm.table.Commit(nil)\n\t}()\n",
 		Package: guarantees,
 		Test:    "TestG4StoreAndIndexesChangeBeforeHandlersAreNotified",
 		Fault:   "A handler is notified of a deletion, and still finds the object in the store.",
