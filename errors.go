@@ -355,7 +355,7 @@ func isNilPointer(obj any) bool {
 type MutatedObjectError struct {
 	Key             string
 	ResourceVersion string
-	// Changes are the first five of Total, sorted: a path as in JSON (metadata.labels["app"]) and "changed", "added" or
+	// Changes are the first five of Total, sorted: a path as in JSON (metadata.labels.app) and "changed", "added" or
 	// "removed", without values. There are none if the object changed during the comparison.
 	Changes []string
 	Total   int

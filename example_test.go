@@ -491,10 +491,10 @@ func ExampleMutatedObjectError() {
 	handle(&cache.MutatedObjectError{
 		Key:             "shop/web",
 		ResourceVersion: "812",
-		Changes:         []string{`metadata.labels["app"] removed`},
+		Changes:         []string{"metadata.labels.app removed"},
 		Total:           1,
 	})
 	// Output:
-	// copy before you change shop/web metadata.labels["app"] removed
-	// object "shop/web" at version 812 was changed in the store, where it is shared: metadata.labels["app"] removed
+	// copy before you change shop/web metadata.labels.app removed
+	// object "shop/web" at version 812 was changed in the store, where it is shared: metadata.labels.app removed
 }

@@ -60,14 +60,9 @@ type pending[K comparable] struct {
 }
 
 const (
-	// An append to a backlog that is large moves this many records into it, and twice as many as it
-	// appends; none of them is in a processor's cache by then, and the informer waits.
-	movedOfMany = 256
-	// An append moves this many where no more than that wait, or where all changes are merged.
+	// moved is how many records an append moves into a backlog, besides twice as many as it appends: the
+	// informer waits, and the processor for the memory of each.
 	moved = 2048
-)
-
-const (
 	// nowhere is the position of a cursor that does not read: behind every record.
 	nowhere = math.MaxUint64
 	// never is a position that no cursor has.
@@ -119,8 +114,10 @@ func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
 func (c *Cursor[K]) Next(r *Record[K]) bool {
 	c.mu.Lock()
 	ok := c.backlog.take(r) || c.readLocked(r)
-	c.asleep = !ok
-	c.caughtUpLocked()
+	if c.asleep = !ok; !ok && c.behind && c.merging == WhenBehind {
+		c.behind = false
+		c.backlog.reset()
+	}
 	c.mu.Unlock()
 	if !ok {
 		c.log.mu.Lock()
@@ -156,14 +153,6 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	return true
 }
 
-// caughtUpLocked ends merging if nothing waits.
-func (c *Cursor[K]) caughtUpLocked() {
-	if c.behind && c.merging == WhenBehind && c.backlog.isEmpty() && c.endAt == never && c.changesLocked() == 0 {
-		c.behind = false
-		c.backlog.reset()
-	}
-}
-
 // appendEnd has the first list end where the log ends.
 func (c *Cursor[K]) appendEnd(live int) {
 	c.mu.Lock()
@@ -174,22 +163,17 @@ func (c *Cursor[K]) appendEnd(live int) {
 
 // appended moves records into the backlog if they are to be merged, after so many have been appended,
 // and wakes the handler if it waits for records. It is called with the log's lock.
-func (c *Cursor[K]) appended(count, live int) (merged bool) {
+func (c *Cursor[K]) appended(count, live int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changes, limit := c.changesLocked(), max(1024, 2*live)
 	if c.merging == WhenBehind {
-		c.behind = c.behind || changes > limit
+		c.behind = c.behind || c.changesLocked() > max(1024, 2*live)
 	}
-	if merged = c.behind; merged {
-		most := moved + count
-		if c.merging == WhenBehind && changes > moved {
-			most = movedOfMany + 2*count
-		}
+	if c.behind {
+		most := moved + 2*count
 		for r := (Record[K]{}); most > 0 && c.readLocked(&r); most-- {
 			c.backlog.add(&r)
 		}
-		c.caughtUpLocked()
 	}
 	if count > 0 && c.asleep {
 		c.asleep = false
@@ -198,7 +182,6 @@ func (c *Cursor[K]) appended(count, live int) (merged bool) {
 		default:
 		}
 	}
-	return merged
 }
 
 // changesLocked is how many changes wait.

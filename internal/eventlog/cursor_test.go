@@ -49,12 +49,9 @@ func TestMergingBeginsAtTheLimit(t *testing.T) {
 		r.updates(limit, 7, live)
 		require.Equal(t, Status{Changes: limit, Oldest: start}, r.cursor.Status(), "%d live", live)
 		r.updates(1, 7, live)
-		merged := limit + 1
-		if merged > moved {
-			merged = movedOfMany + 2
-		}
+		merged := min(limit+1, moved+2)
 		require.Equal(t, Status{Changes: limit + 1 - merged + 7, Oldest: start, Merging: true}, r.cursor.Status(), "%d live", live)
-		r.updates(limit/movedOfMany, 7, live)
+		r.updates(limit/moved+1, 7, live)
 		require.Equal(t, 7, r.cursor.Status().Changes, "%d live", live)
 		require.Len(t, r.all(), 7)
 		require.Zero(t, r.cursor.Status())

@@ -68,7 +68,6 @@ func (l *Log[K]) Append(batch []Record[K], live int, now time.Time) {
 	if len(l.cursors) == 0 {
 		return
 	}
-	l.trimLocked()
 	since := now.Sub(l.start)
 	for i := range batch {
 		if l.used == len(l.last.records) {
@@ -81,13 +80,10 @@ func (l *Log[K]) Append(batch []Record[K], live int, now time.Time) {
 		l.used++
 	}
 	l.end.Store(l.last.from + uint64(l.used))
-	merged := false
 	for _, c := range l.cursors {
-		merged = c.appended(len(batch), live) || merged
+		c.appended(len(batch), live)
 	}
-	if merged {
-		l.trimLocked() // a stuck handler does not do it
-	}
+	l.trimLocked() // a stuck handler does not do it
 }
 
 // AppendEnd appends the end of the first list, which is no record of the log. It must be called at most once.

@@ -73,7 +73,6 @@ func (m *cursorModel) append(r Record[string]) {
 		m.mergeAll()
 	}
 	m.wait(&waitingEntry{key: r.Key, parts: []Record[string]{r}})
-	m.caughtUp()
 	m.count()
 	if m.cursor.merging != Never {
 		require.LessOrEqual(m, m.changes, max(1024, 2*live, m.keys), "G8")
@@ -98,12 +97,6 @@ func (m *cursorModel) wait(w *waitingEntry) {
 	m.waiting = append(m.waiting, w)
 	if !w.isEnd() {
 		m.changes++
-	}
-}
-
-func (m *cursorModel) caughtUp() {
-	if len(m.waiting) == 0 && m.cursor.merging == WhenBehind {
-		m.merging = false
 	}
 }
 
@@ -187,11 +180,11 @@ func (m *cursorModel) take() {
 	r, ok := next(m.cursor)
 	require.Equal(m, len(m.waiting) > 0, ok)
 	if !ok {
+		m.merging = m.cursor.merging == Always
 		return
 	}
 	w := m.waiting[0]
 	m.waiting = m.waiting[1:]
-	m.caughtUp()
 	require.Equal(m, w.isEnd(), r.Kind == End)
 	if w.isEnd() {
 		return

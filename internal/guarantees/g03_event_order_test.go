@@ -2,6 +2,7 @@ package guarantees
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	rand "math/rand/v2"
 	"slices"
@@ -309,11 +310,11 @@ type noticed struct {
 	copied func()
 }
 
-func (n *noticed) DeepCopyObject() apiruntime.Object {
+func (n *noticed) MarshalJSON() ([]byte, error) {
 	if n.copied != nil {
 		n.copied()
 	}
-	return &noticed{object: *n.object.DeepCopy(), copied: n.copied}
+	return json.Marshal(n.object)
 }
 
 // newNoticing is an informer that calls writes for each state that it is about to write.

@@ -1,19 +1,20 @@
-// Package mutation finds objects that were changed where they are shared: it keeps a private deep
-// copy of each object that it watches, compares the two from time to time, and names the fields
-// that differ, never their values.
+// Package mutation finds objects that were changed where they are shared: it keeps each object that it
+// watches as JSON, compares that with the object's JSON from time to time, and names the fields
+// that differ, never their values. It does not see what JSON does not show.
 package mutation
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"hash/maphash"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -23,7 +24,7 @@ import (
 // that cannot be watched, once for each type.
 type Report struct {
 	Key string
-	// Object is the copy, which has not been changed; with an Err the object itself.
+	// Object is the copy, unstructured, which has not been changed; with an Err the object itself.
 	Object any
 	// Changes are the first five of Total; none if the object was being changed while it was compared.
 	Changes []Change
@@ -53,11 +54,12 @@ func New(every int, period time.Duration, protect func(what string, f func()) er
 	return &Detector{every: uint64(every), period: period, protect: protect, seed: maphash.MakeSeed()}
 }
 
-// Copy is one state of an object with its copy, nil for an object that is nil or cannot be watched.
+// Copy is one state of an object as JSON, nil for an object that is nil or cannot be watched.
 type Copy struct {
-	key            string
-	shared, copied any
-	reported       atomic.Bool
+	key      string
+	shared   any
+	copied   []byte
+	reported atomic.Bool
 }
 
 // Copy copies an object before anybody can read it in the store; nil if its key is not watched. The
@@ -66,7 +68,7 @@ func (d *Detector) Copy(key string, obj any, report func(Report)) *Copy {
 	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
 		return nil
 	}
-	copied, err := d.copyOf(obj)
+	copied, err := d.read(obj)
 	if err != nil {
 		if _, reported := d.refused.LoadOrStore(reflect.TypeOf(obj), nil); !reported {
 			report(Report{Key: key, Object: obj, Err: err})
@@ -123,39 +125,30 @@ func (d *Detector) compare(c *Copy, report func(Report)) {
 	if c.reported.Load() {
 		return
 	}
-	changes, err := d.diff(c.copied, c.shared)
-	if err == nil && len(changes) == 0 || !c.reported.CompareAndSwap(false, true) {
+	now, err := d.read(c.shared)
+	if bytes.Equal(c.copied, now) || !c.reported.CompareAndSwap(false, true) {
 		return
 	}
-	report(Report{Key: c.key, Object: c.copied, Changes: changes[:min(namedChanges, len(changes))], Total: len(changes)})
+	was, changes := content(c.copied), []Change{}
+	if err == nil {
+		changes = Diff(was, content(now))
+	}
+	report(Report{Key: c.key, Object: &unstructured.Unstructured{Object: was}, Changes: changes[:min(namedChanges, len(changes))], Total: len(changes)})
 }
 
-func (d *Detector) diff(was, is any) (changes []Change, err error) {
-	err = d.protect("comparison", func() { changes = Diff(was, is) })
-	return changes, err
-}
-
-// copyOf returns a deep copy that equals obj, and nil for no object. One that differs, because
-// DeepCopyObject leaves something out, would be taken for a change forever.
-func (d *Detector) copyOf(obj any) (copied any, err error) {
+// read returns an object as JSON; nil for no object.
+func (d *Detector) read(obj any) (text []byte, err error) {
 	if !table.HasWord(obj) {
 		return nil, nil
 	}
-	copier, ok := obj.(runtime.Object)
-	if !ok {
-		return nil, errors.New("it has no DeepCopyObject")
-	}
-	if err = d.protect("DeepCopyObject", func() { copied = copier.DeepCopyObject() }); err != nil {
-		return nil, err
-	}
-	if !table.HasWord(copied) {
-		return nil, errors.New("its DeepCopyObject returned nil")
-	}
-	switch changes, err := d.diff(obj, copied); {
-	case err != nil:
-		return nil, err
-	case len(changes) > 0:
-		return nil, fmt.Errorf("its deep copy differs from it: %s", changes[0])
-	}
-	return copied, nil
+	panicked := d.protect("MarshalJSON", func() { text, err = json.Marshal(obj) })
+	return text, cmp.Or(panicked, err)
+}
+
+// content is an object that read has returned.
+func content(text []byte) (object map[string]any) {
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber() // as they are written
+	_ = numbers.Decode(&object)
+	return object
 }

@@ -1,7 +1,6 @@
 package mutation
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,8 +15,6 @@ type machine struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec machineSpec `json:"spec"`
-	// Untagged has no name in JSON but its own.
-	Untagged map[int]*int
 
 	reads int
 }
@@ -41,41 +38,6 @@ type machinePart struct {
 	Image string `json:"image"`
 }
 
-func (m *machine) DeepCopyObject() apiruntime.Object {
-	out := *m
-	out.ObjectMeta = *m.ObjectMeta.DeepCopy()
-	out.Spec = *m.Spec.deepCopy()
-	if m.Untagged != nil {
-		out.Untagged = map[int]*int{}
-		for k, v := range m.Untagged {
-			out.Untagged[k] = new(*v)
-		}
-	}
-	return &out
-}
-
-func (s *machineSpec) deepCopy() *machineSpec {
-	out := *s
-	if s.Replicas != nil {
-		out.Replicas = new(*s.Replicas)
-	}
-	out.Parts = slices.Clone(s.Parts)
-	out.Size = s.Size.DeepCopy()
-	if s.Limits != nil {
-		out.Limits = map[string]resource.Quantity{}
-		for k, v := range s.Limits {
-			out.Limits[k] = v.DeepCopy()
-		}
-	}
-	out.Blob = slices.Clone(s.Blob)
-	out.Extension = *s.Extension.DeepCopy()
-	out.Values = apiruntime.DeepCopyJSON(s.Values)
-	if s.Next != nil {
-		out.Next = s.Next.deepCopy()
-	}
-	return &out
-}
-
 func newMachine(name string) *machine {
 	return &machine{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Machine"},
@@ -97,6 +59,5 @@ func newMachine(name string) *machine {
 			Values:    map[string]any{"depth": int64(1), "list": []any{"x", map[string]any{"y": true}}},
 			Next:      &machineSpec{},
 		},
-		Untagged: map[int]*int{4: new(44)},
 	}
 }
