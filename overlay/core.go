@@ -89,7 +89,8 @@ func (c *core) observed(obj any) error {
 		return fmt.Errorf("own write of %q at version %s is not shown: %w", key, w.version, err)
 	}
 	c.put(key, func(now sight, before *write) *write {
-		if w.before, w.observed = now, time.Now(); !w.isNewer(now) || before != nil && before.covers(w) {
+		w.follow(now, before)
+		if w.observed = time.Now(); !w.isNewer(now) || before != nil && before.covers(w) {
 			return nil
 		}
 		return w
@@ -116,7 +117,9 @@ func (c *core) observedDelete(key string, uid types.UID) {
 			noted = true
 			c.note(change{key: key, uid: shown.uid, deleted: true})
 		}
-		return &write{key: key, deleted: true, state: shown, before: now, observed: time.Now()}
+		w := &write{key: key, deleted: true, state: shown, observed: time.Now()}
+		w.follow(now, before)
+		return w
 	})
 }
 

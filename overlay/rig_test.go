@@ -63,10 +63,16 @@ func (r *rig) expired() []overlay.Expired {
 // inBubble runs a test with an informer that has synced. The options may be changed by change, which may be nil.
 func inBubble(t *testing.T, change func(*overlay.Options[*object]), test func(t *testing.T, r *rig)) {
 	t.Helper()
+	inBubbleWith(t, nil, change, test)
+}
+
+// inBubbleWith is inBubble with a transform of the informer.
+func inBubbleWith(t *testing.T, transform func(*object) (*object, error), change func(*overlay.Options[*object]), test func(t *testing.T, r *rig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{Source: cachetest.NewTestSource(t, cachetest.Options{}), t: t}
 		r.items = cache.NewTypedInformer(r.Source, cache.InformerConfig[*object]{
-			Indexes: cache.TypedIndexers[*object]{"owner": byOwner},
+			Indexes: cache.TypedIndexers[*object]{"owner": byOwner}, Transform: transform,
 		})
 		options := overlay.Options[*object]{OnExpired: r.report}
 		if change != nil {

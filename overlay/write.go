@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,7 +47,9 @@ type write struct {
 	// values are the object's values by the name of the index.
 	values map[string][]string
 	// before is what the store had when the write was observed.
-	before   sight
+	before sight
+	// past are the UIDs of the key's older objects: of what the store had, and of the writes that this one has replaced.
+	past     []types.UID
 	observed time.Time
 	// number is that of the write's deadline.
 	number uint64
@@ -78,8 +81,23 @@ func (w *write) isNewer(now sight) bool {
 	case same:
 		return true
 	}
-	// The object that the write has replaced, or one that has replaced the written object.
-	return w.before.exists && w.before.uid == now.uid
+	// An object that the write has replaced, or one that has replaced the written object.
+	return slices.Contains(w.past, now.uid)
+}
+
+// follow notes what was there before a write: in the store, and the write that is shown, if any.
+func (w *write) follow(now sight, shown *write) {
+	w.before, w.past = now, nil
+	if now.exists && now.uid != w.uid {
+		w.past = []types.UID{now.uid}
+	}
+	if shown == nil {
+		return
+	}
+	w.past = append(w.past, shown.past...)
+	if shown.uid != w.uid {
+		w.past = append(w.past, shown.uid)
+	}
 }
 
 // hasLeft returns whether the object of a write was in the store before. If there is none now, it was deleted after the

@@ -44,7 +44,8 @@ func TestAWriteIsShownUntilTheStoreHasItOrWhatCameAfterIt(t *testing.T) {
 		{"opaque: the store has another object, and had none", "w", "x", none("a"), at("z", "b", "b"), false},
 		{"opaque, without UIDs: the store has lost the object before it", "", "x", at("", "a", "a"), none("b"), true},
 	} {
-		w := write{object: "any", state: state{true, types.UID(test.uid), test.version}, before: test.before}
+		w := write{object: "any", state: state{true, types.UID(test.uid), test.version}}
+		w.follow(test.before, nil)
 		assert.Equal(t, test.isNewer, w.isNewer(test.now), test.name)
 	}
 	for _, test := range []struct {
@@ -67,7 +68,8 @@ func TestAWriteIsShownUntilTheStoreHasItOrWhatCameAfterIt(t *testing.T) {
 		{"opaque: the store has the object before it", "w", "x", at("u", "a", "a"), at("u", "b", "b"), true},
 		{"opaque, without UIDs: the store has lost it", "", "a", at("", "a", "a"), none("b"), false},
 	} {
-		w := write{deleted: true, state: state{true, types.UID(test.uid), test.version}, before: test.before}
+		w := write{deleted: true, state: state{true, types.UID(test.uid), test.version}}
+		w.follow(test.before, nil)
 		assert.Equal(t, test.isNewer, w.isNewer(test.now), "deletion: "+test.name)
 	}
 }
