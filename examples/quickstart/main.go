@@ -2,6 +2,7 @@
 // in mirror.go.
 //
 //	go run ./examples/quickstart
+//	go run ./examples/quickstart -status 127.0.0.1:8090 -for 10m    (and open that address in a browser)
 //	go run ./examples/quickstart -server http://127.0.0.1:8001 -resource apps/v1/deployments    (behind kubectl proxy)
 package main
 
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,6 +30,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/kubeapi"
+	"github.com/watchmirror/cache/statuspage"
 )
 
 func main() {
@@ -43,6 +46,7 @@ func main() {
 type show struct {
 	out    io.Writer
 	lasts  time.Duration
+	status string // where to serve the status page, if anywhere
 	source *narrator
 	// demo is nil for a server that is not ours to cut.
 	demo *demoServer
@@ -53,11 +57,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	server := flags.String("server", "", "mirror the API at this `URL`, for example http://127.0.0.1:8001")
 	resource := flags.String("resource", "pods", "what to mirror, as `group/version/plural`; without a group, of the core API")
 	namespace := flags.String("namespace", "", "only this `namespace`")
+	status := flags.String("status", "", "serve a status page at this `address`, for example 127.0.0.1:8090")
 	lasts := flags.Duration("for", 12*time.Second, "how long to mirror before the check")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	s := &show{out: &lockedWriter{w: out}, lasts: *lasts}
+	s := &show{out: &lockedWriter{w: out}, lasts: *lasts, status: *status}
 	options := kubeapi.Options{BaseURL: *server, Resource: parseResource(*resource), Namespace: *namespace}
 	if *server == "" {
 		demo, err := startDemoServer()
@@ -74,7 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	s.source = &narrator{ListerWatcher: source, out: s.out}
 	fmt.Fprintf(s.out, "mirroring %s of %s for %v\n", *resource, options.BaseURL, s.lasts)
 	// The failures are printed; they need not be logged too.
-	return mirror(klog.NewContext(ctx, klog.Logger{}), s.source, s.out, s.use)
+	return mirror(klog.NewContext(ctx, klog.Logger{}), s.source, s.out, s.useWithStatus)
 }
 
 // parseResource reads group/version/plural; the core group has none, and its version is v1.
@@ -87,6 +92,29 @@ func parseResource(text string) schema.GroupVersionResource {
 	default:
 		return schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}
 	}
+}
+
+// useWithStatus is use with a status page beside it, if one is wanted. If it cannot be served, the program ends.
+func (s *show) useWithStatus(ctx context.Context, informer *cache.Informer[Object]) error {
+	if s.status == "" {
+		return s.use(ctx, informer)
+	}
+	var registry statuspage.Registry
+	if _, err := registry.Add("quickstart", informer); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		defer cancel()
+		served <- statuspage.Serve(ctx, s.status, &registry, statuspage.ServeOptions{Listening: func(addr net.Addr) {
+			fmt.Fprintf(s.out, "status page: http://%v\n", addr)
+		}})
+	}()
+	err := s.use(ctx, informer)
+	cancel()
+	return errors.Join(<-served, err)
 }
 
 // use is what the program does with its mirror.

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/statuspage"
 )
 
 func TestTheMirrorEqualsTheSourceAfterTheConnectionWasCut(t *testing.T) {
@@ -34,6 +42,39 @@ func TestAServerThatDoesNotAnswerEndsTheProgramWithTheReason(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	require.ErrorContains(t, run(ctx, []string{"-server", "http://127.0.0.1:1"}, &out), "connection refused")
+}
+
+// The page is asked for when its address is printed, while the mirror runs.
+func TestTheStatusPageIsServedWhileTheMirrorRuns(t *testing.T) {
+	demo, err := startDemoServer()
+	require.NoError(t, err)
+	defer demo.stop()
+	api := httptest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
+		Resources: []cachetest.Resource{{GroupVersionResource: podResource, Source: demo.pods}},
+	}))
+	defer api.Close()
+	reader, out := io.Pipe()
+	ran := make(chan error, 1)
+	go func() {
+		ran <- run(t.Context(), []string{"-server", api.URL, "-for", "500ms", "-status", "127.0.0.1:0"}, out)
+		out.Close()
+	}()
+	var page []byte
+	for lines := bufio.NewScanner(reader); lines.Scan(); {
+		if url, found := strings.CutPrefix(lines.Text(), "status page: "); found {
+			response, err := http.Get(url + "/?name=quickstart")
+			require.NoError(t, err)
+			page, err = io.ReadAll(response.Body)
+			require.NoError(t, err)
+			response.Body.Close()
+		}
+	}
+	require.NoError(t, <-ran)
+	assert.Contains(t, string(page), "<dd>300</dd>")
+}
+
+func TestAStatusPageThatCannotBeServedEndsTheProgramWithTheReason(t *testing.T) {
+	require.ErrorIs(t, run(t.Context(), []string{"-status", "0.0.0.0:0"}, io.Discard), statuspage.ErrNotLoopback)
 }
 
 func TestADifferenceIsNamedByItsKey(t *testing.T) {

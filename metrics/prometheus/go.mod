@@ -9,7 +9,6 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/watchmirror/cache v0.0.0-00010101000000-000000000000
 	k8s.io/apimachinery v0.36.0
-	k8s.io/klog/v2 v2.140.0
 )
 
 require (
@@ -31,6 +30,7 @@ require (
 	golang.org/x/text v0.38.0 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
+	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
 	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect

@@ -97,7 +97,7 @@ func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
 		p, shop, search := newProgram(t), newSource(t, 3), newSource(t, 0)
 		search.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 		config := p.config("pods", cache.InformerNameAndResource{})
-		config.Namespaces = map[string]cache.ListerWatcher{"shop": shop, "search": search}
+		config.Namespaces = map[string]cache.Source{"shop": shop, "search": search}
 		pods := cache.NewTypedInformer(nil, config)
 		defer p.add("pods", pods)()
 		defer start(t, running(pods))()

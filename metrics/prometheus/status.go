@@ -156,7 +156,7 @@ func (p *pipeline) collect(metrics chan<- prometheus.Metric) {
 		p.collectSource(metrics, "", status, now)
 	}
 	for _, one := range status.Namespaces {
-		p.collectSource(metrics, label(one.Namespace), one.Status, now)
+		p.collectSource(metrics, label(one.Namespace), one, now)
 	}
 	p.collectHandlers(metrics, status.Handlers)
 }

@@ -1,0 +1,114 @@
+package statuspage_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image/png"
+	"math"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/statuspage"
+)
+
+var pictures = flag.String("pictures", "", "write screenshots of all pages into this `folder`")
+
+// browser is the path of a Chromium; the test is skipped where there is none.
+func browser(t *testing.T) string {
+	for _, name := range []string{"chromium", "google-chrome", "chromium-browser"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("there is no Chromium")
+	return ""
+}
+
+// shop fills a registry as a program of a shop would, and returns it once there is a history.
+func shop(t *testing.T) *statuspage.Registry {
+	registry := &statuspage.Registry{Interval: 20 * time.Millisecond}
+	pods, secrets, nodes := newSource(t, "Pod", 300), newSource(t, "Secret", 12), newSource(t, "Node", 0)
+	nodes.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+	sources := map[string]*cachetest.Source{"pods": pods, "secrets": secrets, "nodes": nodes}
+	for name, source := range sources {
+		informer := newInformer(name, source)
+		_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{}, cache.HandlerOptions{Name: "controller"})
+		require.NoError(t, err)
+		add(t, registry, name, informer)
+		t.Cleanup(start(t, running(informer)))
+	}
+	t.Cleanup(start(t, func(ctx context.Context) {
+		for i := 0; ctx.Err() == nil; i++ {
+			for j := range int(6 + 5*math.Sin(float64(i)/9) + 2*math.Sin(float64(i)*2)) {
+				pods.MustApply(t, newObject("Pod", "shop", fmt.Sprintf("web-%04d", (i*20+2*j)%600)))
+			}
+			wait(ctx, registry.Interval)
+		}
+	}))
+	wait(t.Context(), 20*registry.Interval)
+	t.Cleanup(start(t, registry.Run))
+	wait(t.Context(), 60*registry.Interval)
+	return registry
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// Fails if a page needs what its policy forbids, or the browser shows no picture of it.
+func TestABrowserShowsThePagesWideAndNarrowLightAndDark(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	chromium := browser(t)
+	server := httptest.NewServer(statuspage.Handler(shop(t)))
+	defer server.Close()
+	folder, all := *pictures, *pictures != ""
+	if !all {
+		folder = t.TempDir()
+	}
+	for name, query := range map[string]string{"overview": "", "one": "?name=pods", "failing": "?name=nodes", "keys": "?name=pods&prefix=shop/", "object": "?name=secrets&key=shop/web-0000"} {
+		for _, width := range []int{1280, 500} {
+			for _, scheme := range []string{"light", "dark"} {
+				if !all && name != "one" || (width == 1280) != (scheme == "light") {
+					continue // of one page, wide and light, narrow and dark
+				}
+				file := filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme))
+				messages := screenshot(t, chromium, server.URL+"/"+query, file, width, scheme)
+				assert.NotContains(t, messages, "CONSOLE", "the browser reports a problem of %s", name)
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				picture, err := png.DecodeConfig(bytes.NewReader(text))
+				require.NoError(t, err)
+				assert.Equal(t, width, picture.Width)
+			}
+		}
+	}
+}
+
+// screenshot returns what the browser reports.
+func screenshot(t *testing.T, chromium, url, file string, width int, scheme string) string {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	preferred := map[string]string{"dark": "0", "light": "1"}[scheme]
+	command := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr",
+		"--user-data-dir="+t.TempDir(), "--blink-settings=preferredColorScheme="+preferred,
+		fmt.Sprintf("--window-size=%d,900", width), "--screenshot="+file, url)
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, string(output))
+	return string(output)
+}

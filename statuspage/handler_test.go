@@ -1,0 +1,359 @@
+package statuspage_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/statuspage"
+)
+
+// Fails if a number of the status is missing from the overview, in either form.
+func TestTheOverviewShowsAllCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		pods, nodes := newInformer("pods", newSource(t, "Pod", 30)), newSource(t, "Node", 0)
+		nodes.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		failing := newInformer("nodes", nodes)
+		add(t, &registry, "pods", pods)
+		add(t, &registry, "nodes", failing)
+		defer start(t, running(pods))()
+		defer start(t, running(failing))()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		page := get(&registry, "").Body.String()
+		for _, text := range []string{
+			`<a href="?name=nodes">nodes</a>`, `<span class="badge bad">paused</span>`, `<span class="bad">no</span>`,
+			`<a href="?name=pods">pods</a>`, `<span class="badge ok">watching</span>`, `<td data-label="Objects" class="number">30</td>`,
+			fmt.Sprintf(`<td data-label="Failures in a row" class="number"><span class="bad">%d</span></td>`, failing.Status().ConsecutiveFailures),
+		} {
+			assert.Contains(t, page, text)
+		}
+		caches := getJSON(t, &registry, "")["caches"].([]any)
+		require.Len(t, caches, 2)
+		first, second := caches[0].(map[string]any), caches[1].(map[string]any)
+		assert.Equal(t, "nodes", first["name"])
+		assert.Equal(t, "paused", first["status"].(map[string]any)["phase"])
+		assert.Equal(t, "connection-refused", first["status"].(map[string]any)["lastFailure"].(map[string]any)["cause"])
+		assert.Equal(t, "watching", second["status"].(map[string]any)["phase"])
+		assert.InDelta(t, 30, second["objects"], 0)
+	})
+}
+
+// Fails if Run samples at another pace, or a rate is not that between two samples.
+func TestRunSamplesEventsAndBacklogEachSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry, source := &statuspage.Registry{}, newSource(t, "Pod", 0)
+		pods := newInformer("pods", source)
+		slow := make(chan struct{})
+		_, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{})
+		require.NoError(t, err)
+		_, err = pods.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{AddFunc: func(object) { <-slow }})
+		require.NoError(t, err)
+		add(t, registry, "pods", pods)
+		defer start(t, running(pods))()
+		defer close(slow)
+		synctest.Wait()
+		defer start(t, registry.Run)()
+		time.Sleep(time.Second / 2)
+		for i := range 4 {
+			for j := range i {
+				source.MustApply(t, newObject("Pod", "shop", fmt.Sprint(i, "-", j)))
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		type sample struct{ EventsPerSecond, Backlog, StalenessSeconds *float64 }
+		var page struct{ Samples []sample }
+		require.NoError(t, json.Unmarshal(get(registry, "?name=pods&format=json").Body.Bytes(), &page))
+		var events, backlog []float64
+		for _, s := range page.Samples {
+			events, backlog = append(events, *s.EventsPerSecond), append(backlog, *s.Backlog)
+		}
+		assert.Equal(t, []float64{0, 1, 2, 3}, events)
+		assert.Equal(t, []float64{0, 0, 2, 5}, backlog) // without the change that the slow handler is in
+		assert.Contains(t, get(registry, "?name=pods").Body.String(), `aria-label="Backlog: 5 now, at most 5"`)
+	})
+}
+
+// Fails if a request samples where Run has done so, or does not where nothing else does.
+func TestWithoutRunRequestsSampleAtMostOnceAnInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		add(t, &registry, "pods", newInformer("pods", newSource(t, "Pod", 0)))
+		for range 10 {
+			get(&registry, "?name=pods")
+			time.Sleep(250 * time.Millisecond)
+		}
+		assert.Len(t, getJSON(t, &registry, "?name=pods")["samples"], 2) // between each two of 3
+	})
+}
+
+// Fails if a change is missing from the history or is in it twice, or the oldest are not dropped.
+func TestTheHistoryHasEachChangeOfStateOnceNewestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry, source := statuspage.Registry{Interval: 10 * time.Millisecond}, newSource(t, "Pod", 3)
+		source.FailRequests(2, cachetest.ErrConnectionRefused())
+		pods := newInformer("pods", source)
+		add(t, &registry, "pods", pods)
+		ranRegistry := start(t, registry.Run)
+		time.Sleep(90 * time.Second)
+		stop := start(t, running(pods))
+		time.Sleep(90 * time.Second)
+		stop()
+		time.Sleep(90 * time.Second)
+		ranRegistry()
+		var phases []string
+		for _, change := range getJSON(t, &registry, "?name=pods")["history"].([]any) {
+			c := change.(map[string]any)
+			text := fmt.Sprint(c["phase"], " ", c["synced"])
+			if failure, ok := c["failure"].(map[string]any); ok {
+				text += fmt.Sprint(" ", failure["cause"])
+			}
+			phases = append(phases, text)
+		}
+		assert.Equal(t, []string{"stopped true", "watching true", "paused false connection-refused", "paused false connection-refused", "idle false"}, phases)
+	})
+}
+
+// Fails if the namespaces of an informer are one in the status or the history.
+func TestEachNamespaceHasARowAndAHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		search := newSource(t, "Pod", 0)
+		search.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		pods := cache.NewTypedInformer(nil, cache.InformerConfig[object]{
+			Name: "pods", Namespaces: map[string]cache.Source{"shop": newSource(t, "Pod", 1), "search": search},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) {}},
+		})
+		add(t, &registry, "pods", pods)
+		defer start(t, running(pods))()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		page := getJSON(t, &registry, "?name=pods")
+		rows, history := page["status"].(map[string]any)["namespaces"].([]any), page["history"].([]any)
+		require.Len(t, rows, 2)
+		require.Len(t, history, 2)
+		for i, namespace := range []string{"search", "shop"} {
+			assert.Equal(t, namespace, rows[i].(map[string]any)["namespace"])
+			assert.Equal(t, namespace, history[1-i].(map[string]any)["namespace"])
+		}
+		assert.Contains(t, get(&registry, "?name=pods").Body.String(), "search: paused")
+	})
+}
+
+// Fails if the key, stage or error of a quarantined object, or a handler's panic, is not shown.
+func TestQuarantinedObjectsAndPanicsAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		pods := cache.NewTypedInformer(newSource(t, "Pod", 2), cache.InformerConfig[object]{Name: "pods",
+			Transform: func(o object) (object, error) {
+				if o.GetName() == "web-0001" {
+					return nil, fmt.Errorf("no <owner>")
+				}
+				return o, nil
+			}})
+		_, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{AddFunc: func(object) { panic("<b>") }},
+			cache.HandlerOptions{Name: "panics", RecoverPanics: true})
+		require.NoError(t, err)
+		add(t, &registry, "pods", pods)
+		defer start(t, func(ctx context.Context) { _ = pods.Run(klog.NewContext(ctx, klog.Logger{})) })()
+		synctest.Wait()
+		page := get(&registry, "?name=pods").Body.String()
+		assert.Contains(t, page, `<td class="name">search/web-0001</td>`)
+		assert.Contains(t, page, "no &lt;owner&gt;")
+		assert.Contains(t, page, `<td data-label="Panics" class="number"><span class="bad">1</span></td>`)
+	})
+}
+
+// Fails if a key is on no page or on two, or a page is out of order.
+func TestKeysAreShownByPrefixPageAfterPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		pods := newInformer("pods", newSource(t, "Pod", 9_000))
+		add(t, &registry, "pods", pods)
+		defer start(t, running(pods))()
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		var seen []string
+		query, pages := "?name=pods&prefix=shop/web-&format=json", 0
+		for after := ""; pages < 50; pages++ {
+			var page struct {
+				Keys  []string
+				Count int
+				Next  string
+			}
+			require.NoError(t, json.Unmarshal(get(&registry, query+after).Body.Bytes(), &page))
+			assert.Equal(t, 4_500, page.Count)
+			seen = append(seen, page.Keys...)
+			if page.Next == "" {
+				break
+			}
+			after = "&after=" + page.Next
+		}
+		require.Len(t, seen, 4_500)
+		assert.Equal(t, 22, pages)
+		for i, key := range seen {
+			assert.Equal(t, fmt.Sprintf("shop/web-%04d", 2*i), key)
+		}
+		assert.Contains(t, get(&registry, "?name=pods&prefix=search/").Body.String(), `<a href="?after=search%2Fweb-0399&amp;name=pods&amp;prefix=search%2F">Next keys</a>`)
+		assert.Contains(t, get(&registry, "?name=pods&prefix=none").Body.String(), `0 keys begin with none`)
+	})
+}
+
+// Fails if a link of the page of keys does not lead to the object, or the object is not the stored one.
+func TestAnObjectIsShownByItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		pods := newInformer("pods", newSource(t, "Pod", 4))
+		add(t, &registry, "pods", pods)
+		defer start(t, running(pods))()
+		synctest.Wait()
+		links := regexp.MustCompile(`<li><a href="([^"]*)">([^<]*)<`).FindAllStringSubmatch(get(&registry, "?name=pods&prefix=").Body.String(), -1)
+		require.Len(t, links, 4)
+		for _, link := range links {
+			answer := getJSON(t, &registry, html.UnescapeString(link[1]))
+			assert.Equal(t, link[2], answer["key"])
+			stored, _ := pods.Lookup(link[2])
+			assert.Equal(t, stored.GetName(), answer["object"].(map[string]any)["metadata"].(map[string]any)["name"])
+			assert.Equal(t, pods.ResourceVersion(), answer["appliedVersion"])
+		}
+		answer := get(&registry, "?name=pods&key=shop/none")
+		assert.Equal(t, http.StatusNotFound, answer.Code)
+		assert.Contains(t, answer.Body.String(), "there is no object under this key")
+	})
+}
+
+// Fails if a registry that hides objects shows one.
+func TestObjectsAreHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := &statuspage.Registry{HideObjects: true}
+		pods := newInformer("pods", newSource(t, "Pod", 1))
+		add(t, registry, "pods", pods)
+		defer start(t, running(pods))()
+		synctest.Wait()
+		assert.Equal(t, http.StatusForbidden, get(registry, "?name=pods&key=shop/web-0000").Code)
+		assert.Contains(t, get(registry, "?name=pods&prefix=").Body.String(), "<li>shop/web-0000</li>")
+	})
+}
+
+// Fails if a pipeline that is no typed informer cannot be added, or its objects are not found.
+func TestReflectorsControllersAndUntypedInformersAreAdded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		source, store := newSource(t, "Pod", 2), cache.NewStore(cache.MetaNamespaceKeyFunc)
+		shared := cache.NewSharedIndexInformer(source, newObject("Pod", "", "example"), 0, nil)
+		reflector := cache.NewReflector(source, newObject("Pod", "", "example"), store, 0)
+		controller := cache.New(&cache.Config{ListerWatcher: source, ObjectType: newObject("Pod", "", "example"), Store: cache.NewStore(cache.MetaNamespaceKeyFunc)})
+		add(t, &registry, "shared", shared)
+		add(t, &registry, "controller", controller)
+		remove, err := registry.AddWithStore("reflector", reflector, store)
+		require.NoError(t, err)
+		defer start(t, shared.RunWithContext)()
+		defer start(t, controller.RunWithContext)()
+		defer start(t, reflector.RunWithContext)()
+		synctest.Wait()
+		for _, name := range []string{"shared", "reflector"} {
+			assert.InDelta(t, 2, getJSON(t, &registry, "?name="+name)["objects"], 0)
+			assert.InDelta(t, 2, getJSON(t, &registry, "?name="+name+"&prefix=")["count"], 0)
+		}
+		assert.NotContains(t, getJSON(t, &registry, "?name=controller"), "objects")
+		for _, query := range []string{"?name=controller&prefix=", "?name=controller&key=a"} {
+			assert.Contains(t, get(&registry, query).Body.String(), "the store of this cache was not added")
+		}
+		remove()
+		assert.Equal(t, http.StatusNotFound, get(&registry, "?name=reflector").Code)
+	})
+}
+
+func TestANameIsAddedOnceAndOnlyWhatHasAStatus(t *testing.T) {
+	var registry statuspage.Registry
+	source := newSource(t, "Pod", 0)
+	pods := newInformer("pods", source)
+	remove := add(t, &registry, "pods", pods)
+	_, err := registry.Add("pods", pods)
+	require.EqualError(t, err, `add "pods" to a status page: the name is in use`)
+	remove()
+	add(t, &registry, "pods", pods)
+	remove() // of the first: it removes nothing of the second
+	assert.Equal(t, http.StatusOK, get(&registry, "?name=pods").Code)
+	_, err = registry.Add("", pods)
+	require.ErrorContains(t, err, "the name is empty")
+	_, err = registry.Add("source", source)
+	require.EqualError(t, err, `add "source" to a status page: *cachetest.Source has no method Status() cache.Status`)
+}
+
+func TestOnlyGetAndHeadAreAnswered(t *testing.T) {
+	var registry statuspage.Registry
+	add(t, &registry, "pods", newInformer("pods", newSource(t, "Pod", 0)))
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		assert.Equal(t, http.StatusOK, ask(&registry, method, "", "").Code)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, http.MethodTrace, "LIST"} {
+		answer := ask(&registry, method, "", "")
+		assert.Equal(t, http.StatusMethodNotAllowed, answer.Code)
+		assert.Equal(t, "GET, HEAD", answer.Header().Get("Allow"))
+	}
+	assert.Equal(t, http.StatusNotFound, get(&registry, "?name=none").Code)
+	assert.Equal(t, http.StatusBadRequest, get(&registry, "?name=%zz").Code)
+}
+
+// Fails if a page has a style, script or resource that its policy does not permit, or an answer lacks the policy.
+func TestEveryAnswerHasAPolicyThatPermitsItsStyleAlone(t *testing.T) {
+	var registry statuspage.Registry
+	add(t, &registry, "pods", newInformer("pods", newSource(t, "Pod", 0)))
+	for _, query := range []string{"", "?name=pods", "?name=pods&prefix=", "?name=none", "?format=json", "?name=pods&key=none"} {
+		answer := get(&registry, query)
+		policy := answer.Header().Get("Content-Security-Policy")
+		assert.Regexp(t, `^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$`, policy)
+		assert.Equal(t, "nosniff", answer.Header().Get("X-Content-Type-Options"))
+		assert.Equal(t, "no-store", answer.Header().Get("Cache-Control"))
+		for _, absent := range []string{"<script", "<link", "<img", "style=", "http:", "https:", "url("} {
+			assert.NotContains(t, answer.Body.String(), absent)
+		}
+		if style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(answer.Body.String()); style != nil {
+			assert.Contains(t, policy, sha256Of(style[1]))
+		} else {
+			assert.Contains(t, query, "json")
+		}
+	}
+}
+
+func TestTheFormOfTheAnswerIsThatOfTheQueryOrOfAccept(t *testing.T) {
+	var registry statuspage.Registry
+	for _, row := range []struct{ query, accept, want string }{
+		{"", "", "text/html; charset=utf-8"},
+		{"", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8"},
+		{"", "application/json", "application/json"},
+		{"", "text/html, application/json", "text/html; charset=utf-8"},
+		{"?format=html", "application/json", "text/html; charset=utf-8"},
+		{"?format=json", "text/html", "application/json"},
+		{"?name=none", "application/json", "application/json"},
+	} {
+		assert.Equal(t, row.want, ask(&registry, http.MethodGet, row.query, row.accept).Header().Get("Content-Type"), row)
+	}
+	assert.Equal(t, "5", get(&registry, "?refresh=5").Header().Get("Refresh"))
+	for _, no := range []string{"0", "-1", "99999", "1;url=//x", ""} {
+		assert.Empty(t, get(&registry, "?refresh="+strings.ReplaceAll(no, ";", "%3B")).Header().Get("Refresh"))
+	}
+}
+
+func sha256Of(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(hash[:])
+}

@@ -1,0 +1,107 @@
+package statuspage
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// redacted stands for a value that is not shown.
+const redacted = "(redacted)"
+
+// errNotShown is for objects that have no JSON form. Its cause is not shown, for it may have a part of the object.
+var errNotShown = errors.New("the object cannot be shown as JSON")
+
+// redactedAlways are fields of every object: kubectl keeps a copy of the whole object in an annotation.
+var redactedAlways = [][]string{{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}}
+
+// redactedInSecrets are the fields of a Secret that have its content.
+var redactedInSecrets = [][]string{{"data"}, {"stringData"}}
+
+// objectJSON returns an object as indented JSON without what must not be shown. The pointers are those of
+// Registry.Redact.
+func objectJSON(object any, pointers []string) (text []byte, err error) {
+	defer func() {
+		if recover() != nil { // in a MarshalJSON of the object's
+			text, err = nil, errNotShown
+		}
+	}()
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, errNotShown
+	}
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, errNotShown
+	}
+	paths := redactedAlways
+	if isSecret(object, value) {
+		paths = append(paths[:len(paths):len(paths)], redactedInSecrets...)
+	}
+	for _, path := range paths {
+		value = redact(value, path)
+	}
+	for _, pointer := range pointers {
+		value = redact(value, parsePointer(pointer))
+	}
+	text, err = json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotShown, err)
+	}
+	return text, nil
+}
+
+// isSecret is true if the kind or the Go type has "secret" in its name. Objects of Go types usually have no kind.
+func isSecret(object, decoded any) bool {
+	fields, _ := decoded.(map[string]any)
+	kind, _ := fields["kind"].(string)
+	t := reflect.TypeOf(object)
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t != nil {
+		kind += " " + t.Name()
+	}
+	return strings.Contains(strings.ToLower(kind), "secret")
+}
+
+// parsePointer splits a JSON pointer. The slash at its beginning may be missing. An empty one is the whole object.
+func parsePointer(pointer string) []string {
+	pointer = strings.TrimPrefix(pointer, "/")
+	if pointer == "" {
+		return nil
+	}
+	tokens := strings.Split(pointer, "/")
+	for i, token := range tokens {
+		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	}
+	return tokens
+}
+
+// redact returns value with what is at path replaced. It changes value, which is freshly decoded JSON.
+func redact(value any, path []string) any {
+	if len(path) == 0 {
+		return redacted
+	}
+	switch within := value.(type) {
+	case map[string]any:
+		for key := range within {
+			if path[0] == "*" || path[0] == key {
+				within[key] = redact(within[key], path[1:])
+			}
+		}
+	case []any:
+		for i := range within {
+			if path[0] == "*" || path[0] == strconv.Itoa(i) {
+				within[i] = redact(within[i], path[1:])
+			}
+		}
+	}
+	return value
+}

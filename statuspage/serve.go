@@ -1,0 +1,122 @@
+package statuspage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// ServeOptions configures Serve. The zero value is useful.
+type ServeOptions struct {
+	// AnyAddress permits an address that is not a loopback address, and requests for any host. Everyone who can reach
+	// it sees the keys and objects: there is no authentication and no encryption.
+	AnyAddress bool
+	// Listening is called with the address before requests are served; its port is known then, also for :0.
+	Listening func(net.Addr)
+}
+
+// ErrNotLoopback is the cause when Serve refuses an address.
+var ErrNotLoopback = errors.New("not a loopback address, and there is no authentication: set ServeOptions.AnyAddress to permit it")
+
+// Serve serves the registry's pages at addr (host:port) and runs the registry, until ctx ends; then it waits for the
+// requests that are being served, for at most 5 s, and returns nil. It refuses addresses that are not loopback, and
+// requests for another host than a loopback one, which a web page could make a browser send.
+func Serve(ctx context.Context, addr string, registry *Registry, options ...ServeOptions) error {
+	var o ServeOptions
+	if len(options) > 0 {
+		o = options[0]
+	}
+	listener, err := listen(ctx, addr, o.AnyAddress)
+	if err != nil {
+		return fmt.Errorf("serve status page on %s: %w", addr, err)
+	}
+	handler := Handler(registry)
+	if !o.AnyAddress {
+		handler = onlyLoopbackHosts(handler)
+	}
+	root := http.NewServeMux()
+	root.Handle("/{$}", handler)
+	server := &http.Server{
+		Handler: root, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 1 << 14,
+	}
+	if o.Listening != nil {
+		o.Listening(listener.Addr())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { registry.Run(ctx) })
+	running.Go(func() {
+		<-ctx.Done()
+		shutdown(server)
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve status page on %s: %w", addr, err)
+	}
+	return nil
+}
+
+// shutdown waits for running requests, but not longer than 5 s.
+func shutdown(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		_ = server.Close() // it closes what is left
+	}
+}
+
+// listen resolves the host once, so that the address that is checked is the one that is listened on.
+func listen(ctx context.Context, addr string, anyAddress bool) (net.Listener, error) {
+	var config net.ListenConfig
+	if anyAddress {
+		return config.Listen(ctx, "tcp", addr)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		return nil, ErrNotLoopback // it would be all addresses
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range addresses {
+		if !address.Unmap().IsLoopback() {
+			return nil, ErrNotLoopback
+		}
+	}
+	return config.Listen(ctx, "tcp", net.JoinHostPort(addresses[0].Unmap().String(), port))
+}
+
+// onlyLoopbackHosts refuses requests whose host is no loopback address: a page elsewhere whose name resolves to one
+// (DNS rebinding) must not read the status through a browser.
+func onlyLoopbackHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		address, err := netip.ParseAddr(trimBrackets(host))
+		if host != "localhost" && (err != nil || !address.Unmap().IsLoopback()) {
+			http.Error(w, "this address answers requests for loopback hosts only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func trimBrackets(host string) string {
+	if len(host) > 1 && host[0] == '[' && host[len(host)-1] == ']' {
+		return host[1 : len(host)-1]
+	}
+	return host
+}

@@ -1,0 +1,112 @@
+package statuspage
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/watchmirror/cache"
+)
+
+// statusOf is a status as the pages and the JSON form show it.
+type statusOf struct {
+	// Name is the one that was added.
+	Name         string `json:"name"`
+	Objects      *int   `json:"objects,omitempty"`
+	cache.Status `json:"status"`
+
+	now time.Time
+}
+
+// errorText is an error's text, cut to what fits into a page.
+func errorText(err error) string {
+	const most = 600
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return text
+}
+
+// Colors of a phase: ok, busy, bad, off.
+func (s statusOf) Color() string {
+	switch s.Phase {
+	case cache.PhaseWatching:
+		return "ok"
+	case cache.PhaseListing, cache.PhaseStreaming:
+		return "busy"
+	case cache.PhasePaused, cache.PhaseForbidden, cache.PhaseNotFound:
+		return "bad"
+	}
+	return "off"
+}
+
+func (s statusOf) For() string { return shortDuration(s.now.Sub(s.PhaseSince)) }
+
+// Staleness is empty if it is not known.
+func (s statusOf) Staleness() string {
+	age, known := staleness(s.Status, s.now)
+	if !known {
+		return ""
+	}
+	return shortDuration(age)
+}
+
+// Quarantine is what a page shows of the quarantined objects.
+func (s statusOf) Quarantine() []cache.Quarantined {
+	const most = 200
+	return s.Quarantined[:min(len(s.Quarantined), most)]
+}
+
+// Sources are the statuses of several namespaces.
+func (s statusOf) Sources() []statusOf {
+	var all []statusOf
+	for _, one := range s.Namespaces {
+		all = append(all, statusOf{Name: one.Namespace, Status: one, now: s.now})
+	}
+	return all
+}
+
+// fact is a line of a cache's page.
+type fact struct{ Name, Value string }
+
+// Facts are those that have no place of their own. Empty ones are left out.
+func (s statusOf) Facts() []fact {
+	facts := []fact{
+		{"Applied version", s.AppliedVersion},
+		{"Received version", s.ReceivedVersion},
+		{"Failures in a row", strconv.Itoa(s.ConsecutiveFailures)},
+	}
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
+}
+
+// Backlog is that of the handler that has most.
+func (s statusOf) Backlog() (most int) {
+	for _, h := range s.Handlers {
+		most = max(most, h.Backlog)
+	}
+	return most
+}
+
+func (s statusOf) HasBacklog() bool { return len(s.Handlers) > 0 }
+
+// keysOf returns the keys with a prefix in order, at most some of those after a key, and how many have the prefix.
+func keysOf(objects cache.Reader[any], prefix, after string, most int) (keys []string, count int) {
+	for key := range objects.All() {
+		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
+			continue
+		}
+		if count++; key > after {
+			keys = append(keys, key)
+		}
+		if len(keys) > 20*most { // keep the first, so that memory does not grow with the store
+			slices.Sort(keys)
+			keys = slices.Clip(keys[:most+1])
+		}
+	}
+	slices.Sort(keys)
+	return keys[:min(len(keys), most)], count
+}
