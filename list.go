@@ -47,10 +47,8 @@ type listing struct {
 	// stepBack is the report of a state that is older than the last one.
 	stepBack *VersionRegressionError
 	pages    int
-	// tokenExpired is true if the next page could not be had: its token has expired.
-	tokenExpired bool
 
-	// replacement is begun with the first part, or at the end.
+	// replacement is begun with the first part.
 	replacement Replacement
 	part        ReplacementPart
 	// items counts the objects; first is the number of the part's first one.
@@ -95,7 +93,7 @@ func (m *run) listState() state {
 	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
 		l.abort()
-		if m.progress.whole = l.tokenExpired; l.tokenExpired && m.ctx.Err() == nil {
+		if m.progress.whole && m.ctx.Err() == nil { // the token of a page has expired
 			m.failed(m.ctx, l.wrap(err))
 			return m.pause(stateWhole, failure{began: l.began, atOnce: true})
 		}
@@ -112,7 +110,7 @@ func (m *run) listState() state {
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(l *listing) {
 	p := &m.progress
-	p.anyVersion, p.unknown, p.watchFailures, p.shown, p.whole = false, false, 0, "", false
+	p.anyVersion, p.unknown, p.watchFailures, p.shown = false, false, 0, ""
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
@@ -159,7 +157,7 @@ func (l *listing) wrap(err error) error {
 // listPages lists page by page. A page that fails is asked for again: those before it may have cost the source far more.
 func (l *listing) listPages() error {
 	options := l.listOptions()
-	l.asked = options.ResourceVersion
+	l.asked, l.progress.whole = options.ResourceVersion, false
 	l.progress.backoff.note(l.began, true)
 	inc(l.meters.lists)
 	var chain tokenChain
@@ -188,7 +186,7 @@ func (l *listing) listPages() error {
 		l.progress.backoff.note(asked, true)
 		cause := CauseOf(err)
 		if cause == CauseExpired {
-			l.began, l.tokenExpired = asked, true
+			l.began, l.progress.whole = asked, true
 		}
 		if failures++; failures >= pageTries || answersTo[cause].definite || l.ctx.Err() != nil {
 			return err
@@ -430,9 +428,6 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 // decoded. A deletion that the store refuses is reported, and quarantined where an earlier state may be there: of
 // another namespace there is none, and a final state that cannot be transformed is deleted.
 func (l *listing) remove(obj any, undecoded *ObjectError) error {
-	if err := l.flush(); err != nil {
-		return err
-	}
 	l.release(obj)
 	rejected, err := l.pass(ReplacementPart{Deleted: []any{obj}})
 	if undecoded != nil && len(rejected) == 0 {
@@ -462,11 +457,11 @@ func (l *listing) release(obj any) {
 	}
 }
 
-// flush passes on the objects that were collected.
+// flush passes on the objects that were collected, if any, and begins the replacement if nothing has.
 func (l *listing) flush() error {
 	part, first := l.part, l.first
 	l.part, l.first = ReplacementPart{}, l.items+1
-	if len(part.Items)+len(part.Retain) == 0 {
+	if len(part.Items)+len(part.Retain) == 0 && l.replacement != nil {
 		return nil
 	}
 	rejected, err := l.pass(part)
@@ -481,28 +476,23 @@ func (l *listing) flush() error {
 	return err
 }
 
-// pass passes a part to the replacement. rejected are the errors of its objects.
+// pass passes a part to the replacement, which begins with the first one. rejected are the errors of its objects.
 func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error) {
-	l.begin()
+	replacer, ok := l.store.(Replacer)
+	switch {
+	case l.replacement != nil:
+	case ok && !embedsQueue(l.store):
+		// Of a source that has gone back, or may have, the same version may be another state.
+		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked()
+		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
+	default:
+		l.replacement = &wholeReplacement{store: l.store}
+	}
 	rejected, err = l.replacement.Add(l.ctx, part)
 	if err != nil && l.ctx.Err() == nil {
 		err = &StoreError{Op: "Replace", Err: err}
 	}
 	return rejected, err
-}
-
-// begin begins the replacement with the first part, or at the end.
-func (l *listing) begin() {
-	if l.replacement != nil {
-		return
-	}
-	if replacer, ok := l.store.(Replacer); ok && !embedsQueue(l.store) {
-		// Of a source that has gone back, or may have, the same version may be another state.
-		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked()
-		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
-	} else {
-		l.replacement = &wholeReplacement{store: l.store}
-	}
 }
 
 // rejectedObject is an object that could not be applied.
@@ -545,7 +535,6 @@ func (l *listing) commit() error {
 	if err := l.flush(); err != nil {
 		return err
 	}
-	l.begin()
 	if l.stepBack != nil {
 		l.report(l.ctx, l.stepBack) // before it shows
 	}

@@ -361,8 +361,8 @@ func (m *run) serveTimer(w *openWatch) error {
 		}
 	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
 	default:
-		if checks.bookmarks && !w.quiet && isDue(w.heard.Add(silence)) {
-			checks.wanted, w.quiet = true, true
+		if !w.quiet && isDue(w.heard.Add(silence)) {
+			w.quiet, checks.wanted = true, checks.wanted || checks.bookmarks
 		}
 		// The watch has settled, the last check was not just now, and the limits of G13 leave room for another.
 		if checks.wanted && isDue(latest(w.answered.Add(min(checkSettle, w.timeout/2)), checks.last.Add(checkSpacing),

@@ -133,9 +133,11 @@ func (m *run) stopWatch() {
 // ends without an error at its timeout; one that ended early is followed by a pause. A watch lives from the answer: a
 // request that hung and was closed once answered has not lived. But some proxies withhold the answer until the first event.
 func (m *run) watchState(l *listing) state {
-	if m.setPhase(PhaseWatching); l != nil {
-		m.setPhase(PhaseStreaming)
+	phase := PhaseWatching
+	if l != nil {
+		phase = PhaseStreaming
 	}
+	m.setPhase(phase)
 	w, err := m.open(l)
 	refused := err != nil
 	if !refused {
@@ -191,7 +193,10 @@ func (m *run) applyEvents(w *openWatch) error {
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.applyBatches(w, woke.event)
-			w.heard, w.quiet = m.clock.Now(), false
+			if w.heard = m.clock.Now(); w.quiet {
+				w.quiet = false
+				w.timer.Reset(0) // the next silence is noticed, too
+			}
 		case endTimer:
 			err = m.serveTimer(w)
 		case endDone:

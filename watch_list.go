@@ -121,12 +121,7 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 // came with an event of an unknown type, stays.
 func (l *listing) addOther(e watch.Event, bad *ObjectError) error {
 	switch {
-	case e.Type == watch.Added:
-		return l.add(e.Object, bad)
-	case e.Type == watch.Modified:
-		if err := l.flush(); err != nil {
-			return err
-		}
+	case e.Type == watch.Added, e.Type == watch.Modified:
 		return l.add(e.Object, bad)
 	case bad.Key == "" && (e.Type != watch.Deleted || bad.Stage == stageType):
 		l.report(l.ctx, placed(bad))

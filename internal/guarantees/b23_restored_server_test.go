@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -188,6 +189,35 @@ func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
 				m.equals(t, source)
 				m.stop()
 			})
+		})
+	}
+}
+
+// B23: the silence after the first bookmark of a source counts too, in the watch that brought it. Fails if nobody looks at
+// a watch again that was silent while no bookmarks were known.
+func TestB23TheSilenceAfterTheFirstBookmarkIsChecked(t *testing.T) {
+	for _, first := range []time.Duration{time.Minute, 4 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var checked []time.Duration
+			began, events := time.Now(), watch.NewFakeWithChanSize(1, false)
+			source := &cache.ListWatch{
+				ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
+					if options.Limit == 1 {
+						checked = append(checked, time.Since(began))
+					}
+					return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
+				},
+				WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+			}
+			r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc),
+				cache.ReflectorOptions{MinWatchTimeout: time.Hour, MaxWatchTimeout: time.Hour})
+			m := mirrored{run: r.RunWithContext}
+			end := m.begin(t)
+			time.Sleep(first)
+			events.Action(watch.Bookmark, rightPod("", "6"))
+			pass(10 * time.Minute)
+			assert.Equal(t, []time.Duration{first + 3*time.Minute}, checked)
+			end()
 		})
 	}
 }
