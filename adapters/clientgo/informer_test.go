@@ -209,11 +209,11 @@ func TestASourceWithoutBookmarksIsListed(t *testing.T) {
 
 func TestWhatCannotBeAnInformerPanicsAtOnce(t *testing.T) {
 	for what, construct := range map[string]func(){
-		"the informer is nil":      func() { clientgo.SharedIndexInformer(nil) },
-		"the indexer is nil":       func() { clientgo.Indexer(nil) },
-		"the lister is nil":        func() { clientgo.GenericLister(nil) },
-		"the client is nil":        func() { clientgo.NewListWatchFromClient(nil, "pods", metav1.NamespaceAll, nil) },
-		"the ListerWatcher is nil": func() { clientgo.NewInformer(nil, &corev1.Pod{}, 0, nil) },
+		"the informer is nil": func() { clientgo.SharedIndexInformer(nil) },
+		"the indexer is nil":  func() { clientgo.Indexer(nil) },
+		"the lister is nil":   func() { clientgo.GenericLister(nil) },
+		"the client is nil":   func() { clientgo.NewListWatchFromClient(nil, "pods", metav1.NamespaceAll, nil) },
+		"the source is nil":   func() { clientgo.NewInformer(nil, &corev1.Pod{}, 0, nil) },
 		"ResyncPeriod is set": func() {
 			clientgo.NewInformerFunc(cache.SharedIndexInformerOptions{ResyncPeriod: time.Second})
 		},

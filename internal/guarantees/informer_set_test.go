@@ -266,3 +266,17 @@ func TestAnInformerRunToItsEndOutsideItsSetLeavesTheSet(t *testing.T) {
 		end()
 	})
 }
+
+func TestAHandlerMayStopItsInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
+		_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{AddFunc: func(*object) { informer.Stop() }})
+		must(t, err)
+		require.NoError(t, informer.Run(t.Context()))
+		assert.True(t, informer.Shared().IsStopped())
+		assert.ErrorIs(t, informer.Run(t.Context()), cache.ErrAlreadyRan)
+		assert.Equal(t, 1, informer.Len(), "what was read can still be read")
+		source.Close()
+	})
+}
