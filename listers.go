@@ -218,7 +218,7 @@ func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
 			item = e.Object()
 		}
 	case r.namespace == "":
-		found, _ := r.store.table.Get(table.KeyOf(name))
+		found, _ := r.store.table.GetText(name)
 		item = found.Object
 	default:
 		found, _ := r.store.table.Get(table.Named(r.namespace, name))

@@ -197,7 +197,7 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if !k.scope.has(key) {
 		return nil, false, nil
 	}
-	found, exists := k.storage.table.Get(table.KeyOf(key))
+	found, exists := k.storage.table.GetText(key)
 	if !exists {
 		err = k.storage.quarantine.find(table.KeyOf(key))
 	}
@@ -211,7 +211,7 @@ func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
 	if !exists {
 		return ObjectVersion{}, false
 	}
-	found, _ := k.storage.table.Get(table.KeyOf(key))
+	found, _ := k.storage.table.GetText(key)
 	if received := receivedOf(found.Object); originOf(received) == origin {
 		return received, true
 	}

@@ -21,6 +21,8 @@ func TestKeysOfOneHashAreKeptApart(t *testing.T) {
 			w.Commit(nil)
 			read := func() []any {
 				found, _ := table.Get(key)
+				same, _ := table.GetText(key.String())
+				require.Equal(t, found, same)
 				require.Equal(t, found, table.Find(key, table.Seek(key)).Found)
 				require.Equal(t, found, table.Find(key, Place{hash: hash, number: put.Number}).Found)
 				other := table.Find(twin, Place{hash: hash})

@@ -105,6 +105,21 @@ func (d *directory) double(epoch uint64) {
 	d.mask = d.mask<<1 | 1
 }
 
+// first returns a number that has a hash. Most hashes have one.
+func (d *directory) first(hash uint32) (number uint32, found bool) {
+	s := &d.segments.get(hash & d.mask).value
+	for i := range groups {
+		g := &s.groups[(home(hash)+i)%groups]
+		if matches := g.matches(hash); matches != 0 {
+			return atomic.LoadUint32(&g.numbers[bits.TrailingZeros(matches)%groupLen]), true
+		}
+		if g.matches(0) != 0 {
+			break
+		}
+	}
+	return 0, false
+}
+
 // find calls is with the numbers that have a hash until it returns true.
 func (d *directory) find(hash uint32, is func(number uint32) bool) bool {
 	s := &d.segments.get(hash & d.mask).value
@@ -137,12 +152,16 @@ func (d *directory) remove(hash, number uint32, epoch uint64) {
 
 // matches has a bit for each place of a hash. It has no branch: which place it is cannot be
 // predicted, and a wrong guess would wait for memory.
-func (g *group) matches(hash uint32) (matches uint) {
-	for i := range g.hashes {
-		isZero := (uint64(atomic.LoadUint32(&g.hashes[i])^hash) - 1) >> 63
-		matches |= uint(isZero) << i
+func (g *group) matches(hash uint32) uint {
+	return is(&g.hashes[0], hash) | is(&g.hashes[1], hash)<<1 | is(&g.hashes[2], hash)<<2 | is(&g.hashes[3], hash)<<3 |
+		is(&g.hashes[4], hash)<<4 | is(&g.hashes[5], hash)<<5 | is(&g.hashes[6], hash)<<6 | is(&g.hashes[7], hash)<<7
+}
+
+func is(at *uint32, hash uint32) uint {
+	if atomic.LoadUint32(at) == hash {
+		return 1
 	}
-	return matches
+	return 0
 }
 
 func (g *group) set(place int, hash, number uint32) {

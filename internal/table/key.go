@@ -48,5 +48,13 @@ func (k Key) IsIn(prefix string) bool {
 	return k.space != "" && k.space == prefix[:len(prefix)-1]
 }
 
-// hash is keyed with a secret of the process: nobody can choose names whose hashes collide.
-func (k Key) hash(seed maphash.Seed) uint32 { return hashOf(maphash.Comparable(seed, k)) }
+// hash is that of the text. It is keyed with a secret of the process: nobody can choose names
+// whose hashes collide.
+func (k Key) hash(seed maphash.Seed) uint32 {
+	if k.space == "" {
+		return hashOf(maphash.String(seed, k.name))
+	}
+	var room [128]byte // for most texts
+	text := append(append(append(room[:0], k.space...), '/'), k.name...)
+	return hashOf(maphash.Bytes(seed, text))
+}

@@ -234,7 +234,7 @@ func (r *scriptRun) lookUp(n byte) {
 	key := scriptKey(int(n))
 	found, exists := r.table.Get(KeyOf(key))
 	r.wasThere(key, found, exists)
-	byText, exists := r.table.Get(KeyOf(key))
+	byText, exists := r.table.GetText(key)
 	r.wasThere(key, byText, exists)
 	slot := r.table.Find(KeyOf(key), r.table.Seek(KeyOf(key)))
 	r.wasThere(key, slot.Found, slot.Exists)

@@ -86,7 +86,7 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 		made := room[:0]
 		for at := range c {
 			if e := &c[at]; e.kind != 0 && e.space != 0 {
-				made = append(append(append(made, s.state.spaces[e.space]...), '/'), e.text()...)
+				made = append(append(made, s.state.spaces[e.space]...), e.text()...)
 			}
 		}
 		texts := string(made)
@@ -97,7 +97,7 @@ func (s *Snapshot) EachWithKey(f func(key string, e Entry) bool) {
 			}
 			text := e.text()
 			if e.space != 0 {
-				length := len(s.state.spaces[e.space]) + 1 + len(text)
+				length := len(s.state.spaces[e.space]) + len(text)
 				text, texts = texts[:length], texts[length:]
 			}
 			if !f(text, Entry{s, e}) {

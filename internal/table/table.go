@@ -45,7 +45,7 @@ type Table struct {
 type state struct {
 	keys   directory
 	chunks cowList[chunk]
-	// spaces are the first parts of keys, by number; 0 is that of keys without.
+	// spaces are the first parts of keys with their slash, by number; 0 is that of keys without.
 	spaces []string
 	// cells counts all cells, including free ones, len those that are not free. free is the first free
 	// one, counted from 1.
@@ -87,22 +87,12 @@ type Found struct {
 // waits then, or another key with the same hash.
 func (t *Table) Get(key Key) (found Found, exists bool) {
 	hash := key.hash(t.seed)
-	at, s := t.changes.Load(), t.state.Load()
-	var number uint32
-	var c cell
-	any := s.keys.find(hash, func(candidate uint32) bool {
-		if shared := s.cell(candidate); shared != nil {
-			number, c = candidate, shared.load()
-		}
-		return true
-	})
-	if at&1 == 0 && t.changes.Load() == at {
-		switch {
-		case !any:
-			return found, false
-		case s.isKey(&c, key):
-			return t.found(number, &c), true
-		}
+	s, number, c := t.first(hash)
+	switch {
+	case s != nil && s.isKey(&c, key):
+		return t.found(number, &c), true
+	case s != nil && c.kind == 0:
+		return found, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,6 +101,33 @@ func (t *Table) Get(key Key) (found Found, exists bool) {
 		found = t.found(number, s.cell(number))
 	}
 	return found, exists
+}
+
+// GetText is Get for the key with a text, which need not be cut for it.
+func (t *Table) GetText(text string) (Found, bool) {
+	s, number, c := t.first(hashOf(maphash.String(t.seed, text)))
+	if s != nil && c.kind != 0 {
+		name := c.text()
+		if at := len(text) - len(name); at >= 0 && text[at:] == name && text[:at] == s.spaces[c.space] {
+			return t.found(number, &c), true
+		}
+	}
+	return t.Get(KeyOf(text))
+}
+
+// first returns the first cell with a hash, nearly always the only one, or a free one if there
+// is none. The state is nil if a write was met.
+func (t *Table) first(hash uint32) (s *state, number uint32, c cell) {
+	at, s := t.changes.Load(), t.state.Load()
+	if first, found := s.keys.first(hash); found {
+		if shared := s.cell(first); shared != nil {
+			number, c = first, shared.load()
+		}
+	}
+	if at&1 != 0 || t.changes.Load() != at {
+		s = nil
+	}
+	return s, number, c
 }
 
 func (t *Table) found(number uint32, c *cell) Found {
@@ -135,10 +152,16 @@ func (s *state) cell(number uint32) *cell {
 }
 
 func (s *state) isKey(c *cell, key Key) bool {
-	return c.kind != 0 && c.text() == key.name && s.spaces[c.space] == key.space
+	return c.kind != 0 && c.text() == key.name && s.spaceOf(c) == key.space
 }
 
-func (s *state) key(c *cell) Key { return Key{s.spaces[c.space], c.text()} }
+func (s *state) key(c *cell) Key { return Key{s.spaceOf(c), c.text()} }
+
+// spaceOf is the first part of a cell's key without the slash.
+func (s *state) spaceOf(c *cell) string {
+	space := s.spaces[c.space]
+	return space[:max(1, len(space))-1]
+}
 
 // Len is how many objects there are.
 func (t *Table) Len() int {

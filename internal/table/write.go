@@ -1,9 +1,6 @@
 package table
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // inPlace is up to how many changes a write makes where readers see them, some 50 us, during
 // which they wait. Larger writes are staged, and published by storing one pointer.
@@ -125,10 +122,7 @@ type Slot struct {
 // processor waits for their memory together then. Only the goroutine that may write may call either.
 func (t *Table) Seek(key Key) Place {
 	p := Place{hash: key.hash(t.seed)}
-	t.s.keys.find(p.hash, func(candidate uint32) bool {
-		p.number = candidate
-		return true
-	})
+	p.number, _ = t.s.keys.first(p.hash)
 	return p
 }
 
@@ -222,9 +216,9 @@ func (t *Table) numberOf(space string) uint32 {
 	number, known := t.spaces[space]
 	if !known {
 		number = uint32(len(t.s.spaces))
-		space = strings.Clone(space) // it may be part of an object
-		t.spaces[space] = number
-		t.reshape(func(s *state) { s.spaces = append(s.spaces, space) })
+		text := space + "/" // a copy: it may be part of an object
+		t.spaces[text[:len(space)]] = number
+		t.reshape(func(s *state) { s.spaces = append(s.spaces, text) })
 	}
 	return number
 }
