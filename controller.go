@@ -20,20 +20,19 @@ import (
 // ShouldResyncFunc returns whether to do a resync that is due.
 type ShouldResyncFunc func() bool
 
-// Config configures New. With a Store, that store is kept equal to the source and Handler is notified of its changes, as
-// by an informer; it needs only a ListerWatcher, or Namespaces, besides. With a Process, the mirror only passes on what
-// comes out of Queue, as in client-go, and Process applies it.
+// Config configures New. With a Store, that store is kept equal to the source and Handler is notified of its changes,
+// as by an informer. With a Process, the mirror passes on what comes out of Queue, as in client-go.
 type Config struct {
 	// Queue stands between reflector and Process. With a Store there is none.
 	Queue
 	ListerWatcher
 	// Namespaces are sources by namespace, of one server, instead of one ListerWatcher, for programs that may not, or
-	// need not, read all namespaces. Each has its own reflector, versions, backoff and permissions. All fill Store, one
-	// of NewStore or NewIndexer whose keys begin with "namespace/"; an object of another namespace is quarantined.
+	// need not, read all namespaces. Each has its own reflector, versions, backoff and permissions. All fill Store,
+	// whose keys begin with "namespace/"; an object of another namespace is quarantined.
 	//
 	// Handler receives an initial list for each namespace. Transform, ReflectorOptions.Random and the error handler are
-	// called concurrently; the reflector passed to the error handler is named ReflectorOptions.Name/namespace. HasSynced
-	// means all namespaces, LastSyncResourceVersion is the lowest; SyncedIn and Status.Namespaces report each.
+	// called concurrently; the reflector passed to the error handler is named ReflectorOptions.Name/namespace.
+	// HasSynced means all namespaces; SyncedIn and Status.Namespaces report each.
 	Namespaces map[string]Source
 	// Process handles what Queue.Pop returns (Deltas, of a DeltaFIFO). Its errors are reported.
 	Process ProcessFunc
@@ -52,12 +51,10 @@ type Config struct {
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
 	// WatchListPageSize is ReflectorOptions.PageSize.
 	WatchListPageSize int64
-	// Store is kept equal to the source. It is one of NewStore or NewIndexer, or a view of InNamespace; a Process or a
-	// Reflector fills others.
+	// Store is kept equal to the source. It is one of NewStore or NewIndexer, or a view of InNamespace.
 	Store Store
-	// Handler is notified of each change of Store, after the change, in the order of the changes, on a goroutine of its own
-	// with a bounded backlog, as a handler of an informer. First it receives an Add of each object that Store has before.
-	// A panic is passed to apimachinery's panic handlers and, if the process survives, reported.
+	// Handler is notified as a handler of an informer: of each change of Store, after the change, on its own goroutine,
+	// with a bounded backlog. First it receives an Add of each object that Store has before.
 	Handler ResourceEventHandler
 	// RecreateAsUpdate delivers an object that was deleted and re-created (another UID, both events merged) as one
 	// OnUpdate, as client-go does, instead of OnDelete with a tombstone and OnAdd.
@@ -83,8 +80,8 @@ type Controller interface {
 	LastSyncResourceVersion() string
 }
 
-// Mirror keeps a Store, or what a Process applies, equal to a source. It is what New returns, and the
-// Controller that NewInformer and its kin return. All methods may be called concurrently.
+// Mirror keeps a Store, or what a Process applies, equal to a source. It is a Controller and a StatusReporter. All
+// methods may be called concurrently.
 type Mirror struct {
 	// running is an informer, or the consumer of a queue; synced is that, its handler or the queue.
 	running interface {
@@ -103,8 +100,7 @@ var (
 	_ StatusReporter = (*Mirror)(nil)
 )
 
-// New makes a mirror and starts nothing. It panics for a Config without a source or consumer, and for negative or
-// contradictory fields.
+// New makes a mirror and starts nothing. It panics for contradictory fields.
 func New(c *Config) *Mirror {
 	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")
 	if c.Store != nil {
@@ -114,26 +110,18 @@ func New(c *Config) *Mirror {
 	return &Mirror{consumer, consumer.queue}
 }
 
-// RunWithContext runs the mirror until ctx ends, once. See Controller.
 func (m *Mirror) RunWithContext(ctx context.Context) { m.running.RunWithContext(ctx) }
 
-// Run is RunWithContext with a stop channel.
 func (m *Mirror) Run(stopCh <-chan struct{}) { m.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-// HasSynced is true once the whole first list has been applied, and handled by the handler or Process.
 func (m *Mirror) HasSynced() bool { return m.synced.HasSynced() }
 
-// HasSyncedChecker is HasSynced as something that can be waited for.
 func (m *Mirror) HasSyncedChecker() DoneChecker { return m.synced.HasSyncedChecker() }
 
-// LastSyncResourceVersion is the version that has been applied. See Controller.
 func (m *Mirror) LastSyncResourceVersion() string { return m.running.LastSyncResourceVersion() }
 
-// Status returns the status. It may be called at any time, and does not block.
 func (m *Mirror) Status() Status { return m.running.Status() }
 
-// SyncedIn returns a checker that is done once the whole first list of one of Config.Namespaces is in
-// the store, or false if there is no source of such a namespace.
 func (m *Mirror) SyncedIn(namespace string) (DoneChecker, bool) { return m.running.SyncedIn(namespace) }
 
 // newStoreMirror makes an informer of the given store.

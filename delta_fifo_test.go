@@ -393,7 +393,7 @@ func TestAVersionHoldsOnceAllBeforeItIsProcessed(t *testing.T) {
 	assert.Equal(t, "7", f.processedVersion())
 	f.UpdateResourceVersion("8")
 	assert.Equal(t, "8", f.processedVersion(), "nothing to wait for")
-	assert.Equal(t, []string{"1", "3", "5", "7", "8"}, known.notified, "told of each once, in order")
+	assert.Equal(t, []string{"1", "3", "5", "7", "8"}, known.notified, "each once, in order")
 }
 
 // Two who tell of versions never overtake each other. Fails if the turn ends
@@ -637,7 +637,7 @@ func TestAKnownObjectThatCannotBeReadIsDeletedWithAnEmptyTombstone(t *testing.T)
 			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: knownMap{"a/1": nil, "a/2": podAt("a", "2", "2")}})
 			assertUnread(t, "a/1", replace(f))
 			assert.Equal(t, []string{"Deleted tombstone a/1 nothing", "Deleted tombstone a/2 @2"}, drained(t, f))
-			assert.Empty(t, f.quarantined(), "nothing is held back: the deletion was taken")
+			assert.Empty(t, f.quarantined(), "nothing is quarantined: the deletion was applied")
 		})
 	}
 }

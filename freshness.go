@@ -328,12 +328,14 @@ func (inf *sharedIndexInformer) WaitForResourceVersion(ctx context.Context, reso
 // The informer must run. Sources without versions, or whose versions are no decimal numbers, have an error.
 func (inf *sharedIndexInformer) Fresh(ctx context.Context) error { return fresh(ctx, inf) }
 
-// WaitForResourceVersion is that of SharedIndexInformer's implementation: see there.
+// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer.
 func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return i.shared.WaitForResourceVersion(ctx, resourceVersion)
 }
 
+// Fresh waits until everything that the source had committed before the call can be read. It asks the source for its
+// version.
 func (i *Informer[T]) Fresh(ctx context.Context) error { return fresh(ctx, i.shared) }
 
-// Fresh is Informer.Fresh for all informers of the set, at the same time.
+// Fresh is Informer.Fresh for all informers of the set.
 func (s *InformerSet) Fresh(ctx context.Context) error { return fresh(ctx, s.informers()...) }

@@ -550,7 +550,7 @@ func (c *modelConsumer) holds(version string) {
 	at, err := strconv.Atoi(version)
 	require.NoError(t, err)
 	then, notified := c.model.notified[at]
-	require.True(t, notified, "version %s was never told", version)
+	require.True(t, notified, "version %s was never reported", version)
 	for key, v := range then {
 		if obj, there := c.held[key]; there {
 			require.GreaterOrEqual(t, versionOf(obj), v, "%s, at version %s", key, version)

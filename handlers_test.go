@@ -384,7 +384,7 @@ func (m *listenersModel) handlerStep(b byte) {
 	case op == 14:
 		require.NoError(m, m.informer.RemoveEventHandler(h.listener))
 		m.handlers = slices.DeleteFunc(m.handlers, func(other *modelHandler) bool { return other == h })
-		require.False(m, h.take(false), "a handler that has left is told nothing")
+		require.False(m, h.take(false), "a removed handler receives nothing")
 	case op != 8:
 		h.take(op == 13)
 	}
@@ -489,7 +489,7 @@ func (h *modelHandler) take(due bool) bool {
 	synced := l.HasSynced()
 	l.deliver(bg, &n)
 	if !synced && l.HasSynced() && h.synced && l.options.Delivery != Coalesced {
-		require.Equal(h, h.listed, h.initial, "synced before the handler was told of the whole list")
+		require.Equal(h, h.listed, h.initial, "synced before the handler received the whole list")
 	}
 	require.True(h, !synced || l.HasSynced())
 	return true
@@ -508,15 +508,15 @@ func (h *modelHandler) OnAdd(obj any, initial bool) {
 
 func (h *modelHandler) OnUpdate(old, obj any) {
 	is, key := obj.(*object), nameOf(obj)
-	require.Same(h, h.view[key], old, "old is what it was told last")
+	require.Same(h, h.view[key], old, "old is the state that it received last")
 	require.Equal(h, old.(*object).UID, is.UID)
 	h.view[key] = is
 	if old != obj {
 		require.Greater(h, versionOf(is), versionOf(old))
 		h.heard(is)
 	} else {
-		require.True(h, h.resyncs, "told again, and nobody asked for it")
-		require.NotContains(h, h.news, key, "told again, though there was news")
+		require.True(h, h.resyncs, "delivered again without a resync")
+		require.NotContains(h, h.news, key, "delivered again beside a change")
 	}
 }
 

@@ -21,7 +21,7 @@ func TestAFailureCountsForABuildOnlyIfTheObjectIsStillThere(t *testing.T) {
 			require.NoError(t, s.Update(pod("a", "2")))
 			require.NoError(t, s.Add(tagged(pod("a", "3"), "bad")), "the stored indexes take it")
 		}, true},
-		"a new one failed and is gone": {func(t *testing.T, s *cache) {
+		"a new one failed and is removed": {func(t *testing.T, s *cache) {
 			require.NoError(t, s.Update(pod("a", "2")))
 			require.NoError(t, s.Add(tagged(pod("a", "3"), "bad")))
 			require.NoError(t, s.Delete(pod("a", "3")))

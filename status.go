@@ -87,7 +87,6 @@ type Failure struct {
 	Time  time.Time
 }
 
-// String returns the status in one line.
 func (s Status) String() string {
 	synced, behind := "not synced", 0
 	if s.Synced {
@@ -108,13 +107,11 @@ func (s Status) String() string {
 	return text
 }
 
-// String returns the status in one line.
 func (h HandlerStatus) String() string {
 	return fmt.Sprintf("handler %s (%s): %d behind, the oldest for %s, %d delivered, %d panicked",
 		h.Name, h.Delivery, h.Backlog, h.OldestAge, h.Delivered, h.Panics)
 }
 
-// MarshalJSON has the age in seconds, and the delivery by its name.
 func (h HandlerStatus) MarshalJSON() ([]byte, error) {
 	type fields HandlerStatus
 	return json.Marshal(struct {
@@ -129,17 +126,14 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
 
-// MarshalJSON has the error as text.
 func (f Failure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"cause": f.Cause, "error": fmt.Sprint(f.Err), "time": f.Time})
 }
 
-// String returns the object and the failure in one line.
 func (q Quarantined) String() string {
 	return fmt.Sprintf("object %q%s, %s failed: %v", q.Key, atVersion(q.ResourceVersion), q.Stage, q.Err)
 }
 
-// MarshalJSON has the error as text.
 func (q Quarantined) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"key": q.Key, "resourceVersion": q.ResourceVersion, "stage": q.Stage, "error": fmt.Sprint(q.Err),

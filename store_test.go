@@ -136,7 +136,7 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 			bad, ok := asObjectError(err)
 			require.True(t, ok, "%v", err)
 			assert.Contains(t, []string{stageKey, stageMetadata}, bad.Stage)
-			assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of an object that is held back counts")
+			assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of a quarantined object counts")
 			assert.Equal(t, map[string]string{"a/1": "1"}, contents(s))
 			assert.Empty(t, s.quarantined(), "without a key nothing is kept")
 		})
@@ -158,7 +158,7 @@ func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 		var regression *VersionRegressionError
 		require.ErrorAs(t, err, &regression)
 		assert.Equal(t, VersionRegressionError{Kind: "event", Key: "a/1", Current: "5", Received: "4"}, *regression)
-		assert.Equal(t, "9", s.LastStoreSyncResourceVersion(), "nothing was taken")
+		assert.Equal(t, "9", s.LastStoreSyncResourceVersion(), "nothing was applied")
 		assert.Equal(t, map[string]string{"a/1": "5"}, contents(s))
 	}
 	for _, version := range []string{"5", "", "x4", "6"} {

@@ -51,13 +51,13 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 		isTombstone bool
 	}{
 		"seen":                           {"a/1", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false},
-		"seen, key not told":             {"", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false},
+		"seen, without a key":            {"", redPod, redPod, true, "a/1", NewObjectName("a", "1"), false},
 		"seen, key function":             {"uid-7", redPod, redPod, true, "uid-7", NewObjectName("a", "1"), false},
 		"unseen":                         {"a/1", tombstone(redPod), redPod, false, "a/1", NewObjectName("a", "1"), true},
 		"unseen, key function":           {"uid-7", DeletedFinalStateUnknown{Key: "uid-7", Obj: redPod}, redPod, false, "uid-7", NewObjectName("a", "1"), true},
 		"unseen, no object":              {"a/1", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
 		"unseen, nil object":             {"a/1", tombstone((*object)(nil)), nil, false, "a/1", NewObjectName("a", "1"), true},
-		"unseen, no object, not told":    {"", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
+		"unseen, no object, no key":      {"", tombstone(nil), nil, false, "a/1", NewObjectName("a", "1"), true},
 		"unseen, no object, no slash":    {"node", DeletedFinalStateUnknown{Key: "node"}, nil, false, "node", NewObjectName("", "node"), true},
 		"unseen, no object, two slashes": {"a/b/c", DeletedFinalStateUnknown{Key: "a/b/c"}, nil, false, "a/b/c", NewObjectName("a", "b/c"), true},
 	} {

@@ -145,7 +145,7 @@ func (l *listing) addOther(e watch.Event, bad *ObjectError) error {
 	return nil
 }
 
-// enter notes the version of an event's key. It fails if that goes back: from what the
+// enter notes the version of an event's key. It fails if that regresses: from what the
 // stream has sent of the key before, or from what the store has of it, where a state that
 // is older than that is not accepted.
 func (l *listing) enter(obj any, received ObjectVersion) error {

@@ -48,7 +48,8 @@ type ListerWatcherConfig struct {
 // required.
 //
 // A name is unique and is the object's metadata.name; kind and namespace are free, but the same for all objects. When a
-// function returns, a list at resource version "" shows its change. One goroutine at a time calls them.
+// function returns, a list at resource version "" shows its change, and open watches deliver it as an event of its own: a
+// source that polls its backend does that in the function (sources.PollingSource.Poll). One goroutine at a time calls them.
 type ListerWatcherRig struct {
 	Source ListerWatcher
 

@@ -36,7 +36,7 @@ type Reaper struct {
 }
 
 // NewReaper returns a reaper of the source's sessions. The remove function deletes one
-// at the source; out is told what was done.
+// at the source; out receives a line for each removal.
 func NewReaper(source cache.Source, remove func(ctx context.Context, namespace, name string) error, out io.Writer) *Reaper {
 	return &Reaper{
 		sessions: cache.NewTypedInformer(source, cache.InformerConfig[*Session]{Name: "sessions"}),

@@ -29,7 +29,7 @@ type rig struct {
 	out      bytes.Buffer
 }
 
-// inVirtualTime runs a test in a bubble: time there goes on only when every goroutine
+// inVirtualTime runs a test in a bubble: time there advances only when every goroutine
 // waits, and then at once. The bubble does not end before the reaper and all that it
 // started have, so what they leave behind is a failure of the test.
 func inVirtualTime(t *testing.T, test func(t *testing.T, r *rig)) {
@@ -162,7 +162,7 @@ func (r *rig) outage() {
 	r.CloseWatches()
 }
 
-// What was known before an outage goes on to be handled in it, what has changed in it is
+// Objects known before an outage are handled during it, changes during it are
 // found out after it, and the source is not hammered.
 func TestAnOutageLosesNothing(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, r *rig) {

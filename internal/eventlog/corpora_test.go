@@ -43,7 +43,7 @@ type backlogEncoder struct {
 	*recording.Script
 	source recording.Source
 	slow   time.Duration
-	// waiting is how many changes the handler has not been told.
+	// waiting is how many changes the handler has not received.
 	waiting int
 	stalled bool
 	at      time.Duration
@@ -75,7 +75,7 @@ func (b *backlogEncoder) take(d recording.Delivery) {
 	}
 }
 
-// tell has the handler told what it has time for: from 225 on twenty times as many.
+// tell delivers what the handler has time for: from 225 on twenty times as many.
 func (b *backlogEncoder) tell(pause time.Duration) {
 	n := b.waiting
 	if b.slow > 0 {
@@ -90,7 +90,7 @@ func (b *backlogEncoder) tell(pause time.Duration) {
 		b.Add("catches up", byte(min(220+n/20, 249)))
 	default:
 		for range n {
-			b.Add("told", 120)
+			b.Add("delivered", 120)
 		}
 	}
 	b.waiting -= n

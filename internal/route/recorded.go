@@ -52,7 +52,7 @@ func judge(routes []route, recorded map[string]numbers) (table string, failures 
 	}
 	for name := range recorded {
 		if !slices.ContainsFunc(routes, func(r route) bool { return r.name == name }) {
-			failures = append(failures, fmt.Errorf("%q is recorded and was not taken", name))
+			failures = append(failures, fmt.Errorf("%q is recorded and was not measured", name))
 		}
 	}
 	if lower {

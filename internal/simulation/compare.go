@@ -99,7 +99,7 @@ func (m *mirror) compareIndex(when string, shown map[string]*Object) {
 	}
 }
 
-// compareHandlers checks what a program has that replays what it was told.
+// compareHandlers checks what a program has that replays what it received.
 func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
 	for _, h := range m.handlers {
 		view := h.shown()
@@ -122,7 +122,7 @@ func (m *mirror) compareHandlers(when string, shown map[string]*Object) {
 	}
 }
 
-// compareSequences checks that handlers which are told everything were all told the same
+// compareSequences checks that handlers which receive everything all received the same
 // (G3): those that were there from the start, and cannot have fallen far enough behind
 // for anything to be merged.
 func (w *world) compareSequences() {
@@ -140,7 +140,7 @@ func (w *world) compareSequences() {
 				continue
 			}
 			if !slices.Equal(first.sequence, h.sequence) {
-				w.fail("G3: %s was told %v, %s was told %v", first.name, first.sequence, h.name, h.sequence)
+				w.fail("G3: %s received %v, %s received %v", first.name, first.sequence, h.name, h.sequence)
 			}
 		}
 	}

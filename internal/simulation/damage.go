@@ -148,7 +148,7 @@ func (d *damage) hasStruck(serial int) bool {
 	return d.serials[serial]
 }
 
-// lately says whether anything has been damaged in the last minutes, or may be taken for damaged.
+// lately says whether anything has been damaged in the last minutes, or may be mistaken for damaged.
 func (d *damage) lately() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

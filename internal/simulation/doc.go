@@ -16,7 +16,7 @@
 //
 // # A run
 //
-//	Script ──steps──▶ world ──writes──▶ truth (what the source was told)
+//	Script ──steps──▶ world ──writes──▶ truth (what the source was given)
 //	                    │                  ▲ all checks compare with it
 //	                    ▼                  │
 //	              cachetest.Source     observer, handler, look, finale
@@ -28,19 +28,19 @@
 // between them. Any part of a script is a script, which is what makes shrinking possible:
 // a step can be carried out whatever has happened before, and at worst does nothing.
 //
-// The truth has every state that the source was told to hold, with the moment at which
+// The truth has every state that the source was made to hold, with the moment at which
 // it came. Moments count what happened to the source, and unlike versions never go
 // back. A state is known to the truth before the source has it, so that nobody can be
 // shown something of which the truth knows nothing.
 //
 // A tap stands between each reflector and its source. It changes nothing but marks: it
 // numbers objects (receipts) and failures, so that the order in which objects were sent, how
-// often each was transformed, and whether each failure was reported once, can be told
+// often each was transformed, and whether each failure was reported once, can be known
 // afterwards.
 //
 // # What is checked, and when
 //
-// At each call: a handler is told what follows on what it was told before, in order, and
+// At each call: a handler receives what follows on what it received before, in order, and
 // the store is not behind it (handler.go); a state that anyone sees follows on what he
 // saw (observer.go); a transform sees each receipt once (mirror.go); nothing is called
 // after its time (calls.go).
@@ -49,13 +49,13 @@
 // is a state of the source as it was at one moment, and that not before the one that the
 // version names; versions do not go back without a report; backlogs are bounded.
 //
-// At the end (finale.go): everything is healed; after the pause that G1 allows store,
+// At the end (finale.go): everything is repaired; after the pause that G1 allows store,
 // index, and each handler's replayed view must equal the source (compare.go), without what
-// is quarantined; after three calm minutes still, and nobody may have been told anything.
+// is quarantined; after three calm minutes still, and nobody may have received anything.
 // Then the requests are counted (rates.go), reports are matched with failures (reports.go),
 // and everything is stopped at one moment: each Run must return at once, and leave nothing.
 //
-// Some scripts end with a restore (Setup.RestoreLast): the source, well by then, goes back to an
+// Some scripts end with a restore (Setup.RestoreLast): the source, well by then, regresses to an
 // older state, refuses one watch of each reflector and accepts the next without a word. Every
 // mirror must follow, though nothing is written any more (B23).
 //
@@ -64,7 +64,7 @@
 // write whose frame is damaged (Setup.DamageLast): it must be shown though nothing follows (B24).
 //
 // A failure begins with what it breaks, "1m2s: G7: ..."; FailureKind reads that. A
-// check may be lenient where the library promises nothing (after a source has gone back in
+// check may be lenient where the library promises nothing (after a source has regressed in
 // time, for what could not be decoded): the comment says why. A check that was lenient
 // without a reason would be a hole.
 //
@@ -74,7 +74,7 @@
 // the schedule of goroutines, nor the order of Go's maps. So a seed that fails may hold
 // when it is run again: Replay runs it up to 200 times, and Shrink takes a smaller script
 // for failing if any of its runs fails in the same way. RunsToTrust says after how many
-// runs without a failure one may be taken for healthy.
+// runs without a failure one may be mistaken for healthy.
 //
 // # How it is built
 //
@@ -86,18 +86,18 @@
 //	damage.go, wrong_type.go what a network damages; lists of nothing but another type
 //	mirror.go, mirror_kinds.go, foreign_store.go
 //	                         what mirrors: the seven kinds, and a store that is not ours
-//	handler.go               a handler that replays what it is told, and checks each call
+//	handler.go               a handler that replays what it receives, and checks each call
 //	observer.go, look.go     states seen one after the other; a look at everything
 //	snapshots.go             snapshots of a store, compared at once, and again at the end
 //	calls.go, rates.go       calls of user code and when Run may return; requests a minute
 //	finale.go                healing, calm, stopping
 //	compare.go, reports.go   what is shown at the end, and was reported, against the truth
-//	trace.go                 the last things that happened, for whoever reads a failure
+//	trace.go                 the last things that happened, for readers of a failure
 //	replay.go, shrink*.go    running again; making smaller
 //	record*.go, recording/   what happened in a run as lines, for corpora of fuzz targets
 //	soak*.go                 a day of churn: is everything as flat at its end as at its start?
 //	cmd/                     many seeds, in processes of their own
-//	testdata/scripts/        small scripts of faults that are mended; the tests run them
+//	testdata/scripts/        small scripts of faults that are fixed; the tests run them
 //
 // # To add a step
 //

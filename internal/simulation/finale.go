@@ -9,11 +9,11 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// finale heals everything, gives the mirrors the time that they are promised, and then
+// finale ends all faults, gives the mirrors the time that they are promised, and then
 // compares all that they show with the source.
 func (w *world) finale() {
 	w.note("-- finale")
-	healed := time.Now()
+	repaired := time.Now()
 	w.heal()
 	pause := max(pauseAtMost, time.Until(w.retryAfter))
 	if w.restored && !w.script.Setup.RefuseFutureWatches {
@@ -24,23 +24,23 @@ func (w *world) finale() {
 	}
 	time.Sleep(pause)
 	w.settle()
-	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, "regression") }) {
+	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "regression") }) {
 		// A source that went back and came past the mirror's version again is only found out by
 		// the first list after the healing: another follows, after a pause (B15).
 		time.Sleep(pauseAtMost)
 		w.settle()
 	}
 	w.look()
-	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(healed, "store-error") }) {
+	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "store-error") }) {
 		w.compare("after the pause that G1 allows")
 	}
 	w.damageLast()
 	w.restoreLast()
-	told, resyncs := w.told(), w.resyncs()
+	received, resyncs := w.received(), w.resyncs()
 	time.Sleep(calm)
 	w.settle()
 	w.compare("after a calm")
-	w.calmed(told, resyncs)
+	w.calmed(received, resyncs)
 	w.compareSequences()
 	w.checkRates()
 	w.checkReports()
@@ -87,7 +87,7 @@ func (w *world) restoreLast() {
 	}
 }
 
-// restoreAtMost is how much longer it may take to follow a source that has gone back and does
+// restoreAtMost is how much longer it may take to follow a source that has regressed and does
 // not say so, where a run of failures has used up what G13 allows: a watch that is refused, a
 // check beside the next one, and a list, with a pause of a minute before each.
 const restoreAtMost = 3 * time.Minute
@@ -96,9 +96,9 @@ const restoreAtMost = 3 * time.Minute
 // waited for, and lists for undecoded items are a minute apart, within the limits of G13.
 const damagedAtMost = 2 * time.Minute
 
-// heal ends all faults, and writes anew what could not be taken because of them.
+// heal ends all faults, and writes anew what could not be applied because of them.
 func (w *world) heal() {
-	w.healed.Store(true)
+	w.repaired.Store(true)
 	w.transformsFail.Store(false)
 	w.indexesFail.Store(false)
 	w.transformTakes.Store(0)
@@ -114,7 +114,7 @@ func (w *world) heal() {
 	if w.server != nil {
 		w.server.Listener.Heal()
 	}
-	w.settle() // else a watch that was held back is opened in the middle of what follows
+	w.settle() // else a watch that was delayed is opened in the middle of what follows
 	if w.silent {
 		// Nobody but a list can tell of these.
 		w.advance(0) // else who is there already need not know
@@ -133,16 +133,16 @@ func (w *world) refusedByAny(serial int) bool {
 	return slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasRefused(serial) })
 }
 
-func (w *world) told() map[*handler]int {
-	told := map[*handler]int{}
+func (w *world) received() map[*handler]int {
+	received := map[*handler]int{}
 	for _, m := range w.mirrors {
 		for _, h := range m.handlers {
 			h.mu.Lock()
-			told[h] = h.told
+			received[h] = h.received
 			h.mu.Unlock()
 		}
 	}
-	return told
+	return received
 }
 
 // hasReportedSince says whether it has reported a failure of a kind since: a refusal of a store
@@ -155,21 +155,21 @@ func (m *mirror) hasReportedSince(since time.Time, cause cache.Cause) bool {
 	})
 }
 
-// calm is how long nothing happens after everything was healed.
+// calm is how long nothing happens after everything was repaired.
 const calm = 3 * time.Minute
 
-// calmed checks that nobody was told anything while nothing happened, but for resyncs,
+// calmed checks that no handler received anything while nothing happened, but for resyncs,
 // and those as often as they were due (B20).
-func (w *world) calmed(told, resyncs map[*handler]int) {
+func (w *world) calmed(received, resyncs map[*handler]int) {
 	after := w.resyncs()
-	for h, n := range w.told() {
+	for h, n := range w.received() {
 		m := h.mirror
 		if m.stopped() || m.heldInTheEnd() {
 			continue
 		}
 		again := after[h] - resyncs[h]
-		if news := n - told[h] - again; news != 0 {
-			w.fail("G1: %s was told %d things while the source was calm", h.name, news)
+		if news := n - received[h] - again; news != 0 {
+			w.fail("G1: %s received %d things while the source was calm", h.name, news)
 		}
 		if period := m.setup.Resync; period > 0 {
 			if least := (int(calm/period) - 1) * len(m.list()); again < least {
@@ -191,7 +191,7 @@ func (w *world) resyncs() map[*handler]int {
 	return resyncs
 }
 
-// heldInTheEnd says whether it holds back anything that a list may change, be it one that
+// heldInTheEnd says whether it quarantines anything that a list may change, be it one that
 // comes in the calm.
 func (m *mirror) heldInTheEnd() bool { return len(m.status().Quarantined) > 0 }
 

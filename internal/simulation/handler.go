@@ -9,8 +9,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// handler is told things by a mirror, and keeps what a program would: all that it was
-// told, replayed. It checks each call against what came before it.
+// handler is notified by a mirror, and keeps what a program would: all that it was
+// received, replayed. It checks each call against what came before it.
 type handler struct {
 	mirror       *mirror
 	name         string
@@ -18,23 +18,23 @@ type handler struct {
 	registration cache.ResourceEventHandlerRegistration
 	observer     observer
 
-	mu   sync.Mutex
-	view map[string]*Object
-	told int
-	// receipts is the highest receipt that it was told, by namespace where each has a
+	mu       sync.Mutex
+	view     map[string]*Object
+	received int
+	// receipts is the highest receipt that it received, by namespace where each has a
 	// reflector of its own.
 	receipts map[string]int
 	// stall, while it is there, is what calls wait for.
 	stall chan struct{}
-	// owed are the keys that it is to be told of before it has synced, as things were at a
+	// owed are the keys that it is to receive before it has synced, as things were at a
 	// moment. Once that was looked at there are none.
 	owed   []string
 	owedAt int
-	// everTold are the keys that it has been told of, and whether the first time was as
+	// everReceived are the keys that it has received, and whether the first time was as
 	// part of the initial list.
-	everTold map[string]bool
+	everReceived map[string]bool
 	// late is true if it joined a mirror that ran. sequence are the receipts that it was
-	// told, the other way round for a deletion; resyncs counts what it was told again.
+	// received, the other way round for a deletion; resyncs counts what it received again.
 	late     bool
 	sequence []int
 	resyncs  int
@@ -50,7 +50,7 @@ type handler struct {
 func newHandler(m *mirror, setup HandlerSetup, name string) *handler {
 	return &handler{
 		mirror: m, name: name, setup: setup, observer: observer{mirror: m, what: "handler " + name},
-		view: map[string]*Object{}, everTold: map[string]bool{}, receipts: map[string]int{},
+		view: map[string]*Object{}, everReceived: map[string]bool{}, receipts: map[string]int{},
 	}
 }
 
@@ -66,8 +66,8 @@ func (h *handler) OnAdd(obj any, initial bool) {
 	if old := h.view[key]; old != nil {
 		h.fail("G3: OnAdd of %s, of which it knows %s", describe(key, object), describe(key, old))
 	}
-	if _, told := h.everTold[key]; !told {
-		h.everTold[key] = initial
+	if _, received := h.everReceived[key]; !received {
+		h.everReceived[key] = initial
 	}
 	if initial && h.registration != nil && h.registration.HasSynced() {
 		h.fail("G5: OnAdd of %s as of the initial list, which it has had", describe(key, object))
@@ -94,7 +94,7 @@ func (h *handler) OnUpdate(oldObj, newObj any) {
 	case known == nil:
 		h.fail("G3: OnUpdate of %s, of which it knows nothing", describe(key, object))
 	case known != old:
-		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it was told %s receipt %d", describe(key, object),
+		h.fail("G3: OnUpdate of %s has as old %s receipt %d, and it received %s receipt %d", describe(key, object),
 			describe(key, old), receiptOf(old), describe(key, known), receiptOf(known))
 	}
 	if old.UID != object.UID && !h.mirror.setup.Merge && h.mirror.setup.Kind != KindProcess {
@@ -144,8 +144,8 @@ func (h *handler) OnDelete(obj any) {
 func (h *handler) called(what string, obj any) (object *Object, done func()) {
 	left := h.mirror.calls.begin(what)
 	h.mu.Lock()
-	h.told++
-	told, stall := h.told, h.stall
+	h.received++
+	received, stall := h.received, h.stall
 	if h.calling {
 		h.fail("G3: %s was called while another call was running", what)
 	}
@@ -164,7 +164,7 @@ func (h *handler) called(what string, obj any) (object *Object, done func()) {
 		h.calling = false
 		h.mu.Unlock()
 		left()
-		if every := h.setup.PanicEvery; every > 0 && told%every == 0 && !h.mirror.world.healed.Load() {
+		if every := h.setup.PanicEvery; every > 0 && received%every == 0 && !h.mirror.world.repaired.Load() {
 			panic("the script says that this handler panics")
 		}
 	}
@@ -173,7 +173,7 @@ func (h *handler) called(what string, obj any) (object *Object, done func()) {
 // linger takes as long as the script says.
 func (h *handler) linger(stall chan struct{}) {
 	w := h.mirror.world
-	if w.healed.Load() {
+	if w.repaired.Load() {
 		return
 	}
 	if h.setup.Slow > 0 {
@@ -184,12 +184,12 @@ func (h *handler) linger(stall chan struct{}) {
 	}
 }
 
-// sees checks a state that is told against the source and the store.
+// sees checks a state that receives against the source and the store.
 func (h *handler) sees(key string, object *Object) {
 	h.observer.sees(key, object)
 	h.sawStore(key, object)
 	if h.mirror.hasTransform() && object.Annotations[transformedMark] != "1" {
-		h.mirror.world.fail("G14: %s was told %s, transformed %q", h.name, describe(key, object), object.Annotations[transformedMark])
+		h.mirror.world.fail("G14: %s received %s, transformed %q", h.name, describe(key, object), object.Annotations[transformedMark])
 	}
 }
 
@@ -197,7 +197,7 @@ func (h *handler) sees(key string, object *Object) {
 // fallen so far behind that its changes are merged, which happens at 1,024.
 const orderLost = 1000
 
-// ordered checks that what an ordered handler is told arrived in that order (G3).
+// ordered checks that what an ordered handler receives arrived in that order (G3).
 func (h *handler) ordered(object *Object) {
 	sent := h.mirror.sent()
 	h.mu.Lock()
@@ -211,13 +211,13 @@ func (h *handler) ordered(object *Object) {
 		of = object.Namespace
 	}
 	if receipt < h.receipts[of] {
-		h.fail("G3: told %s of receipt %d after one of receipt %d", describe(keyOf(object), object), receipt, h.receipts[of])
+		h.fail("G3: received %s of receipt %d after one of receipt %d", describe(keyOf(object), object), receipt, h.receipts[of])
 	}
 	h.receipts[of] = max(receipt, h.receipts[of])
 }
 
-// sawStore checks that the store is as new as what is told (G4).
-func (h *handler) sawStore(key string, told *Object) {
+// sawStore checks that the store is as new as what receives (G4).
+func (h *handler) sawStore(key string, received *Object) {
 	m := h.mirror
 	if m.get == nil || m.world.wentBack() {
 		return
@@ -230,15 +230,15 @@ func (h *handler) sawStore(key string, told *Object) {
 	// What a state looks like to a store that lags is what it looks like to no other.
 	fits := (&observer{mirror: m}).fits(held)
 	if m.world.truth.find(key, from, fits) < 0 && !m.world.wentBack() {
-		m.world.fail("G4: %s is told %s, and the store has %s", h.name, describe(key, told), describe(key, held))
+		m.world.fail("G4: %s receives %s, and the store has %s", h.name, describe(key, received), describe(key, held))
 	}
-	if held == nil || held != told || m.byGroup == nil {
+	if held == nil || held != received || m.byGroup == nil {
 		return
 	}
-	for _, group := range groupsOf(told) {
+	for _, group := range groupsOf(received) {
 		keys, err := m.byGroup(group)
-		if err != nil || (!slices.Contains(keys, key) && m.get(key) == told) {
-			m.world.fail("G4: %s is told %s, and the index has it not under %q: %v %v", h.name, describe(key, told), group, keys, err)
+		if err != nil || (!slices.Contains(keys, key) && m.get(key) == received) {
+			m.world.fail("G4: %s receives %s, and the index has it not under %q: %v %v", h.name, describe(key, received), group, keys, err)
 		}
 	}
 }
@@ -247,8 +247,8 @@ func (h *handler) fail(format string, args ...any) {
 	h.mirror.world.fail("%s: "+format, append([]any{h.name}, args...)...)
 }
 
-// lookAtSync checks, when it says that it has synced, that it has been told of all that it
-// was to be told of before (G5), but for what has changed meanwhile, or has been undone
+// lookAtSync checks, when it says that it has synced, that it has received all that it
+// was to receive before (G5), but for what has changed meanwhile, or has been undone
 // and done again: that may have gone untold.
 func (h *handler) lookAtSync() {
 	if h.mirror.world.wentBack() {
@@ -265,10 +265,10 @@ func (h *handler) lookAtSync() {
 		if s.moment > h.owedAt || !s.shown() || h.mirror.hasRefused(s.serial) || h.mirror.world.damage.hasStruck(s.serial) {
 			continue // what was damaged on its way came later, or not at all
 		}
-		if initial, told := h.everTold[key]; !told {
-			h.fail("G5: has synced and was never told of %s", key)
+		if initial, received := h.everReceived[key]; !received {
+			h.fail("G5: has synced and never received %s", key)
 		} else if !initial {
-			h.fail("G5: %s was not told as of the initial list", key)
+			h.fail("G5: %s was not received as of the initial list", key)
 		}
 	}
 	h.owed = nil
@@ -285,7 +285,7 @@ func (h *handler) shown() map[string]*Object {
 func (h *handler) hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stall == nil && !h.mirror.world.healed.Load() {
+	if h.stall == nil && !h.mirror.world.repaired.Load() {
 		h.stall = make(chan struct{})
 	}
 }

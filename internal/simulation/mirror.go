@@ -52,7 +52,7 @@ type mirror struct {
 	receipts int
 	faults   int
 	reports  []reported
-	// everHeld are the keys that it has reported as held back.
+	// everHeld are the keys that it has reported as quarantined.
 	everHeld map[string]bool
 	// transformed counts the transforms of each receipt.
 	transformed map[int]int
@@ -60,7 +60,7 @@ type mirror struct {
 	refused map[int]bool
 }
 
-// reported is what the error handler was told.
+// reported is what the error handler received.
 type reported struct {
 	at   time.Time
 	err  error
@@ -178,7 +178,7 @@ func short(text string) string {
 // regressions is how often it has reported that the source went back in time.
 func (m *mirror) regressions() int { return int(m.regressed.Load()) }
 
-// hasHeld says whether it has ever reported a key as held back.
+// hasHeld says whether it has ever reported a key as quarantined.
 func (m *mirror) hasHeld(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,10 +205,10 @@ func (m *mirror) requestCount() int {
 	return n
 }
 
-func (m *mirror) toldCount() int {
+func (m *mirror) receivedCount() int {
 	n := 0
 	for _, h := range m.handlers {
-		n += h.told
+		n += h.received
 	}
 	return n
 }
@@ -237,7 +237,7 @@ func (m *mirror) add(setup HandlerSetup, name string) {
 	}
 }
 
-// owed are the keys that a handler which joins now is told of before it has synced: what
+// owed are the keys that a handler which joins now receives before it has synced: what
 // is shown, or, before the run, what the source has.
 func (m *mirror) owed() (owed []string) {
 	if !m.begun() {

@@ -38,7 +38,7 @@ func (o *observer) sees(key string, object *Object) {
 		o.mirror.world.fail("G2: %s shows %s, which the source never had", o.what, describe(key, object))
 		return
 	case o.back[key] >= o.mirror.regressions():
-		o.mirror.world.fail("G2: %s goes back to %s, and %d regressions have been reported", o.what,
+		o.mirror.world.fail("G2: %s regresses to %s, and %d regressions have been reported", o.what,
 			describe(key, object), o.mirror.regressions())
 	}
 	o.back[key]++
@@ -55,7 +55,7 @@ func (o *observer) fits(object *Object) func(state) bool {
 }
 
 // maybeAbsent says whether a mirror may show nothing where the source has s: what is
-// not wanted, what has no key, and, for a store that is not ours, what cannot be taken.
+// not wanted, what has no key, and, for a store that is not ours, what cannot be applied.
 func (m *mirror) maybeAbsent(s state) bool {
 	if m.setup.Kind == KindForeign && s.present() && m.world.damage.hasStruck(s.serial) {
 		return true
@@ -75,7 +75,7 @@ type versions struct {
 	mu   sync.Mutex
 	last uint64
 	text string
-	// descents counts how often it has gone back.
+	// descents counts how often it has regressed.
 	descents int
 	synced   bool
 }
@@ -91,7 +91,7 @@ func (v *versions) look(m *mirror) string {
 	}
 	switch {
 	case v.descents > m.regressions():
-		m.world.fail("G11: %s has applied %q, before it had %q, and has gone back %d times with %d reports", m.name, text, v.text,
+		m.world.fail("G11: %s has applied %q, before it had %q, and has regressed %d times with %d reports", m.name, text, v.text,
 			v.descents, m.regressions())
 	case v.synced && !synced:
 		m.world.fail("G5: %s had synced and has not any more", m.name)

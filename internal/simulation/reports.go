@@ -30,7 +30,7 @@ func (w *world) checkReports() {
 					}
 					n += strings.Count(r.text, faultMark(f.number))
 					// What is given up for another reason may fail at that same moment: of a
-					// list that goes back in time, or a stream that is late, only that is said.
+					// list that regresses in time, or a stream that is late, only that is said.
 					abandoned = abandoned || r.at.Equal(f.at) && slices.Contains(reasons, cache.CauseOf(r.err))
 				}
 				if n == 1 || (n == 0 && (f.excused || abandoned || m.stoppedBy(f.at))) {
@@ -65,14 +65,14 @@ func (w *world) checkDamage() {
 	w.fail("B24: %d answers were damaged, and nobody has reported anything of it", w.damage.count())
 }
 
-// stoppedBy says whether the run had been told to end by then.
+// stoppedBy says whether the run had been asked to end by then.
 func (m *mirror) stoppedBy(at time.Time) bool {
 	m.calls.mu.Lock()
 	defer m.calls.mu.Unlock()
 	return !m.calls.cancelled.IsZero() && !m.calls.cancelled.After(at)
 }
 
-// checkQuarantined checks that what is held back was reported, by key (G6).
+// checkQuarantined checks that what is quarantined was reported, by key (G6).
 func (m *mirror) checkQuarantined(reports []reported) {
 	if m.stopped() {
 		return
@@ -92,7 +92,7 @@ func (m *mirror) checkQuarantined(reports []reported) {
 	}
 	for _, q := range m.status().Quarantined {
 		if !known[q.Key] {
-			m.world.fail("G6: %s holds back %s, and has not reported it", m.name, q.Key)
+			m.world.fail("G6: %s quarantines %s, and has not reported it", m.name, q.Key)
 		}
 	}
 }

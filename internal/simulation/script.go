@@ -37,10 +37,10 @@ type Setup struct {
 	// Begin is how many steps are taken before the mirrors run, so that a first list meets
 	// faults and changes too.
 	Begin int `json:"begin,omitempty"`
-	// RestoreLast is by how many versions the source goes back once all is healed; 0 for
+	// RestoreLast is by how many versions the source regresses once all is repaired; 0 for
 	// not at all. Nothing is written after that, so that only its version shows it.
 	RestoreLast int `json:"restoreLast,omitempty"`
-	// DamageLast has one byte of the last frame that each watch is sent damaged, once all is healed:
+	// DamageLast has one byte of the last frame that each watch is sent damaged, once all is repaired:
 	// that at this place, from 1; 0 is none. Nothing is written after it, so that nothing but the
 	// damage itself shows it.
 	DamageLast int `json:"damageLast,omitempty"`

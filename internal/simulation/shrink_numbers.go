@@ -58,7 +58,7 @@ func (s *shrinker) duration(of func(*Script) *time.Duration) {
 	})
 }
 
-// lower replaces a number by the first of its candidates that fails, and goes on from
+// lower replaces a number by the first of its candidates that fails, and continues from
 // there. A candidate must be nearer to zero than the number.
 func lower[N int | int64 | time.Duration](s *shrinker, of func(*Script) *N, candidates func(now N) []N) {
 	for progress := true; progress; {

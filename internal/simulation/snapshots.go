@@ -10,7 +10,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// snapshots are those that were taken of a mirror's store. Everybody who looks at the mirror
+// snapshots are those of a mirror's store. Everybody who looks at the mirror
 // takes them: the script between its steps, and its handlers while they are called.
 type snapshots struct {
 	// take is nil where there are none; typed is so, too, where there is no typed informer.
@@ -35,7 +35,7 @@ const (
 	callsBetween = 8
 )
 
-// keptSnapshot is a snapshot and what it said when it was taken.
+// keptSnapshot is a snapshot and what it showed at first.
 type keptSnapshot struct {
 	// typed is nil, or what counts.
 	typed    *cache.Reader[*Object]
@@ -71,7 +71,7 @@ func (m *mirror) lookAtSnapshot() {
 	m.snapshots.keep(two)
 }
 
-// lookNowAndThen is lookAtSnapshot for whoever is called very often, and while the store is
+// lookNowAndThen is lookAtSnapshot for callers that are called very often, and while the store is
 // being written to.
 func (m *mirror) lookNowAndThen() {
 	if m.snapshots.calls.Add(1)%callsBetween == 0 {

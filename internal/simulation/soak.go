@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// SoakConfig says how long a soak goes on. The zero value is useful.
+// SoakConfig says how long a soak continues. The zero value is useful.
 type SoakConfig struct {
 	// Duration is virtual time. It is rounded to whole hours, of which there are at
 	// least two: one to compare with. Default: two hours.
@@ -79,7 +79,7 @@ func soakHours(ctx context.Context, seed uint64, hours int, tell func(SoakHour))
 }
 
 // hour is one hour of the world: sixty minutes of what happens, and then rest, until
-// everything is as the source has it. Its measures are taken then, after the visitors have
+// everything is as the source has it. Its measurements are made then, after the visitors have
 // gone, so that who is there is who was there at the start. In hour 0 nothing happens.
 func (w *soakWorld) hour(number int) SoakHour {
 	began := w.counts()
@@ -131,7 +131,7 @@ func (w *soakWorld) minute(hour, minute int) {
 }
 
 // soakSettleLimit is how long the world may take to come to rest: G1 gives a mirror 60 s
-// and a list after the source has healed, the slowest handler takes 20 s for a resync of
+// and a list after the source has recovered, the slowest handler takes 20 s for a resync of
 // everything, and another may have begun meanwhile.
 const soakSettleLimit = 3 * time.Minute
 

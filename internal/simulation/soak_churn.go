@@ -45,7 +45,7 @@ type soakChurn struct {
 	serial int
 	writes int
 	// restored is true while a restored source is not written to: one that passes its old version before the
-	// mirrors have checked it cannot be told from one that never went back.
+	// mirrors have checked it cannot be distinguished from one that never went back.
 	restored bool
 }
 
@@ -103,7 +103,7 @@ func (c *soakChurn) lose(n int, gone func(soakName)) {
 }
 
 // minute is an ordinary minute: updates, deletions, new names, an object that is made
-// anew under its name, one that cannot be taken and one that can be taken again.
+// anew under its name, one that cannot be applied and one that can be applied again.
 func (c *soakChurn) minute() {
 	if c.restored {
 		return
@@ -120,7 +120,7 @@ func (c *soakChurn) minute() {
 	c.write(c.one(), "yes")
 }
 
-// burst is what a controller that has gone wild sends: first no faster than watches take
+// burst is what a controller that runs wild sends: first no faster than watches take
 // it, so that all of it has to wait for a slow handler, then faster, so that the history
 // does not reach back to where they are.
 func (c *soakChurn) burst() {
@@ -153,7 +153,7 @@ func (c *soakChurn) restore() {
 	}
 }
 
-// tidy leaves as many objects as there should be, each written just now: all can be taken,
+// tidy leaves as many objects as there should be, each written just now: all can be applied,
 // have come to the mirrors by the same way, and have owners that are equally many. What is
 // weighed then does not depend on which fault came last.
 func (c *soakChurn) tidy() {

@@ -17,7 +17,7 @@ type soakFaults struct {
 	happened int
 }
 
-// soakMany is more requests than mirrors make before a fault is healed.
+// soakMany is more requests than mirrors make before a fault is repaired.
 const soakMany = 3
 
 // begin begins a fault, which lasts until heal. There are eight and six an hour, so that
@@ -37,7 +37,7 @@ func (f *soakFaults) heal() {
 	f.network.Heal()
 }
 
-// expired: the history is gone, and open watches are told.
+// expired: the history is gone, and open watches end.
 func (f *soakFaults) expired() {
 	f.source.CompactAll()
 	f.source.BreakWatches(cachetest.ErrExpired())
@@ -77,7 +77,7 @@ func (f *soakFaults) expiredList() {
 	f.expired()
 }
 
-// tooMany: lists are told to come again later.
+// tooMany: lists are refused with a pause.
 func (f *soakFaults) tooMany() {
 	f.source.FailLists(soakMany, cachetest.ErrTooManyRequests(20))
 	f.expired()

@@ -21,7 +21,7 @@ type SoakHour struct {
 	Number int
 	SoakWeight
 	// Settled is how long the world took to be as the source has it, once that had
-	// healed. Wrong says what still differed after three minutes; it is empty.
+	// repaired. Wrong says what still differed after three minutes; it is empty.
 	Settled time.Duration
 	Wrong   string
 	// Backlog is how many changes wait for handlers, and Peak the longest backlog that a
@@ -45,7 +45,7 @@ type SoakCounts struct {
 // soakWeigh weighs the process.
 func soakWeigh() SoakWeight {
 	synctest.Wait()
-	// Twice: what is pooled, or has a cleanup, goes with the second.
+	// Twice: what is pooled, or has a cleanup, is released by the second.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

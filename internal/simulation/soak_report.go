@@ -38,7 +38,7 @@ const (
 	// soakMoreHeap is the same in bytes. It is larger than those pieces are, because some
 	// memory is kept at the largest size it ever had, and comes to that late in the day
 	// and by chance: the maps of the ten queues, for example, take up to 40 KiB each for
-	// 400 keys, and give back only above 1,024. What grows without end passes it in a day
+	// 400 keys, and release only above 1,024. What grows without end passes it in a day
 	// with 20 KiB an hour, which is 4 bytes for each change.
 	soakMoreHeap = 384 << 10
 

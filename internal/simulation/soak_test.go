@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soakFlag is how long the soak goes on; CI says 24h.
+// soakFlag is how long the soak continues; CI says 24h.
 var soakFlag = flag.Duration("soak", 2*time.Hour, "virtual time of the soak")
 
 func TestADayOfChurnLeavesHeapGoroutinesAndBuffersFlat(t *testing.T) {

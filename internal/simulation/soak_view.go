@@ -15,7 +15,7 @@ import (
 // soakObject is what the soak's source holds: metadata is all that it takes.
 type soakObject = metav1.PartialObjectMetadata
 
-// soakView is what one handler makes of what it is told: versions by key. It notices what
+// soakView is what one handler makes of what it receives: versions by key. It notices what
 // breaks the order of Add, Updates and Delete.
 type soakView struct {
 	name string
@@ -32,7 +32,7 @@ func newSoakView(name string, pause func()) *soakView {
 	return &soakView{name: name, pause: pause, states: map[string]uint64{}}
 }
 
-// take is told of one change: known says whether the key must be there already, and
+// take receives one change: known says whether the key must be there already, and
 // version is 0 for a deletion.
 func (v *soakView) take(what, key string, known bool, version uint64) {
 	if v.pause != nil {
@@ -55,7 +55,7 @@ func (v *soakView) wrong(want map[string]uint64) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.broken != "" {
-		return v.name + " was told " + v.broken
+		return v.name + " received " + v.broken
 	}
 	return soakDifference(v.name, v.states, want)
 }
@@ -84,7 +84,7 @@ func soakVersion(obj metav1.Object) uint64 {
 
 func soakKey(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
 
-// soakTyped tells a view what a typed handler is told.
+// soakTyped passes to a view what a typed handler receives.
 type soakTyped struct{ *soakView }
 
 func (v soakTyped) OnAdd(obj *soakObject, _ bool) {
@@ -99,7 +99,7 @@ func (v soakTyped) OnDelete(obj cache.DeletedObject[*soakObject]) {
 	v.take("Delete", obj.GetKey(), true, 0)
 }
 
-// soakUntyped tells a view what a handler of the compatible form is told.
+// soakUntyped passes to a view what a handler of the compatible form receives.
 type soakUntyped struct{ *soakView }
 
 func (v soakUntyped) OnAdd(obj any, initial bool) { soakTyped(v).OnAdd(obj.(*soakObject), initial) }

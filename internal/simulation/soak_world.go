@@ -114,7 +114,7 @@ func (w *soakWorld) dismissVisitors(stay int) {
 }
 
 // relist makes every mirror list anew, and gives them something to find out: objects that
-// have gone without a word.
+// have ended without a word.
 func (w *soakWorld) relist() {
 	w.churn.hide()
 	w.faults.expired()
@@ -136,7 +136,7 @@ func (w *soakWorld) wrong() string {
 	return ""
 }
 
-// soakGuests is an informer that comes, lives for five minutes and goes: nothing of it
+// soakGuests is an informer that lives for five minutes: nothing of it
 // may stay.
 type soakGuests struct {
 	cancel context.CancelFunc

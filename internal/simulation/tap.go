@@ -65,7 +65,7 @@ type asked struct {
 	check bool
 }
 
-// fault is a failure that the reflector was told of, and so must report.
+// fault is a failure that the reflector met, and so must report.
 type fault struct {
 	number int
 	at     time.Time
@@ -76,7 +76,7 @@ type fault struct {
 	excused bool
 }
 
-// numbered is an error of the source's that can be told from all others.
+// numbered is an error of the source's that can be distinguished from all others.
 type numbered struct {
 	number int
 	err    error

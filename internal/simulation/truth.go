@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// truth is what the source was told to hold, state by state, of its whole life. All
+// truth is what the source was made to hold, state by state, of its whole life. All
 // that is checked is checked against it. Moments count what happened to the source:
 // unlike its versions they never go back.
 type truth struct {

@@ -60,11 +60,11 @@ type world struct {
 	// What the functions of the mirrors do at present. They are read by all goroutines.
 	transformsFail, indexesFail   atomic.Bool
 	transformTakes, indexingTakes atomic.Int64
-	// healed is true from the end of the script on: handlers hurry and do not panic.
-	healed atomic.Bool
+	// repaired is true from the end of the script on: handlers hurry and do not panic.
+	repaired atomic.Bool
 
 	ctx context.Context
-	// recorder is told what happens; nil does not mind.
+	// recorder records what happens; nil records nothing.
 	recorder *recorder
 
 	mu       sync.Mutex
@@ -166,7 +166,7 @@ func (w *world) beginAnyway() {
 
 // end stops everything that is left and waits for it.
 func (w *world) end() {
-	w.healed.Store(true)
+	w.repaired.Store(true)
 	w.source.ReleaseHanging()
 	for i := range w.mirrors {
 		w.eachHandler(i, (*handler).release)
@@ -196,7 +196,7 @@ type Result struct {
 	Virtual  time.Duration `json:"virtual"`
 	Checks   int           `json:"checks"`
 	Requests int           `json:"requests"`
-	Told     int           `json:"told"`
+	Received int           `json:"received"`
 	Failures []string      `json:"failures,omitempty"`
 	Trace    []string      `json:"trace,omitempty"`
 }
@@ -207,7 +207,7 @@ type Result struct {
 func Run(t *testing.T, script Script) (result Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		// No script lasts that long: what goes on for ever in virtual time is ended.
+		// No script lasts that long: what continues for ever in virtual time is ended.
 		ctx, cancel := context.WithTimeout(context.Background(), longest)
 		defer cancel()
 		result = run(ctx, script)
@@ -257,7 +257,7 @@ func (w *world) result() Result {
 	r := Result{Seed: w.script.Seed, Virtual: time.Since(w.start), Checks: w.checks, Failures: w.failures}
 	for _, m := range w.mirrors {
 		r.Requests += m.requestCount()
-		r.Told += m.toldCount()
+		r.Received += m.receivedCount()
 	}
 	if len(w.failures) > 0 {
 		r.Trace = w.trace.lines()

@@ -87,7 +87,7 @@ func (w *world) nextVersion() uint64 {
 		w.skipped = append(w.skipped, skip{w.source.Version(), w.newest + 1})
 		w.source.AdvanceCompacted(w.newest + 1 - w.source.Version())
 		if !w.script.Setup.RefuseFutureWatches {
-			// Else a watch from the lost past would go on with what is written now.
+			// Else a watch from the lost past would continue with what is written now.
 			w.source.BreakWatches(w.failure("expired"))
 			// From now on the version that was lost is expired: nobody need have met the outage.
 			for _, m := range w.mirrors {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever slept through a restore must not find his version again, as one of another past:
+// A client that slept through a restore must not find its version again, as one of another past:
 // no client could tell, so no check would mean anything. Fails if what takes the source on,
 // a write, a step or the healing of what was hidden, counts from where it was restored to.
 func TestAfterARestoreNoVersionIsGivenOutASecondTime(t *testing.T) {

@@ -75,7 +75,7 @@ func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 	}
 }
 
-// A write of many changes is made aside: it has no lock before Commit, and that has nothing
+// A write of many changes is staged: it has no lock before Commit, and that has nothing
 // to do but to store a pointer.
 func TestAWriteOfManyChangesHoldsNoLockWhileItIsMade(t *testing.T) {
 	table := filled(pods(5_000), 3)

@@ -9,7 +9,7 @@ import (
 
 // This is the only file of the module that uses unsafe. Cells are read while they are written,
 // so they are made of words that are loaded and stored atomically. An interface value and a
-// string are two words each; here they are taken apart into a pointer and a small number.
+// string are two words each; here they are split into a pointer and a small number.
 //
 // It is sound because a pointer is only put together with the number that was stored with it
 // (readers check that, see Table.Get), numbers of types never change their meaning, and each

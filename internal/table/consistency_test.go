@@ -70,9 +70,9 @@ func (c *consistency) writeAll(n uint64) {
 	case 1: // one after the other
 		c.write(1, n, "ns/a")
 		c.write(1, n, "ns/b")
-	case 2: // with others, aside
+	case 2: // with others, staged
 		c.write(100, n, "ns/a", "ns/b")
-	case 3: // one in place, one aside
+	case 3: // one in place, one staged
 		c.write(20, n, "ns/a")
 		c.write(100, n, "ns/b")
 	case 4: // new cells for both
@@ -111,7 +111,7 @@ func (c *consistency) getBoth() (saw uint64) {
 	return a
 }
 
-// getOthers gets what comes and goes.
+// getOthers gets the objects that are added and removed.
 func (c *consistency) getOthers() (saw uint64) {
 	for i := range 20 {
 		key := fmt.Sprint("other-", i%3, "/", i)
@@ -224,7 +224,7 @@ func TestNoReaderSeesTheSecondOfTwoWritesWithoutTheFirst(t *testing.T) {
 	require.Greater(t, n, uint64(300), "each Get reader has seen so many states")
 }
 
-// other is a type of its own: its objects are not taken for numberedObjects by mistake.
+// other is a type of its own: its objects are not mistaken for numberedObjects.
 type other struct {
 	_ [3]uint64
 	n uint64

@@ -32,7 +32,7 @@ func TestAnObjectIsFoundByEachOfItsValuesAndNoLongerByThoseItHad(t *testing.T) {
 			for i, values := range sets {
 				w := begin(table, changes)
 				w.put(KeyOf("one"), i, [][]string{values})
-				// An other one goes and comes, so that what follows it moves.
+				// Another one is removed and added, so that what follows it moves.
 				key := fmt.Sprint("other-", (i+round)%len(others))
 				w.remove(KeyOf(key))
 				w.put(KeyOf(key), i, [][]string{others[(i+round)%len(others)]})

@@ -68,7 +68,7 @@ func TestObjectsOfAllKindsComeBackAsTheyWere(t *testing.T) {
 	require.Len(t, AppendObjectsOf[any](nil, s), len(kinds())+1)
 }
 
-// The type of a whole chunk is remembered for who goes through it.
+// The type of a whole chunk is remembered for iterations.
 func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 	table := newTable(0)
 	want := map[string]any{}
@@ -111,7 +111,7 @@ func TestATypeTooManyIsKeptInABox(t *testing.T) {
 		for _, obj := range []any{"text", &object{1}, 1.5, value{"a", "b"}} {
 			require.Equal(t, uint32(boxed), store(obj))
 		}
-		require.Equal(t, uint32(maxTypes), store(2), "what is known goes on")
+		require.Equal(t, uint32(maxTypes), store(2), "known types still count")
 	}
 	require.Len(t, *kept.all.Load(), maxTypes+1)
 }
@@ -133,7 +133,7 @@ func TestThousandsOfTypesAreDistinguished(t *testing.T) {
 	}
 }
 
-// Same is true for what a table gives back of an object, whatever its kind, and for no other value.
+// Same is true for what a table returns of an object, whatever its kind, and for no other value.
 func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
 		types := newTypes()

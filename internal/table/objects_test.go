@@ -20,7 +20,7 @@ func collected[T any](t *testing.T, s *Snapshot) (all []T) {
 	return all
 }
 
-// Fails if an object of another type is taken for one, in a chunk of one type or of several,
+// Fails if an object of another type is mistaken for one, in a chunk of one type or of several,
 // or if one of the type is left out: a pointer, a value, or what implements an interface.
 func TestObjectsOfATypeAreFoundAmongOthers(t *testing.T) {
 	for name, others := range map[string]int{"of one type": 0, "of two": 1, "each second of another": 150} {

@@ -160,7 +160,7 @@ func TestAKeptSnapshotCostsWhatHasChangedSince(t *testing.T) {
 	runtime.KeepAlive(first)
 }
 
-// A table with much in it and little that comes and goes is not made anew for the latter.
+// A large table with few additions and removals is not rebuilt for them.
 func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 	const n, rounds, some = 20_000, 3, minFree + 100
 	for name, churn := range map[string]struct {
@@ -199,7 +199,7 @@ func TestPackingCostsEachRemovalAConstant(t *testing.T) {
 				}
 			}
 		}
-		require.LessOrEqual(t, moved, 10*rounds*some, "%s: %d have come and gone", name, rounds*some)
+		require.LessOrEqual(t, moved, 10*rounds*some, "%s: %d were added and removed", name, rounds*some)
 	}
 }
 

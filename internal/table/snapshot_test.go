@@ -114,7 +114,7 @@ func TestAnEmptyTableIsRead(t *testing.T) {
 	newModel(2).check(t, table.Snapshot())
 }
 
-// What a snapshot costs is what has changed since, not what has come after and gone again.
+// A snapshot costs what has changed since, not what was added after it and removed again.
 // Fails if it has the shortcuts of the state that it was made of, which go on changing.
 func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	type object struct {

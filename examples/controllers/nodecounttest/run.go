@@ -136,7 +136,7 @@ func putsRight(r *rig) {
 	r.expect(map[string]string{"a": "1", "b": "2"})
 }
 
-// The watch is cut, and its history gone when there is a connection again: what has been
+// The watch is cut, and its history compacted when there is a connection again: what has been
 // deleted meanwhile can only be found by a list, and comes as a tombstone.
 func noticesHiddenDeletions(r *rig) {
 	r.Listener.RefuseConnections(true)

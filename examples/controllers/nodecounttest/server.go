@@ -87,7 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	// The client may have gone; nobody else can be told.
+	// The client may have disconnected.
 	_ = json.NewEncoder(w).Encode(answer)
 }
 

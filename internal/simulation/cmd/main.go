@@ -15,7 +15,7 @@
 //	go run ./internal/simulation/cmd -seeds 1 -from 4711   one seed, 200 times
 //	go run ./internal/simulation/cmd -script small.json    a script from a file, the same
 //
-// A small script of a fault that is mended belongs into testdata/scripts, and is run by
+// A small script of a fault that is fixed belongs into testdata/scripts, and is run by
 // the tests from then on. With "go run -race" the workers look for data races too.
 //
 // The last line of its output is the summary; it exits with 1 if anything failed.

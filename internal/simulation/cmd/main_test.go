@@ -43,7 +43,7 @@ type actor struct {
 // act does with the worker what the last step says, or else finds that every script of
 // the seeds from 1000 to 1009 fails that has a deletion in it.
 func (a *actor) act(script simulation.Script) simulation.Result {
-	r := simulation.Result{Seed: script.Seed, Virtual: time.Hour, Checks: 1000, Requests: 10, Told: 100}
+	r := simulation.Result{Seed: script.Seed, Virtual: time.Hour, Checks: 1000, Requests: 10, Received: 100}
 	do, what := "", ""
 	if n := len(script.Steps); n > 0 {
 		do, what = script.Steps[n-1].Do, script.Steps[n-1].What

@@ -39,7 +39,7 @@ func (p *printer) result(r simulation.Result) {
 		p.printf("seed %d FAILS\n%s    again: %s -seeds 1 -from %d\n", r.Seed, indented(p.some(r.Failures)), command, r.Seed)
 	case p.opts.verbose:
 		p.printf("seed %d holds: %v of virtual time, %d checks, %d requests, %d calls of handlers\n",
-			r.Seed, r.Virtual, r.Checks, r.Requests, r.Told)
+			r.Seed, r.Virtual, r.Checks, r.Requests, r.Received)
 	}
 }
 
@@ -180,7 +180,7 @@ func (p *printer) summary(t *tally, took time.Duration) {
 	defer t.mu.Unlock()
 	p.printf("simulation: %d seeds from %d, %d failures, %dh%02dm of virtual time, %s seeds/s, %s checks, %s calls of handlers, %v\n",
 		t.runs, t.from, t.failed, int(t.virtual.Hours()), int(t.virtual.Minutes())%60, perSecond(t.runs, took),
-		count(t.checks), count(t.told), took.Round(time.Second))
+		count(t.checks), count(t.received), took.Round(time.Second))
 }
 
 func perSecond(n int, took time.Duration) string {

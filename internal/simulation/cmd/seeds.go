@@ -13,10 +13,10 @@ type tally struct {
 	begun time.Time
 	from  uint64
 
-	mu                     sync.Mutex
-	runs, failed           int
-	virtual                time.Duration
-	checks, requests, told int
+	mu                         sync.Mutex
+	runs, failed               int
+	virtual                    time.Duration
+	checks, requests, received int
 	// first is the result of the lowest seed of each kind of failure.
 	first map[string]simulation.Result
 }
@@ -29,7 +29,7 @@ func (t *tally) add(r simulation.Result) (failed int) {
 	t.virtual += r.Virtual
 	t.checks += r.Checks
 	t.requests += r.Requests
-	t.told += r.Told
+	t.received += r.Received
 	if kind := r.Kind(); kind != "" {
 		t.failed++
 		if known, ok := t.first[kind]; !ok || r.Seed < known.Seed {
