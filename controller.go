@@ -149,6 +149,8 @@ type controller struct {
 	fifo         *DeltaFIFO
 	process      ProcessFunc
 	processBatch ProcessBatchFunc
+	// keyOf is the queue's, if it has one: it knows the keys of tombstones, too.
+	keyOf KeyFunc
 	// refused are the objects that Process has refused.
 	refused quarantinePart
 
@@ -167,6 +169,10 @@ func newController(config Config) *controller {
 	mustHave(config.Handler == nil && config.Transform == nil, "Config.Handler and Config.Transform need a Config.Store")
 	c := &controller{queue: config.Queue, process: config.Process, refused: partOf(config.Queue, byConsumer)}
 	c.fifo, _ = config.Queue.(*DeltaFIFO)
+	c.keyOf = DeletionHandlingMetaNamespaceKeyFunc
+	if keyed, ok := config.Queue.(interface{ KeyOf(any) (string, error) }); ok {
+		c.keyOf = keyed.KeyOf
+	}
 	if batches {
 		c.processBatch = config.ProcessBatch
 	}
@@ -244,9 +250,11 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 	if ctx.Err() != nil {
 		return errDropped
 	}
-	if survivedPanic(ctx, func() { err = process() }) {
-		err = errHandlerPanicked
-	}
+	err = errHandlerPanicked
+	func() {
+		defer utilruntime.HandleCrashWithContext(ctx) // which may let the process survive
+		err = process()
+	}()
 	if c.fifo != nil && err == nil && !c.refused.any() {
 		return nil
 	}
@@ -256,7 +264,11 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 		if d.Type == Bookmark {
 			continue
 		}
-		key, version := c.keyOf(d), receivedOf(d.Object).ResourceVersion
+		key, unkeyed := c.keyOf(d.Object)
+		if unkeyed != nil {
+			key = describe(d.Object)
+		}
+		version := receivedOf(d.Object).ResourceVersion
 		c.see(version)
 		failed.Changes++
 		if len(failed.Keys) < named && !slices.Contains(failed.Keys, key) {
@@ -282,19 +294,6 @@ func (c *controller) see(version string) {
 	}
 }
 
-// keyOf is the queue's, if it has one: a tombstone has that key, too.
-func (c *controller) keyOf(d Delta) string {
-	keyOf := DeletionHandlingMetaNamespaceKeyFunc
-	if keyed, ok := c.queue.(interface{ KeyOf(any) (string, error) }); ok {
-		keyOf = keyed.KeyOf
-	}
-	key, err := keyOf(d.Object)
-	if err != nil {
-		return describe(d.Object)
-	}
-	return key
-}
-
 // settle notes what became of a change: where it was refused, its key is quarantined until as new a
 // state is applied, or the object is deleted.
 func (c *controller) settle(kind DeltaType, key table.Key, version string, refused *ObjectError) {
@@ -308,18 +307,6 @@ func (c *controller) settle(kind DeltaType, key table.Key, version string, refus
 	case quarantined && (kind == Deleted || kind == Replaced || !versionBefore(version, before)):
 		c.refused.release(key)
 	}
-}
-
-// survivedPanic runs f and returns whether it panicked and apimachinery's panic handlers
-// returned. Otherwise the panic continues.
-func survivedPanic(ctx context.Context, f func()) bool {
-	panicked := true
-	func() {
-		defer utilruntime.HandleCrashWithContext(ctx)
-		f()
-		panicked = false
-	}()
-	return panicked
 }
 
 // LastSyncResourceVersion is the version up to which everything has been processed.

@@ -123,9 +123,8 @@ type DeltaFIFO struct {
 	closed    bool
 
 	// turn is true while a call hands out, until KnownObjects has the version.
-	turn    bool
-	waiting int // calls that wait for moved
-	mode    popMode
+	turn bool
+	mode popMode
 	// reported is the last version that KnownObjects was given.
 	reported string
 }
@@ -227,39 +226,27 @@ func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 	return c.failure()
 }
 
-// takeChanges implements taker. Without a transform it takes the queue's lock once.
+// takeChanges implements taker: it accepts one change, or none that is older than the last state of its key.
 func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (taken int, err error) {
-	if f.transformer != nil {
-		changes = changes[:1] // an older object is not transformed, so the earlier changes must be queued first
-	}
-	for i := range changes {
-		c := &changes[i]
-		if err := f.identify(c); err != nil {
-			c.err = rejection(c.object, err)
-		} else if f.transformer != nil {
-			if err := f.olderThanEntry(c.key, c.says.received); err != nil {
-				return 0, err
-			}
-			f.prepare(c)
-		} else if c.kind == Deleted {
-			f.prepare(c)
+	c := &changes[0]
+	if err := f.identify(c); err != nil {
+		c.err = rejection(c.object, err)
+	} else {
+		if err := f.olderThanEntry(c.key, c.says.received); err != nil {
+			return 0, err
 		}
+		f.prepare(c)
 	}
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
 	f.mu.Lock()
 	defer f.unlock()
-	for ; taken < len(changes); taken++ {
-		if c := &changes[taken]; c.key != (table.Key{}) {
-			if err := f.regressionLocked(c); err != nil {
-				return taken, err
-			}
-			f.changeLocked(c)
-		}
-		f.log.setVersion(changes[taken].version)
+	if c.key != (table.Key{}) {
+		f.changeLocked(c)
 	}
-	return taken, nil
+	f.log.setVersion(c.version)
+	return 1, nil
 }
 
 // identify gives a change its key and origin. What its object says was read before.
@@ -287,24 +274,18 @@ func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) {
 	return c.key, err
 }
 
-// olderThanEntry implements entryKeeper.
+// olderThanEntry implements entryKeeper. The state last received of a key is the quarantined one, if it has a
+// version, or the newest in the queue, or the known one.
 func (f *DeltaFIFO) olderThanEntry(key table.Key, received ObjectVersion) error {
 	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.regressionLocked(&c)
-}
-
-// regressionLocked is the error of an event that is older than the state last received of its key:
-// the quarantined one, if it has a version, or the newest in the queue, or the known one. After a list
-// all of them have come through the queue.
-func (f *DeltaFIFO) regressionLocked(c *change) error {
-	_, newest := f.log.find(c.key)
-	version, quarantined := f.quarantine.version(c.key)
+	_, newest := f.log.find(key)
+	version, quarantined := f.quarantine.version(key)
 	if !quarantined && newest == nil {
-		version, _ = f.refused(c.key)
+		version, _ = f.refused(key)
 	}
-	return c.regression(f.originLocked(c.key, newest), version)
+	return c.regression(f.originLocked(key, newest), version)
 }
 
 // originLocked is the origin of the state last received of a key: zero if that is deleted.
@@ -334,20 +315,17 @@ func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
 // prepare runs the transform. The final state of an object that is not there is not transformed; in
 // the place of an UndecodableObject comes the last known state.
 func (f *DeltaFIFO) prepare(c *change) {
-	switch {
-	case c.kind == Deleted && isUndecoded(c.object):
-		c.object = nil
-	case f.transformer == nil:
-	case c.kind != Deleted || f.deletes(c.key):
+	wanted := f.transformer != nil
+	if c.kind == Deleted && isUndecoded(c.object) {
+		c.object, wanted = nil, false
+	} else if c.kind == Deleted && wanted {
+		f.mu.Lock()
+		_, wanted = f.deletesLocked(c.key)
+		f.mu.Unlock()
+	}
+	if wanted {
 		c.transform(f.keyFunc, f.transformer)
 	}
-}
-
-func (f *DeltaFIFO) deletes(key table.Key) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, deletes := f.deletesLocked(key)
-	return deletes
 }
 
 // changeLocked queues a change that is not of a list, or quarantines it.

@@ -97,17 +97,8 @@ func (f *DeltaFIFO) PopBatch(processBatch ProcessBatchFunc, processSingle PopPro
 		return ErrFIFOClosed
 	}
 	initial := !f.isSynced
-	records, version := f.log.takeBatch(initial)
-	deltas := make([]Delta, 0, len(records)+1)
-	for i := range records {
-		if r := &records[i]; r.stage == handedOut {
-			deltas = append(deltas, r.delta())
-		}
-	}
+	deltas := f.log.takeBatch(initial)
 	f.mu.Unlock()
-	if version != "" {
-		deltas = append(deltas, Delta{Bookmark, BookmarkInfo{ResourceVersion: version}})
-	}
 	return f.handOut(func() error { return processBatch(deltas, initial) })
 }
 
@@ -126,9 +117,7 @@ func (f *DeltaFIFO) awaitTurnLocked(mode popMode) bool {
 		case !f.turn && f.closed:
 			return false
 		}
-		f.waiting++
 		f.moved.Wait()
-		f.waiting--
 	}
 }
 
@@ -179,9 +168,7 @@ func (f *DeltaFIFO) settleLocked() {
 func (f *DeltaFIFO) unlock() {
 	defer f.mu.Unlock()
 	f.settleLocked()
-	if f.waiting > 0 || !f.isSynced {
-		f.progressLocked()
-	}
+	f.progressLocked()
 }
 
 // progressLocked does what follows from a change of the log, and wakes those who wait for one.
@@ -426,9 +413,9 @@ func (l *deltaLog) takeKey() Deltas {
 }
 
 // takeBatch hands out the pending changes in the order in which they came, up to the second one of a key: those
-// of the first list, if initial. The records that are out are among
-// those returned; version is the newest one between or after them.
-func (l *deltaLog) takeBatch(initial bool) (records []record, version string) {
+// of the first list, if initial. If there is a version between or after them, the last delta is the newest one.
+func (l *deltaLog) takeBatch(initial bool) []Delta {
+	deltas, version := make([]Delta, 0, l.pending+1), ""
 	l.out, l.ofKey, l.outVersions = l.records.head-1, false, l.versions.head
 	for at := l.records.head; ; at++ {
 		for ; l.outVersions < l.versions.end() && l.versions.get(l.outVersions).at <= at; l.outVersions++ {
@@ -442,12 +429,15 @@ func (l *deltaLog) takeBatch(initial bool) (records []record, version string) {
 				break
 			}
 			r.stage = handedOut
-			l.pending--
+			deltas = append(deltas, r.delta())
 		}
 		l.out = at
 	}
-	head := l.records.head
-	return l.records.items[head-l.records.base:][:l.out+1-head], version
+	l.pending -= len(deltas)
+	if version != "" {
+		deltas = append(deltas, Delta{Bookmark, BookmarkInfo{ResourceVersion: version}})
+	}
+	return deltas
 }
 
 // settle marks the changes that are handed out as processed, and releases their objects, or as pending.

@@ -183,8 +183,15 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 	case c.kind == Deleted && isUndecoded(c.object):
 		c.object = nil
 		return nil
+	case c.kind == Deleted && (in.transform == nil || in.feed == nil):
+		return nil // nobody is notified of its final state
 	case c.kind == Deleted:
-		in.prepareFinalState(c)
+		if !c.existed {
+			_, c.existed = in.storage.table.Get(c.key)
+		}
+		if c.existed {
+			c.transform(in.keyFunc, in.transform)
+		}
 		return nil
 	case in.transform != nil:
 		if c.transform(in.keyFunc, in.transform); c.err != nil || c.kind == Deleted {
@@ -203,20 +210,6 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 		in.feed.copy(c)
 	}
 	return nil
-}
-
-// prepareFinalState transforms the final state of a deletion, if there may be an object to delete,
-// and somebody is notified of it.
-func (in *intake) prepareFinalState(c *change) {
-	if in.transform == nil || in.feed == nil {
-		return
-	}
-	if !c.existed {
-		_, c.existed = in.storage.table.Get(c.key)
-	}
-	if c.existed {
-		c.transform(in.keyFunc, in.transform)
-	}
 }
 
 // transform has a transform make the object's state to keep. An object that it does not want is

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -27,7 +28,7 @@ type ReplaceOptions struct {
 }
 
 // Replacement is one list being written to a store: Add any number of times, then Commit or Abort, on one goroutine.
-// The first one of a store is visible as it arrives, not synced until Commit. A later one, or one with Staged, is
+// The first one of a store is visible as it arrives (of a queue it is not), not synced until Commit. A later one, or one with Staged, is
 // published at Commit in one step: objects, indexes, deletions, version.
 type Replacement interface {
 	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected and keeps its previous
@@ -61,10 +62,8 @@ type storeReplacement struct {
 	// staged are the changes for Commit. keys are the listed keys that had no entry when they came.
 	staged []change
 	keys   sets.Set[table.Key]
-	// unchecked is true for a list that may turn out to be too old: the changes in refused are
-	// quarantined at Commit.
+	// unchecked is true for a list that may turn out to be too old: what it refuses is quarantined at Commit.
 	unchecked bool
-	refused   []change
 	// withheld are the listed keys whose newest state was refused, here or in the reflector: the
 	// stored and the quarantined state stay.
 	withheld sets.Set[table.Key]
@@ -117,7 +116,7 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.intake().beginReplace(ReplaceOptions{})
 	r.visible = false
 	r.staged = make([]change, 0, len(list))
-	refused, _ := r.take(context.Background(), Replaced, list)
+	refused, _ := r.take(context.Background(), Replaced, list, nil)
 	var failures []error
 	for _, one := range append(refused, r.publish(resourceVersion)...) {
 		failures = append(failures, one.failure())
@@ -133,7 +132,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	if r.over {
 		return nil, errReplacementOver
 	}
-	refused, err := r.take(ctx, Replaced, part.Items)
+	refused, err := r.take(ctx, Replaced, part.Items, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -142,18 +141,16 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			r.withheld.Insert(key)
 		}
 	}
-	deleted, err := r.take(ctx, Deleted, part.Deleted)
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range append(refused, deleted...) {
+	refused, err = r.take(ctx, Deleted, part.Deleted, refused)
+	for _, one := range refused {
 		rejected = append(rejected, one.err)
 	}
-	return rejected, nil
+	return rejected, err
 }
 
-// take prepares objects, as many at a time as a write makes in place, and publishes or stages them.
-func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []any) (refused []refusal, err error) {
+// take prepares objects, as many at a time as a write makes in place, and publishes or stages them. It appends those that
+// were refused.
+func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []any, refused []refusal) ([]refusal, error) {
 	for len(objects) > 0 {
 		n := min(len(objects), directly)
 		r.some = slices.Grow(r.some[:0], n)[:n]
@@ -163,10 +160,18 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 		objects = objects[n:]
 		r.look()
 		for i := range r.some {
-			if err := r.in.prepare(ctx, &r.some[i]); err != nil {
+			c := &r.some[i]
+			if err := r.in.prepare(ctx, c); err != nil {
 				return nil, err
 			}
-			r.note(&r.some[i])
+			if bad := cmp.Or(c.err, c.finalErr); bad != nil {
+				refused = append(refused, refusal{c.sent, bad})
+			}
+			if c.err != nil {
+				r.withheld.Insert(c.key)
+			} else {
+				r.withheld.Delete(c.key)
+			}
 		}
 		if r.visible {
 			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed, initial: !r.in.replaced()}
@@ -174,7 +179,7 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 			refused = r.apply(&w, r.some, refused)
 			w.end(r.some)
 		} else {
-			refused = r.stage(refused)
+			r.stage()
 			r.in.room = valueRoom{} // the staged changes have it
 		}
 		clear(r.some)
@@ -211,34 +216,19 @@ func (r *storeReplacement) look() {
 	}
 }
 
-// note notes whether the newest state of a key was refused.
-func (r *storeReplacement) note(c *change) {
-	if c.err != nil {
-		r.withheld.Insert(c.key)
-	} else {
-		r.withheld.Delete(c.key)
-	}
-}
-
 // stage keeps what was prepared until Commit, and quarantines what was refused.
-func (r *storeReplacement) stage(refused []refusal) []refusal {
+func (r *storeReplacement) stage() {
 	for i := range r.some {
 		c := &r.some[i]
 		switch {
 		case c.unchanged:
 			continue
-		case c.err != nil:
-			refused = append(refused, refusal{c.sent, c.err})
-			if r.unchecked && c.key != (table.Key{}) {
-				r.refused = append(r.refused, *c)
-				known, _ := r.in.storage.quarantine.entry(c.key)
-				c.err.repeated = known.repeats(c.err)
-			} else {
-				r.in.storage.hold(c)
-			}
+		case c.err != nil && !r.unchecked:
+			r.in.storage.hold(c)
 			continue
-		case c.finalErr != nil:
-			refused = append(refused, refusal{c.sent, c.finalErr})
+		case c.err != nil: // Commit quarantines it
+			known, _ := r.in.storage.quarantine.entry(c.key)
+			c.err.repeated, c.object = known.repeats(c.err), nil
 		}
 		c.sent = c.object // the object before the transform must not be retained
 		if len(r.staged) == cap(r.staged) {
@@ -246,7 +236,6 @@ func (r *storeReplacement) stage(refused []refusal) []refusal {
 		}
 		r.staged = append(r.staged, *c)
 	}
-	return refused
 }
 
 // hasBrought reports whether an entry is in the state of a change: the list has brought it twice, or another
@@ -259,19 +248,14 @@ func (r *storeReplacement) hasBrought(c *change, at table.Slot) bool {
 	return true
 }
 
-// apply applies changes and appends those that were refused.
+// apply applies changes and appends those that are refused now.
 func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []refusal) []refusal {
 	for i := range changes {
 		c := &changes[i]
 		_ = w.apply(c)
-		switch {
-		case c.err != nil:
-			if c.set != nil { // an index was added since
-				r.withheld.Insert(c.key)
-			}
+		if c.err != nil && c.set != nil { // an index was added since it was prepared
+			r.withheld.Insert(c.key)
 			refused = append(refused, refusal{c.sent, c.err})
-		case c.finalErr != nil && r.visible:
-			refused = append(refused, refusal{c.sent, c.finalErr})
 		}
 	}
 	return refused
@@ -304,11 +288,6 @@ func (r *storeReplacement) publish(version string) []refusal {
 		}
 		return true
 	})
-	for i := range r.refused {
-		if c := &r.refused[i]; r.withheld.Has(c.key) {
-			m.hold(c)
-		}
-	}
 	m.quarantine.releaseIf(func(key table.Key) bool { return scope.hasKey(key) && !r.withheld.Has(key) })
 	r.marks.End()
 	w.end(r.staged)

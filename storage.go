@@ -395,11 +395,14 @@ func (m *threadSafeMap) Get(key string) (item any, exists bool) {
 // Replace makes items the whole content.
 func (m *threadSafeMap) Replace(items map[string]any, resourceVersion string) {
 	r := intake{keyedStore: &keyedStore{scoped: m.scoped}}.beginReplace(ReplaceOptions{VersionsReset: true})
+	var refused []refusal
 	for key, obj := range items {
 		c := changeUnder(key, obj)
-		c.index(m.indexers.Load(), &r.in.room)
-		r.note(&c)
+		if c.index(m.indexers.Load(), &r.in.room); c.err != nil {
+			r.withheld.Insert(c.key)
+			refused = append(refused, refusal{obj, c.err})
+		}
 		r.staged = append(r.staged, c)
 	}
-	reportRefused(r.publish(resourceVersion))
+	reportRefused(append(refused, r.publish(resourceVersion)...))
 }

@@ -66,11 +66,10 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "keeps-an-object-that-a-transform-no-longer-wants", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:    "\tif r.kind == kindDeleted {\n",
-		To:      "\tif r.kind == kindDeleted && r.object == nil {\n\t\treturn\n\t}\n\tif r.kind == kindDeleted {\n",
-		Package: guarantees,
-		Test:    "TestG14ATransformThatSaysNilDeletesWhatWasThere",
-		Fault:   "An object that no longer passes the filter stays in the cache in its last state that did.",
+		From:  "\tif r.kind == kindDeleted {\n",
+		To:    "\tif r.kind == kindDeleted && r.object == nil {\n\t\treturn\n\t}\n\tif r.kind == kindDeleted {\n",
+		Test:  "TestWhatAListCouldNotBringStays",
+		Fault: "An object that no longer passes the filter stays in the cache in its last state that did.",
 	},
 	{
 		Name: "keeps-in-a-store-what-its-transform-no-longer-wants", Guards: []string{"G14"}, File: "intake.go",
@@ -88,10 +87,9 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:    "\t\tif !r.isUnchanged(&c, listed) {\n\t\t\tf.prepare(&c)\n",
-		To:      "\t\tf.prepare(&c)\n\t\tif !r.isUnchanged(&c, listed) {\n",
-		Package: guarantees,
-		Test:    "TestARelistOfUnchangedObjectsDeliversNothing",
-		Fault:   "Each relist transforms every object again, for nothing.",
+		From:  "\t\tif !r.isUnchanged(&c, listed) {\n\t\t\tf.prepare(&c)\n",
+		To:    "\t\tf.prepare(&c)\n\t\tif !r.isUnchanged(&c, listed) {\n",
+		Test:  "TestARelistLeavesUnchangedObjectsAlone",
+		Fault: "Each relist transforms every object again, for nothing.",
 	},
 }

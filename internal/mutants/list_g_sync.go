@@ -8,7 +8,7 @@ var syncMutants = []Mutant{
 		From:    "\tif r.over {\n\t\treturn nil, errReplacementOver\n\t}\n\trefused, err := r.stage(",
 		To:      "\tif r.over {\n\t\treturn nil, errReplacementOver\n\t}\n\tr.queue.populated = true\n\trefused, err := r.stage(",
 		Package: guarantees,
-		Test:    "TestG5SyncedMeansTheWholeFirstListIsApplied",
+		Test:    "TestG5SyncedIsWhenTheFirstListHasBeenProcessed",
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
 	},
 	{
