@@ -323,30 +323,23 @@ type listedItem struct {
 func readItems(
 	ctx context.Context, source ItemLister, options metav1.ListOptions, items chan<- listedItem,
 ) (about metav1.ListMeta, err error) {
+	ctx, end := context.WithCancelCause(ctx)
 	var calls atomic.Int64 // that are under way or were refused
-	var over atomic.Bool
-	refusal := func() error {
-		if over.Load() {
-			return errTakenLate
-		}
-		return ctx.Err()
-	}
 	about, err = source.ListItems(ctx, options, func(about metav1.ListMeta, item runtime.Object) error {
-		calls.Add(1)
-		if err := refusal(); err != nil {
-			return err
+		if calls.Add(1); ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		select {
 		case items <- listedItem{about, item}:
 			calls.Add(-1)
 			return nil
 		case <-ctx.Done():
-			return refusal()
+			return context.Cause(ctx)
 		}
 	})
-	over.Store(true)
+	end(errTakenLate)
 	if calls.Load() > 0 {
-		err = cmp.Or(err, ctx.Err(), errTakenLate)
+		err = cmp.Or(err, context.Cause(ctx))
 	}
 	return about, err
 }
