@@ -5,13 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/internal/table"
 )
 
 // versionWaits are the calls that wait for a store's version.
@@ -213,31 +219,39 @@ func (f *feed) startProbeLocked() {
 		}()
 		p.err = errSourceExited
 		p.err = f.prove(p.ctx)
+		switch {
+		case p.err == nil:
+		case inf.IsStopped():
+			p.err = fmt.Errorf("%s: %w", inf.title(), ErrInformerStopped)
+		default:
+			p.err = fmt.Errorf("%s: %w", inf.title(), p.err)
+		}
 	})
 }
 
 // prove returns once the store has everything that the source has when it is called.
 func (f *feed) prove(ctx context.Context) error {
-	describe := func(err error) error {
-		if ctx.Err() != nil && f.informer.IsStopped() {
-			err = ErrInformerStopped
-		}
-		return fmt.Errorf("%s: %w", f.informer.title(), err)
-	}
 	select {
 	case <-f.synced.Done():
 	case <-ctx.Done():
-		return describe(context.Cause(ctx))
+		return context.Cause(ctx)
 	}
 	before := f.LastStoreSyncResourceVersion()
 	version, _, err := f.reflector.sourceVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("asking the source for its version: %w", err)
+	}
+	return f.reach(ctx, before, version)
+}
+
+// reach returns once the store has everything that the source has at version. before was the store's version before the
+// source was asked for that.
+func (f *feed) reach(ctx context.Context, before, version string) error {
 	switch {
-	case err != nil:
-		return describe(fmt.Errorf("asking the source for its version: %w", err))
 	case version == "":
-		return describe(errNoVersion)
+		return errNoVersion
 	case versionBefore(version, before):
-		return describe(&VersionRegressionError{Kind: "list", Current: before, Received: version})
+		return &VersionRegressionError{Kind: "list", Current: before, Received: version}
 	}
 	w := f.awaitVersion(version)
 	defer w.end()
@@ -246,27 +260,26 @@ func (f *feed) prove(ctx context.Context) error {
 	for tries := 0; ; {
 		select {
 		case <-w.done:
-			if w.err != nil {
-				return describe(w.err)
-			}
-			return nil
+			return w.err
 		case <-ctx.Done():
-			return describe(context.Cause(ctx))
+			return context.Cause(ctx)
 		case <-timer.C():
 		}
 		from := f.LastStoreSyncResourceVersion()
 		last, proven, err := f.awaitBookmark(ctx, from, version, w.done)
+		if CauseOf(err) == CauseExpired { // no watch can begin where the store is, but a list brings it further
+			err = f.reflector.relist(ctx, f.informer.ended)
+		}
 		switch {
 		case err != nil:
-			return describe(err)
+			return err
 		case proven:
-			if err := f.waitForVersion(ctx, last, nil); err != nil {
-				return describe(err)
-			}
-			return nil
+			return f.waitForVersion(ctx, last, nil)
+		case isClosed(w.done):
+			return w.err
 		}
 		if tries++; tries == bookmarkTries {
-			return describe(errNoShortProof)
+			return errNoShortProof
 		}
 		timer.Reset(0)
 	}
@@ -314,28 +327,305 @@ func (f *feed) awaitBookmark(ctx context.Context, from, version string, reached 
 	}
 }
 
-// WaitForResourceVersion waits until everything up to resourceVersion, such as that of an object which the caller has
-// written, can be read. With several namespaces all of them must have it. It does not poll. It returns an error that wraps the
-// context's cause, ErrInformerStopped, resourceversion.InvalidResourceVersion for a version that is no decimal
-// number (unless the store has that very version), or a *VersionRegressionError if the source went back in time meanwhile.
+// DivergenceError is the result of a Verify that has found differences between a store and its source.
+type DivergenceError struct {
+	// Name is the informer's.
+	Name string
+	// Missing are the keys of objects that only the source had, Extra of those that only the store had, and Outdated of those
+	// that it had in another state.
+	Missing, Extra, Outdated []string
+}
+
+func (e *DivergenceError) Error() string {
+	const most = 5
+	text := "informer " + e.Name + " differed from its source"
+	for _, kind := range []struct {
+		name string
+		keys []string
+	}{{"missing", e.Missing}, {"extra", e.Extra}, {"outdated", e.Outdated}} {
+		if len(kind.keys) > 0 {
+			text += fmt.Sprintf("; %d %s: %s", len(kind.keys), kind.name, strings.Join(kind.keys[:min(most, len(kind.keys))], ", "))
+		}
+	}
+	return text
+}
+
+func (*DivergenceError) cause() Cause { return causeDivergence }
+
+// census is what a source has at a version: the origin of each object, by key.
+type census struct {
+	version string
+	origins map[table.Key]table.Origin
+	// skipped are keys of objects that a store need not have: they do not fit, or a transform does not want them.
+	skipped map[table.Key]bool
+}
+
+// verify compares the store with the source, and has the reflector list if they differ.
+func (f *feed) verify(ctx context.Context) error {
+	if err := WaitForDone(ctx, f.synced); err != nil {
+		return err
+	}
+	stored := f.versioned()
+	version := stored.Version
+	listed, err := f.census(ctx, metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+	exact := err == nil && listed.version == version
+	if err != nil && CauseOf(err) != CauseExpired && CauseOf(err) != CauseVersionTooLarge && CauseOf(err) != CauseBadRequest {
+		return err
+	}
+	if !exact {
+		if listed, stored, err = f.newest(ctx); err != nil {
+			return err
+		}
+	}
+	found := f.compare(listed, stored, exact)
+	if !exact && len(found.Missing) > 0 { // or deleted since
+		again, storedAgain, err := f.newest(ctx)
+		if err != nil {
+			return err
+		}
+		missing := f.compare(again, storedAgain, false).Missing
+		found.Missing = slices.DeleteFunc(found.Missing, func(text string) bool {
+			key := table.KeyOf(text)
+			return !slices.Contains(missing, text) || listed.origins[key] != again.origins[key]
+		})
+	}
+	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 {
+		return nil
+	}
+	found.Name = f.reflector.name
+	slices.Sort(found.Missing)
+	slices.Sort(found.Extra)
+	slices.Sort(found.Outdated)
+	if err := f.reflector.relist(ctx, f.informer.ended); err != nil {
+		return fmt.Errorf("%w; not repaired: %w", found, err)
+	}
+	return found
+}
+
+// listItems lists one page.
+func (r *Reflector) listItems(ctx context.Context, options metav1.ListOptions, add func(runtime.Object) error) (metav1.ListMeta, error) {
+	if r.itemLister != nil {
+		return r.itemLister.ListItems(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error { return add(item) })
+	}
+	about, list, err := listObject(ctx, r.source, options)
+	if err != nil {
+		return about, err
+	}
+	return about, eachItem(list, add)
+}
+
+// relist has the run list at the newest version once a watch is open, and waits for the end of that.
+func (r *Reflector) relist(ctx context.Context, ended <-chan struct{}) error {
+	listed, relists := make(chan struct{}), r.relists
+	for {
+		select {
+		case relists <- listed:
+			relists = nil
+		case <-listed:
+			return nil
+		case <-ended:
+			return ErrInformerStopped
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// newest is what the source has now, and a later state of the store.
+func (f *feed) newest(ctx context.Context) (listed census, stored *table.Snapshot, err error) {
+	before := f.LastStoreSyncResourceVersion()
+	if listed, err = f.census(ctx, metav1.ListOptions{}); err == nil {
+		err = f.reach(ctx, before, listed.version)
+	}
+	return listed, f.versioned(), err
+}
+
+// versioned is a snapshot with the version of the feed's scope, which may be ahead of the store's.
+func (f *feed) versioned() *table.Snapshot {
+	for {
+		version := f.LastStoreSyncResourceVersion()
+		snapshot := *f.storage.table.Snapshot()
+		if version == f.LastStoreSyncResourceVersion() {
+			snapshot.Version = version
+			return &snapshot
+		}
+	}
+}
+
+// census lists a source, in pages.
+func (f *feed) census(ctx context.Context, options metav1.ListOptions) (census, error) {
+	const pageSize = 500
+	c := census{origins: map[table.Key]table.Origin{}, skipped: map[table.Key]bool{}}
+	r := f.reflector
+	add := func(obj runtime.Object) error {
+		var says metadata
+		bad := r.examine(obj, &says, true)
+		key, err := f.keyOf(obj, &says)
+		if err != nil {
+			return nil // the store cannot have it
+		}
+		c.origins[key] = originOf(says.received)
+		if c.skipped[key] = bad != nil; f.intake.transform != nil && bad == nil {
+			if _, stored := f.storage.table.Get(key); !stored {
+				_, keep, err := transformedUnder(key, f.keyFunc, f.intake.transform, obj)
+				c.skipped[key] = err != nil || !keep
+			}
+		}
+		return ctx.Err()
+	}
+	options.Limit = pageSize
+	for {
+		about, err := r.listItems(ctx, options, add)
+		if err != nil {
+			return c, fmt.Errorf("listing for a comparison: %w", err)
+		}
+		c.version = about.ResourceVersion
+		if about.Continue == "" || about.Continue == options.Continue {
+			return c, nil
+		}
+		options = metav1.ListOptions{Limit: pageSize, Continue: about.Continue}
+	}
+}
+
+// compare returns the differences that cannot follow from changes after the list; an exact one is of the store's version.
+func (f *feed) compare(listed census, stored *table.Snapshot, exact bool) *DivergenceError {
+	found := &DivergenceError{}
+	for key, origin := range listed.origins {
+		entry, exists := stored.Get(key)
+		switch {
+		case listed.skipped[key] || f.storage.isQuarantined(key):
+		case !exists:
+			found.Missing = append(found.Missing, key.String())
+		case exact && entry.Origin() != origin, entry.Origin().OlderThan(origin):
+			found.Outdated = append(found.Outdated, key.String())
+		}
+	}
+	version := table.OriginOf(listed.version, "")
+	for entry := range stored.Each {
+		key := entry.Key()
+		if _, exists := listed.origins[key]; !exists && f.scope.hasKey(key) && (exact || !version.OlderThan(entry.Origin())) {
+			found.Extra = append(found.Extra, key.String())
+		}
+	}
+	return found
+}
+
+// verify compares the stores of some informers with their sources.
+func verify(ctx context.Context, informers ...*sharedIndexInformer) error {
+	var found []error
+	for _, inf := range informers {
+		for _, f := range inf.feeds {
+			if err := f.verify(ctx); err != nil {
+				found = append(found, err)
+			}
+		}
+	}
+	return errors.Join(found...)
+}
+
+// bookmarkInterval is the longest time between two bookmarks of a healthy source: API servers send about one a minute.
+const bookmarkInterval = 90 * time.Second
+
+// healthy returns why the stores of some informers may be older than limit, nil if they are not.
+func healthy(limit time.Duration, informers ...*sharedIndexInformer) error {
+	var failed []error
+	for _, inf := range informers {
+		for _, f := range inf.feeds {
+			if err := f.healthy(limit); err != nil {
+				failed = append(failed, err)
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (f *feed) healthy(limit time.Duration) error {
+	r := f.reflector
+	status, now := r.Status(), f.informer.clock.Now()
+	staleness := now.Sub(status.LastCurrent)
+	r.mu.Lock()
+	smallest := bookmarkInterval
+	if !r.bookmarks && staleness > bookmarkInterval {
+		smallest = r.options.MaxWatchTimeout + watchGrace // only its watches' ends show that it is there
+	}
+	r.mu.Unlock()
+	var problem string
+	switch {
+	case !status.Synced:
+		problem = "has not synced"
+	case status.Phase == PhaseStopped:
+		problem = "has stopped"
+	case limit < smallest:
+		return fmt.Errorf("informer %s: a staleness of %v cannot be shown, the least for this source is %v", r.name, limit, smallest)
+	case staleness > limit:
+		problem = fmt.Sprintf("may be stale for %v", staleness.Round(time.Millisecond))
+	default:
+		return nil
+	}
+	err := fmt.Errorf("informer %s of %s %s, it is %s since %s", r.name, r.typeDescription, problem, status.Phase,
+		status.PhaseSince.Format(time.RFC3339))
+	if status.LastFailure != nil {
+		err = fmt.Errorf("%w, last failure: %w", err, status.LastFailure.Err)
+	}
+	return err
+}
+
+// verifyAtIntervals verifies and reports what that finds, until ctx ends. The pauses are jittered by a tenth.
+func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
+	for {
+		timer := inf.clock.NewTimer(wait.Jitter(inf.options.VerifyInterval, 0.1))
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		for _, f := range inf.feeds {
+			if err := f.verify(ctx); err != nil && ctx.Err() == nil {
+				f.reflector.report(ctx, err)
+			}
+		}
+	}
+}
+
+// WaitForResourceVersion is Informer's.
 func (inf *sharedIndexInformer) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return inf.store.waitForVersion(ctx, resourceVersion, inf.ended)
 }
 
-// Fresh waits until everything that was committed at the source before the call can be read. It asks the source for its
-// version, by a list of one object, and, if the open watch does not bring that within 100 ms because nothing of
-// the type has changed, for a bookmark, by a watch of 3 s: an API server sends that within 1 s. Concurrent calls share these requests.
-// The informer must run. Sources without versions, or whose versions are no decimal numbers, have an error.
+// Fresh is Informer's.
 func (inf *sharedIndexInformer) Fresh(ctx context.Context) error { return fresh(ctx, inf) }
 
-// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer.
+// Healthy is Informer's.
+func (inf *sharedIndexInformer) Healthy(limit time.Duration) error { return healthy(limit, inf) }
+
+// Verify is Informer's.
+func (inf *sharedIndexInformer) Verify(ctx context.Context) error { return verify(ctx, inf) }
+
+// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer. It does
+// not poll. It fails with ErrInformerStopped, resourceversion.InvalidResourceVersion if the version is no decimal number, or
+// *VersionRegressionError if the source went back in time.
 func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return i.shared.WaitForResourceVersion(ctx, resourceVersion)
 }
 
 // Fresh waits until everything that the source had committed before the call can be read. It asks the source for its
-// version.
+// version, and, if the open watch does not bring that within 100 ms, for a bookmark. Concurrent calls share the requests.
 func (i *Informer[T]) Fresh(ctx context.Context) error { return fresh(ctx, i.shared) }
+
+// Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit. A limit
+// that the source cannot show, below 90 s or the longest watch of a source without bookmarks, is an error.
+func (i *Informer[T]) Healthy(limit time.Duration) error { return healthy(limit, i.shared) }
+
+// Verify compares the store with a list of the source. If they differ, the informer lists to repair that, and the result
+// is a *DivergenceError.
+func (i *Informer[T]) Verify(ctx context.Context) error { return verify(ctx, i.shared) }
 
 // Fresh is Informer.Fresh for all informers of the set.
 func (s *InformerSet) Fresh(ctx context.Context) error { return fresh(ctx, s.informers()...) }
+
+// Healthy is Informer.Healthy for all informers of the set.
+func (s *InformerSet) Healthy(limit time.Duration) error { return healthy(limit, s.informers()...) }
+
+// Verify is Informer.Verify for all informers of the set.
+func (s *InformerSet) Verify(ctx context.Context) error { return verify(ctx, s.informers()...) }

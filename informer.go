@@ -57,6 +57,7 @@ func newSharedIndexInformer(source Source, example any, options SharedIndexInfor
 	mustHave(err == nil, fmt.Sprintf("SharedIndexInformerOptions.Handlers: %v", err))
 	mustHave(options.Handlers.ResyncPeriod == nil, "SharedIndexInformerOptions.Handlers has a ResyncPeriod; set ResyncPeriod")
 	mustHave(options.ResyncPeriod >= 0, "SharedIndexInformerOptions.ResyncPeriod is negative")
+	mustHave(options.VerifyInterval >= 0, "SharedIndexInformerOptions.VerifyInterval is negative")
 	mustHave(options.ReflectorOptions.ResyncPeriod == 0, "ReflectorOptions.ResyncPeriod is for a reflector; set SharedIndexInformerOptions.ResyncPeriod or a handler's")
 	mustHave(options.ReflectorOptions.ShouldResync == nil, "ReflectorOptions.ShouldResync is for a reflector; each handler of an informer has its own period")
 	named := options.KeyFunction == nil
@@ -263,6 +264,9 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 		goroutines.Go(func() {
 			inf.detector.Run(ctx, inf.clock, func(found mutation.Report) { inf.report(ctx, found.Key, mutationError(found)) })
 		})
+	}
+	if inf.options.VerifyInterval > 0 {
+		goroutines.Go(func() { inf.verifyAtIntervals(ctx) })
 	}
 	if period := inf.options.ResyncPeriod; period > 0 && period < minimumResync {
 		inf.report(ctx, "", fmt.Errorf("informer %s: resync period %v is below the least, %v, which is used: set 0 for no resync",

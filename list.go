@@ -114,6 +114,21 @@ func (m *run) haveState(l *listing) {
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
+	strategy := ListUnpaged
+	switch {
+	case l.streamed:
+		strategy = ListStreaming
+	case l.pages > 1:
+		strategy = ListPaged
+	}
+	now := m.clock.Now()
+	m.mu.Lock()
+	m.status.LastList = ListStatus{Time: now, Duration: now.Sub(l.began), Objects: l.items, Strategy: strategy}
+	m.mu.Unlock()
+	for _, listed := range m.relisted {
+		close(listed)
+	}
+	m.relisted = nil
 	m.succeeded()
 	m.refetchLater(l.undecoded)
 }

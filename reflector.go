@@ -52,6 +52,8 @@ type Reflector struct {
 	clock               clock.Clock
 	// taker is the store, or the adapter of one that is not of this package.
 	taker taker
+	// relists are requests of a list while a watch is open.
+	relists chan chan struct{}
 	// progress and meters belong to the goroutine that runs the reflector.
 	progress progress
 	meters   reflectorMeters
@@ -62,6 +64,8 @@ type Reflector struct {
 	mu      sync.Mutex
 	// status is without what Status asks the store for.
 	status Status
+	// bookmarks is true once the source has sent one. The run reads it without the lock: it alone writes it.
+	bookmarks bool
 	// inARow counts the last failures in a row that have the same cause.
 	inARow      int
 	inARowCause Cause
@@ -151,6 +155,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		*shortest = min(defaultMinWatchTimeout, *longest)
 	}
 	r := &Reflector{
+		relists:                       make(chan chan struct{}),
 		WatchListPageSize:             options.PageSize,
 		ShouldResync:                  options.ShouldResync,
 		MaxInternalErrorRetryDuration: options.MaxInternalErrorRetryDuration,
@@ -266,6 +271,18 @@ const (
 	// ListStreaming streams, and lists after one stream that was silent for 10 s or rejected, or two other failures.
 	ListStreaming
 )
+
+func (s ListStrategy) String() string {
+	switch s {
+	case ListUnpaged:
+		return "unpaged"
+	case ListPaged:
+		return "paged"
+	case ListStreaming:
+		return "streaming"
+	}
+	return "automatic"
+}
 
 // ReflectorOptions configures a reflector. The zero value is useful.
 type ReflectorOptions struct {

@@ -42,6 +42,8 @@ type run struct {
 	// batch are the events that are being applied, changes their changes.
 	batch   []watch.Event
 	changes []change
+	// relisted are closed when the store has the next whole state.
+	relisted []chan struct{}
 	// result is what ListAndWatch returns.
 	result error
 	// panicking is true while a panic comes out of the run.
@@ -137,6 +139,8 @@ func (m *run) pause(to state, f failure) state {
 	}
 	if pause := m.progress.backoff.pause(m.clock.Now(), f); pause > 0 {
 		m.setPhase(PhasePaused)
+		m.setNextAttempt(m.clock.Now().Add(pause))
+		defer m.setNextAttempt(time.Time{})
 		timer := m.clock.NewTimer(pause)
 		defer timer.Stop()
 		m.next(waiting{timer: timer.C()})
@@ -158,6 +162,8 @@ type waiting struct {
 	timer  <-chan time.Time
 	events <-chan watch.Event
 	items  <-chan listedItem
+	// relists are requests for a list, answered by closing the channel that comes.
+	relists <-chan chan struct{}
 	// resync has a failed resync end the wait. Otherwise it is only reported.
 	resync bool
 }
@@ -173,6 +179,7 @@ const (
 	endClosed             // the watch has closed
 	endItem               // a list has brought an item
 	endResync             // a resync has failed
+	endRelist             // a list was requested
 )
 
 // woken is how a wait ended, with what it brought.
@@ -206,6 +213,9 @@ func (m *run) next(w waiting) woken {
 			return woken{end: endEvent, event: event}
 		case item := <-w.items:
 			return woken{end: endItem, item: item}
+		case listed := <-w.relists:
+			m.relisted = append(m.relisted, listed)
+			return woken{end: endRelist}
 		case <-resync:
 			switch err := m.resyncNow(); {
 			case err == nil:
@@ -248,8 +258,11 @@ const (
 // Those without a readable name cannot be distinguished, and count as one, without a name.
 type undecodedItems map[string]string
 
-// errRefetch ends a watch because undecoded items are to be listed once more.
-var errRefetch = errors.New("items that could not be decoded are listed once more")
+// errRefetch ends a watch because a list is due, for one because of undecoded items.
+var errRefetch = errors.New("one more list is due")
+
+// errDiverged ends a watch because the store was found to differ from the source.
+var errDiverged = fmt.Errorf("the store differed from the source: %w", errRefetch)
 
 // refetchLater notes the undecoded items of a list that was committed, and when to list again for those that the list
 // before did not have.
@@ -303,8 +316,6 @@ type checks struct {
 	// wanted is true from a watch that was refused or cut, or became silent, until a
 	// check or a whole state has answered it.
 	wanted bool
-	// bookmarks is true once the source has sent one.
-	bookmarks bool
 	// last is when a check was begun, failures how many failed in a row.
 	last     time.Time
 	failures int
@@ -362,7 +373,7 @@ func (m *run) serveTimer(w *openWatch) error {
 	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
 	default:
 		if !w.quiet && isDue(w.heard.Add(silence)) {
-			w.quiet, checks.wanted = true, checks.wanted || checks.bookmarks
+			w.quiet, checks.wanted = true, checks.wanted || m.bookmarks
 		}
 		// The watch has settled, the last check was not just now, and the limits of G13 leave room for another.
 		if checks.wanted && isDue(latest(w.answered.Add(min(checkSettle, w.timeout/2)), checks.last.Add(checkSpacing),

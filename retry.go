@@ -101,6 +101,7 @@ const (
 	causeMisuse     Cause = "misuse"
 	causePanic      Cause = "panic"
 	causeMutated    Cause = "mutated"
+	causeDivergence Cause = "divergence"
 )
 
 // CauseOf classifies an error. Beyond the constants, errors of this package have the causes "invalid-object"

@@ -100,6 +100,8 @@ type SharedIndexInformerOptions struct {
 	RecreateAsUpdate bool
 	// DetectMutations reports objects that a reader or handler changes. Default: off.
 	DetectMutations MutationDetection
+	// VerifyInterval is about how often the informer runs Verify and reports what that finds; 0 is never.
+	VerifyInterval time.Duration
 	// ReflectorOptions are for the reflector. Their ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
 }

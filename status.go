@@ -49,6 +49,13 @@ type Status struct {
 	ReceivedVersion string `json:"receivedVersion"`
 	// Synced is true once the whole first list was applied.
 	Synced bool `json:"synced"`
+	// LastCurrent is when the source last showed that the store is current: by a list, an accepted watch, an event that moved
+	// the version, or a bookmark. The time since then is how stale the store may be.
+	LastCurrent time.Time `json:"lastCurrent,omitzero"`
+	// LastList is the last list that was applied; its Time is zero before that.
+	LastList ListStatus `json:"lastList,omitzero"`
+	// NextAttempt is when a paused reflector makes its next request, else zero.
+	NextAttempt time.Time `json:"nextAttempt,omitzero"`
 	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event or lived for 10 s.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 	// LastFailure is nil if nothing has failed yet.
@@ -61,6 +68,26 @@ type Status struct {
 	// not found, paused, stopped, idle, listing, streaming, watching), the earliest PhaseSince, the lowest versions,
 	// the highest ConsecutiveFailures and the newest LastFailure.
 	Namespaces []Status `json:"namespaces,omitempty"`
+}
+
+// ListStatus describes a list.
+type ListStatus struct {
+	// Time is when it was applied, Duration how long it took.
+	Time     time.Time     `json:"time"`
+	Duration time.Duration `json:"-"`
+	Objects  int           `json:"objects"`
+	// Strategy is ListPaged, ListUnpaged or ListStreaming.
+	Strategy ListStrategy `json:"-"`
+}
+
+// MarshalJSON has the duration in seconds, and the strategy by its name.
+func (l ListStatus) MarshalJSON() ([]byte, error) {
+	type fields ListStatus
+	return json.Marshal(struct {
+		fields
+		Duration float64 `json:"durationSeconds"`
+		Strategy string  `json:"strategy"`
+	}{fields(l), l.Duration.Seconds(), l.Strategy.String()})
 }
 
 // HandlerStatus is the status of an informer's handler.
@@ -214,6 +241,12 @@ func (r *Reflector) setPhase(phase Phase) {
 	}
 }
 
+func (r *Reflector) setNextAttempt(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.NextAttempt = at
+}
+
 // succeeded notes that the source has answered and been understood, so that it is watched.
 func (r *Reflector) succeeded() {
 	r.mu.Lock()
@@ -222,11 +255,20 @@ func (r *Reflector) succeeded() {
 	r.setPhase(PhaseWatching)
 }
 
+// setCurrent notes that the source has shown that the store is current.
+func (r *Reflector) setCurrent() {
+	now := r.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.LastCurrent = now
+}
+
 // setAccepted notes that the store took a version.
 func (r *Reflector) setAccepted(version string) {
 	r.progress.version = version
+	now := r.clock.Now()
 	r.mu.Lock()
-	r.status.ReceivedVersion, r.status.Synced = version, true
+	r.status.ReceivedVersion, r.status.LastCurrent, r.status.Synced = version, now, true
 	r.mu.Unlock()
 	r.meters.accepted(version)
 }
@@ -348,6 +390,15 @@ func overall(all []Status) Status {
 		status.ConsecutiveFailures = max(status.ConsecutiveFailures, one.ConsecutiveFailures)
 		if last := one.LastFailure; last != nil && (status.LastFailure == nil || last.Time.After(status.LastFailure.Time)) {
 			status.LastFailure = last
+		}
+		if one.LastCurrent.Before(status.LastCurrent) {
+			status.LastCurrent = one.LastCurrent
+		}
+		if one.LastList.Time.After(status.LastList.Time) {
+			status.LastList = one.LastList
+		}
+		if next := one.NextAttempt; !next.IsZero() && (status.NextAttempt.IsZero() || next.Before(status.NextAttempt)) {
+			status.NextAttempt = next
 		}
 		status.ReceivedVersion = lowestVersion(status.ReceivedVersion, one.ReceivedVersion)
 		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)

@@ -72,6 +72,8 @@ type InformerConfig[T Object] struct {
 	RecreateAsUpdate bool
 	// DetectMutations reports objects that a reader or handler changes. Default: off.
 	DetectMutations MutationDetection
+	// VerifyInterval is about how often the informer runs Verify and reports what that finds; 0 is never.
+	VerifyInterval time.Duration
 	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions.
 	Identifier              InformerNameAndResource
 	InformerMetricsProvider InformerMetricsProvider
@@ -91,7 +93,7 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 	options := SharedIndexInformerOptions{
 		ResyncPeriod: config.ResyncPeriod, Indexers: indexers, KeyFunction: config.KeyFunction,
 		Transform: config.transform(), RecreateAsUpdate: config.RecreateAsUpdate,
-		DetectMutations: config.DetectMutations, ReflectorOptions: config.ReflectorOptions,
+		DetectMutations: config.DetectMutations, VerifyInterval: config.VerifyInterval, ReflectorOptions: config.ReflectorOptions,
 		Identifier: config.Identifier, InformerMetricsProvider: config.InformerMetricsProvider, Namespaces: config.Namespaces,
 	}
 	setIf(&options.ReflectorOptions.Name, config.Name)

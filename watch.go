@@ -103,6 +103,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	if err == nil {
 		w.answered = m.clock.Now()
 		w.heard = w.answered
+		m.setCurrent()
 	}
 	return w, err
 }
@@ -168,7 +169,7 @@ func (m *run) watchState(l *listing) state {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
 		return stateEnd
 	case errors.Is(err, errRefetch):
-		klog.FromContext(m.ctx).V(2).Info("Listing once more for items that could not be decoded", "reflector", m.name, "type", m.typeDescription)
+		klog.FromContext(m.ctx).V(2).Info("Listing once more", "reflector", m.name, "type", m.typeDescription, "reason", err)
 		return stateWhole
 	case err != nil:
 		return m.fail(PhaseWatching, err, began, false)
@@ -186,7 +187,7 @@ func (m *run) watchState(l *listing) state {
 func (m *run) applyEvents(w *openWatch) error {
 	err := m.serveTimer(w)
 	for err == nil {
-		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
+		waits := waiting{events: w.results, timer: w.timer.C(), relists: m.relists, resync: true}
 		if m.check != nil {
 			waits.done = m.check.done
 		}
@@ -203,6 +204,9 @@ func (m *run) applyEvents(w *openWatch) error {
 			if err = m.endCheck(); err == nil {
 				err = m.serveTimer(w)
 			}
+		case endRelist:
+			m.progress.unknown = true // so that the list is the newest
+			err = errDiverged
 		case endResync:
 			err = woke.err
 		case endClosed:
@@ -378,7 +382,10 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 	if bad != nil {
 		m.report(m.ctx, placed(bad))
 	}
-	m.progress.checks.bookmarks = true
+	m.mu.Lock()
+	m.bookmarks = true
+	m.mu.Unlock()
+	m.setCurrent()
 	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
 	case versionBefore(version, w.version):
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}

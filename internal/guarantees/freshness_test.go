@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/watchmirror/cache"
@@ -199,5 +201,208 @@ func TestFreshOfASetAsksAllSourcesAtOnce(t *testing.T) {
 		require.LessOrEqual(t, time.Since(begun), 1500*time.Millisecond)
 		end()
 		require.NoError(t, set.Fresh(t.Context()), "there is nothing to wait for")
+	})
+}
+
+func TestVerifyFindsAndRepairsEveryDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "3"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		require.NoError(t, informer.Verify(t.Context()))
+		lists, watches := requestsOf(source)
+
+		outdated, err := informer.Get("a/1")
+		require.NoError(t, err)
+		require.NoError(t, source.Apply(pod("a", "1")))
+		_, err = source.DeleteSilently("b", "3")
+		require.NoError(t, err)
+		require.NoError(t, source.Apply(pod("a", "4")))
+		synctest.Wait()
+		store := informer.Shared().GetStore()
+		require.NoError(t, store.Update(outdated))
+		lost, err := informer.Get("a/4")
+		require.NoError(t, err)
+		require.NoError(t, store.Delete(lost))
+
+		var found *cache.DivergenceError
+		require.ErrorAs(t, informer.Verify(t.Context()), &found)
+		require.Equal(t, []string{"a/1"}, found.Outdated)
+		require.Equal(t, []string{"a/4"}, found.Missing)
+		require.Equal(t, []string{"b/3"}, found.Extra)
+		listsAfter, watchesAfter := requestsOf(source)
+		require.Equal(t, lists+1, listsAfter, "one to compare")
+		require.Equal(t, watches+1, watchesAfter, "a streaming list to repair")
+
+		require.NoError(t, informer.Verify(t.Context()), "it was repaired")
+		repaired, err := informer.Get("a/1")
+		require.NoError(t, err)
+		require.NotEqual(t, outdated.GetResourceVersion(), repaired.GetResourceVersion())
+	})
+}
+
+func TestVerifyComparesWithTheNewestListWhereTheSourceDoesNotAnswerForAVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
+		source.OnList(func(options metav1.ListOptions) error {
+			if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
+				return apierrors.NewBadRequest("no exact version")
+			}
+			return nil
+		})
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		source.Advance(50)
+		require.NoError(t, informer.Verify(t.Context()))
+		_, err := source.DeleteSilently("a", "2")
+		require.NoError(t, err)
+		lost, err := informer.Get("a/3")
+		require.NoError(t, err)
+		require.NoError(t, informer.Shared().GetStore().Delete(lost))
+		var found *cache.DivergenceError
+		require.ErrorAs(t, informer.Verify(t.Context()), &found)
+		require.Equal(t, []string{"a/2"}, found.Extra)
+		require.Equal(t, []string{"a/3"}, found.Missing)
+		require.NoError(t, informer.Verify(t.Context()))
+	})
+}
+
+func TestVerifyListsWhereTheVersionHasExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		source.Advance(50)
+		source.CompactAll()
+		require.NoError(t, informer.Verify(t.Context()))
+		require.NoError(t, informer.Fresh(t.Context()))
+	})
+}
+
+func TestVerifyDoesNotMissWhatATransformOrTheQuarantineLeavesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "unwanted"), pod("a", "failing"), pod("a", "kept"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{
+			Transform: func(obj *object) (*object, error) {
+				switch obj.Name {
+				case "unwanted":
+					return nil, nil
+				case "failing":
+					return nil, errors.New("failed")
+				}
+				return obj, nil
+			},
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) {}},
+		})
+		require.Equal(t, 1, informer.Len())
+		require.NoError(t, informer.Verify(t.Context()))
+	})
+}
+
+func TestVerifyOfASourceThatChangesMeanwhileFindsNoDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		source.DelayEvents(30 * time.Millisecond)
+		source.DelayLists(100 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		writing := make(chan struct{})
+		go func() {
+			defer close(writing)
+			for i := 0; ctx.Err() == nil; i++ {
+				_ = source.Apply(pod("a", "1"))
+				if i%2 == 0 {
+					_, _ = source.Delete("a", "2")
+				} else {
+					_ = source.Apply(pod("a", "2"))
+				}
+				source.CompactAll()
+				time.Sleep(70 * time.Millisecond)
+			}
+		}()
+		for range 20 {
+			require.NoError(t, informer.Verify(t.Context()))
+		}
+		cancel()
+		<-writing
+	})
+}
+
+func TestAnInformerVerifiesAtIntervalsAndReportsTheDifferences(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		var reported []error
+		runInformer(t, source, cache.InformerConfig[*object]{
+			VerifyInterval: 10 * time.Minute,
+			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
+				reported = append(reported, err)
+			}},
+		})
+		_, err := source.DeleteSilently("a", "2")
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		var found *cache.DivergenceError
+		require.Len(t, reported, 1)
+		require.ErrorAs(t, reported[0], &found)
+		require.Equal(t, []string{"a/2"}, found.Extra)
+		require.Equal(t, cache.Cause("divergence"), cache.CauseOf(reported[0]))
+	})
+}
+
+func TestHealthyFailsOnceTheSourceHasNotShownForTooLongThatTheStoreIsCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		idle := cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{})
+		require.ErrorContains(t, idle.Healthy(time.Hour), "has not synced, it is idle")
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		require.NoError(t, informer.Healthy(2*time.Minute))
+		require.ErrorContains(t, informer.Healthy(time.Minute), "the least for this source is 1m30s")
+		time.Sleep(time.Hour)
+		require.NoError(t, informer.Healthy(2*time.Minute), "bookmarks show that it is current")
+		synctest.Wait()
+		require.Less(t, time.Since(informer.Status().LastCurrent), 90*time.Second)
+
+		source.CloseWatches()
+		source.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		time.Sleep(time.Minute)
+		require.NoError(t, informer.Healthy(3*time.Minute))
+		status := informer.Status()
+		require.Equal(t, cache.PhasePaused, status.Phase)
+		require.Positive(t, time.Until(status.NextAttempt))
+		time.Sleep(time.Until(status.NextAttempt))
+		synctest.Wait()
+		require.Greater(t, informer.Status().NextAttempt, status.NextAttempt, "it was made then")
+		time.Sleep(10 * time.Minute)
+		err := informer.Healthy(3 * time.Minute)
+		require.ErrorContains(t, err, "may be stale for 11m")
+		require.Equal(t, cache.CauseConnectionRefused, cache.CauseOf(err))
+		source.Heal()
+		time.Sleep(time.Minute)
+		require.NoError(t, informer.Healthy(2*time.Minute))
+		require.Zero(t, informer.Status().NextAttempt)
+	})
+}
+
+func TestHealthyOfASourceWithoutBookmarksNeedsTheLengthOfAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSourceWith(t, func(options *cachetest.Options) {
+			options.BookmarkInterval, options.WatchListUnsupported = -1, true
+		})
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		require.NoError(t, informer.Healthy(2*time.Minute))
+		time.Sleep(3 * time.Minute)
+		require.ErrorContains(t, informer.Healthy(2*time.Minute), "the least for this source is 10m30s")
+		require.NoError(t, informer.Healthy(11*time.Minute))
+		time.Sleep(time.Hour)
+		require.NoError(t, informer.Healthy(11*time.Minute))
+	})
+}
+
+func TestStatusHasTheLastList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"), pod("a", "2"))
+		source.DelayWatches(3 * time.Second)
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		require.Equal(t, cache.ListStatus{
+			Time: time.Now(), Duration: 3 * time.Second, Objects: 2, Strategy: cache.ListStreaming,
+		}, informer.Status().LastList)
 	})
 }

@@ -26,6 +26,9 @@ func (e Entry) Object() any { return e.cell.object(e.snapshot.types) }
 // Key is its key.
 func (e Entry) Key() Key { return e.snapshot.state.key(e.cell) }
 
+// Origin is what was received with the object.
+func (e Entry) Origin() Origin { return e.cell.origin }
+
 // Len is how many objects there are.
 func (s *Snapshot) Len() int { return s.state.len }
 
