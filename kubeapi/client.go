@@ -12,10 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ListerWatcher lists and watches one resource of a Kubernetes-style API. It keeps
-// nothing of what it lists or watches; beside its configuration it remembers which
-// warnings it has reported and, if Limits.Objects is set, how far the lists under way have
-// come. All methods may be called concurrently.
+// ListerWatcher lists and watches one resource of a Kubernetes-style API. It keeps nothing of what it lists or watches.
+// All methods may be called concurrently.
 type ListerWatcher struct {
 	collection collection
 	resource   schema.GroupResource
@@ -35,9 +33,8 @@ type ListerWatcher struct {
 	warnings     *warnings
 }
 
-// New checks the options and makes a ListerWatcher. It sends nothing: whether the
-// server exists is found out by the first call. The error wraps ErrInvalidOptions
-// and names the field.
+// New checks the options and makes a ListerWatcher. It sends nothing. The error wraps ErrInvalidOptions and names the
+// field.
 func New(options Options) (*ListerWatcher, error) {
 	base, err := options.validated()
 	if err != nil {
@@ -87,13 +84,10 @@ func New(options Options) (*ListerWatcher, error) {
 	return lw, nil
 }
 
-// IsWatchListSemanticsUnSupported says false: a watch with sendInitialEvents is sent
-// to the server as it is, and what the server answers comes back. (The name is
-// client-go's, where it marks sources that cannot do so.)
+// IsWatchListSemanticsUnSupported returns false: a reflector tries streaming lists, which the server may refuse.
 func (lw *ListerWatcher) IsWatchListSemanticsUnSupported() bool { return false }
 
-// TypeDescription is group, version and name of the resource, "v1 pods" for example. A
-// reflector that is not configured otherwise shows it in logs, errors and its status.
+// TypeDescription returns group, version and name of the resource, such as "v1 pods".
 func (lw *ListerWatcher) TypeDescription() string {
 	return lw.version.String() + " " + lw.resource.Resource
 }

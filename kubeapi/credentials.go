@@ -23,16 +23,10 @@ import (
 // certificates: a mistaken path to something large is an error, not a lot of memory.
 const maxCredentialBytes = 1 << 20
 
-// BearerTokenFile returns a function for Options.Authorize that puts the token in the
-// file on each request. The file is read for every request, so that a token which is
-// replaced, as a kubelet does about hourly, is in use at once; a mirror sends
-// a few requests a minute at most. It must therefore be a regular file, or a link to one:
-// a pipe, such as a shell makes of <(command), can be read once only and is refused. Space
-// around the token is ignored. The function may be called concurrently; its errors name
-// the file and never the token.
-//
-// The token is sent to whatever BaseURL names. Over plain http everyone on the way
-// can read it.
+// BearerTokenFile returns an Options.Authorize that puts the token in the file on each request. It reads the file for
+// every request, so that a replaced token is used at once; the file must be regular. White space around the token is
+// ignored. The function may be called concurrently; its errors name the file, never the token. Over plain http everyone
+// on the way can read the token.
 func BearerTokenFile(path string) func(*http.Request) error {
 	return func(request *http.Request) error {
 		token, err := readToken(path)
@@ -122,11 +116,8 @@ const (
 // replaced could stay.
 const keepIdle = 90 * time.Second
 
-// ClientWithCA returns a client that trusts the certificates in the file, which is
-// PEM, and no others; otherwise it is as one with http.DefaultTransport, with a check of
-// idle HTTP/2 connections in addition. See TransportWithCA, which makes its transport.
-//
-// The client owns its connections; CloseIdleConnections gives them back.
+// ClientWithCA returns an HTTP client with http.DefaultTransport's settings that trusts only the certificates in the
+// PEM file. See TransportWithCA. CloseIdleConnections releases its connections.
 func ClientWithCA(caFile string) (*http.Client, error) {
 	trust, err := TransportWithCA(caFile, nil)
 	if err != nil {
@@ -146,18 +137,12 @@ func standardTransport() *http.Transport {
 	return transport
 }
 
-// TransportWithCA returns a transport that trusts the certificates in the file, which is
-// PEM, and no others; otherwise it is as base, whose client certificates, proxy, timeouts
-// and protocols it keeps. base is copied, and must have a TLSClientConfig without RootCAs or
-// none at all. A nil base is http.DefaultTransport, with a check of idle HTTP/2 connections.
+// TransportWithCA returns a copy of base that trusts only the certificates in the PEM file; base must have no RootCAs.
+// A nil base is http.DefaultTransport, with a check of idle HTTP/2 connections. It may be used concurrently.
 //
-// Before each request it looks whether the file has changed. New certificates replace the
-// old ones for all connections that are made from then on. Those in use, by open watches
-// for example, go on, and are closed when the last answer on them is read or given up. While a changed
-// file cannot be read, or holds no certificate, the old ones stay in use and the logger of
-// the request's context reports why, once. A file that is not regular (a pipe) is read once.
-//
-// It may be used concurrently, and its CloseIdleConnections is called by http.Client's.
+// Before each request it checks whether the file has changed, and uses new certificates for new connections;
+// connections in use are closed after their last answer. While a changed file cannot be read, or has no certificate,
+// the old certificates stay in use, and the request's logger reports why, once.
 func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, error) {
 	if base == nil {
 		base = standardTransport()

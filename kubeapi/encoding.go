@@ -14,16 +14,15 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Encoding is a media type in which an API can send objects.
+// Encoding is a media type of objects.
 type Encoding string
 
-// The encodings there are.
+// The encodings.
 const (
 	// JSON is served by every API, for every type.
 	JSON Encoding = "application/json"
-	// Protobuf is served by API servers for the types that are compiled into them, not
-	// for custom resources. It takes about half the bytes, and a Go type to decode into
-	// that has an Unmarshal method, as those of k8s.io/api do.
+	// Protobuf is served by API servers for built-in types. It takes about half the bytes, and needs a Go type with an
+	// Unmarshal method, as those of k8s.io/api have.
 	Protobuf Encoding = "application/vnd.kubernetes.protobuf"
 	// CBOR is served where the alpha feature CBORServingAndStorage is on, for every
 	// type.

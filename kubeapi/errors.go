@@ -14,42 +14,28 @@ import (
 // Causes of failure, for errors.Is. Each comes wrapped with what was seen; those of
 // a call come inside a *url.Error, which names verb and URL.
 var (
-	// ErrInvalidOptions is what New returns for options that cannot work.
-	// Cure: correct the field that the text names.
+	// ErrInvalidOptions is returned by New for options that cannot work; the text names the field.
 	ErrInvalidOptions = errors.New("kubeapi: invalid options")
 
-	// ErrRedirect says that the server sent the request on to another scheme, host or
-	// port, to an address with a user in it, or to something that is no URL. It was not
-	// followed, because it carries credentials. Of its target, no more
-	// than the origin is reported.
-	// Cure: give the new address as BaseURL, if it is to be trusted.
+	// ErrRedirect: the server redirected to another scheme, host or port, or to an invalid URL. It was not followed,
+	// because the request carries credentials. If the new address is trusted, use it as BaseURL.
 	ErrRedirect error = &wire.Sentinel{Text: "redirected to another origin", Cause: wire.CauseInvalidResponse}
 
-	// ErrContentType says that the call succeeded but the answer is declared as
-	// something that was not asked for. Usually a login page or a proxy answered in
-	// place of the API.
-	// Cure: BaseURL must be the API's address, and the request must be authorized.
+	// ErrContentType: the answer has a media type that was not requested, as of a login page or a proxy.
 	ErrContentType error = &wire.Sentinel{Text: "the answer is of no type that was asked for", Cause: wire.CauseInvalidResponse}
 
-	// ErrNotList says that a list call was answered with something else: a single
-	// object, a Table, a JSON array.
-	// Cure: the resource must be the plural name of a collection, and the address that
-	// of an API which serves lists where none of its printing forms is asked for.
+	// ErrNotList: the answer to a list is a single object, a Table or a JSON array.
 	ErrNotList error = &wire.Sentinel{Text: "the answer is not a list", Cause: wire.CauseInvalidResponse}
 
-	// ErrMalformed says that a body, a frame or an object is not of the form that its
-	// encoding, or the protocol, gives it. The error that was found first is wrapped
-	// too.
+	// ErrMalformed: a body, frame or object does not conform to its encoding or to the protocol. The first error is
+	// wrapped too.
 	ErrMalformed = wire.ErrMalformed
 
-	// ErrTooLarge says that an answer passed one of the Limits; the error is a
-	// *LimitError, which names it. Nothing is read any further, except that an object which
-	// is nested too deep or takes too much memory is an *UndecodableObject among the others.
-	// Cure: if the objects are meant to be so large, raise the limit.
+	// ErrTooLarge: an answer exceeds one of the Limits, named by the *LimitError. Reading ends, except that an object
+	// that is nested too deep or takes too much memory becomes an *UndecodableObject.
 	ErrTooLarge error = &wire.Sentinel{Text: "the answer exceeds a limit", Cause: wire.CauseResponseTooLarge}
 
-	// ErrAuthorize says that Options.Authorize failed, whose error is wrapped too.
-	// No request was sent.
+	// ErrAuthorize: Options.Authorize failed; its error is wrapped too. No request was sent.
 	ErrAuthorize error = &wire.Sentinel{Text: "authorizing the request failed", Cause: wire.CauseCredentials}
 )
 
@@ -58,15 +44,13 @@ var (
 // of apimachinery's Is functions takes it for a server's verdict; in particular it
 // is no internal error, which callers answer by trying again at once.
 const (
-	// CauseStreamCut says that the connection ended or failed in the middle of the
-	// response, or fell silent in the middle of a frame. All events before are valid; a
-	// new watch can go on after them.
+	// CauseStreamCut: the connection ended, failed or fell silent in the middle of the response. All events before are
+	// valid, and a new watch can continue after them.
 	CauseStreamCut metav1.CauseType = "WatchStreamCut"
 
-	// CauseBadFrame says that something arrived which is no watch frame (ErrMalformed)
-	// or is larger than one may be (ErrTooLarge), or an object that cannot be decoded. If it
-	// was damaged on its way, a new watch from the same version brings it as it was meant. An
-	// object that comes the same again is passed on as an *UndecodableObject.
+	// CauseBadFrame: a frame was no watch frame (ErrMalformed), too large (ErrTooLarge), or had an object that cannot
+	// be decoded. If it was damaged in transit, a new watch from the same version brings it intact; an object that
+	// arrives the same again is passed on as an *UndecodableObject.
 	CauseBadFrame metav1.CauseType = "WatchBadFrame"
 )
 

@@ -11,27 +11,20 @@ import (
 	"path/filepath"
 )
 
-// ErrNotInCluster says that the program does not run in a pod with a service account: a
-// variable or a file that a pod has is missing, and the text names it.
-// Cure: outside of a cluster, fill Options in by hand, for example for `kubectl proxy`; in a
-// pod, see that automountServiceAccountToken is not false.
+// ErrNotInCluster: the program does not run in a pod with a service account; the text names the missing variable or
+// file. Outside of a cluster, fill in Options; in a pod, check automountServiceAccountToken.
 var ErrNotInCluster = errors.New("kubeapi: not in a cluster")
 
-// InCluster returns Options for the API of the cluster in whose pod the program runs, with
-// the rights of the pod's service account. BaseURL, HTTPClient and Authorize are set; the
-// caller says what to mirror (Resource, and Namespace if the rights are limited to one).
+// InCluster returns Options for the API of the cluster in whose pod the program runs, with the rights of the pod's
+// service account: BaseURL, HTTPClient and Authorize. Set Resource, and Namespace if the rights are limited to one.
+// Token and CA file may be replaced while the program runs. Sources share connections if they are made from the same
+// Options.
 //
-// Token and CA file are read anew as ClientWithCA and BearerTokenFile do it, so that both
-// may be replaced while the program runs. The client is a new one each time: several
-// sources share connections if they are made with the same Options.
-//
-// It sends nothing. Without the variables or the files of a pod the error wraps
-// ErrNotInCluster; a file that is there and of no use is another error. Variables and paths
-// are those of https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+// It sends nothing. Without a pod's variables or files the error wraps ErrNotInCluster. See
+// https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 func InCluster() (Options, error) { return thisPod.options() }
 
-// InClusterNamespace returns the namespace of the pod in which the program runs. Its errors
-// are as those of InCluster.
+// InClusterNamespace returns the namespace of the program's pod, with the errors of InCluster.
 func InClusterNamespace() (string, error) { return thisPod.namespace() }
 
 // thisPod is where Kubernetes puts what a pod is to know.

@@ -8,42 +8,29 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Limits are what one answer of a server may make this package read and hold. A limit
-// of 0 is its default.
+// Limits bound what one answer of a server can make this package read and hold. Zero fields have defaults.
 type Limits struct {
-	// ItemBytes bounds one item of a list, one frame of a watch, and all else that is
-	// read as one piece, in bytes as they are sent. What is decoded of them is larger,
-	// ordinary objects six times: DecodedBytes bounds that. Default: 16 MiB, the limit of
-	// apimachinery's own stream decoder, and ten times what etcd stores by default
-	// (1.5 MiB a request).
+	// ItemBytes bounds one item of a list, one frame of a watch, and everything else read in one piece, in bytes as
+	// sent. Default: 16 MiB, the limit of apimachinery's stream decoder.
 	ItemBytes int
 
-	// DecodedBytes bounds the memory that an object of a list or a watch may take while it
-	// is decoded, as estimated from its values before: many small ones (an array of empty
-	// objects) take some hundred times the bytes that they are sent in. Charged are 512 bytes
-	// for a value, more where a Go type has large structs, and twice the bytes as sent;
-	// decoders take less, mostly a fraction of it. An object that is above is quarantined. Default:
-	// 192 MiB, which with the buffers that an item is read into is below 256 MiB. It is
-	// enough for 390,000 values without a Go type.
+	// DecodedBytes bounds the memory that one object may take while it is decoded, as estimated from its values: 512
+	// bytes for each value, more for large structs, and twice the bytes as sent. Many small values take some hundred
+	// times their bytes. An object above is quarantined. Default: 192 MiB, enough for 390,000 values without a Go type.
 	DecodedBytes int
 
-	// Nesting bounds how deep objects and arrays lie in one another; the object itself
-	// is the first level. An object that is deeper is quarantined. Default: 1,000. It
-	// may not be above 10,000, where apimachinery's decoders end: what they call calls
-	// itself for each level, and there is no surviving the end of the stack.
+	// Nesting bounds the depth of objects and arrays; the object itself is the first level. A deeper object is
+	// quarantined. Default: 1,000; at most 10,000.
 	Nesting int
 
-	// TokenBytes bounds the token that a list is continued with, which is sent back in
-	// a URL. Default: 64 KiB.
+	// TokenBytes bounds the continue token of a list. Default: 64 KiB.
 	TokenBytes int
 
-	// ErrorBytes is how much of a refusal's body is read. What is longer explains
-	// nothing, and the HTTP code has to do. Default: 64 KiB; a Status has a few hundred
-	// bytes, and only a long list of validation causes more.
+	// ErrorBytes bounds how much of a refusal's body is read. Default: 64 KiB.
 	ErrorBytes int
 
-	// Objects bounds the objects of one list, over all of its pages, and those that
-	// come before the end of a streaming list. Default: no limit.
+	// Objects bounds the objects of one list, over all of its pages, and the initial events of a streaming list.
+	// Default: no limit.
 	Objects int
 }
 
@@ -88,22 +75,20 @@ func (l Limits) wire() wire.Limits {
 	return wire.Limits{ValueBytes: l.ItemBytes, Memory: l.DecodedBytes, Nesting: l.Nesting, TokenBytes: l.TokenBytes}
 }
 
-// LimitError says which of the Limits an answer passed. It is ErrTooLarge to errors.Is.
+// LimitError names the exceeded limit. It wraps ErrTooLarge.
 type LimitError struct {
-	// Limit is the name of the field of Limits, Value what it was.
+	// Limit is the name of the field of Limits, Value its value.
 	Limit string
 	Value int
 }
 
-// Error names limit and value.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("%v: more than %d in %s", ErrTooLarge, e.Value, e.Limit)
 }
 
-// Is makes the error an ErrTooLarge.
 func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 
-// FailureCause is the kind of failure in a reflector's status.
+// FailureCause is the cause in a reflector's status.
 func (e *LimitError) FailureCause() string { return wire.CauseResponseTooLarge }
 
 // objectCount counts the objects of a list over its pages. The pages come in calls of

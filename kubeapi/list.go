@@ -22,15 +22,10 @@ func (lw *ListerWatcher) List(options metav1.ListOptions) (runtime.Object, error
 	return lw.ListWithContext(context.Background(), options)
 }
 
-// ListWithContext makes one list request and answers a *internalversion.List with the
-// list's own metadata (version, continue token, count of remaining items) and never-nil
-// Items; its type is what the server says. It blocks until the whole body is there,
-// fails soon after the context ends, and keeps nothing of what it returns. An item
-// that could not be decoded is an *UndecodableObject among the others. The package
-// documentation says what the errors are; with an error there is no list, not even a
-// part of it.
-//
-// A reflector calls ListItems instead, which holds one item at a time.
+// ListWithContext makes one list request and returns an *internalversion.List with the list's metadata and non-nil
+// Items. It blocks until the whole body has arrived or the context ends. An item that cannot be decoded is an
+// *UndecodableObject. With an error there is no list. A reflector calls ListItems instead, which holds one item at a
+// time.
 func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := &internalversion.List{Items: []runtime.Object{}}
 	header, err := lw.list(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {
@@ -44,15 +39,10 @@ func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.Lis
 	return list, nil
 }
 
-// ListItems makes one list request and calls take with each item as soon as it has
-// arrived, on the caller's goroutine, in the server's order; with it is passed what the list
-// has said of itself by then, which may be nothing. It returns the list's metadata when
-// everything has been passed and the body was read to its end. Nothing is kept of an
-// item; while take runs, nothing is read. An item that could not be decoded is passed as
-// an *UndecodableObject.
-//
-// An error of take ends the call and is returned as it is. The others are those of
-// ListWithContext; what has been passed before one of them is a part of the list.
+// ListItems makes one list request and calls take with the list's metadata, as far as known, and each item as soon as
+// it has arrived, on the caller's goroutine, in the server's order. While take runs, nothing is read. It returns the
+// list's metadata. An item that cannot be decoded is an *UndecodableObject. An error of take ends the call and is
+// returned as it is; other errors are those of ListWithContext, and the items before them count.
 func (lw *ListerWatcher) ListItems(ctx context.Context, options metav1.ListOptions,
 	take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 	header, err := lw.list(ctx, options, take)

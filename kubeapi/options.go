@@ -21,27 +21,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options say which objects of which API a ListerWatcher lists and watches.
-// BaseURL and Resource are required, everything else may be left at its zero value.
-// New copies what it needs; later changes to the struct have no effect.
+// Options configure a ListerWatcher. BaseURL and Resource are required. New copies them.
 type Options struct {
-	// BaseURL is where the API's own paths (/api, /apis) begin, for example
-	// https://10.0.0.1:6443, http://127.0.0.1:8001 (kubectl proxy) or
-	// https://rancher.example/k8s/clusters/c1. It is absolute, http or https, and has
-	// neither query nor fragment. It has no user and password either: they would be
-	// copied to wherever a URL is printed. Use Authorize with SetBasicAuth.
+	// BaseURL is the address below which the API's paths (/api, /apis) begin, for example https://10.0.0.1:6443,
+	// http://127.0.0.1:8001 (kubectl proxy) or https://rancher.example/k8s/clusters/c1. It has no query, fragment, user
+	// or password (use Authorize with SetBasicAuth).
 	BaseURL string
 
-	// Resource is group, version and plural name, for example apps, v1, deployments.
-	// The group of the core API is empty.
+	// Resource is group, version and plural name, for example apps, v1, deployments. The core group is empty.
 	Resource schema.GroupVersionResource
 
-	// Namespace limits the mirror to one namespace. It is empty for all namespaces,
-	// and for resources that have none.
+	// Namespace limits the source to one namespace. Empty means all, or a resource without namespaces.
 	Namespace string
 
-	// LabelSelector and FieldSelector limit every call. A selector in the options of a
-	// call is added to them: an object must then match both.
+	// LabelSelector and FieldSelector limit every call, in addition to the selectors of the call.
 	LabelSelector string
 	FieldSelector string
 
@@ -80,50 +73,35 @@ type Options struct {
 	// the package documentation for what is lost, and for what the mark does not prevent.
 	Fields []string
 
-	// Encodings are those in which objects are asked for, the preferred one first; the
-	// server chooses, and JSON is always accepted. Nil is Protobuf and then JSON for a
-	// Go type that can be decoded from protobuf (and cut there, if there are Fields: its
-	// struct tags must have the fields' numbers), and JSON for everything else.
+	// Encodings are the requested encodings, the preferred one first; JSON is always accepted. Default: Protobuf, then
+	// JSON, for a Go type that can be decoded from protobuf, and JSON for others.
 	Encodings []Encoding
 
-	// Limits bound what an answer may make this package hold. Zero fields have
-	// defaults.
+	// Limits bound what an answer can make this package hold.
 	Limits Limits
 
-	// DisableCompression asks the server not to compress lists. By default the
-	// transport asks for gzip, which API servers use for answers above 128 KiB: it saves
-	// nine tenths of the bytes and costs CPU at both ends, so that on a fast network it
-	// may be slower. Watches are never compressed.
+	// DisableCompression requests uncompressed lists. By default the transport requests gzip, which API servers use
+	// above 128 KiB: it saves nine tenths of the bytes and costs CPU at both ends. Watches are never compressed.
 	DisableCompression bool
 
-	// StallTimeout is for how long a list may bring nothing, its headers included,
-	// before it fails with ErrStalled: the connection counts as half open then. Time
-	// in which nobody asks for more does not count. 0 is 2 minutes, as an API server
-	// gives a list 1 minute in all; it may not be negative. Watches may be silent for
-	// long; a reflector bounds them by the timeout that they ask for.
+	// StallTimeout is how long a list may bring no byte, headers included, before it fails with ErrStalled. Time in
+	// which the caller does not read does not count. Default: 2 minutes. A reflector bounds watches by their timeout.
 	StallTimeout time.Duration
 
-	// OnWarning, if set, is called with the warnings that the server sends beside its
-	// answers (a resource that is deprecated, for example), each text once for this
-	// source. It is called during List and Watch, possibly for several at once. Nil
-	// logs them with the logger of the call's context.
+	// OnWarning is called, possibly concurrently, with the warnings of the server (of a deprecated resource, for
+	// example), each text once for this source. Default: it logs them with the logger of the call's context.
 	OnWarning func(ctx context.Context, text string)
 
-	// HTTPClient sends the requests; TLS, proxies and connection pools are its own.
-	// Nil means one with http.DefaultTransport. Its Timeout must be zero, because
-	// it would cut every watch after that time: bound calls by their contexts.
-	// The client itself is not changed: a copy is used, which follows a redirect only
-	// if it stays within the origin of BaseURL and the client's own CheckRedirect agrees.
+	// HTTPClient sends the requests, with its own TLS, proxies and connection pools. Nil means http.DefaultTransport.
+	// Its Timeout must be zero, since it would cut every watch. A copy is used, which follows redirects only within the
+	// origin of BaseURL, if the client's CheckRedirect agrees.
 	HTTPClient *http.Client
 
-	// UserAgent is the header of that name. Empty means name and version of the
-	// running program, with the version of this library.
+	// UserAgent is the header of that name. Default: name and version of the program, with the version of this library.
 	UserAgent string
 
-	// Authorize, if set, may put credentials on a request. It is called once before
-	// each request is sent, possibly for several at once, and should not block for
-	// longer than the request's context. An error from it fails the call and nothing
-	// is sent. BearerTokenFile makes one.
+	// Authorize may put credentials on a request. It is called before each request, possibly concurrently, and should
+	// not block beyond the request's context. An error fails the call, and nothing is sent. BearerTokenFile makes one.
 	Authorize func(*http.Request) error
 }
 

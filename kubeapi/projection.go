@@ -22,9 +22,8 @@ import (
 // managedFields cannot be read is accepted, with those that the object had.)
 const ProjectionMark = "watchmirror projection: fields are missing, do not write this object"
 
-// ProjectedFields says whether an object, or what it is a copy of, was decoded with
-// Options.Fields, and which these were: whether it carries the ProjectionMark. It is false
-// for everything that has no object metadata, and for an *UndecodableObject.
+// ProjectedFields returns the Options.Fields with which an object, or the one that it is a copy of, was decoded, and
+// whether it was (it has the ProjectionMark).
 func ProjectedFields(object any) (fields []string, projected bool) {
 	paths, projected := markOf(object)
 	if !projected {

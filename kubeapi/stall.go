@@ -9,13 +9,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// ErrStalled says that a list was given up because nothing came for longer than
-// allowed, neither headers nor a byte of the body: the connection counts as half open.
-// A watch is given up where the rest of a frame does not come, 10 s and a second for each
-// 8 KiB of it after it began.
-// No context of the caller's has ended.
-// Cure: none is needed if it is rare; the caller lists again. A server that needs longer
-// to begin its answer needs a larger Options.StallTimeout.
+// ErrStalled: no byte of a list arrived for Options.StallTimeout, or the rest of a watch frame did not arrive in time
+// (10 s and a second for each 8 KiB). The connection counts as half open.
 var ErrStalled error = &wire.Sentinel{Text: "the answer stalled", Cause: wire.CauseStalled}
 
 // stall ends a request for which somebody waits too long. Only waiting counts: for the

@@ -174,20 +174,14 @@ func (e *otherTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalfor
 
 func (e *otherTypeError) Unwrap() error { return ErrMalformed }
 
-// UndecodableObject stands for an object that was sent and could not be decoded, in a
-// list or in an event. Its type and metadata are what could be read of them: some of
-// namespace, name, UID and resource version, and nothing else. Of a source that has one
-// namespace it is in that one, if it does not say; of any other it has no name if it is
-// in a namespace that cannot be read.
-//
-// A reflector of this library quarantines it: it keeps what it had of the object,
-// reports the error, and continues. Other consumers meet an object of a type that they
-// do not expect.
+// UndecodableObject is an object, in a list or an event, that could not be decoded, with the metadata that could be
+// read: namespace, name, UID and resource version. If it is in a namespace that cannot be read, its name is empty too.
+// A reflector of this library quarantines it; other consumers must expect the type.
 type UndecodableObject struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 
-	// Err says why. It does not hold the object.
+	// Err is the cause. It does not hold the object.
 	Err error
 }
 
@@ -213,10 +207,9 @@ func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err erro
 	}
 }
 
-// DecodeError is Err. It is the method by which a reflector knows such objects.
+// DecodeError returns Err. A reflector recognizes such objects by this method.
 func (u *UndecodableObject) DecodeError() error { return u.Err }
 
-// DeepCopyObject copies everything but the error.
 func (u *UndecodableObject) DeepCopyObject() runtime.Object {
 	if u == nil {
 		return nil

@@ -20,22 +20,16 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 	return lw.WatchWithContext(context.Background(), options)
 }
 
-// WatchWithContext makes one watch request and returns when the response headers
-// are there. (Some proxies hold those back until the first event.) The context
-// governs the stream as well: when it ends, the channel closes.
+// WatchWithContext makes one watch request and returns when the response headers have arrived. When the context ends,
+// the channel closes.
 //
-// Events come in the server's order, each object of the type that Options.ObjectType
-// asks for, except that an Error event carries a *metav1.Status (the package
-// documentation tells the server's from those made here) and that one which could not
-// be decoded is an *UndecodableObject. An event that may have been damaged on its way, which
-// cannot be decoded or is of a type this package does not know, ends the watch with
-// CauseBadFrame; it is passed on if another watch brings the same bytes.
-// Nothing is buffered: an event that is not received delays those behind it,
-// down to the server.
+// Events come in the server's order, with objects of Options.ObjectType; an Error event has a *metav1.Status, and an
+// event that cannot be decoded an *UndecodableObject. An event that may have been damaged in transit ends the watch
+// with CauseBadFrame, and is passed on if another watch brings the same bytes. Nothing is buffered: an event that is
+// not received delays the later ones, down to the server.
 //
-// Stop may be called at any time, by anyone, more than once. It returns when the
-// watch's goroutine has ended and the channel is closed. Without Stop, the goroutine
-// ends with the stream or with the context.
+// Stop may be called at any time, more than once. It returns when the watch's goroutine has ended and the channel is
+// closed.
 func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	answer, err := lw.send(ctx, verbWatch, options)
 	if err != nil {
