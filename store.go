@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -373,23 +371,23 @@ func InNamespace(store Store, namespace string) Store {
 	return view
 }
 
-// setLocked moves a scope's version, and that of the store. It looks at all views only if the lowest of
-// them may have moved. The caller holds mu.
+// setLocked moves a scope's version, and that of the store. The caller holds mu.
 func (m *storage) setLocked(s *scope, version string) {
-	before := s.version
-	if s.version = version; before == m.version || !versionBefore(m.version, version) {
-		m.version = m.lowestLocked()
-	}
+	s.version = version
+	m.version = m.lowestLocked()
 }
 
 // lowestLocked is the version up to which the store and its views hold all that their sources had, empty
 // if that cannot be said. A version of the store itself holds for the views that have none.
 func (m *storage) lowestLocked() string {
+	if len(m.views) == 0 {
+		return m.whole.version
+	}
 	var versions []string
 	for _, view := range m.views {
 		versions = append(versions, cmp.Or(view.scope.version, m.whole.version))
 	}
-	if m.whole.version != "" || len(versions) == 0 {
+	if m.whole.version != "" {
 		versions = append(versions, m.whole.version)
 	}
 	return lowestVersion(versions...)
@@ -400,15 +398,12 @@ func (m *storage) lowestLocked() string {
 func lowestVersion(versions ...string) string {
 	lowest := versions[0]
 	for _, version := range versions[1:] {
-		if version == lowest {
-			continue
-		}
-		order, err := resourceversion.CompareResourceVersion(version, lowest)
-		if err != nil {
-			return ""
-		}
-		if order < 0 {
+		switch {
+		case version == lowest || versionBefore(lowest, version):
+		case versionBefore(version, lowest):
 			lowest = version
+		default:
+			return ""
 		}
 	}
 	return lowest

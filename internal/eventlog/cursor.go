@@ -153,14 +153,6 @@ func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	return true
 }
 
-// appendEnd has the first list end where the log ends.
-func (c *Cursor[K]) appendEnd(live int) {
-	c.mu.Lock()
-	c.endAt = c.log.end.Load()
-	c.mu.Unlock()
-	c.appended(1, live)
-}
-
 // appended moves records into the backlog if they are to be merged, after so many have been appended,
 // and wakes the handler if it waits for records. It is called with the log's lock.
 func (c *Cursor[K]) appended(count, live int) {

@@ -92,7 +92,10 @@ func (l *Log[K]) AppendEnd(live int) {
 	defer l.mu.Unlock()
 	l.ended = true
 	for _, c := range l.cursors {
-		c.appendEnd(live)
+		c.mu.Lock()
+		c.endAt = l.end.Load()
+		c.mu.Unlock()
+		c.appended(1, live)
 	}
 }
 
