@@ -28,8 +28,8 @@ type ReplaceOptions struct {
 }
 
 // Replacement is one list being written to a store: Add any number of times, then Commit or Abort, on one goroutine.
-// The first one of a store is visible as it arrives (of a queue it is not), not synced until Commit. A later one, or one with Staged, is
-// published at Commit in one step: objects, indexes, deletions, version.
+// The first one of a store is visible as it arrives, not synced until Commit. A later one, or one with Staged, or any one
+// of a queue, is published at Commit in one step: objects, indexes, deletions, version.
 type Replacement interface {
 	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected and keeps its previous
 	// state, also through Commit. One with the UID and resource version last received for its key is unchanged: it is
