@@ -85,7 +85,6 @@ const (
 	CauseStalled           Cause = "stalled"            // nothing came for too long
 	CauseConnectionLost    Cause = "connection-lost"    // EOF in the middle
 	CauseOverdueWatch      Cause = "overdue-watch"      // half open
-	CauseNoBookmark        Cause = "no-bookmark"        // streaming list without its end
 	CauseOther             Cause = "other"
 )
 
@@ -102,12 +101,13 @@ const (
 	causePanic      Cause = "panic"
 	causeMutated    Cause = "mutated"
 	causeDivergence Cause = "divergence"
+	causeNoBookmark Cause = "no-bookmark" // a streaming list without its end
 )
 
 // CauseOf classifies an error. Beyond the constants, errors of this package have the causes "invalid-object"
 // (ObjectError, KeyError), "handler-error" (ProcessError), "store-error", "wrong-type" (ListTypeError), "regression",
-// "short-watch", "slow-source", "mutated", "panic" (recovered, of a handler) and "misuse". An error of a source may
-// have a method FailureCause() string.
+// "short-watch", "slow-source", "mutated", "divergence" (DivergenceError), "no-bookmark" (a streaming list without its
+// end), "panic" (recovered, of a handler) and "misuse". An error of a source may have a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -153,7 +153,7 @@ var causes = []struct {
 	cause Cause
 }{
 	{wraps(errWatchOverdue), CauseOverdueWatch},
-	{wraps(errNoInitialEventsEnd), CauseNoBookmark},
+	{wraps(errNoInitialEventsEnd), causeNoBookmark},
 	{wraps(errTableList), CauseInvalidResponse},
 	{wraps(ErrAlreadyRan), causeMisuse},
 	{wraps(errHandlerExited), causePanic},

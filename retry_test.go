@@ -296,7 +296,7 @@ func TestErrorsAreClassified(t *testing.T) {
 			decoding("read tcp 10.0.0.1:1->10.0.0.2:2: read: no route to host"), decoding("local error: tls: bad record MAC")},
 		causeShortWatch:   {&VeryShortWatchError{}},
 		CauseOverdueWatch: {errWatchOverdue},
-		CauseNoBookmark:   {errNoInitialEventsEnd},
+		causeNoBookmark:   {errNoInitialEventsEnd},
 		causeRegression:   {&VersionRegressionError{}},
 		causeWrongType:    {&ListTypeError{Err: &UnexpectedTypeError{}}, fmt.Errorf("listing x: %w", &ListTypeError{Err: errBoom})},
 		causeObject:       {&ObjectError{Err: errBoom}, KeyError{Obj: nil, Err: errBoom}},

@@ -55,7 +55,7 @@ func TestB1AStreamingListWithoutItsBookmarkFallsBackToAList(t *testing.T) {
 		r.equalsSource()
 		assert.Equal(t, 1, source.ListCalls())
 		assert.Equal(t, 2, source.WatchCalls(), "one stream and the watch")
-		assert.Equal(t, 1, r.heard.count(cache.CauseNoBookmark))
+		assert.Equal(t, 1, r.heard.count(causeNoBookmark))
 
 		source.Heal()
 		source.BreakWatches(cachetest.ErrExpired())
@@ -100,7 +100,7 @@ func TestB1AStreamThatIsNeverAnsweredIsLeftAfterTenSeconds(t *testing.T) {
 		r := newRig(t, source, stream)
 		r.run()
 		sleep(time.Minute)
-		assert.Equal(t, []cache.Cause{cache.CauseNoBookmark}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeNoBookmark}, r.heard.causes())
 		assert.Equal(t, 1, source.ListCalls())
 		r.equalsSource()
 		r.stop()

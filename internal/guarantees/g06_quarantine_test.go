@@ -896,7 +896,7 @@ func TestAnUndecodedBookmarkDoesNotEndAStreamingList(t *testing.T) {
 		assert.False(t, r.Status().Synced)
 		sleep(10 * time.Second)
 		assert.True(t, r.Status().Synced)
-		assert.Equal(t, []cache.Cause{causeObject, cache.CauseNoBookmark}, h.causes())
+		assert.Equal(t, []cache.Cause{causeObject, causeNoBookmark}, h.causes())
 		stop()
 	})
 }

@@ -29,6 +29,7 @@ type reporter interface{ Status() cache.Status }
 // The causes of errors that have a type of their own.
 const (
 	causeObject     cache.Cause = "invalid-object"
+	causeNoBookmark cache.Cause = "no-bookmark"
 	causeProcess    cache.Cause = "handler-error"
 	causeRegression cache.Cause = "regression"
 	causeShortWatch cache.Cause = "short-watch"

@@ -10,7 +10,7 @@ import (
 )
 
 // reasons are those for which a reflector gives up a request.
-var reasons = []cache.Cause{"regression", cache.CauseNoBookmark, cache.CauseOverdueWatch}
+var reasons = []cache.Cause{"regression", "no-bookmark", cache.CauseOverdueWatch}
 
 // checkReports checks that each failure was reported once, with a cause (G12).
 func (w *world) checkReports() {
