@@ -38,6 +38,9 @@ func browser(t *testing.T) string {
 // shop fills a registry as a program of a shop would, and returns it once there is a history.
 func shop(t *testing.T) *statuspage.Registry {
 	registry := &statuspage.Registry{Interval: 20 * time.Millisecond}
+	if *pictures != "" {
+		registry.Interval = 60 * time.Millisecond
+	}
 	pods, secrets, nodes := newSource(t, "Pod", 300), newSource(t, "Secret", 12), newSource(t, "Node", 0)
 	nodes.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
 	sources := map[string]*cachetest.Source{"pods": pods, "secrets": secrets, "nodes": nodes}

@@ -92,6 +92,40 @@ func TestRunSamplesEventsAndBacklogEachSecond(t *testing.T) {
 	})
 }
 
+// Fails if the staleness is not the time since the last proof, or the last list and the next attempt are not shown.
+func TestStalenessGrowsUntilTheSourceShowsThatTheCacheIsCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		source := newSource(t, "Pod", 3)
+		pods := newInformer("pods", source)
+		add(t, &registry, "pods", pods)
+		defer start(t, running(pods))()
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		synctest.Wait()
+		defer start(t, registry.Run)()
+		time.Sleep(2500 * time.Millisecond)
+		source.MustApply(t, newObject("Pod", "shop", "new"))
+		time.Sleep(time.Second)
+		var staleness []any
+		for _, sample := range getJSON(t, &registry, "?name=pods")["samples"].([]any) {
+			staleness = append(staleness, sample.(map[string]any)["stalenessSeconds"])
+		}
+		assert.Equal(t, []any{1.0, 2.0, 0.5}, staleness)
+		page := get(&registry, "?name=pods").Body.String()
+		assert.Contains(t, page, "<dt>Staleness</dt><dd>1.0 s</dd>")
+		assert.Contains(t, page, "<dt>Last list</dt><dd>3 objects in 0 ms, 3.5 s ago</dd>")
+		assert.NotContains(t, page, "Next attempt")
+
+		failing := newSource(t, "Node", 0)
+		failing.FailRequests(cachetest.Forever, cachetest.ErrConnectionRefused())
+		nodes := newInformer("nodes", failing)
+		add(t, &registry, "nodes", nodes)
+		defer start(t, running(nodes))()
+		time.Sleep(10 * time.Second)
+		assert.Contains(t, get(&registry, "?name=nodes").Body.String(), "<dt>Next attempt</dt><dd>in ")
+	})
+}
+
 // Fails if a request samples where Run has done so, or does not where nothing else does.
 func TestWithoutRunRequestsSampleAtMostOnceAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

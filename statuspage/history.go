@@ -123,8 +123,8 @@ func sampleOf(status cache.Status, now time.Time) sample {
 }
 
 // staleness is the time since the last proof that the cache has the source's state; false if there was none.
-func staleness(cache.Status, time.Time) (time.Duration, bool) {
-	return 0, false
+func staleness(status cache.Status, now time.Time) (time.Duration, bool) {
+	return now.Sub(status.LastCurrent), !status.LastCurrent.IsZero()
 }
 
 // Values of the plots.

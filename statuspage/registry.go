@@ -114,7 +114,7 @@ func (r *Registry) interval() time.Duration {
 
 func (r *Registry) sample() {
 	for _, e := range r.all() {
-		e.sample(0)
+		e.sample(r.interval() / 2) // after a delay two ticks may come at once
 	}
 }
 

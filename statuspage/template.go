@@ -43,7 +43,7 @@ h1 { font-size: 22px; margin: 4px 0 14px; overflow-wrap: anywhere; }
 h2 { font-size: 16px; margin: 28px 0 8px; }
 a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: underline; }
 nav { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
-.type { margin: -8px 0 14px; overflow-wrap: anywhere; } .time { white-space: nowrap; } .middle td { vertical-align: middle; }
+.type { margin: -8px 0 14px; overflow-wrap: anywhere; } .time { white-space: nowrap; } .phase { min-width: 110px; } .middle td { vertical-align: middle; }
 .soft { color: var(--soft); } .small { font-size: 13px; } .number { text-align: right; font-variant-numeric: tabular-nums; }
 .wrap { overflow-wrap: anywhere; } .bad { color: var(--bad); }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
@@ -129,7 +129,7 @@ const templates = `
 <td data-label="Panics" class="number">{{with .Panics}}<span class="bad">{{.}}</span>{{else}}0{{end}}</td></tr>{{end}}</tbody></table></div>{{end}}
 
 <h2>History</h2><div class="card"><table><thead><tr><th>Time (UTC)</th><th>Phase</th><th>Synced</th><th class="number">Failures in a row</th><th>Failure</th></tr></thead><tbody>
-{{range .History}}<tr><td data-label="Time (UTC)" class="time">{{time .Time}}</td><td data-label="Phase" class="wrap"><span>{{with .Namespace}}{{.}}: {{end}}{{.Phase}}</span></td><td data-label="Synced">{{if .Synced}}yes{{else}}no{{end}}</td>
+{{range .History}}<tr><td data-label="Time (UTC)" class="time">{{time .Time}}</td><td data-label="Phase" class="wrap phase"><span>{{with .Namespace}}{{.}}: {{end}}{{.Phase}}</span></td><td data-label="Synced">{{if .Synced}}yes{{else}}no{{end}}</td>
 <td data-label="Failures in a row" class="number">{{.Failures}}</td><td data-label="Failure" class="wrap">{{with .Failure}}<span>{{.Cause}}: {{text .Err}}</span>{{end}}</td></tr>{{end}}</tbody></table></div>
 <footer><a href="{{link "name" .Name "refresh" "5"}}">Refresh every 5 s</a><a href="{{link "name" .Name "format" "json"}}">JSON</a></footer>{{end}}{{template "bottom"}}{{end}}
 

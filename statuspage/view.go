@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -76,11 +77,28 @@ type fact struct{ Name, Value string }
 // Facts are those that have no place of their own. Empty ones are left out.
 func (s statusOf) Facts() []fact {
 	facts := []fact{
+		{"Next attempt", s.nextAttempt()},
 		{"Applied version", s.AppliedVersion},
 		{"Received version", s.ReceivedVersion},
 		{"Failures in a row", strconv.Itoa(s.ConsecutiveFailures)},
+		{"Last list", s.lastList()},
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
+}
+
+func (s statusOf) nextAttempt() string {
+	if s.NextAttempt.IsZero() {
+		return ""
+	}
+	return "in " + shortDuration(max(s.NextAttempt.Sub(s.now), 0))
+}
+
+func (s statusOf) lastList() string {
+	list := s.LastList
+	if list.Time.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%d objects in %s, %s ago", list.Objects, shortDuration(list.Duration), shortDuration(s.now.Sub(list.Time)))
 }
 
 // Backlog is that of the handler that has most.

@@ -91,6 +91,36 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 	})
 }
 
+// Fails if the staleness is not the time since the last proof, or is published before there is one.
+func TestStalenessListAndNextAttemptArePublishedOnceTheyAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 3)
+		source.FailLists(2, cachetest.ErrConnectionRefused())
+		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
+		defer p.add("pods", pods)()
+		defer start(t, running(pods))()
+		synctest.Wait()
+		got := p.scrape()
+		got.has(t, scraped{`next_attempt_timestamp_seconds{name="pods",source_namespace=""}`: float64(pods.Status().NextAttempt.UnixNano()) / 1e9})
+		for _, name := range []string{"staleness_seconds", "last_list_timestamp_seconds", "last_list_duration_seconds", "last_list_objects"} {
+			assert.NotContains(t, got, name+`{name="pods",source_namespace=""}`)
+		}
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		synctest.Wait()
+		listed := pods.Status().LastCurrent
+		time.Sleep(7 * time.Second)
+		got = p.scrape()
+		got.has(t, scraped{
+			`staleness_seconds{name="pods",source_namespace=""}`:           time.Since(listed).Seconds(),
+			`last_list_timestamp_seconds{name="pods",source_namespace=""}`: float64(pods.Status().LastList.Time.UnixNano()) / 1e9,
+			`last_list_duration_seconds{name="pods",source_namespace=""}`:  pods.Status().LastList.Duration.Seconds(),
+			`last_list_objects{name="pods",source_namespace=""}`:           3,
+		})
+		assert.NotContains(t, got, `next_attempt_timestamp_seconds{name="pods",source_namespace=""}`)
+		assert.Equal(t, 7*time.Second, time.Since(listed))
+	})
+}
+
 // Fails if the namespaces of one informer share a series, or one of them is left out.
 func TestEachNamespaceHasItsOwnPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

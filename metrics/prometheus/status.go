@@ -105,6 +105,21 @@ var sourceMetrics = []struct {
 	{desc("synced", "1 once the whole first list was applied.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
 		return number(s.Synced), true
 	}},
+	{desc("staleness_seconds", "Time since the source last showed that the cache is current.", bySource), func(s cache.Status, now time.Time) (float64, bool) {
+		return now.Sub(s.LastCurrent).Seconds(), !s.LastCurrent.IsZero()
+	}},
+	{desc("last_list_timestamp_seconds", "When the last list was applied.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
+		return seconds(s.LastList.Time)
+	}},
+	{desc("last_list_duration_seconds", "Seconds that the last list took, including the time to apply it.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
+		return s.LastList.Duration.Seconds(), !s.LastList.Time.IsZero()
+	}},
+	{desc("last_list_objects", "Objects of the last list.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
+		return float64(s.LastList.Objects), !s.LastList.Time.IsZero()
+	}},
+	{desc("next_attempt_timestamp_seconds", "When a paused reflector makes its next request.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
+		return seconds(s.NextAttempt)
+	}},
 	{desc("consecutive_failures", "Failures since the source last answered.", bySource), func(s cache.Status, _ time.Time) (float64, bool) {
 		return float64(s.ConsecutiveFailures), true
 	}},

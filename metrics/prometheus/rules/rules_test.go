@@ -77,6 +77,10 @@ var tests = map[string]struct {
 		5 * time.Minute, `watchmirror_cache_consecutive_failures{name="pods"} 4x60`,
 		"pods has failed 4 times in a row",
 	},
+	"WatchMirrorStale": {
+		2 * time.Minute, `watchmirror_cache_staleness_seconds{name="pods"} 190+60x60`,
+		"pods may be stale for 5m 10s",
+	},
 	"WatchMirrorStopped": {
 		5 * time.Minute, `watchmirror_cache_phase{name="pods",phase="stopped"} 1x60`,
 		"pods has stopped and the process is still running",
@@ -115,6 +119,7 @@ func TestNoAlertFiresForAHealthyCache(t *testing.T) {
 		`watchmirror_cache_phase{name="pods",phase="paused"} 0 1 0x118`,
 		`watchmirror_cache_phase{name="pods",phase="forbidden"} 0x120`,
 		`watchmirror_cache_phase{name="pods",phase="stopped"} 0x120`,
+		`watchmirror_cache_staleness_seconds{name="pods"} 1 61 121 181 1 61x115`,
 		`watchmirror_cache_consecutive_failures{name="pods"} 0 1 2 0x117`,
 		`watchmirror_cache_quarantined_objects{name="pods"} 0 3 0x118`,
 		`watchmirror_cache_handler_oldest_change_age_seconds{name="pods",handler="queue"} 0 70 0x118`,
