@@ -177,9 +177,8 @@ type Reader[T any] struct {
 	indexed bool
 }
 
-// Snapshot returns a reader of the present state, which never changes: objects, indexes and version are those of one
-// point in time. Taking one is O(1) and iterating it copies nothing. Writes copy the parts that a live snapshot
-// references, so do not retain one.
+// Snapshot returns a reader of the objects, indexes and version of now, which never changes. Taking one is O(1) and
+// iterating it copies nothing. Writes copy what a live snapshot references, so do not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
 	r.frozen = r.now()
 	return r
@@ -188,8 +187,8 @@ func (r Reader[T]) Snapshot() Reader[T] {
 // ResourceVersion is the applied version; empty if no list had been applied.
 func (r Reader[T]) ResourceVersion() string { return r.now().table.Version }
 
-// ByNamespace returns the reader of one namespace, which expects names without it; of all if namespace is empty. Its
-// Lookup and Get need keys of the form namespace/name.
+// ByNamespace returns the reader of one namespace, or of all for "". Its Lookup and Get expect names, and keys of the
+// form namespace/name.
 func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 	r.namespace = namespace
 	return r

@@ -105,13 +105,11 @@ type WatchFunc func(options metav1.ListOptions) (watch.Interface, error)
 // WatchFuncWithContext is ListWatch's WatchWithContext.
 type WatchFuncWithContext func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// ListWatch makes a source of two functions, each with or without a context. Do not change the fields while a reflector
-// runs.
+// ListWatch makes a source of two functions; those without a context are for code written for client-go. Do not change
+// the fields while a reflector runs.
 type ListWatch struct {
-	// ListFunc and WatchFunc have no context, for code written for client-go.
-	ListFunc  ListFunc
-	WatchFunc WatchFunc
-	// ListWithContextFunc and WatchFuncWithContext are the ones for new code.
+	ListFunc             ListFunc
+	WatchFunc            WatchFunc
 	ListWithContextFunc  ListWithContextFunc
 	WatchFuncWithContext WatchFuncWithContext
 	// DisableChunking makes a reflector request whole lists, whatever its page size.

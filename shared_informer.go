@@ -218,8 +218,8 @@ func (o MutationDetection) detector() *mutation.Detector {
 	})
 }
 
-// InformerSet runs informers together. The zero value is ready and must not be copied. All methods may be called
-// concurrently.
+// InformerSet runs informers together: do not call their Run. The zero value is ready and must not be copied. All methods
+// may be called concurrently.
 //
 //	err := set.Add(pods, nodes)
 //	go set.Run(ctx)
@@ -235,8 +235,7 @@ type InformerSet struct {
 // anyInformer is an *Informer of any type.
 type anyInformer interface{ untyped() *sharedIndexInformer }
 
-// Add adds informers, each an *Informer[T], and runs them if the set runs; do not call their Run. The set forgets
-// informers that have stopped. It fails with ErrInformerStopped if the set has stopped, or one of the informers.
+// Add adds informers, each an *Informer[T], and runs them if the set runs. It fails if one, or the set, has stopped.
 func (s *InformerSet) Add(informers ...anyInformer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

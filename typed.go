@@ -164,13 +164,12 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 	}
 }
 
-// Run mirrors the source and blocks until ctx ends. Then it waits for running calls of the source and of handlers,
-// drops the backlogs, and returns nil. Failures of the source are reported and retried with backoff. It panics with a
-// *PanicError if a handler or the source did. It runs once (ErrAlreadyRan).
+// Run mirrors the source until ctx ends, waits for running calls of the source and of handlers, drops the backlogs, and
+// returns nil. Failures are reported and retried. It panics with a *PanicError if a handler or the source did.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
-// Stop ends the run as the end of its context does, and does not wait for that: Run returns. Before Run it counts as the
-// run: waits end, and Run returns ErrAlreadyRan. It may be called at any time, also from a handler.
+// Stop ends the run as the end of its context does, and does not wait. Before Run it counts as the run. A handler may
+// call it.
 func (i *Informer[T]) Stop() { i.shared.end() }
 
 // AddHandler adds a handler, before or during the run. It receives every stored object as an Add of the initial list,
@@ -207,8 +206,8 @@ func (i *Informer[T]) SyncedIn(namespace string) (DoneChecker, bool) {
 	return i.shared.SyncedIn(namespace)
 }
 
-// WaitSynced waits until the whole first list is in the store. If ctx or the run ends first, the error has the phase
-// and the last failure. It does not wait for handlers: wait for the handle that AddHandler returned.
+// WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the error
+// has the phase and the last failure.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(ctx, i.shared) }
 
 // Status returns the status of the informer and of its handlers.
