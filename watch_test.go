@@ -140,7 +140,7 @@ type eventsModel struct {
 }
 
 func newEventsModel(t *testing.T) *eventsModel {
-	m := &eventsModel{T: t, store: newTagStore(), watch: &openWatch{}, version: 10, content: map[string]string{"a/0": "3", "a/1": ""}, held: map[string]bool{}, refusedAt: map[string]int{}}
+	m := &eventsModel{T: t, store: newTagStore(), watch: &openWatch{version: "10"}, version: 10, content: map[string]string{"a/0": "3", "a/1": ""}, held: map[string]bool{}, refusedAt: map[string]int{}}
 	r := NewReflectorWithOptions(&scripted{}, &object{}, m.store, ReflectorOptions{
 		ErrorHandler: func(_ context.Context, _ *Reflector, err error) { m.reports = append(m.reports, err) },
 	})
