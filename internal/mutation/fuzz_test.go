@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -216,6 +217,9 @@ func FuzzTypedFieldChanges(f *testing.F) {
 	f.Add("1Ki", "1024", int64(1), int64(2), "", "a")
 	f.Add("0.5", "x", int64(-5), int64(5), `a"b`, "")
 	f.Fuzz(func(t *testing.T, size, newSize string, since, newSince int64, label, value string) {
+		if !utf8.ValidString(label) || !utf8.ValidString(value) {
+			return // JSON has no such text
+		}
 		was := &machine{}
 		was.Labels = map[string]string{"fixed": "x", label: value}
 		was.Spec.Since = metav1.NewTime(time.Unix(since%1e9, 0).UTC())
