@@ -49,8 +49,7 @@ type Config struct {
 	// Only the first of these error handlers and ReflectorOptions.ErrorHandler that is set is called.
 	WatchErrorHandler            WatchErrorHandler
 	WatchErrorHandlerWithContext WatchErrorHandlerWithContext
-	// WatchListPageSize is ReflectorOptions.PageSize.
-	WatchListPageSize int64
+	WatchListPageSize            int64
 	// Store is kept equal to the source. It is one of NewStore or NewIndexer, or a view of InNamespace.
 	Store Store
 	// Handler is notified as a handler of an informer: of each change of Store, after the change, on its own goroutine,
@@ -70,7 +69,6 @@ type Controller interface {
 	// RunWithContext keeps the consumer equal to the source until ctx ends. Then it waits for running calls into both,
 	// drops what is queued, and returns. It panics with a *PanicError if one did. It runs once (ErrAlreadyRan).
 	RunWithContext(ctx context.Context)
-	// Run is RunWithContext with a stop channel.
 	Run(stopCh <-chan struct{})
 	// HasSynced is true once the whole first list has been applied.
 	HasSynced() bool
@@ -80,8 +78,7 @@ type Controller interface {
 	LastSyncResourceVersion() string
 }
 
-// Mirror keeps a Store, or what a Process applies, equal to a source. It is a Controller and a StatusReporter. All
-// methods may be called concurrently.
+// Mirror is a Controller and a StatusReporter, made by New.
 type Mirror struct {
 	// running is an informer, or the consumer of a queue; synced is that, its handler or the queue.
 	running interface {

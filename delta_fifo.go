@@ -475,7 +475,7 @@ type listedKey struct {
 	withheld bool
 }
 
-// BeginReplace starts a replacement, which is queued at Commit, in one piece with the version. See Replacer.
+// BeginReplace implements Replacer.
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
 	return f.beginReplace(options, 0)
 }
@@ -490,14 +490,9 @@ func (f *DeltaFIFO) beginReplace(options ReplaceOptions, size int) *queueReplace
 	}
 }
 
-// Replace makes list the whole content: each object of it comes out as Replaced,
-// or Sync if the options do not ask for that, unless it is unchanged; all other objects
-// that are queued, handed out or known are deleted, as a tombstone.
-//
-// The error joins those of the objects that could not be queued: a KeyError or an
-// *ObjectError each. They keep their previous state, all others were queued. An
-// *ObjectError whose cause is a *StoreError is of an object that was deleted and that
-// KnownObjects could not return: its tombstone is empty.
+// Replace makes list the whole content: its objects come out as Replaced (Sync without EmitDeltaTypeReplaced) unless
+// unchanged, all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object that
+// was not queued, or whose last state KnownObjects failed to return.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 	r := f.beginReplace(ReplaceOptions{}, len(list))
 	var failures []error

@@ -327,12 +327,10 @@ func (f *feed) awaitBookmark(ctx context.Context, from, version string, reached 
 	}
 }
 
-// DivergenceError is the result of a Verify that has found differences between a store and its source.
+// DivergenceError has the keys of the differences that a Verify has found.
 type DivergenceError struct {
-	// Name is the informer's.
 	Name string
-	// Missing are the keys of objects that only the source had, Extra of those that only the store had, and Outdated of those
-	// that it had in another state.
+	// Only the source had the Missing, only the store the Extra; the Outdated had another state.
 	Missing, Extra, Outdated []string
 }
 
@@ -602,30 +600,27 @@ func (inf *sharedIndexInformer) Healthy(limit time.Duration) error { return heal
 // Verify is Informer's.
 func (inf *sharedIndexInformer) Verify(ctx context.Context) error { return verify(ctx, inf) }
 
-// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer. It does
-// not poll. It fails with ErrInformerStopped, resourceversion.InvalidResourceVersion if the version is no decimal number, or
-// *VersionRegressionError if the source went back in time.
+// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer. It
+// does not poll. It fails for a version that is no decimal number, and with a *VersionRegressionError.
 func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return i.shared.WaitForResourceVersion(ctx, resourceVersion)
 }
 
 // Fresh waits until everything that the source had committed before the call can be read. It asks the source for its
-// version, and, if the open watch does not bring that within 100 ms, for a bookmark. Concurrent calls share the requests.
+// version.
 func (i *Informer[T]) Fresh(ctx context.Context) error { return fresh(ctx, i.shared) }
 
-// Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit. A limit
-// that the source cannot show, below 90 s or the longest watch of a source without bookmarks, is an error.
+// Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
+// must be at least 90 s.
 func (i *Informer[T]) Healthy(limit time.Duration) error { return healthy(limit, i.shared) }
 
-// Verify compares the store with a list of the source. If they differ, the informer lists to repair that, and the result
-// is a *DivergenceError.
+// Verify compares the store with a list of the source. After a difference, a *DivergenceError, the informer lists
+// again.
 func (i *Informer[T]) Verify(ctx context.Context) error { return verify(ctx, i.shared) }
 
-// Fresh is Informer.Fresh for all informers of the set.
+// Fresh, Healthy and Verify are those of Informer, for all informers.
 func (s *InformerSet) Fresh(ctx context.Context) error { return fresh(ctx, s.informers()...) }
 
-// Healthy is Informer.Healthy for all informers of the set.
 func (s *InformerSet) Healthy(limit time.Duration) error { return healthy(limit, s.informers()...) }
 
-// Verify is Informer.Verify for all informers of the set.
 func (s *InformerSet) Verify(ctx context.Context) error { return verify(ctx, s.informers()...) }

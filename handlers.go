@@ -143,8 +143,7 @@ type HandlerOptions struct {
 	// pending. Nil is the informer's default, 0 is never; less than a second is an error.
 	ResyncPeriod *time.Duration
 	// Name appears in the status, reports and the DoneChecker. Default: file:line of the caller.
-	Name string
-	// Delivery is how changes are delivered. Default: Ordered.
+	Name     string
 	Delivery Delivery
 	// RecoverPanics keeps a panic of the handler from ending the run: it is counted and reported, and the next change
 	// is delivered. Without it the panic comes out of Run, unless apimachinery's ReallyCrash is false.

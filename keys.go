@@ -136,10 +136,8 @@ func ownTombstone(obj any) any {
 
 // UndecodableObject is an object that a source sends, in a list or an event, instead of one that it could not decode,
 // with the metadata that could be read: namespace, name and resource version. If the namespace could not be read, the
-// name must be empty too. It is keyed, but never stored, transformed or indexed.
-//
-// In a list, or as Added or Modified, it quarantines the object of that name; a list is repeated once after a pause. As
-// Deleted, it removes the object, with the last known state as a tombstone. Without a name it is only reported, and a
+// name must be empty too. It is keyed, but never stored, transformed or indexed. It quarantines the object of that
+// name; as Deleted, it removes it, with the last known state as a tombstone. Without a name it is only reported, and a
 // deletion stays quarantined until the next list.
 type UndecodableObject interface {
 	runtime.Object

@@ -10,12 +10,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Source lists and watches objects; docs/sources.md is the contract. ToListerWatcherWithContext makes one of a
-// ListerWatcher. A reflector makes one call at a time, and waits up to 30 s for one that ignores its context.
+// Source lists and watches objects; docs/sources.md is the contract. A watch ends with its context.
+// ToListerWatcherWithContext makes one of a ListerWatcher. A reflector makes one call at a time.
 type Source interface {
-	// ListWithContext returns a list object with its resource version, at which the watch starts.
 	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
-	// WatchWithContext starts a watch at options.ResourceVersion. The watch ends with ctx.
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 

@@ -34,9 +34,8 @@ type MetricsProvider interface {
 }
 
 // InformerMetricsProvider makes the instruments of informers and stores, or nil ones. An informer requests them when
-// its run starts and uses them on that goroutine, a store when it is made, one call at a time. They must drop values
-// once id.Reserved is false. An optional method ReleaseInformerMetrics(id InformerNameAndResource) is called before a
-// run returns.
+// its run starts, a store when it is made; one goroutine at a time uses them. They must drop values once id.Reserved is
+// false. An optional method ReleaseInformerMetrics(id InformerNameAndResource) is called before a run returns.
 type InformerMetricsProvider interface {
 	// NewQueuedItemMetric is for changes that the reflector has passed on and that are not applied yet.
 	NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric

@@ -311,7 +311,6 @@ type ReflectorOptions struct {
 	Strategy ListStrategy
 	// ShouldResync is called before each resync, and may skip it.
 	ShouldResync func() bool
-	// ErrorHandler is called with every failure. Default: DefaultWatchErrorHandler.
 	ErrorHandler WatchErrorHandlerWithContext
 	// MetricsProvider makes the instruments of each run. Default: that of SetReflectorMetricsProvider.
 	MetricsProvider MetricsProvider

@@ -59,7 +59,6 @@ const (
 	stateWatch       // watch.go
 )
 
-// Run is RunWithContext with a stop channel.
 func (r *Reflector) Run(stopCh <-chan struct{}) {
 	r.RunWithContext(wait.ContextForChannel(stopCh))
 }
@@ -73,7 +72,6 @@ func (r *Reflector) RunWithContext(ctx context.Context) {
 	}
 }
 
-// ListAndWatch is ListAndWatchWithContext with a stop channel.
 func (r *Reflector) ListAndWatch(stopCh <-chan struct{}) error {
 	return r.ListAndWatchWithContext(wait.ContextForChannel(stopCh))
 }

@@ -21,15 +21,15 @@ type Replacer interface {
 
 // ReplaceOptions are options of a replacement. Fields may be added.
 type ReplaceOptions struct {
-	// Staged publishes the parts at Commit, as those of a relist, even if nothing has been committed yet.
+	// Staged publishes the parts at Commit, even if nothing has been committed yet.
 	Staged bool
 	// VersionsReset: the source issues versions again; only objects whose content is known to be equal are unchanged.
 	VersionsReset bool
 }
 
 // Replacement is one list being written to a store: Add any number of times, then Commit or Abort, on one goroutine.
-// The first one of a store is visible as it arrives, not synced until Commit. A later one, or one with Staged, or any one
-// of a queue, is published at Commit in one step: objects, indexes, deletions, version.
+// The first one of a store (not of a queue) is visible as it arrives, later or Staged ones at Commit in one step:
+// objects, indexes, deletions, version.
 type Replacement interface {
 	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected and keeps its previous
 	// state, also through Commit. One with the UID and resource version last received for its key is unchanged: it is

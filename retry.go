@@ -104,10 +104,9 @@ const (
 	causeNoBookmark Cause = "no-bookmark" // a streaming list without its end
 )
 
-// CauseOf classifies an error. Beyond the constants, errors of this package have the causes "invalid-object"
-// (ObjectError, KeyError), "handler-error" (ProcessError), "store-error", "wrong-type" (ListTypeError), "regression",
-// "short-watch", "slow-source", "mutated", "divergence" (DivergenceError), "no-bookmark" (a streaming list without its
-// end), "panic" (recovered, of a handler) and "misuse". An error of a source may have a method FailureCause() string.
+// CauseOf classifies an error. Errors of this package have the causes of the constants, and "invalid-object",
+// "handler-error", "store-error", "wrong-type", "regression", "short-watch", "slow-source", "mutated", "divergence", "no-bookmark" (a streaming list), "panic"
+// (recovered) and "misuse". An error of a source may have a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	for e := err; e != nil; e = errors.Unwrap(e) {

@@ -38,7 +38,6 @@ type SharedInformer interface {
 	//
 	// Deprecated: the informer has the same methods.
 	GetController() Controller
-	// Run is RunWithContext with a stop channel.
 	Run(stopCh <-chan struct{})
 	// RunWithContext is Informer.Run; a second call reports ErrAlreadyRan to the error handler.
 	RunWithContext(ctx context.Context)
@@ -46,11 +45,8 @@ type SharedInformer interface {
 	IsStopped() bool
 	// HasSynced is true once the whole first list is in the store.
 	HasSynced() bool
-	// HasSyncedChecker returns a checker that is done when HasSynced becomes true, or with ErrInformerStopped.
 	HasSyncedChecker() DoneChecker
-	// LastSyncResourceVersion is the applied version; empty before the first list.
 	LastSyncResourceVersion() string
-	// SetWatchErrorHandler is SetWatchErrorHandlerWithContext without a context.
 	SetWatchErrorHandler(handler WatchErrorHandler) error
 	// SetWatchErrorHandlerWithContext sets the handler of every failure, called concurrently, before the run.
 	SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error
@@ -79,10 +75,8 @@ type ResourceEventHandlerRegistration interface {
 // SharedIndexInformerOptions are options of a SharedIndexInformer.
 type SharedIndexInformerOptions struct {
 	// ResyncPeriod is the default of HandlerOptions.ResyncPeriod; 0 is never, less than a second counts as one.
-	ResyncPeriod time.Duration
-	// Indexers are the store's.
-	Indexers Indexers
-	// ObjectDescription is ReflectorOptions.TypeDescription.
+	ResyncPeriod      time.Duration
+	Indexers          Indexers
 	ObjectDescription string
 	// Identifier names the informer in metrics, which are recorded if it is reserved (see InformerName).
 	Identifier InformerNameAndResource
@@ -92,16 +86,14 @@ type SharedIndexInformerOptions struct {
 	KeyFunction KeyFunc
 	// Namespaces are sources by namespace, instead of the constructor's, which must be nil. See Config.Namespaces.
 	Namespaces map[string]Source
-	// Transform is SetTransform's.
-	Transform TransformFunc
+	Transform  TransformFunc
 	// Handlers are the defaults of every handler's options. Their ResyncPeriod must not be set.
 	Handlers HandlerOptions
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
 	// DetectMutations reports objects that a reader or handler changes. Default: off.
 	DetectMutations MutationDetection
-	// VerifyInterval is about how often the informer runs Verify and reports what that finds; 0 is never.
-	VerifyInterval time.Duration
+	VerifyInterval  time.Duration
 	// ReflectorOptions are for the reflector. Their ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
 }
@@ -127,14 +119,12 @@ func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.O
 
 // InformerOptions is like SharedIndexInformerOptions, with one Handler.
 type InformerOptions struct {
-	// Logger is ReflectorOptions.Logger.
 	Logger        *klog.Logger
 	ListerWatcher ListerWatcher
 	ObjectType    runtime.Object
 	Handler       ResourceEventHandler
 	// ResyncPeriod is Handler's, see HandlerOptions.ResyncPeriod; 0 is never, and there is no minimum.
-	ResyncPeriod time.Duration
-	// MinWatchTimeout is ReflectorOptions.MinWatchTimeout.
+	ResyncPeriod            time.Duration
 	MinWatchTimeout         time.Duration
 	Indexers                Indexers
 	Transform               TransformFunc
@@ -193,10 +183,8 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 
 // MutationDetection configures the detection of stored objects that a reader or handler changed in place. The detector
 // compares each watched object with a private copy every Period, and when the object leaves the store. It reports a
-// difference once, as a MutatedObjectError. The zero value watches none.
-//
-// A watched object is in memory twice. Not detected: changes of unexported fields, changes reverted between two
-// comparisons, changes of data that a deep copy shares. A map written during the comparison can end the process.
+// difference once, as a MutatedObjectError. The zero value watches none. Changes of unexported fields, and of data that
+// a deep copy shares, are not detected. A map written during the comparison can end the process.
 type MutationDetection struct {
 	// SampleEvery n watches one object in n, selected by its key: 1 is every object, 0 is none.
 	SampleEvery int

@@ -49,11 +49,9 @@ type Status struct {
 	ReceivedVersion string `json:"receivedVersion"`
 	// Synced is true once the whole first list was applied.
 	Synced bool `json:"synced"`
-	// LastCurrent is when the source last showed that the store is current: by a list, an accepted watch, an event that moved
-	// the version, or a bookmark. The time since then is how stale the store may be.
-	LastCurrent time.Time `json:"lastCurrent,omitzero"`
-	// LastList is the last list that was applied; its Time is zero before that.
-	LastList ListStatus `json:"lastList,omitzero"`
+	// LastCurrent is when the source last showed that the store is current: the store is at most that stale.
+	LastCurrent time.Time  `json:"lastCurrent,omitzero"`
+	LastList    ListStatus `json:"lastList,omitzero"`
 	// NextAttempt is when a paused reflector makes its next request, else zero.
 	NextAttempt time.Time `json:"nextAttempt,omitzero"`
 	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event or lived for 10 s.
@@ -70,17 +68,14 @@ type Status struct {
 	Namespaces []Status `json:"namespaces,omitempty"`
 }
 
-// ListStatus describes a list.
+// ListStatus describes a list: when it was applied, and how.
 type ListStatus struct {
-	// Time is when it was applied, Duration how long it took.
 	Time     time.Time     `json:"time"`
 	Duration time.Duration `json:"-"`
 	Objects  int           `json:"objects"`
-	// Strategy is ListPaged, ListUnpaged or ListStreaming.
-	Strategy ListStrategy `json:"-"`
+	Strategy ListStrategy  `json:"-"`
 }
 
-// MarshalJSON has the duration in seconds, and the strategy by its name.
 func (l ListStatus) MarshalJSON() ([]byte, error) {
 	type fields ListStatus
 	return json.Marshal(struct {
@@ -103,8 +98,7 @@ type HandlerStatus struct {
 	// Delivered counts the calls that have returned or panicked, Panics those that panicked.
 	Delivered int64 `json:"delivered"`
 	Panics    int64 `json:"panics"`
-	// Synced is true once the handler has handled the initial list.
-	Synced bool `json:"synced"`
+	Synced    bool  `json:"synced"`
 }
 
 // Failure is a failure. Err is the error that the error handler received.
@@ -169,9 +163,8 @@ func (q Quarantined) MarshalJSON() ([]byte, error) {
 
 // StatusReporter is implemented by this package's controllers and informers.
 type StatusReporter interface {
-	// Status may be called concurrently. It does not block.
 	Status() Status
-	// SyncedIn returns a checker of the first list of one of Config.Namespaces; false for another namespace.
+	// SyncedIn returns a checker of one of Config.Namespaces; false for another namespace.
 	SyncedIn(namespace string) (DoneChecker, bool)
 }
 

@@ -35,15 +35,9 @@ func as[T any](obj any) (T, error) {
 	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
 }
 
-// Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. All
-// methods may be called concurrently, also from a handler. Objects are shared and must not be changed.
-//
-//	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{})
-//	pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
-//		AddFunc: func(pod *corev1.Pod) { fmt.Println(pod.Name) },
-//	})
-//	go pods.Run(ctx)
-//	err := pods.WaitSynced(ctx)
+// Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes; the
+// package documentation has an example. All methods may be called concurrently, also from a handler. Objects are shared
+// and must not be changed.
 type Informer[T Object] struct {
 	Reader[T]
 	shared *sharedIndexInformer
@@ -72,7 +66,7 @@ type InformerConfig[T Object] struct {
 	RecreateAsUpdate bool
 	// DetectMutations reports objects that a reader or handler changes. Default: off.
 	DetectMutations MutationDetection
-	// VerifyInterval is about how often the informer runs Verify and reports what that finds; 0 is never.
+	// VerifyInterval is about how often the informer runs Verify and reports what it finds; 0 is never.
 	VerifyInterval time.Duration
 	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions.
 	Identifier              InformerNameAndResource
