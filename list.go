@@ -110,7 +110,7 @@ func (m *run) listState() state {
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(l *listing) {
 	p := &m.progress
-	p.anyVersion, p.unknown, p.watchFailures, p.shown = false, false, 0, ""
+	p.anyVersion, p.unknown, p.passedOn, p.watchFailures, p.shown = false, false, false, 0, ""
 	p.checks.wanted, p.checks.failures = false, 0
 	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
@@ -180,6 +180,9 @@ func (l *listing) listPages() error {
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
 		token, answered, err := l.page(options)
+		if err != nil && !answered { // its items come again
+			l.rejected = l.rejected[:min(rejected, len(l.rejected))]
+		}
 		switch {
 		case err == nil && token == "":
 			observe(l.meters.listDuration, l.clock.Since(l.began).Seconds())
@@ -209,7 +212,6 @@ func (l *listing) listPages() error {
 		l.failed(l.ctx, l.wrap(err))
 		l.pause(stateWhole, failure{began: asked, retryAfter: retryAfter(err)})
 		l.setPhase(PhaseListing)
-		l.rejected = l.rejected[:min(rejected, len(l.rejected))]
 		l.items, l.first, l.part = items, items+1, ReplacementPart{}
 	}
 	return l.ctx.Err()

@@ -95,6 +95,8 @@ type progress struct {
 	// paged is true once a list at "0" came in pages: that server answers from
 	// no cache, so pages cost it nothing.
 	paged bool
+	// passedOn is true once a version was passed on by itself since the last list.
+	passedOn bool
 	// watchFailures counts watches that failed in a row without moving the
 	// version.
 	watchFailures int

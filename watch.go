@@ -303,7 +303,7 @@ func (m *run) applyBatch(w *openWatch) error {
 			first, version = i+1, w.version
 			continue
 		}
-		if c.version = w.advance(c.says.received.ResourceVersion, version); c.version != "" {
+		if c.version = m.advance(w, c.says.received.ResourceVersion, version); c.version != "" {
 			version = c.version
 		}
 	}
@@ -312,8 +312,10 @@ func (m *run) applyBatch(w *openWatch) error {
 
 // advance returns the version that an event moves the watch to, or "" if it stays where it is: the event has none, is
 // synthetic, or belongs to another key and is below the last one, which fake sources do.
-func (w *openWatch) advance(version, from string) string {
-	if w.synthetic || version == from || versionBefore(version, from) {
+// The first event or bookmark after a list may be at the list's version: as in client-go, a foreign store, which knows that
+// from its Replace alone, is notified of it.
+func (m *run) advance(w *openWatch, version, from string) string {
+	if w.synthetic || versionBefore(version, from) || version == from && m.progress.passedOn {
 		return ""
 	}
 	return version
@@ -369,7 +371,7 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 		bad = m.unknownEvent(e, says, bad)
 		fallthrough
 	case watch.Added, watch.Modified, watch.Deleted:
-		if version = w.advance(version, w.version); w.listing != nil {
+		if version = m.advance(w, version, w.version); w.listing != nil {
 			w.version = cmp.Or(version, w.version)
 			return w.listing.addOther(e, bad)
 		}
@@ -394,7 +396,7 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 		if bad == nil { // else it may have been the end: if nothing follows, the stream is given up for being quiet
 			return w.listing.endStream(w, e.Object, version)
 		}
-	case version == "", version == w.version:
+	case version == "", version == w.version && m.progress.passedOn:
 	case ok:
 		if err := bookmarks.Bookmark(version); err != nil {
 			return &StoreError{Op: "Bookmark", Err: err}
@@ -416,8 +418,10 @@ func (m *run) moveVersion(w *openWatch, version string) {
 
 // accept notes that the store has a later version.
 func (m *run) accept(w *openWatch, version string) {
-	w.version, w.moved = version, true
-	m.progress.watchFailures = 0
+	if m.progress.passedOn = true; version != w.version {
+		w.version, w.moved = version, true
+		m.progress.watchFailures = 0
+	}
 	m.setAccepted(version)
 }
 

@@ -7,6 +7,7 @@ import (
 	rand "math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -379,9 +380,9 @@ func TestG3AHandlerThatJoinsDuringAWriteIsNotifiedOfItOnce(t *testing.T) {
 func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
-		slow := false
+		var slow atomic.Bool
 		inf := newNoticing(source, func() {
-			if slow {
+			if slow.Load() {
 				time.Sleep(30 * time.Second)
 			}
 		})
@@ -391,11 +392,11 @@ func TestG3AResyncDuringAWriteComesBeforeIt(t *testing.T) {
 		stop := runNoticing(t, inf)
 		sleep(50 * time.Second)
 		notified.take()
-		slow = true
+		slow.Store(true)
 		must(t, source.Apply(labelled(pod("a", "1"), "x")))
 		sleep(20 * time.Second) // the resync has become due
 		assert.ElementsMatch(t, []string{"resync a/1@1", "resync a/2@2"}, notified.take())
-		slow = false
+		slow.Store(false)
 		sleep(15 * time.Second)
 		assert.Equal(t, []string{"update a/1@3"}, notified.take())
 		notified.equals(inf.Shared().GetStore())

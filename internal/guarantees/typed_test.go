@@ -281,13 +281,6 @@ func TestTheListOfANamespaceHasRoomForThatNamespaceAlone(t *testing.T) {
 	})
 }
 
-func namedOfKind(kind, name string) *unstructured.Unstructured {
-	u := exampleOfKind("", kind)
-	u.SetNamespace("a")
-	u.SetName(name)
-	return u
-}
-
 func exampleOfKind(group, kind string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})

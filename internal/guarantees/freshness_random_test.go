@@ -1,0 +1,189 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// pastStates are the resource versions that each key has had, "" while there was no object.
+type pastStates map[string][]string
+
+func (p pastStates) note(key, version string) { p[key] = append(p[key], version) }
+
+// requireSince fails if a key of the informer is in a state before the last of so many.
+func (p pastStates) requireSince(t *testing.T, informer *cache.Informer[*object], counts map[string]int, seed uint64) {
+	t.Helper()
+	for key, versions := range p {
+		version := ""
+		if obj, err := informer.Get(key); err == nil {
+			version = obj.GetResourceVersion()
+		}
+		require.Contains(t, versions[max(0, counts[key]-1):], version, "seed %d: %s has had %v, %d of them before the call",
+			seed, key, versions, counts[key])
+	}
+}
+
+func (p pastStates) counts() map[string]int {
+	counts := map[string]int{}
+	for key, versions := range p {
+		counts[key] = len(versions)
+	}
+	return counts
+}
+
+// freshWorld is a source that changes and fails at random, and an informer of it.
+type freshWorld struct {
+	t        *testing.T
+	random   *rand.Rand
+	source   *cachetest.Source
+	informer *cache.Informer[*object]
+	states   pastStates
+}
+
+func (w *freshWorld) write() {
+	name := fmt.Sprint(w.random.IntN(6))
+	key := "a/" + name
+	if w.random.IntN(3) > 0 {
+		require.NoError(w.t, w.source.Apply(pod("a", name)))
+		w.states.note(key, w.source.ResourceVersion())
+	} else if _, err := w.source.Delete("a", name); err == nil {
+		w.states.note(key, "")
+	}
+}
+
+func (w *freshWorld) step() {
+	switch w.random.IntN(12) {
+	case 0, 1, 2, 3:
+		w.write()
+	case 4:
+		w.source.Advance(uint64(1 + w.random.IntN(20)))
+	case 5:
+		w.source.CloseWatches()
+	case 6:
+		w.source.DelayEvents(time.Duration(w.random.IntN(300)) * time.Millisecond)
+	case 7:
+		w.source.DelayLists(time.Duration(w.random.IntN(300)) * time.Millisecond)
+	case 8:
+		w.source.CompactAll()
+	case 9:
+		w.source.FailRequests(1, cachetest.ErrTooManyRequests(1))
+	case 10:
+		w.source.BreakWatches(cachetest.ErrInternal())
+	case 11:
+		time.Sleep(time.Duration(w.random.IntN(2000)) * time.Millisecond)
+	}
+}
+
+func newFreshWorld(t *testing.T, seed uint64) *freshWorld {
+	w := &freshWorld{t: t, random: rand.New(rand.NewPCG(seed, 1)), source: newSource(t), states: pastStates{}}
+	for i := range 6 {
+		w.states.note(fmt.Sprint("a/", i), "")
+	}
+	w.informer = runInformer(t, w.source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+		ErrorHandler: func(context.Context, *cache.Reflector, error) {},
+	}})
+	return w
+}
+
+// seeds is how many random scripts a test runs.
+func seeds(many int) int {
+	if testing.Short() {
+		return many / 10
+	}
+	return many
+}
+
+func TestWhatFreshReturnedNeverMissedACommitMadeBeforeIt(t *testing.T) {
+	returned := 0
+	for seed := range uint64(seeds(300)) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newFreshWorld(t, seed)
+			for range 25 {
+				for range w.random.IntN(4) {
+					w.step()
+				}
+				counts := w.states.counts()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				over := make(chan error, 1)
+				go func() { over <- w.informer.Fresh(ctx) }()
+				for range w.random.IntN(3) {
+					w.step()
+				}
+				if err := <-over; err == nil {
+					returned++
+					w.states.requireSince(t, w.informer, counts, seed)
+				}
+				cancel()
+			}
+		})
+	}
+	assert.Greater(t, returned, seeds(300)*10, "most calls return")
+}
+
+func TestVerifyFindsEachPlantedDifferenceAndNoOther(t *testing.T) {
+	for seed := range uint64(seeds(300)) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newFreshWorld(t, seed)
+			store := w.informer.Shared().GetStore()
+			for range 10 {
+				for range w.random.IntN(5) {
+					w.step()
+				}
+				var found *cache.DivergenceError
+				over := make(chan error, 1)
+				go func() { over <- w.informer.Verify(t.Context()) }()
+				for range w.random.IntN(3) {
+					w.step()
+				}
+				require.False(t, errors.As(<-over, &found), "seed %d: %v", seed, found)
+
+				w.source.Heal()
+				w.source.DelayEvents(0)
+				w.source.DelayLists(0)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				objects, err := w.informer.List(labels.Everything())
+				require.NoError(t, err)
+				if len(objects) == 0 {
+					continue
+				}
+				lost := objects[w.random.IntN(len(objects))]
+				key := lost.GetNamespace() + "/" + lost.GetName()
+				expected := cache.DivergenceError{Name: w.informer.Status().Name}
+				switch w.random.IntN(3) {
+				case 0:
+					require.NoError(t, store.Delete(lost))
+					expected.Missing = []string{key}
+				case 1:
+					old := lost.DeepCopy()
+					old.SetResourceVersion("1")
+					require.NoError(t, store.Update(old))
+					expected.Outdated = []string{key}
+				case 2:
+					_, err := w.source.DeleteSilently(lost.GetNamespace(), lost.GetName())
+					require.NoError(t, err)
+					w.states.note(key, "")
+					w.source.Advance(1)
+					time.Sleep(2 * time.Minute) // a bookmark moves the store past the deletion
+					expected.Extra = []string{key}
+				}
+				err = w.informer.Verify(t.Context())
+				require.ErrorAs(t, err, &found, "seed %d: planted %v", seed, expected)
+				require.Equal(t, expected, *found, "seed %d", seed)
+				require.NoError(t, w.informer.Verify(t.Context()), "seed %d: it was repaired", seed)
+			}
+		})
+	}
+}
