@@ -10,24 +10,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
 )
 
 // B12: of two concurrent Runs exactly one runs; the other returns at once and
 // reports ErrAlreadyRan. Fails if the second one lists, blocks, or is silent.
 func TestB12OfTwoConcurrentRunsOneReturnsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newSource(t, pod("a", "1")), nil)
-		r.run()
-		synctest.Wait()
-		r.ctlr.RunWithContext(context.Background())
-		require.Len(t, r.heard.all(), 1)
-		assert.ErrorIs(t, r.heard.all()[0], cache.ErrAlreadyRan)
-		assert.Equal(t, 1, r.source.ListCalls())
-		r.equalsSource()
-		r.stop()
-		r.ctlr.RunWithContext(context.Background())
-		assert.Len(t, r.heard.all(), 2, "also after it has ended")
-	})
+	for name, build := range map[string]func(*testing.T, *cachetest.Source) *rig{
+		"a Store":   func(t *testing.T, s *cachetest.Source) *rig { return newRig(t, s, nil) },
+		"a Process": func(t *testing.T, s *cachetest.Source) *rig { return processRig(t, s, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := build(t, newSource(t, pod("a", "1")))
+				r.run()
+				synctest.Wait()
+				r.ctlr.RunWithContext(context.Background())
+				require.Len(t, r.heard.all(), 1)
+				assert.ErrorIs(t, r.heard.all()[0], cache.ErrAlreadyRan)
+				assert.Equal(t, 1, r.source.ListCalls())
+				r.equalsSource()
+				r.stop()
+				r.ctlr.RunWithContext(context.Background())
+				assert.Len(t, r.heard.all(), 2, "also after it has ended")
+			})
+		})
+	}
 }
 
 func TestB12AReflectorMayRunAgainAfterItReturned(t *testing.T) {

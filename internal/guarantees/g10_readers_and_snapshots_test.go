@@ -341,54 +341,93 @@ func TestG10ReadersDoNotWaitForASlowUserFunction(t *testing.T) {
 	one := podAt("b", "1", "2")
 	for name, test := range map[string]struct {
 		before int32
-		write  func(s fullStore, slow cache.IndexFunc) error
+		write  func(ctx context.Context, s fullStore, slow cache.IndexFunc) error
 	}{
-		"Add":     {0, func(s fullStore, _ cache.IndexFunc) error { return s.Add(one) }},
-		"Delete":  {0, func(s fullStore, _ cache.IndexFunc) error { return s.Delete(one) }},
-		"Replace": {many / 2, func(s fullStore, _ cache.IndexFunc) error { return s.Replace(large, "2") }},
-		"a part": {many / 2, func(s fullStore, _ cache.IndexFunc) error {
+		"Add":     {0, func(_ context.Context, s fullStore, _ cache.IndexFunc) error { return s.Add(one) }},
+		"Delete":  {0, func(_ context.Context, s fullStore, _ cache.IndexFunc) error { return s.Delete(one) }},
+		"Replace": {many / 2, func(_ context.Context, s fullStore, _ cache.IndexFunc) error { return s.Replace(large, "2") }},
+		"a part": {many / 2, func(_ context.Context, s fullStore, _ cache.IndexFunc) error {
 			_, err := s.BeginReplace(cache.ReplaceOptions{Staged: true}).Add(bg, cache.ReplacementPart{Items: large})
 			return err
 		}},
-		"AddIndexers": {5, func(s fullStore, slow cache.IndexFunc) error { return s.AddIndexers(cache.Indexers{"slow": slow}) }},
+		"an event": {0, func(ctx context.Context, s fullStore, _ cache.IndexFunc) error {
+			source := newSource(t)
+			defer source.Close()
+			for _, obj := range s.List() {
+				must(t, source.Apply(obj.(*object)))
+			}
+			source.OnWatch(func(metav1.ListOptions) error { return source.Apply(pod("b", "1")) })
+			cache.NewReflector(source, &object{}, s, 0).RunWithContext(ctx)
+			return nil
+		}},
+		"AddIndexers": {5, func(_ context.Context, s fullStore, slow cache.IndexFunc) error {
+			return s.AddIndexers(cache.Indexers{"slow": slow})
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			call := &slowCall{reached: make(chan struct{}), release: make(chan struct{})}
-			call.before.Store(test.before)
-			s := cache.NewIndexer(func(obj any) (string, error) {
-				if name != "AddIndexers" && receivedOf(obj).ResourceVersion == "2" {
-					call.pass()
+		for _, function := range []string{"key", "index"} {
+			if function == "index" && name == "Delete" || function == "key" && name == "AddIndexers" {
+				continue // it calls none
+			}
+			if !t.Run(name+" with a slow "+function+" function", func(t *testing.T) {
+				call := &slowCall{reached: make(chan struct{}), release: make(chan struct{})}
+				call.before.Store(test.before)
+				s := cache.NewIndexer(func(obj any) (string, error) {
+					if o := obj.(*object); function == "key" && o.Namespace == "b" {
+						call.pass()
+					}
+					return cache.MetaNamespaceKeyFunc(obj)
+				}, cache.Indexers{cache.NamespaceIndex: func(obj any) ([]string, error) {
+					if o := obj.(*object); function == "index" && o.Namespace == "b" {
+						call.pass()
+					}
+					return cache.MetaNamespaceIndexFunc(obj)
+				}}).(fullStore)
+				for i := range 10 {
+					must(t, s.Add(podAt("a", itoa(i), "1")))
 				}
-				return cache.MetaNamespaceKeyFunc(obj)
-			}, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}).(fullStore)
-			for i := range 10 {
-				must(t, s.Add(podAt("a", itoa(i), "1")))
+				s.Bookmark("1")
+				ctx, cancel := context.WithCancel(t.Context())
+				var writer sync.WaitGroup
+				writer.Go(func() {
+					assert.NoError(t, test.write(ctx, s, func(any) ([]string, error) { call.pass(); return nil, nil }))
+				})
+				<-call.reached
+				defer writer.Wait()
+				defer cancel()
+				defer close(call.release)
+				read := make(chan int)
+				go func() {
+					_, exists, err := s.GetByKey("a/3")
+					assert.NoError(t, err)
+					assert.True(t, exists)
+					_, exists, err = s.Get(podAt("a", "3", ""))
+					assert.NoError(t, err)
+					assert.True(t, exists)
+					found, err := s.ByIndex(cache.NamespaceIndex, "a")
+					assert.NoError(t, err)
+					assert.Len(t, found, 10)
+					found, err = s.Index(cache.NamespaceIndex, podAt("a", "3", ""))
+					assert.NoError(t, err)
+					assert.Len(t, found, 10)
+					keys, err := s.IndexKeys(cache.NamespaceIndex, "a")
+					assert.NoError(t, err)
+					assert.Len(t, keys, 10)
+					assert.Equal(t, []string{"a"}, s.ListIndexFuncValues(cache.NamespaceIndex))
+					assert.Contains(t, s.GetIndexers(), cache.NamespaceIndex)
+					assert.NotEmpty(t, s.LastStoreSyncResourceVersion())
+					assert.Len(t, s.ListKeys(), 10)
+					assert.Len(t, s.List(), 10)
+					read <- s.Snapshot().Len()
+				}()
+				select {
+				case n := <-read:
+					assert.Equal(t, 10, n)
+				case <-time.After(20 * time.Second):
+					t.Fatal("a reader waits for the function")
+				}
+			}) {
+				return // the others would wait as long
 			}
-			var writer sync.WaitGroup
-			writer.Go(func() {
-				assert.NoError(t, test.write(s, func(any) ([]string, error) { call.pass(); return nil, nil }))
-			})
-			<-call.reached
-			defer writer.Wait()
-			defer close(call.release)
-			read := make(chan int)
-			go func() {
-				_, exists, err := s.GetByKey("a/3")
-				assert.NoError(t, err)
-				assert.True(t, exists)
-				found, err := s.ByIndex(cache.NamespaceIndex, "a")
-				assert.NoError(t, err)
-				assert.Len(t, found, 10)
-				assert.Len(t, s.ListKeys(), 10)
-				assert.Len(t, s.List(), 10)
-				read <- s.Snapshot().Len()
-			}()
-			select {
-			case n := <-read:
-				assert.Equal(t, 10, n)
-			case <-time.After(20 * time.Second):
-				t.Fatal("a reader waits for the function")
-			}
-		})
+		}
 	}
 }

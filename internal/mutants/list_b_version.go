@@ -114,7 +114,7 @@ var versionFaults = []Mutant{
 	{
 		Name: "trusts-versions-that-are-issued-again", Guards: []string{"B23"}, File: "list.go",
 		From:    "VersionsReset: reset}",
-		To:      "VersionsReset: reset && l.unchecked}",
+		To:      "VersionsReset: reset && l.unchecked()}",
 		Package: guarantees,
 		Test:    "TestB23NoObjectCountsAsUnchangedAfterARestore",
 		Fault:   "An object that was changed again after a restore stays as it was before, under the same version.",

@@ -68,7 +68,7 @@ var syncMutants = []Mutant{
 		From:    "r.stage != processed {\n\t\t\tyield",
 		To:      "r.stage == handedOut {\n\t\t\tyield",
 		Package: guarantees,
-		Test:    "TestG7ObjectsMissingFromARelistAreRemovedEvenIfOnlyQueued",
+		Test:    "TestG7ARelistDeletesWhatItLacksWhereverItIs",
 		Fault:   "An object that was only queued when the relist came stays in the cache for ever.",
 	},
 	{
