@@ -42,8 +42,8 @@ func (q *queueAndStore) apply(obj any, _ bool) error {
 		write := q.known.Update
 		if delta.Type == Deleted {
 			write = q.known.Delete
-			if gone, ok := delta.Object.(DeletedFinalStateUnknown); ok {
-				delta.Object = gone.Obj
+			if tombstone, ok := delta.Object.(DeletedFinalStateUnknown); ok {
+				delta.Object = tombstone.Obj
 			}
 		}
 		if err := write(delta.Object); err != nil {

@@ -67,7 +67,7 @@ type Config struct {
 // Controller runs a reflector and a consumer. A Mirror is one.
 type Controller interface {
 	// RunWithContext keeps the consumer equal to the source until ctx ends. Then it waits for running calls into both,
-	// drops what is queued, and returns. It panics with a *PanicError if one did. It runs once (ErrAlreadyRan).
+	// drops queued events, and returns. It panics with a *PanicError if one did. It runs once (ErrAlreadyRan).
 	RunWithContext(ctx context.Context)
 	Run(stopCh <-chan struct{})
 	// HasSynced is true once the whole first list has been applied.

@@ -134,7 +134,7 @@ func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
 			done := make(chan struct{})
 			go func() { defer close(done); reflector.RunWithContext(ctx) }()
 			synctest.Wait()
-			assert.ElementsMatch(t, []string{"a/1", "a/2", "a/wrong"}, indexer.ListKeys(), "the previous state of a misfit stays")
+			assert.ElementsMatch(t, []string{"a/1", "a/2", "a/wrong"}, indexer.ListKeys(), "the previous state of a refused object stays")
 			assert.Len(t, h.all(), 4)
 			assert.Len(t, reflector.Status().Quarantined, 4)
 			assert.Equal(t, "10", indexer.LastStoreSyncResourceVersion())

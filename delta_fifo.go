@@ -227,7 +227,7 @@ func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 }
 
 // takeChanges implements taker: it accepts one change, or none that is older than the last state of its key.
-func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (taken int, err error) {
+func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (accepted int, err error) {
 	c := &changes[0]
 	if err := f.identify(c); err != nil {
 		c.err = rejection(c.object, err)
@@ -598,7 +598,7 @@ func (r *queueReplacement) isUnchanged(c *change, listed listedKey) bool {
 	return !refused
 }
 
-// Commit queues what is staged, a tombstone for each object that was not listed and is
+// Commit queues the staged objects, a tombstone for each object that was not listed and is
 // queued, handed out, known, or quarantined by the consumer, and the version, in one step. It does not
 // wait. It fails if the replacement is over; any other
 // error is an *ObjectError for each deleted object whose last state KnownObjects could not

@@ -396,7 +396,7 @@ func TestAVersionHoldsOnceAllBeforeItIsProcessed(t *testing.T) {
 	assert.Equal(t, []string{"1", "3", "5", "7", "8"}, known.notified, "each once, in order")
 }
 
-// Two who tell of versions never overtake each other. Fails if the turn ends
+// Two callers that report versions never overtake each other. Fails if the turn ends
 // before KnownObjects has been notified.
 func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -412,7 +412,7 @@ func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 		began := time.Now()
 		f.UpdateResourceVersion("2")
 		f.UpdateResourceVersion("3")
-		assert.Zero(t, time.Since(began), "who puts something in does not wait for it")
+		assert.Zero(t, time.Since(began), "a writer does not wait for it")
 		<-done
 		assert.Equal(t, []string{"1", "3"}, known.notified)
 		f.UpdateResourceVersion("4")
@@ -584,7 +584,7 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 // kept key does not count as listed.
 func TestWhatAListCouldNotBringStays(t *testing.T) {
 	for _, first := range []bool{true, false} {
-		f, _ := newListedQueue(t, podAt("a", "kept", "1"), podAt("a", "bad", "1"), podAt("a", "gone", "1"), podAt("a", "nil", "1"))
+		f, _ := newListedQueue(t, podAt("a", "kept", "1"), podAt("a", "bad", "1"), podAt("a", "deleted", "1"), podAt("a", "nil", "1"))
 		var tr transforming
 		f.transformer = tr.transform
 		if !first {
@@ -606,7 +606,7 @@ func TestWhatAListCouldNotBringStays(t *testing.T) {
 		must(t, r.Commit(t.Context(), "4"))
 		left := drained(t, f)
 		assert.Contains(t, left, "Replaced a/new@3!")
-		assert.Contains(t, left, "Deleted tombstone a/gone @1")
+		assert.Contains(t, left, "Deleted tombstone a/deleted @1")
 		assert.Contains(t, left, "Deleted tombstone a/nil @1")
 		assert.NotContains(t, left, "Replaced a/turns@3!")
 		assert.NotContains(t, left, "Deleted tombstone a/kept @1")

@@ -53,8 +53,8 @@ var (
 	errWatchOverdue = errors.New("watch outlived its timeout: the connection seems half open")
 	// errNoInitialEventsEnd: a streaming list was silent for 10 s, or ended, before the bookmark that ends it.
 	errNoInitialEventsEnd = errors.New("streaming list brought no initial-events-end bookmark")
-	// errTakenLate ends a list of a source that breaks the rules of ItemLister: items would be lost.
-	errTakenLate = errors.New("source called take after ListItems had returned")
+	// errCalledLate ends a list of a source that breaks the rules of ItemLister: items would be lost.
+	errCalledLate = errors.New("source called take after ListItems had returned")
 	// errSourceExited: a call into the source ended its goroutine by runtime.Goexit, as a failing assertion does.
 	errSourceExited = errors.New("source ended its goroutine and returned nothing")
 

@@ -71,13 +71,13 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		}
 	}
 	for _, obj := range part.Deleted {
-		gone := identityOf(obj)
+		removed := identityOf(obj)
 		if !isUndecoded(obj) {
-			w.remove(gone)
+			w.remove(removed)
 			continue
 		}
 		for id := range w.places {
-			if id.mayBe(gone) {
+			if id.mayBe(removed) {
 				w.remove(id)
 			}
 		}

@@ -105,9 +105,9 @@ type queueModel struct {
 	// source is what the queue has been given: key to version.
 	source map[string]int
 	// notified has what the source was at each version that the queue was notified, and
-	// gone when each key was deleted last.
-	notified map[int]map[string]int
-	gone     map[string]int
+	// deletedAt is when each key was deleted last.
+	notified  map[int]map[string]int
+	deletedAt map[string]int
 
 	consumer *modelConsumer
 	// replacement is the one that is open, with what it has brought.
@@ -125,7 +125,7 @@ const unwanted = -1
 func newQueueModel(t *testing.T, script []byte) *queueModel {
 	m := &queueModel{
 		t: t, script: script, serial: 10,
-		source: map[string]int{}, notified: map[int]map[string]int{}, gone: map[string]int{},
+		source: map[string]int{}, notified: map[int]map[string]int{}, deletedAt: map[string]int{},
 	}
 	m.consumer = &modelConsumer{model: m, held: map[string]*object{}}
 	options := DeltaFIFOOptions{
@@ -259,7 +259,7 @@ func (m *queueModel) event(op int) {
 	} else if !became(m.source, key, obj) {
 		kind = Updated
 	}
-	m.noteGone(key)
+	m.noteDeleted(key)
 	var err error
 	if b&8 != 0 {
 		m.tell(m.serial)
@@ -279,10 +279,10 @@ func (m *queueModel) event(op int) {
 	}
 }
 
-// noteGone remembers when a key was last absent.
-func (m *queueModel) noteGone(key string) {
+// noteDeleted remembers when a key was last absent.
+func (m *queueModel) noteDeleted(key string) {
 	if _, there := m.source[key]; !there {
-		m.gone[key] = m.serial
+		m.deletedAt[key] = m.serial
 	}
 }
 
@@ -391,7 +391,7 @@ func (m *queueModel) replaceWhole() {
 func (m *queueModel) keepOnly(listed map[string]bool) {
 	maps.DeleteFunc(m.source, func(key string, _ int) bool { return !listed[key] })
 	for i := range 6 {
-		m.noteGone("a/" + itoa(i))
+		m.noteDeleted("a/" + itoa(i))
 	}
 }
 
@@ -555,7 +555,7 @@ func (c *modelConsumer) holds(version string) {
 		if obj, there := c.held[key]; there {
 			require.GreaterOrEqual(t, versionOf(obj), v, "%s, at version %s", key, version)
 		} else {
-			require.Greater(t, c.model.gone[key], at, "%s is not there, at version %s", key, version)
+			require.Greater(t, c.model.deletedAt[key], at, "%s is not there, at version %s", key, version)
 		}
 	}
 	for key, obj := range c.held {
@@ -1058,8 +1058,8 @@ func (m *storeModel) batch() {
 	}
 	changes := changesOf(events...)
 	for from := 0; from < len(changes); {
-		taken, err := m.store.takeChanges(bg, changes[from:])
-		for taken += from; from < taken; from++ {
+		applied, err := m.store.takeChanges(bg, changes[from:])
+		for applied += from; from < applied; from++ {
 			m.took(events[from], &changes[from])
 		}
 		var back *VersionRegressionError
@@ -1295,8 +1295,8 @@ func (s *storeEncoder) take(d recording.Delivery) {
 		s.Add("begin", 4)
 	case recording.Part:
 		s.parts(d.Objects)
-	case recording.Gone:
-		s.Add("gone", append([]byte{5, 0, 1, 0}, s.objects(d.Objects)...)...)
+	case recording.Removed:
+		s.Add("removed", append([]byte{5, 0, 1, 0}, s.objects(d.Objects)...)...)
 	case recording.Commit:
 		s.Add("commit", 7, 1)
 	case recording.Abort:
@@ -1420,8 +1420,8 @@ func (q *queueEncoder) take(d recording.Delivery) {
 		q.in("begin", 6)
 	case recording.Part:
 		q.in("part", append([]byte{6, 3}, q.list(d.Objects)...)...)
-	case recording.Gone:
-		q.in("gone", 6, 3|8|byte(q.slots.of(d.Objects[0].Key))<<5, 0, 0)
+	case recording.Removed:
+		q.in("removed", 6, 3|8|byte(q.slots.of(d.Objects[0].Key))<<5, 0, 0)
 	case recording.Commit:
 		q.in("commit", 6, 1)
 	case recording.Abort:
@@ -1628,7 +1628,7 @@ func (l *listenersEncoder) take(d recording.Delivery) {
 		l.listed = nil
 	case recording.Part:
 		l.listed = append(l.listed, d.Objects...)
-	case recording.Gone:
+	case recording.Removed:
 		l.listed = slices.DeleteFunc(l.listed, func(o recording.Object) bool { return o.Key == d.Objects[0].Key })
 	case recording.Commit:
 		l.relist(l.listed)
@@ -1731,7 +1731,7 @@ func (l *listenersEncoder) pass(pause time.Duration) {
 			continue
 		}
 		for range n {
-			l.Add("taken", ofHandler(9, i))
+			l.Add("applied", ofHandler(9, i))
 		}
 		h.waiting -= n
 		if r := l.source.Mirror.Resync; r > 0 && pause > r {

@@ -52,7 +52,7 @@ func TestAnAppliedChangeHasItsNotification(t *testing.T) {
 		"changed":           {change: change{kind: Updated, object: is, existed: true, old: was}, want: notification{Kind: eventlog.Update, Old: was, New: is}},
 		"recreated":         {change: change{kind: Updated, object: is, existed: true, recreated: true, old: was}, want: notification{Kind: eventlog.Recreate, Old: tombstone, New: is}},
 		"recreated, merged": {change: change{kind: Updated, object: is, existed: true, recreated: true, old: was}, merge: true, want: notification{Kind: eventlog.Update, Old: was, New: is}},
-		"gone":              {change: change{kind: Deleted, object: final, existed: true, old: was}, want: notification{Kind: eventlog.Delete, Old: final}},
+		"removed":           {change: change{kind: Deleted, object: final, existed: true, old: was}, want: notification{Kind: eventlog.Delete, Old: final}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.change.key, c.want.Key = table.KeyOf("a/1"), table.KeyOf("a/1")
@@ -310,8 +310,8 @@ func (m *listenersModel) write(op byte, choice int) {
 	case op == 6:
 		m.relist(m.next())
 	case op == 4 && exists:
-		gone := m.state(key, held)
-		m.take(event{kind: Deleted, obj: gone, version: gone.ResourceVersion})
+		removed := m.state(key, held)
+		m.take(event{kind: Deleted, obj: removed, version: removed.ResourceVersion})
 	case op == 5:
 		is := m.state(key, nil)
 		m.take(event{kind: Updated, obj: is, version: is.ResourceVersion})

@@ -85,7 +85,7 @@ type taker interface {
 	// whose err is set and whose versions count. The error is that of the change after those: a
 	// *VersionRegressionError for one that is older than what was last received of its key, or the
 	// context's. Readers see a change and its version both or neither.
-	takeChanges(ctx context.Context, changes []change) (taken int, err error)
+	takeChanges(ctx context.Context, changes []change) (accepted int, err error)
 }
 
 // entryKeeper is implemented by the stores and the queue of this package, for events that come as
@@ -119,7 +119,7 @@ func (k *keyedStore) takeChanges(ctx context.Context, changes []change) (int, er
 }
 
 // takeChanges implements taker. One goroutine at a time calls it.
-func (in *intake) takeChanges(ctx context.Context, changes []change) (taken int, err error) {
+func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted int, err error) {
 	changes = changes[:min(len(changes), directly)]
 	if in.transform != nil {
 		// It may read the store, so each change is applied and delivered before the next

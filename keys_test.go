@@ -60,9 +60,9 @@ func TestATombstoneOfAnotherPackageIsReadLikeOneOfThis(t *testing.T) {
 		require.Same(t, last, own.Obj)
 	}
 	typedHandler[*object]{TypedResourceEventHandlerFuncs[*object]{
-		DeleteFunc: func(gone DeletedObject[*object]) {
-			require.Equal(t, "a/1", gone.GetKey())
-			require.False(t, gone.FinalStateKnown())
+		DeleteFunc: func(deleted DeletedObject[*object]) {
+			require.Equal(t, "a/1", deleted.GetKey())
+			require.False(t, deleted.FinalStateKnown())
 		},
 	}}.OnDelete(foreign)
 }

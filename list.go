@@ -134,7 +134,7 @@ func (m *run) haveState(l *listing) {
 }
 
 // listOptions asks for any state ("0") the first time, then for one that is at least as new as the last, so that the store
-// never goes back, or for the newest ("") where the source does not know the last version. API servers answer from their
+// never regresses, or for the newest ("") where the source does not know the last version. API servers answer from their
 // cache only where no limit is set, or at "0", where it is ignored; at "" a whole list costs them more than pages do.
 func (m *run) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
@@ -354,7 +354,7 @@ func readItems(
 			return context.Cause(ctx)
 		}
 	})
-	end(errTakenLate)
+	end(errCalledLate)
 	if calls.Load() > 0 {
 		err = cmp.Or(err, context.Cause(ctx))
 	}
@@ -492,7 +492,7 @@ func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error
 	switch {
 	case l.replacement != nil:
 	case ok && !embedsQueue(l.store):
-		// Of a source that has gone back, or may have, the same version may be another state.
+		// Of a source that was restored, or may have been, the same version may be another state.
 		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked()
 		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
 	default:

@@ -124,16 +124,16 @@ func (l genericLister) ByNamespace(namespace string) GenericNamespaceLister {
 }
 
 func (l genericLister) List(selector labels.Selector) (found []runtime.Object, err error) {
-	var misfit error
+	var failure error
 	err = ListAllByNamespace(l.indexer, l.namespace, selector, func(obj any) {
 		typed, err := as[runtime.Object](obj)
-		if err != nil && misfit == nil {
-			misfit = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj), err)
+		if err != nil && failure == nil {
+			failure = fmt.Errorf("object %s: %w", keyWhere(l.indexer, obj), err)
 		}
 		found = append(found, typed)
 	})
 	if err == nil {
-		err = misfit
+		err = failure
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", l.resource, err)

@@ -280,7 +280,7 @@ func NewInformerName(name string) (*InformerName, error) {
 	}
 	n := &InformerName{name: name}
 	n.inUse.Store(true)
-	if _, taken := informerNames.LoadOrStore(name, n); taken {
+	if _, known := informerNames.LoadOrStore(name, n); known {
 		return nil, fmt.Errorf("informer name %q is in use in this process: choose another, or Release it first", name)
 	}
 	return n, nil

@@ -425,9 +425,9 @@ func (n *namespaceModel) batch() {
 	}
 	n.version = n.next()
 	events[len(events)-1].version = n.version
-	taken, err := n.view.takeChanges(bg, changesOf(events...))
+	accepted, err := n.view.takeChanges(bg, changesOf(events...))
 	require.NoError(n, err)
-	require.Len(n, events, taken)
+	require.Len(n, events, accepted)
 }
 
 // intrude tries to reach another namespace in every way.
@@ -475,7 +475,7 @@ func (n *namespaceModel) replace() {
 		n.replacement = nil
 		n.commit()
 	case 3:
-		_, err := n.replacement.Add(bg, ReplacementPart{Deleted: n.gone()})
+		_, err := n.replacement.Add(bg, ReplacementPart{Deleted: n.removal()})
 		require.NoError(n, err)
 	default:
 		items, bad := n.items(n.visible)
@@ -512,8 +512,8 @@ func (n *namespaceModel) items(visible bool) (items []any, bad int) {
 	return items, bad
 }
 
-// gone removes one object that an earlier part has brought, if there is one.
-func (n *namespaceModel) gone() (gone []any) {
+// removal removes one object that an earlier part has brought, if there is one.
+func (n *namespaceModel) removal() (removal []any) {
 	if len(n.listed) == 0 {
 		return nil
 	}

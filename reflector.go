@@ -77,7 +77,7 @@ type progress struct {
 	// version is the last one that the store accepted.
 	version string
 	// anyVersion is true if the next list is to be accepted whatever its version, since the
-	// source has gone back in time.
+	// source was restored to an earlier state.
 	anyVersion bool
 	// unknown is true once the source has said that it does not know the last version,
 	// be it that it has expired or that it has not come as far: the newest that it has

@@ -15,7 +15,7 @@ import (
 // Replacer is a ReflectorStore that accepts a list in parts, as this package's stores and queues do. Types that embed a
 // DeltaFIFO receive one Replace.
 type Replacer interface {
-	// BeginReplace does not block. Of two open replacements, the last to commit decides what is absent.
+	// BeginReplace does not block. Of two open replacements, the last to commit decides which objects are absent.
 	BeginReplace(options ReplaceOptions) Replacement
 }
 

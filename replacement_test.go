@@ -193,7 +193,7 @@ func TestAReplacementKeepsAndRemovesKeys(t *testing.T) {
 			r.items(podAt("a", "6", "3"))
 			r.commit("4")
 			assert.Equal(t, map[string]string{"a/1": "1", "a/5": "2", "a/6": "3"}, contents(s))
-			assert.Equal(t, []string{"a/1"}, heldKeys(s), "kept stays quarantined, gone does not")
+			assert.Equal(t, []string{"a/1"}, heldKeys(s), "kept stays quarantined, removed does not")
 		})
 	}
 }

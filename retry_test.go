@@ -258,7 +258,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		return err
 	}
 	// What servers before Kubernetes 1.18 answer.
-	gone := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone, Code: 410}}
+	expired410 := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone, Code: 410}}
 	cut := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: "WatchStreamCut"}},
 	}}}
@@ -272,7 +272,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		return apierrors.FromObject(reporter.AsObject(errors.New(prefix + text)))
 	}
 	rows := map[Cause][]error{
-		CauseExpired: {apierrors.NewResourceExpired(""), gone},
+		CauseExpired: {apierrors.NewResourceExpired(""), expired410},
 		CauseVersionTooLarge: {
 			cachetest.ErrTooLargeResourceVersion(2, 1),
 			timeout(func(s *metav1.Status) {

@@ -66,7 +66,7 @@ type SharedIndexInformer interface {
 // ResourceEventHandlerRegistration is the comparable handle of a handler.
 type ResourceEventHandlerRegistration interface {
 	// HasSynced is true once the handler has handled the whole initial list: what was stored when it was added and,
-	// until the informer has synced, what is added.
+	// until the informer has synced, the added objects.
 	HasSynced() bool
 	// HasSyncedChecker returns a checker of HasSynced. Its Err is ErrHandlerRemoved or ErrInformerStopped.
 	HasSyncedChecker() DoneChecker

@@ -165,7 +165,7 @@ func TestAnEventOlderThanTheEntryOfItsKeyIsARegression(t *testing.T) {
 		require.NoError(t, takeOne(s, event{kind: Updated, obj: podAt("a", "1", version)}), "%q is none", version)
 	}
 	require.NoError(t, takeOne(s, event{kind: Updated, obj: podAt("a", "2", "1")}), "another key is none")
-	require.NoError(t, s.Update(podAt("a", "1", "3")), "who calls Update knows what it does")
+	require.NoError(t, s.Update(podAt("a", "1", "3")), "an explicit Update is right")
 	assert.Equal(t, map[string]string{"a/1": "3", "a/2": "1"}, contents(s))
 }
 
@@ -336,8 +336,8 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 	untyped := podAt("a", "1", "3")
 	untyped.TypeMeta = metav1.TypeMeta{}
 	for name, row := range map[string]struct {
-		gone *object
-		left int
+		deleted *object
+		left    int
 	}{
 		"a pod":         {podAt("a", "1", "9"), 1},
 		"not known":     {untyped, 0},
@@ -347,7 +347,7 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &wholeReplacement{store: &foreign{}}
 			part(t, w, ReplacementPart{Items: []any{podAt("a", "1", "1"), service, untyped}})
-			part(t, w, ReplacementPart{Deleted: []any{undecoded(row.gone)}})
+			part(t, w, ReplacementPart{Deleted: []any{undecoded(row.deleted)}})
 			assert.Len(t, w.places, row.left)
 		})
 	}

@@ -86,10 +86,10 @@ func TestADeletionCarriesKeyLastObjectAndWhetherItIsExact(t *testing.T) {
 // of an object of another type is reported once more when it leaves, by whatever way.
 func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 	type other struct{ object }
-	misfit := &other{*redPod}
+	mismatch := &other{*redPod}
 	for name, last := range map[string]any{
-		"seen":                misfit,
-		"unseen":              DeletedFinalStateUnknown{Key: "a/1", Obj: misfit},
+		"seen":                mismatch,
+		"unseen":              DeletedFinalStateUnknown{Key: "a/1", Obj: mismatch},
 		"unseen, no metadata": DeletedFinalStateUnknown{Key: "a/1", Obj: "text"},
 		"a nil pointer, seen": (*object)(nil),
 	} {
@@ -101,12 +101,12 @@ func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 				DeleteFunc: func(d DeletedObject[*object]) { notified = append(notified, "delete "+d.GetKey()) },
 			}}
 			handler.OnAdd(redPod, true)
-			handler.onUpdate(table.KeyOf("a/1"), redPod, misfit)
+			handler.onUpdate(table.KeyOf("a/1"), redPod, mismatch)
 			handler.onDelete(table.KeyOf("a/1"), last)
 			assert.Equal(t, []string{"add", "delete a/1"}, notified)
 			notified = nil
-			handler.OnAdd(misfit, false)
-			handler.onUpdate(table.KeyOf("a/1"), misfit, misfit)
+			handler.OnAdd(mismatch, false)
+			handler.onUpdate(table.KeyOf("a/1"), mismatch, mismatch)
 			handler.onDelete(table.KeyOf("a/1"), last)
 			assert.Empty(t, notified)
 		})
@@ -126,15 +126,15 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	h.OnAdd((*object)(nil), false)
 	h.OnAdd(nil, false)
 	assert.Equal(t, []string{"add red false", "delete red"}, notified.take(), "what is no T is not there")
-	misfit := `"Handler not called for an object of another type" err="expected *v1.PartialObjectMetadata, got `
+	mismatch := `"Handler not called for an object of another type" err="expected *v1.PartialObjectMetadata, got `
 	assert.Equal(t, []string{
-		misfit + `*v1.ObjectMeta" event="add" key="a/1"`,
-		misfit + `*v1.ObjectMeta" event="update" key="a/1"`,
-		misfit + `*v1.ObjectMeta" event="update" key="a/1"`,
-		misfit + `*v1.ObjectMeta" event="delete" key="a/1"`,
-		misfit + `string" event="delete" key="uid-7"`,
-		misfit + `nil *v1.PartialObjectMetadata" event="add" key=""`,
-		misfit + `nil" event="add" key=""`,
+		mismatch + `*v1.ObjectMeta" event="add" key="a/1"`,
+		mismatch + `*v1.ObjectMeta" event="update" key="a/1"`,
+		mismatch + `*v1.ObjectMeta" event="update" key="a/1"`,
+		mismatch + `*v1.ObjectMeta" event="delete" key="a/1"`,
+		mismatch + `string" event="delete" key="uid-7"`,
+		mismatch + `nil *v1.PartialObjectMetadata" event="add" key=""`,
+		mismatch + `nil" event="add" key=""`,
 	}, lineTexts(out.all()))
 
 	h.OnAdd(redPod, false)
@@ -199,8 +199,8 @@ func TestATypedIndexerThatHoldsAnotherTypeSaysWhich(t *testing.T) {
 	require.NoError(t, indexer.Add(&metav1.ObjectMeta{Namespace: "a", Name: "2"}))
 	found, err := indexer.ByTypedIndex(NamespaceIndex, "a")
 	assert.Nil(t, found)
-	var misfit *UnexpectedTypeError
-	require.ErrorAs(t, err, &misfit)
+	var mismatch *UnexpectedTypeError
+	require.ErrorAs(t, err, &mismatch)
 	require.ErrorContains(t, err, `"a/2"`)
 }
 

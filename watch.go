@@ -328,9 +328,9 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 		return w.listing.addChanges(w, m.changes[from:to])
 	}
 	for from < to && m.ctx.Err() == nil {
-		taken, err := m.taker.takeChanges(m.ctx, m.changes[from:to])
+		accepted, err := m.taker.takeChanges(m.ctx, m.changes[from:to])
 		version := ""
-		for taken += from; from < taken; from++ {
+		for accepted += from; from < accepted; from++ {
 			c, obj := &m.changes[from], m.batch[from].Object
 			switch {
 			case c.finalErr != nil && c.err != nil:

@@ -3,7 +3,7 @@
 // and k8s.io/api, which the library must never need. README.md says how to run it and
 // how to read what it prints.
 //
-// # Who does what
+// # Packages
 //
 //	compare    the program: workloads, goals, passes, the table
 //	client     one workload in a process of its own: CPU, allocations, live heap

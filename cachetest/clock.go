@@ -38,7 +38,7 @@ func (w *stream) startClock() *clock {
 	return c
 }
 
-// deadlinePassed goes by the time: the timer of the same instant may not have fired yet.
+// deadlinePassed compares the time: the timer of the same instant may not have fired yet.
 func (c *clock) deadlinePassed() bool { return !c.due.IsZero() && !time.Now().Before(c.due) }
 
 func (c *clock) stop() {

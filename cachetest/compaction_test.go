@@ -127,7 +127,7 @@ func TestCompactWatchesOnlyMovesForwardAndNeverPastThePresent(t *testing.T) {
 	})
 }
 
-// Fails if a watch that begins below the new version is taken, or a list is refused.
+// Fails if a watch that begins below the new version is accepted, or a list is refused.
 func TestAdvanceCompactedTakesNoWatchFromBeforeTheVersionItLeadsTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := filled(t, cachetest.Options{})

@@ -43,8 +43,8 @@ func ExampleSource() {
 		return
 	}
 	event := <-events.ResultChan()
-	gone := event.Object.(*unstructured.Unstructured)
-	fmt.Println(event.Type, gone.GetName(), "at version", gone.GetResourceVersion())
+	deleted := event.Object.(*unstructured.Unstructured)
+	fmt.Println(event.Type, deleted.GetName(), "at version", deleted.GetResourceVersion())
 
 	// Output:
 	// listed at version 1

@@ -288,10 +288,10 @@ func TestASilentWatchStillEndsWhenItsClientOrTheScriptEndsIt(t *testing.T) {
 		require.Equal(t, []string{"closed"}, received(t, stopped, 1))
 		src.CloseWatches()
 		require.Equal(t, []string{"closed"}, received(t, closed, 1))
-		healed := open(t, src, metav1.ListOptions{ResourceVersion: "3"})
-		require.Equal(t, []string{"silence"}, received(t, healed, 1))
+		recovered := open(t, src, metav1.ListOptions{ResourceVersion: "3"})
+		require.Equal(t, []string{"silence"}, received(t, recovered, 1))
 		src.Heal()
-		require.Equal(t, []string{"ADDED b/1 @4"}, ready(t, healed))
+		require.Equal(t, []string{"ADDED b/1 @4"}, ready(t, recovered))
 	})
 }
 

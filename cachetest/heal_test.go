@@ -73,7 +73,7 @@ func TestAnEventsDelayEndsWithHealAndFollowsTheScript(t *testing.T) {
 		then  func(*cachetest.Source)
 		want  time.Duration
 	}{
-		"healed":        {time.Minute, (*cachetest.Source).Heal, time.Minute},
+		"recovered":     {time.Minute, (*cachetest.Source).Heal, time.Minute},
 		"no delay":      {time.Minute, func(src *cachetest.Source) { src.DelayEvents(0) }, time.Minute},
 		"shorter":       {time.Minute, func(src *cachetest.Source) { src.DelayEvents(2 * time.Minute) }, 2 * time.Minute},
 		"already over":  {time.Minute, func(src *cachetest.Source) { src.DelayEvents(time.Second) }, time.Minute},

@@ -33,7 +33,7 @@ type change struct {
 }
 
 // history is the present content, the changes that led to it and how far back
-// they reach. A state of the past is the present with the later changes undone,
+// they reach. A state of the past is the present with the later changes reverted,
 // so that neither compaction nor a long history needs copies of the content.
 // The caller holds the source's lock.
 type history struct {

@@ -20,7 +20,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// patience is for how many answers the client of a watch waits: it goes away when it has
+// patience is for how many answers the client of a watch waits: it disconnects when it has
 // seen as many, or a moment after the watch was opened. Until then it stays: a request that
 // was given up is answered otherwise, however busy the machine is.
 type patience struct {
@@ -44,7 +44,7 @@ func (p *patience) FlushError() error {
 	return nil
 }
 
-// FuzzRequests sends arbitrary requests to a handler. Who has no token hears nothing but
+// FuzzRequests sends arbitrary requests to a handler. A client without a token receives nothing but
 // that; an answer that is no success is a Status with its code; a list or a watch has what
 // the selectors of the request select, in order, and the pages of a list have it each once.
 func FuzzRequests(f *testing.F) {

@@ -172,7 +172,7 @@ func (s *Source) Close() {
 	}
 	s.mu.Unlock()
 	for _, w := range open {
-		<-w.gone
+		<-w.finished
 	}
 	s.reportUnfired()
 }

@@ -25,7 +25,7 @@ func TestWriteCorpora(t *testing.T) {
 				requests = append(requests, requestInput(line.Answer))
 			}
 		}
-		// A run is long: it is taken up at other places too, with what there was first.
+		// A run is long: it is started at other places too, with what there was first.
 		for from := 0; from < len(run); from += 40 {
 			for _, most := range []int{30, 80, 200} {
 				sources = append(sources, sourceInput(run, from, recording.NewScript(most)))

@@ -34,7 +34,7 @@ import (
 //	11    list, of as many versions ago: the next byte is the size of pages (lower three
 //	      bits), then namespace, selector and how exactly, a bit each
 //	12    watch, from as many versions ago
-//	13    begin a list of pages of two; 14 goes on with it
+//	13    begin a list of pages of two; 14 continues with it
 func FuzzSourceAgainstMaps(f *testing.F) {
 	f.Add([]byte{0x00, 0x11, 0x22, 0x33, 0x1b, 0x02, 0x15, 0x3c, 0x0b, 0x08, 0x0d, 0x0e, 0x28, 0x0e, 0x2c})
 	f.Add([]byte{0x00, 0x41, 0x52, 0x63, 0x0d, 0x46, 0x57, 0x0e, 0x2a, 0x0e, 0x3b, 0x81, 0x1c, 0x39, 0x5c, 0x0b, 0x33, 0x70, 0x6b, 0x8a})
@@ -66,7 +66,7 @@ type sourceModel struct {
 	// are those whose change no watch shows.
 	compacted, unwatchable uint64
 	hidden                 []uint64
-	// token goes on with a list at version listed that has had the keys so far.
+	// token continues with a list at version listed that has had the keys so far.
 	token  string
 	listed uint64
 	had    map[string]string

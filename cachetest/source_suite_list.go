@@ -228,14 +228,14 @@ func checkItems(t *sourceTrial) error {
 		if err != nil {
 			return fmt.Errorf("ListItems: %w", err)
 		}
-		taken, err := t.listingOf(about.ResourceVersion, about.Continue, items)
+		streamed, err := t.listingOf(about.ResourceVersion, about.Continue, items)
 		if err != nil {
 			return fmt.Errorf("ListItems: %w", err)
 		}
-		if taken.version != whole.version || (taken.token == "") != (whole.token == "") {
-			return fmt.Errorf("ListItems ends at version %q with the continue token %q, List at %q with %q", taken.version, taken.token, whole.version, whole.token)
+		if streamed.version != whole.version || (streamed.token == "") != (whole.token == "") {
+			return fmt.Errorf("ListItems ends at version %q with the continue token %q, List at %q with %q", streamed.version, streamed.token, whole.version, whole.token)
 		}
-		if err := taken.holds(whole.names()...); err != nil {
+		if err := streamed.holds(whole.names()...); err != nil {
 			return fmt.Errorf("ListItems, compared with List: %w", err)
 		}
 	}

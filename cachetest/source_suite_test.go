@@ -268,7 +268,7 @@ var listFaults = map[string]sourceFault{
 			}
 		},
 	},
-	"an expired token goes on with another state": {
+	"an expired token continues with another state": {
 		check: "a continue token of a compacted version is expired", says: "of no version at all",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			f.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

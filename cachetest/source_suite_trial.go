@@ -121,7 +121,7 @@ func (t *sourceTrial) listBy(call func() (runtime.Object, error)) (listing, erro
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return listing{}, fmt.Errorf("the items of a %T cannot be taken out: %w", list, err)
+		return listing{}, fmt.Errorf("the items of a %T cannot be extracted: %w", list, err)
 	}
 	return t.listingOf(accessor.GetResourceVersion(), accessor.GetContinue(), items)
 }

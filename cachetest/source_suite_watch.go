@@ -78,7 +78,7 @@ func checkLiveWatch(t *sourceTrial) error {
 	if err := w.isQuiet(t.quiet); err != nil {
 		return fmt.Errorf("a watch from the list's version, before any change: %w", err)
 	}
-	for _, change := range []struct{ write, told string }{
+	for _, change := range []struct{ write, delivered string }{
 		{"update a=2", "MODIFIED a=2"},
 		{"create c=1", "ADDED c=1"},
 		{"update c=2", "MODIFIED c=2"},
@@ -88,7 +88,7 @@ func checkLiveWatch(t *sourceTrial) error {
 		if err := t.write(change.write); err != nil {
 			return err
 		}
-		if _, err := w.tells(change.told); err != nil {
+		if _, err := w.tells(change.delivered); err != nil {
 			return err
 		}
 	}
@@ -249,19 +249,19 @@ func checkBookmark(t *sourceTrial) error {
 			return fmt.Errorf("could not have bookmarks sent: %w", err)
 		}
 	}
-	told := false
+	delivered := false
 	for {
 		kind, object, mark, err := w.take(t.patience)
 		switch {
-		case errors.Is(err, errQuiet) && told:
+		case errors.Is(err, errQuiet) && delivered:
 			return errors.New("no bookmark came although they are allowed: a reflector of a quiet kind would have to list when its version has been compacted")
 		case err != nil:
 			return err
-		case kind != watch.Bookmark && (told || object.String() != "a=2"):
+		case kind != watch.Bookmark && (delivered || object.String() != "a=2"):
 			return fmt.Errorf("the watch delivers %s %s where MODIFIED a=2 and a bookmark were to come", kind, object)
 		case kind != watch.Bookmark:
-			told = true
-		case !told:
+			delivered = true
+		case !delivered:
 			// A bookmark of the time before the change.
 		case typeOf(mark.obj) != typeOf(l.items[0].obj):
 			return fmt.Errorf("the list has %s, a bookmark is %s: a reflector that expects the one skips the other", typeOf(l.items[0].obj), typeOf(mark.obj))

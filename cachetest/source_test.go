@@ -26,9 +26,9 @@ func TestEveryChangeGetsTheNextVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "102", versionOf(t, stored))
 	src.Advance(10)
-	gone, err := src.Delete("a", "1")
+	deleted, err := src.Delete("a", "1")
 	require.NoError(t, err)
-	require.Equal(t, "113", versionOf(t, gone))
+	require.Equal(t, "113", versionOf(t, deleted))
 	require.Equal(t, uint64(113), src.Version())
 	require.Empty(t, src.Objects())
 }
@@ -82,7 +82,7 @@ func TestStoringFillsInWhatAServerFillsIn(t *testing.T) {
 		require.Empty(t, bare.GetName(), "the caller's object")
 		apply(t, src, pod("", "web-00003"), bare)
 		_, err = src.Get("", "web-00004")
-		require.NoError(t, err, "a name that is taken is not made")
+		require.NoError(t, err, "a name in use is not generated")
 
 		time.Sleep(time.Hour)
 		obj, err = src.Update(pod("", "web-00001"))

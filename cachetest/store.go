@@ -186,7 +186,7 @@ func (s *Source) storeLocked(c candidate) {
 func (s *Source) freeNameLocked(in key, prefix string, n uint64) string {
 	for ; ; n++ {
 		in.Name = fmt.Sprintf("%s%05d", prefix, n)
-		if _, taken := s.history.content[in]; !taken {
+		if _, inUse := s.history.content[in]; !inUse {
 			return in.Name
 		}
 	}
@@ -200,10 +200,10 @@ func (s *Source) remove(namespace, name string, hidden bool) (runtime.Object, er
 		s.mu.Unlock()
 		return nil, apierrors.NewNotFound(s.resource, name)
 	}
-	gone := change{version: s.history.version + 1, key: k, previous: existing, hidden: hidden}
-	s.recordLocked(gone)
+	removal := change{version: s.history.version + 1, key: k, previous: existing, hidden: hidden}
+	s.recordLocked(removal)
 	s.mu.Unlock()
-	return copyAt(existing, gone.version), nil
+	return copyAt(existing, removal.version), nil
 }
 
 // recordLocked adds a change to the history and tells the open watches.

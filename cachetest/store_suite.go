@@ -156,7 +156,7 @@ func storeChecks() []check[*storeTrial] {
 		{name: "an index added later has the stored objects", lacks: lacksIndexes, run: checkIndexAdded},
 		{name: "an index added while the store is written has everything", lacks: lacksIndexes, run: checkIndexAddedMeanwhile},
 		{name: "an index that does not exist is an error", lacks: lacksIndexes, run: checkNoSuchIndex},
-		{name: "an index of a used name is refused", lacks: lacksIndexes, run: checkIndexTaken},
+		{name: "an index of a used name is refused", lacks: lacksIndexes, run: checkIndexInUse},
 		{name: "the map of index functions is the caller's", lacks: lacksOwnIndexers, run: checkIndexersCopied},
 		{name: "an object that cannot be indexed is an error and changes nothing", lacks: lacksIndexErrors, run: checkIndexFailure},
 		{name: "an index that fails for a stored object is refused", lacks: lacksIndexErrors, run: checkIndexRefused},
@@ -164,7 +164,7 @@ func storeChecks() []check[*storeTrial] {
 		{name: "a first list is visible as it arrives", lacks: lacksReplacement, run: checkFirstList},
 		{name: "a relist shows nothing before its commit", lacks: lacksReplacement, run: checkRelist},
 		{name: "a relist that is aborted changes nothing", lacks: lacksReplacement, run: checkAbort},
-		{name: "a part retains and deletes objects", lacks: lacksReplacement, run: checkKeepAndGone},
+		{name: "a part retains and deletes objects", lacks: lacksReplacement, run: checkKeepAndDeleted},
 		{name: "a part accepts objects with a key and rejects the others", lacks: lacksReplacement, run: checkRejected},
 	}
 }

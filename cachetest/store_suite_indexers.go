@@ -74,7 +74,7 @@ func checkNoSuchIndex(t *storeTrial) error {
 	return nil
 }
 
-func checkIndexTaken(t *storeTrial) error {
+func checkIndexInUse(t *storeTrial) error {
 	if err := t.addIndexers(t.someIndexes()); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func checkIndexTaken(t *storeTrial) error {
 	}
 	before, _ := t.indexNames()
 	if err := t.addIndexers(map[string]indexFunc{"all": t.failing(""), "another": t.failing("")}); err == nil {
-		return errors.New("AddIndexers with a name that is taken returned no error: two users would have one index")
+		return errors.New("AddIndexers with a name in use returned no error: two users would have one index")
 	}
 	if after, _ := t.indexNames(); !slices.Equal(before, after) {
 		return fmt.Errorf("AddIndexers failed and the indexes are %q, no longer %q", after, before)

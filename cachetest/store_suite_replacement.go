@@ -69,14 +69,14 @@ func (t *storeTrial) begin(staged bool) *replacement {
 }
 
 // pieces are a part of a list.
-type pieces struct{ items, keep, gone []any }
+type pieces struct{ items, keep, deleted []any }
 
 // give gives a part, and returns how many of its objects were rejected.
 func (r *replacement) give(p pieces) (rejected int, err error) {
 	part := reflect.New(r.part.Type().In(1)).Elem()
 	part.FieldByName("Items").Set(reflect.ValueOf(p.items))
 	part.FieldByName("Retain").Set(reflect.ValueOf(p.keep))
-	part.FieldByName("Deleted").Set(reflect.ValueOf(p.gone))
+	part.FieldByName("Deleted").Set(reflect.ValueOf(p.deleted))
 	err = r.trial.inTime("Add", func() error {
 		out := r.part.Call([]reflect.Value{reflect.ValueOf(r.trial.ctx), part})
 		rejected = out[0].Len()
@@ -251,7 +251,7 @@ func checkAbort(t *storeTrial) error {
 	return t.after("an Abort after the commit", "b=3")
 }
 
-func checkKeepAndGone(t *storeTrial) error {
+func checkKeepAndDeleted(t *storeTrial) error {
 	if err := t.commitList("7", []string{"a=1"}, []string{"b=1", "c=1"}); err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func checkKeepAndGone(t *storeTrial) error {
 	}
 	for _, p := range []pieces{
 		{keep: t.objects("a=unreadable")},
-		{items: t.objects("f=1"), gone: t.objects("d=1")},
+		{items: t.objects("f=1"), deleted: t.objects("d=1")},
 	} {
 		if rejected, err := r.give(p); err != nil || rejected > 0 {
 			return fmt.Errorf("a part with Retain or Deleted: %d rejected, %w", rejected, orNone(err))

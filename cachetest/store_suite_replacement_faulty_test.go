@@ -27,15 +27,15 @@ func (s losesFirstPart) BeginReplace(options cache.ReplaceOptions) cache.Replace
 	})
 }
 
-type alwaysAside struct{ goodStore }
+type alwaysStaged struct{ goodStore }
 
-func (s alwaysAside) BeginReplace(cache.ReplaceOptions) cache.Replacement {
+func (s alwaysStaged) BeginReplace(cache.ReplaceOptions) cache.Replacement {
 	return s.goodStore.BeginReplace(cache.ReplaceOptions{Staged: true})
 }
 
-type neverAside struct{ goodStore }
+type neverStaged struct{ goodStore }
 
-func (s neverAside) BeginReplace(cache.ReplaceOptions) cache.Replacement {
+func (s neverStaged) BeginReplace(cache.ReplaceOptions) cache.Replacement {
 	return s.goodStore.BeginReplace(cache.ReplaceOptions{})
 }
 

@@ -21,7 +21,7 @@ type stream struct {
 	result    chan watch.Event
 	stop      sync.Once
 	stopped   chan struct{} // closed by Stop
-	gone      chan struct{} // closed when the goroutine has ended
+	finished  chan struct{} // closed when the goroutine has ended
 	wake      chan struct{} // holds one token: there may be something to do
 
 	// The rest is guarded by the source's mu.
@@ -107,7 +107,7 @@ func (w *stream) leave() {
 	w.request.Ended = time.Now()
 	s.mu.Unlock()
 	close(w.result)
-	close(w.gone)
+	close(w.finished)
 }
 
 // step is what the watch does next. The event is made outside of the lock; make

@@ -206,7 +206,7 @@ func TestUnscriptedFaultsAreNotReported(t *testing.T) {
 	require.ErrorIs(t, ask(src, cachetest.VerbList, metav1.ListOptions{}), cachetest.ErrClosed, "it was closed with the test")
 }
 
-// A fault that the test itself has taken back before a request came is none that never fired.
+// A fault that the test itself has withdrawn before a request came does not count as never fired.
 // Fails if only the requests count.
 func TestAFaultThatWasWithdrawnIsNotReported(t *testing.T) {
 	inner := &tb{}

@@ -64,7 +64,7 @@ func (s *Source) openWatch(ctx context.Context, namespace string, opts metav1.Li
 		request:   req,
 		result:    make(chan watch.Event),
 		stopped:   make(chan struct{}),
-		gone:      make(chan struct{}),
+		finished:  make(chan struct{}),
 		wake:      make(chan struct{}, 1),
 	}
 	s.mu.Lock()

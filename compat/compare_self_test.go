@@ -25,7 +25,7 @@ func checked(t *testing.T, path, source string) *types.Package {
 }
 
 // TestTheComparerSeesEveryKindOfDifference guards the guard: each case is one
-// name on which two packages differ, or must be taken for the same.
+// name on which two packages differ, or must count as the same.
 func TestTheComparerSeesEveryKindOfDifference(t *testing.T) {
 	cases := []struct {
 		name, ours, theirs string

@@ -12,7 +12,7 @@ import (
 )
 
 // difference is a place where the library means to differ. It is shown on both
-// sides: one that client-go has mended by itself is to be taken off the list, and
+// sides: one that client-go has fixed itself is to be removed from the list, and
 // one that the library has lost is a fault.
 type difference struct {
 	// fault is the number in docs/faults.md, or the heading there, or docs/migrating.md.

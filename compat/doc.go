@@ -14,7 +14,7 @@
 //   - that the table is true: client-go has each row, as written;
 //   - that the library has each identifier of both tiers, and whatever their
 //     signatures need, with the same kind, signature, fields, methods, type parameters
-//     and value, the two package paths taken for the same; but for those that are named,
+//     and value, the two package paths counting as the same; but for those that are named,
 //     with the reason, as coming later;
 //   - that whatever else the library has under a name that client-go uses too
 //     agrees with it as well.
@@ -31,7 +31,7 @@
 //
 // The other tests run one script against both packages, side by side, and compare
 // what they see: names and keys, the queue's deltas, the indexer's answers, what a
-// reflector does to a store, what the handlers of an informer are told and when they
+// reflector does to a store, which calls the handlers of an informer receive and when they
 // count as synced, what listers return. They run in virtual time, but for what client-go
 // never comes back from. Where the library differs on purpose, the test names the fault
 // that it avoids by its number in docs/faults.md, and shows both.
@@ -40,6 +40,6 @@
 //
 // A missing identifier is listed by name. If client-go has dropped or changed
 // something in a new version, change the table and the library together. What is
-// not to be compared goes into the table of exclusions in surface_test.go, with
+// not to be compared belongs in the table of exclusions in surface_test.go, with
 // its reason; what the library is yet to have, into the one beside it.
 package compat

@@ -65,7 +65,7 @@ func TestTheIndexerAnswersAsClientGos(t *testing.T) {
 			require.Empty(t, byIndex(t, x, "letter", "p"), "what no object has any more")
 			require.NotContains(t, x.ListIndexFuncValues("letter"), "p")
 			require.NoError(t, x.Delete(at("a", "")))
-			require.NoError(t, x.Delete(at("a", "")), "of what is gone")
+			require.NoError(t, x.Delete(at("a", "")), "of an absent object")
 			require.Equal(t, []string{"other/b@2"}, byIndex(t, x, "letter", "q"))
 
 			_, exists, err := x.Get(at("a", ""))
@@ -106,7 +106,7 @@ func TestWhatAnIndexerRefusesClientGosRefusesToo(t *testing.T) {
 			_, err = x.Index("none", at("x", ""))
 			require.Error(t, err)
 			require.Empty(t, x.ListIndexFuncValues("none"))
-			require.Error(t, s.addIndex(x, "namespace", byLabel), "a name that is taken")
+			require.Error(t, s.addIndex(x, "namespace", byLabel), "a name in use")
 			require.Error(t, x.Add("no metadata"))
 			require.Error(t, x.Update("no metadata"))
 			require.Error(t, x.Delete("no metadata"))

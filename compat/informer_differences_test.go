@@ -30,12 +30,12 @@ var informerDifferences = []informerDifference{
 	{
 		fault: "B8", name: "a relist tells nothing of what has not changed",
 		see: func(s *scene) any {
-			told, _ := s.listens()
+			calls, _ := s.listens()
 			s.start()
 			s.remove("y")
-			told.take()
+			calls.take()
 			s.relists(nil)
-			return told.take()
+			return calls.take()
 		},
 		ours: []string(nil), theirs: []string{again},
 	},
@@ -51,7 +51,7 @@ var informerDifferences = []informerDifference{
 		ours: true, theirs: false,
 	},
 	{
-		fault: "B11", name: "who waits for a handler that is removed first is told so at once",
+		fault: "B11", name: "a wait for a handler that is removed first ends at once",
 		see: func(s *scene) any {
 			s.from.HangLists(1)
 			_, r := s.listens()
@@ -62,7 +62,7 @@ var informerDifferences = []informerDifference{
 		ours: time.Duration(0), theirs: time.Minute,
 	},
 	{
-		fault: "B11", name: "and who waits for an informer that has stopped",
+		fault: "B11", name: "and a wait for an informer that has stopped",
 		see: func(s *scene) any {
 			s.from.HangLists(1)
 			_, r := s.listens()
@@ -84,9 +84,9 @@ var informerDifferences = []informerDifference{
 			synctest.Wait()
 			close(slow.open)
 			synctest.Wait()
-			told := slow.take()
-			require.True(s, strings.HasSuffix(told[len(told)-1], "4999"), "the last state arrives")
-			return len(told)
+			calls := slow.take()
+			require.True(s, strings.HasSuffix(calls[len(calls)-1], "4999"), "the last state arrives")
+			return len(calls)
 		},
 		ours: 3, theirs: 5002,
 	},
@@ -120,12 +120,12 @@ var informerDifferences = []informerDifference{
 		ours: 1, theirs: 0,
 	},
 	{
-		fault: "Other differences", name: "an object that was created anew is told as a deletion and an addition",
+		fault: "Other differences", name: "an object that was created anew is delivered as a deletion and an addition",
 		see: func(s *scene) any {
-			told, _ := s.listens()
+			calls, _ := s.listens()
 			s.start()
 			s.remove("y")
-			told.take()
+			calls.take()
 			s.relists(func() {
 				_, err := s.from.DeleteSilently("ns", "x")
 				require.NoError(s, err)
@@ -133,7 +133,7 @@ var informerDifferences = []informerDifference{
 				anew.UID = types.UID("another")
 				require.NoError(s, s.from.Apply(anew))
 			})
-			return told.take()
+			return calls.take()
 		},
 		ours:   []string{"delete tombstone(ns/x, ns/x@1)", "add ns/x@5"},
 		theirs: []string{"update ns/x@1 to ns/x@5"},
@@ -148,12 +148,12 @@ var informerDifferences = []informerDifference{
 	{
 		fault: "Other differences", name: "a handler is resynced also where the informer's own period is none",
 		see: func(s *scene) any {
-			told, _ := s.listens(time.Minute)
+			calls, _ := s.listens(time.Minute)
 			s.start()
 			s.remove("y")
-			told.take()
+			calls.take()
 			s.passes(time.Minute)
-			return told.take()
+			return calls.take()
 		},
 		ours: []string{again}, theirs: []string(nil),
 	},
@@ -163,11 +163,11 @@ var informerDifferences = []informerDifference{
 		see: func(s *scene) any {
 			s.start()
 			s.remove("y")
-			told, _ := s.listens(time.Minute)
+			calls, _ := s.listens(time.Minute)
 			synctest.Wait()
-			told.take()
+			calls.take()
 			s.passes(2 * time.Minute)
-			return told.take()
+			return calls.take()
 		},
 		ours: []string{again, again}, theirs: []string(nil),
 	},
@@ -229,17 +229,17 @@ var informerDifferences = []informerDifference{
 		ours: 3, theirs: 2,
 	},
 	{
-		fault: "Other differences", name: "an event that repeats a version is told to all",
+		fault: "Other differences", name: "an event that repeats a version is delivered to all",
 		options: informerOptions{resync: time.Minute},
 		see: func(s *scene) any {
-			told, _ := s.listens(0)
+			calls, _ := s.listens(0)
 			s.start()
 			s.remove("y")
 			s.passes(time.Minute)
-			told.take()
+			calls.take()
 			s.from.Inject(watch.Event{Type: watch.Modified, Object: changed(at("x", "1"), "same version")})
 			synctest.Wait()
-			return told.take()
+			return calls.take()
 		},
 		ours: []string{"update ns/x@1 to ns/x@1 same version"}, theirs: []string(nil),
 	},

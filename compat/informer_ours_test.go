@@ -62,7 +62,7 @@ type ourTyped struct {
 	ours.TypedSharedIndexInformer[*object]
 }
 
-func (i ourTyped) addTyped(tell typedTold, filter func(*object) bool) (registration, error) {
+func (i ourTyped) addTyped(tell typedCalls, filter func(*object) bool) (registration, error) {
 	var h ours.TypedResourceEventHandler[*object] = ours.TypedResourceEventHandlerDetailedFuncs[*object]{
 		AddFunc: tell.add, UpdateFunc: tell.update,
 		DeleteFunc: func(d ours.DeletedObject[*object]) {

@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// listening is a handler, for either package, that remembers what it was told.
+// listening is a handler, for either package, that remembers its calls.
 type listening struct{ recorder }
 
 func (l *listening) OnAdd(obj any, initial bool) {
@@ -109,8 +109,8 @@ func (s *scene) end() {
 // listens adds a handler that remembers.
 func (s *scene) listens(resync ...time.Duration) (*listening, registration) {
 	s.Helper()
-	told := &listening{}
-	return told, s.adds(told, resync...)
+	calls := &listening{}
+	return calls, s.adds(calls, resync...)
 }
 
 func (s *scene) adds(h handler, resync ...time.Duration) registration {
@@ -120,7 +120,7 @@ func (s *scene) adds(h handler, resync ...time.Duration) registration {
 	return r
 }
 
-// apply and remove change the source, and wait until that has gone through.
+// apply and remove change the source, and wait until that has walked through.
 func (s *scene) apply(objects ...*object) {
 	s.Helper()
 	for _, o := range objects {
@@ -139,7 +139,7 @@ func (s *scene) remove(names ...string) {
 }
 
 // relists has the informer list anew, after what silently happened meanwhile: the
-// history that its watch would need is gone.
+// history that its watch would need is dropped.
 func (s *scene) relists(meanwhile func()) {
 	s.Helper()
 	s.from.Silence()

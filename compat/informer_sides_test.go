@@ -52,14 +52,14 @@ type registration interface {
 type typedInformer interface {
 	// addTyped adds a typed handler, behind a typed filter that lets through what
 	// filter does; nil is no filter.
-	addTyped(tell typedTold, filter func(*object) bool) (registration, error)
+	addTyped(tell typedCalls, filter func(*object) bool) (registration, error)
 	addTypedIndex(name string, index func(*object) ([]string, error)) error
 	byTypedIndex(name, value string) ([]*object, error)
 }
 
-// typedTold are the functions of a typed handler. A deletion comes with the key, the
+// typedCalls are the functions of a typed handler. A deletion comes with the key, the
 // last state and whether that is only the last known.
-type typedTold struct {
+type typedCalls struct {
 	add     func(obj *object, initial bool)
 	update  func(older, newer *object)
 	deleted func(key string, last *object, tombstone bool)

@@ -15,14 +15,14 @@ import (
 
 func TestAHandlerOfAnInformerIsNotifiedLikeClientGos(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
-		told, r := s.listens()
+		calls, r := s.listens()
 		require.False(s, s.inf.HasSynced())
 		require.False(s, r.HasSynced())
 		require.Empty(s, s.inf.LastSyncResourceVersion())
 		require.False(s, s.inf.IsStopped())
 
 		s.start()
-		require.ElementsMatch(s, []string{"add ns/x@1 (initial)", "add ns/y@2 (initial)"}, told.take())
+		require.ElementsMatch(s, []string{"add ns/x@1 (initial)", "add ns/y@2 (initial)"}, calls.take())
 		require.True(s, s.inf.HasSynced())
 		require.True(s, r.HasSynced())
 		require.Equal(s, "2", s.inf.LastSyncResourceVersion())
@@ -31,14 +31,14 @@ func TestAHandlerOfAnInformerIsNotifiedLikeClientGos(t *testing.T) {
 
 		s.apply(changed(at("x", ""), "new"), at("z", ""))
 		s.remove("y")
-		require.Equal(s, []string{"update ns/x@1 to ns/x@3 new", "add ns/z@4", "delete ns/y@5"}, told.take())
+		require.Equal(s, []string{"update ns/x@1 to ns/x@3 new", "add ns/z@4", "delete ns/y@5"}, calls.take())
 		require.ElementsMatch(s, []string{"ns/x@3 new", "ns/z@4"}, shown(s.inf.store().List()))
 		require.Equal(s, "5", s.inf.LastSyncResourceVersion())
 
 		s.end()
 		require.True(s, s.inf.IsStopped())
 		require.True(s, s.inf.HasSynced())
-		require.Empty(s, told.take())
+		require.Empty(s, calls.take())
 	})
 }
 
@@ -110,8 +110,8 @@ func TestEachHandlerIsResyncedAtItsOwnPeriod(t *testing.T) {
 		never, _ := s.listens(0)
 		s.start()
 		s.remove("y")
-		for _, told := range []*listening{often, seldom, never} {
-			told.take()
+		for _, calls := range []*listening{often, seldom, never} {
+			calls.take()
 		}
 		s.passes(4*time.Minute + time.Second)
 		again := "update ns/x@1 to ns/x@1"
@@ -124,18 +124,18 @@ func TestEachHandlerIsResyncedAtItsOwnPeriod(t *testing.T) {
 func TestARemovedHandlerIsNotNotifiedAndOthersAre(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		stays, _ := s.listens()
-		goes, r := s.listens()
+		runs, r := s.listens()
 		before, never := s.listens()
 		require.NoError(s, s.inf.remove(never))
 		s.start()
 		require.Empty(s, before.take(), "it was removed before the run")
 		stays.take()
-		goes.take()
+		runs.take()
 
 		require.NoError(s, s.inf.remove(r))
 		s.apply(at("z", ""))
 		require.Equal(s, []string{"add ns/z@3"}, stays.take())
-		require.Empty(s, goes.take())
+		require.Empty(s, runs.take())
 		require.NoError(s, s.inf.remove(r), "removing twice is no error")
 		require.NoError(s, s.inf.shutDown(r))
 	})
@@ -146,9 +146,9 @@ func TestShuttingDownAHandlerWaitsForTheCallThatIsUnderWay(t *testing.T) {
 		slow := newGated()
 		r := s.adds(slow)
 		s.start()
-		var gone sync.WaitGroup
+		var returned sync.WaitGroup
 		waiting := true
-		gone.Go(func() {
+		returned.Go(func() {
 			if err := s.inf.shutDown(r); err != nil {
 				s.Error(err)
 			}
@@ -157,7 +157,7 @@ func TestShuttingDownAHandlerWaitsForTheCallThatIsUnderWay(t *testing.T) {
 		synctest.Wait()
 		require.True(s, waiting)
 		close(slow.open)
-		gone.Wait()
+		returned.Wait()
 		require.False(s, waiting)
 	})
 }
@@ -193,10 +193,10 @@ func TestIndexesAreAddedBeforeAnInformerRunsAndWhileItDoes(t *testing.T) {
 	played(t, informerOptions{indexes: map[string]indexFunc{"label": labelValues}}, func(s *scene) {
 		byName := func(obj any) ([]string, error) { return []string{obj.(*object).Name}, nil }
 		require.NoError(s, s.inf.addIndex("name", byName))
-		require.Error(s, s.inf.addIndex("name", byName), "the name is taken")
+		require.Error(s, s.inf.addIndex("name", byName), "the name is in use")
 		s.start()
 		require.NoError(s, s.inf.addIndex("again", byName))
-		require.Error(s, s.inf.addIndex("again", byName), "the name is taken")
+		require.Error(s, s.inf.addIndex("again", byName), "the name is in use")
 
 		s.apply(changed(at("x", ""), "new"))
 		for index, value := range map[string]string{"label": "new", "name": "x", "again": "x"} {
@@ -222,12 +222,12 @@ func TestTheFieldsOfAnInformerAreSetBeforeItRunsAndNotAfter(t *testing.T) {
 		require.NoError(s, s.inf.transform(mark))
 		require.NoError(s, s.inf.onError(tell))
 		s.from.FailLists(1, errors.New("boom"))
-		told, _ := s.listens()
+		calls, _ := s.listens()
 		s.start()
 		s.passes(time.Minute)
 		require.Len(s, failures, 1)
 		require.ErrorContains(s, failures[0], "boom")
-		require.ElementsMatch(s, []string{"add ns/x@1 marked (initial)", "add ns/y@2 marked (initial)"}, told.take())
+		require.ElementsMatch(s, []string{"add ns/x@1 marked (initial)", "add ns/y@2 marked (initial)"}, calls.take())
 
 		require.Error(s, s.inf.transform(mark))
 		require.Error(s, s.inf.onError(tell))
@@ -240,7 +240,7 @@ func TestASecondRunOfAnInformerReturnsAtOnce(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
 		s.start()
 		s.inf.Run(nil)
-		require.False(s, s.inf.IsStopped(), "the first one goes on")
+		require.False(s, s.inf.IsStopped(), "the first one runs on")
 		s.apply(at("z", ""))
 		require.Len(s, s.inf.store().List(), 3)
 	})
@@ -248,15 +248,15 @@ func TestASecondRunOfAnInformerReturnsAtOnce(t *testing.T) {
 
 func TestAnObjectDeletedBetweenTwoListsIsDeliveredAsATombstone(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
-		told, _ := s.listens()
+		calls, _ := s.listens()
 		s.start()
 		s.apply(changed(at("y", ""), "last"))
-		told.take()
+		calls.take()
 		s.relists(func() {
 			_, err := s.from.DeleteSilently("ns", "y")
 			require.NoError(s, err)
 		})
-		require.Contains(s, told.take(), "delete tombstone(ns/y, ns/y@3 last)")
+		require.Contains(s, calls.take(), "delete tombstone(ns/y, ns/y@3 last)")
 		require.Equal(s, []string{"ns/x@1"}, shown(s.inf.store().List()))
 	})
 }

@@ -63,7 +63,7 @@ type theirTyped struct {
 	theirs.TypedSharedIndexInformer[*object]
 }
 
-func (i theirTyped) addTyped(tell typedTold, filter func(*object) bool) (registration, error) {
+func (i theirTyped) addTyped(tell typedCalls, filter func(*object) bool) (registration, error) {
 	var h theirs.TypedResourceEventHandler[*object] = theirs.TypedResourceEventHandlerDetailedFuncs[*object]{
 		AddFunc: tell.add, UpdateFunc: tell.update,
 		DeleteFunc: func(d theirs.DeletedObject[*object]) {

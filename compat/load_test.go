@@ -22,7 +22,7 @@ const (
 // loadBoth returns the type information of both packages as the compiler sees it.
 // One importer reads both, so that a type of apimachinery is the same type in
 // either. The go command compiles what its cache does not have yet; the test
-// binary imports both packages, so that is nothing as a rule.
+// binary imports both packages, so that is usually nothing.
 var loadBoth = sync.OnceValues(func() (both [2]*types.Package, err error) {
 	exports, err := exportFiles(oursPath, theirsPath)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestKeysAndNamesAreThoseOfClientGo(t *testing.T) {
 		{"key of what has no metadata", func(s side) keyed { return keyedBy(s.keyOf("x")) }, keyed{failed: true}},
 		{"key of nil", func(s side) keyed { return keyedBy(s.keyOf(nil)) }, keyed{failed: true}},
 		{"explicit key", func(s side) keyed { return keyedBy(s.explicitKey("a/b/c")) }, keyed{text: "a/b/c"}},
-		{"key of a tombstone", func(s side) keyed { return keyedBy(s.tombstoneKey("ns/gone")) }, keyed{text: "ns/gone"}},
+		{"key of a tombstone", func(s side) keyed { return keyedBy(s.tombstoneKey("ns/deleted")) }, keyed{text: "ns/deleted"}},
 		{"name with a namespace", func(s side) keyed { return keyedBy(s.toName(at("x", ""))) }, keyed{text: "ns/x"}},
 		{"name of what has no metadata", func(s side) keyed { return keyedBy(s.toName(struct{}{})) }, keyed{failed: true}},
 		{"joined", func(s side) keyed { return keyed{text: s.join("ns", "x")} }, keyed{text: "ns/x"}},

@@ -13,9 +13,9 @@ import (
 
 func TestAPlainInformerDoesWhatClientGosDoes(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
-		told := &listening{}
+		calls := &listening{}
 		x, ctlr := s.side.newPlain(s.from, plainOptions{
-			handler: told, indexes: map[string]indexFunc{"label": labelValues},
+			handler: calls, indexes: map[string]indexFunc{"label": labelValues},
 			transform: func(obj any) (any, error) { return changed(obj.(*object), "marked"), nil },
 		})
 		require.False(s, ctlr.HasSynced())
@@ -23,11 +23,11 @@ func TestAPlainInformerDoesWhatClientGosDoes(t *testing.T) {
 		synctest.Wait()
 		require.True(s, ctlr.HasSynced())
 		require.Equal(s, "2", ctlr.LastSyncResourceVersion())
-		require.ElementsMatch(s, []string{"add ns/x@1 marked (initial)", "add ns/y@2 marked (initial)"}, told.take())
+		require.ElementsMatch(s, []string{"add ns/x@1 marked (initial)", "add ns/y@2 marked (initial)"}, calls.take())
 
 		s.apply(at("z", ""))
 		s.remove("y")
-		require.Equal(s, []string{"add ns/z@3 marked", "delete ns/y@4 marked"}, told.take())
+		require.Equal(s, []string{"add ns/z@3 marked", "delete ns/y@4 marked"}, calls.take())
 		found, err := x.ByIndex("label", "marked")
 		require.NoError(s, err)
 		require.ElementsMatch(s, []string{"ns/x@1 marked", "ns/z@3 marked"}, shown(found))
@@ -49,41 +49,41 @@ func TestAPlainInformerHasSyncedWhenItsHandlerHasHandledTheFirstList(t *testing.
 
 func TestAPlainInformerResyncsAtAnyPeriod(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
-		told := &listening{}
-		_, ctlr := s.side.newPlain(s.from, plainOptions{handler: told, resync: 200 * time.Millisecond})
+		calls := &listening{}
+		_, ctlr := s.side.newPlain(s.from, plainOptions{handler: calls, resync: 200 * time.Millisecond})
 		s.run(ctlr)
 		synctest.Wait()
 		s.remove("y")
-		told.take()
+		calls.take()
 		s.passes(time.Second + 100*time.Millisecond)
 		again := "update ns/x@1 to ns/x@1"
-		require.Equal(s, []string{again, again, again, again, again}, told.take())
+		require.Equal(s, []string{again, again, again, again, again}, calls.take())
 	})
 }
 
 func TestTheDeprecatedConstructorsMakeWhatClientGosMake(t *testing.T) {
 	played(t, informerOptions{}, func(s *scene) {
-		told := &listening{}
-		store, ctlr := s.side.newInformerOf(s.from, 0, told)
+		calls := &listening{}
+		store, ctlr := s.side.newInformerOf(s.from, 0, calls)
 		indexes := map[string]indexFunc{"label": labelValues}
-		x, indexing := s.side.newIndexerOf(s.from, time.Minute, told, indexes)
+		x, indexing := s.side.newIndexerOf(s.from, time.Minute, calls, indexes)
 		s.run(ctlr)
 		synctest.Wait()
-		require.ElementsMatch(s, []string{"add ns/x@1 (initial)", "add ns/y@2 (initial)"}, told.take())
+		require.ElementsMatch(s, []string{"add ns/x@1 (initial)", "add ns/y@2 (initial)"}, calls.take())
 		require.Len(s, store.List(), 2)
 
 		s.run(indexing)
 		synctest.Wait()
 		s.remove("y")
-		told.take()
+		calls.take()
 		require.True(s, indexing.HasSynced())
 		s.apply(changed(at("x", ""), "new"))
-		require.Equal(s, []string{"update ns/x@1 to ns/x@4 new", "update ns/x@1 to ns/x@4 new"}, told.take())
+		require.Equal(s, []string{"update ns/x@1 to ns/x@4 new", "update ns/x@1 to ns/x@4 new"}, calls.take())
 		keys, err := x.IndexKeys("label", "new")
 		require.NoError(s, err)
 		require.Equal(s, []string{"ns/x"}, keys)
 		s.passes(time.Minute)
-		require.Equal(s, []string{"update ns/x@4 new to ns/x@4 new"}, told.take(), "the one of them resyncs")
+		require.Equal(s, []string{"update ns/x@4 new to ns/x@4 new"}, calls.take(), "the one of them resyncs")
 	})
 }
 

@@ -288,7 +288,7 @@ func TestTheQueueKeepsClientGosContract(t *testing.T) {
 		{
 			name: "the key of deltas and tombstones",
 			script: func(p *tape) {
-				key, err := p.KeyOf(p.tombstone("ns/gone", nil))
+				key, err := p.KeyOf(p.tombstone("ns/deleted", nil))
 				p.must(err)
 				p.note(key)
 				key, err = p.KeyOf(at("x", "1"))
@@ -298,7 +298,7 @@ func TestTheQueueKeepsClientGosContract(t *testing.T) {
 					p.note("no deltas, no key")
 				}
 			},
-			want: []string{"ns/gone", "ns/x", "no deltas, no key"},
+			want: []string{"ns/deleted", "ns/x", "no deltas, no key"},
 		},
 	}
 	for _, tc := range cases {

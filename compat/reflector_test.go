@@ -23,8 +23,8 @@ type fakeSource struct{ *fake.FakeControllerSource }
 
 func (fakeSource) IsWatchListSemanticsUnSupported() bool { return true }
 
-// recorder is a ReflectorStore, for either package, that remembers what it was
-// told.
+// recorder is a ReflectorStore, for either package, that remembers its
+// calls.
 type recorder struct {
 	mu   sync.Mutex
 	seen []string
@@ -164,8 +164,8 @@ type bookmarked struct{ recorder }
 
 func (b *bookmarked) Bookmark(version string) error { b.note("bookmark " + version); return nil }
 
-// A watch may begin with what the list had: a store that was told of the list's version by its
-// Replace alone is told of it.
+// A watch may begin with what the list had: a store that got the list's version by its
+// Replace alone gets it.
 func TestAStoreReceivesTheListsVersionByAnEventAtIt(t *testing.T) {
 	type noting interface {
 		store
@@ -221,10 +221,10 @@ func TestOneRoundEndsAndAnswersAsClientGos(t *testing.T) {
 				require.ErrorContains(t, r.ListAndWatchWithContext(t.Context()), "no watch")
 				require.Equal(t, "5", r.LastSyncResourceVersion())
 
-				gone := &metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
+				expired := &metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
 				from.watch = func() (watch.Interface, error) {
 					w := watch.NewFakeWithChanSize(1, false)
-					w.Error(gone)
+					w.Error(expired)
 					return w, nil
 				}
 				require.NoError(t, r.ListAndWatchWithContext(t.Context()), "the watch failed, not the round")

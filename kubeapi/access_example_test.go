@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A program that runs in a pod mirrors the pods of its own namespace there, and goes
-// through `kubectl proxy` where its author runs it.
+// A program that runs in a pod mirrors the pods of its own namespace there, and uses
+// `kubectl proxy` where its author runs it.
 func ExampleInCluster() {
 	options, err := kubeapi.InCluster()
 	switch {

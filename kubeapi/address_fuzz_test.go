@@ -76,7 +76,7 @@ func checkRefusedOptions(t *testing.T, err error, base string) {
 	}
 	require.True(t, named, "%v", err)
 	if strings.Contains(err.Error(), "BaseURL: ") {
-		// The same is told of any other user: a word of it may be anybody's password.
+		// The same is reported of any other user: a word of it may be anybody's password.
 		if u, parseErr := url.Parse(base); parseErr == nil && u.User != nil {
 			u.User = url.User("somebody")
 			_, other := New(Options{BaseURL: u.String(), Resource: pods})
@@ -106,7 +106,7 @@ func checkQuery(t *testing.T, query url.Values, token, label, field string) {
 }
 
 // FuzzRedirects sends a list on, once or again and again. A request that carries
-// credentials goes nowhere but to the address that the program has named, and always
+// credentials is sent to no other address than the one that the program has named, and always
 // carries them; the error for any other address does not tell what was in it.
 func FuzzRedirects(f *testing.F) {
 	f.Add(uint16(302), "/elsewhere", true)
@@ -145,7 +145,7 @@ func FuzzRedirects(f *testing.F) {
 			checkFailure(t, err)
 		}
 		if errors.Is(err, ErrRedirect) {
-			// Both origins are told, and a path may be one's end.
+			// Both origins are reported, and a path may be one's end.
 			if u, parseErr := url.Parse(location); parseErr == nil && len(u.Path) > 15 &&
 				!strings.Contains(lw.collection.String(), u.Path) && !strings.Contains(origin(u), u.Path) {
 				require.NotContains(t, err.Error(), u.Path)

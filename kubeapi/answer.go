@@ -53,14 +53,14 @@ func (a *answer) release() {
 	a.cancel()
 }
 
-// asideTimeout bounds the reading of what is wanted for an error's text only.
-const asideTimeout = 10 * time.Second
+// errorBodyTimeout bounds the reading of a body that is for an error's text only.
+const errorBodyTimeout = 10 * time.Second
 
-// readAside reads at most limit bytes, for at most asideTimeout: a server that refuses
+// readErrorBody reads at most limit bytes, for at most errorBodyTimeout: a server that refuses
 // a request and then never finishes its explanation must not hang the caller.
 // It returns what there is.
-func (a *answer) readAside(limit int64) []byte {
-	timer := time.AfterFunc(asideTimeout, a.cancel)
+func (a *answer) readErrorBody(limit int64) []byte {
+	timer := time.AfterFunc(errorBodyTimeout, a.cancel)
 	defer timer.Stop()
 	data, _ := io.ReadAll(io.LimitReader(a.Body, limit))
 	return data
@@ -75,7 +75,7 @@ func (e encodings) readable(a *answer) (wire.Encoding, error) {
 	encoding := e.encodingOf(declared)
 	if encoding == nil {
 		return nil, fmt.Errorf("%w: content type %q, beginning %q",
-			ErrContentType, a.secrets().line(declared), a.secrets().line(string(a.readAside(previewBytes))))
+			ErrContentType, a.secrets().line(declared), a.secrets().line(string(a.readErrorBody(previewBytes))))
 	}
 	// What the transport has unpacked is not declared any more.
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {

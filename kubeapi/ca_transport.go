@@ -80,7 +80,7 @@ func (t *caTransport) closed() {
 	}
 }
 
-// retire lets the requests under way end, and closes what is not in use by them.
+// retire lets the requests under way end, and closes the idle connections.
 func (t *caTransport) retire() {
 	t.mu.Lock()
 	t.retired = true

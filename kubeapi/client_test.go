@@ -97,7 +97,7 @@ func TestAServerThatNeverFinishesItsErrorIsNotWaitedFor(t *testing.T) {
 				start := time.Now()
 				_, err := source.Watch(metav1.ListOptions{})
 				require.True(t, test.is(err), "%v", err)
-				require.Equal(t, asideTimeout, time.Since(start))
+				require.Equal(t, errorBodyTimeout, time.Since(start))
 			})
 		})
 	}
@@ -247,14 +247,14 @@ func TestAConnectionCutByTheServerIsNoGoodEnd(t *testing.T) {
 }
 
 func TestStopReachesTheServer(t *testing.T) {
-	gone := make(chan struct{})
+	closed := make(chan struct{})
 	source := serveJSON(t, func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
-		close(gone)
+		close(closed)
 	})
 	w, err := source.WatchWithContext(context.Background(), metav1.ListOptions{})
 	require.NoError(t, err)
 	w.Stop()
-	<-gone
+	<-closed
 }

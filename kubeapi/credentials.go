@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxCredentialBytes bounds what is read from a file that is meant to hold a token or
+// maxCredentialBytes bounds the bytes read from a file that is meant to hold a token or
 // certificates: a mistaken path to something large is an error, not a lot of memory.
 const maxCredentialBytes = 1 << 20
 
@@ -58,7 +58,7 @@ func readToken(path string) (string, error) {
 	return string(token), nil
 }
 
-// rereadable refuses what is no file that can be read again and again. It looks before
+// rereadable refuses a file that cannot be read again and again. It looks before
 // anybody opens the file: opening a pipe waits for somebody who writes to it.
 func rereadable(path string) (fs.FileInfo, error) {
 	if path == "" {
@@ -181,7 +181,7 @@ type trust struct {
 	current  atomic.Pointer[caTransport]
 
 	// mu belongs to the request that looks at the file. It is only ever tried: a request that
-	// finds another one looking continues with what is known, so that none waits for a disk
+	// finds another one looking continues with the known one, so that none waits for a disk
 	// that another waits for.
 	mu        sync.Mutex
 	file      caFile // what current was made of
@@ -274,7 +274,7 @@ func (f caFile) isStill(info fs.FileInfo) bool {
 		f.read.Sub(info.ModTime()) > coarse
 }
 
-// readCA reads a file that was looked at before, so that what is written meanwhile shows
+// readCA reads a file that was looked at before, so that a write meanwhile shows
 // as a change the next time.
 func readCA(path string, info fs.FileInfo) (caFile, *x509.CertPool, error) {
 	file := caFile{info: info, read: time.Now()}

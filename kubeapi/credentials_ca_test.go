@@ -71,7 +71,7 @@ func TestAReplacedCAIsInUseFromTheNextConnectionOn(t *testing.T) {
 			}
 			replace(t, path, one.pem())
 			var unknown x509.UnknownAuthorityError
-			require.ErrorAs(t, get(t.Context(), client, cluster.URL), &unknown, "what is taken out is trusted no more")
+			require.ErrorAs(t, get(t.Context(), client, cluster.URL), &unknown, "a removed authority is trusted no more")
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestACAFileOfNoUseLeavesTheOldOneInUse(t *testing.T) {
 	for _, damage := range []struct {
 		what string
 		do   func() error
-		told string
+		want string
 	}{
 		{"emptied", write(""), "holds no certificate"},
 		{"half written", write(one.pem()[:100]), ""}, // the same complaint
@@ -150,12 +150,12 @@ func TestACAFileOfNoUseLeavesTheOldOneInUse(t *testing.T) {
 		for range 2 {
 			require.NoError(t, get(ctx, client, cluster.URL), damage.what)
 		}
-		if damage.told != "" {
+		if damage.want != "" {
 			entries++
 		}
 		require.Len(t, log.Data(), entries, damage.what)
 		require.Contains(t, log.Data()[entries-1].Err.Error(), path)
-		require.Contains(t, log.Data()[entries-1].Err.Error(), damage.told)
+		require.Contains(t, log.Data()[entries-1].Err.Error(), damage.want)
 	}
 	require.EqualValues(t, 1, cluster.opened.Load())
 

@@ -29,7 +29,7 @@ func fuzzFile(t *testing.T, dir string, data []byte) string {
 }
 
 // FuzzTokenFile reads anything as a token. What is accepted is what was in the file but
-// for the space around it, and goes on a request as it is; what is not is not told.
+// for the space around it, and sent on a request as it is; what is not is not shown.
 func FuzzTokenFile(f *testing.F) {
 	for _, seed := range []string{"", " \n", "abc", " eyJh.b-c_d~e+f/g= \n", "two tokens", "a\x00b", "ü", "line\r\nHost: evil"} {
 		f.Add([]byte(seed))

@@ -100,7 +100,7 @@ func asStatus(text string) string {
 	})
 }
 
-// A server that repeats what it was sent, whoever put it there and in whatever form, makes
+// A server that repeats what it was sent, from whatever caller and in whatever form, makes
 // no error and no warning tell it. What is nobody's secret is left.
 func TestAnEchoShowsNothingThatALowerTransportAdded(t *testing.T) {
 	plain := func(escape func(string) string) func(http.ResponseWriter, string) {
@@ -162,13 +162,13 @@ func TestAnEchoShowsNothingThatALowerTransportAdded(t *testing.T) {
 					var protocols http.Protocols
 					set(&protocols)
 					client := echoing(t, &protocols, echo)
-					told := echoedTo(t, client)
-					require.NotEmpty(t, told)
+					reported := echoedTo(t, client)
+					require.NotEmpty(t, reported)
 					if !strings.HasPrefix(name, "the ") && name != "another host" && name != "a type of event" {
-						require.Contains(t, told, "12345", "a version")
-						require.Contains(t, strings.ToLower(told), "application")
+						require.Contains(t, reported, "12345", "a version")
+						require.Contains(t, strings.ToLower(reported), "application")
 					}
-					requireSilent(t, told)
+					requireSilent(t, reported)
 				})
 			})
 		}
@@ -201,46 +201,46 @@ func echoing(t *testing.T, protocols *http.Protocols, answer func(http.ResponseW
 // echoedTo is all that a list and a watch of that server tell.
 func echoedTo(t *testing.T, client *http.Client) string {
 	t.Helper()
-	var told strings.Builder
+	var reported strings.Builder
 	source := newSourceFor(t, Options{
 		BaseURL: "http://api.test", Resource: pods, HTTPClient: client, LabelSelector: echoSelector,
-		OnWarning: func(_ context.Context, text string) { told.WriteString(text) },
+		OnWarning: func(_ context.Context, text string) { reported.WriteString(text) },
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	options := metav1.ListOptions{Continue: echoContinue, ResourceVersion: "12345"}
 	for range 15 {
 		if _, err := source.ListWithContext(ctx, options); err != nil {
-			fmt.Fprintf(&told, "%+v %#v", err, err)
+			fmt.Fprintf(&reported, "%+v %#v", err, err)
 		}
 		w, err := source.WatchWithContext(ctx, options)
 		if err != nil {
-			fmt.Fprintf(&told, "%+v %#v", err, err)
+			fmt.Fprintf(&reported, "%+v %#v", err, err)
 			continue
 		}
 		for event := range w.ResultChan() {
-			fmt.Fprintf(&told, "%+v", apierrors.FromObject(event.Object))
+			fmt.Fprintf(&reported, "%+v", apierrors.FromObject(event.Object))
 			switch object := event.Object.(type) {
 			case *UndecodableObject:
-				told.WriteString(object.DecodeError().Error())
+				reported.WriteString(object.DecodeError().Error())
 			case *metav1.Status:
-				told.WriteString(asJSON(object))
+				reported.WriteString(asJSON(object))
 			}
 		}
 	}
-	return told.String()
+	return reported.String()
 }
 
 // requireSilent fails if a text has one of the secrets, as it is or escaped.
-func requireSilent(t *testing.T, told string) {
+func requireSilent(t *testing.T, reported string) {
 	t.Helper()
-	told = strings.ToLower(told)
+	reported = strings.ToLower(reported)
 	for _, secret := range echoed {
 		inText := strings.Trim(asJSON(secret), `"`)
 		for _, form := range slices.Compact([]string{
 			secret, inText, strings.Trim(asJSON(inText), `"`), html.EscapeString(secret), url.QueryEscape(secret), url.PathEscape(secret),
 		}) {
-			require.NotContains(t, told, strings.ToLower(form), "of %q", secret)
+			require.NotContains(t, reported, strings.ToLower(form), "of %q", secret)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (e encodings) encodingOf(declared string) wire.Encoding {
 	return nil
 }
 
-// encodingsFor checks a choice of encodings for what is to be decoded into, and makes
+// encodingsFor checks a choice of encodings for the type to be decoded into, and makes
 // one where the caller has not.
 func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 	if len(chosen) == 0 {

@@ -114,7 +114,7 @@ func ExampleBearerTokenFile() {
 }
 
 // With an example of the type, objects come as that type: here the metadata alone, which
-// is what the server then sends. The items are taken one by one, as a reflector does.
+// is what the server then sends. The items are received one by one, as a reflector does.
 func ExampleListerWatcher_ListItems() {
 	server := httptest.NewServer(http.HandlerFunc(api))
 	defer server.Close()

@@ -35,7 +35,7 @@ func (e *endless) Read(p []byte) (int, error) {
 		n = copy(p, e.begin)
 		e.begin = e.begin[n:]
 	} else if n = copy(p, e.repeat); n < len(e.repeat) {
-		// The next Read goes on where this one ended.
+		// The next Read continues where this one ended.
 		e.repeat = append(e.repeat[n:len(e.repeat):len(e.repeat)], e.repeat[:n]...)
 	}
 	e.read += int64(n)
@@ -139,7 +139,7 @@ func TestAMillionFramesThatAreNoneEndWithTheFirst(t *testing.T) {
 	require.Greater(t, body.left, 900_000, "nothing behind it is read")
 }
 
-// While one item is taken, the server cannot make the source read much further.
+// While one item is received, the server cannot make the source read much further.
 func TestNothingIsReadAheadOfTheReceiverOfTheItems(t *testing.T) {
 	item := `{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", 10_000) + `"},`
 	body := &counted{text: item, left: 10_000}
@@ -148,17 +148,17 @@ func TestNothingIsReadAheadOfTheReceiverOfTheItems(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	taken := 0
+	received := 0
 	_, err := source.ListItems(ctx, metav1.ListOptions{}, func(metav1.ListMeta, runtime.Object) error {
-		taken++
-		require.GreaterOrEqual(t, body.left, 10_000-taken-20)
-		if taken == 100 {
+		received++
+		require.GreaterOrEqual(t, body.left, 10_000-received-20)
+		if received == 100 {
 			cancel()
 		}
 		return nil
 	})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, 100, taken, "a call that has ended gives nothing more")
+	require.Equal(t, 100, received, "a call that has ended gives nothing more")
 }
 
 func TestFieldsBesideTheItemsDoNotGoOnForEver(t *testing.T) {

@@ -168,7 +168,7 @@ type cluster struct {
 	token       atomic.Value
 	events      chan string
 	opened      atomic.Int32
-	closed      chan struct{} // told of connections that are closed
+	closed      chan struct{} // receives connections that are closed
 }
 
 func newCluster(t *testing.T, address string, http2 bool, certificate *tls.Certificate, token string) *cluster {
@@ -269,7 +269,7 @@ func TestAPodMirrorsItsClusterThoughTokenAndCAAreReplaced(t *testing.T) {
 			require.Equal(t, before+1, cluster.opened.Load(), "what was trusted before is not trusted for it")
 
 			cluster.events <- "late"
-			require.Equal(t, watch.Added, (<-w.ResultChan()).Type, "the open watch goes on")
+			require.Equal(t, watch.Added, (<-w.ResultChan()).Type, "the open watch continues")
 		})
 	}
 }

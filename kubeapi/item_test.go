@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// taken is what ListItems gave of this body, by name, with the version that was known
+// streamed is what ListItems gave of this body, by name, with the version that was known
 // then.
-func taken(t *testing.T, body string, options Options) (names, versions []string, list metav1.ListMeta, err error) {
+func streamed(t *testing.T, body string, options Options) (names, versions []string, list metav1.ListMeta, err error) {
 	t.Helper()
 	source := newSourceOf(t, answers(200, body), options)
 	list, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(list metav1.ListMeta, item runtime.Object) error {
@@ -36,14 +36,14 @@ func nameOf(t *testing.T, item runtime.Object) string {
 }
 
 func TestItemsArePassedOneByOneWithTheListsMetadataSoFar(t *testing.T) {
-	names, versions, list, err := taken(t, podList(podJSON("a", 1), podJSON("b", 2)), Options{})
+	names, versions, list, err := streamed(t, podList(podJSON("a", 1), podJSON("b", 2)), Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, names)
 	require.Equal(t, []string{"7", "7"}, versions)
 	require.Equal(t, "7", list.ResourceVersion)
 
 	// As custom resources come, whose fields are in the order of the alphabet.
-	_, versions, list, err = taken(t, `{"apiVersion":"x/v1","items":[{"kind":"X","metadata":{"name":"a"}}],"kind":"XList","metadata":{"resourceVersion":"9"}}`, Options{})
+	_, versions, list, err = streamed(t, `{"apiVersion":"x/v1","items":[{"kind":"X","metadata":{"name":"a"}}],"kind":"XList","metadata":{"resourceVersion":"9"}}`, Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{""}, versions)
 	require.Equal(t, "9", list.ResourceVersion)
@@ -75,7 +75,7 @@ func TestABadItemIsListedByItsReadablePartsAndSpoilsNoOther(t *testing.T) {
 	for what, test := range bad {
 		t.Run(what, func(t *testing.T) {
 			body := podList(podJSON("a", 1), test.item, podJSON("b", 2))
-			names, _, _, err := taken(t, body, Options{})
+			names, _, _, err := streamed(t, body, Options{})
 			require.NoError(t, err)
 			require.Equal(t, []string{"a", "undecoded " + test.name, "b"}, names)
 
@@ -110,11 +110,11 @@ func TestAnUndecodedObjectCanBeCopied(t *testing.T) {
 
 func TestNoMoreObjectsOfOneListAreAcceptedThanItsLimit(t *testing.T) {
 	three := podList(podJSON("a", 1), podJSON("b", 2), podJSON("c", 3))
-	names, _, _, err := taken(t, three, Options{Limits: Limits{Objects: 3}})
+	names, _, _, err := streamed(t, three, Options{Limits: Limits{Objects: 3}})
 	require.NoError(t, err)
 	require.Len(t, names, 3)
 
-	names, _, _, err = taken(t, three, Options{Limits: Limits{Objects: 2}})
+	names, _, _, err = streamed(t, three, Options{Limits: Limits{Objects: 2}})
 	require.ErrorIs(t, err, ErrTooLarge)
 	var limit *LimitError
 	require.ErrorAs(t, err, &limit)
@@ -138,7 +138,7 @@ func TestItemsThatDoNotSayWhatTheyAreWaitForTheirListInOrder(t *testing.T) {
 	}
 	object := `{"metadata":{"name":"a"},"data":` + quoted(1000) + `}`
 	body := `{"items":[` + strings.Repeat(object+",", 9) + object + `],"kind":"WidgetList"}`
-	_, _, _, err := taken(t, body, Options{Limits: Limits{ItemBytes: 5000}})
+	_, _, _, err := streamed(t, body, Options{Limits: Limits{ItemBytes: 5000}})
 	require.ErrorIs(t, err, ErrTooLarge, "a whole list is not held")
 }
 

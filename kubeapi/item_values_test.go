@@ -209,25 +209,25 @@ func listOfOne(encoding Encoding, item string) string {
 	return podList(item)
 }
 
-// allocated is what taking a list of one item allocates in all, and what is taken.
+// allocated is what taking a list of one item allocates in all, and the item received.
 func allocated(t *testing.T, encoding Encoding, item string, options Options) (int, runtime.Object) {
 	body := listOfOne(encoding, item)
 	options.Encodings = []Encoding{encoding}
 	source := newSourceOf(t, server(func(*http.Request) (*http.Response, error) {
 		return response(200, io.NopCloser(strings.NewReader(body)), "Content-Type", string(encoding)), nil
 	}), options)
-	var taken runtime.Object
+	var received runtime.Object
 	var err error
 	bytes := allocatedBy(func() {
 		_, err = source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, item runtime.Object) error {
-			taken = item
+			received = item
 			return nil
 		})
 	})
 	if err != nil {
 		require.ErrorIs(t, err, ErrMalformed) // it may have been damaged on its way
 	}
-	return bytes, taken
+	return bytes, received
 }
 
 // allocatedBy is what a function allocates in all, collected or not.
@@ -265,10 +265,10 @@ func TestNoItemTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 			// At the limit on bytes, and where the limit on memory is just not reached.
 			for _, size := range []int{15 << 20, 1 << 20, 96 << 10, 32 << 10} {
 				t.Run(fmt.Sprintf("%s/%s/%d KiB", encoding, what, size>>10), func(t *testing.T) {
-					bytes, taken := allocated(t, encoding, worst.item(size/by), scaled(Options{ObjectType: worst.into}, by))
+					bytes, received := allocated(t, encoding, worst.item(size/by), scaled(Options{ObjectType: worst.into}, by))
 					t.Logf("%d MiB, %d times its bytes (measured with 1/%d)", bytes*by>>20, bytes*by/size, by)
 					require.Less(t, bytes, mostAllocated/by)
-					bad, isBad := taken.(*UndecodableObject)
+					bad, isBad := received.(*UndecodableObject)
 					switch {
 					case !isBad:
 						require.True(t, size < 15<<20 || what == "escapes", "an item of the worst kind is decoded")
@@ -292,11 +292,11 @@ func TestNoStringTakesMoreThan256MiBWhileItIsDecoded(t *testing.T) {
 		} {
 			t.Run(what+", "+how, func(t *testing.T) {
 				text := strings.Repeat(part, (15<<20)/eighth/len(part))
-				bytes, taken := allocated(t, JSON, `{"metadata":{"name":"worst"},"text":"`+text+`"}`, scaled(options, eighth))
+				bytes, received := allocated(t, JSON, `{"metadata":{"name":"worst"},"text":"`+text+`"}`, scaled(options, eighth))
 				t.Logf("%d MiB (measured with 1/%d)", bytes*eighth>>20, eighth)
 				require.Less(t, bytes, mostAllocated/eighth)
-				require.NotEmpty(t, taken)
-				if object, ok := taken.(*unstructured.Unstructured); ok {
+				require.NotEmpty(t, received)
+				if object, ok := received.(*unstructured.Unstructured); ok {
 					want := strings.NewReplacer(`\n`, "\n", `\ud800`, "\uFFFD", "\xff", "\uFFFD").Replace(text)
 					require.True(t, object.Object["text"] == want)
 				}
@@ -323,23 +323,23 @@ func requireTooMuchMemory(t *testing.T, object runtime.Object, decoded int) {
 	require.Equal(t, &LimitError{Limit: "DecodedBytes", Value: decoded}, limit)
 }
 
-// A projection that goes into all of the values, whatever they are. Fails if what is left of an
+// A projection that enters all of the values, whatever they are. Fails if what is left of an
 // item is not charged for, or making it takes too much itself.
 func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 	check := func(t *testing.T, encoding Encoding, what string, options Options) runtime.Object {
 		item := worstItems(encoding)[what].item((15 << 20) / eighth)
-		bytes, taken := allocated(t, encoding, item, scaled(options, eighth))
+		bytes, received := allocated(t, encoding, item, scaled(options, eighth))
 		t.Logf("%d MiB (measured with 1/%d)", bytes*eighth>>20, eighth)
 		require.Less(t, bytes, mostAllocated/eighth)
-		return taken
+		return received
 	}
 	for _, encoding := range []Encoding{JSON, CBOR} {
 		for _, what := range []string{"numbers", "empty strings"} {
 			t.Run(fmt.Sprintf("%s/%s", encoding, what), func(t *testing.T) { check(t, encoding, what, Options{Fields: []string{"a.b"}}) })
 		}
 	}
-	taken := check(t, Protobuf, "structs", Options{ObjectType: &wide{}, Fields: []string{"elements.name"}})
-	requireTooMuchMemory(t, taken, defaultDecodedBytes/eighth)
+	received := check(t, Protobuf, "structs", Options{ObjectType: &wide{}, Fields: []string{"elements.name"}})
+	requireTooMuchMemory(t, received, defaultDecodedBytes/eighth)
 }
 
 // Fails if the limit is for lists alone, or ends a watch.
@@ -365,8 +365,8 @@ func TestLargeObjectsAreWithinTheDefaultLimits(t *testing.T) {
 	}
 	item := `{"metadata":{"name":"large","managedFields":[{"fieldsV1":{"f:texts":{"":{}` + owned.String() + `}}}]},"texts":{"":""` + texts.String() + `}}`
 	for _, into := range []runtime.Object{nil, &metav1.PartialObjectMetadata{}, &labelled{}} {
-		_, taken := allocated(t, JSON, item, Options{ObjectType: into})
-		require.Equal(t, "large", nameOf(t, taken))
+		_, received := allocated(t, JSON, item, Options{ObjectType: into})
+		require.Equal(t, "large", nameOf(t, received))
 	}
 }
 
@@ -382,8 +382,8 @@ func (l *labelled) DeepCopyObject() runtime.Object { panic("not called") }
 // Fails if the limit cannot be raised.
 func TestAHigherLimitOnMemoryAdmitsALargerItem(t *testing.T) {
 	item := worstItems(JSON)["empty objects"].item(1 << 20)
-	_, taken := allocated(t, JSON, item, Options{})
-	requireTooMuchMemory(t, taken, defaultDecodedBytes)
-	_, taken = allocated(t, JSON, item, Options{Limits: Limits{DecodedBytes: 1 << 30}})
-	require.Equal(t, "worst", nameOf(t, taken))
+	_, received := allocated(t, JSON, item, Options{})
+	requireTooMuchMemory(t, received, defaultDecodedBytes)
+	_, received = allocated(t, JSON, item, Options{Limits: Limits{DecodedBytes: 1 << 30}})
+	require.Equal(t, "worst", nameOf(t, received))
 }

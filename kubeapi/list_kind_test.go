@@ -75,7 +75,7 @@ func TestListsThatMayHoldTheWantedObjectsAreAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Encodings = []Encoding{JSON}
-			names, _, _, err := taken(t, test.body, test.options)
+			names, _, _, err := streamed(t, test.body, test.options)
 			require.NoError(t, err)
 			require.Equal(t, []string{"a"}, names)
 		})

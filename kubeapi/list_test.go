@@ -117,7 +117,7 @@ func TestABodyThatIsNoListIsAnErrorThatNamesIt(t *testing.T) {
 		"truncated between items":   {`{"items":[{},`, io.ErrUnexpectedEOF, ""},
 		"truncated in an item":      {`{"items":[{},{"a":`, io.ErrUnexpectedEOF, ""},
 		"truncated after the items": {`{"items":[{}]`, io.ErrUnexpectedEOF, ""},
-		"two bodies":                {podList() + podList(), ErrMalformed, "goes on"},
+		"two bodies":                {podList() + podList(), ErrMalformed, "continues"},
 		"rubbish at the end":        {podList() + "}", ErrMalformed, ""},
 		"comma at the end":          {`{"items":[{},]}`, ErrMalformed, ""},
 		"comma at the start":        {`{,"items":[]}`, ErrMalformed, ""},

@@ -9,7 +9,7 @@ import (
 
 // meter is the body of a list that may not go on for ever. A list may have any number of
 // items; what stands beside them (fields that nobody asked for, their names, blanks) may
-// have two values' worth of bytes in all, of which one may be what is being read.
+// have two values' worth of bytes in all, one of which may be the one being read.
 //
 // A decoder bounds each piece, and a sender of small ones without end would be read
 // without end.

@@ -11,7 +11,7 @@ type plainText struct {
 	text string
 	// at is where each byte comes from in the source; it has one more, for the end.
 	at    []int
-	depth int // of the escapes that are undone
+	depth int // of the escapes that are decoded
 }
 
 // mostEscapes is how many times a text may be escaped: a URL in JSON in JSON.

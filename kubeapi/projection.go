@@ -77,7 +77,7 @@ const keptCut = 64 << 10
 
 var cutBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// cut calls use with what is wanted of an object's bytes, good until it returns.
+// cut calls use with the wanted part of an object's bytes, good until it returns.
 func (p *projection) cut(encoding wire.Encoding, raw []byte, limits wire.Limits, use func([]byte) error) error {
 	buffer := cutBuffers.Get().(*[]byte)
 	cut, err := encoding.Cut((*buffer)[:0], raw, p.fields, limits)

@@ -117,7 +117,7 @@ func apiOf(t testing.TB, carps []carp.Carp, encoding Encoding) server {
 }
 
 // everything is what a source lists, and what it tells in a watch.
-func everything(t *testing.T, source *ListerWatcher) (items, told []runtime.Object) {
+func everything(t *testing.T, source *ListerWatcher) (items, watched []runtime.Object) {
 	t.Helper()
 	list, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
@@ -125,9 +125,9 @@ func everything(t *testing.T, source *ListerWatcher) (items, told []runtime.Obje
 	require.NoError(t, err)
 	for event := range w.ResultChan() {
 		require.Equal(t, watch.Modified, event.Type)
-		told = append(told, event.Object)
+		watched = append(watched, event.Object)
 	}
-	return list.(*internalversion.List).Items, told
+	return list.(*internalversion.List).Items, watched
 }
 
 // zeroed takes out of a value of a Go type what is not wanted of it, by the names of its

@@ -46,13 +46,13 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 		for _, encoding := range []Encoding{JSON, Protobuf, CBOR} {
 			t.Run(fmt.Sprint(name, " in ", encoding), func(t *testing.T) {
 				options := Options{ObjectType: &carp.Carp{}, Encodings: []Encoding{encoding}}
-				wholeItems, wholeTold := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
+				wholeItems, wholeWatched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				options.Fields = fields
-				items, told := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
+				items, watched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				require.Len(t, items, len(carps))
-				require.Len(t, told, len(carps))
-				for i, object := range append(items, told...) {
-					whole := append(wholeItems, wholeTold...)[i].(*carp.Carp)
+				require.Len(t, watched, len(carps))
+				for i, object := range append(items, watched...) {
+					whole := append(wholeItems, wholeWatched...)[i].(*carp.Carp)
 					zeroed(reflect.ValueOf(whole), wanted.Names)
 					annotations := maps.Clone(whole.Annotations)
 					if annotations == nil {
@@ -69,12 +69,12 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 		for _, encoding := range []Encoding{JSON, CBOR} {
 			t.Run(fmt.Sprint(name, " in ", encoding, ", unstructured"), func(t *testing.T) {
 				options := Options{Encodings: []Encoding{encoding}}
-				wholeItems, wholeTold := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
+				wholeItems, wholeWatched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				options.Fields = fields
-				items, told := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
-				require.Len(t, append(items, told...), 2*len(carps))
-				for i, object := range append(items, told...) {
-					whole := append(wholeItems, wholeTold...)[i].(*unstructured.Unstructured)
+				items, watched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
+				require.Len(t, append(items, watched...), 2*len(carps))
+				for i, object := range append(items, watched...) {
+					whole := append(wholeItems, wholeWatched...)[i].(*unstructured.Unstructured)
 					pruned := wiretest.Pruned(whole.Object, wanted.Names).(map[string]any)
 					require.NoError(t, unstructured.SetNestedField(pruned, strings.Join(fields, ","), "metadata", "annotations", ProjectionMark))
 					require.Equal(t, pruned, object.(*unstructured.Unstructured).Object)
@@ -173,7 +173,7 @@ func TestProjectedObjectsSayWhichFieldsTheyHave(t *testing.T) {
 	}
 }
 
-// Whoever looks for the mark must find it, or what a server sends hides it.
+// Callers that look for the mark must find it, or what a server sends hides it.
 func TestTheMarkIsOnObjectsWhoseMetadataIsOdd(t *testing.T) {
 	for _, object := range []string{
 		`{}`, `{"metadata":null}`, `{"metadata":5}`, `{"metadata":{"annotations":null}}`, `{"metadata":{"annotations":"x"}}`,
@@ -225,7 +225,7 @@ func TestTheMarkIsRefusedByTheChecksOfAPIServers(t *testing.T) {
 	}
 }
 
-// The end of a streaming list is told in an annotation of a bookmark. Fails if that is cut.
+// The end of a streaming list is marked by an annotation of a bookmark. Fails if that is cut.
 func TestBookmarksArePassedOnWhole(t *testing.T) {
 	bookmark := `{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"nodeName":"x"}}`
 	for _, example := range []runtime.Object{nil, &carp.Carp{}} {

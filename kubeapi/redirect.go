@@ -17,8 +17,8 @@ const maxRedirects = 10
 // removes an Authorization header in most such cases, but not headers it does not
 // know to be secret, and an answer from elsewhere would not be the API's anyway.
 // Within the origin it refuses an address with a user in it, which net/http would
-// log in with if Authorize has not set an Authorization header: who a request is
-// from is for the program to say.
+// log in with if Authorize has not set an Authorization header: the program
+// decides which user a request has.
 //
 // The caller's own function is asked afterwards. It cannot lift the limit: one that looks
 // at something else and always agrees would be led in circles for ever.
@@ -26,8 +26,8 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
 		if from != to {
-			told := secretsOf(sent[0].Context()).hide(to)
-			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, wire.Printable(told, maxExplanation))
+			shown := secretsOf(sent[0].Context()).hide(to)
+			return fmt.Errorf("%w: from %s to %s", ErrRedirect, from, wire.Printable(shown, maxExplanation))
 		}
 		if next.URL.User != nil {
 			return fmt.Errorf("%w: from %s to an address with a user in it", ErrRedirect, from)

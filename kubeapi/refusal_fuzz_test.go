@@ -46,7 +46,7 @@ func tellsNothing(t *testing.T, text string) {
 
 // FuzzAnswer has a server answer anything to a list and a watch, and repeat in it what it
 // was sent. A code that is no success is an API error of both alike, with the pause that
-// the answer asks for, in one printable line; nothing that is told holds the token.
+// the answer asks for, in one printable line; nothing that is reported holds the token.
 func FuzzAnswer(f *testing.F) {
 	f.Add(uint16(410), "application/json", statusJSON("410", "Expired", ""), "", "")
 	f.Add(uint16(403), "text/plain", "who is {token}?", "7", "")
@@ -105,12 +105,12 @@ func FuzzAnswer(f *testing.F) {
 // checkFailure checks what is true of every failure of a call.
 func checkFailure(t *testing.T, err error) {
 	t.Helper()
-	told := err.Error()
-	tellsNothing(t, told)
-	for _, r := range told {
-		require.True(t, unicode.IsPrint(r) || r == ' ', "%q", told)
+	reported := err.Error()
+	tellsNothing(t, reported)
+	for _, r := range reported {
+		require.True(t, unicode.IsPrint(r) || r == ' ', "%q", reported)
 	}
-	require.Less(t, len(told), 3*4*maxStatusText)
+	require.Less(t, len(reported), 3*4*maxStatusText)
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
 		details := status.ErrStatus.Details
 		tellsNothing(t, details.Name+" "+details.Kind+" "+details.Group+" "+string(status.ErrStatus.Reason))
@@ -163,8 +163,8 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
-// FuzzWarnings sends warnings and other things in headers: each text is told once, as it
-// was meant and in its order, and what cannot be read is told in no part.
+// FuzzWarnings sends warnings and other things in headers: each text is reported once, as it
+// was meant and in its order, and what cannot be read is reported in no part.
 func FuzzWarnings(f *testing.F) {
 	f.Add("deprecated", `in "v2"`, "299 - raw", []byte{0, 1, 8, 2})
 	f.Add("", "\\\t", `199 a "x", 299 - "y"`, []byte{3, 3, 1, 0})
@@ -172,8 +172,8 @@ func FuzzWarnings(f *testing.F) {
 	f.Add("=?utf-8?q?=C3=BC?=", "==?====\\A", "", []byte{0, 8, 1, 9})
 	f.Add("=?utf-8?q?=00?=", "=?utf-8?b?!?=", "", []byte{0, 8, 1, 9})
 	f.Fuzz(func(t *testing.T, first, second, raw string, order []byte) {
-		var told []string
-		w := newWarnings("x", func(_ context.Context, text string) { told = append(told, text) })
+		var reported []string
+		w := newWarnings("x", func(_ context.Context, text string) { reported = append(reported, text) })
 		want, known := []string{}, map[string]bool{}
 		for _, choice := range order[:min(len(order), 50)] {
 			texts := []string{first, second, strconv.Itoa(int(choice))}[choice%3:]
@@ -202,12 +202,12 @@ func FuzzWarnings(f *testing.F) {
 				}
 			}
 		}
-		require.Equal(t, want, append([]string{}, told...))
+		require.Equal(t, want, append([]string{}, reported...))
 
 		w.note(t.Context(), http.Header{"Warning": {raw, raw}}, nil)
-		for i, text := range told {
+		for i, text := range reported {
 			require.Equal(t, wire.Printable(text, maxWarningText), text)
-			require.NotContains(t, told[:i], text)
+			require.NotContains(t, reported[:i], text)
 		}
 	})
 }

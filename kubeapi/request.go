@@ -16,7 +16,7 @@ const (
 	verbWatch verb = "watch"
 )
 
-// collection is the address of what is listed and watched: one resource, in one
+// collection is the address that is listed and watched: one resource, in one
 // namespace or in all.
 type collection struct {
 	url           *url.URL // without query
@@ -35,7 +35,7 @@ func newCollection(base *url.URL, o Options) collection {
 	}
 	segments = append(segments, o.Resource.Resource)
 	for i, segment := range segments {
-		// JoinPath wants them encoded: of one that is not, it loses what is encoded in the base.
+		// JoinPath wants them encoded: of one that is not, it loses the encoding of the base.
 		segments[i] = url.PathEscape(segment)
 	}
 	return collection{

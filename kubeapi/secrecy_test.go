@@ -43,7 +43,7 @@ func answering(t *testing.T, raw string) *cachetest.Listener {
 	return listener
 }
 
-// Nothing that goes wrong on the way tells what the request carried: not its credentials,
+// No failure on the way shows what the request carried: not its credentials,
 // and not its query, which has selectors and tokens of the server's.
 func TestNoFailureShowsCredentialsOrQuery(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -145,7 +145,7 @@ func TestAShortSecretBeforeACutIsHidden(t *testing.T) {
 }
 
 // A tenant may be called like a part of a reason. Fails if the reasons and causes that programs
-// compare are taken for a repeated secret.
+// compare count as a repeated secret.
 func TestTheReasonsAndCausesOfAPIServersAreNeverHidden(t *testing.T) {
 	for _, secret := range []string{"expire", "Expired", "FieldValue", "resourceversion", "toolarge"} {
 		source := newSourceOf(t, answers(410, asJSON(metav1.Status{

@@ -111,7 +111,7 @@ type secrets []string
 
 const (
 	// leastSecret is how many characters a secret has at least that is none by its name, and
-	// how many of one are worth hiding where a text is cut. What is shorter would be found in
+	// how many of one are worth hiding where a text is cut. Anything shorter would be found in
 	// every text; where it is secret all the same, it is hidden as a word of its own.
 	leastSecret = 6
 	// leastOfQuery is less: selectors may be short.
@@ -192,7 +192,7 @@ func (s secrets) query(raw string) secrets {
 	return s
 }
 
-// hide puts dots in the place of what is secret, however it is escaped and in whatever
+// hide puts dots in the place of secrets, however they are escaped and in whatever
 // case. A text may be cut off, and a secret with it: most of a token tells as much as the
 // whole.
 func (s secrets) hide(text string) string {
@@ -265,7 +265,7 @@ func cutIn(piece, secret string) int {
 	return math.MaxInt
 }
 
-// withDots is a text with dots in place of what is hidden. Next to it no others are needed.
+// withDots is a text with dots in place of secrets. Next to it no others are needed.
 func withDots(text string, hidden []bool) string {
 	var line strings.Builder
 	shown := 0

@@ -126,7 +126,7 @@ func TestASlowBodyIsReadToItsEnd(t *testing.T) {
 	})
 }
 
-// Whoever takes the objects may be as slow as it likes, even if the server stops sending
+// The caller that receives the objects may be as slow as it likes, even if the server stops sending
 // meanwhile; the wait begins when it asks for more.
 func TestTimeInWhichNobodyReadsDoesNotCount(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, r *http.Request) {

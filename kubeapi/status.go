@@ -19,7 +19,7 @@ import (
 // refusal is the error for an answer whose HTTP code is not a success.
 func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 	// A Status that is longer is cut off, and with that none any more.
-	body := a.readAside(int64(lw.limits.ErrorBytes))
+	body := a.readErrorBody(int64(lw.limits.ErrorBytes))
 	if status, ok := lw.statusBody(a, body); ok {
 		if status.Code < http.StatusBadRequest {
 			// No code, or one that contradicts the refusal.
@@ -54,8 +54,8 @@ func (a *answer) complete(status *metav1.Status) {
 	status.Details.RetryAfterSeconds = wait
 }
 
-// statusBody reads a body that is a failed Status, in whatever encoding there is: who
-// refuses need not have looked at what was asked for. Anything else explains nothing.
+// statusBody reads a body that is a failed Status, in whatever encoding there is: a
+// server that refuses need not have read the Accept header. Anything else explains nothing.
 func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool) {
 	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	encoding := wires[media]
@@ -67,8 +67,8 @@ func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool
 
 // failedStatus decodes a Status that says what failed, fit to be printed, of which nothing
 // else is known.
-func (told secrets) failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
-	status, ok := told.readStatus(encoding, raw, limits)
+func (s secrets) failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+	status, ok := s.readStatus(encoding, raw, limits)
 	if ok {
 		explain(&status)
 	}
@@ -100,12 +100,12 @@ func explain(status *metav1.Status) {
 }
 
 // readStatus decodes one as it was sent, without what cannot be printed.
-func (told secrets) readStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
+func (s secrets) readStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	var status metav1.Status
 	if encoding.Into(raw, limits, &status) != nil || !isFailure(&status) {
 		return metav1.Status{}, false
 	}
-	told.clean(&status)
+	s.clean(&status)
 	return status, true
 }
 
@@ -152,7 +152,7 @@ var wellKnown = func() map[string]bool {
 
 // clean makes the texts of a Status fit to be printed. They may come from anything that
 // answers in place of the API.
-func (told secrets) clean(status *metav1.Status) {
+func (s secrets) clean(status *metav1.Status) {
 	texts := []*string{&status.Message}
 	words := []*string{&status.Status, (*string)(&status.Reason)}
 	if details := status.Details; details != nil {
@@ -169,7 +169,7 @@ func (told secrets) clean(status *metav1.Status) {
 		}
 	}
 	for _, text := range texts {
-		*text = told.hide(wire.Printable(*text, maxStatusText))
+		*text = s.hide(wire.Printable(*text, maxStatusText))
 	}
 }
 
@@ -201,15 +201,15 @@ func retryAfterSeconds(header http.Header, now time.Time) int32 {
 const maxExplanation = 512
 
 // explanation is what an error body that is no Status says, if people can read it.
-func (told secrets) explanation(contentType string, body []byte) string {
+func (s secrets) explanation(contentType string, body []byte) string {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {
 	case media == "text/html":
 		return "an HTML page"
 	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
-		return "a body of type " + told.line(media)
+		return "a body of type " + s.line(media)
 	}
-	if text := told.line(string(body)); text != "" {
+	if text := s.line(string(body)); text != "" {
 		return text
 	}
 	return "no explanation"

@@ -28,7 +28,7 @@ var refusals = map[string]struct {
 	text    string
 }{
 	"expired with Status":         {410, statusJSON("410", "Expired", ""), nil, apierrors.IsResourceExpired, "said so"},
-	"gone with Status":            {410, statusJSON("410", "Gone", ""), nil, apierrors.IsGone, "said so"},
+	"Gone with Status":            {410, statusJSON("410", "Gone", ""), nil, apierrors.IsGone, "said so"},
 	"expired without Status":      {410, "too old", []string{"Content-Type", "text/plain"}, apierrors.IsResourceExpired, "410"},
 	"too many requests, Status":   {429, statusJSON("429", "TooManyRequests", ""), nil, apierrors.IsTooManyRequests, "said so"},
 	"too many requests":           {429, "", nil, apierrors.IsTooManyRequests, "429 Too Many Requests: no explanation"},
@@ -208,9 +208,9 @@ func TestARefusalWithTheCodeOfASuccessIsCompleteToo(t *testing.T) {
 }
 
 func TestStatus410WithoutAReasonIsExpired(t *testing.T) {
-	gone := `{"kind":"Status","apiVersion":"v1","status":"Failure","code":410}`
+	expired := `{"kind":"Status","apiVersion":"v1","status":"Failure","code":410}`
 	for _, code := range []int{200, 410} {
-		_, err := newSource(t, answers(code, gone)).List(metav1.ListOptions{})
+		_, err := newSource(t, answers(code, expired)).List(metav1.ListOptions{})
 		require.True(t, apierrors.IsResourceExpired(err), "%d: %v", code, err)
 	}
 }

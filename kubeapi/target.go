@@ -130,7 +130,7 @@ func saysNothing(object *unstructured.Unstructured) bool {
 var neverObjects = []string{"Status", "Table"}
 
 // mismatch says why something that claims to be of a type is not what is wanted. What
-// claims nothing is accepted, and so is what is sent for the metadata of an object.
+// claims nothing is accepted, and so is any kind sent for the metadata of an object.
 func (t target) mismatch(said schema.GroupVersionKind) error {
 	switch {
 	case said.Kind == "" || said == t.is:
@@ -148,7 +148,7 @@ func (t target) mismatch(said schema.GroupVersionKind) error {
 	return &otherTypeError{what + " in place of " + t.is.String()}
 }
 
-// listMismatch says why a list that claims to be of a type has nothing of what is wanted: in
+// listMismatch says why a list that claims to be of a type has nothing of the wanted kind: in
 // API servers' lists of one kind, the items do not say what they are. Custom resources may name
 // their lists as they like; what does not end in "List" is left to its items.
 func (t target) listMismatch(said metav1.TypeMeta) error {
@@ -193,7 +193,7 @@ func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err erro
 	switch {
 	case id.Name == "" || id.Namespace != "":
 	case lw.namespace != "":
-		// All that was asked for is in there, also where the namespace is what is wrong.
+		// All that was asked for is in there, also where the namespace is wrong.
 		id.Namespace = lw.namespace
 	case id.NamespaceUnread:
 		id.Name = ""

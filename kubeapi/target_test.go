@@ -126,7 +126,7 @@ func TestMetadataAloneIsAskedForAndSaysWhatItIsOf(t *testing.T) {
 		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json",
 	}, accept)
 
-	// Whoever says what it is the metadata of, is told so again.
+	// Metadata of a stated kind is returned as that kind again.
 	pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 	require.Equal(t, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, of(pod, partial).GetObjectKind().GroupVersionKind())
 	// A server that cannot leave the rest out sends all of it.

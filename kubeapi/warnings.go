@@ -36,9 +36,9 @@ var furtherWarnings = fmt.Sprintf("more than %d different warnings; further ones
 type warnings struct {
 	report func(ctx context.Context, text string)
 
-	mu   sync.Mutex
-	told map[[sha256.Size]byte]struct{}
-	full bool // furtherWarnings is reported
+	mu       sync.Mutex
+	reported map[[sha256.Size]byte]struct{}
+	full     bool // furtherWarnings is reported
 }
 
 // newWarnings makes one that tells report, or the logger of the answer's context if that
@@ -49,10 +49,10 @@ func newWarnings(source string, report func(ctx context.Context, text string)) *
 			klog.FromContext(ctx).Info("The server sent a warning", "warning", text, "url", source)
 		}
 	}
-	return &warnings{report: report, told: map[[sha256.Size]byte]struct{}{}}
+	return &warnings{report: report, reported: map[[sha256.Size]byte]struct{}{}}
 }
 
-// note tells what is new in the headers of an answer, in their order. It may be called
+// note reports the new warnings in the headers of an answer, in their order. It may be called
 // concurrently; of two answers with the same text, one call tells it. What was sent is
 // hidden in the texts.
 func (w *warnings) note(ctx context.Context, header http.Header, sent *sent) {
@@ -76,13 +76,13 @@ func (w *warnings) unknown(texts []string) []string {
 	var unknown []string
 	for _, text := range texts {
 		sum := sha256.Sum256([]byte(text))
-		if _, known := w.told[sum]; known || w.full {
+		if _, known := w.reported[sum]; known || w.full {
 			continue
 		}
-		if w.full = len(w.told) == maxWarnings; w.full {
+		if w.full = len(w.reported) == maxWarnings; w.full {
 			text = furtherWarnings
 		} else {
-			w.told[sum] = struct{}{}
+			w.reported[sum] = struct{}{}
 		}
 		unknown = append(unknown, text)
 	}

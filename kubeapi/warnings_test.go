@@ -24,27 +24,27 @@ func warning(t *testing.T, text string) string {
 	return value
 }
 
-// heard collects what is told, in order.
+// heard collects what is reported, in order.
 type heard []string
 
 func (h *heard) hear(_ context.Context, text string) { *h = append(*h, text) }
 
 func TestAWarningIsReportedOnceHoweverOftenItComes(t *testing.T) {
-	var told heard
-	w := newWarnings("", told.hear)
+	var reported heard
+	w := newWarnings("", reported.hear)
 	w.note(t.Context(), http.Header{}, nil)
 	w.note(t.Context(), warned(`299 - "v1 is old"`), nil)
 	w.note(t.Context(), warned(`299 - "v1 is old"`, `299 other "v1 is old"`), nil)
 	w.note(t.Context(), warned(`299 - "first", 299 - "v1 is old" , 299 - "second"`, `299 - "third" "Sat, 25 Aug 2012 23:34:45 GMT"`), nil)
-	require.Equal(t, heard{"v1 is old", "first", "second", "third"}, told)
+	require.Equal(t, heard{"v1 is old", "first", "second", "third"}, reported)
 }
 
 func TestEachSourceIsWarnedForItself(t *testing.T) {
-	var told heard
+	var reported heard
 	for range 2 {
-		newWarnings("", told.hear).note(t.Context(), warned(`299 - "v1 is old"`), nil)
+		newWarnings("", reported.hear).note(t.Context(), warned(`299 - "v1 is old"`), nil)
 	}
-	require.Len(t, told, 2)
+	require.Len(t, reported, 2)
 }
 
 func TestHeadersThatAreNoWarningsOfAnAPIServerAreIgnored(t *testing.T) {
@@ -63,69 +63,69 @@ func TestHeadersThatAreNoWarningsOfAnAPIServerAreIgnored(t *testing.T) {
 		"trailing":        `299 - "text" trailing`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told heard
-			w := newWarnings("", told.hear)
+			var reported heard
+			w := newWarnings("", reported.hear)
 			w.note(t.Context(), warned(value, `299 - "after it"`), nil)
-			require.Equal(t, heard{"after it"}, told)
+			require.Equal(t, heard{"after it"}, reported)
 		})
 	}
 }
 
 func TestTheTextOfAWarningIsCutAndFitToBePrinted(t *testing.T) {
-	var told heard
-	w := newWarnings("", told.hear)
+	var reported heard
+	w := newWarnings("", reported.hear)
 	// Marks that turn the direction of writing are no control characters to Unicode.
 	w.note(t.Context(), warned(`299 - "good \"quoted\"`+"\u202e \u2028"+`evil"`), nil)
 	long := strings.Repeat("ä", maxWarningText)
 	w.note(t.Context(), warned(warning(t, long+"1")), nil)
-	w.note(t.Context(), warned(warning(t, long+"2")), nil) // told, it would be the same text again
-	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, told)
+	w.note(t.Context(), warned(warning(t, long+"2")), nil) // reported, it would be the same text again
+	require.Equal(t, heard{`good "quoted" evil`, long + "…"}, reported)
 }
 
 func TestEndlessWarningsAreReportedUpToALimit(t *testing.T) {
-	var told heard
-	w := newWarnings("", told.hear)
+	var reported heard
+	w := newWarnings("", reported.hear)
 	for i := range 10 * maxWarnings {
 		w.note(t.Context(), warned(fmt.Sprintf(`299 - "text %d"`, i)), nil)
 	}
-	require.Len(t, told, maxWarnings+1)
-	require.Equal(t, fmt.Sprintf("text %d", maxWarnings-1), told[maxWarnings-1])
-	require.Equal(t, "more than 256 different warnings; further ones are not reported", told[maxWarnings])
-	require.Len(t, w.told, maxWarnings)
+	require.Len(t, reported, maxWarnings+1)
+	require.Equal(t, fmt.Sprintf("text %d", maxWarnings-1), reported[maxWarnings-1])
+	require.Equal(t, "more than 256 different warnings; further ones are not reported", reported[maxWarnings])
+	require.Len(t, w.reported, maxWarnings)
 	w.note(t.Context(), warned(`299 - "text 0"`), nil)
-	require.Len(t, told, maxWarnings+1)
+	require.Len(t, reported, maxWarnings+1)
 }
 
 func TestOfOneAnswerSoManyWarningsAreRead(t *testing.T) {
-	var told heard
-	w := newWarnings("", told.hear)
+	var reported heard
+	w := newWarnings("", reported.hear)
 	many := make([]string, 0, 2*maxWarnings)
 	for i := range 2 * maxWarnings {
 		many = append(many, fmt.Sprintf(`299 - "text %d"`, i))
 	}
 	w.note(t.Context(), warned(strings.Join(many, ", ")), nil)
-	require.Len(t, told, maxWarnings)
+	require.Len(t, reported, maxWarnings)
 }
 
 // A function that warns of its own accord, or lists again, must not meet a lock.
 func TestAWarningHandlerMayCauseWarnings(t *testing.T) {
 	var w *warnings
-	var told heard
+	var reported heard
 	w = newWarnings("", func(ctx context.Context, text string) {
-		told.hear(ctx, text)
+		reported.hear(ctx, text)
 		w.note(ctx, warned(`299 - "first"`, `299 - "second"`), nil)
 	})
 	w.note(t.Context(), warned(`299 - "first"`), nil)
-	require.Equal(t, heard{"first", "second"}, told)
+	require.Equal(t, heard{"first", "second"}, reported)
 }
 
 func TestOfManyAnswersAtOnceOneIsReported(t *testing.T) {
 	var mu sync.Mutex
-	told := map[string]int{}
+	reported := map[string]int{}
 	w := newWarnings("", func(_ context.Context, text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		told[text]++
+		reported[text]++
 	})
 	var calls sync.WaitGroup
 	for range 16 {
@@ -136,14 +136,14 @@ func TestOfManyAnswersAtOnceOneIsReported(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	require.Len(t, told, 32)
-	for text, times := range told {
+	require.Len(t, reported, 32)
+	for text, times := range reported {
 		require.Equal(t, 1, times, text)
 	}
 }
 
 func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
-	var told heard
+	var reported heard
 	source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
 		query, code := r.URL.Query(), http.StatusOK
 		if query.Get("continue") != "" {
@@ -154,7 +154,7 @@ func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
 			body = ""
 		}
 		return response(code, text(body), "Warning", warning(t, query.Encode())), nil
-	}), Options{OnWarning: told.hear})
+	}), Options{OnWarning: reported.hear})
 	_, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
 	_, err = source.List(metav1.ListOptions{ResourceVersion: "1"})
@@ -166,7 +166,7 @@ func TestAnswersOfEveryKindAreLookedAtForWarnings(t *testing.T) {
 	defer w.Stop()
 	_, err = source.List(metav1.ListOptions{ResourceVersion: "1"})
 	require.NoError(t, err)
-	require.Equal(t, heard{"resourceVersion=1", "continue=x", "watch=true"}, told)
+	require.Equal(t, heard{"resourceVersion=1", "continue=x", "watch=true"}, reported)
 }
 
 type keyOf string

@@ -152,7 +152,7 @@ func (w *watcher) next() (watch.Event, error) {
 }
 
 // isDamaged says whether an object that could not be decoded is to be asked for again, by
-// another watch: if it may have been damaged on its way. What is too large or too deep will be
+// another watch: if it may have been damaged on its way. One that is too large or too deep will be
 // so again. In a streaming list, whose beginning would be asked for again, that is for bytes
 // that can only be damaged.
 func (w *watcher) isDamaged(frame wire.Frame, err error) bool {
@@ -194,7 +194,7 @@ func (w *watcher) countInitial(event watch.Event) error {
 }
 
 // broken is the object of the Error event that err comes to. A refusal in place of the
-// stream, from who answers with HTTP code 200 whatever happens, is passed on.
+// stream, from a server that always answers with HTTP code 200, is passed on.
 func (w *watcher) broken(err error) runtime.Object {
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		w.answer.secrets().clean(&refused.ErrStatus)

@@ -14,7 +14,7 @@ import (
 // before it was notified of them: one call for each. The initial list and resyncs are passed on always. A state that has
 // not come after Options.MaxAge is not left out any more.
 //
-// What is left out is a call: the next OnUpdate has the observed state as its old one, an OnDelete may come without an
+// A call may be left out: the next OnUpdate has the observed state as its old one, an OnDelete may come without an
 // OnAdd. Where changes were merged, the call that ends in an observed state is left out as a whole: the caller has that
 // state. If the watch is faster than the answer of the API call, handler is notified. Use each result for one informer.
 func (o *Overlay[T]) Handler(handler cache.TypedResourceEventHandler[T]) cache.TypedResourceEventHandler[T] {

@@ -47,7 +47,7 @@ func TestAControllerReadsItsOwnWritesAndCreatesNoDuplicates(t *testing.T) {
 		reconcileFor(2 * time.Second)
 		assert.Equal(t, 3, created)
 
-		// A foreign deletion is seen once the watch has it, and never undone.
+		// A foreign deletion is seen once the watch has it, and never reverted.
 		r.delete("item-2")
 		time.Sleep(delay - time.Nanosecond)
 		reconcile()
@@ -95,12 +95,12 @@ func TestAnObjectThatARelistDoesNotShowIsNoGhost(t *testing.T) {
 func TestALateAnswerShowsNothingThatTheStoreHasPassed(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *rig) {
 		first, second := r.create("a", "a"), r.update("a", "b")
-		gone := r.create("b", "a")
+		deleted := r.create("b", "a")
 		r.delete("b")
 		synctest.Wait()
 		r.observed(first)
 		r.observed(second)
-		r.observed(gone)
+		r.observed(deleted)
 		r.shows(map[string]string{"a": "3"})
 		assert.Zero(t, r.overlay.Pending())
 	})

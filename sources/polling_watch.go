@@ -254,9 +254,9 @@ func (s selection) event(c change) (watch.EventType, runtime.Object) {
 	case now:
 		return watch.Added, c.now.DeepCopyObject()
 	case before:
-		gone := c.before.DeepCopyObject().(Object)
-		gone.SetResourceVersion(formatVersion(c.version))
-		return watch.Deleted, gone
+		deleted := c.before.DeepCopyObject().(Object)
+		deleted.SetResourceVersion(formatVersion(c.version))
+		return watch.Deleted, deleted
 	}
 	return "", nil
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Handler returns a handler that shows what is in the registry. What it shows depends on the query alone, so that it can be
+// Handler returns a handler that shows the registered caches. What it shows depends on the query alone, so that it can be
 // mounted under any path:
 //
 //	                         all caches

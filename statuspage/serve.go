@@ -68,7 +68,7 @@ func shutdown(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {
-		_ = server.Close() // it closes what is left
+		_ = server.Close() // it closes the remaining connections
 	}
 }
 

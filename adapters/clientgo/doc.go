@@ -92,7 +92,7 @@
 //
 // # Fields of a rest.Config that apply
 //
-//	Host                            address and path prefix, whose escapes are undone as in
+//	Host                            address and path prefix, whose escapes are decoded as in
 //	                                client-go (/a%2Fb is /a/b); user and password are refused
 //	TLS, certificates, Username,    through the transport that client-go makes of them; a
 //	BearerToken, BearerTokenFile,   token file is read again about once a minute
@@ -162,5 +162,5 @@
 // of its deletion. (An event that may have been damaged ends the watch first: see package kubeapi.)
 //
 // The reflectors of this library quarantine such an object, report it, and continue; they
-// delete what is deleted, as long as its name can be read.
+// delete a deleted object, as long as its name can be read.
 package clientgo

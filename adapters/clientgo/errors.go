@@ -7,7 +7,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// Causes of failure, for errors.Is. What is wrong in kubeapi.Options, a field that is
+// Causes of failure, for errors.Is. A mistake in kubeapi.Options, a field that is
 // not the caller's to set included, is kubeapi.ErrInvalidOptions.
 var (
 	// ErrInvalidConfig is what NewSource returns for a rest.Config of which it can make

@@ -59,7 +59,7 @@ func NewInformerFunc(options cache.SharedIndexInformerOptions) func(toolscache.L
 		own.ResyncPeriod = resync
 		own.Indexers = Indexers(indexers)
 		for name, function := range shared {
-			if _, taken := own.Indexers[name]; !taken {
+			if _, known := own.Indexers[name]; !known {
 				own.Indexers[name] = function
 			}
 		}

@@ -85,7 +85,7 @@ func (r *recorder) note(format string, args ...any) {
 	r.got = append(r.got, fmt.Sprintf(format, args...))
 }
 
-// take is what has been told since the last time.
+// take returns the calls since the last time.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

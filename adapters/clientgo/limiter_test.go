@@ -19,7 +19,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// limiter is a rate limiter that counts, and fails or waits when told to.
+// limiter is a rate limiter that counts, and fails or waits on request.
 type limiter struct {
 	flowcontrol.RateLimiter
 	waits int

@@ -46,7 +46,7 @@ func TestATombstoneIsClientGosToAHandlerOfClientGo(t *testing.T) {
 		var typed []toolscache.DeletedObject[*corev1.Pod]
 		_, err = toolscache.NewTypedSharedIndexInformer[*corev1.Pod](informer).AddTypedEventHandler(
 			toolscache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
-				DeleteFunc: func(gone toolscache.DeletedObject[*corev1.Pod]) { typed = append(typed, gone) },
+				DeleteFunc: func(deleted toolscache.DeletedObject[*corev1.Pod]) { typed = append(typed, deleted) },
 			})
 		require.NoError(t, err)
 		run(t, informer)

@@ -58,8 +58,8 @@ func NewSource(config *rest.Config, options kubeapi.Options) (*kubeapi.ListerWat
 }
 
 // warningCode is the one that API servers send, "miscellaneous persistent warning" of
-// RFC 7234, and the only one that client-go's own handlers do anything about. With it
-// goes the agent "-", as from every API server: the host that warns is no secret.
+// RFC 7234, and the only one that client-go's own handlers do anything about. The
+// agent is "-", as of every API server: the host that warns is no secret.
 const (
 	warningCode  = 299
 	warningAgent = "-"

@@ -177,7 +177,7 @@ func TestWarningsReachTheConfigsHandlerOnce(t *testing.T) {
 	list(t, sourceOf(t, &rest.Config{Host: host, WarningHandler: plain, WarningHandlerWithContext: with}))
 	assert.Equal(t, []string{"- 299 v1 is old"}, with.got)
 	assert.Equal(t, []context.Context{t.Context()}, with.contexts)
-	assert.Len(t, plain.got, 1, "the one with a context goes first, as in client-go")
+	assert.Len(t, plain.got, 1, "the one with a context comes first, as in client-go")
 
 	var own []string
 	list(t, sourceOf(t, &rest.Config{Host: host, WarningHandler: plain}, func(o *kubeapi.Options) {

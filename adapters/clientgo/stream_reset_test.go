@@ -73,7 +73,7 @@ func (s *resetting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // An HTTP/2 stream that is reset, and a connection that is lost, reach client-go's clients
-// as an error event with code 500. It is a cut connection all the same: the watch goes on
+// as an error event with code 500. It is a cut connection all the same: the watch continues
 // from its last version, and nothing is listed again.
 func TestAWatchOfClientGoThatHTTP2CutsIsResumedWithoutAList(t *testing.T) {
 	for way, source := range map[string]func(*testing.T, *rest.Config) (cache.ListerWatcher, runtime.Object){

@@ -34,7 +34,7 @@ func (w *watchErrors) report(ctx context.Context, r *cache.Reflector, err error)
 
 // ofSource says whether an error is of the source. Those the reflector's own goroutine
 // reports; some of the others come from the goroutines of handlers, from that which looks
-// for changed objects, or from whoever calls Run again.
+// for changed objects, or from the caller of the next Run.
 func ofSource(err error) bool {
 	switch cache.CauseOf(err) {
 	case "invalid-object", "store-error", "handler-error", "panic", "mutated", "misuse":

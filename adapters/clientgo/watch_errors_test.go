@@ -108,14 +108,14 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 			}},
 			Transform: func(obj any) (any, error) {
 				if obj.(*corev1.Pod).Name == "bad" {
-					return nil, errors.New("not taken")
+					return nil, errors.New("not accepted")
 				}
 				return obj, nil
 			},
 		})
-		told := 0
+		reported := 0
 		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) {
-			told++
+			reported++
 			assert.Equal(t, cache.CauseInternal, cache.CauseOf(err), "%v", err)
 		}))
 		for range 3 {
@@ -128,7 +128,7 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		synctest.Wait()
 		informer.RunWithContext(t.Context()) // again: misuse
 		synctest.Wait()
-		assert.Equal(t, 2, told)
+		assert.Equal(t, 2, reported)
 		close(others)
 		counted := map[cache.Cause]int{}
 		for cause := range others {
@@ -145,14 +145,14 @@ func TestWhatAServerDoesNotStreamIsNoFailure(t *testing.T) {
 		})
 		t.Cleanup(source.Close)
 		source.FailLists(1, apierrors.NewBadRequest("a list is refused in earnest"))
-		var others, told []string
+		var others, reported []string
 		informer := clientgo.NewInformerWithOptions(source, &corev1.Pod{}, cache.SharedIndexInformerOptions{
 			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
 				others = append(others, err.Error())
 			}},
 		})
 		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) {
-			told = append(told, err.Error())
+			reported = append(reported, err.Error())
 		}))
 		run(t, informer)
 		time.Sleep(time.Minute)
@@ -160,8 +160,8 @@ func TestWhatAServerDoesNotStreamIsNoFailure(t *testing.T) {
 		require.True(t, informer.HasSynced())
 		require.Len(t, others, 1)
 		require.Contains(t, others[0], "streaming")
-		require.Len(t, told, 1)
-		require.Contains(t, told[0], "in earnest")
+		require.Len(t, reported, 1)
+		require.Contains(t, reported[0], "in earnest")
 	})
 }
 
@@ -202,16 +202,16 @@ func TestTheEndOfAWatchIsWhatHandlersOfClientGoCompareItWith(t *testing.T) {
 		informer := clientgo.NewInformer(marked{&toolscache.ListWatch{
 			ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext,
 		}, true}, &corev1.Pod{}, 0, nil)
-		var told []error
-		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) { told = append(told, err) }))
+		var reported []error
+		require.NoError(t, informer.SetWatchErrorHandler(func(_ *toolscache.Reflector, err error) { reported = append(reported, err) }))
 		run(t, informer)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		require.Len(t, told, 4)
-		require.ErrorIs(t, told[0], io.EOF)
-		require.ErrorContains(t, told[0], "listing", "a list that ends so has failed")
-		require.True(t, told[1] == io.EOF, "%v", told[1])
-		require.True(t, told[2] == io.ErrUnexpectedEOF, "%v", told[2])
-		require.Equal(t, refused, told[3])
+		require.Len(t, reported, 4)
+		require.ErrorIs(t, reported[0], io.EOF)
+		require.ErrorContains(t, reported[0], "listing", "a list that ends so has failed")
+		require.True(t, reported[1] == io.EOF, "%v", reported[1])
+		require.True(t, reported[2] == io.ErrUnexpectedEOF, "%v", reported[2])
+		require.Equal(t, refused, reported[3])
 	})
 }

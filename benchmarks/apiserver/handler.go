@@ -113,7 +113,7 @@ func (h *handler) list(w io.Writer, format format, p page) {
 		piece = format.listItem(piece, i, uint64(i+1), i == p.from)
 		if len(piece) >= pieceBytes {
 			if _, err := w.Write(piece); err != nil {
-				return // whoever asked has gone
+				return // the client has disconnected
 			}
 			piece = piece[:0]
 		}
@@ -122,7 +122,7 @@ func (h *handler) list(w io.Writer, format format, p page) {
 }
 
 // watch sends the initial events if it should, the changes, and then nothing until its
-// reader goes.
+// reader disconnects.
 func (h *handler) watch(w http.ResponseWriter, r *http.Request, format format, query url.Values) {
 	initial := query.Get("sendInitialEvents") == "true"
 	if initial && !h.Streams {

@@ -72,21 +72,21 @@ type backlogged struct {
 	source *local.Source
 	// changed is how many changes there were.
 	changed int
-	// calls counts the updates that the handler was told of that hung, newest those of
+	// calls counts the updates that the stalled handler received, newest those of
 	// them that are their object's last.
 	calls, newest atomic.Int64
-	// heard is what the other one was told last.
+	// heard is what the other one received last.
 	heard atomic.Pointer[hearing]
 }
 
-// hearing is when a handler was told of a version: to wait for that takes longer.
+// hearing is when a handler received a version: to wait for that takes longer.
 type hearing struct {
 	version string
 	at      time.Time
 }
 
 // start runs the informer with its handlers until both have the first list. The one that
-// hangs is the first, and so told before the other. Objects change in turn, so their last
+// hangs is the first, and so called before the other. Objects change in turn, so their last
 // states are those of the last changes, one each, and a version is how many objects and
 // changes there were until then.
 func (b *backlogged) start(changes int, hangs chan<- struct{}, release <-chan struct{}) error {

@@ -111,7 +111,7 @@ func TestAPeakBeforeTheEndIsSeen(t *testing.T) {
 	runtime.GC()
 	runtime.KeepAlive(spike)
 	ticks <- time.Time{}
-	ticks <- time.Time{} // taken after the look at the first
+	ticks <- time.Time{} // after the look at the first
 	spike = nil
 	runtime.GC()
 	peak.end()

@@ -14,7 +14,7 @@ import (
 const delayPause = time.Millisecond
 
 // delays sends Count bursts of changes and times each from when its burst has arrived at
-// the source until a handler is told.
+// the source until a handler is called.
 func (t Task) delays(ctx context.Context) (Result, error) {
 	bursts := t.Count
 	t.Count *= t.Burst
@@ -24,13 +24,13 @@ func (t Task) delays(ctx context.Context) (Result, error) {
 	defer f.stop()
 	clock := &delayClock{began: time.Now(), arrived: make([]time.Duration, bursts), burst: t.Burst}
 	var handlers []sides.Handler[*local.Small]
-	var lists []*told
+	var lists []*delivered
 	for range t.Handlers {
 		handler := &delayed{delayClock: clock, delays: make([]time.Duration, 0, t.Count)}
 		clock.handlers = append(clock.handlers, handler)
-		list := newTold(t.Items)
+		list := newDelivered(t.Items)
 		lists = append(lists, list)
-		handlers = append(handlers, sides.Handler[*local.Small]{Add: list.tell, Update: handler.update})
+		handlers = append(handlers, sides.Handler[*local.Small]{Add: list.add, Update: handler.update})
 	}
 	if _, err := f.addSmall(t, source, handlers...); err != nil {
 		return Result{}, err
@@ -75,7 +75,7 @@ type delayClock struct {
 	calls    atomic.Int64
 }
 
-// delayed is a handler that notes how late it is told.
+// delayed is a handler that notes how late it is called.
 type delayed struct {
 	*delayClock
 	delays []time.Duration

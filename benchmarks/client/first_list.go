@@ -12,7 +12,7 @@ import (
 // changedStep is which objects have changed when a list is read again: 1 %.
 const changedStep = 100
 
-// firstList runs an informer with one handler until that has been told of what is listed.
+// firstList runs an informer with one handler until that has received all listed objects.
 // The pages are there before: what is counted is what is made of them.
 func (t Task) firstList(ctx context.Context) (Result, error) {
 	// What is done once in a process is not what a list costs.
@@ -34,8 +34,8 @@ func (t Task) firstList(ctx context.Context) (Result, error) {
 }
 
 func (t Task) listOnce(f *fleet, source *local.SmallSource) error {
-	list := newTold(source.Objects())
-	if _, err := f.addSmall(t, source, sides.Handler[*local.Small]{Add: list.tell}); err != nil {
+	list := newDelivered(source.Objects())
+	if _, err := f.addSmall(t, source, sides.Handler[*local.Small]{Add: list.add}); err != nil {
 		return err
 	}
 	return f.wait(list.all, "the handler's first list")
@@ -46,9 +46,9 @@ func (t Task) listOnce(f *fleet, source *local.SmallSource) error {
 // page when it is asked for it, so that what is live is the informer's.
 func (t Task) changedList(ctx context.Context) (Result, error) {
 	source := local.NewSmallSource(t.Items)
-	l := &relisted{fleet: newFleet(ctx), added: newTold(t.Items)}
+	l := &relisted{fleet: newFleet(ctx), added: newDelivered(t.Items)}
 	defer l.stop()
-	informer, err := l.addSmall(t, source, sides.Handler[*local.Small]{Add: l.added.tell, Update: l.update})
+	informer, err := l.addSmall(t, source, sides.Handler[*local.Small]{Add: l.added.add, Update: l.update})
 	if err != nil {
 		return Result{}, err
 	}
@@ -84,8 +84,8 @@ func (t Task) changedList(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	result.Peak, result.Missed, result.Steady = peak.bytes(), peak.missed(), liveHeap()
-	// Whoever is told of the last change has been told of those before it, and of nothing
-	// since. That one is not the list's.
+	// The handler that has the last change has all before it, and none after it. That one
+	// is not the list's.
 	result.Calls = l.calls - 1 - int64(changed)
 	_ = informer.Get("") // it must be there until here
 	return result, nil
@@ -94,7 +94,7 @@ func (t Task) changedList(ctx context.Context) (Result, error) {
 // relisted is an informer's handler while a list is read again.
 type relisted struct {
 	*fleet
-	added *told
+	added *delivered
 	// last ends it; calls are how many updates there were until then. Only the handler
 	// uses them until updated is closed.
 	last    *local.Small
@@ -112,16 +112,16 @@ func (l *relisted) update(object *local.Small) {
 	}
 }
 
-// told counts what one handler is told of.
-type told struct {
+// delivered counts the calls of one handler.
+type delivered struct {
 	n, enough int
 	// all is closed when it was enough.
 	all chan struct{}
 }
 
-func newTold(enough int) *told { return &told{enough: enough, all: make(chan struct{})} }
+func newDelivered(enough int) *delivered { return &delivered{enough: enough, all: make(chan struct{})} }
 
-func (t *told) tell(*local.Small) {
+func (t *delivered) add(*local.Small) {
 	if t.n++; t.n == t.enough {
 		close(t.all)
 	}

@@ -42,13 +42,13 @@ func (t Task) idle(ctx context.Context) (Result, error) {
 	return Result{Items: t.Items, Goroutines: cost.goroutines, Heap: cost.heap, Stack: cost.stack}, finish()
 }
 
-// idleFleet starts informers and waits until each has told its handler of all objects.
+// idleFleet starts informers and waits until each has delivered all objects to its handler.
 // They live as long as they run: nothing else holds on to them.
 func (t Task) idleFleet(f *fleet, source *local.Source, informers int) error {
-	var told atomic.Int64
+	var delivered atomic.Int64
 	all, everything := int64(informers*idleObjects), make(chan struct{})
 	handler := sides.Handler[*corev1.ConfigMap]{Add: func(*corev1.ConfigMap) {
-		if told.Add(1) == all {
+		if delivered.Add(1) == all {
 			close(everything)
 		}
 	}}

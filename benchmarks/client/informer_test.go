@@ -99,7 +99,7 @@ func TestAHandlerThatFallsBehindIsTimedWhereItsBacklogIsMerged(t *testing.T) {
 			require.EqualValues(t, 1+2*items+behindTimed, result.Calls, "every state")
 			return
 		}
-		// That it hung in is not told again.
+		// The one that it hung in is not delivered again.
 		require.EqualValues(t, 1+items, result.Calls, "each object's last state")
 	})
 }

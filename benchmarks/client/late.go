@@ -24,7 +24,7 @@ const (
 // late adds a handler to an informer of as many objects as the task has items, while one
 // of them changes all the time and somebody reads it, and says what the slowest change and
 // the slowest look took. Both go on for the task's window, however long the handler takes
-// to be told of everything: whoever is looked at for longer has the slower slowest.
+// to receive everything: a longer measurement has a slower slowest.
 func (t Task) late(ctx context.Context) (Result, error) {
 	l := &lateHandler{source: local.NewSource(t.Items, 0), fleet: newFleet(ctx)}
 	defer l.stop()
@@ -32,7 +32,7 @@ func (t Task) late(ctx context.Context) (Result, error) {
 	var err error
 	l.informer, err = l.add(t, l.source, sides.Handler[*corev1.ConfigMap]{
 		Add:    func(*corev1.ConfigMap) { early.Add(1) },
-		Update: func(object *corev1.ConfigMap) { l.told.Store(&object.ResourceVersion) },
+		Update: func(object *corev1.ConfigMap) { l.seen.Store(&object.ResourceVersion) },
 	})
 	if err != nil {
 		return Result{}, err
@@ -66,8 +66,8 @@ type lateHandler struct {
 	*fleet
 	source   *local.Source
 	informer sides.Informer[*corev1.ConfigMap]
-	// told is the version that the handler heard of last.
-	told   atomic.Pointer[string]
+	// seen is the version that the handler received last.
+	seen   atomic.Pointer[string]
 	result Result
 }
 
@@ -82,7 +82,7 @@ func (l *lateHandler) change() error {
 		return err
 	}
 	l.result.StoreDelay = max(l.result.StoreDelay, time.Since(began).Seconds())
-	if err := l.until(func() bool { told := l.told.Load(); return told != nil && *told == version }, "the handler's call"); err != nil {
+	if err := l.until(func() bool { seen := l.seen.Load(); return seen != nil && *seen == version }, "the handler's call"); err != nil {
 		return err
 	}
 	l.result.HandlerDelay = max(l.result.HandlerDelay, time.Since(began).Seconds())

@@ -10,7 +10,7 @@ import (
 )
 
 // pending has all handlers but the last hang in their first change, sends Count changes
-// more, and looks at the heap when the last handler has been told of all of them. The
+// more, and looks at the heap when the last handler has received all of them. The
 // objects do not count: the source has them, before and afterwards.
 func (t Task) pending(ctx context.Context) (Result, error) {
 	source := local.NewSmallSource(t.Items)
@@ -26,25 +26,25 @@ func (t Task) pending(ctx context.Context) (Result, error) {
 	var handlers []sides.Handler[*local.Small]
 	var waits []<-chan struct{}
 	for range hangs {
-		list, hung := newTold(t.Items), make(chan struct{})
+		list, hung := newDelivered(t.Items), make(chan struct{})
 		hang := sync.OnceFunc(func() {
 			close(hung)
 			<-release
 		})
 		waits = append(waits, list.all, hung)
-		handlers = append(handlers, sides.Handler[*local.Small]{Add: list.tell, Update: func(*local.Small) { hang() }})
+		handlers = append(handlers, sides.Handler[*local.Small]{Add: list.add, Update: func(*local.Small) { hang() }})
 	}
-	list, first, last := newTold(t.Items), newTold(1), newTold(1+count)
-	handlers = append(handlers, sides.Handler[*local.Small]{Add: list.tell, Update: func(object *local.Small) {
-		first.tell(object)
-		last.tell(object)
+	list, first, last := newDelivered(t.Items), newDelivered(1), newDelivered(1+count)
+	handlers = append(handlers, sides.Handler[*local.Small]{Add: list.add, Update: func(object *local.Small) {
+		first.add(object)
+		last.add(object)
 	}})
 	waits = append(waits, list.all, first.all)
 	informer, err := f.addSmall(t, source, handlers...)
 	if err != nil {
 		return Result{}, err
 	}
-	// A change that came before a handler has been told of its object might be part of that.
+	// A change that came before a handler has received its object might be part of that.
 	for n := 0; n < len(waits); n += 2 {
 		if err := f.wait(waits[n], "a handler's first list"); err != nil {
 			return Result{}, err

@@ -19,7 +19,7 @@ import (
 const Role = "measure"
 
 // Run starts a process that does the task, and a server if it needs one, and returns its
-// result. Both are gone when it returns, and when this process ends before: they end with their
+// result. Both have ended when it returns, and when this process ends before: they end with their
 // standard input.
 func Run(ctx context.Context, task Task) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, task.Timeout)
@@ -86,7 +86,7 @@ func Main(arguments []string, stdin io.Reader, stdout io.Writer) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, stdin)
 		cancel()
-		// Whoever wanted the result has gone. What does not heed its context ends too.
+		// The parent process has ended. What ignores its context ends too.
 		time.Sleep(5 * time.Second)
 		os.Exit(1)
 	}()

@@ -17,14 +17,14 @@ import (
 func (t Task) relist(ctx context.Context) (Result, error) {
 	source := local.NewSource(t.Items, 0)
 	var added, updated atomic.Int64
-	var told atomic.Pointer[string]
+	var seen atomic.Pointer[string]
 	f := newFleet(ctx)
 	defer f.stop()
 	informer, err := f.add(t, source, sides.Handler[*corev1.ConfigMap]{
 		Add: func(*corev1.ConfigMap) { added.Add(1) },
 		Update: func(object *corev1.ConfigMap) {
 			updated.Add(1)
-			told.Store(&object.ResourceVersion)
+			seen.Store(&object.ResourceVersion)
 		},
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (t Task) relist(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := f.until(func() bool { return told.Load() != nil && *told.Load() == marker }, "the change after the list"); err != nil {
+	if err := f.until(func() bool { return seen.Load() != nil && *seen.Load() == marker }, "the change after the list"); err != nil {
 		return Result{}, err
 	}
 	if lists := source.Lists(); lists != 2 {

@@ -17,7 +17,7 @@ type Result struct {
 
 	// Goroutines, Heap and Stack (in bytes) are how much more there are of them than
 	// at the start: of all idle informers, or while a handler hangs. Drained is Heap
-	// once that handler has been told of everything.
+	// once that handler has received everything.
 	Goroutines, Heap, Stack, Drained int64
 	// Calls is how often a handler was called for what had not changed, or one that fell
 	// behind for what had.
@@ -27,7 +27,7 @@ type Result struct {
 	// handler; ReadDelay is how long the slowest look into the store took. BeforeDelay is
 	// HandlerDelay of as many changes just before. In seconds.
 	StoreDelay, HandlerDelay, ReadDelay, BeforeDelay float64
-	// Join is how many seconds it took until the added handler was told of everything.
+	// Join is how many seconds it took until the added handler had received everything.
 	Join float64
 
 	// Median, P99 and Longest are of the single operations' delays, in seconds.

@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
-// smallKinds are who does the works on small objects. Works without forms do with them.
+// smallKinds are the sides of the works on small objects. Works without forms do with them.
 var smallKinds = []struct {
 	name string
 	side sides.Side

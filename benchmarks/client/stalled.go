@@ -17,19 +17,19 @@ const stalledSize = 900
 
 // stalled has a handler hang while one object is updated as often as the task has items,
 // and looks at the live heap: several times meanwhile, of which the most counts, and once
-// the handler has been told of everything.
+// the handler has received everything.
 func (t Task) stalled(ctx context.Context) (Result, error) {
 	source := local.NewSource(1, stalledSize)
 	added, hangs, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var told atomic.Pointer[string]
+	var seen atomic.Pointer[string]
 	handler := sides.Handler[*corev1.ConfigMap]{
 		Add: func(*corev1.ConfigMap) { close(added) },
 		Update: func(object *corev1.ConfigMap) {
-			if told.Load() == nil {
+			if seen.Load() == nil {
 				close(hangs)
 				<-release
 			}
-			told.Store(&object.ResourceVersion)
+			seen.Store(&object.ResourceVersion)
 		},
 	}
 	goOn := sync.OnceFunc(func() { close(release) })
@@ -63,14 +63,14 @@ func (t Task) stalled(ctx context.Context) (Result, error) {
 		}
 	}
 	goOn()
-	if err := f.until(func() bool { return told.Load() != nil && *told.Load() == last }, "the handler's last call"); err != nil {
+	if err := f.until(func() bool { return seen.Load() != nil && *seen.Load() == last }, "the handler's last call"); err != nil {
 		return Result{}, err
 	}
 	result.Drained = max(0, int64(liveHeap())-start)
 	return result, finish()
 }
 
-// stall updates the object once, so that the handler hangs. Before it has been told of the
+// stall updates the object once, so that the handler hangs. Before it has received the
 // object, an update might become part of that.
 func stall(f *fleet, source *local.Source, added, hangs <-chan struct{}) (version string, err error) {
 	if err := f.wait(added, "the handler's first list"); err != nil {

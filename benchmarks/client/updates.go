@@ -110,16 +110,16 @@ func (c *counter) update(object *local.Small) {
 	}
 }
 
-// addCounters runs an informer with the task's handlers and returns when all have been told
+// addCounters runs an informer with the task's handlers and returns when all have received
 // of the first list.
 func (f *fleet) addCounters(t Task, source *local.SmallSource, ends *local.Small) ([]*counter, error) {
 	var counters []*counter
 	var handlers []sides.Handler[*local.Small]
-	var lists []*told
+	var lists []*delivered
 	for range t.Handlers {
-		c, list := &counter{ends: ends, last: make(chan struct{})}, newTold(t.Items)
+		c, list := &counter{ends: ends, last: make(chan struct{})}, newDelivered(t.Items)
 		counters, lists = append(counters, c), append(lists, list)
-		handlers = append(handlers, sides.Handler[*local.Small]{Add: list.tell, Update: c.update})
+		handlers = append(handlers, sides.Handler[*local.Small]{Add: list.add, Update: c.update})
 	}
 	if _, err := f.addSmall(t, source, handlers...); err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func bytesPerItem(times float64) figure {
 // sample is a figure of all passes of one side, none if nothing was measured.
 type sample struct{ best, median, worst float64 }
 
-// samples are a figure of all who were measured.
+// samples are a figure of all sides.
 type samples struct{ theirs, ours, floor sample }
 
 func (f figure) sample(results []client.Result) sample {

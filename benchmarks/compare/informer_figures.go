@@ -50,7 +50,7 @@ func callsCounted() figure {
 
 // joined is how long a handler waited for what there was when it was added.
 func joined() figure {
-	return figure{name: "ms to be told of all", format: "%.0f", noisy: true,
+	return figure{name: "ms until all is delivered", format: "%.0f", noisy: true,
 		of: func(r client.Result) float64 { return r.Join * 1e3 }}
 }
 

@@ -21,7 +21,7 @@ const (
 	goalIdleKiB        = 36 // heap and stacks
 	goalOrderedMiB     = 8
 	goalCoalescedMiB   = 1
-	// goalDrainedMiB is "given back": some objects' worth.
+	// goalDrainedMiB is "released": some objects' worth.
 	goalDrainedMiB  = 1
 	goalRelistCalls = 0
 )

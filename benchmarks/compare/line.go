@@ -32,7 +32,7 @@ type line struct {
 // unequal says that client-go gets another number of items.
 func (l line) unequal() bool { return l.theirItems > 0 && l.theirItems != l.task.Items }
 
-// sides are who is measured.
+// sides are the sides measured.
 func (l line) sides() []sides.Side {
 	all := []sides.Side{sides.ClientGo, sides.Ours}
 	if l.floor {

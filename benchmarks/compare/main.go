@@ -119,7 +119,7 @@ func (s settings) chosen() []line {
 		if s.short && (line.long || !line.stable()) || !s.only.has(line) {
 			continue
 		}
-		// The floor is for whoever looks at the times.
+		// The floor is for readers of the times.
 		line.floor = line.floor && !s.short
 		if s.passes > 0 {
 			line.passes = s.passes
@@ -167,7 +167,7 @@ func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) e
 	for _, line := range lines {
 		err := report.take(stderr, func() (measured, error) { return line.measure(ctx, stderr, settings.profiles) })
 		if err != nil {
-			return errors.Join(err, report.print(stdout)) // what there is may have taken long
+			return errors.Join(err, report.print(stdout)) // what there is may have cost much time
 		}
 	}
 	if err := report.print(stdout); err != nil {

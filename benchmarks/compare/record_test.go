@@ -47,7 +47,7 @@ func TestTheShortFormIsJudgedByGoalAndRecord(t *testing.T) {
 	}
 }
 
-// Only the gate looks again. Fails if it takes the first figure, or goes on until one passes.
+// Only the gate looks again. Fails if it takes the first figure, or continues until one passes.
 func TestTheShortFormFailsWhatFailsTwice(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -96,7 +96,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 
 func TestRecordingAPartLeavesTheRest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recorded.json")
-	old := record{"D7 gone": {"x": 1}}
+	old := record{"D7 removed": {"x": 1}}
 	require.NoError(t, old.write(path))
 	arguments := []string{"-short", "-record", "-recorded", path, "-passes", "1", "-only", "^(C1 queue, 1,000 deep, Pop|D1 Update, 0 indexes, Indexer)$"}
 	require.Equal(t, exitReached, run(t.Context(), arguments, io.Discard, io.Discard))

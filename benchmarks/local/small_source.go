@@ -132,7 +132,7 @@ func (s *SmallSource) WatchWithContext(_ context.Context, options metav1.ListOpt
 // IsWatchListSemanticsUnSupported makes both sides list, and not try to stream first.
 func (*SmallSource) IsWatchListSemanticsUnSupported() bool { return true }
 
-// Send returns when somebody has taken a change.
+// Send returns when a watch has received a change.
 func (s *SmallSource) Send(ctx context.Context, object *Small) error {
 	return s.stream.send(ctx, watch.Event{Type: watch.Modified, Object: object})
 }

@@ -22,7 +22,7 @@ type ListerWatcher interface {
 }
 
 // Source is a ListerWatcher, both client-go's and ours, of ConfigMaps. Any number of
-// informers may list and watch it; an event goes to one of those that watch, so only one
+// informers may list and watch it; an event is sent to one of those that watch, so only one
 // may do so where there are events. A watch never ends by itself.
 type Source struct {
 	size   int
@@ -45,7 +45,7 @@ func NewSource(objects, size int) *Source {
 }
 
 // stream is every watch of a source. A change waits in it until an informer takes it;
-// of one that has stopped, the next watch goes on where it was.
+// of one that has stopped, the next watch continues where it was.
 type stream chan watch.Event
 
 func (s stream) ResultChan() <-chan watch.Event { return s }
@@ -86,7 +86,7 @@ func (s *Source) Lists() int {
 	return s.lists
 }
 
-// Update makes a new state of object i, returns when an informer has taken the event, and
+// Update makes a new state of object i, returns when an informer has received the event, and
 // says its version. One at a time may be called.
 func (s *Source) Update(ctx context.Context, i int) (version string, err error) {
 	s.mu.Lock()

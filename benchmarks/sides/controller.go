@@ -24,7 +24,7 @@ type controllerParts struct {
 	}
 }
 
-var errOneHandler = errors.New("a controller has one handler, which is told in order")
+var errOneHandler = errors.New("a controller has one handler, which is called in order")
 
 func (c *controlled[T]) Handle(handler Handler[T], delivery Delivery) error {
 	if c.controller != nil || delivery != Ordered {

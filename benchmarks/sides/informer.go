@@ -24,7 +24,7 @@ const (
 	StoreAndHandler Form = "Store and Handler"
 )
 
-// Delivery is how handlers of ours are told of changes. client-go has one way, which is
+// Delivery is how changes are delivered to handlers of ours. client-go has one way, which is
 // compared with each.
 type Delivery string
 
@@ -41,7 +41,7 @@ type Object interface {
 	metav1.Object
 }
 
-// Handler is told of changes. A field may be nil.
+// Handler receives changes. A field may be nil.
 type Handler[T Object] struct {
 	Add    func(object T)
 	Update func(object T)

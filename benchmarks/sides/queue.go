@@ -118,7 +118,7 @@ type batchQueue[Batch ~func([]Delta, bool) error, Process ~func(any, bool) error
 	}
 	batch   Batch
 	process Process
-	taken   int
+	popped  int
 }
 
 func newBatches[Batch ~func([]Delta, bool) error, Process ~func(any, bool) error, Delta any](queue interface {
@@ -127,11 +127,11 @@ func newBatches[Batch ~func([]Delta, bool) error, Process ~func(any, bool) error
 }) Queue {
 	q := &batchQueue[Batch, Process, Delta]{queue: queue}
 	q.batch = func(deltas []Delta, _ bool) error {
-		q.taken += len(deltas)
+		q.popped += len(deltas)
 		return nil
 	}
 	q.process = func(any, bool) error {
-		q.taken++
+		q.popped++
 		return nil
 	}
 	return q
@@ -142,7 +142,7 @@ func (q *batchQueue[Batch, Process, Delta]) Put(object *local.Small) error {
 }
 
 func (q *batchQueue[Batch, Process, Delta]) Take(changes int) error {
-	for q.taken = 0; q.taken < changes; {
+	for q.popped = 0; q.popped < changes; {
 		if err := q.queue.PopBatch(q.batch, q.process); err != nil {
 			return err
 		}

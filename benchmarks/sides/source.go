@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Side is who reads.
+// Side is the library that reads.
 type Side string
 
 // The two sides, and what is below both: the least work that anyone could do, such as a bare
@@ -40,7 +40,7 @@ const (
 // Strategy is how a cache gets its first state.
 type Strategy string
 
-// The ways there are. client-go cannot be told which: it streams if the server does, and
+// The ways there are. client-go has no option for it: it streams if the server does, and
 // otherwise asks for pages of 500, which a server may ignore. The server has to be
 // configured for what is wanted of it.
 const (

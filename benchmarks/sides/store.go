@@ -16,7 +16,7 @@ const (
 	// DerivedKeys are namespace/name, by MetaNamespaceKeyFunc: a store could make them
 	// again of what the object says of itself.
 	DerivedKeys Keys = ""
-	// KeptKeys are by a function of the program's own, and cannot be told from the object.
+	// KeptKeys are by a function of the program's own, and cannot be derived from the object.
 	KeptKeys Keys = "kept keys"
 )
 

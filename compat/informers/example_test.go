@@ -157,8 +157,8 @@ func Example_controllerRuntimeWithOptions() {
 		fmt.Println(err)
 	}
 	status := informer.(cache.StatusReporter).Status()
-	fmt.Println("told", status.Handlers[0].Delivery)
-	// Output: told ordered, unbounded
+	fmt.Println("delivery", status.Handlers[0].Delivery)
+	// Output: delivery ordered, unbounded
 }
 
 // What the adapter's documentation shows is what is compiled here, with another type.

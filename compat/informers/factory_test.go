@@ -26,20 +26,20 @@ func newConfigMapInformer(client kubernetes.Interface, resync time.Duration) too
 }
 
 // telling is a handler, as programs write them, that tells a channel.
-func telling(told chan<- string) toolscache.ResourceEventHandler {
+func telling(calls chan<- string) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
-			told <- fmt.Sprintf("add %s, initial %t", obj.(*corev1.ConfigMap).Name, isInInitialList)
+			calls <- fmt.Sprintf("add %s, initial %t", obj.(*corev1.ConfigMap).Name, isInInitialList)
 		},
 		UpdateFunc: func(_, newObj any) {
-			told <- fmt.Sprintf("update %s of %s", newObj.(*corev1.ConfigMap).Name, newObj.(*corev1.ConfigMap).Data["owner"])
+			calls <- fmt.Sprintf("update %s of %s", newObj.(*corev1.ConfigMap).Name, newObj.(*corev1.ConfigMap).Data["owner"])
 		},
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				told <- "tombstone " + tombstone.Key
+				calls <- "tombstone " + tombstone.Key
 				return
 			}
-			told <- "delete " + obj.(*corev1.ConfigMap).Name
+			calls <- "delete " + obj.(*corev1.ConfigMap).Name
 		},
 	}
 }
@@ -56,8 +56,8 @@ func TestAGeneratedFactoryWorksWithOurInformer(t *testing.T) {
 	require.Implements(t, (*cache.StatusReporter)(nil), ours)
 
 	generated := factory.Core().V1().ConfigMaps()
-	told := make(chan string, 10)
-	handle, err := generated.Informer().AddEventHandler(telling(told))
+	calls := make(chan string, 10)
+	handle, err := generated.Informer().AddEventHandler(telling(calls))
 	require.NoError(t, err)
 	require.NoError(t, generated.Informer().AddIndexers(toolscache.Indexers{"owner": func(obj any) ([]string, error) {
 		return []string{obj.(*corev1.ConfigMap).Data["owner"]}, nil
@@ -70,12 +70,12 @@ func TestAGeneratedFactoryWorksWithOurInformer(t *testing.T) {
 	require.Len(t, synced.Synced, 1)
 	require.True(t, toolscache.WaitFor(ctx, "", handle.HasSyncedChecker()))
 	require.True(t, toolscache.WaitForCacheSync(ctx.Done(), generated.Informer().HasSynced, handle.HasSynced))
-	require.Equal(t, "add prices, initial true", next(ctx, t, told))
+	require.Equal(t, "add prices, initial true", next(ctx, t, calls))
 
 	require.NoError(t, source.Apply(configMap("stock", "bob")))
-	require.Equal(t, "add stock, initial false", next(ctx, t, told))
+	require.Equal(t, "add stock, initial false", next(ctx, t, calls))
 	require.NoError(t, source.Apply(configMap("stock", "ann")))
-	require.Equal(t, "update stock of ann", next(ctx, t, told))
+	require.Equal(t, "update stock of ann", next(ctx, t, calls))
 
 	lister := generated.Lister().ConfigMaps("shop")
 	found, err := lister.Get("stock")
@@ -91,11 +91,11 @@ func TestAGeneratedFactoryWorksWithOurInformer(t *testing.T) {
 
 	_, err = source.Delete("shop", "stock")
 	require.NoError(t, err)
-	require.Equal(t, "delete stock", next(ctx, t, told))
+	require.Equal(t, "delete stock", next(ctx, t, calls))
 	_, err = lister.Get("stock")
 	require.True(t, apierrors.IsNotFound(err))
 	loseSightOf(t, source, "prices")
-	require.Equal(t, "tombstone shop/prices", next(ctx, t, told))
+	require.Equal(t, "tombstone shop/prices", next(ctx, t, calls))
 
 	stop()
 	factory.Shutdown()
@@ -111,7 +111,7 @@ func TestTheTypedInformerOfAGeneratedFactoryWorksWithOurs(t *testing.T) {
 	typed := factory.Core().V1().ConfigMaps().TypedInformer()
 	deleted := make(chan toolscache.DeletedObject[*corev1.ConfigMap], 1)
 	_, err := typed.AddTypedEventHandler(toolscache.TypedResourceEventHandlerFuncs[*corev1.ConfigMap]{
-		DeleteFunc: func(gone toolscache.DeletedObject[*corev1.ConfigMap]) { deleted <- gone },
+		DeleteFunc: func(last toolscache.DeletedObject[*corev1.ConfigMap]) { deleted <- last },
 	})
 	require.NoError(t, err)
 	require.NoError(t, typed.AddTypedIndexers(toolscache.TypedIndexers[*corev1.ConfigMap]{
@@ -126,9 +126,9 @@ func TestTheTypedInformerOfAGeneratedFactoryWorksWithOurs(t *testing.T) {
 	require.Len(t, byAnn, 1)
 
 	loseSightOf(t, source, "prices")
-	gone := next(ctx, t, deleted)
-	require.Equal(t, "shop/prices", gone.FinalStateUnknown.Key)
-	require.Equal(t, "prices", gone.OptionalObj.Name)
+	last := next(ctx, t, deleted)
+	require.Equal(t, "shop/prices", last.FinalStateUnknown.Key)
+	require.Equal(t, "prices", last.OptionalObj.Name)
 	stop()
 	factory.Shutdown()
 	requireNothingLeft(t)

@@ -75,11 +75,11 @@ func TestInformerForAcceptsAFakeClientset(t *testing.T) {
 	})
 	factory := switchedFactory(t, clientset)
 	generated := factory.Core().V1().ConfigMaps()
-	told := make(chan string, 10)
-	_, err := generated.Informer().AddEventHandler(telling(told))
+	calls := make(chan string, 10)
+	_, err := generated.Informer().AddEventHandler(telling(calls))
 	require.NoError(t, err)
 	startFactory(t, factory)
-	require.Equal(t, "add prices, initial true", next(ctx, t, told))
+	require.Equal(t, "add prices, initial true", next(ctx, t, calls))
 
 	all, err := generated.Lister().List(labels.Everything())
 	require.NoError(t, err)
@@ -94,14 +94,14 @@ func TestInformerForAcceptsAFakeClientset(t *testing.T) {
 	maps := clientset.CoreV1().ConfigMaps("shop")
 	_, err = maps.Create(ctx, labelled("shop", "more", "prices"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "add more, initial false", next(ctx, t, told))
+	require.Equal(t, "add more, initial false", next(ctx, t, calls))
 	changed := labelled("shop", "more", "prices")
 	changed.Data["owner"] = "bob"
 	_, err = maps.Update(ctx, changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "update more of bob", next(ctx, t, told))
+	require.Equal(t, "update more of bob", next(ctx, t, calls))
 	require.NoError(t, maps.Delete(ctx, "more", metav1.DeleteOptions{}))
-	require.Equal(t, "delete more", next(ctx, t, told))
+	require.Equal(t, "delete more", next(ctx, t, calls))
 }
 
 func TestInformerForAsksForTheNamespaceAndTheSelectorAlone(t *testing.T) {

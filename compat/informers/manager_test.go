@@ -85,13 +85,13 @@ func start(ctx context.Context, t *testing.T, manager ctrl.Manager) (stop func()
 // reconciled is what a reconciler found under the name that it was called with.
 type reconciled struct {
 	name, owner string
-	gone        bool
+	removed     bool
 }
 
 // reconciler tells what it finds in the manager's cache.
 type reconciler struct {
 	client client.Client
-	told   chan<- reconciled
+	calls  chan<- reconciled
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -100,7 +100,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	r.told <- reconciled{name: request.Name, owner: found.Data["owner"], gone: err != nil}
+	r.calls <- reconciled{name: request.Name, owner: found.Data["owner"], removed: err != nil}
 	return ctrl.Result{}, nil
 }
 
@@ -111,16 +111,16 @@ func TestAManagerOfControllerRuntimeWorksWithOurInformers(t *testing.T) {
 	source := newSource(configMap("prices", "ann"))
 	manager := newManager(t, serve(t, source))
 	require.NoError(t, manager.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "owner", owner))
-	told := make(chan reconciled, 10)
+	calls := make(chan reconciled, 10)
 	require.NoError(t, ctrl.NewControllerManagedBy(manager).For(&corev1.ConfigMap{}).
-		Complete(&reconciler{manager.GetClient(), told}))
+		Complete(&reconciler{manager.GetClient(), calls}))
 	stop := start(ctx, t, manager)
-	require.Equal(t, reconciled{name: "prices", owner: "ann"}, next(ctx, t, told))
+	require.Equal(t, reconciled{name: "prices", owner: "ann"}, next(ctx, t, calls))
 
 	require.NoError(t, source.Apply(configMap("stock", "bob")))
-	require.Equal(t, reconciled{name: "stock", owner: "bob"}, next(ctx, t, told))
+	require.Equal(t, reconciled{name: "stock", owner: "bob"}, next(ctx, t, calls))
 	require.NoError(t, source.Apply(configMap("stock", "ann")))
-	require.Equal(t, reconciled{name: "stock", owner: "ann"}, next(ctx, t, told))
+	require.Equal(t, reconciled{name: "stock", owner: "ann"}, next(ctx, t, calls))
 
 	var ofAnn corev1.ConfigMapList
 	require.NoError(t, manager.GetClient().List(ctx, &ofAnn, client.InNamespace("shop"), client.MatchingFields{"owner": "ann"}))
@@ -138,9 +138,9 @@ func TestAManagerOfControllerRuntimeWorksWithOurInformers(t *testing.T) {
 
 	_, err = source.Delete("shop", "stock")
 	require.NoError(t, err)
-	require.Equal(t, reconciled{name: "stock", gone: true}, next(ctx, t, told))
+	require.Equal(t, reconciled{name: "stock", removed: true}, next(ctx, t, calls))
 	loseSightOf(t, source, "prices")
-	require.Equal(t, reconciled{name: "prices", gone: true}, next(ctx, t, told), "of which there is a tombstone only")
+	require.Equal(t, reconciled{name: "prices", removed: true}, next(ctx, t, calls), "of which there is a tombstone only")
 	stop()
 	require.True(t, informer.IsStopped())
 }
@@ -197,16 +197,16 @@ func TestAManagerOfSeveralNamespacesAddsAndRemovesHandlers(t *testing.T) {
 	stop := start(ctx, t, manager)
 	informer, err := manager.GetCache().GetInformer(ctx, &corev1.ConfigMap{})
 	require.NoError(t, err)
-	told := make(chan string, 10)
-	handle, err := informer.AddEventHandlerWithResyncPeriod(telling(told), time.Hour)
+	calls := make(chan string, 10)
+	handle, err := informer.AddEventHandlerWithResyncPeriod(telling(calls), time.Hour)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"add prices, initial true", "add desks, initial true"},
-		[]string{next(ctx, t, told), next(ctx, t, told)})
+		[]string{next(ctx, t, calls), next(ctx, t, calls)})
 	require.True(t, toolscache.WaitFor(ctx, "", handle.HasSyncedChecker(), informer.HasSyncedChecker()))
 	require.NoError(t, informer.RemoveEventHandler(handle))
 	require.NoError(t, manager.GetCache().RemoveInformer(ctx, &corev1.ConfigMap{}))
 	stop()
-	require.Empty(t, told)
+	require.Empty(t, calls)
 }
 
 // The metadata alone of a type is watched with another client and another type.
@@ -218,16 +218,16 @@ func TestAManagerWatchesMetadataWithOurInformers(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	})
-	told := make(chan string, 10)
+	calls := make(chan string, 10)
 	require.NoError(t, ctrl.NewControllerManagedBy(manager).Named("metadata").
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
-			told <- fmt.Sprintf("%T %s", object, object.GetName())
+			calls <- fmt.Sprintf("%T %s", object, object.GetName())
 			return nil
 		})).Complete(&reconciler{client: manager.GetClient()}))
 	stop := start(ctx, t, manager)
-	require.Equal(t, "*v1.PartialObjectMetadata prices", next(ctx, t, told))
+	require.Equal(t, "*v1.PartialObjectMetadata prices", next(ctx, t, calls))
 	require.NoError(t, source.Apply(configMap("stock", "bob")))
-	require.Equal(t, "*v1.PartialObjectMetadata stock", next(ctx, t, told))
+	require.Equal(t, "*v1.PartialObjectMetadata stock", next(ctx, t, calls))
 
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))

@@ -52,7 +52,7 @@ func newServer(source *cachetest.Source) *httptest.Server {
 }
 
 // metadataWriter makes metadata of the config maps in an answer, by what they are called:
-// who reads metadata does not look at the rest.
+// readers of metadata do not look at the rest.
 type metadataWriter struct{ http.ResponseWriter }
 
 func (m metadataWriter) Write(answer []byte) (int, error) {
@@ -93,19 +93,19 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// next is what is told next.
-func next[T any](ctx context.Context, t *testing.T, told <-chan T) (one T) {
+// next returns the next call.
+func next[T any](ctx context.Context, t *testing.T, calls <-chan T) (one T) {
 	t.Helper()
 	select {
-	case one = <-told:
+	case one = <-calls:
 	case <-ctx.Done():
-		require.FailNow(t, "nothing is told")
+		require.FailNow(t, "no call")
 	}
 	return one
 }
 
 // requireNothingLeft fails if a goroutine stays in the library's code. One that has said
-// that it is done may still have to return, which others are not told of.
+// that it is done may still have to return, which others do not see.
 func requireNothingLeft(t *testing.T) {
 	t.Helper()
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
@@ -118,7 +118,7 @@ func requireNothingLeft(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// loseSightOf removes an object without an event and makes whoever watches list again.
+// loseSightOf removes an object without an event and makes its watchers list again.
 func loseSightOf(t *testing.T, source *cachetest.Source, name string) {
 	t.Helper()
 	_, err := source.DeleteSilently("shop", name)

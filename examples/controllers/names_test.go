@@ -66,10 +66,10 @@ func TestTheMigrationGuideHasEachNameThatIsNotHere(t *testing.T) {
 	_, table, found := strings.Cut(string(guide), "\n## Names that are not here\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n## ")
-	var gone strings.Builder
+	var removed strings.Builder
 	for line := range strings.Lines(table) {
 		if columns := strings.Split(line, "|"); len(columns) == 4 {
-			gone.WriteString(columns[1])
+			removed.WriteString(columns[1])
 		}
 	}
 
@@ -77,7 +77,7 @@ func TestTheMigrationGuideHasEachNameThatIsNotHere(t *testing.T) {
 	theirs := exported(t, filepath.Join(folderOf(t, "k8s.io/client-go"), "tools/cache"))
 	require.Greater(t, len(theirs), 150)
 	for name := range theirs {
-		assert.Equal(t, !have[name], strings.Contains(gone.String(), "`"+name+"`"),
+		assert.Equal(t, !have[name], strings.Contains(removed.String(), "`"+name+"`"),
 			"%s: is it here: %t", name, have[name])
 	}
 }

@@ -24,7 +24,7 @@ type Session = metav1.PartialObjectMetadata
 
 // Reaper deletes sessions when they expire. It is the controller under test.
 //
-// It keeps no list of its own of what is due when: each time something has changed,
+// It keeps no list of its own of due times: each time something has changed,
 // or is due, it looks at the mirror. So there is nothing that an outage or a missed
 // change could leave behind.
 type Reaper struct {

@@ -177,7 +177,7 @@ func TestB6BytesThatCannotBeDecodedAreQuarantinedByName(t *testing.T) {
 // what was known of them stays. Fails if the first of them ends the list.
 func TestB6AListWithBadObjectsIsQueuedWithoutThem(t *testing.T) {
 	store := newTagStore()
-	must(t, store.Add(podAt("a", "bad", "1")), store.Add(podAt("a", "gone", "2")))
+	must(t, store.Add(podAt("a", "bad", "1")), store.Add(podAt("a", "deleted", "2")))
 	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{
 		KnownObjects: store, Transformer: func(obj any) (any, error) {
 			if isBad(obj) {
@@ -190,6 +190,6 @@ func TestB6AListWithBadObjectsIsQueuedWithoutThem(t *testing.T) {
 	require.ErrorContains(t, err, "key is empty")
 	require.ErrorContains(t, err, "object is nil")
 	require.ErrorIs(t, err, errBoom)
-	assert.Equal(t, []string{"Sync a/1@3", "Sync a/2@5", "Deleted tombstone a/gone @2"}, drained(t, f))
+	assert.Equal(t, []string{"Sync a/1@3", "Sync a/2@5", "Deleted tombstone a/deleted @2"}, drained(t, f))
 	assert.True(t, f.HasSynced())
 }

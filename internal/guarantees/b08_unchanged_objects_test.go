@@ -40,7 +40,7 @@ func TestB8ARelistOfUnchangedObjectsDeliversNothing(t *testing.T) {
 		source.change(7)
 		source.events <- errorEvent(cachetest.ErrExpired())
 		sleep(time.Minute)
-		assert.Equal(t, counts{adds: objects, updates: 1}, notified.count(counts{}), "what has changed is told")
+		assert.Equal(t, counts{adds: objects, updates: 1}, notified.count(counts{}), "a changed object is delivered")
 		r.cancel()
 		<-r.done
 	})

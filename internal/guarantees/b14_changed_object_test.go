@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// B14: who changes a stored object, against the rules, breaks no index: a look-up finds
+// B14: changing a stored object, against the rules, breaks no index: a look-up finds
 // what the source says, never a nil; and the detector names the key and the field.
 func TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

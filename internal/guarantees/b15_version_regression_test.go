@@ -209,7 +209,7 @@ func firstListTooOld(t *testing.T, late bool) {
 
 // lag is what a replica does that has come as far as version 8 of 10: for some time after
 // the mirror's watch has ended, it answers "too large" to the caller that wants a state as new as
-// the mirror's, and its own to who wants any.
+// the mirror's, and its own for callers that want any.
 type lag struct {
 	lasts time.Duration
 	// asksFor is the Retry-After of "too large", 0 for none.

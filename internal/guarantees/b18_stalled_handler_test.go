@@ -76,7 +76,7 @@ func stalledUnderUpdates(t *testing.T, delivery cache.Delivery, limit int64) {
 	assert.Equal(t, updates+1, versionOf(last))
 	assert.LessOrEqual(t, calls, 2)
 	after := heap() - before
-	assert.LessOrEqual(t, after, int64(64<<10), "it gives back what it took")
+	assert.LessOrEqual(t, after, int64(64<<10), "it releases what it allocated")
 	t.Logf("%s: at most %d KiB while it hung, %d KiB after it", delivery, most>>10, after>>10)
 	r.cancel()
 	<-r.done

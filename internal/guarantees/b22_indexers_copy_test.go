@@ -9,7 +9,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// B22: who changes what GetIndexers returned, or what NewIndexer was given, does
+// B22: changing the map that GetIndexers returned, or that NewIndexer was given, does
 // not change the store. Fails if either map is used as it is.
 func TestB22GetIndexersReturnsACopy(t *testing.T) {
 	given := cache.Indexers{tagIndex: byTag}

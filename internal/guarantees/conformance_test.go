@@ -121,10 +121,10 @@ func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		h := newHTTPRig(t, func(c *cache.Config, o *kubeapi.Options) {
 			c.Namespaces = map[string]cache.Source{}
-			for _, namespace := range []string{"ns-1", "ns-2", "gone"} {
+			for _, namespace := range []string{"ns-1", "ns-2", "removed"} {
 				each := *o
 				each.Namespace = namespace
-				if namespace == "gone" {
+				if namespace == "removed" {
 					each.Resource.Resource = "nowhere"
 				}
 				source, err := kubeapi.New(each)
@@ -134,7 +134,7 @@ func TestSeveralNamespacesOverHTTPConvergeToTheirPartsOfTheSource(t *testing.T) 
 		})
 		h.run()
 		sleep(time.Minute)
-		for namespace, synced := range map[string]bool{"ns-1": true, "ns-2": true, "gone": false} {
+		for namespace, synced := range map[string]bool{"ns-1": true, "ns-2": true, "removed": false} {
 			checker, ok := h.ctlr.SyncedIn(namespace)
 			require.True(t, ok)
 			assert.Equal(t, synced, cache.IsDone(checker), namespace)

@@ -37,7 +37,7 @@ func TestAProcessThatAppliesDeltasMirrorsTheSource(t *testing.T) {
 				synctest.Wait()
 				r.equalsSource()
 				assert.Equal(t, source.ResourceVersion(), r.ctlr.LastSyncResourceVersion())
-				assert.Equal(t, source.ResourceVersion(), r.indexer.LastStoreSyncResourceVersion(), "known objects are told")
+				assert.Equal(t, source.ResourceVersion(), r.indexer.LastStoreSyncResourceVersion(), "known objects are delivered")
 				source.Advance(5)
 				source.SendBookmarks()
 				_, err = source.DeleteSilently("b", "3")
@@ -189,7 +189,7 @@ func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 			t.Error("it did not panic")
 		})
 	}
-	t.Run("set on the field later: reported, and taken as unset", func(t *testing.T) {
+	t.Run("set on the field later: reported, and treated as unset", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			source, h := newSource(t, pod("a", "1")), &heard{}
 			reflector := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{ErrorHandler: h.handle})

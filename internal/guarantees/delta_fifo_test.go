@@ -81,14 +81,14 @@ func TestResyncRepeatsKnownObjectsThatAreNotQueued(t *testing.T) {
 // between two calls.
 type listsMore struct{ knownMap }
 
-func (l listsMore) ListKeys() []string { return append(l.knownMap.ListKeys(), "a/gone") }
+func (l listsMore) ListKeys() []string { return append(l.knownMap.ListKeys(), "a/deleted") }
 
 func TestAKnownKeyWithNothingUnderItIsNotResynced(t *testing.T) {
 	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: listsMore{knowing(podAt("a", "1", "1"))}})
 	must(t, f.Resync())
 	assert.Equal(t, []string{"Sync a/1@1"}, drained(t, f))
 	must(t, f.Replace(nil, "2"))
-	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/gone nothing"}, drained(t, f))
+	assert.Equal(t, []string{"Deleted tombstone a/1 @1", "Deleted tombstone a/deleted nothing"}, drained(t, f))
 }
 
 // A slow consumer delays nobody who puts something in, and nobody else
@@ -140,7 +140,7 @@ func TestPopNeedsAFunction(t *testing.T) {
 	_, err := f.Pop(nil)
 	assert.Error(t, err)
 	assert.Error(t, f.PopBatch(nil, nil))
-	assert.Equal(t, []string{"Added a/1@1"}, drained(t, f), "nothing was taken")
+	assert.Equal(t, []string{"Added a/1@1"}, drained(t, f), "nothing was accepted")
 }
 
 func TestAQueueIsNamed(t *testing.T) {

@@ -92,7 +92,7 @@ func TestSeveralNamespacesOfOneServerAreMirroredIntoOneStore(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, map[string]string{"a/1": "5", "b/2": "3"}, r.versions())
 		assert.ElementsMatch(t, []string{"update a/1@5", "delete b/1"}, r.handler.take())
-		assert.Equal(t, "5", r.ctlr.LastSyncResourceVersion(), "a has been told of nothing newer")
+		assert.Equal(t, "5", r.ctlr.LastSyncResourceVersion(), "a has received nothing newer")
 		source.SendBookmarks()
 		synctest.Wait()
 		assert.Equal(t, "7", r.ctlr.LastSyncResourceVersion())
@@ -385,7 +385,7 @@ func TestG1TheRetryAfterOfATooLargeVersionIsHonoured(t *testing.T) {
 	}
 }
 
-// G1, G13: who may watch and not list is served by streams alone. Two of them that failed
+// G1, G13: a client that may watch and not list is served by streams alone. Two of them that failed
 // make way for lists, and after ten minutes a third is tried, though the lists fail so
 // quickly that the limits never leave room for what would follow it. Fails if the pause
 // before a stream that is due is no longer than that before a list: the room is then looked

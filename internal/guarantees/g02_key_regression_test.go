@@ -104,12 +104,12 @@ func (s *sawtooth) saw(obj any) {
 func TestG2NoKeyRegresses(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { noKeyGoesBack(t, rand.New(rand.NewPCG(seed, 7))) })
+			synctest.Test(t, func(t *testing.T) { noKeyRegresses(t, rand.New(rand.NewPCG(seed, 7))) })
 		})
 	}
 }
 
-func noKeyGoesBack(t *testing.T, random *rand.Rand) {
+func noKeyRegresses(t *testing.T, random *rand.Rand) {
 	source := newSource(t)
 	handler := &sawtooth{t: t, had: map[string]bool{}, last: map[string]int{}}
 	reader := &sawtooth{t: t, had: handler.had, last: map[string]int{}}

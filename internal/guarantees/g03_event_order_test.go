@@ -21,7 +21,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// past is a source's history: what was delivered of each version by who kept up, and what
+// past is a source's history: what was delivered of each version to a handler that kept up, and what
 // the source had after it.
 type past struct {
 	source *cachetest.Source
@@ -70,7 +70,7 @@ func (p *past) write(t testing.TB, random *rand.Rand, keys int) {
 func (p *past) continues(t testing.TB, notified []string, initial int) {
 	notified = slices.DeleteFunc(notified, func(line string) bool { return line[0] == 'r' }) // resyncs
 	later := len(notified) - initial
-	require.LessOrEqual(t, later, len(p.log), "something was told twice")
+	require.LessOrEqual(t, later, len(p.log), "something was delivered twice")
 	before := len(p.log) - later
 	want := []string{}
 	for key, version := range p.held[before] {

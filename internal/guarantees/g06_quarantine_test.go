@@ -27,7 +27,7 @@ import (
 
 // G6: what a consumer has refused leaves the status with the object: by an event,
 // or by its absence from a relist, though the queue knows nothing of it. Fails if
-// the queue asks only its known objects who holds what.
+// the queue asks only its known objects which are quarantined.
 func TestG6WhatAConsumerRefusedIsForgottenWithTheObject(t *testing.T) {
 	for name, build := range refusingRigs {
 		for _, relist := range []bool{false, true} {
@@ -194,7 +194,7 @@ func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
 				synctest.Wait()
 				r.equalsSource()
 				assert.Equal(t, []string{"delete a/1"}, r.handler.take())
-				assert.Empty(t, r.in("b").Quarantined, "it is gone")
+				assert.Empty(t, r.in("b").Quarantined, "it is removed")
 				r.stop()
 			})
 		})
@@ -346,29 +346,29 @@ func TestG6InAStreamALaterStateReleasesOneWithoutAKey(t *testing.T) {
 			return cache.MetaNamespaceKeyFunc(obj)
 		}
 		events := []watch.Event{
-			{Type: watch.Added, Object: labelled(podAt("a", "healed", "1"), "keyless")},
-			{Type: watch.Modified, Object: podAt("a", "healed", "2")},
+			{Type: watch.Added, Object: labelled(podAt("a", "recovered", "1"), "keyless")},
+			{Type: watch.Modified, Object: podAt("a", "recovered", "2")},
 			{Type: watch.Added, Object: podAt("a", "spoilt", "3")},
 			{Type: watch.Modified, Object: labelled(podAt("a", "spoilt", "4"), "keyless")},
 			{Type: watch.Added, Object: labelled(podAt("a", "broken", "5"), "keyless")},
 			{Type: watch.Modified, Object: podAt("a", "broken", "6")},
 			{Type: watch.Modified, Object: undecoded(podAt("a", "broken", "7"))},
-			{Type: watch.Added, Object: labelled(podAt("a", "gone", "8"), "keyless")},
-			{Type: watch.Deleted, Object: podAt("a", "gone", "9")},
-			{Type: watch.Added, Object: labelled(podAt("a", "perhaps gone", "10"), "keyless")},
-			{Type: watch.Deleted, Object: labelled(podAt("a", "perhaps gone", "11"), "keyless")},
+			{Type: watch.Added, Object: labelled(podAt("a", "removed", "8"), "keyless")},
+			{Type: watch.Deleted, Object: podAt("a", "removed", "9")},
+			{Type: watch.Added, Object: labelled(podAt("a", "perhaps removed", "10"), "keyless")},
+			{Type: watch.Deleted, Object: labelled(podAt("a", "perhaps removed", "11"), "keyless")},
 			{Type: watch.Bookmark, Object: initialEventsEnd("12")},
 		}
 		indexer, h := cache.NewIndexer(keyless, nil), &heard{}
 		source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
 		r := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
 		stop := runReflector(t, r)
-		assert.ElementsMatch(t, []string{"a/healed", "a/spoilt", "a/broken"}, indexer.ListKeys())
+		assert.ElementsMatch(t, []string{"a/recovered", "a/spoilt", "a/broken"}, indexer.ListKeys())
 		var held []string
 		for _, q := range r.Status().Quarantined {
 			held = append(held, q.Key)
 		}
-		assert.Equal(t, []string{"a/broken", "a/perhaps gone", "a/spoilt"}, held)
+		assert.Equal(t, []string{"a/broken", "a/perhaps removed", "a/spoilt"}, held)
 		assert.Equal(t, 7, h.count(causeObject), "each is reported")
 		stop()
 	})
@@ -912,9 +912,9 @@ func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
 		return watch.Event{Type: kind, Object: undecoded(podAt("a", name, version))}
 	}
 	events := []watch.Event{
-		unread(watch.Added, "healed", "1"), good("healed", "2"),
+		unread(watch.Added, "recovered", "1"), good("recovered", "2"),
 		good("spoilt", "3"), unread(watch.Modified, "spoilt", "4"),
-		good("gone", "5"), unread(watch.Deleted, "gone", "6"),
+		good("removed", "5"), unread(watch.Deleted, "removed", "6"),
 		unread(watch.Added, "never", "7"), unread(watch.Deleted, "never", "8"),
 		unread(watch.Added, "seen at its end", "9"), {Type: watch.Deleted, Object: podAt("a", "seen at its end", "10")},
 		{Type: watch.Bookmark, Object: initialEventsEnd("11")},
@@ -928,12 +928,12 @@ func TestG6InAStreamingListTheLastWordOfAnObjectCounts(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					indexer, h := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), &heard{}
 					if relist {
-						require.NoError(t, indexer.Replace([]any{podAt("a", "gone", "1"), podAt("a", "never", "1"), podAt("a", "spoilt", "1")}, "1"))
+						require.NoError(t, indexer.Replace([]any{podAt("a", "removed", "1"), podAt("a", "never", "1"), podAt("a", "spoilt", "1")}, "1"))
 					}
 					source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
 					r := cache.NewReflectorWithOptions(source, &object{}, store(indexer), cache.ReflectorOptions{Strategy: cache.ListStreaming, ErrorHandler: h.handle})
 					stop := runReflector(t, r)
-					assert.ElementsMatch(t, []string{"a/healed", "a/spoilt"}, indexer.ListKeys())
+					assert.ElementsMatch(t, []string{"a/recovered", "a/spoilt"}, indexer.ListKeys())
 					spoilt, _, _ := indexer.GetByKey("a/spoilt")
 					assert.Equal(t, "3", receivedOf(spoilt).ResourceVersion)
 					require.Len(t, r.Status().Quarantined, 1)
@@ -1025,10 +1025,10 @@ func TestG6AnUndecodedObjectInAViewIsInItsNamespace(t *testing.T) {
 	}
 }
 
-// G6: a state that a Process, or a store that is not of this package, has refused is held
-// back no longer once the source has undone it. Fails if what comes with a relist is accepted
+// G6: a state that a Process, or a store that is not of this package, has refused is
+// quarantined no longer once the source has reverted it. Fails if what comes with a relist is accepted
 // for a resync of the old state.
-func TestG6AStateThatWasRefusedAndUndoneIsNoLongerQuarantined(t *testing.T) {
+func TestG6AStateThatWasRefusedAndRevertedIsNoLongerQuarantined(t *testing.T) {
 	for name, build := range refusingRigs {
 		for how, list := range map[string]func(*cache.Config){"a list": func(*cache.Config) {}, "a streaming list": stream} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -1067,10 +1067,10 @@ func undo(t *testing.T, source *cachetest.Source, status func() cache.Status) {
 	assert.Empty(t, status().Quarantined)
 }
 
-// G6: whatever could not be done with a state that the source has undone, nothing of it
+// G6: whatever could not be done with a state that the source has reverted, nothing of it
 // stays in the status, however the state before comes back. Fails if an unchanged object
 // is not news to a store that quarantines a later state of it.
-func TestG6AStateThatTheSourceHasUndoneIsNoLongerQuarantined(t *testing.T) {
+func TestG6AStateThatTheSourceHasRevertedIsNoLongerQuarantined(t *testing.T) {
 	for stage, install := range failures {
 		for name, list := range map[string]func(*cache.Config){
 			"a list": func(*cache.Config) {}, "a list item by item": listByItem, "a streaming list": stream,
@@ -1094,7 +1094,7 @@ func TestG6AStateThatTheSourceHasUndoneIsNoLongerQuarantined(t *testing.T) {
 }
 
 // G6: the same in an informer, whose queue and store are its own.
-func TestG6AnInformerQuarantinesNothingThatWasUndone(t *testing.T) {
+func TestG6AnInformerQuarantinesNothingThatWasReverted(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1113,7 +1113,7 @@ func TestG6AnInformerQuarantinesNothingThatWasUndone(t *testing.T) {
 }
 
 // G6: the same without a queue.
-func TestG6AReflectorsStoreQuarantinesNothingThatWasUndone(t *testing.T) {
+func TestG6AReflectorsStoreQuarantinesNothingThatWasReverted(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -1131,7 +1131,7 @@ func TestG6AReflectorsStoreQuarantinesNothingThatWasUndone(t *testing.T) {
 }
 
 // G6: the same in one of several namespaces, while what another quarantines stays held.
-func TestG6ANamespaceQuarantinesNothingThatWasUndone(t *testing.T) {
+func TestG6ANamespaceQuarantinesNothingThatWasReverted(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			eachNamespaceRig(t, func(t *testing.T, informer bool) {
@@ -1847,7 +1847,7 @@ func TestG6InAStreamADeletionOfAnotherTypeDeletesNothing(t *testing.T) {
 					}
 					assert.Equal(t, want, m.failures())
 					if phase == "before the good" {
-						assert.Empty(t, m.quarantined(), "a later state of it was taken")
+						assert.Empty(t, m.quarantined(), "a later state of it was accepted")
 					} else {
 						assert.Equal(t, []string{"a/1"}, m.quarantined())
 					}

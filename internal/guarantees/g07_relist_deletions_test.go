@@ -33,11 +33,11 @@ func TestG7ARelistDeletesWhatItLacksWhereverItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, _ := newListedQueue(t, podAt("a", "known", "1"))
 			must(t, f.Add(podAt("a", "flying", "2")), f.Add(podAt("a", "queued", "3")), f.Update(podAt("a", "queued", "4")))
-			must(t, f.Add(podAt("a", "gone", "5")), f.Delete(podAt("a", "gone", "6")))
+			must(t, f.Add(podAt("a", "deleted", "5")), f.Delete(podAt("a", "deleted", "6")))
 			_, err := f.Pop(func(any, bool) error { return relist(f) })
 			must(t, err)
 			assert.Equal(t, []string{
-				"Added a/queued@3, Updated a/queued@4, Deleted tombstone a/queued @4", "Added a/gone@5, Deleted a/gone@6",
+				"Added a/queued@3, Updated a/queued@4, Deleted tombstone a/queued @4", "Added a/deleted@5, Deleted a/deleted@6",
 				"Replaced a/stays@9", "Deleted tombstone a/flying @2", "Deleted tombstone a/known @1",
 			}, drained(t, f))
 		})
@@ -263,7 +263,7 @@ func TestG7AReplacementOnAViewConcernsItsNamespace(t *testing.T) {
 	other := beginIn(t, b)
 	r.items(podAt("a", "3", "8"))
 	other.items(podAt("b", "4", "9"))
-	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole), "aside")
+	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/1": "2"}, contents(whole), "staged")
 	other.commit("9")
 	assert.Equal(t, map[string]string{"a/1": "1", "ab/1": "1", "b/4": "9"}, contents(whole))
 	assert.Empty(t, whole.ListIndexFuncValues(tagIndex))

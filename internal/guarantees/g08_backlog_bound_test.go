@@ -43,7 +43,7 @@ func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 				for key, calls := range notified.calls {
 					assert.LessOrEqual(t, calls, 2, key)
 				}
-				assert.Len(t, notified.calls, objects+1, "what came and went is told to nobody")
+				assert.Len(t, notified.calls, objects+1, "an object that came and was removed is not delivered")
 				assert.Equal(t, objects/2+objects/4*2+objects/4+1, notified.callCount())
 				assert.Equal(t, cache.HandlerStatus{
 					Name: status.Name, Delivery: delivery, Merging: delivery == cache.Coalesced,

@@ -592,7 +592,7 @@ func TestG9NoFunctionIsCalledForTheRestOfAListAfterTheContextEnded(t *testing.T)
 				if m.notified != nil {
 					assert.Empty(t, m.notified.take())
 				} else {
-					assert.Empty(t, m.store.List(), "the part was not taken")
+					assert.Empty(t, m.store.List(), "the part was not accepted")
 					assert.Empty(t, m.store.LastStoreSyncResourceVersion())
 				}
 				source.Close()

@@ -131,7 +131,7 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 						require.NotNil(t, status.LastFailure)
 						assert.Equal(t, cause, status.LastFailure.Cause)
 						assert.Equal(t, r.heard.all()[0], status.LastFailure.Err)
-						assert.Zero(t, status.ConsecutiveFailures, "it has healed")
+						assert.Zero(t, status.ConsecutiveFailures, "it has recovered")
 						assert.Equal(t, cache.PhaseWatching, status.Phase)
 						r.equalsSource()
 						r.stop()

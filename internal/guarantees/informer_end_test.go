@@ -72,7 +72,7 @@ func TestAPanicBesideNothingThatHangsComesOutOfRunAtOnce(t *testing.T) {
 }
 
 // Fails if a handler whose part of the list was handled says so before the informer does:
-// who waits for handlers only may then read a store that says it has not synced.
+// a caller that waits for handlers only may then read a store that says it has not synced.
 func TestAHandlerHasNeverSyncedBeforeItsInformer(t *testing.T) {
 	for range 20 {
 		source := newSource(t, pod("a", "1"))
@@ -399,7 +399,7 @@ func TestAHandlerThatJoinsAHundredThousandObjectsPausesNobody(t *testing.T) {
 		late.onlyCounts = true
 		handle := r.handle(late)
 		synctest.Wait()
-		assert.Equal(t, objects-1, r.handlerStatus(1).Backlog, "all but the one that is being told")
+		assert.Equal(t, objects-1, r.handlerStatus(1).Backlog, "all but the one that is being delivered")
 		source.events <- watch.Event{Type: watch.Modified, Object: labelled(podAt("a", "7", itoa(objects+1)), "x")}
 		synctest.Wait()
 		assert.Equal(t, objects+1, first.callCount())

@@ -164,7 +164,7 @@ func TestAnInformerThatIsStoppedBeforeItRunsHasRun(t *testing.T) {
 // A handler is removed while its informer, which has not run, is stopped: whichever
 // comes first, nobody waits for ever for its last call, of which there is none.
 func TestAHandlerIsShutDownWhileItsInformerIsStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which notices who waits for ever
+	synctest.Test(t, func(t *testing.T) { // which notices a wait without end
 		for range 2000 {
 			informer := cache.NewTypedInformer(quietSource, cache.InformerConfig[*object]{})
 			handle, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{})

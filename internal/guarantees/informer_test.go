@@ -103,7 +103,7 @@ func TestTheStatusSaysThatAHandlerWasLeftBehindAndHasCaughtUp(t *testing.T) {
 }
 
 // A change of UID is an end and a beginning, in every delivery, also for a handler that is
-// late; RecreateAsUpdate is for who wants client-go's single update.
+// late; RecreateAsUpdate restores client-go's single update.
 func TestARecreatedObjectIsDeliveredAsADeletionAndAnAddition(t *testing.T) {
 	for _, merge := range []bool{false, true} {
 		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {

@@ -234,7 +234,7 @@ func (r *replica) OnUpdate(old, obj any) {
 	was, known, end := r.begin(key)
 	defer end()
 	assert.True(r.t, known, "%s is updated before it is added", key)
-	assert.Same(r.t, was, old, "%s: old is not what was told last", key)
+	assert.Same(r.t, was, old, "%s: old is not what was delivered last", key)
 	r.view[key] = obj
 	if old == obj {
 		r.noteLocked("resync ", key, "@", versionOf(obj))

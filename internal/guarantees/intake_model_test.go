@@ -90,7 +90,7 @@ func (m *intakeModel) take(s intakeStep) (truth *intakeStep) {
 		if undecodable && s.kind == "deleted" {
 			m.report("decode %s@%s", intakeKey, s.state.version)
 		}
-		if (!undecodable || s.kind == "deleted") && m.goesBack(s.state) {
+		if (!undecodable || s.kind == "deleted") && m.regresses(s.state) {
 			return intakeTruth(s)
 		}
 		if s.kind == "deleted" {
@@ -111,12 +111,12 @@ func (m *intakeModel) take(s intakeStep) (truth *intakeStep) {
 	return nil
 }
 
-// goesBack says whether a state is older than the last that was received of the object, which
+// regresses says whether a state is older than the last that was received of the object, which
 // is the quarantined one if one is, and reports that.
-func (m *intakeModel) goesBack(s intakeState) bool {
+func (m *intakeModel) regresses(s intakeState) bool {
 	have := ""
 	if m.way.foreign || m.way.calls != nil {
-		return false // nobody knows what it has; who calls a store himself is right
+		return false // nobody knows what it has; a direct call of a store is right
 	}
 	if m.stored != nil {
 		have = m.stored.version
@@ -136,7 +136,7 @@ func (m *intakeModel) goesBack(s intakeState) bool {
 func (m *intakeModel) list(s intakeStep, any bool) {
 	listed := s.kind == "list"
 	if listed && m.way.strategy == cache.ListStreaming && m.synced && !any && s.state.does != intakeUndecodable {
-		any = m.goesBack(s.state) // the same state comes again, and is accepted
+		any = m.regresses(s.state) // the same state comes again, and is accepted
 	}
 	last := m.bad == nil || m.way.foreign || m.today(intakeUnchanged) && (m.stage == "decode" || m.stage == "transform" && m.way.handler && !m.way.isInformer)
 	unchanged := m.stored != nil && last && s.state.version != "" && s.state.uid != "" &&

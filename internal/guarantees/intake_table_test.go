@@ -88,14 +88,14 @@ func intakeBefore(transform bool) map[string][]intakeStep {
 		"present, undecodable":           {present, bad("modified", "30", intakeUndecodable)},
 		"absent, index failed":           {absent, bad("added", "30", intakeIndexFail)},
 		"absent, undecodable":            {absent, bad("added", "30", intakeUndecodable)},
-		"gone back, index failed":        {present, bad("modified", "10", intakeIndexFail)},
+		"older, index failed":            {present, bad("modified", "10", intakeIndexFail)},
 		"index failed in the first list": {{kind: "list", state: intakeState{"20", "u", intakeIndexFail, 0}, listed: "22"}},
 	}
 	if transform {
 		before["present, stripped"] = []intakeStep{{kind: "list", state: intakeState{"20", "u", intakeStrip, 0}, listed: "22"}}
 		before["present, transform failed"] = []intakeStep{present, bad("modified", "30", intakeFail)}
 		before["absent, transform failed"] = []intakeStep{absent, bad("added", "30", intakeFail)}
-		before["gone back, transform failed"] = []intakeStep{present, bad("modified", "10", intakeFail)}
+		before["older, transform failed"] = []intakeStep{present, bad("modified", "10", intakeFail)}
 		before["present, stripped and index failed"] = []intakeStep{present, bad("modified", "30", intakeStripFail)}
 		before["unwanted"] = []intakeStep{present, bad("modified", "25", intakeUnwanted)}
 		before["transform failed in the first list"] = []intakeStep{{kind: "list", state: intakeState{"20", "u", intakeFail, 0}, listed: "22"}}

@@ -48,7 +48,7 @@ func TestAnEmptyNamespaceBeforeASlashIsKept(t *testing.T) {
 }
 
 func TestKeyFunctionsReadWhatHasMetadata(t *testing.T) {
-	tombstone := cache.DeletedFinalStateUnknown{Key: "shop/gone"}
+	tombstone := cache.DeletedFinalStateUnknown{Key: "shop/deleted"}
 	for _, function := range []cache.KeyFunc{cache.MetaNamespaceKeyFunc, cache.DeletionHandlingMetaNamespaceKeyFunc} {
 		for want, obj := range map[string]any{
 			"shop/prices": pod("shop", "prices"),
@@ -62,10 +62,10 @@ func TestKeyFunctionsReadWhatHasMetadata(t *testing.T) {
 	}
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(tombstone)
 	require.NoError(t, err)
-	assert.Equal(t, "shop/gone", key)
+	assert.Equal(t, "shop/deleted", key)
 	name, err := cache.DeletionHandlingObjectToName(tombstone)
 	require.NoError(t, err)
-	assert.Equal(t, cache.ObjectName{Namespace: "shop", Name: "gone"}, name)
+	assert.Equal(t, cache.ObjectName{Namespace: "shop", Name: "deleted"}, name)
 	name, err = cache.DeletionHandlingObjectToName(pod("shop", "prices"))
 	require.NoError(t, err)
 	assert.Equal(t, cache.ObjectName{Namespace: "shop", Name: "prices"}, name)

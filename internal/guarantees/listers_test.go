@@ -83,7 +83,7 @@ func TestListingANamespaceUsesItsIndex(t *testing.T) {
 		assert.Equal(t, want, indexer.lists, name)
 	}
 	all := out.all()
-	require.Len(t, all, 1, "who has no index can find out")
+	require.Len(t, all, 1, "a caller without an index can find out")
 	assert.Contains(t, all[0], `index="namespace"`)
 }
 
@@ -188,8 +188,8 @@ func TestAGenericListerOfOtherThingsFailsWithTheirKey(t *testing.T) {
 	lister := cache.NewGenericLister(indexer, podResource.GroupResource())
 	found, err := lister.List(nil)
 	assert.Nil(t, found)
-	var misfit *cache.UnexpectedTypeError
-	require.ErrorAs(t, err, &misfit)
+	var mismatch *cache.UnexpectedTypeError
+	require.ErrorAs(t, err, &mismatch)
 	require.EqualError(t, err, `listing pods: object "text": expected runtime.Object, got string`)
 	_, err = lister.Get("text")
 	require.EqualError(t, err, `getting pods "text": expected runtime.Object, got string`)

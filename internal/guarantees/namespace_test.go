@@ -24,7 +24,7 @@ func TestReplacingTheWholeStoreReplacesEveryNamespace(t *testing.T) {
 	require.NoError(t, whole.Replace([]any{podAt("a", "2", "1")}, "3"))
 	assert.Equal(t, map[string]string{"a/2": "1"}, contents(whole))
 	assert.Equal(t, "3", whole.LastStoreSyncResourceVersion(), "it does not claim more")
-	assert.Equal(t, "5", a.LastStoreSyncResourceVersion(), "nobody has told it")
+	assert.Equal(t, "5", a.LastStoreSyncResourceVersion(), "no progress was reported to it")
 }
 
 func TestAStoreHasOneViewOfEachNamespace(t *testing.T) {

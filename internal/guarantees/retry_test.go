@@ -16,7 +16,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// S8: hours without a failure let the backoff start over, also for who calls ListAndWatch
+// S8: hours without a failure let the backoff start over, also for callers of ListAndWatch
 // again and again, so that every round begins with a list: what is made without a pause is
 // no end of one. Fails if the wait for the limits before the watch of a list, which takes
 // no time, counts as a pause that has just been over.

@@ -70,13 +70,13 @@ func colourOf(o *object) ([]string, error) {
 func TestATypedIndexFunctionFailsForAnotherType(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(cache.TypedIndexers[*object]{"colour": colourOf}))
 	err := indexer.Add(&metav1.ObjectMeta{Name: "1"})
-	var misfit *cache.UnexpectedTypeError
-	require.ErrorAs(t, err, &misfit)
-	assert.Equal(t, cache.UnexpectedTypeError{Expected: "*v1.PartialObjectMetadata", Actual: "*v1.ObjectMeta"}, *misfit)
+	var mismatch *cache.UnexpectedTypeError
+	require.ErrorAs(t, err, &mismatch)
+	assert.Equal(t, cache.UnexpectedTypeError{Expected: "*v1.PartialObjectMetadata", Actual: "*v1.ObjectMeta"}, *mismatch)
 	assert.Empty(t, indexer.ListKeys())
 	for _, null := range []any{nil, (*object)(nil)} {
 		_, err := cache.TypedIndexerFuncToIndexerFunc(colourOf)(null)
-		require.ErrorAs(t, err, &misfit)
+		require.ErrorAs(t, err, &mismatch)
 	}
 }
 
@@ -145,15 +145,15 @@ func TestAHandlerThatEmbedsAFilterIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		inf := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
-		var gone []string
-		counted := &countedFilter{TypedFilteringResourceEventHandler: passing(keysOfDeletions(&gone))}
+		var deleted []string
+		counted := &countedFilter{TypedFilteringResourceEventHandler: passing(keysOfDeletions(&deleted))}
 		_, err := inf.AddHandler(counted)
 		must(t, err)
 		stop := runTyped(t, source, inf)
 		must(t, source.Apply(bad(pod("a", "1"))))
 		synctest.Wait()
 		assert.Equal(t, 1, counted.updates)
-		assert.Equal(t, []string{"a/1"}, gone)
+		assert.Equal(t, []string{"a/1"}, deleted)
 		stop()
 	})
 }
@@ -324,9 +324,9 @@ func TestNotFoundNamesTheResourceAndTheNameThatWasAskedFor(t *testing.T) {
 func quarantinedTypes(t *testing.T, inf interface{ Status() cache.Status }) (types []string) {
 	t.Helper()
 	for _, q := range inf.Status().Quarantined {
-		var misfit *cache.UnexpectedTypeError
-		require.ErrorAs(t, q.Err, &misfit)
-		types = append(types, misfit.Actual)
+		var mismatch *cache.UnexpectedTypeError
+		require.ErrorAs(t, q.Err, &mismatch)
+		types = append(types, mismatch.Actual)
 	}
 	return types
 }

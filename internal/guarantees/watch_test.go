@@ -241,9 +241,9 @@ func TestWhatFollowsAnErrorIsLeftToTheNextWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := make(sharedChannel, 3)
 		events <- watch.Event{Type: watch.Added, Object: podAt("a", "1", "2")}
-		var gone *apierrors.StatusError
-		require.ErrorAs(t, cachetest.ErrExpired(), &gone)
-		events <- watch.Event{Type: watch.Error, Object: &gone.ErrStatus}
+		var expired *apierrors.StatusError
+		require.ErrorAs(t, cachetest.ErrExpired(), &expired)
+		events <- watch.Event{Type: watch.Error, Object: &expired.ErrStatus}
 		events <- watch.Event{Type: watch.Added, Object: podAt("a", "2", "3")}
 		lists := 0
 		source := &cache.ListWatch{

@@ -31,7 +31,7 @@ func TestARouteAboveItsRecordIsAFailure(t *testing.T) {
 		"more statements": {[]route{entering("an update", 3, 5)}, []string{`"an update" enters 2 functions and 8 statements, recorded are 2 and 7 (-entered lists them)`}, false},
 		"more functions":  {[]route{entering("an update", 3, 3, 1)}, []string{`"an update" enters 3 functions and 7 statements, recorded are 2 and 7 (-entered lists them)`}, false},
 		"not recorded":    {[]route{entering("an update", 3, 4), entering("an add", 1)}, []string{`"an add" is not recorded`}, false},
-		"not taken":       {nil, []string{`"an update" is recorded and was not measured`}, false},
+		"not measured":    {nil, []string{`"an update" is recorded and was not measured`}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table, failures := judge(test.routes, recorded)

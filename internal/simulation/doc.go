@@ -103,7 +103,7 @@
 //
 // Give it a name in steps (steps.go), and an element in choices (generate.go) that draws
 // it, with a weight: 1 is rare, 8 frequent. Something that lasts is a spell, which brings its own
-// end. What it does must leave the truth true: a write goes through world.write or
+// end. What it does must leave the truth true: a write walks through world.write or
 // world.remove, and a fault that lasts is ended by world.heal. A new choice changes what
 // all seeds mean from then on, so scripts that are to stay are kept as files.
 //

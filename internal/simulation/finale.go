@@ -117,7 +117,7 @@ func (w *world) heal() {
 	w.settle() // else a watch that was delayed is opened in the middle of what follows
 	if w.silent {
 		// Nobody but a list can tell of these.
-		w.advance(0) // else who is there already need not know
+		w.advance(0) // else present readers need not know
 		w.source.CompactAll()
 		w.source.BreakWatches(w.failure("expired"))
 	}
@@ -195,7 +195,7 @@ func (w *world) resyncs() map[*handler]int {
 // comes in the calm.
 func (m *mirror) heldInTheEnd() bool { return len(m.status().Quarantined) > 0 }
 
-// abrupt ends every run in whatever it is doing; what ignores its context, and who hangs,
+// abrupt ends every run in whatever it is doing; what ignores its context, and what hangs,
 // is let go some time later.
 func (w *world) abrupt() {
 	w.note("-- abrupt end")

@@ -248,8 +248,8 @@ func (h *handler) fail(format string, args ...any) {
 }
 
 // lookAtSync checks, when it says that it has synced, that it has received all that it
-// was to receive before (G5), but for what has changed meanwhile, or has been undone
-// and done again: that may have gone untold.
+// was to receive before (G5), but for what has changed meanwhile, or has been reverted
+// and done again: that may be undelivered.
 func (h *handler) lookAtSync() {
 	if h.mirror.world.wentBack() {
 		return

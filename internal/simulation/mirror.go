@@ -250,7 +250,7 @@ func (m *mirror) owed() (owed []string) {
 	}
 	now := m.world.truth.now()
 	for _, obj := range m.list() {
-		// What is behind the source may be gone before the handler hears of it.
+		// What is behind the source may have changed before the handler is called.
 		if o := asObject(obj); o != nil && now[keyOf(o)].serial == serialOf(o) {
 			owed = append(owed, keyOf(o))
 		}

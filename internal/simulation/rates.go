@@ -23,7 +23,7 @@ func (w *world) checkRates() {
 	}
 }
 
-// checkRates goes through the stretches of requests of which none took 10 s, be it a watch
+// checkRates walks through the stretches of requests of which none took 10 s, be it a watch
 // or an answer: each that does begins another.
 func (t *tap) checkRates() {
 	t.mu.Lock()
@@ -46,7 +46,7 @@ func (t *tap) checkRates() {
 }
 
 // checkDeadlines checks that no watch was left open for much longer than the half minute
-// past its timeout that it is given (B19): what it sends may take its time to be taken.
+// past its timeout that it is given (B19): what it sends may be received late.
 func (t *tap) checkDeadlines() {
 	const grace = 30*time.Second + 2*time.Minute
 	for _, r := range t.requests {

@@ -144,7 +144,7 @@ func repeat(ctx context.Context, run Runner, script Script, times, atOnce int, t
 	return failure
 }
 
-// RunsToTrust is how often a script that may be healthy has to hold before it is taken
+// RunsToTrust is how often a script that may be healthy has to hold before it counts
 // for healthy, given that a faulty one failed in so many of so many runs: so often that
 // one like it would have failed with a likelihood of 95%, at least twice and at most so
 // many times.

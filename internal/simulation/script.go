@@ -34,7 +34,7 @@ type Setup struct {
 	WatchListUnsupported bool          `json:"watchListUnsupported,omitempty"`
 	RefuseFutureWatches  bool          `json:"refuseFutureWatches,omitempty"`
 
-	// Begin is how many steps are taken before the mirrors run, so that a first list meets
+	// Begin is how many steps are done before the mirrors run, so that a first list meets
 	// faults and changes too.
 	Begin int `json:"begin,omitempty"`
 	// RestoreLast is by how many versions the source regresses once all is repaired; 0 for

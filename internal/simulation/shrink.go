@@ -63,7 +63,7 @@ func clone(script Script) Script {
 }
 
 // steps removes steps: half of them, a quarter, and so on to single ones. What follows
-// on a step that goes happens earlier by its pause; if that does not fail, the pause is
+// on a removed step happens earlier by its pause; if that does not fail, the pause is
 // given to the next step, so that everything else stays when it was.
 func (s *shrinker) steps() {
 	for size := len(s.best.Steps); size > 0; size /= 2 {

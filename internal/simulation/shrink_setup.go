@@ -65,19 +65,19 @@ func (s *shrinker) mirror(i int) {
 // removeMirror takes a mirror away, and the steps that are about it. Steps that are
 // about one behind it are still about that one: steps name mirrors by number, modulo
 // how many there are.
-func removeMirror(script *Script, gone int) {
+func removeMirror(script *Script, removed int) {
 	count := len(script.Setup.Mirrors)
-	script.Setup.Mirrors = slices.Delete(script.Setup.Mirrors, gone, gone+1)
+	script.Setup.Mirrors = slices.Delete(script.Setup.Mirrors, removed, removed+1)
 	kept := make([]Step, 0, len(script.Steps))
 	pause := time.Duration(0) // of the steps that went since the last one that stays
 	for _, step := range script.Steps {
 		if aboutMirror[step.Do] {
 			of := step.Mirror % count
-			if of == gone {
+			if of == removed {
 				pause += step.After
 				continue
 			}
-			if of > gone {
+			if of > removed {
 				of--
 			}
 			step.Mirror = of

@@ -21,16 +21,16 @@ type snapshots struct {
 
 	calls atomic.Int64
 
-	mu    sync.Mutex
-	taken int
-	kept  []keptSnapshot
+	mu   sync.Mutex
+	made int
+	kept []keptSnapshot
 }
 
 const (
 	// keepEvery is which part of the snapshots is kept until the end of the run, keepMost
 	// how many of them.
 	keepEvery, keepMost = 5, 40
-	// callsBetween is at how manieth call of a handler one is taken: what a run takes, it
+	// callsBetween is the number of handler calls from one snapshot to the next: what a run takes, it
 	// takes for the most part in calls.
 	callsBetween = 8
 )
@@ -83,7 +83,7 @@ func (m *mirror) lookNowAndThen() {
 func (s *snapshots) keep(k keptSnapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken++; s.taken%keepEvery == 0 && len(s.kept) < keepMost {
+	if s.made++; s.made%keepEvery == 0 && len(s.kept) < keepMost {
 		s.kept = append(s.kept, k)
 	}
 }

@@ -79,8 +79,8 @@ func soakHours(ctx context.Context, seed uint64, hours int, tell func(SoakHour))
 }
 
 // hour is one hour of the world: sixty minutes of what happens, and then rest, until
-// everything is as the source has it. Its measurements are made then, after the visitors have
-// gone, so that who is there is who was there at the start. In hour 0 nothing happens.
+// everything is as the source has it. Its measurements are made then, after the
+// visitors have left, so that only what was there at the start is there. In hour 0 nothing happens.
 func (w *soakWorld) hour(number int) SoakHour {
 	began := w.counts()
 	peak := 0

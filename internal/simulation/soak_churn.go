@@ -35,7 +35,7 @@ type soakName struct{ namespace, name string }
 
 // soakChurn writes to the source: about thirty changes a minute. Names and owners come up
 // that have never been there, and go for good, so that what a store or an index keeps of
-// a key that is gone adds up. All have the same length, whatever the hour.
+// a removed key adds up. All have the same length, whatever the hour.
 type soakChurn struct {
 	source *cachetest.Source
 	random *rand.Rand
@@ -66,7 +66,7 @@ func (c *soakChurn) fill() {
 }
 
 // write writes one object; refused, if not empty, has the transform refuse it. Eight
-// objects in a row have the same owner, which is never seen again once they are gone.
+// objects in a row have the same owner, which is never seen again after them.
 func (c *soakChurn) write(name soakName, refused string) {
 	c.writes++
 	labels := map[string]string{soakOwner: fmt.Sprintf("owner-%08d", c.serial/8)}
@@ -92,11 +92,11 @@ func (c *soakChurn) remove(name soakName) {
 // one is an object, by chance.
 func (c *soakChurn) one() soakName { return c.live[c.random.IntN(len(c.live))] }
 
-// lose takes some objects, by chance, out of what is live; gone does the rest.
-func (c *soakChurn) lose(n int, gone func(soakName)) {
+// lose takes some objects, by chance, out of the live ones; lost does the rest.
+func (c *soakChurn) lose(n int, lost func(soakName)) {
 	for range n {
 		i := c.random.IntN(len(c.live))
-		gone(c.live[i])
+		lost(c.live[i])
 		c.live[i] = c.live[len(c.live)-1]
 		c.live = c.live[:len(c.live)-1]
 	}

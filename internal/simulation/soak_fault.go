@@ -37,7 +37,7 @@ func (f *soakFaults) heal() {
 	f.network.Heal()
 }
 
-// expired: the history is gone, and open watches end.
+// expired: the history is dropped, and open watches end.
 func (f *soakFaults) expired() {
 	f.source.CompactAll()
 	f.source.BreakWatches(cachetest.ErrExpired())

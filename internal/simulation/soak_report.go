@@ -16,7 +16,7 @@ type SoakReport struct {
 	// be measured with everything else's.
 	HeapMeasured bool
 	// Start was measured before the world was built, but after another one had come and
-	// gone, so that what a process makes once is there; End, after the world was gone.
+	// left, so that what a process makes once is there; End, after the world was stopped.
 	Start, End SoakWeight
 	// Rest was measured in the world before anything had happened.
 	Rest  SoakHour

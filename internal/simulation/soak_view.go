@@ -19,7 +19,7 @@ type soakObject = metav1.PartialObjectMetadata
 // breaks the order of Add, Updates and Delete.
 type soakView struct {
 	name string
-	// pause, if set, is called before each change is taken: it makes the handler slow.
+	// pause, if set, is called before each change is received: it makes the handler slow.
 	pause func()
 
 	mu     sync.Mutex

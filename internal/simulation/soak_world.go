@@ -139,8 +139,8 @@ func (w *soakWorld) wrong() string {
 // soakGuests is an informer that lives for five minutes: nothing of it
 // may stay.
 type soakGuests struct {
-	cancel context.CancelFunc
-	gone   chan struct{}
+	cancel   context.CancelFunc
+	finished chan struct{}
 }
 
 func (g *soakGuests) come(w *soakWorld, number int) {
@@ -151,10 +151,10 @@ func (g *soakGuests) come(w *soakWorld, number int) {
 	gate := newSoakGate(ctx)
 	gate.shut()
 	guest := newSoakInformer("guest", source, cache.ListAutomatic, gate)
-	gone := make(chan struct{})
-	g.gone = gone
+	finished := make(chan struct{})
+	g.finished = finished
 	go func() {
-		defer close(gone)
+		defer close(finished)
 		guest.run(ctx)
 	}()
 }
@@ -165,6 +165,6 @@ func (g *soakGuests) leave() {
 		return
 	}
 	g.cancel()
-	<-g.gone
+	<-g.finished
 	*g = soakGuests{}
 }

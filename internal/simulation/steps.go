@@ -54,7 +54,7 @@ var steps = map[string]func(*world, Step){
 	// What is not as it should be.
 	"old-lists": func(w *world, s Step) {
 		if w.willRestore {
-			return // what it would serve may have been undone by then
+			return // what it would serve may have been reverted by then
 		}
 		w.oldLists.Store(true)
 		version := w.source.Version()
@@ -71,7 +71,7 @@ var steps = map[string]func(*world, Step){
 	"wrong-types":      func(w *world, s Step) { w.wrongTypes.Store(int64(s.N)) },
 	"restore":          func(w *world, s Step) { w.restore(s.N) },
 
-	// History that is gone.
+	// History that was dropped.
 	"compact":         func(w *world, _ Step) { w.source.CompactAll() },
 	"compact-watches": func(w *world, _ Step) { w.source.CompactWatches(w.source.Version()) },
 	"expire-tokens":   func(w *world, _ Step) { w.source.ExpireContinueTokens() },

@@ -13,20 +13,20 @@ import (
 // tappedWatch passes on the events of a watch, marked. Its goroutine ends with Stop, or
 // with the watch; Stop waits for it, so that nothing outlives a run.
 type tappedWatch struct {
-	tap     *tap
-	ctx     context.Context
-	request *asked
-	source  watch.Interface
-	result  chan watch.Event
-	stopped chan struct{}
-	stop    sync.Once
-	gone    chan struct{}
+	tap      *tap
+	ctx      context.Context
+	request  *asked
+	source   watch.Interface
+	result   chan watch.Event
+	stopped  chan struct{}
+	stop     sync.Once
+	finished chan struct{}
 }
 
 func newTappedWatch(ctx context.Context, t *tap, request *asked, source watch.Interface) *tappedWatch {
 	w := &tappedWatch{
 		tap: t, ctx: ctx, request: request, source: source,
-		result: make(chan watch.Event), stopped: make(chan struct{}), gone: make(chan struct{}),
+		result: make(chan watch.Event), stopped: make(chan struct{}), finished: make(chan struct{}),
 	}
 	go w.run()
 	return w
@@ -37,11 +37,11 @@ func (w *tappedWatch) ResultChan() <-chan watch.Event { return w.result }
 func (w *tappedWatch) Stop() {
 	w.stop.Do(func() { close(w.stopped) })
 	w.source.Stop()
-	<-w.gone
+	<-w.finished
 }
 
 func (w *tappedWatch) run() {
-	defer close(w.gone)
+	defer close(w.finished)
 	defer close(w.result)
 	for {
 		select {
@@ -105,7 +105,7 @@ func (w *tappedWatch) pass(event watch.Event) bool {
 	}
 }
 
-// numberedEvent marks a failure on the stream. It is one only once it has been taken.
+// numberedEvent marks a failure on the stream. It is one only once it has been received.
 func (w *tappedWatch) numberedEvent(event watch.Event, status *metav1.Status) (watch.Event, func()) {
 	marked := status.DeepCopy()
 	w.tap.mu.Lock()

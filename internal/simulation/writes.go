@@ -79,9 +79,9 @@ func (w *world) remove(key string, hidden bool) {
 }
 
 // nextVersion is the version that the next change gets. The first one after the source
-// was restored is higher than all before, and no watch from an older one is taken: who has
-// been asleep since before must not find his version again, as one of another past. No
-// client could tell those apart.
+// was restored is higher than all before, and no watch from an older one is accepted: a client
+// that has slept since must not find its version again, as one of another past. No client
+// could tell those apart.
 func (w *world) nextVersion() uint64 {
 	if w.restored {
 		w.skipped = append(w.skipped, skip{w.source.Version(), w.newest + 1})
@@ -139,7 +139,7 @@ func (w *world) restore(versions int) {
 			continue
 		}
 		if then.incarnation != now.incarnation {
-			// Who sees one after the other sees that the former is gone.
+			// A reader that sees one after the other sees that the former was deleted.
 			w.truth.add(key, state{moment: moment})
 		}
 		then.moment = moment

@@ -24,16 +24,16 @@ type directory struct {
 const (
 	groups   = 8
 	groupLen = 8
-	// maxTaken is how many places of a segment may be taken: searches end at a free one.
-	maxTaken = groups * groupLen * 7 / 8
+	// maxUsed is how many places of a segment may be used: searches end at a free one.
+	maxUsed = groups * groupLen * 7 / 8
 )
 
 // segment is some of the numbers. All searches for one go through the same groups.
 type segment struct {
-	// bits is how many low bits all hashes share, taken how many places are not free.
-	bits, taken uint8
-	_           [54]byte // with the epoch of the piece, one cache line
-	groups      [groups]group
+	// bits is how many low bits all hashes share, used how many places are not free.
+	bits, used uint8
+	_          [54]byte // with the epoch of the piece, one cache line
+	groups     [groups]group
 }
 
 // group is some hashes, 0 where a place is free, and their numbers, in one cache line. Its
@@ -76,7 +76,7 @@ func (d *directory) replace(hash uint32, p *piece[segment]) {
 // directory must double first.
 func (d *directory) put(hash, number uint32, epoch uint64) bool {
 	s := d.own(hash, epoch)
-	for s.taken == maxTaken {
+	for s.used == maxUsed {
 		if d.mask>>s.bits == 0 {
 			return false
 		}
@@ -171,7 +171,7 @@ func (g *group) set(place int, hash, number uint32) {
 
 // put adds a number. There must be a free place.
 func (s *segment) put(hash, number uint32) {
-	s.taken++
+	s.used++
 	for i := home(hash); ; i = (i + 1) % groups {
 		if free := s.groups[i].matches(0); free != 0 {
 			s.groups[i].set(bits.TrailingZeros(free), hash, number)
@@ -183,7 +183,7 @@ func (s *segment) put(hash, number uint32) {
 // free frees a place. Searches that go on beyond its group must not end there, so a number
 // from further on is moved to the place, and to that one's place another.
 func (s *segment) free(group, place int) {
-	s.taken--
+	s.used--
 	for at := 1; s.groups[(group+at-1)%groups].matches(0) == 0; at++ {
 		from := &s.groups[(group+at)%groups]
 		for i, hash := range from.hashes {

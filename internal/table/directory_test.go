@@ -57,18 +57,18 @@ func (r *directoryRun) check(in *directory, has map[uint32]uint32) {
 			continue
 		}
 		seen[s] = true
-		taken := 0
+		used := 0
 		for _, g := range s.groups {
 			for _, hash := range g.hashes {
 				if hash != 0 {
-					taken++
+					used++
 					require.Equal(r, at&(1<<s.bits-1), hash&(1<<s.bits-1))
 				}
 			}
 		}
-		require.Equal(r, int(s.taken), taken)
-		require.LessOrEqual(r, taken, maxTaken, "a search may find no free place")
-		total += taken
+		require.Equal(r, int(s.used), used)
+		require.LessOrEqual(r, used, maxUsed, "a search may find no free place")
+		total += used
 	}
 	require.Equal(r, len(has), total)
 }
@@ -84,7 +84,7 @@ func TestADirectoryGrowsBySplitsAndDoublings(t *testing.T) {
 	}
 	r.check(&r.directory, r.has)
 	require.Greater(t, r.mask, uint32(1<<5), "it has doubled")
-	require.Less(t, r.mask, uint32(16*5_000/maxTaken), "and no more often than it must")
+	require.Less(t, r.mask, uint32(16*5_000/maxUsed), "and no more often than it must")
 }
 
 // All numbers begin in one group, so that searches pass through full ones, which are freed in any
@@ -93,10 +93,10 @@ func TestNumbersBeyondAFullGroupAreFoundAfterRemovals(t *testing.T) {
 	for seed := range uint64(20) {
 		r := newDirectoryRun(t)
 		random := rand.New(rand.NewPCG(seed, 2))
-		for number := range uint32(maxTaken) {
+		for number := range uint32(maxUsed) {
 			r.add(number, random.Uint32N(3)<<29|5<<29+number) // home groups 5, 6 and 7, and over the end
 		}
-		for _, number := range random.Perm(maxTaken) {
+		for _, number := range random.Perm(maxUsed) {
 			r.drop(uint32(number))
 			r.check(&r.directory, r.has)
 			if seed%2 == 0 && number%3 == 0 {

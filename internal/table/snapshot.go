@@ -3,7 +3,7 @@ package table
 import "hash/maphash"
 
 // Snapshot is the state of a table at one point in time. It never changes, and may be used by
-// any number of goroutines. A snapshot that is kept costs copies of what is changed since, and
+// any number of goroutines. A snapshot that is kept costs copies of what changes later, and
 // the objects that it alone has. All its methods return entries unordered.
 type Snapshot struct {
 	// Version is the table's label at that time: the resource version up to which it holds the source's changes.

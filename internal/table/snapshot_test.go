@@ -131,12 +131,12 @@ func TestASnapshotKeepsNothingThatCameAfterIt(t *testing.T) {
 	write(1, &object{n: 1})
 	kept := table.Snapshot()
 	passing := &object{n: 2}
-	gone := weak.Make(passing)
+	removed := weak.Make(passing)
 	write(1, passing)
 	passing = nil
 	write(many, &object{n: 3})
 	runtime.GC()
-	require.Nil(t, gone.Value())
+	require.Nil(t, removed.Value())
 	e, _ := kept.Get(key)
 	require.Equal(t, &object{n: 1}, e.Object())
 }

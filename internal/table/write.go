@@ -22,7 +22,7 @@ func (t *Table) Begin(changes int) {
 		return
 	}
 	t.changes.Add(1)
-	// No store of what is there already: each takes as long as a lock.
+	// No store of a value that is there already: each takes as long as a lock.
 	if t.frozen {
 		t.s = t.s.clone()
 		t.latest.Store(nil)

@@ -100,7 +100,7 @@ func (m *Metrics) ReleaseReflectorMetrics(name string) {
 	}
 }
 
-// CountFailures returns an error handler that counts what is reported by the reflector's name and the cause, and then
+// CountFailures returns an error handler that counts failures by the reflector's name and the cause, and then
 // calls next; nil is cache.DefaultWatchErrorHandler. It counts while a reflector runs whose MetricsProvider is m.
 func (m *Metrics) CountFailures(next cache.WatchErrorHandlerWithContext) cache.WatchErrorHandlerWithContext {
 	if next == nil {

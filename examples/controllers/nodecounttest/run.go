@@ -62,7 +62,7 @@ func inVirtualTime(t *testing.T, controller Controller, test func(r *rig)) {
 		r.add("shop", "web-1", "b")
 		r.add("lab", "web-0", "b")
 		r.add("lab", "pending", "")
-		require.NoError(t, server.ConfigMaps.Apply(count("gone", "7")))
+		require.NoError(t, server.ConfigMaps.Apply(count("stale", "7")))
 
 		// The failures are the test's own: they need not be logged.
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))

@@ -69,9 +69,9 @@ func (s *Server) RefuseWrites(n int) {
 func (s *Server) TakeWrites() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	taken := s.writes
+	done := s.writes
 	s.writes = nil
-	return taken
+	return done
 }
 
 // ServeHTTP reads by cachetest, and writes config maps.

@@ -28,7 +28,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// passes is how often each route is taken; the shortest counts.
+// passes is how often each route is run; the shortest counts.
 const passes = 8
 
 type object = metav1.PartialObjectMetadata
@@ -121,7 +121,7 @@ func named(i int, mark string) *object {
 const listed = 10
 
 // events records an update, an add and a deletion that a watch brings, once the
-// path has been taken a few times.
+// path has run a few times.
 func (r *recorder) events(through string, source *cachetest.Source) {
 	for i := range 3 {
 		r.must(source.Apply(named(1, strconv.Itoa(i)), named(listed, "")))
@@ -169,7 +169,7 @@ func relists(r *recorder) {
 		informer := newInformer(source, cache.ReflectorOptions{})
 		r.addHandler(informer)
 		stop := r.running(func(ctx context.Context) { _ = informer.Run(ctx) })
-		settle(time.Minute) // a watch that has lived is not taken for a failure
+		settle(time.Minute) // a watch that has lived does not count as a failure
 		changes := 0
 		change := func() error {
 			changes++

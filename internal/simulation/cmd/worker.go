@@ -54,7 +54,7 @@ func serve(in io.Reader, out, said io.Writer, run func(simulation.Script) simula
 
 // work is all that a worker does. It returns the code to exit with.
 func work() int {
-	// An interrupt goes to all processes of the terminal; ours end when the input does.
+	// An interrupt reaches all processes of the terminal; ours end when the input does.
 	signal.Ignore(os.Interrupt)
 	// Handlers panic on purpose: apimachinery's log of their stacks is a tenth of the time.
 	utilruntime.PanicHandlers = nil

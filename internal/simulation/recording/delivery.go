@@ -4,13 +4,13 @@ package recording
 const (
 	// Whole is a list that came in one piece.
 	Whole = "whole"
-	// Begin, Part, Gone, Commit and Abort are those of a list in pages, or of a stream that
-	// begins with one. Gone is an object that an earlier part has brought.
-	Begin  = "begin"
-	Part   = "part"
-	Gone   = "gone"
-	Commit = "commit"
-	Abort  = "abort"
+	// Begin, Part, Removed, Commit and Abort are those of a list in pages, or of a stream that
+	// begins with one. Removed is an object that an earlier part has brought.
+	Begin   = "begin"
+	Part    = "part"
+	Removed = "removed"
+	Commit  = "commit"
+	Abort   = "abort"
 )
 
 // Delivery is what a reflector makes of lines of its source: what is done with lists that
@@ -112,7 +112,7 @@ func (d *deliverer) event(line Line) {
 		return
 	}
 	if line.Type == "DELETED" {
-		d.add(Gone, line)
+		d.add(Removed, line)
 		return
 	}
 	if n := len(d.out); n > 0 && d.out[n-1].Do == Part && d.out[n-1].At == line.At {

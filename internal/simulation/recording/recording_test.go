@@ -55,11 +55,11 @@ func TestAStreamThatBeginsIsAReplacement(t *testing.T) {
 	added := func(at time.Duration) Line {
 		return Line{At: at, Do: Event, Type: "ADDED", Objects: []Object{{Key: "a/1"}}}
 	}
-	gone := Line{At: 2, Do: Event, Type: "DELETED", Objects: []Object{{Key: "a/1"}}}
+	removed := Line{At: 2, Do: Event, Type: "DELETED", Objects: []Object{{Key: "a/1"}}}
 	progress, end := Line{At: 2, Do: Bookmark, More: true}, Line{At: 2, Do: Bookmark, Version: 7}
 
-	got := Deliveries([]Line{stream, added(1), added(1), added(2), gone, progress, end, added(2), progress})
-	require.Equal(t, []string{Begin, Part, Part, Gone, Commit, Event, Bookmark}, dos(got))
+	got := Deliveries([]Line{stream, added(1), added(1), added(2), removed, progress, end, added(2), progress})
+	require.Equal(t, []string{Begin, Part, Part, Removed, Commit, Event, Bookmark}, dos(got))
 	require.Len(t, got[1].Objects, 2, "what comes at once is one part")
 	require.Equal(t, uint64(7), got[4].Version)
 	var last []bool

@@ -7,7 +7,7 @@ import (
 )
 
 // Cut copies a map entry by entry, those that are wanted. Maps come out in the form whose
-// length is not told, because it is not known when they begin. A second field of one name
+// length is not stated, because it is not known when they begin. A second field of one name
 // is kept, for the decoder to refuse.
 //
 // Where fields of a value are wanted and it is neither a map nor an array, it has none, and
@@ -28,9 +28,9 @@ func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([
 
 var errBehind = fmt.Errorf("%w: something behind a CBOR value", wire.ErrMalformed)
 
-// cutter goes through an object once.
+// cutter walks through an object once.
 type cutter struct {
-	scanner scanner // for what is taken or left as a whole
+	scanner scanner // for what is kept or dropped as a whole
 	cut     []byte
 	depth   int
 	nesting int
@@ -136,7 +136,7 @@ func isBreak(data []byte) bool {
 	return err == nil && h.isBreak()
 }
 
-// behind goes past the break that ends what is of no told length.
+// behind moves past the break that ends a value of indefinite length.
 func behind(data []byte, left int64) []byte {
 	if left == untilBreak {
 		return data[1:]

@@ -19,7 +19,7 @@
 //
 // The end of a value is found by its heads alone (RFC 8949 section 3): each says what
 // follows and how much of it. A stack holds how many values the arrays and maps
-// that are open still lack. Values of indefinite length are taken as well: apimachinery
+// that are open still lack. Values of indefinite length are accepted as well: apimachinery
 // does not write them but reads them. Whether what lies between means anything is for
 // the decoder to say, when a value is cut out and can spoil no other. There is one
 // exception: nesting of more than 10,000 levels, which nothing in an API server can
@@ -29,11 +29,11 @@
 //
 // It is apimachinery's own decoder that makes objects of the values. So what an encoding
 // on the wire does to raw JSON inside of Go types (runtime.RawExtension, FieldsV1) is
-// undone, duplicate fields are an error, and numbers are int64 and float64.
+// reversed, duplicate fields are an error, and numbers are int64 and float64.
 //
 // Where only some fields are wanted (Cut), a smaller map is made of those first.
 //
-// Before an object, a list, its metadata or its items, no tag is taken but that of
+// Before an object, a list, its metadata or its items, no tag is accepted but that of
 // self-description: there are tags that say how to read every string behind them, which
 // would be lost on what is cut out. A second kind, apiVersion, metadata or items in a
 // list, and a second type or object in a frame, is malformed.

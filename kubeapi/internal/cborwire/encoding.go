@@ -96,7 +96,7 @@ func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 }
 
 // memory charges for what the scanner has met. Where something does not say how many elements
-// it has, all values are taken for elements.
+// it has, all values count as elements.
 func (s *scanner) memory(sizes wire.Sizes) int64 {
 	elements := s.elements
 	if s.growing {

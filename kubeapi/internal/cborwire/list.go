@@ -144,7 +144,7 @@ func (l *list) keepForStatus(field string, value []byte) {
 	case field == "", field == "kind", field == "apiVersion":
 		// The header has them.
 	case len(l.kept)+len(value) > l.limit:
-		// The Status is told without this field.
+		// The Status is reported without this field.
 	default:
 		l.kept = append(l.kept, majorBytes<<5|byte(len(field)))
 		l.kept = append(append(l.kept, field...), value...)
@@ -224,7 +224,7 @@ func (l *list) readMetadata(value []byte) error {
 func (l *list) complete() error {
 	switch _, err := l.peek(); {
 	case err == nil, len(l.window.Unread()) > 0:
-		return fmt.Errorf("%w: the body goes on after the list", wire.ErrMalformed)
+		return fmt.Errorf("%w: the body continues after the list", wire.ErrMalformed)
 	case err != io.EOF:
 		return err
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// mostLevels is how deep apimachinery's decoder goes.
+// mostLevels is how deep apimachinery's decoder reads.
 const mostLevels = 10_000
 
 // scanner finds the end of a value, of which there need be no more than a part; with
-// more it goes on where it was.
+// more it continues where it was.
 type scanner struct {
 	// levels is how many arrays and maps may be open at once.
 	levels int

@@ -16,8 +16,8 @@ type stream struct {
 	scanner scanner
 	limit   int // of bytes of a value
 	nesting int // as it was asked for; the scanner looks further
-	// taken is how much of what is unread has been lent out.
-	taken int
+	// lent is how many unread bytes have been lent out.
+	lent int
 }
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
@@ -33,8 +33,8 @@ func newStream(body io.Reader, first int, limits wire.Limits) stream {
 
 // release takes back what was lent out.
 func (s *stream) release() {
-	s.window.Consume(s.taken)
-	s.taken = 0
+	s.window.Consume(s.lent)
+	s.lent = 0
 }
 
 // peek reads the head of the next value and leaves it there. io.EOF means that the body
@@ -93,8 +93,8 @@ func (s *stream) value() ([]byte, error) {
 			return nil, err
 		}
 		if ended {
-			s.taken = s.scanner.at
-			return unread[:s.taken:s.taken], nil
+			s.lent = s.scanner.at
+			return unread[:s.lent:s.lent], nil
 		}
 		if s.scanner.at > s.limit || len(unread) >= s.limit {
 			return nil, s.tooLarge()

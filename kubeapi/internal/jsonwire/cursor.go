@@ -12,7 +12,7 @@ import (
 // waiting watch holds.
 const firstBytes = 4 << 10
 
-// cursor goes through a body token by token. What it has gone past it gives up, except
+// cursor walks through a body token by token. What it has moved past it gives up, except
 // within a frame, which is kept together until it is complete: see keep.
 type cursor struct {
 	window *wire.Window
@@ -40,7 +40,7 @@ func (c *cursor) fill() error {
 	return err
 }
 
-// advance goes to an offset in unread. Slices and offsets are of no use after it, unless
+// advance moves to an offset in unread. Slices and offsets are of no use after it, unless
 // what was looked at is kept.
 func (c *cursor) advance(to int) {
 	c.at = to
@@ -59,7 +59,7 @@ func (c *cursor) tooLarge() error {
 	return &wire.LimitError{What: wire.LimitValue, Limit: c.limit}
 }
 
-// token goes past blanks and returns the byte behind them, without going past it.
+// token skips blanks and returns the byte behind them, without consuming it.
 func (c *cursor) token() (byte, error) {
 	blanks := 0
 	for {
@@ -133,9 +133,9 @@ func (c *cursor) wholeValue(s span) (int, error) {
 	return to, err
 }
 
-// field goes to the value of the next field of an object, past its name, and returns the
+// field moves to the value of the next field of an object, past its name, and returns the
 // name if it is one of those that mean something here, else "". It returns false at the
-// object's end, which it has gone past. first says that no field came before.
+// object's end, which it has moved past. first says that no field came before.
 func (c *cursor) field(first bool) (name string, ok bool, err error) {
 	token, err := c.token()
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *cursor) field(first bool) (name string, ok bool, err error) {
 	return name, true, err
 }
 
-// expect goes past one token.
+// expect moves past one token.
 func (c *cursor) expect(token byte, what string) error {
 	got, err := c.token()
 	if err != nil {

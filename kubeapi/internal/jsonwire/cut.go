@@ -30,7 +30,7 @@ func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([
 	return c.cut, nil
 }
 
-// cutter goes through an object once.
+// cutter walks through an object once.
 type cutter struct {
 	data    []byte
 	at      int
@@ -39,7 +39,7 @@ type cutter struct {
 	nesting int
 }
 
-// token goes past blanks and returns the byte behind them; 0, which no token is, at the end.
+// token moves past blanks and returns the byte behind them; 0, which no token is, at the end.
 func (c *cutter) token() byte {
 	c.at = skipBlanks(c.data, c.at)
 	if c.at == len(c.data) {
@@ -48,7 +48,7 @@ func (c *cutter) token() byte {
 	return c.data[c.at]
 }
 
-// object goes past an object that begins at the cutter's place, and keeps of it what is
+// object moves past an object that begins at the cutter's place, and keeps of it what is
 // wanted.
 func (c *cutter) object(wanted *wire.Names) error {
 	if err := c.enter('{'); err != nil {
@@ -96,7 +96,7 @@ func (c *cutter) object(wanted *wire.Names) error {
 	}
 }
 
-// value goes past a value, and keeps of it what is wanted: all, or fields of it.
+// value moves past a value, and keeps of it what is wanted: all, or fields of it.
 func (c *cutter) value(wanted *wire.Names) error {
 	switch token := c.token(); {
 	case wanted.Whole:
@@ -136,7 +136,7 @@ func (c *cutter) array(wanted *wire.Names) error {
 	}
 }
 
-// enter goes past an opening bracket, leave past a closing one.
+// enter moves past an opening bracket, leave past a closing one.
 func (c *cutter) enter(bracket byte) error {
 	c.at++
 	c.cut = append(c.cut, bracket)
@@ -152,7 +152,7 @@ func (c *cutter) leave(bracket byte) {
 	c.depth--
 }
 
-// skip goes past a value whole, behind blanks, and returns it.
+// skip moves past a value whole, behind blanks, and returns it.
 func (c *cutter) skip() ([]byte, error) {
 	first := c.token()
 	s := span{literal: isLiteral(first)}

@@ -66,7 +66,7 @@ func TestACutDescendsNoDeeperThanTheLimitOnNesting(t *testing.T) {
 	_, err = Encoding.Cut(nil, nested(10), named, limits)
 	require.Equal(t, &wire.LimitError{What: wire.LimitNesting, Limit: 10}, err)
 
-	// What nobody wants may be as deep as it likes: it is not gone into.
+	// What nobody wants may be as deep as it likes: it is not entered.
 	deep := `{"x":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + `}`
 	require.Equal(t, `{}`, cutOf(t, deep))
 }

@@ -3,7 +3,7 @@
 //
 // # Cutting
 //
-// A cursor goes through a wire.Window, the only part of a body that is in memory. Of
+// A cursor walks through a wire.Window, the only part of a body that is in memory. Of
 // what stands at the level of the protocol (the object that a list is, its array of
 // items, the object that a frame is) it takes every token and accepts JSON only. Of the
 // values in there it looks for the end alone: a span counts brackets and steps over

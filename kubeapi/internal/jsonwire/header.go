@@ -126,7 +126,7 @@ func (h *header) keepForStatus(name string, raw []byte, limit int) {
 		return
 	}
 	if len(h.status)+len(raw) > limit {
-		return // the Status is told without this field
+		return // the Status is reported without this field
 	}
 	separator := byte(',')
 	if len(h.status) == 0 {

@@ -10,7 +10,7 @@ import (
 // list reads the body of a list: one object, whose fields may come in any order.
 //
 // A field that says something of the list may come once only. What the first one said
-// has been told by the time of a second, and there is no way to take it back. All that
+// has been reported by the time of a second, and cannot be withdrawn. All that
 // stands beside the items counts as one value, so that a list cannot go on for ever
 // without an item.
 type list struct {
@@ -78,7 +78,7 @@ func (l *list) next() ([]byte, error) {
 	}
 }
 
-// begin goes past the opening brace.
+// begin moves past the opening brace.
 func (l *list) begin() error {
 	token, err := l.token()
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *list) begin() error {
 	return &wire.NotListError{}
 }
 
-// nextField reads a field, or goes past the brace behind the last one.
+// nextField reads a field, or moves past the brace behind the last one.
 func (l *list) nextField() error {
 	name, more, err := l.field(l.place == atFirstField)
 	if err != nil {
@@ -137,7 +137,7 @@ func (l *list) nextField() error {
 	return nil
 }
 
-// nextItem cuts out the next item, or returns nil when it has gone past the bracket
+// nextItem cuts out the next item, or returns nil when it has moved past the bracket
 // behind the last one. Whatever JSON value an item is, it is returned: it can be refused
 // alone.
 func (l *list) nextItem() ([]byte, error) {
@@ -167,10 +167,10 @@ func (l *list) nextItem() ([]byte, error) {
 }
 
 // finish reads to the end of the body, which lets a connection be used again and finds
-// out about a body that was cut or goes on. It never returns nil.
+// out about a body that was cut or continues. It never returns nil.
 func (l *list) finish() error {
 	if _, err := l.token(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the body goes on after the list", wire.ErrMalformed)
+	return fmt.Errorf("%w: the body continues after the list", wire.ErrMalformed)
 }

@@ -8,7 +8,7 @@ import (
 
 // checkMemory charges for the values of an object, if it is so large that they may be too
 // many. Like span it knows brackets and strings alone; a decoder ends where something is no
-// JSON, having taken no more than what is charged for.
+// JSON, having allocated no more than it is charged for.
 func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	perElement, perObject := sizes.PerElement(), sizes.PerObject()
 	// No value has less than two bytes, with what is between it and the next, and an object has

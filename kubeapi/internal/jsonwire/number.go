@@ -46,7 +46,7 @@ func (p *parser) number() (any, error) {
 	return p.longNumber(p.data[start:at], isInteger)
 }
 
-// fraction goes past what follows the digits of a number: a fraction, an exponent, or
+// fraction moves past what follows the digits of a number: a fraction, an exponent, or
 // both. It returns false where a digit is missing.
 func (p *parser) fraction() bool {
 	if p.data[p.at] == '.' {

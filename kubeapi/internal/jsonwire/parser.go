@@ -8,8 +8,8 @@ import (
 )
 
 // deepest is how deep values may lie in one another whatever the limits say. It is what
-// encoding/json allows, and keeps the parser's own recursion, and that of whoever walks
-// through its result, far from the end of the stack.
+// encoding/json allows, and keeps the parser's own recursion, and that of callers that
+// walk its result, far from the end of the stack.
 const deepest = 10_000
 
 // parser makes Go values of JSON in one pass, those that apimachinery makes of it:
@@ -41,8 +41,8 @@ type field struct {
 // garbage collection or two take those that do not.
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
-// Stacks that have grown beyond this belong to an object of unusual size, or of somebody
-// who wants to see how much is kept.
+// Stacks that have grown beyond this belong to an object of unusual size, or to an
+// attack on memory.
 const (
 	keptValues = 4096
 	keptBytes  = 64 << 10
@@ -88,7 +88,7 @@ func (p *parser) whole() (any, error) {
 	return value, nil
 }
 
-// token goes past blanks and returns the byte behind them without going past it; 0,
+// token moves past blanks and returns the byte behind them without going past it; 0,
 // which no token is, at the end.
 func (p *parser) token() byte {
 	for p.at < len(p.data) {
@@ -218,7 +218,7 @@ func (p *parser) array() ([]any, error) {
 	return array, nil
 }
 
-// enter goes past an opening bracket, leave past a closing one.
+// enter moves past an opening bracket, leave past a closing one.
 func (p *parser) enter() error {
 	p.at++
 	if p.depth++; p.depth > p.nesting {

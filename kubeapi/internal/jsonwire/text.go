@@ -33,7 +33,7 @@ func (p *parser) name() (string, error) {
 	return string(raw), nil
 }
 
-// quoted goes past a string and returns what it says, good until the next call.
+// quoted moves past a string and returns what it says, good until the next call.
 func (p *parser) quoted() ([]byte, error) {
 	p.at++
 	start := p.at
@@ -95,7 +95,7 @@ func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	return at, false
 }
 
-// unquote goes on behind what is in unquoted already, to the string's end. Like
+// unquote continues behind what is in unquoted already, to the string's end. Like
 // encoding/json it puts U+FFFD in place of what is no UTF-8 and of half a surrogate pair.
 func (p *parser) unquote() ([]byte, error) {
 	for p.at < len(p.data) {
@@ -142,7 +142,7 @@ func (p *parser) escape() error {
 	return nil
 }
 
-// unicodeEscape goes past one \uHHHH, or past two that are a surrogate pair.
+// unicodeEscape moves past one \uHHHH, or past two that are a surrogate pair.
 func (p *parser) unicodeEscape() error {
 	r := hexadecimal(p.data[p.at:])
 	if r < 0 {

@@ -4,7 +4,7 @@
 // # Paths
 //
 // A path is names of fields as they stand in JSON, with dots between:
-// spec.containers.image. It names all that is below. It goes through lists, into each
+// spec.containers.image. It names all that is below. It walks through lists, into each
 // element, and into maps, by their keys: metadata.annotations[example.com/owner], the
 // brackets being needed only for keys in which there is a dot.
 //

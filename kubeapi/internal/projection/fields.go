@@ -8,7 +8,7 @@ import (
 )
 
 // Of the metadata everything is kept but the two parts of it that are large and that
-// hardly anybody reads: annotations, and managedFields. Whoever mirrors needs the most of
+// hardly anybody reads: annotations, and managedFields. A mirror needs the most of
 // these, indexes and selectors need others, and it must be possible to compute a change
 // of metadata from what is left: lists of which a part is missing would be written back so.
 var always = [][]string{

@@ -37,7 +37,7 @@ func parse(path string) ([]string, error) {
 		case "":
 			return nil, wrong(path, errors.New("it has an empty name; the form is spec.nodeName"))
 		case "*":
-			return nil, wrong(path, errors.New("there are no wildcards; lists are gone through by themselves"))
+			return nil, wrong(path, errors.New("there are no wildcards; lists are walked through by themselves"))
 		}
 		names = append(names, name)
 	}

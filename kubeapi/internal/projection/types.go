@@ -52,7 +52,7 @@ func (b *builder) add(of reflect.Type, names []string) error {
 	return nil
 }
 
-// below goes on to what is below a field in protobuf.
+// below continues with what is below a field in protobuf.
 func (b *builder) below(at *wire.Numbers, field reflect.StructField) *wire.Numbers {
 	// Such as "bytes,3,rep,name=containers".
 	parts := strings.Split(field.Tag.Get("protobuf"), ",")
@@ -65,7 +65,7 @@ func (b *builder) below(at *wire.Numbers, field reflect.StructField) *wire.Numbe
 	return &wire.Numbers{}
 }
 
-// element is what a path goes on in: the pointer's, the list's element. Bytes are a string.
+// element is what a path continues in: the pointer's, the list's element. Bytes are a string.
 func element(t reflect.Type) reflect.Type {
 	for !isLeaf(t) {
 		switch t.Kind() {

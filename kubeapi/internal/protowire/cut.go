@@ -4,11 +4,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Cut goes through the fields of a message and copies those that are wanted, tag and all;
+// Cut walks through the fields of a message and copies those that are wanted, tag and all;
 // of a field that is wanted in part it cuts the message in there. An envelope keeps all
 // but what is cut in its raw: its type says whether this is the object that was asked for.
 //
-// It goes as deep as fields are named and no deeper: what is kept as a whole is not
+// It cuts as deep as fields are named and no deeper: what is kept as a whole is not
 // entered. A wanted field of a wire type that no message has is copied, so that the
 // decoder refuses the object for it, as it would have.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, _ wire.Limits) ([]byte, error) {

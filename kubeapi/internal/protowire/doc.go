@@ -46,7 +46,7 @@
 //
 // Bytes alone do not tell a string from a message, so there is no unstructured form
 // (wire.ErrNotSelfDescribing). A Go type decodes itself, by its generated Unmarshal
-// method, which copies what it keeps. How deep it goes is bounded by its types, except
+// method, which copies what it keeps. How deep it recurses is bounded by its types, except
 // of those few that contain themselves, such as the schemas in a
 // CustomResourceDefinition; for them alone the nesting is counted before they are
 // decoded (see shape). A message is one level, an entry of a map is not.

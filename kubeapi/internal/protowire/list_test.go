@@ -200,7 +200,7 @@ func TestOtherKindsAreNoLists(t *testing.T) {
 	}{
 		"a Status":                   {served(t, status()), "Status", status()},
 		"a Status that is malformed": {sealed(typeMeta("v1", "Status"), raw([]byte{0xff})), "Status", nil},
-		"a Status told late":         {sealed(raw(listMeta("42")), typeMeta("v1", "Status")), "Status", nil},
+		"a Status found late":        {sealed(raw(listMeta("42")), typeMeta("v1", "Status")), "Status", nil},
 		"an object":                  {served(t, &carp.Carp{TypeMeta: metav1.TypeMeta{Kind: "Carp"}}), "Carp", nil},
 		"a Table before its rows":    {sealed(typeMeta("meta.k8s.io/v1", "Table"), []byte("never looked at")), "Table", nil},
 		"nothing that says anything": {sealed(raw(listMeta("42"))), "", nil},

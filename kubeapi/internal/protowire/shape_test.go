@@ -168,7 +168,7 @@ func TestEntriesOfMapsThatReachOutOfThemselvesAreRefused(t *testing.T) {
 			require.ErrorIs(t, Encoding.Into(data, roomy, &tree{calls: &calls}), wire.ErrMalformed)
 			require.Zero(t, calls, "Unmarshal never sees it")
 			if err := (&tree{calls: &calls}).Unmarshal(data); err == nil {
-				t.Logf("by itself Unmarshal would have taken %d calls", calls)
+				t.Logf("by itself Unmarshal would have needed %d calls", calls)
 			}
 		})
 	}

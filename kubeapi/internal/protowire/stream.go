@@ -12,10 +12,10 @@ type stream struct {
 	limit  int // of bytes that are looked at as one piece
 
 	// left is how much of the message at hand has not been consumed. It is at least
-	// what was taken.
+	// what was lent.
 	left int64
-	// taken is how much of what is unread the last take has lent out.
-	taken int
+	// lent is how many unread bytes the last take has lent out.
+	lent int
 }
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
@@ -30,8 +30,8 @@ func newStream(body io.Reader, first int, limits wire.Limits) stream {
 
 // release takes back what was lent out.
 func (s *stream) release() {
-	s.consume(s.taken)
-	s.taken = 0
+	s.consume(s.lent)
+	s.lent = 0
 }
 
 func (s *stream) consume(n int) {
@@ -105,7 +105,7 @@ func (s *stream) take(length int64) ([]byte, error) {
 	if err := s.window.Need(n); err != nil {
 		return nil, wire.Inside(err)
 	}
-	s.taken = n
+	s.lent = n
 	return s.window.Unread()[:n:n], nil
 }
 

@@ -28,9 +28,9 @@ type Encoding interface {
 
 	// Cut appends to dst the bytes of an object with those fields alone that are wanted,
 	// to be decoded in place of raw. It keeps neither. It adds no more than three times the
-	// bytes of raw; on an error what it has added is of no use. Faults are found where it
-	// goes; those inside of what is wanted as a whole are left to the decoder, and those
-	// inside of what is not wanted to nobody.
+	// bytes of raw; on an error what it has added is of no use. It finds the faults of
+	// what it reads; those inside of a field that is wanted as a whole are left to the
+	// decoder, and those inside of an unwanted one to nobody.
 	Cut(dst, raw []byte, wanted *Fields, limits Limits) ([]byte, error)
 
 	// Intact says of bytes that could not be decoded whether they are a value of the encoding

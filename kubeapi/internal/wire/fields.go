@@ -3,7 +3,7 @@ package wire
 // Fields are those of an object that are wanted, in the two ways in which encodings name
 // them. They are built once and never changed, so that any number of readers may share them.
 //
-// What holds whichever way it is: lists are gone through, each element having the fields
+// What holds whichever way it is: lists are walked through, each element having the fields
 // that are wanted of it; a field that is wanted as a whole is kept as it came, byte by
 // byte; and what is not wanted is neither kept nor looked at any further than to find its
 // end. Objects and elements of lists stay where one of their fields is wanted, though

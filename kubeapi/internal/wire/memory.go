@@ -15,7 +15,7 @@ const (
 	Growing = 7
 )
 
-// Sizes are those of the largest Go values that a decoder makes room for as it goes, in bytes.
+// Sizes are those of the largest Go values that a decoder makes room for meanwhile, in bytes.
 type Sizes struct {
 	// Element is an element of a slice, Single what a pointer leads to or a map has.
 	Element, Single int

@@ -27,7 +27,7 @@ const (
 //
 //	           Unread
 //	        ┌───────────┐
-//	│ gone  │ a value…  │ free │ … not read yet
+//	│ read  │ a value…  │ free │ … not read yet
 //	        start       end
 type Window struct {
 	source     io.Reader
@@ -68,7 +68,7 @@ func (w *Window) Consume(n int) {
 func (w *Window) Fill() error { return w.Need(w.end - w.start + 1) }
 
 // Need reads until at least n bytes are unread. If the source ends before, it returns
-// io.EOF, whether or not something is unread. Memory is taken as the bytes come, so
+// io.EOF, whether or not something is unread. Memory is allocated as the bytes come, so
 // that an n which nothing stands behind costs nothing.
 func (w *Window) Need(n int) error {
 	if n > w.limit && w.end-w.start < n {

@@ -69,10 +69,10 @@ type windowModel struct {
 	*Window
 	source *crumbs
 	stream []byte
-	// gone is how many bytes were consumed. limit is how many may be unread, need how many
+	// consumed counts bytes. limit is how many may be unread, need how many
 	// may be asked for.
-	gone, limit, need int
-	failed            error
+	consumed, limit, need int
+	failed                error
 }
 
 func (m *windowModel) run(script []byte) {
@@ -91,7 +91,7 @@ func (m *windowModel) run(script []byte) {
 		case 2:
 			n = min(n, m.unread())
 			m.Consume(n)
-			m.gone += n
+			m.consumed += n
 		case 3:
 			m.source.piece = n
 		}
@@ -120,13 +120,13 @@ func (m *windowModel) asked(n int, err error) {
 	}
 	require.Equal(m, m.source.end, err)
 	require.Empty(m, m.source.rest, "not all was read")
-	require.Equal(m, len(m.stream), m.gone+m.unread())
+	require.Equal(m, len(m.stream), m.consumed+m.unread())
 }
 
 func (m *windowModel) check() {
 	require.LessOrEqual(m, m.unread(), m.limit)
-	require.True(m, bytes.Equal(m.stream[m.gone:m.gone+m.unread()], m.Unread()), "from %d on", m.gone)
-	require.Equal(m, len(m.stream)-len(m.source.rest), m.gone+m.unread(), "bytes were lost")
+	require.True(m, bytes.Equal(m.stream[m.consumed:m.consumed+m.unread()], m.Unread()), "from %d on", m.consumed)
+	require.Equal(m, len(m.stream)-len(m.source.rest), m.consumed+m.unread(), "bytes were lost")
 }
 
 // FuzzPrintable makes lines of anything: printable, of so many characters and dots, the

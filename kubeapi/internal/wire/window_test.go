@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counting are bytes in which every place can be told from those near it.
+// counting are bytes in which every place differs from those near it.
 func counting(n int) []byte {
 	data := make([]byte, n)
 	for i := range data {
@@ -37,24 +37,24 @@ func TestWindowShowsTheStreamHoweverItIsReadAndConsumed(t *testing.T) {
 				NewWindow(wrap(bytes.NewReader(data)), 16, 100_000),
 				NewWindow(wrap(bytes.NewReader(data)), 4096, 300_000),
 			}
-			gone := make([]int, len(windows))
+			consumed := make([]int, len(windows))
 			sizes := []int{1, 10, 1000, 5000, 70_000, 100_000}
 			for left := len(windows); left > 0; {
 				at := random.IntN(len(windows))
 				w := windows[at]
-				if gone[at] == len(data) {
+				if consumed[at] == len(data) {
 					continue
 				}
-				err := w.Need(min(sizes[random.IntN(len(sizes))], len(data)-gone[at]))
+				err := w.Need(min(sizes[random.IntN(len(sizes))], len(data)-consumed[at]))
 				require.NoError(t, err)
 				unread := w.Unread()
-				require.True(t, bytes.Equal(unread, data[gone[at]:gone[at]+len(unread)]))
+				require.True(t, bytes.Equal(unread, data[consumed[at]:consumed[at]+len(unread)]))
 				n := random.IntN(len(unread) + 1)
 				if random.IntN(3) == 0 {
 					n = len(unread)
 				}
 				w.Consume(n)
-				if gone[at] += n; gone[at] == len(data) {
+				if consumed[at] += n; consumed[at] == len(data) {
 					require.Equal(t, io.EOF, w.Fill())
 					require.Equal(t, io.EOF, w.Need(5))
 					left--
@@ -142,7 +142,7 @@ func TestManyUnreadRecordsAreNotMovedForFewRemoved(t *testing.T) {
 	w.Consume(15_000)
 	first := &w.Unread()[4000]
 	require.NoError(t, w.Need(10_000))
-	require.NotSame(t, first, &w.Unread()[4000], "it was moved while there was less of it than was gone")
+	require.NotSame(t, first, &w.Unread()[4000], "it was moved while there was less of it than was consumed")
 	w.Consume(1000)
 	first = &w.Unread()[0]
 	require.NoError(t, w.Need(20_000))
