@@ -221,13 +221,16 @@ func (m *run) applyEvents(w *openWatch) error {
 	return err
 }
 
-// applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch.
+// applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch, and is
+// reported even if an event before it in the batch has ended it.
 func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 	limit := directly
 	if _, foreign := m.taker.(foreignStore); foreign {
 		limit = 1
 	}
-	m.batch = append(m.batch, e)
+	if e.Type != watch.Error {
+		m.batch = append(m.batch, e)
+	}
 	for i := range batchesInARow {
 		// From the second batch on the sender may run before the channel counts as empty: most send over one without a
 		// buffer, and to sleep until the next event costs more. An error ends the batch: some sources, made for tests,
@@ -236,8 +239,9 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 			select {
 			case next, open := <-w.results:
 				if open {
-					e, yielded = next, i == 0
-					m.batch = append(m.batch, e)
+					if e, yielded = next, i == 0; e.Type != watch.Error {
+						m.batch = append(m.batch, e)
+					}
 					continue
 				}
 				yielded = true // the run's select finds it closed again
@@ -249,10 +253,17 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 			goruntime.Gosched()
 			yielded = true
 		}
-		if len(m.batch) == 0 {
+		if len(m.batch) == 0 && e.Type != watch.Error {
 			return nil
 		}
-		if err := m.applyBatch(w); err != nil || m.ctx.Err() != nil {
+		err := m.applyBatch(w)
+		switch {
+		case err != nil && e.Type == watch.Error && m.ctx.Err() == nil:
+			m.report(m.ctx, eventError(e.Object))
+		case err == nil && e.Type == watch.Error:
+			err = eventError(e.Object)
+		}
+		if err != nil || m.ctx.Err() != nil {
 			return err
 		}
 	}
@@ -279,16 +290,13 @@ func (m *run) applyBatch(w *openWatch) error {
 		case watch.Deleted:
 			c.kind = Deleted
 		}
-		var bad *ObjectError
-		if e.Type != watch.Error {
-			w.events++
-			w.synthetic = w.synthetic && c.kind == Added
-			bad = m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
-			if w.listing != nil {
-				w.listing.newest = newerOf(w.listing.newest, c.says.received.ResourceVersion)
-			} else if w.events == 1 {
-				m.succeeded()
-			}
+		w.events++
+		w.synthetic = w.synthetic && c.kind == Added
+		bad := m.examine(e.Object, &c.says, e.Type != watch.Bookmark)
+		if w.listing != nil {
+			w.listing.newest = newerOf(w.listing.newest, c.says.received.ResourceVersion)
+		} else if w.events == 1 {
+			m.succeeded()
 		}
 		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil
@@ -365,8 +373,6 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *ObjectError) error {
 	version := says.received.ResourceVersion
 	switch e.Type {
-	case watch.Error:
-		return eventError(e.Object)
 	default:
 		bad = m.unknownEvent(e, says, bad)
 		fallthrough

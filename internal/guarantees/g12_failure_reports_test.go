@@ -1,6 +1,7 @@
 package guarantees
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -140,4 +144,31 @@ func TestG12EveryFailureIsReportedOnceWithItsCause(t *testing.T) {
 			}
 		}
 	}
+}
+
+// G12: an error event is reported even if an event in front of it has ended the watch, and both had been sent when the
+// reflector looked. Fails if what was read behind the event that ends a watch is dropped.
+func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard heard
+		watches := 0
+		source := &cache.ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
+			},
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				w := watch.NewFakeWithChanSize(2, false)
+				if watches++; watches == 1 {
+					w.Action(watch.Bookmark, &object{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "4"}})
+					w.Error(&metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: 500})
+				}
+				return w, nil
+			},
+		}
+		stop := runReflector(t, cache.NewReflectorWithOptions(source, &object{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
+			cache.ReflectorOptions{ErrorHandler: heard.handle, Strategy: cache.ListPaged}))
+		sleep(time.Minute)
+		assert.ElementsMatch(t, []cache.Cause{"regression", cache.CauseInternal}, heard.causes())
+		stop()
+	})
 }
