@@ -111,7 +111,7 @@ func (m *run) listState() state {
 func (m *run) haveState(l *listing) {
 	p := &m.progress
 	p.anyVersion, p.unknown, p.passedOn, p.watchFailures, p.shown = false, false, false, 0, ""
-	p.checks.wanted, p.checks.failures = false, 0
+	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, false
 	m.setAccepted(l.version)
 	strategy := ListUnpaged

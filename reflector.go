@@ -103,7 +103,10 @@ type progress struct {
 	// streamAfter is when streaming may be tried again.
 	streamAfter time.Time
 	streamTries int
-	checks      checks
+	// heard is when the source last sent an event or a whole state, or when its silence was noticed. A restored source may be
+	// silent through several watches.
+	heard  time.Time
+	checks checks
 }
 
 // newest says whether the next list must be at "".

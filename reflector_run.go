@@ -304,8 +304,8 @@ const (
 	// checkRest is how long a source is not checked after an answer that cost it more
 	// than one object, or had no version.
 	checkRest = time.Hour
-	// silence is how long a watch of a source that sends bookmarks may send nothing before it is checked. API servers send
-	// about one bookmark a minute.
+	// silence is how long the watches of a source that sends bookmarks may send nothing before it is checked. API servers
+	// send about one bookmark a minute.
 	silence = 3 * time.Minute
 )
 
@@ -341,7 +341,7 @@ type versionCheck struct {
 func (m *run) serveTimer(w *openWatch) error {
 	now, next, checks := m.clock.Now(), w.expires, &m.progress.checks
 	if w.listing != nil { // one that keeps sending is not cut, however long that lasts
-		next = w.heard.Add(streamQuiet)
+		next = latest(w.answered, m.progress.heard).Add(streamQuiet)
 	}
 	isDue := func(at time.Time) bool {
 		if now.Before(at) && at.Before(next) {
@@ -370,8 +370,8 @@ func (m *run) serveTimer(w *openWatch) error {
 		}
 	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
 	default:
-		if !w.quiet && isDue(w.heard.Add(silence)) {
-			w.quiet, checks.wanted = true, checks.wanted || m.bookmarks
+		if !w.quiet && isDue(m.progress.heard.Add(silence)) {
+			w.quiet, m.progress.heard, checks.wanted = true, now, checks.wanted || m.bookmarks
 		}
 		// The watch has settled, the last check was not just now, and the limits of G13 leave room for another.
 		if checks.wanted && isDue(latest(w.answered.Add(min(checkSettle, w.timeout/2)), checks.last.Add(checkSpacing),

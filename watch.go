@@ -44,8 +44,8 @@ type openWatch struct {
 	// version is the last one of the watch. For a streaming list it is that of the events since the first one that was not
 	// Added, and of bookmarks.
 	version string
-	// asked is when the request was made, answered when the source had accepted it, heard when the last events were applied.
-	asked, answered, heard time.Time
+	// asked is when the request was made, answered when the source had accepted it.
+	asked, answered time.Time
 	// expires is when the source should have ended the watch at the latest: its timeout and watchGrace after the request.
 	timeout time.Duration
 	expires time.Time
@@ -102,7 +102,6 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	}
 	if err == nil {
 		w.answered = m.clock.Now()
-		w.heard = w.answered
 		m.setCurrent()
 	}
 	return w, err
@@ -194,7 +193,7 @@ func (m *run) applyEvents(w *openWatch) error {
 		switch woke := m.next(waits); woke.end {
 		case endEvent:
 			err = m.applyBatches(w, woke.event)
-			if w.heard = m.clock.Now(); w.quiet {
+			if m.progress.heard = m.clock.Now(); w.quiet {
 				w.quiet = false
 				w.timer.Reset(0) // the next silence is noticed, too
 			}

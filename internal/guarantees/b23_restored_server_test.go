@@ -155,8 +155,8 @@ func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 }
 
 // B23: a restore behind a clean close is noticed by its silence, where the source had sent
-// bookmarks: three minutes later. Fails if silence is not counted, or if a watch of a source
-// that sends no bookmarks is asked for them.
+// bookmarks: three minutes after the last one. Fails if silence is not counted, or if a watch
+// of a source that sends no bookmarks is asked for them.
 func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
 	for _, bookmarks := range []bool{true, false} {
 		t.Run(fmt.Sprintf("bookmarks %v", bookmarks), func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestB23ASilentWatchIsCheckedAfterThreeMinutes(t *testing.T) {
 				time.Sleep(4*time.Minute + 30*time.Second)
 				source.ResetRequests()
 				require.NoError(t, source.Rollback(2))
-				time.Sleep(3*time.Minute - time.Nanosecond)
+				time.Sleep(2*time.Minute + 30*time.Second - time.Nanosecond)
 				assert.Equal(t, []string{`watch "3"`}, asked(source))
 				assert.True(t, m.has("3", ""))
 				time.Sleep(time.Second)
@@ -220,6 +220,67 @@ func TestB23TheSilenceAfterTheFirstBookmarkIsChecked(t *testing.T) {
 			end()
 		})
 	}
+}
+
+// B23: silence counts through watches that end with a clean close before they have been silent for three minutes. Fails if
+// it begins anew with each watch: the restored source is then never checked.
+func TestB23TheSilenceOfSeveralWatchesIsChecked(t *testing.T) {
+	for name, strategy := range withStrategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := written(t)
+				m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) {
+					o.Strategy = strategy
+					o.MinWatchTimeout, o.MaxWatchTimeout = 2*time.Minute, 2*time.Minute
+				})
+				time.Sleep(5*time.Minute + time.Second) // the last bookmark came a second ago
+				source.ResetRequests()
+				require.NoError(t, source.Rollback(3))
+				time.Sleep(3*time.Minute - time.Second - time.Nanosecond)
+				assert.Equal(t, []string{`watch "13"`, `watch "13"`}, asked(source))
+				time.Sleep(time.Second)
+				want := []string{`watch "13"`, `watch "13"`, `check ""`, `list ""`, `watch "3"`}
+				if strategy == cache.ListStreaming {
+					want = append(want[:3], `stream ""`)
+				}
+				assert.Equal(t, want, asked(source))
+				assert.Equal(t, []cache.VersionRegressionError{{Kind: "list", Current: "13", Received: "3"}}, m.regressions())
+				m.equals(t, source)
+				m.stop()
+			})
+		})
+	}
+}
+
+// B23: watches that stay silent cost one check in three minutes, however short they are. Fails if each of them is checked,
+// or none.
+func TestB23ASilenceThatLastsIsCheckedEachThreeMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var checked []time.Duration
+		began, watches := time.Now(), 0
+		source := &cache.ListWatch{
+			ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
+				if options.Limit == 1 {
+					checked = append(checked, time.Since(began))
+				}
+				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
+			},
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				events := watch.NewFakeWithChanSize(1, false)
+				if watches++; watches == 1 {
+					events.Action(watch.Bookmark, rightPod("", "5"))
+				}
+				time.AfterFunc(40*time.Second, events.Stop)
+				return events, nil
+			},
+		}
+		r := cache.NewReflectorWithOptions(source, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{})
+		m := mirrored{run: r.RunWithContext}
+		end := m.begin(t)
+		pass(10 * time.Minute)
+		assert.Equal(t, []time.Duration{3 * time.Minute, 6 * time.Minute, 9 * time.Minute}, checked)
+		end()
+	})
 }
 
 // B23: one check for each silence, and none where bookmarks come, where a watch ends in a clean

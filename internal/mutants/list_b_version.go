@@ -112,6 +112,16 @@ var versionFaults = []Mutant{
 		Fault:   "A restore behind a clean close is not noticed, though the bookmarks have stopped.",
 	},
 	{
+		Name:    "counts-silence-from-each-watch",
+		Guards:  []string{"B23"},
+		File:    "reflector_run.go",
+		From:    "isDue(m.progress.heard.Add(silence))",
+		To:      "isDue(latest(w.answered, m.progress.heard).Add(silence))",
+		Package: guarantees,
+		Test:    "TestB23TheSilenceOfSeveralWatchesIsChecked",
+		Fault:   "A restore behind a clean close is not noticed where watches end before three minutes.",
+	},
+	{
 		Name: "trusts-versions-that-are-issued-again", Guards: []string{"B23"}, File: "list.go",
 		From:    "VersionsReset: reset}",
 		To:      "VersionsReset: reset && l.unchecked()}",

@@ -92,8 +92,8 @@ func (f *soakFaults) cutStream() {
 	f.expired()
 }
 
-// restored: the source is what it was some changes ago, and its server was restarted for that. Watches that stay open are noticed by
-// their silence, which takes longer than a fault lasts here if one of them has just reached its timeout.
+// restored: the source is what it was some changes ago, and its server was restarted for that. Some watches close cleanly, before the
+// error: their mirrors notice it by three minutes of silence, which a fault outlasts.
 func (f *soakFaults) restored() {
 	f.churn.restore()
 	f.source.BreakWatches(cachetest.ErrTooManyRequests(0))
