@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
-	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,7 +15,7 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-// The README shows this function: TestTheREADMEShowsTheExample.
+// The README shows this function.
 func mirror(ctx context.Context, source cache.Source) error {
 	pods := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{})
 	handler, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[*unstructured.Unstructured]{
@@ -96,22 +91,6 @@ func name(obj any) string {
 		return err.Error()
 	}
 	return name
-}
-
-// The README's example is the function mirror, line by line, and at most 30 lines.
-func TestTheREADMEShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	code, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	_, shown, found := strings.Cut(string(readme), "```go\n")
-	require.True(t, found)
-	shown, _, _ = strings.Cut(shown, "```")
-	_, body, found := strings.Cut(string(code), "func mirror(")
-	require.True(t, found)
-	body, _, _ = strings.Cut(body, "\n}\n")
-	assert.Equal(t, "func mirror("+body+"\n}\n", shown)
-	assert.LessOrEqual(t, strings.Count(shown, "\n"), 30)
 }
 
 func ExampleInformerSet() {

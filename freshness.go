@@ -166,7 +166,7 @@ func fresh(ctx context.Context, informers ...*sharedIndexInformer) error {
 				return p.err
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for what the source has: %w", context.Cause(ctx))
+			return fmt.Errorf("waiting for the source's present state: %w", context.Cause(ctx))
 		}
 	}
 	return nil
@@ -618,9 +618,11 @@ func (i *Informer[T]) Healthy(limit time.Duration) error { return healthy(limit,
 // again.
 func (i *Informer[T]) Verify(ctx context.Context) error { return verify(ctx, i.shared) }
 
-// Fresh, Healthy and Verify are those of Informer, for all informers.
+// Fresh is Informer.Fresh, for all informers.
 func (s *InformerSet) Fresh(ctx context.Context) error { return fresh(ctx, s.informers()...) }
 
+// Healthy is Informer.Healthy, for all informers.
 func (s *InformerSet) Healthy(limit time.Duration) error { return healthy(limit, s.informers()...) }
 
+// Verify is Informer.Verify, for all informers.
 func (s *InformerSet) Verify(ctx context.Context) error { return verify(ctx, s.informers()...) }

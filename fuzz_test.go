@@ -79,7 +79,7 @@ func (q *queueTrace) pop(within byte) { *q = append(*q, 9, within%4) }
 // on a resync, missed changes) are all differences between the consumer and the
 // map. Random scripts find in a second what a fuzzer without a corpus needs
 // minutes for. The seed is the number of the script. Fails, for example, if
-// deletionsLocked leaves out what is queued, or what is handed out.
+// a list forgets queued keys, or keys that are handed out.
 func TestAQueueEqualsAMap(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -59,6 +59,7 @@ const (
 	stateWatch       // watch.go
 )
 
+// Run is RunWithContext with a channel.
 func (r *Reflector) Run(stopCh <-chan struct{}) {
 	r.RunWithContext(wait.ContextForChannel(stopCh))
 }
@@ -72,6 +73,7 @@ func (r *Reflector) RunWithContext(ctx context.Context) {
 	}
 }
 
+// ListAndWatch is ListAndWatchWithContext with a channel.
 func (r *Reflector) ListAndWatch(stopCh <-chan struct{}) error {
 	return r.ListAndWatchWithContext(wait.ContextForChannel(stopCh))
 }

@@ -223,7 +223,8 @@ type InformerSet struct {
 // anyInformer is an *Informer of any type.
 type anyInformer interface{ untyped() *sharedIndexInformer }
 
-// Add adds informers, each an *Informer[T], and runs them if the set runs. It fails if one, or the set, has stopped.
+// Add adds informers, each an *Informer[T], and runs them if the set runs. It fails, and adds none, if one or the set
+// has stopped.
 func (s *InformerSet) Add(informers ...anyInformer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,10 +233,12 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 	}
 	s.forgetStoppedLocked()
 	for _, one := range informers {
-		inf := one.untyped()
-		if inf.IsStopped() {
+		if inf := one.untyped(); inf.IsStopped() {
 			return fmt.Errorf("informer set: %s: %w", inf.title(), ErrInformerStopped)
 		}
+	}
+	for _, one := range informers {
+		inf := one.untyped()
 		if slices.Contains(s.members, inf) {
 			continue
 		}

@@ -231,9 +231,8 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 		m.batch = append(m.batch, e)
 	}
 	for i := range batchesInARow {
-		// From the second batch on the sender may run before the channel counts as empty: most send over one without a
-		// buffer, and to sleep until the next event costs more. An error ends the batch: some sources, made for tests,
-		// have one channel for all watches.
+		// From the second batch on the sender may run before the channel counts as empty: sleeping until its next event
+		// costs more. An error ends the batch: fake sources may have one channel for all watches.
 		for yielded := i == 0; len(m.batch) < limit && e.Type != watch.Error; {
 			select {
 			case next, open := <-w.results:
@@ -319,8 +318,7 @@ func (m *run) applyBatch(w *openWatch) error {
 
 // advance returns the version that an event moves the watch to, or "" if it stays where it is: the event has none, is
 // synthetic, or belongs to another key and is below the last one, which fake sources do.
-// The first event or bookmark after a list may be at the list's version: as in client-go, a foreign store, which knows that
-// from its Replace alone, is notified of it.
+// The first event or bookmark at a list's version is passed on once, as by client-go, for foreign stores.
 func (m *run) advance(w *openWatch, version, from string) string {
 	if w.synthetic || versionBefore(version, from) || version == from && m.progress.passedOn {
 		return ""

@@ -37,10 +37,8 @@ const (
 	streamListWatch = 3
 )
 
-// mayStream says whether the next state is to be streamed. Once that has failed it is
-// tried again later, and only where the limits of G13 leave room for the list and the
-// watch that follow another failure: else a mirror that is behind would stay so for a
-// minute longer.
+// mayStream says whether the next state is to be streamed. After a failure that is tried later, where G13 leaves room
+// for the list and the watch that follow another failure.
 func (m *run) mayStream() bool {
 	return m.streams && m.progress.streamAfter.IsZero() ||
 		m.streamIsDue() && m.progress.backoff.stretch(m.clock.Now(), streamListWatch) == 0

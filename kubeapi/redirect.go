@@ -13,15 +13,9 @@ import (
 // enforce itself.
 const maxRedirects = 10
 
-// sameOrigin refuses redirects to another scheme, host or port. net/http already
-// removes an Authorization header in most such cases, but not headers it does not
-// know to be secret, and an answer from elsewhere would not be the API's anyway.
-// Within the origin it refuses an address with a user in it, which net/http would
-// log in with if Authorize has not set an Authorization header: the program
-// decides which user a request has.
-//
-// The caller's own function is asked afterwards. It cannot lift the limit: one that looks
-// at something else and always agrees would be led in circles for ever.
+// sameOrigin refuses redirects to another scheme, host or port, where net/http would send secret headers that it does
+// not know, and to an address with a user, whose name and password net/http would send. callers is asked afterwards,
+// and cannot lift the limit of redirects.
 func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)

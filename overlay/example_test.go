@@ -23,7 +23,7 @@ func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = informer.Run(ctx) })
-	running.Go(func() { items.Run(ctx) })
+	running.Go(func() { items.Run(ctx) }) // reports writes that expire
 	if err := informer.WaitSynced(ctx); err != nil {
 		fmt.Println(err)
 	}
@@ -31,9 +31,9 @@ func Example() {
 
 	created, err := server.Create(newObject("one", "a"))
 	if err == nil {
-		err = items.Observed(created.(*object))
+		err = items.Observed(created.(*object)) // the object that the call returned
 	}
-	owned, _ := items.ByIndex("owner", "a")
+	owned, _ := items.ByIndex("owner", "a") // has it
 	fmt.Println(informer.Len(), "in the informer,", len(owned), "in the overlay", err)
 
 	deleted, err := server.Delete("shop", "one")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,28 +29,38 @@ func (m *Machine) DeepCopyObject() runtime.Object {
 
 // inventory stands for a database or an HTTP API without a watch.
 type inventory struct {
-	mu        sync.Mutex
-	addresses map[string]string
+	mu   sync.Mutex
+	rows []row
 }
 
-func (i *inventory) set(name, address string) {
+type row struct{ Name, Address string }
+
+func (i *inventory) set(rows ...row) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.addresses[name] = address
+	i.rows = rows
 }
 
-func (i *inventory) machines(context.Context) (machines []*Machine, err error) {
+func (i *inventory) machines(context.Context) ([]row, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for name, address := range i.addresses {
-		machines = append(machines, &Machine{ObjectMeta: metav1.ObjectMeta{Name: name}, Address: address})
-	}
-	return machines, nil
+	return i.rows, nil
 }
 
 func ExampleNewPollingSource() {
-	stock := &inventory{addresses: map[string]string{"web": "10.0.0.1"}}
-	source := sources.NewPollingSource(stock.machines, sources.PollingOptions[*Machine]{}) // every 30 s
+	stock := &inventory{rows: []row{{"web", "10.0.0.1"}}}
+	list := func(ctx context.Context) ([]*Machine, error) {
+		rows, err := stock.machines(ctx) // any client of any backend
+		if err != nil {
+			return nil, err // reported; the mirror keeps its content
+		}
+		machines := make([]*Machine, 0, len(rows))
+		for _, row := range rows {
+			machines = append(machines, &Machine{ObjectMeta: metav1.ObjectMeta{Name: row.Name}, Address: row.Address})
+		}
+		return machines, nil
+	}
+	source := sources.NewPollingSource(list, sources.PollingOptions[*Machine]{Interval: 10 * time.Second})
 	informer := cache.NewTypedInformer(source, cache.InformerConfig[*Machine]{})
 	changes := make(chan string)
 	_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*Machine]{
@@ -65,7 +76,7 @@ func ExampleNewPollingSource() {
 	running.Go(func() { informer.Run(ctx) })
 
 	fmt.Println(<-changes)
-	stock.set("web", "10.0.0.2")
+	stock.set(row{"web", "10.0.0.2"})
 	if err := source.Poll(ctx); err != nil { // a program that knows of a change need not wait for the interval
 		fmt.Println(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -52,4 +54,46 @@ func Example() {
 	// Output:
 	// <nil> true
 	// <nil> <nil>
+}
+
+var _ = serveStatus // docs/statuspage.md shows it
+
+func serveStatus(ctx context.Context, informer *cache.Informer[*unstructured.Unstructured]) error {
+	var registry statuspage.Registry
+	remove, err := registry.Add("pods", informer) // typed or untyped informers, reflectors, controllers
+	if err != nil {
+		return err
+	}
+	defer remove()
+	return statuspage.Serve(ctx, "127.0.0.1:8090", &registry) // until ctx ends
+}
+
+func ExampleHandler() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var registry statuspage.Registry
+	var running sync.WaitGroup
+	authenticated := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") == "" {
+				http.Error(w, "unauthorized", http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/debug/caches", authenticated(statuspage.Handler(&registry)))
+	running.Go(func() { registry.Run(ctx) })
+
+	for _, authorization := range []string{"", "Bearer x"} {
+		request, response := httptest.NewRequest(http.MethodGet, "/debug/caches", nil), httptest.NewRecorder()
+		request.Header.Set("Authorization", authorization)
+		mux.ServeHTTP(response, request)
+		fmt.Println(response.Code)
+	}
+	cancel()
+	running.Wait()
+	// Output:
+	// 401
+	// 200
 }

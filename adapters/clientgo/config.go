@@ -9,9 +9,8 @@ import (
 
 // ownCopy is a config of which client-go's transports may keep what they like.
 //
-// It is not rest.CopyConfig: that shares the groups of Impersonate with the original,
-// and of ExecProvider it replaces a field in the original itself, which is a data race
-// where two sources are made of one config at once.
+// rest.CopyConfig shares the groups of Impersonate with the original, and writes a field of
+// its ExecProvider: a data race where two sources are made of one config.
 func ownCopy(config *rest.Config) *rest.Config {
 	own := *config
 	own.Impersonate.Groups = slices.Clone(config.Impersonate.Groups)

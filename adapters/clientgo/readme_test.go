@@ -1,8 +1,6 @@
 package clientgo_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,15 +31,4 @@ func mirrorPods() error {
 func TestTheREADMEsPodsAreMirroredSo(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // wherever the test runs
 	require.ErrorIs(t, mirrorPods(), kubeapi.ErrNotInCluster)
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "### A cluster's objects")
-	require.True(t, found)
-	_, shown, _ := strings.Cut(section, "```go\n")
-	shown, _, _ = strings.Cut(shown, "```")
-	this, err := os.ReadFile("readme_test.go")
-	require.NoError(t, err)
-	_, body, _ := strings.Cut(string(this), "error {\n")
-	body, _, _ = strings.Cut(body, "\t_ = pods\n")
-	require.Equal(t, strings.ReplaceAll(body, "\n\t", "\n"), "\t"+shown)
 }

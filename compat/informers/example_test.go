@@ -35,20 +35,6 @@ func switchFactory(clientset kubernetes.Interface, namespace string, tweak func(
 	return factory, err
 }
 
-func TestTheMigrationGuideShowsHowAFactoryIsSwitched(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/migrating.md")
-	require.NoError(t, err)
-	_, shown, found := strings.Cut(string(guide), "<!-- This is the body of switchFactory")
-	require.True(t, found)
-	_, shown, _ = strings.Cut(shown, "```go\n")
-	shown, _, _ = strings.Cut(shown, "```")
-	this, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	_, body, _ := strings.Cut(string(this), "(informers.SharedInformerFactory, error) {\n")
-	body, _, _ = strings.Cut(body, "\treturn factory, err\n")
-	require.Equal(t, strings.ReplaceAll(body, "\n\t", "\n"), "\t"+shown)
-}
-
 // A generated factory is switched by one call, before anybody asks it for the informer.
 func Example_generatedFactory() {
 	source := newSource(configMap("prices", "ann"), configMap("stock", "bob"))

@@ -42,15 +42,11 @@ func NewDirectory(path string) *Directory { return &Directory{path: path, versio
 
 // ListWithContext reads the directory: its answer is no older than the request. A limit is ignored.
 func (d *Directory) ListWithContext(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if _, _, err := d.changes(options.ResourceVersion); err != nil && !apierrors.IsResourceExpired(err) {
+		return nil, err // a list may be newer than the requested version
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.scan(); err != nil {
-		return nil, err
-	}
-	// A list may be newer than the requested version, which may have expired, but not older.
-	if _, _, err := d.since(options.ResourceVersion); err != nil && !apierrors.IsResourceExpired(err) {
-		return nil, err
-	}
 	list := &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(d.version, 10)}}
 	for _, file := range d.files {
 		list.Items = append(list.Items, runtime.RawExtension{Object: file.DeepCopyObject()})
@@ -87,19 +83,21 @@ func (w *dirWatch) Stop() {
 	<-w.done
 }
 
-// run sends the changes after version until ctx ends or the directory cannot be read.
+// run sends the changes after version until ctx ends or the directory cannot be read: the next request for a watch
+// returns that error.
 func (w *dirWatch) run(ctx context.Context, d *Directory, version string) {
 	defer close(w.done)
 	defer close(w.results)
 	defer w.cancel()
-	for {
+	for ctx.Err() == nil {
 		events, next, err := d.changes(version)
 		if err != nil {
-			return // the next request for a watch returns it
+			return
 		}
 		for _, event := range events {
+			event.Object = event.Object.DeepCopyObject() // each watch has its own
 			select {
-			case w.results <- watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()}: // each watch has its own
+			case w.results <- event:
 			case <-ctx.Done():
 				return
 			}
@@ -108,26 +106,20 @@ func (w *dirWatch) run(ctx context.Context, d *Directory, version string) {
 		select {
 		case <-time.After(scanInterval):
 		case <-ctx.Done():
-			return
 		}
 	}
 }
 
-// changes reads the directory and returns the changes after a version, and the present version.
-func (d *Directory) changes(version string) ([]watch.Event, string, error) {
+// changes reads the directory and returns the changes after a version, and the present version. No version, or "0", is
+// one before the history.
+func (d *Directory) changes(version string) (events []watch.Event, present string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.scan(); err != nil {
+	if err := d.scanLocked(); err != nil {
 		return nil, "", err
 	}
-	return d.since(version)
-}
-
-// since returns the known changes after a version, and the present version. No version is one before the history.
-func (d *Directory) since(version string) ([]watch.Event, string, error) {
 	from, err := strconv.ParseUint(cmp.Or(version, "0"), 10, 64)
-	oldest := d.version - uint64(len(d.history))
-	switch {
+	switch oldest := d.version - uint64(len(d.history)); {
 	case err != nil:
 		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is no decimal number", version))
 	case from < oldest:
@@ -137,11 +129,11 @@ func (d *Directory) since(version string) ([]watch.Event, string, error) {
 		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 		return nil, "", err
 	}
-	return d.history[from-oldest:], strconv.FormatUint(d.version, 10), nil
+	return d.history[uint64(len(d.history))-(d.version-from):], strconv.FormatUint(d.version, 10), nil
 }
 
-// scan compares the files with the last state. If one cannot be read, nothing changes.
-func (d *Directory) scan() error {
+// scanLocked compares the files with the last state. If one cannot be read, nothing changes.
+func (d *Directory) scanLocked() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
@@ -158,27 +150,27 @@ func (d *Directory) scan() error {
 	}
 	for name, known := range d.files {
 		if files[name] == nil { // a deletion has the last state, at a version of its own
-			d.record(watch.Deleted, known.DeepCopyObject().(*File))
+			d.recordLocked(watch.Deleted, known.DeepCopyObject().(*File))
 		}
 	}
 	for name, file := range files {
 		switch known := d.files[name]; {
 		case known == nil: // UID and version let a relist recognize an unchanged object
 			file.UID = types.UID(fmt.Sprintf("%s-%d", name, d.version+1))
-			d.record(watch.Added, file)
+			d.recordLocked(watch.Added, file)
 		case known.Content == file.Content:
 			files[name] = known
 		default:
 			file.UID = known.UID
-			d.record(watch.Modified, file)
+			d.recordLocked(watch.Modified, file)
 		}
 	}
 	d.files = files
 	return nil
 }
 
-// record gives a change the next version.
-func (d *Directory) record(change watch.EventType, file *File) {
+// recordLocked gives a change the next version.
+func (d *Directory) recordLocked(change watch.EventType, file *File) {
 	d.version++
 	file.ResourceVersion = strconv.FormatUint(d.version, 10)
 	history := append(d.history, watch.Event{Type: change, Object: file})

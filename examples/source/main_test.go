@@ -18,36 +18,33 @@ import (
 	"github.com/watchmirror/cache/cachetest"
 )
 
-func TestDirectoryKeepsThePromisesOfAListerWatcher(t *testing.T) {
-	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
-		Virtual:     true,
-		NoBookmarks: true, // nothing but its own changes moves the version
-		Mark:        func(obj runtime.Object) string { return obj.(*File).Content },
-		New: func(t testing.TB) cachetest.ListerWatcherRig {
-			path := t.TempDir()
-			source := NewDirectory(path)
-			// The source reads the directory between two changes, so that it finds each.
-			put := func(name, value string) error {
-				_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
-				return errors.Join(write(path, name, value), err)
+func TestTheDirectoryIsASource(t *testing.T) {
+	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{Virtual: true, NoBookmarks: true, New: newRig, Mark: contentOf})
+}
+
+func contentOf(obj runtime.Object) string { return obj.(*File).Content }
+
+// newRig makes a source, and functions that change its directory. The source reads that between two changes, so that it
+// finds each. It needs no bookmarks: nothing but its own changes moves the version.
+func newRig(t testing.TB) cachetest.ListerWatcherRig {
+	path := t.TempDir()
+	source := NewDirectory(path)
+	put := func(name, content string) error {
+		_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
+		return errors.Join(write(path, name, content), err)
+	}
+	remove := func(name string) error { return put(name, "") }
+	return cachetest.ListerWatcherRig{
+		Source: source, Create: put, Update: put, Delete: remove,
+		Compact: func() error {
+			for range keptChanges/2 + 1 {
+				if err := errors.Join(put("other", "x"), remove("other")); err != nil {
+					return err
+				}
 			}
-			remove := func(name string) error {
-				_, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
-				return errors.Join(os.Remove(filepath.Join(path, name)), err)
-			}
-			return cachetest.ListerWatcherRig{
-				Source: source, Create: put, Update: put, Delete: remove,
-				Compact: func() error {
-					for range keptChanges/2 + 1 {
-						if err := errors.Join(put("other", "x"), remove("other")); err != nil {
-							return err
-						}
-					}
-					return nil
-				},
-			}
+			return nil
 		},
-	})
+	}
 }
 
 func TestTheHandlerReceivesEachChange(t *testing.T) {

@@ -68,7 +68,9 @@ func TestAnInformerOfASetRunsUntilItIsStopped(t *testing.T) {
 		require.True(t, informer.Shared().IsStopped())
 		require.False(t, other.Shared().IsStopped())
 		require.Len(t, set.Status(), 1)
-		require.ErrorIs(t, set.Add(informer), cache.ErrInformerStopped)
+		another := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
+		require.ErrorIs(t, set.Add(another, informer), cache.ErrInformerStopped)
+		require.Len(t, set.Status(), 1, "none was added")
 
 		anew := podInformerOf(t, &set, source)
 		require.NoError(t, set.WaitSynced(t.Context()))

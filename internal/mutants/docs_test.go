@@ -202,3 +202,17 @@ func TestTheTablesNameChecksOfTheSimulation(t *testing.T) {
 		assert.True(t, said[number], "the simulation checks %s, and no row says so", number)
 	}
 }
+
+// goBlock is a piece of Go in a document.
+var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+
+// Each piece stands in a source file, line by line, with any indentation: so the gate compiles it, and mostly runs it.
+func TestTheDocumentsShowCodeOfThisRepository(t *testing.T) {
+	unindented := regexp.MustCompile(`(?m)^[ \t]+`)
+	all := unindented.ReplaceAllString(sources(t, ".", func(name string) bool { return strings.HasSuffix(name, ".go") }), "")
+	shown := goBlock.FindAllStringSubmatch(sources(t, ".", func(name string) bool { return strings.HasSuffix(name, ".md") }), -1)
+	require.GreaterOrEqual(t, len(shown), 12)
+	for _, block := range shown {
+		assert.True(t, strings.Contains(all, "\n"+unindented.ReplaceAllString(block[1], "")), "no source file has:\n%s", block[1])
+	}
+}

@@ -10,27 +10,38 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
 	cacheprometheus "github.com/watchmirror/cache/metrics/prometheus"
 )
 
-func Example() {
-	metrics, registry := cacheprometheus.New(), prometheus.NewRegistry()
-	registry.MustRegister(metrics)
-	http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+var podsResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-	source := cachetest.NewSource(cachetest.Options{}) // or kubeapi.New
+func Example() {
+	source, registry := cachetest.NewSource(cachetest.Options{}), prometheus.NewRegistry() // or kubeapi.New
 	defer source.Close()
+	name, err := cache.NewInformerName("example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer name.Release()
+
+	metrics := cacheprometheus.New()
+	registry.MustRegister(metrics)
+
 	pods := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{
 		Name: "pods",
 		ReflectorOptions: cache.ReflectorOptions{
-			MetricsProvider: metrics,
-			ErrorHandler:    metrics.CountFailures(nil),
+			MetricsProvider: metrics,                    // requests: lists, watches
+			ErrorHandler:    metrics.CountFailures(nil), // failures by cause
 		},
+		Identifier:              name.WithResource(podsResource), // optional: how long applies take, see cache.InformerName
+		InformerMetricsProvider: metrics,
 	})
-	remove, err := metrics.Add("pods", pods)
+	remove, err := metrics.Add("pods", pods) // phase, objects, handlers: read from pods.Status() at each scrape
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -43,6 +54,7 @@ func Example() {
 		fmt.Println(err)
 	}
 
+	http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	response := httptest.NewRecorder()
 	http.DefaultServeMux.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for line := range strings.Lines(response.Body.String()) {

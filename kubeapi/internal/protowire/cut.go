@@ -85,9 +85,8 @@ func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 
 // cutField copies a field whose value is a message, less what is not wanted of it.
 //
-// How long what is left will be is known too late. It is no longer than it was, so that
-// the length takes no more bytes than before, and it is written into as many: a number may
-// have leading zeros in protobuf, and all decoders read them.
+// The new length is known last, and written into as many bytes as the old one had: decoders of
+// protobuf accept leading zeros.
 func cutField(dst, field, value []byte, wanted *wire.Numbers) ([]byte, error) {
 	before := len(field) - len(value)
 	dst = append(dst, field[:before]...)

@@ -62,10 +62,9 @@ func (w *watcher) next() (wire.Frame, error) {
 }
 
 // frame lends out a frame of so many bytes until release is called. It looks at the heads of
-// its fields as they come, and waits for no byte behind one that cannot be. A length that is
-// too large would otherwise make later frames a part of this one, and keep them for as long
-// as it takes to fill it. What follows the last field then is the length of the next frame,
-// whose first byte is 0 below 16 MiB, and that begins no field.
+// its fields as they come, and waits for no byte behind one that cannot be. So a
+// length that is too large does not swallow later frames: the length that begins the next one
+// has 0 as its first byte below 16 MiB, which begins no field.
 func (w *watcher) frame(length int64) ([]byte, error) {
 	if length > int64(w.limit) {
 		return w.take(length)
