@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -11,101 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func takeName(t *testing.T) *InformerName {
-	t.Helper()
-	name, err := NewInformerName(t.Name())
-	require.NoError(t, err)
-	t.Cleanup(name.Release)
-	return name
-}
+// madeMetrics is a provider of both kinds that counts the instruments and has none.
+type madeMetrics struct{ made int }
 
-// values are what the instruments of one run recorded.
-type values = map[string][]float64
+func (m *madeMetrics) ReleaseReflectorMetrics(string)                 {}
+func (m *madeMetrics) ReleaseInformerMetrics(InformerNameAndResource) {}
 
-// recordedMetrics is a provider of both kinds that records every value of every instrument.
-type recordedMetrics struct {
-	t *testing.T
-
-	mu     sync.Mutex
-	values values
-	// live is how many runs have instruments, made how many instruments were made.
-	live, made int
-	// panics at the last instrument of a reflector.
-	panics bool
-}
-
-func newRecordedMetrics(t *testing.T) *recordedMetrics {
-	return &recordedMetrics{t: t, values: values{}}
-}
-
-type recordedInstrument struct {
-	metrics *recordedMetrics
-	name    string
-	busy    atomic.Bool
-}
-
-func (i *recordedInstrument) Inc() { i.Set(1) }
-
-func (i *recordedInstrument) Observe(value float64) { i.Set(value) }
-
-func (i *recordedInstrument) Set(value float64) {
-	assert.False(i.metrics.t, i.busy.Swap(true), "%s is used by two at once", i.name)
-	defer i.busy.Store(false)
-	i.metrics.mu.Lock()
-	defer i.metrics.mu.Unlock()
-	i.metrics.values[i.name] = append(i.metrics.values[i.name], value)
-}
-
-func (m *recordedMetrics) make(run, kind string) *recordedInstrument {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if kind == "lists" || kind == "queued" {
-		m.live++
-	}
+func (m *madeMetrics) NewListsMetric(string) CounterMetric                     { m.made++; return nil }
+func (m *madeMetrics) NewListDurationMetric(string) SummaryMetric              { m.made++; return nil }
+func (m *madeMetrics) NewItemsInListMetric(string) SummaryMetric               { m.made++; return nil }
+func (m *madeMetrics) NewWatchesMetric(string) CounterMetric                   { m.made++; return nil }
+func (m *madeMetrics) NewShortWatchesMetric(string) CounterMetric              { m.made++; return nil }
+func (m *madeMetrics) NewWatchDurationMetric(string) SummaryMetric             { m.made++; return nil }
+func (m *madeMetrics) NewItemsInWatchMetric(string) SummaryMetric              { m.made++; return nil }
+func (m *madeMetrics) NewLastResourceVersionMetric(string) GaugeMetric         { m.made++; return nil }
+func (m *madeMetrics) NewQueuedItemMetric(InformerNameAndResource) GaugeMetric { m.made++; return nil }
+func (m *madeMetrics) NewProcessingLatencyMetric(InformerNameAndResource) HistogramMetric {
 	m.made++
-	return &recordedInstrument{metrics: m, name: run + " " + kind}
+	return nil
 }
-
-func (m *recordedMetrics) ReleaseReflectorMetrics(string)                 { m.release() }
-func (m *recordedMetrics) ReleaseInformerMetrics(InformerNameAndResource) { m.release() }
-
-func (m *recordedMetrics) release() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.live--
-}
-
-func (m *recordedMetrics) NewListsMetric(name string) CounterMetric { return m.make(name, "lists") }
-func (m *recordedMetrics) NewListDurationMetric(name string) SummaryMetric {
-	return m.make(name, "list seconds")
-}
-func (m *recordedMetrics) NewItemsInListMetric(name string) SummaryMetric {
-	return m.make(name, "list items")
-}
-func (m *recordedMetrics) NewWatchesMetric(name string) CounterMetric { return m.make(name, "watches") }
-func (m *recordedMetrics) NewShortWatchesMetric(name string) CounterMetric {
-	return m.make(name, "short watches")
-}
-func (m *recordedMetrics) NewWatchDurationMetric(name string) SummaryMetric {
-	return m.make(name, "watch seconds")
-}
-func (m *recordedMetrics) NewItemsInWatchMetric(name string) SummaryMetric {
-	return m.make(name, "watch items")
-}
-func (m *recordedMetrics) NewLastResourceVersionMetric(name string) GaugeMetric {
-	if m.panics {
-		panic("no more")
-	}
-	return m.make(name, "version")
-}
-func (m *recordedMetrics) NewQueuedItemMetric(id InformerNameAndResource) GaugeMetric {
-	return m.make(id.Name(), "queued")
-}
-func (m *recordedMetrics) NewProcessingLatencyMetric(id InformerNameAndResource) HistogramMetric {
-	return m.make(id.Name(), "latency")
-}
-func (m *recordedMetrics) NewStoreResourceVersionMetric(id InformerNameAndResource) GaugeMetric {
-	return m.make(id.Name(), "store version")
+func (m *madeMetrics) NewStoreResourceVersionMetric(InformerNameAndResource) GaugeMetric {
+	m.made++
+	return nil
 }
 
 // Of a long version the digits that a float64 holds are shown, as client-go's stores show it.
@@ -136,11 +61,13 @@ func TestTheDefaultMetricsProviderIsForWhatHasNoneOfItsOwn(t *testing.T) {
 		defaultReflectorMetrics.Store(nil)
 		defaultInformerMetrics.Store(nil)
 	})
-	name := takeName(t)
+	name, err := NewInformerName(t.Name())
+	require.NoError(t, err)
+	defer name.Release()
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t)
 		defer source.Close()
-		own, common, late := newRecordedMetrics(t), newRecordedMetrics(t), newRecordedMetrics(t)
+		own, common, late := &madeMetrics{}, &madeMetrics{}, &madeMetrics{}
 		resource := func(called string) InformerNameAndResource {
 			return name.WithResource(schema.GroupVersionResource{Resource: called})
 		}

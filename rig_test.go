@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,121 +70,6 @@ func (h *heard) all() []error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.errs)
-}
-
-// rig is a pipeline under test.
-type rig struct {
-	*testing.T
-	source  *cachetest.Source
-	indexer Indexer
-	ctlr    *Mirror
-	heard   *heard
-	handler *recorder
-	cancel  context.CancelFunc
-	done    chan struct{}
-}
-
-// recorder is a handler that records its calls.
-type recorder struct {
-	mu     sync.Mutex
-	events []string
-}
-
-func (r *recorder) note(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, fmt.Sprintf(format, args...))
-}
-
-func (r *recorder) OnAdd(obj any, initial bool) {
-	if initial {
-		r.note("add %s@%s initial", nameOf(obj), receivedOf(obj).ResourceVersion)
-		return
-	}
-	r.note("add %s@%s", nameOf(obj), receivedOf(obj).ResourceVersion)
-}
-
-func (r *recorder) OnUpdate(old, new any) {
-	r.note("update %s@%s", nameOf(new), receivedOf(new).ResourceVersion)
-}
-
-func (r *recorder) OnDelete(obj any) {
-	if tombstone, ok := obj.(DeletedFinalStateUnknown); ok {
-		r.note("tombstone %s", tombstone.Key)
-		return
-	}
-	r.note("delete %s", nameOf(obj))
-}
-
-// newRig makes a pipeline of source, queue, indexer and controller; change may
-// alter the Config first.
-func newRig(t *testing.T, source *cachetest.Source, change func(*Config)) *rig {
-	t.Helper()
-	r := &rig{T: t, source: source, heard: &heard{}, handler: &recorder{}}
-	r.indexer = NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
-	config := &Config{
-		ListerWatcher: source,
-		ObjectType:    &object{},
-		Store:         r.indexer,
-		Handler:       r.handler,
-		ReflectorOptions: ReflectorOptions{
-			Name:         "test",
-			Strategy:     ListPaged,
-			ErrorHandler: r.heard.handle,
-		},
-	}
-	if change != nil {
-		change(config)
-	}
-	if own, ok := config.Store.(Indexer); ok {
-		r.indexer = own
-	}
-	r.ctlr = New(config)
-	return r
-}
-
-// run starts the pipeline; stop ends it.
-func (r *rig) run() {
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel, r.done = cancel, make(chan struct{})
-	go func() {
-		defer close(r.done)
-		r.ctlr.RunWithContext(ctx)
-	}()
-}
-
-// stop ends the pipeline and the source, and waits.
-func (r *rig) stop() {
-	r.cancel()
-	<-r.done
-	r.source.Close()
-}
-
-// versions returns what the indexer holds: key to version.
-func (r *rig) versions() map[string]string {
-	held := map[string]string{}
-	for _, obj := range r.indexer.List() {
-		held[nameOf(obj)] = receivedOf(obj).ResourceVersion
-	}
-	return held
-}
-
-// isVersionCheck says whether a list is no list but a check of the source's version.
-func isVersionCheck(o metav1.ListOptions) bool {
-	return o.Limit == 1 && o.ResourceVersion == "" && o.Continue == ""
-}
-
-// goroutines is how many there are in the bubble once all others of it wait: for tests of what
-// one more, or one less, is started for. That none is left in the end is for synctest to say.
-// Those outside, as the one that runs finalizers now and then, are not counted.
-func goroutines() int {
-	synctest.Wait()
-	all := make([]byte, 1<<20)
-	n := runtime.Stack(all, true)
-	for ; n == len(all); n = runtime.Stack(all, true) {
-		all = make([]byte, 2*len(all))
-	}
-	return bytes.Count(all[:n], []byte(", synctest bubble "))
 }
 
 var errBoom = errors.New("boom")

@@ -79,3 +79,22 @@ func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
 		})
 	}
 }
+
+// A panic that ends the run is counted before the panic handlers of apimachinery are called: the handler is removed
+// afterwards. Fails if it is counted only where the process survives.
+func TestAPanicThatEndsTheRunIsCounted(t *testing.T) {
+	crashing(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3")), nil)
+		r.handle(panicking(newReplica(t)))
+		var during []cache.HandlerStatus
+		utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, func(context.Context, any) { during = append(during, r.handlerStatus(0)) })
+		r.run()
+		<-r.done
+		require.NotNil(t, r.panicked)
+		require.Len(t, during, 1)
+		assert.Equal(t, []int64{2, 1}, []int64{during[0].Delivered, during[0].Panics})
+		assert.Empty(t, r.inf.Status().Handlers, "nothing is kept for it")
+		r.source.Close()
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -282,4 +283,63 @@ func goroutines() int {
 		all = make([]byte, 2*len(all))
 	}
 	return bytes.Count(all[:n], []byte(", synctest bubble "))
+}
+
+// 10,000 informers that are started and stopped, with handlers that stay, are removed or
+// never hear anything, leave no goroutine and nothing in memory, though the source, the
+// handler and the handles' checkers are still there.
+func TestTenThousandStartsAndStopsLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const runs = 10_000
+		source := newBulk(3)
+		notified := &tally{}
+		before := goroutines()
+		// The store has the functions of its indexes, the informer's reflector the error handler.
+		var stores []weak.Pointer[tally]
+		var informers []weak.Pointer[heard]
+		for i := range runs {
+			indexed, errs := &tally{}, &heard{}
+			stores, informers = append(stores, weak.Make(indexed)), append(informers, weak.Make(errs))
+			oneLife(t, cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{
+				Indexes: cache.TypedIndexers[*object]{"counted": func(*object) ([]string, error) {
+					indexed.count(counts{adds: 1})
+					return nil, nil
+				}},
+				ReflectorOptions: cache.ReflectorOptions{ErrorHandler: errs.handle},
+			}), notified, i)
+		}
+		assert.LessOrEqual(t, goroutines(), before)
+		assert.Positive(t, notified.count(counts{}).adds)
+		runtime.GC()
+		runtime.GC()
+		alive := 0
+		for i := range stores {
+			if stores[i].Value() != nil || informers[i].Value() != nil {
+				alive++
+			}
+		}
+		// The last one may be on a stack still.
+		assert.LessOrEqual(t, alive, 1)
+		runtime.KeepAlive(source)
+	})
+}
+
+func oneLife(t *testing.T, inf *cache.Informer[*object], notified cache.ResourceEventHandler, i int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	first, err := inf.Shared().AddEventHandler(notified)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { done <- inf.Run(ctx) }()
+	if i%3 > 0 { // or it is stopped before anything
+		must(t, inf.WaitSynced(ctx))
+		<-first.HasSyncedChecker().Done()
+		second, err := inf.Shared().AddEventHandler(cache.ResourceEventHandlerFuncs{})
+		must(t, err)
+		if i%3 == 1 {
+			must(t, inf.RemoveHandler(first), inf.ShutDownHandler(second))
+		}
+	}
+	cancel()
+	must(t, <-done)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
@@ -543,4 +544,44 @@ func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 		cancel()
 		require.NoError(t, <-over)
 	})
+}
+
+// When a call returns, three things are there at once: the end, changes that wait, a
+// resync that is due. Fails if, by the luck of a select, another call is begun. (A run that
+// continues would: the handler has more to hear.)
+func TestNoHandlerIsCalledAfterTheContextHasEnded(t *testing.T) {
+	for name, objects := range map[string][]apiruntime.Object{
+		"changes and a resync": {pod("a", "1"), pod("a", "2"), pod("a", "3")},
+		"a resync":             {pod("a", "1")},
+	} {
+		for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
+			t.Run(fmt.Sprint(name, ", ", delivery), func(t *testing.T) {
+				for range 100 {
+					synctest.Test(t, func(t *testing.T) { endsInsideACall(t, delivery, objects) })
+				}
+			})
+		}
+	}
+}
+
+func endsInsideACall(t *testing.T, delivery cache.Delivery, objects []apiruntime.Object) {
+	r := newInformerRig(t, newSource(t, pod("a", "first")), nil)
+	notified := newReplica(t)
+	period, ends, ended := 10*time.Second, false, false
+	notified.before = func(string) {
+		if assert.False(t, ended, "called after the context had ended"); ends {
+			time.Sleep(2 * period) // two resyncs are due when it returns
+			r.cancel()
+			ended = true
+		}
+	}
+	handle := r.handle(notified, cache.HandlerOptions{ResyncPeriod: &period, Delivery: delivery})
+	r.run()
+	must(t, cache.WaitForDone(t.Context(), handle.HasSyncedChecker()))
+	synctest.Wait()
+	ends = true
+	must(t, r.source.Apply(objects...))
+	<-r.done
+	r.stop()
+	assert.Equal(t, 2, notified.callCount())
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -561,4 +562,96 @@ func TestSourcesWithoutContextsAreAdapted(t *testing.T) {
 	assert.Same(t, lw, cache.ToListerWatcherWithContext(lw))
 	assert.Same(t, lw, cache.ToListerWithContext(lw))
 	assert.Same(t, lw, cache.ToWatcherWithContext(lw))
+}
+
+// Objects that the reflector does not pass on: of the wrong type or kind, nil,
+// without metadata. Reported and skipped, in lists and in events; the rest continues.
+func TestObjectsThatDoNotFitAreReportedAndSkipped(t *testing.T) {
+	noMeta := &metav1.Status{Status: "no metadata of its own"}
+	wrongType := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": "a", "name": "wrong", "resourceVersion": "8", "uid": "w"},
+	}}
+	t.Run("event", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			source := newSource(t, pod("a", "1"))
+			r := newRig(t, source, nil)
+			r.run()
+			synctest.Wait()
+			unknown := pod("a", "unknown")
+			unknown.ResourceVersion = "9"
+			source.Inject(watch.Event{Type: watch.Added, Object: wrongType})
+			source.Inject(watch.Event{Type: watch.Modified, Object: noMeta})
+			source.Inject(watch.Event{Type: watch.Modified, Object: nil})
+			source.Inject(watch.Event{Type: "GONE", Object: unknown})
+			synctest.Wait()
+			stages := map[string]int{}
+			for _, err := range r.heard.all() {
+				var object *cache.ObjectError
+				require.ErrorAs(t, err, &object)
+				require.NotEmpty(t, object.Key)
+				stages[object.Stage]++
+			}
+			assert.Equal(t, 2, stages[stageType])
+			assert.Equal(t, 2, stages[stageMetadata])
+			assert.Equal(t, "9", r.ctlr.LastSyncResourceVersion(), "their versions count")
+			require.NoError(t, source.Apply(pod("a", "2")))
+			synctest.Wait()
+			assert.Contains(t, r.versions(), "a/2")
+			assert.Equal(t, 1, source.ListCalls())
+			r.stop()
+		})
+	})
+	t.Run("list", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			items := []apiruntime.Object{pod("a", "1"), wrongType, noMeta, nil, (*object)(nil), pod("a", "2")}
+			h := &heard{}
+			source := &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+				return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: slices.Clone(items)}, nil
+			}, WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+				w := watch.NewFake()
+				context.AfterFunc(ctx, w.Stop)
+				return w, nil
+			}}
+			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+			previous := pod("a", "wrong")
+			require.NoError(t, indexer.Add(previous))
+			// A first list would delete nothing that it has not seen come; a
+			// committed one makes the next a relist.
+			require.NoError(t, indexer.Replace([]any{previous}, "1"))
+			reflector := cache.NewReflectorWithOptions(source, &object{}, indexer, cache.ReflectorOptions{Name: "n", ErrorHandler: h.handle})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); reflector.RunWithContext(ctx) }()
+			synctest.Wait()
+			assert.ElementsMatch(t, []string{"a/1", "a/2", "a/wrong"}, indexer.ListKeys(), "the previous state of a refused object stays")
+			assert.Len(t, h.all(), 4)
+			assert.Len(t, reflector.Status().Quarantined, 4)
+			assert.Equal(t, "10", indexer.LastStoreSyncResourceVersion())
+			cancel()
+			<-done
+		})
+	})
+	t.Run("wrong kind", func(t *testing.T) {
+		example := &unstructured.Unstructured{}
+		example.SetAPIVersion("v1")
+		example.SetKind("Pod")
+		one, other := example.DeepCopy(), example.DeepCopy()
+		one.SetName("1")
+		other.SetKind("Node")
+		other.SetName("n")
+		synctest.Test(t, func(t *testing.T) {
+			h, store := &heard{}, cache.NewStore(cache.MetaNamespaceKeyFunc)
+			source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
+				return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: []apiruntime.Object{one, other}}, nil
+			}, watch: func(context.Context, int) (watch.Interface, error) { return newProbe(), nil }}
+			r := cache.NewReflectorWithOptions(source, example, store, cache.ReflectorOptions{ErrorHandler: h.handle})
+			assert.Equal(t, "/v1, Kind=Pod", r.TypeDescription())
+			runReflector(t, r)()
+			assert.Equal(t, []string{"1"}, store.ListKeys())
+			require.Len(t, h.all(), 1)
+			var unexpected *cache.UnexpectedTypeError
+			require.ErrorAs(t, h.all()[0], &unexpected)
+			assert.Contains(t, unexpected.Actual, "Node")
+		})
+	})
 }

@@ -1,4 +1,4 @@
-package cache
+package guarantees
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/watchmirror/cache"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,8 +49,10 @@ func (s *burstSource) List(metav1.ListOptions) (apiruntime.Object, error) {
 }
 
 func (s *burstSource) Watch(metav1.ListOptions) (watch.Interface, error) { return s, nil }
-func (s *burstSource) ResultChan() <-chan watch.Event                    { return s.events }
-func (s *burstSource) Stop()                                             {}
+
+func (s *burstSource) ResultChan() <-chan watch.Event { return s.events }
+
+func (s *burstSource) Stop() {}
 
 func BenchmarkPipeline(b *testing.B) {
 	const objects = 10_000
@@ -60,23 +63,23 @@ func BenchmarkPipeline(b *testing.B) {
 			for i := range events {
 				events[i] = watch.Event{Type: watch.Modified, Object: smallObject(i%objects, objects+i+1)}
 			}
-			inf := NewTypedInformer[*metav1.PartialObjectMetadata](&ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, InformerConfig[*metav1.PartialObjectMetadata]{})
+			inf := cache.NewTypedInformer[*metav1.PartialObjectMetadata](&cache.ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, cache.InformerConfig[*metav1.PartialObjectMetadata]{})
 
 			counts := make([]struct {
 				n int
 				_ [56]byte
 			}, handlers)
-			synced := []DoneChecker{inf.HasSyncedChecker()}
+			synced := []cache.DoneChecker{inf.HasSyncedChecker()}
 			notified := make(chan struct{}, handlers)
 			for h := range handlers {
 				c := &counts[h].n
-				handle, err := inf.AddHandler(TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
+				handle, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
 					UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) {
 						if *c++; *c == b.N {
 							notified <- struct{}{}
 						}
 					},
-				}, HandlerOptions{Delivery: OrderedUnbounded})
+				}, cache.HandlerOptions{Delivery: cache.OrderedUnbounded})
 				require.NoError(b, err)
 				synced = append(synced, handle.HasSyncedChecker())
 			}
@@ -85,7 +88,7 @@ func BenchmarkPipeline(b *testing.B) {
 			done := make(chan error, 1)
 			go func() { done <- inf.Run(ctx) }()
 			// What the handlers are notified of the list is not to be part of what is measured.
-			require.NoError(b, WaitForDone(ctx, synced...))
+			require.NoError(b, cache.WaitForDone(ctx, synced...))
 			runtime.GC()
 			b.ReportAllocs()
 			before := cpuTime()
@@ -143,10 +146,10 @@ func whatWaits(t *testing.T) {
 	for i := range events {
 		events[i] = watch.Event{Type: watch.Modified, Object: smallObject(i%objects, objects+i+1)}
 	}
-	inf := NewTypedInformer(&ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, InformerConfig[*metav1.PartialObjectMetadata]{})
+	inf := cache.NewTypedInformer(&cache.ListWatch{ListFunc: s.List, WatchFunc: s.Watch}, cache.InformerConfig[*metav1.PartialObjectMetadata]{})
 	release := make(chan struct{})
 	for range 4 {
-		_, err := inf.AddHandler(TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
+		_, err := inf.AddHandler(cache.TypedResourceEventHandlerFuncs[*metav1.PartialObjectMetadata]{
 			UpdateFunc: func(_, _ *metav1.PartialObjectMetadata) { <-release },
 		})
 		require.NoError(t, err)
@@ -211,10 +214,10 @@ func cpuTime() time.Duration {
 // BenchmarkDeltaFIFO is a change of each of a thousand objects in, and all of them out.
 // An operation is one object; what its key costs is measured beside it.
 func BenchmarkDeltaFIFO(b *testing.B) {
-	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
+	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
 	put := func(obj any) error { return f.Update(obj) }
 	accepted := 0
-	batch := func(deltas []Delta, _ bool) error {
+	batch := func(deltas []cache.Delta, _ bool) error {
 		accepted += len(deltas)
 		return nil
 	}
@@ -225,7 +228,7 @@ func BenchmarkDeltaFIFO(b *testing.B) {
 		take func() error
 	}{
 		{"key", func(obj any) error {
-			_, err := MetaNamespaceKeyFunc(obj)
+			_, err := cache.MetaNamespaceKeyFunc(obj)
 			return err
 		}, func() error { return nil }},
 		{"PopBatch", put, func() error { return f.PopBatch(batch, nil) }},
