@@ -65,8 +65,7 @@ func TestTheDefaultMetricsProviderIsForWhatHasNoneOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	defer name.Release()
 	synctest.Test(t, func(t *testing.T) {
-		source := newSource(t)
-		defer source.Close()
+		source := &ListWatch{}
 		own, common, late := &madeMetrics{}, &madeMetrics{}, &madeMetrics{}
 		resource := func(called string) InformerNameAndResource {
 			return name.WithResource(schema.GroupVersionResource{Resource: called})

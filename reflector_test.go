@@ -17,15 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// runReflector runs a reflector in the bubble until the returned function ends it.
-func runReflector(t *testing.T, r *Reflector) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); r.RunWithContext(ctx) }()
-	synctest.Wait()
-	return func() { cancel(); <-done }
-}
-
 // S1.
 func TestNamesAndDescriptionsHaveDefaults(t *testing.T) {
 	store := NewStore(MetaNamespaceKeyFunc)
@@ -94,13 +85,12 @@ func TestBadAnswersOfASourceAreClearErrors(t *testing.T) {
 	for name, list := range lists {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heard{}
 				source := &ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 					return list.answer, nil
 				}, WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }}
 				indexer := NewIndexer(MetaNamespaceKeyFunc, nil)
 				require.NoError(t, indexer.Add(pod("kept", "1")))
-				err := NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{Name: "n", TypeDescription: "pods", ErrorHandler: h.handle}).
+				err := NewReflectorWithOptions(source, nil, indexer, ReflectorOptions{Name: "n", TypeDescription: "pods", ErrorHandler: func(context.Context, *Reflector, error) {}}).
 					ListAndWatchWithContext(t.Context())
 				require.Error(t, err)
 				assert.Contains(t, err.Error(), "pods")

@@ -231,28 +231,6 @@ func TestAnIndexAddedDuringARelist(t *testing.T) {
 	assert.Equal(t, "3", s.LastStoreSyncResourceVersion())
 }
 
-// foreign is a store of somebody else's: nothing but a ReflectorStore, and what a
-// test embeds beside it. It writes down its calls.
-type foreign struct{ calls []string }
-
-func (f *foreign) note(call string, obj any) error {
-	f.calls = append(f.calls, fmt.Sprintf("%s %s", call, nameOf(obj)))
-	return nil
-}
-
-func (f *foreign) Add(obj any) error    { return f.note("add", obj) }
-func (f *foreign) Update(obj any) error { return f.note("update", obj) }
-func (f *foreign) Delete(obj any) error { return f.note("delete", obj) }
-func (f *foreign) Resync() error        { return nil }
-func (f *foreign) Replace(list []any, version string) error {
-	call := "replace"
-	for _, obj := range list {
-		call += " " + nameOf(obj)
-	}
-	f.calls = append(f.calls, call+" @"+version)
-	return nil
-}
-
 func TestErrorsOfAForeignStoreAreDistinguished(t *testing.T) {
 	object := &ObjectError{Key: "k", Stage: stageIndex, Err: errBoom}
 	key := KeyError{Obj: pod("a", "b"), Err: errBoom}
@@ -280,7 +258,7 @@ func TestAForeignStoresRefusalOfAnUndecodedDeletionIsNotSwallowed(t *testing.T) 
 }
 
 type refusesOnce struct {
-	foreign
+	ReflectorStore
 	errs  []error
 	calls int
 }

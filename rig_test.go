@@ -1,27 +1,16 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"regexp"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
-
-	"github.com/watchmirror/cache/cachetest"
 )
-
-var podKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
 // meta object: the smallest thing with metadata.
 type object = metav1.PartialObjectMetadata
@@ -37,39 +26,6 @@ func labelled(o *object, value string) *object {
 	o = o.DeepCopy()
 	o.Labels = map[string]string{"v": value}
 	return o
-}
-
-// newSource is a source that says so when it is asked for a watch from a version that it has
-// not reached; B23's tests are about those that do not.
-func newSource(t *testing.T, objects ...apiruntime.Object) *cachetest.Source {
-	t.Helper()
-	source := cachetest.NewSource(cachetest.Options{
-		RefuseFutureWatches: true,
-
-		GroupVersionKind: podKind,
-		NewObject:        func() apiruntime.Object { return &object{} },
-		NewList:          func() apiruntime.Object { return &metav1.PartialObjectMetadataList{} },
-	})
-	require.NoError(t, source.Apply(objects...))
-	return source
-}
-
-// heard is an error handler that remembers.
-type heard struct {
-	mu   sync.Mutex
-	errs []error
-}
-
-func (h *heard) handle(_ context.Context, _ *Reflector, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.errs = append(h.errs, err)
-}
-
-func (h *heard) all() []error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.errs)
 }
 
 var errBoom = errors.New("boom")
@@ -117,53 +73,6 @@ func takeOne(t taker, e event) error {
 func receivedUnder(s any, key string) (ObjectVersion, bool) {
 	own, _ := ours(s.(Store))
 	return own.ObjectVersion(key)
-}
-
-// logLines is what a logger wrote, without times and processes.
-type logLines struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.Write(p)
-}
-
-var lineHead = regexp.MustCompile(`^([IE])\d{4} \d\d:\d\d:(\d\d)\S+\s+\d+ ([a-z_]+\.go):\d+\] `)
-
-// all returns each line as its severity, second and text, and the file that it is from.
-func (l *logLines) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []string
-	for line := range strings.Lines(l.buffer.String()) {
-		all = append(all, strings.TrimSpace(lineHead.ReplaceAllString(line, "$1$2 $3 ")))
-	}
-	return all
-}
-
-func (l *logLines) logger(verbosity int) klog.Logger {
-	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(l), textlogger.Verbosity(verbosity)))
-}
-
-// captureKlog makes klog's own logger write to the lines until the test ends.
-func captureKlog(t *testing.T, verbosity int) *logLines {
-	t.Helper()
-	l := &logLines{}
-	state := klog.CaptureState()
-	t.Cleanup(state.Restore)
-	klog.SetLoggerWithOptions(l.logger(verbosity), klog.ContextualLogger(true))
-	return l
-}
-
-// lineTexts are the lines without severity, second and file.
-func lineTexts(all []string) []string {
-	for i, line := range all {
-		all[i] = strings.Join(strings.SplitN(line, " ", 3)[2:], "")
-	}
-	return all
 }
 
 var _ apiruntime.Object = (*object)(nil)

@@ -2,12 +2,10 @@ package cache
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -16,7 +14,6 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
@@ -225,12 +222,6 @@ func undecoded(o *object) *unread {
 // That an object which could not be decoded is quarantined in lists and events, by
 // name, is TestB6OneBadObjectIsQuarantinedAndDelaysNoOther. Here is the rest.
 
-func initialEventsEnd(version string) *object {
-	return &object{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-	}}
-}
-
 // Whatever a source makes of an UndecodableObject, it is one: without metadata, without a cause.
 type unreadable struct{ *metav1.ObjectMeta }
 
@@ -270,64 +261,6 @@ func TestAnUndecodedObjectIsClassedAndLoggedAsAnObject(t *testing.T) {
 
 // Deletions that could not be decoded.
 
-// An undecoded deletion of an object whose key needs more than its metadata cannot be
-// applied: it is reported once, and quarantined; so it is in a stream. Fails if the
-// status hides that the store holds what is removed.
-func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
-	for name, fail := range map[string]func() (string, error){
-		"fails":  func() (string, error) { return "", errBoom },
-		"panics": func() (string, error) { panic(errBoom) },
-	} {
-		keyFunc := func(obj any) (string, error) {
-			if isUndecoded(obj) {
-				return fail()
-			}
-			return MetaNamespaceKeyFunc(obj)
-		}
-		for _, queue := range []bool{false, true} {
-			for _, strategy := range []ListStrategy{ListUnpaged, ListStreaming} {
-				t.Run(fmt.Sprintf("%s, queue %v, strategy %d", name, queue, strategy), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { deletionWithoutKey(t, keyFunc, queue, strategy) })
-				})
-			}
-		}
-	}
-}
-
-func deletionWithoutKey(t *testing.T, keyFunc KeyFunc, queue bool, strategy ListStrategy) {
-	h := &heard{}
-	events := []watch.Event{
-		{Type: watch.Added, Object: podAt("a", "1", "6")},
-		{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "7"))},
-	}
-	if strategy == ListStreaming {
-		events = append(events, watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("7")})
-	}
-	source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
-	var store ReflectorStore = NewStore(keyFunc)
-	if queue {
-		store = NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: keyFunc, EmitDeltaTypeReplaced: true})
-	}
-	r := NewReflectorWithOptions(source, nil, store, ReflectorOptions{Strategy: strategy, ErrorHandler: h.handle})
-	stop := runReflector(t, r)
-	require.Len(t, h.all(), 1)
-	var object *ObjectError
-	require.ErrorAs(t, h.all()[0], &object)
-	assert.Equal(t, "a/1", object.Key)
-	assert.Equal(t, stageDecode, object.Stage)
-	assert.ErrorIs(t, object, errBoom)
-	assert.ErrorContains(t, object, "a/1")
-	require.Len(t, r.Status().Quarantined, 1)
-	assert.Equal(t, "a/1", r.Status().Quarantined[0].Key)
-	assert.Equal(t, "7", r.LastSyncResourceVersion())
-	if fifo, ok := store.(*DeltaFIFO); ok {
-		assert.Equal(t, []string{"a/1"}, fifo.log.pendingKeys())
-	} else {
-		assert.Equal(t, []string{"a/1"}, store.(Store).ListKeys())
-	}
-	stop()
-}
-
 // A list that a foreign store gets in one Replace loses what a stream has deleted, of
 // whatever kind the undecoded object is known to be.
 func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
@@ -345,7 +278,7 @@ func TestAnUndecodedDeletionIsOfTheKindThatItSays(t *testing.T) {
 		"another again": {podAt("b", "1", "9"), 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &wholeReplacement{store: &foreign{}}
+			w := &wholeReplacement{}
 			part(t, w, ReplacementPart{Items: []any{podAt("a", "1", "1"), service, untyped}})
 			part(t, w, ReplacementPart{Deleted: []any{undecoded(row.deleted)}})
 			assert.Len(t, w.places, row.left)

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -114,7 +116,9 @@ func TestAnObjectThatChangesItsTypeIsDeletedOnce(t *testing.T) {
 }
 
 func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
-	out := captureKlog(t, 0)
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	t.Cleanup(klog.CaptureState().Restore)
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
 	notified := &callLog{}
 	h := typedHandler[*object]{typedEventLog{notified}}
 	other := &metav1.ObjectMeta{Namespace: "a", Name: "1"}
@@ -126,16 +130,21 @@ func TestAnObjectOfAnotherTypeIsLoggedAndNotDelivered(t *testing.T) {
 	h.OnAdd((*object)(nil), false)
 	h.OnAdd(nil, false)
 	assert.Equal(t, []string{"add red false", "delete red"}, notified.take(), "what is no T is not there")
-	mismatch := `"Handler not called for an object of another type" err="expected *v1.PartialObjectMetadata, got `
+	var logged []string
+	for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+		assert.Equal(t, "Handler not called for an object of another type", entry.Message)
+		logged = append(logged, fmt.Sprint(entry.Err, entry.ParameterKVList))
+	}
+	expected := "expected *v1.PartialObjectMetadata, got "
 	assert.Equal(t, []string{
-		mismatch + `*v1.ObjectMeta" event="add" key="a/1"`,
-		mismatch + `*v1.ObjectMeta" event="update" key="a/1"`,
-		mismatch + `*v1.ObjectMeta" event="update" key="a/1"`,
-		mismatch + `*v1.ObjectMeta" event="delete" key="a/1"`,
-		mismatch + `string" event="delete" key="uid-7"`,
-		mismatch + `nil *v1.PartialObjectMetadata" event="add" key=""`,
-		mismatch + `nil" event="add" key=""`,
-	}, lineTexts(out.all()))
+		expected + "*v1.ObjectMeta [event add key a/1]",
+		expected + "*v1.ObjectMeta [event update key a/1]",
+		expected + "*v1.ObjectMeta [event update key a/1]",
+		expected + "*v1.ObjectMeta [event delete key a/1]",
+		expected + "string [event delete key uid-7]",
+		expected + "nil *v1.PartialObjectMetadata [event add key ]",
+		expected + "nil [event add key ]",
+	}, logged)
 
 	h.OnAdd(redPod, false)
 	assert.Equal(t, []string{"add red false"}, notified.take(), "others go on")

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,40 +35,6 @@ func (s *scripted) Watch(metav1.ListOptions) (watch.Interface, error) { panic("h
 func (s *scripted) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	s.calls++
 	return s.watch(ctx, s.calls)
-}
-
-// probe is a watch that says when it was stopped.
-type probe struct {
-	events  chan watch.Event
-	stopped time.Time
-	onStop  func()
-	onChan  func() (<-chan watch.Event, bool)
-}
-
-func newProbe(events ...watch.Event) *probe {
-	p := &probe{events: make(chan watch.Event, len(events)+1)}
-	for _, e := range events {
-		p.events <- e
-	}
-	return p
-}
-
-func (p *probe) Stop() {
-	if p.stopped.IsZero() {
-		p.stopped = time.Now()
-	}
-	if p.onStop != nil {
-		p.onStop()
-	}
-}
-
-func (p *probe) ResultChan() <-chan watch.Event {
-	if p.onChan != nil {
-		if ch, mine := p.onChan(); mine {
-			return ch
-		}
-	}
-	return p.events
 }
 
 // FuzzWatchEvents takes the events of a watch, good and bad ones, and compares the store,

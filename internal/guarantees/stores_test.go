@@ -1,14 +1,18 @@
 package guarantees
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 )
@@ -128,4 +132,63 @@ func heldVersions(s cache.Status) map[string]string {
 		held[q.Key] = q.ResourceVersion
 	}
 	return held
+}
+
+// An undecoded deletion of an object whose key needs more than its metadata cannot be
+// applied: it is reported once, and quarantined; so it is in a stream. Fails if the
+// status hides that the store holds what is removed.
+func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
+	for name, fail := range map[string]func() (string, error){
+		"fails":  func() (string, error) { return "", errBoom },
+		"panics": func() (string, error) { panic(errBoom) },
+	} {
+		keyFunc := func(obj any) (string, error) {
+			if _, undecoded := obj.(interface{ DecodeError() error }); undecoded {
+				return fail()
+			}
+			return cache.MetaNamespaceKeyFunc(obj)
+		}
+		for _, queue := range []bool{false, true} {
+			for _, strategy := range []cache.ListStrategy{cache.ListUnpaged, cache.ListStreaming} {
+				t.Run(fmt.Sprintf("%s, queue %v, strategy %d", name, queue, strategy), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { deletionWithoutKey(t, keyFunc, queue, strategy) })
+				})
+			}
+		}
+	}
+}
+
+func deletionWithoutKey(t *testing.T, keyFunc cache.KeyFunc, queue bool, strategy cache.ListStrategy) {
+	h := &heard{}
+	events := []watch.Event{
+		{Type: watch.Added, Object: podAt("a", "1", "6")},
+		{Type: watch.Deleted, Object: undecoded(podAt("a", "1", "7"))},
+	}
+	if strategy == cache.ListStreaming {
+		events = append(events, watch.Event{Type: watch.Bookmark, Object: initialEventsEnd("7")})
+	}
+	source := &scripted{watch: func(context.Context, int) (watch.Interface, error) { return newProbe(events...), nil }}
+	var store cache.ReflectorStore = cache.NewStore(keyFunc)
+	if queue {
+		store = cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KeyFunction: keyFunc, EmitDeltaTypeReplaced: true})
+	}
+	r := cache.NewReflectorWithOptions(source, nil, store, cache.ReflectorOptions{Strategy: strategy, ErrorHandler: h.handle})
+	stop := runReflector(t, r)
+	require.Len(t, h.all(), 1)
+	var object *cache.ObjectError
+	require.ErrorAs(t, h.all()[0], &object)
+	assert.Equal(t, "a/1", object.Key)
+	assert.Equal(t, stageDecode, object.Stage)
+	assert.ErrorIs(t, object, errBoom)
+	assert.ErrorContains(t, object, "a/1")
+	require.Len(t, r.Status().Quarantined, 1)
+	assert.Equal(t, "a/1", r.Status().Quarantined[0].Key)
+	assert.Equal(t, "7", r.LastSyncResourceVersion())
+	if fifo, ok := store.(*cache.DeltaFIFO); ok {
+		listed := map[cache.ListStrategy]string{cache.ListUnpaged: "Added a/1@6", cache.ListStreaming: "Replaced a/1@6"}
+		assert.Equal(t, []string{listed[strategy]}, drained(t, fifo))
+	} else {
+		assert.Equal(t, []string{"a/1"}, store.(cache.Store).ListKeys())
+	}
+	stop()
 }

@@ -57,7 +57,7 @@ func (a *actor) act(script simulation.Script) simulation.Result {
 	case "garbage":
 		fmt.Println("no JSON")
 	case "hang":
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // in real time: the process that started this one ends it
 	case "sometimes":
 		if a.sometimes++; a.sometimes%4 == 0 {
 			r.Failures = []string{"1s: G3: sometimes"}
