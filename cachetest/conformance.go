@@ -11,7 +11,7 @@ import (
 
 // This file is what the two suites share: how a check is run, in real or in
 // virtual time, and how long it waits. A check is a function that returns an error,
-// so that the suites can be run on what is meant to fail.
+// so that the suites can be run on sources and stores that are meant to fail.
 
 // check is one subtest of a suite for things of type T. Its name is a sentence
 // about what has been tested.

@@ -23,7 +23,7 @@ type pipe struct {
 	frozen   bool // nothing arrives, the end neither
 	noReader bool
 	noWriter bool
-	reset    bool          // cut: what is in it is lost
+	reset    bool          // cut: its bytes are lost
 	changed  chan struct{} // closed and replaced whenever one of these changes
 }
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The checks of what is answered when history has been forgotten.
+// The checks of the answers once history has been forgotten.
 
 func lacksCompact(t *sourceTrial) string {
 	if t.Compact == nil {

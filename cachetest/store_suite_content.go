@@ -51,9 +51,9 @@ func checkDelete(t *storeTrial) error {
 		return err
 	}
 	if err := t.write("delete a=2", "delete c=1"); err != nil {
-		return fmt.Errorf("the deletion of what is not there is no mistake, since a watch may tell it twice: %w", err)
+		return fmt.Errorf("the deletion of an absent object is no mistake, since a watch may deliver it twice: %w", err)
 	}
-	if err := t.after("the deletion of what is not there", "b=1"); err != nil {
+	if err := t.after("the deletion of an absent object", "b=1"); err != nil {
 		return err
 	}
 	if err := t.write("add a=3"); err != nil {

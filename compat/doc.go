@@ -6,7 +6,7 @@
 //
 // # What is compared
 //
-// testdata/api-surface.tsv is the list of what is promised: one row for each
+// testdata/api-surface.tsv is the list of promised names: one row for each
 // identifier, field and method, with the signature that client-go gives it. The
 // tier "core" is what reflectors, queues and stores need, "informer" what handlers,
 // informers and listers add. The tests say

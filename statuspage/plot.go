@@ -20,7 +20,7 @@ const (
 	inset      = 2 // for the width of the line
 )
 
-// plot is a line over time as an SVG path, with what is written beside it.
+// plot is a line over time as an SVG path, with the texts beside it.
 type plot struct {
 	Title  string
 	Line   string

@@ -84,7 +84,7 @@ func parsePointer(pointer string) []string {
 	return tokens
 }
 
-// redact returns value with what is at path replaced. It changes value, which is freshly decoded JSON.
+// redact returns value with the value at path replaced. It changes value, which is freshly decoded JSON.
 func redact(value any, path []string) any {
 	if len(path) == 0 {
 		return redacted

@@ -51,7 +51,7 @@ type clause struct {
 }
 
 // clausesOf reads an Accept header, the heaviest first, equals in their order. Clauses
-// that cannot be read are left out, and so are those of weight 0, which say what is not
+// that cannot be read are left out, and so are those of weight 0, which name what is not
 // accepted.
 func clausesOf(accepted string) []clause {
 	var clauses []clause

@@ -56,7 +56,7 @@ func (s scale) firstListLines() []line {
 		task := smallTask(client.ChangedList, form, s.objects, 0)
 		task.GCPercent, task.StopTheWorld = syncGC, true
 		vain := calls(0)
-		vain.name = "calls for what is the same"
+		vain.name = "calls for unchanged objects"
 		all = append(all, line{
 			name:    "A6 relist, 1 % changed, " + string(form),
 			figures: []figure{peakOverSteady(goalPeak, true), vain},

@@ -4,7 +4,7 @@
 // versions in go.mod, and talk over HTTP to a server that lists and watches as an API server
 // does. The package has tests only.
 //
-// What is tested here is that nothing that these programs ask of an informer is missing or
+// The tests here show that nothing that these programs ask of an informer is missing or
 // means something else: their handlers, indexes, listers, transforms and waits, and that a
 // stop leaves nothing behind. What an informer does by itself is tested where it stands.
 //

@@ -39,9 +39,9 @@ type rig struct {
 // Run runs all tests against the controller.
 func Run(t *testing.T, controller Controller) {
 	for name, test := range map[string]func(r *rig){
-		"counts what is there at the start":            countsTheStart,
+		"counts the pods that are there at the start":  countsTheStart,
 		"follows additions, moves and deletions":       followsChanges,
-		"removes what is left of a node without pods":  removesLeftovers,
+		"removes leftovers of a node without pods":     removesLeftovers,
 		"puts right what somebody else has changed":    putsRight,
 		"notices deletions that happened in an outage": noticesHiddenDeletions,
 		"tries a write again that has failed":          retriesWrites,

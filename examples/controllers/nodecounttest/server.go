@@ -20,8 +20,8 @@ import (
 var configMapResource = schema.GroupResource{Resource: "configmaps"}
 
 // Server is an API server in memory: pods that can be listed and watched, and config maps
-// that can be written too. A write is an apply patch, which creates what is not there, or
-// a DELETE. It owns no fields and merges nothing: what is applied is the object.
+// that can be written too. A write is an apply patch, which creates an absent object, or
+// a DELETE. It owns no fields and merges nothing: the patch becomes the object.
 type Server struct {
 	*cachetest.Server
 	Pods, ConfigMaps *cachetest.Source

@@ -43,7 +43,7 @@ const (
 	null     = majorOther<<5 | infoNull
 )
 
-// mapping takes a map off the front of data and keeps of it what is wanted. It returns
+// mapping takes a map off the front of data and keeps its wanted fields. It returns
 // what follows.
 func (c *cutter) mapping(h head, data []byte, wanted *wire.Names) ([]byte, error) {
 	left, err := c.enter(h)
@@ -104,7 +104,7 @@ func (c *cutter) array(h head, data []byte, wanted *wire.Names) ([]byte, error) 
 	}
 }
 
-// value takes a value off the front of data, and keeps of it what is wanted: all, or
+// value takes a value off the front of data, and keeps the wanted parts: all, or
 // fields of it.
 func (c *cutter) value(data []byte, wanted *wire.Names) (rest []byte, err error) {
 	if wanted.Whole {

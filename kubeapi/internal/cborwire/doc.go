@@ -35,6 +35,6 @@
 //
 // Before an object, a list, its metadata or its items, no tag is accepted but that of
 // self-description: there are tags that say how to read every string behind them, which
-// would be lost on what is cut out. A second kind, apiVersion, metadata or items in a
+// would be lost on a value that is cut out. A second kind, apiVersion, metadata or items in a
 // list, and a second type or object in a frame, is malformed.
 package cborwire

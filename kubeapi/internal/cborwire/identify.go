@@ -6,8 +6,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Identify reads until it meets what is broken at the top of the object or of its
-// metadata. What is broken further down it does not see.
+// Identify reads until it meets a fault at the top of the object or of its
+// metadata. Faults further down it does not see.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
 	outer, inner := scanner{levels: mostLevels}, scanner{levels: mostLevels}

@@ -55,7 +55,7 @@ func (s *stream) peek() (head, error) {
 	}
 }
 
-var errTag = fmt.Errorf("%w: a CBOR tag where it could change what is cut out", wire.ErrMalformed)
+var errTag = fmt.Errorf("%w: a CBOR tag where it could change a value that is cut out", wire.ErrMalformed)
 
 // head reads that of the next value, behind tags of self-description. Of those there may
 // be as many as a value may have bytes.

@@ -34,7 +34,7 @@ func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([
 type cutter struct {
 	data    []byte
 	at      int
-	cut     []byte // what is kept of everything before at
+	cut     []byte // the kept part of everything before at
 	depth   int
 	nesting int
 }
@@ -48,8 +48,8 @@ func (c *cutter) token() byte {
 	return c.data[c.at]
 }
 
-// object moves past an object that begins at the cutter's place, and keeps of it what is
-// wanted.
+// object moves past an object that begins at the cutter's place, and keeps its wanted
+// fields.
 func (c *cutter) object(wanted *wire.Names) error {
 	if err := c.enter('{'); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *cutter) object(wanted *wire.Names) error {
 	}
 }
 
-// value moves past a value, and keeps of it what is wanted: all, or fields of it.
+// value moves past a value, and keeps the wanted parts: all, or fields of it.
 func (c *cutter) value(wanted *wire.Names) error {
 	switch token := c.token(); {
 	case wanted.Whole:

@@ -33,7 +33,7 @@
 // either of the two sees them. A span finds where they end, as it found where the object
 // does; nothing is made of them, and nothing inside of them is refused.
 //
-// # What is lenient, what is strict
+// # Strictness
 //
 // In a list: the metadata is parsed in full, because a version or a continue token that
 // is lost without notice means a list from nowhere, or half a list. Fields that nobody

@@ -11,7 +11,7 @@ import (
 // JSON, having allocated no more than it is charged for.
 func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	perElement, perObject := sizes.PerElement(), sizes.PerObject()
-	// No value has less than two bytes, with what is between it and the next, and an object has
+	// No value has less than two bytes, with the byte that separates it, and an object has
 	// three.
 	if limits.Spares(len(raw), wire.PerValue+(perElement+perObject)/2) {
 		return nil

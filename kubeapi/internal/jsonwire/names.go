@@ -58,7 +58,7 @@ func knownName(raw []byte) string {
 }
 
 // checkName refuses a name that is no JSON, or no UTF-8. One damaged byte makes an unknown
-// name of a known one, and what is unknown is stepped over: a full list would be empty.
+// name of a known one, and an unknown field is skipped: a full list would be empty.
 func checkName(raw []byte) error {
 	if end, isQuote := plainEnd(raw, 1); isQuote && end == len(raw)-1 {
 		return nil

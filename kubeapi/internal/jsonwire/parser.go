@@ -58,7 +58,7 @@ func parse(data []byte, nesting int) (any, error) {
 	return value, err
 }
 
-// isUsual says whether the parser has not grown beyond what is worth keeping.
+// isUsual says whether the parser has not grown too large to be kept.
 func (p *parser) isUsual() bool {
 	return cap(p.fields) <= keptValues && cap(p.elements) <= keptValues && cap(p.unquoted) <= keptBytes
 }

@@ -95,8 +95,8 @@ func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	return at, false
 }
 
-// unquote continues behind what is in unquoted already, to the string's end. Like
-// encoding/json it puts U+FFFD in place of what is no UTF-8 and of half a surrogate pair.
+// unquote continues behind the text in unquoted, to the string's end. Like
+// encoding/json it puts U+FFFD in place of bytes that are no UTF-8 and of half a surrogate pair.
 func (p *parser) unquote() ([]byte, error) {
 	for p.at < len(p.data) {
 		switch c := p.data[p.at]; {

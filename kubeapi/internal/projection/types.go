@@ -18,7 +18,7 @@ type builder struct {
 	unnumbered bool
 }
 
-// add follows one path. Its error says what is wrong with the path, not which it is.
+// add follows one path. Its error has the fault of the path, and not the path.
 func (b *builder) add(of reflect.Type, names []string) error {
 	at := b.numbers
 	for i, name := range names {
@@ -52,7 +52,7 @@ func (b *builder) add(of reflect.Type, names []string) error {
 	return nil
 }
 
-// below continues with what is below a field in protobuf.
+// below continues with the fields below a field in protobuf.
 func (b *builder) below(at *wire.Numbers, field reflect.StructField) *wire.Numbers {
 	// Such as "bytes,3,rep,name=containers".
 	parts := strings.Split(field.Tag.Get("protobuf"), ",")

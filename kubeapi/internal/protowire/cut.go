@@ -6,9 +6,9 @@ import (
 
 // Cut walks through the fields of a message and copies those that are wanted, tag and all;
 // of a field that is wanted in part it cuts the message in there. An envelope keeps all
-// but what is cut in its raw: its type says whether this is the object that was asked for.
+// but the parts that are cut in its raw: its type says whether this is the object that was asked for.
 //
-// It cuts as deep as fields are named and no deeper: what is kept as a whole is not
+// It cuts as deep as fields are named and no deeper: a field that is kept as a whole is not
 // entered. A wanted field of a wire type that no message has is copied, so that the
 // decoder refuses the object for it, as it would have.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, _ wire.Limits) ([]byte, error) {
@@ -83,7 +83,7 @@ func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 	return cutField(dst, field, entry, wanted)
 }
 
-// cutField copies a field whose value is a message, less what is not wanted of it.
+// cutField copies a field whose value is a message, without its unwanted fields.
 //
 // The new length is known last, and written into as many bytes as the old one had: decoders of
 // protobuf accept leading zeros.

@@ -32,7 +32,7 @@
 // that no Kubernetes type has. The type in an envelope is set on the object by Into; a
 // bare object's type is left as it is.
 //
-// # What is refused
+// # Refusals
 //
 // Groups, numbers of more than ten bytes, lengths that reach out of what they are in,
 // and a second raw in one envelope (items of the first have been handed out) are

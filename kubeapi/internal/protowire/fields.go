@@ -154,5 +154,5 @@ func nextVarint(data []byte) (uint64, []byte, error) {
 	return value, data[n:], nil
 }
 
-// unbounded is what is left of a message that ends with the body.
+// unbounded is the rest of a message that ends with the body.
 const unbounded = math.MaxInt64

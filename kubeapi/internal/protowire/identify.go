@@ -18,7 +18,7 @@ const (
 	metaResourceVersion = 6
 )
 
-// Identify reads until it meets what is broken.
+// Identify reads until it meets a fault.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
 	if isEnvelope(raw) {

@@ -21,7 +21,7 @@ type list struct {
 
 	begun    bool // the magic bytes were read
 	hasRaw   bool // raw has begun
-	inRaw    bool // and not ended; left is what is left of it
+	inRaw    bool // and not ended; left is the rest of it
 	hasItems bool
 	err      error
 }
@@ -183,7 +183,7 @@ const (
 	metadataContinue = 3
 )
 
-// readRaw reads a field of the list itself; nil is what is no item.
+// readRaw reads a field of the list itself; nil if it is no item.
 func (l *list) readRaw() ([]byte, error) {
 	if l.left == 0 {
 		l.inRaw, l.left = false, unbounded

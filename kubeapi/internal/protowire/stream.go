@@ -100,7 +100,7 @@ func (s *stream) take(length int64) ([]byte, error) {
 	}
 	n := int(length)
 	if n == 0 {
-		return []byte{}, nil // not nil, which is what is not there
+		return []byte{}, nil // not nil, which stands for an absent field
 	}
 	if err := s.window.Need(n); err != nil {
 		return nil, wire.Inside(err)

@@ -23,12 +23,12 @@
 // # Who owns what
 //
 // Bytes that Next returns belong to the reader and are good until the next call of
-// Next. What is decoded from them never refers to them.
+// Next. Decoded values never refer to them.
 //
 // # Errors
 //
 // io.EOF means that a body ended where it may, io.ErrUnexpectedEOF that it ended
-// elsewhere. ErrMalformed is wrapped by what is not of the protocol's form, a
+// elsewhere. ErrMalformed is wrapped by errors of a form that is not the protocol's, a
 // *LimitError says that a limit was passed, a *NotListError that the body is no list.
 // Everything else is the body's own error, as its Read returned it. After any error a
 // List or Watch returns it again.

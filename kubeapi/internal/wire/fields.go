@@ -5,7 +5,7 @@ package wire
 //
 // What holds whichever way it is: lists are walked through, each element having the fields
 // that are wanted of it; a field that is wanted as a whole is kept as it came, byte by
-// byte; and what is not wanted is neither kept nor looked at any further than to find its
+// byte; and an unwanted field is neither kept nor looked at any further than to find its
 // end. Objects and elements of lists stay where one of their fields is wanted, though
 // nothing may be left in them: a decoder makes the same of them as of the whole, less what
 // is not wanted.
@@ -30,7 +30,7 @@ type namedField struct {
 	below *Names
 }
 
-// Find returns what is wanted below a field, nil if nothing is.
+// Find returns the wanted fields below a field, nil if there are none.
 func (n *Names) Find(name []byte) *Names {
 	for i := range n.named {
 		if n.named[i].name == string(name) {
@@ -40,7 +40,7 @@ func (n *Names) Find(name []byte) *Names {
 	return nil
 }
 
-// Below is Find for those who build: what is not there yet is made.
+// Below is Find for building: it makes the entry if there is none.
 func (n *Names) Below(name string) *Names {
 	if below := n.Find([]byte(name)); below != nil {
 		return below
@@ -69,7 +69,7 @@ type keyedEntry struct {
 	below *Numbers
 }
 
-// Find returns what is wanted below a field, nil if nothing is.
+// Find returns the wanted fields below a field, nil if there are none.
 func (n *Numbers) Find(number int32) *Numbers {
 	for i := range n.numbered {
 		if n.numbered[i].number == number {
@@ -79,7 +79,7 @@ func (n *Numbers) Find(number int32) *Numbers {
 	return nil
 }
 
-// Below is Find for those who build: what is not there yet is made.
+// Below is Find for building: it makes the entry if there is none.
 func (n *Numbers) Below(number int32) *Numbers {
 	if below := n.Find(number); below != nil {
 		return below
@@ -92,7 +92,7 @@ func (n *Numbers) Below(number int32) *Numbers {
 // IsMap says that keys are wanted, so that each message is an entry.
 func (n *Numbers) IsMap() bool { return len(n.keys) > 0 }
 
-// FindKey returns what is wanted of the entry with a key, which is a message of two fields;
+// FindKey returns the wanted fields of the entry with a key, which is a message of two fields;
 // nil if nothing is.
 func (n *Numbers) FindKey(key []byte) *Numbers {
 	for i := range n.keys {
@@ -103,7 +103,7 @@ func (n *Numbers) FindKey(key []byte) *Numbers {
 	return nil
 }
 
-// BelowKey is FindKey for those who build: what is not there yet is made.
+// BelowKey is FindKey for building: it makes the entry if there is none.
 func (n *Numbers) BelowKey(key string) *Numbers {
 	if below := n.FindKey([]byte(key)); below != nil {
 		return below

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// What is charged for values before they are decoded. It is what decoders were seen to take at
-// worst, and rounded up: memory in all, whether or not it is collected on the way.
+// The charges for values before they are decoded: the most that decoders were seen to use,
+// rounded up, as memory in all, whether or not it is collected on the way.
 const (
 	// PerValue is for a value of any kind, with its share of the map or slice it is in.
 	PerValue = 512
@@ -57,10 +57,10 @@ func (s *Sizes) add(t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// PerElement is what is charged for an element of an array, beside PerValue.
+// PerElement is the charge for an element of an array, beside PerValue.
 func (s Sizes) PerElement() int { return Growing * s.Element }
 
-// PerObject is what is charged for an object, beside PerValue: where room is made for it alone,
+// PerObject is the charge for an object, beside PerValue: where room is made for it alone,
 // it may be copied once.
 func (s Sizes) PerObject() int { return 2 * s.Single }
 

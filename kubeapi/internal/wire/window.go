@@ -102,7 +102,7 @@ func (w *Window) makeRoom() {
 	w.start, w.end = 0, copy(buffer, unread)
 }
 
-// grow moves what is unread into a buffer for at least n bytes, which is the limit at
+// grow moves the unread bytes into a buffer for at least n bytes, which is the limit at
 // most. Beyond the borrowed size it is doubled, so that a value of any length is copied
 // a constant number of times.
 func (w *Window) grow(n int) {

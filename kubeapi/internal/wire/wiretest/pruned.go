@@ -2,7 +2,7 @@ package wiretest
 
 import "github.com/watchmirror/cache/kubeapi/internal/wire"
 
-// Pruned is what is left of a decoded value if only some of its fields are wanted: what the
+// Pruned is the rest of a decoded value if only some of its fields are wanted: what the
 // bytes that Cut leaves must decode to. It changes nothing of the value.
 func Pruned(value any, wanted *wire.Names) any {
 	if wanted.Whole {

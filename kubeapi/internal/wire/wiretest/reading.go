@@ -26,7 +26,7 @@ type Listing struct {
 	Err    error
 }
 
-// ReadList reads a list to its end, or to what is wrong with it.
+// ReadList reads a list to its end, or to its first fault.
 func ReadList(encoding wire.Encoding, body io.Reader, limits wire.Limits) Listing {
 	list := encoding.List(body, limits)
 	var all Listing
@@ -46,7 +46,7 @@ type Watching struct {
 	Err    error
 }
 
-// ReadWatch reads a watch to its end, or to what is wrong with it.
+// ReadWatch reads a watch to its end, or to its first fault.
 func ReadWatch(encoding wire.Encoding, body io.Reader, limits wire.Limits) Watching {
 	w := encoding.Watch(body, limits)
 	var all Watching
