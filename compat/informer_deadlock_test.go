@@ -33,8 +33,7 @@ func endsIn(done <-chan struct{}, limit time.Duration) bool {
 
 // insideCall runs an informer whose handler, the first time that it is called, stops the
 // run if it is asked to, and then makes a call. It says whether call and run came to an
-// end within the limit, and what the call returned. It is in real time: a deadlock over a mutex
-// would hold up a bubble.
+// end within the limit, and what the call returned.
 func insideCall(t *testing.T, side informerSide, limit time.Duration, stops bool, call func(informer, registration) error) (ended bool, err error) {
 	t.Helper()
 	from := thingSource(t)

@@ -3,6 +3,7 @@ package guarantees
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -263,6 +264,36 @@ func TestVerifyComparesWithTheNewestListWhereTheSourceDoesNotAnswerForAVersion(t
 		require.Equal(t, []string{"a/3"}, found.Missing)
 		require.NoError(t, informer.Verify(t.Context()))
 	})
+}
+
+// Fails if a list that failed is compared as one that has no objects, or as one that misses none.
+func TestVerifyReturnsTheErrorOfAListThatFails(t *testing.T) {
+	for failing := 1; failing <= 3; failing++ {
+		t.Run(fmt.Sprint("list ", failing), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, lists := newSource(t, pod("a", "1"), pod("a", "2")), 0
+				informer := runInformer(t, source, cache.InformerConfig[*object]{})
+				lost, err := informer.Get("a/2")
+				require.NoError(t, err)
+				require.NoError(t, informer.Shared().GetStore().Delete(lost))
+				source.OnList(func(options metav1.ListOptions) error {
+					if lists++; lists == failing {
+						return cachetest.ErrInternal()
+					}
+					if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
+						return apierrors.NewBadRequest("no exact version")
+					}
+					return nil
+				})
+				require.True(t, apierrors.IsInternalError(informer.Verify(t.Context())))
+				require.Equal(t, failing, lists)
+				require.Equal(t, []string{"a/1"}, informer.Shared().GetStore().ListKeys(), "nothing is repaired")
+				var found *cache.DivergenceError
+				require.ErrorAs(t, informer.Verify(t.Context()), &found)
+				require.Equal(t, []string{"a/2"}, found.Missing)
+			})
+		})
+	}
 }
 
 func TestVerifyListsWhereTheVersionHasExpired(t *testing.T) {
