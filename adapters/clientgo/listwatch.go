@@ -40,11 +40,9 @@ func NewFilteredListWatchFromClient(client toolscache.Getter, resource, namespac
 	}
 	c := collection{client: client, resource: resource, namespace: namespace, modify: optionsModifier}
 	return &cache.ListWatch{
-		//lint:ignore SA1019 for its callers
 		ListFunc: func(options metav1.ListOptions) (runtime.Object, error) {
 			return c.list(context.Background(), options)
 		},
-		//lint:ignore SA1019 for its callers
 		WatchFunc: func(options metav1.ListOptions) (watch.Interface, error) {
 			return c.watch(context.Background(), options)
 		},
