@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -140,22 +139,15 @@ func newStoreMirror(c Config) *Mirror {
 
 // controller is the consumer of a queue: it passes what comes out to a Process.
 type controller struct {
-	reflector *Reflector
-	queue     Queue
-	// fifo is the queue, if it is one of this package.
-	fifo         *DeltaFIFO
+	reflector    *Reflector
+	queue        Queue
 	process      ProcessFunc
 	processBatch ProcessBatchFunc
 	// keyOf is the queue's, if it has one: it knows the keys of tombstones, too.
 	keyOf KeyFunc
 	// refused are the objects that Process has refused.
 	refused quarantinePart
-
-	mu sync.Mutex
-	// seen is the newest version that a queue of another package has handed out.
-	seen string
-
-	ran atomic.Bool
+	ran     atomic.Bool
 }
 
 func newController(config Config) *controller {
@@ -165,7 +157,6 @@ func newController(config Config) *controller {
 	mustHave(config.Process != nil || config.ProcessBatch != nil && batches, "Config has neither a Store nor a Process for its Queue")
 	mustHave(config.Handler == nil && config.Transform == nil, "Config.Handler and Config.Transform need a Config.Store")
 	c := &controller{queue: config.Queue, process: config.Process, refused: partOf(config.Queue, byConsumer)}
-	c.fifo, _ = config.Queue.(*DeltaFIFO)
 	c.keyOf = DeletionHandlingMetaNamespaceKeyFunc
 	if keyed, ok := config.Queue.(interface{ KeyOf(any) (string, error) }); ok {
 		c.keyOf = keyed.KeyOf
@@ -252,7 +243,7 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 		defer utilruntime.HandleCrashWithContext(ctx) // which may let the process survive
 		err = process()
 	}()
-	if c.fifo != nil && err == nil && !c.refused.any() {
+	if err == nil && !c.refused.any() {
 		return nil
 	}
 	const named = 10
@@ -266,7 +257,6 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 			key = describe(d.Object)
 		}
 		version := receivedOf(d.Object).ResourceVersion
-		c.see(version)
 		failed.Changes++
 		if len(failed.Keys) < named && !slices.Contains(failed.Keys, key) {
 			failed.Keys = append(failed.Keys, key)
@@ -283,20 +273,13 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 	return err
 }
 
-func (c *controller) see(version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seen == "" || versionBefore(c.seen, version) {
-		c.seen = version
-	}
-}
-
 // settle notes what became of a change: where it was refused, its key is quarantined until as new a
 // state is applied, or the object is deleted.
 func (c *controller) settle(kind DeltaType, key table.Key, version string, refused *ObjectError) {
 	before, quarantined := c.refused.version(key)
+	queue, ours := c.queue.(*DeltaFIFO)
 	switch {
-	case quarantined && kind == Sync && c.fifo != nil && c.fifo.listedType == Replaced && version != before:
+	case quarantined && kind == Sync && ours && queue.listedType == Replaced && version != before:
 		// A resync repeats an older state. A queue that hands out listed objects as Sync too leaves that open.
 	case refused != nil:
 		c.refused.add(key, refused, withoutStack(refused.Err))
@@ -306,20 +289,12 @@ func (c *controller) settle(kind DeltaType, key table.Key, version string, refus
 	}
 }
 
-// LastSyncResourceVersion is the version up to which everything has been processed.
-func (c *controller) LastSyncResourceVersion() string {
-	if version, known := appliedVersionOf(c.queue); known {
-		return version
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.seen
-}
+// LastSyncResourceVersion is the version up to which everything has been processed or, of a queue of another package, queued.
+func (c *controller) LastSyncResourceVersion() string { return c.reflector.Status().AppliedVersion }
 
-// Status is the reflector's, with what the consumer knows better.
+// Status is the reflector's, with what the consumer has refused.
 func (c *controller) Status() Status {
 	status := c.reflector.Status()
-	status.AppliedVersion = c.LastSyncResourceVersion()
 	status.Quarantined = mergeQuarantined(status.Quarantined, c.refused.list(everyKey))
 	return status
 }

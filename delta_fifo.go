@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -98,11 +99,11 @@ type DeltaFIFOOptions struct {
 // All methods may be called concurrently, but changes of one key must come from one goroutine at a time. No user
 // function runs under the queue's lock, except KnownObjects and metadata methods of its objects.
 type DeltaFIFO struct {
-	name    string
-	keyFunc KeyFunc
-	// named is true if the user has set no key function: keys are namespace and name.
-	named bool
-	known KeyListerGetter
+	keyer
+	name string
+	// userKey is the user's key function.
+	userKey KeyFunc
+	known   KeyListerGetter
 	// own is known, if that is a store of this package.
 	own         *keyedStore
 	transformer TransformFunc
@@ -124,8 +125,7 @@ type DeltaFIFO struct {
 
 	// turn is true while a call hands out, until KnownObjects has the version.
 	turn bool
-	mode popMode
-	// reported is the last version that KnownObjects was given.
+	// reported is the last version that KnownObjects was given. It belongs to the call that hands out.
 	reported string
 }
 
@@ -135,7 +135,6 @@ var (
 	_ DoneChecker            = (*DeltaFIFO)(nil)
 	_ Replacer               = (*DeltaFIFO)(nil)
 	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
-	_ taker                  = (*DeltaFIFO)(nil)
 	_ entryKeeper            = (*DeltaFIFO)(nil)
 )
 
@@ -149,16 +148,16 @@ func NewDeltaFIFO(keyFunc KeyFunc, knownObjects KeyListerGetter) *DeltaFIFO {
 // NewDeltaFIFOWithOptions makes an empty queue. It starts nothing.
 func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 	f := &DeltaFIFO{
-		name: "DeltaFIFO", keyFunc: MetaNamespaceKeyFunc, known: opts.KnownObjects,
+		name: "DeltaFIFO", userKey: MetaNamespaceKeyFunc, known: opts.KnownObjects,
 		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
-		log: newDeltaLog(), quarantine: quarantinePart{&quarantine{}, byQueue, ""},
+		quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
 	if own, ok := opts.KnownObjects.(interface{ keyed() *keyedStore }); ok {
 		f.own = own.keyed()
 	}
 	setIf(&f.name, opts.Name)
-	if f.named = opts.KeyFunction == nil; !f.named {
-		f.keyFunc = opts.KeyFunction
+	if f.keyer = (keyer{f.KeyOf, opts.KeyFunction == nil}); !f.named {
+		f.userKey = opts.KeyFunction
 	}
 	if opts.EmitDeltaTypeReplaced {
 		f.listedType = Replaced
@@ -178,7 +177,7 @@ func (f *DeltaFIFO) KeyOf(obj any) (string, error) {
 	tombstone, ok := obj.(DeletedFinalStateUnknown)
 	switch {
 	case !ok:
-		return keyOf(f.keyFunc, obj)
+		return keyOf(f.userKey, obj)
 	case tombstone.Key == "":
 		return "", errEmptyKey
 	}
@@ -212,66 +211,32 @@ func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
 
 func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 	c := change{kind: kind, object: obj}
-	c.says.read(obj)
 	if err := f.identify(&c); err != nil {
 		return KeyError{obj, err}
 	}
 	f.prepare(&c)
 	f.mu.Lock()
-	f.changeLocked(&c)
-	f.unlock()
+	defer f.unlock()
+	// A first list that has begun ends when it is committed, whatever comes in between.
+	f.populated = f.populated || !f.listing
+	if c.err != nil {
+		f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
+		return c.err
+	}
+	f.quarantine.release(c.key)
+	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin))
 	if c.finalErr != nil {
 		return c.finalErr
 	}
-	return c.failure()
-}
-
-// takeChanges implements taker: it accepts one change, or none that is older than the last state of its key.
-func (f *DeltaFIFO) takeChanges(ctx context.Context, changes []change) (accepted int, err error) {
-	c := &changes[0]
-	if err := f.identify(c); err != nil {
-		c.err = rejection(c.object, err)
-	} else {
-		if err := f.olderThanEntry(c.key, c.says.received); err != nil {
-			return 0, err
-		}
-		f.prepare(c)
-	}
-	if ctx.Err() != nil {
-		return 0, ctx.Err()
-	}
-	f.mu.Lock()
-	defer f.unlock()
-	if c.key != (table.Key{}) {
-		f.changeLocked(c)
-	}
-	f.log.setVersion(c.version)
-	return 1, nil
-}
-
-// identify gives a change its key and origin. What its object says was read before.
-func (f *DeltaFIFO) identify(c *change) error {
-	if c.key = c.says.named(); !f.named || c.says.name == "" {
-		key, err := f.KeyOf(c.object)
-		if err != nil {
-			c.key = table.Key{}
-			return err
-		}
-		c.key = c.says.key(key)
-		if !c.says.readable {
-			c.says.read(finalStateOf(c.object))
-		}
-	}
-	c.origin = originOf(c.says.received)
 	return nil
 }
 
-// eventKey implements entryKeeper.
-func (f *DeltaFIFO) eventKey(obj any) (table.Key, error) {
-	c := change{object: obj}
-	c.says.read(obj)
-	err := f.identify(&c)
-	return c.key, err
+// identify reads what an object says, and gives its change the key and origin.
+func (f *DeltaFIFO) identify(c *change) (err error) {
+	_ = c.says.read(c.object)
+	c.key, err = f.keyOf(c.object, &c.says)
+	c.origin = originOf(c.says.received)
+	return err
 }
 
 // olderThanEntry implements entryKeeper. The state last received of a key is the quarantined one, if it has a
@@ -280,28 +245,52 @@ func (f *DeltaFIFO) olderThanEntry(key table.Key, received ObjectVersion) error 
 	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, newest := f.log.find(key)
+	last := f.lastLocked(key)
 	version, quarantined := f.quarantine.version(key)
-	if !quarantined && newest == nil {
+	if !quarantined && last.queued == nil {
 		version, _ = f.refused(key)
 	}
-	return c.regression(f.originLocked(key, newest), version)
+	return c.regression(last.origin, version)
 }
 
-// originLocked is the origin of the state last received of a key: zero if that is deleted.
-func (f *DeltaFIFO) originLocked(key table.Key, newest *record) (origin table.Origin) {
+// lastState is the state of a key once everything in the queue has been processed. It counts as present if
+// KnownObjects fails to say.
+type lastState struct {
+	object  any
+	present bool
+	// origin is zero if it is deleted.
+	origin table.Origin
+	// queued has its last change, nil if none is in the queue.
+	queued *record
+	err    error
+}
+
+func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
+	if last.queued = f.log.find(key); last.queued != nil {
+		if last.present = last.queued.kind != kindDeleted; last.present {
+			last.origin = last.queued.origin
+		}
+		last.object = finalStateOf(last.queued.object)
+		return last
+	}
 	switch {
-	case newest == nil && f.own != nil:
-		origin, _ = f.own.originUnder(key)
-	case newest == nil:
+	case f.own != nil:
+		known := f.own.entry(key)
+		last.object, last.present, last.origin = known.Object, known.Exists, known.Origin
+	case f.known != nil:
+		last.object, last.present, last.err = f.known.GetByKey(key.String())
+		if !last.present && errors.Is(last.err, ErrQuarantined) {
+			return lastState{}
+		}
+		if last.present = last.present || last.err != nil; last.err != nil || !last.present {
+			last.object = nil
+		}
 		if known, ok := f.known.(receivedGetter); ok {
 			received, _ := known.ObjectVersion(key.String())
-			origin = originOf(received)
+			last.origin = originOf(received)
 		}
-	case newest.kind != kindDeleted:
-		origin = newest.origin
 	}
-	return origin
+	return last
 }
 
 // refused is the version of the state of a key that the consumer or its store has quarantined.
@@ -328,20 +317,6 @@ func (f *DeltaFIFO) prepare(c *change) {
 	}
 }
 
-// changeLocked queues a change that is not of a list, or quarantines it.
-func (f *DeltaFIFO) changeLocked(c *change) {
-	// A first list that has begun ends when it is committed, whatever comes in between.
-	if !f.populated && !f.listing {
-		f.populated, f.log.initialEnd = true, f.log.records.end()
-	}
-	if c.err != nil {
-		f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
-		return
-	}
-	f.quarantine.release(c.key)
-	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin))
-}
-
 // addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state becomes a tombstone.
 func (f *DeltaFIFO) addLocked(r record) {
 	if r.kind == kindDeleted {
@@ -357,41 +332,18 @@ func (f *DeltaFIFO) addLocked(r record) {
 }
 
 // deletesLocked says whether a deletion of a key changes anything: the object is present, or its
-// deletion waits and the two become one, or the consumer has quarantined it. last is its last state.
-func (f *DeltaFIFO) deletesLocked(key table.Key) (last any, deletes bool) {
-	_, newest := f.log.find(key)
-	last, deletes, _ = f.stateLocked(key, newest)
-	if !deletes && newest != nil {
-		deletes = newest.stage == pending
-	} else if !deletes {
+// deletion waits and the two become one, or the consumer has quarantined it.
+func (f *DeltaFIFO) deletesLocked(key table.Key) (object any, deletes bool) {
+	last := f.lastLocked(key)
+	switch {
+	case last.present:
+		deletes = true
+	case last.queued != nil:
+		deletes = !last.queued.out
+	default:
 		_, deletes = f.refused(key)
 	}
-	return last, deletes
-}
-
-// stateLocked is the state of a key once everything in the queue has been processed. It counts as
-// present if KnownObjects fails to say.
-func (f *DeltaFIFO) stateLocked(key table.Key, newest *record) (obj any, present bool, err error) {
-	switch {
-	case newest != nil:
-		return finalStateOf(newest.object), newest.kind != kindDeleted, nil
-	case f.own != nil:
-		if !f.own.scope.hasKey(key) {
-			return nil, false, nil
-		}
-		found, exists := f.own.storage.table.Get(key)
-		return found.Object, exists, nil
-	case f.known == nil:
-		return nil, false, nil
-	}
-	obj, exists, err := f.known.GetByKey(key.String())
-	if !exists && errors.Is(err, ErrQuarantined) {
-		return nil, false, nil
-	}
-	if err != nil || !exists {
-		return nil, err != nil, err
-	}
-	return obj, true, nil
+	return last.object, deletes
 }
 
 // finalStateOf is an object, or the one that a tombstone holds.
@@ -414,19 +366,17 @@ func (f *DeltaFIFO) UpdateResourceVersion(resourceVersion string) {
 func (f *DeltaFIFO) Resync() error {
 	f.mu.Lock()
 	defer f.unlock()
-	if f.own != nil && f.own.scope.prefix == "" && len(f.log.records.items) == 0 {
+	if f.own != nil && f.own.scope.prefix == "" {
 		f.log.reserve(make([]record, 0, f.own.storage.table.Len()))
 	}
 	var unread []error
 	for key := range f.knownKeysLocked {
-		if _, newest := f.log.find(key); newest != nil {
-			continue
-		}
-		obj, exists, err := f.stateLocked(key, nil)
-		if origin := f.originLocked(key, nil); err != nil {
-			unread = append(unread, unreadKnown(key, origin, err))
-		} else if exists { // unless KnownObjects is changed elsewhere meanwhile
-			f.log.add(newRecord(Sync, obj, key, origin))
+		switch last := f.lastLocked(key); {
+		case last.queued != nil:
+		case last.err != nil:
+			unread = append(unread, last.unread(key))
+		case last.present: // unless KnownObjects is changed elsewhere meanwhile
+			f.log.add(newRecord(Sync, last.object, key, last.origin))
 		}
 	}
 	return errors.Join(unread...)
@@ -448,212 +398,108 @@ func (f *DeltaFIFO) knownKeysLocked(yield func(table.Key) bool) {
 	}
 }
 
-// unreadKnown is the error of an object that KnownObjects lists and could not return.
-func unreadKnown(key table.Key, origin table.Origin, err error) *ObjectError {
-	cause := &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(err)}
-	return &ObjectError{Key: key.String(), ResourceVersion: origin.Version(), Stage: stageProcess, Err: cause}
+// unread is the error of an object that KnownObjects lists and could not return.
+func (s lastState) unread(key table.Key) *ObjectError {
+	cause := &StoreError{Op: "GetByKey", Name: key.String(), Err: withoutObject(s.err)}
+	return &ObjectError{Key: key.String(), ResourceVersion: s.origin.Version(), Stage: stageProcess, Err: cause}
 }
 
-// queueReplacement is a list on its way into a queue, which gets it at Commit. Of several states of a key the last one counts.
-type queueReplacement struct {
-	queue *DeltaFIFO
-	// reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
-	reset, over bool
-	// unchecked is true for a list that may turn out to be too old: refused are its objects that
-	// could not be queued, which are quarantined at Commit.
-	unchecked bool
-	refused   []change
-	// staged are the changes for Commit; one without a kind was deleted since.
-	staged []record
-	keys   map[table.Key]listedKey
-}
-
-// listedKey is a key that a list has, and so stays. place is one more than that of its staged change, 0 if
-// there is none. It is withheld if its newest state could not be queued.
-type listedKey struct {
-	place    int32
-	withheld bool
-}
-
-// BeginReplace implements Replacer.
+// BeginReplace implements Replacer. The queue gets the list at Commit.
 func (f *DeltaFIFO) BeginReplace(options ReplaceOptions) Replacement {
-	return f.beginReplace(options, 0)
-}
-
-func (f *DeltaFIFO) beginReplace(options ReplaceOptions, size int) *queueReplacement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listing = true
-	return &queueReplacement{
-		queue: f, unchecked: options.Staged, reset: options.VersionsReset,
-		staged: make([]record, 0, size), keys: make(map[table.Key]listedKey, size),
-	}
+	return &wholeReplacement{store: f, reset: options.VersionsReset}
 }
 
 // Replace makes list the whole content: its objects come out as Replaced (Sync without EmitDeltaTypeReplaced) unless
 // unchanged, all others as Deleted, with tombstones. The error joins a KeyError or *ObjectError for each object that
 // was not queued, or whose last state KnownObjects failed to return.
 func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
-	r := f.beginReplace(ReplaceOptions{}, len(list))
+	return f.replace(context.Background(), list, nil, false, resourceVersion)
+}
+
+// replace queues, in one step, a list, a tombstone for each object that it lacks and that is queued, handed out, known, or
+// quarantined by the consumer, and the version. The objects of retain stay. With reset no object is unchanged. It calls user
+// functions before that, and fails where ctx ends in between.
+func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain map[identity]any, reset bool, version string) error {
 	var failures []error
-	refused, _ := r.stage(context.Background(), list)
-	for _, one := range refused {
-		failures = append(failures, one.failure())
-	}
-	return errors.Join(append(failures, r.Commit(context.Background(), resourceVersion))...)
-}
-
-// Add adds some of the listed objects. It does not wait.
-func (r *queueReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
-	if r.over {
-		return nil, errReplacementOver
-	}
-	refused, err := r.stage(ctx, part.Items)
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range refused {
-		rejected = append(rejected, one.err)
-	}
-	for _, obj := range part.Retain {
-		if key, err := r.queue.eventKey(obj); err == nil {
-			r.keys[key] = listedKey{r.keys[key].place, true}
+	staged := make([]record, 0, len(list))
+	listed, withheld := make(sets.Set[table.Key], len(list)), sets.Set[table.Key]{}
+	for _, obj := range retain {
+		if key, err := f.eventKey(obj); err == nil {
+			listed.Insert(key)
+			withheld.Insert(key)
 		}
 	}
-	for _, obj := range part.Deleted {
-		key, err := r.queue.eventKey(obj)
-		if err != nil {
-			rejected = append(rejected, rejection(obj, err))
-			continue
-		}
-		// What was there before the list is deleted at Commit.
-		if place := r.keys[key].place; place > 0 {
-			r.staged[place-1] = record{}
-		}
-		delete(r.keys, key)
-	}
-	return rejected, nil
-}
-
-// stage prepares objects, and returns those that cannot be queued. It calls user functions, and fails where ctx ends in
-// between.
-func (r *queueReplacement) stage(ctx context.Context, objects []any) (refused []refusal, err error) {
-	f := r.queue
-	for _, obj := range objects {
+	for _, obj := range list {
 		if ctx.Err() != nil {
-			return refused, ctx.Err()
+			return ctx.Err()
 		}
 		c := change{kind: f.listedType, object: obj}
-		c.says.read(obj)
 		if err := f.identify(&c); err != nil {
-			refused = append(refused, refusal{obj, rejection(obj, err)})
+			failures = append(failures, KeyError{obj, err})
 			continue
 		}
-		listed := r.keys[c.key]
-		listed.withheld = false
-		if !r.isUnchanged(&c, listed) {
-			f.prepare(&c)
-			switch {
-			case c.err != nil:
-				refused = append(refused, refusal{obj, c.err})
-				r.refuse(&c)
-				listed.withheld = true
-			case listed.place > 0:
-				r.staged[listed.place-1] = newRecord(c.kind, c.object, c.key, c.origin)
-			default:
-				r.staged = append(r.staged, newRecord(c.kind, c.object, c.key, c.origin))
-				listed.place = int32(len(r.staged))
-			}
+		listed.Insert(c.key)
+		withheld.Delete(c.key)
+		if !reset && f.isUnchanged(&c) {
+			continue
 		}
-		r.keys[c.key] = listed
+		if f.prepare(&c); c.err != nil {
+			failures = append(failures, c.err)
+			f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
+			withheld.Insert(c.key)
+			continue
+		}
+		staged = append(staged, newRecord(c.kind, c.object, c.key, c.origin))
 	}
-	return refused, nil
+	f.mu.Lock()
+	defer f.unlock()
+	end := f.log.end()
+	f.log.reserve(staged)
+	for _, r := range staged {
+		f.addLocked(r)
+	}
+	clear(staged[f.log.end()-end:]) // the log may have their memory
+	deleteAbsent := func(key table.Key) bool {
+		last := f.lastLocked(key)
+		if listed.Has(key) || last.queued != nil && !last.present {
+			return true
+		}
+		if last.err != nil {
+			failures = append(failures, last.unread(key))
+		}
+		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
+		f.log.add(newRecord(Deleted, tombstone, key, last.origin))
+		return true
+	}
+	for key := range f.log.newest {
+		deleteAbsent(key)
+	}
+	f.knownKeysLocked(deleteAbsent)
+	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
+		deleteAbsent(table.KeyOf(bad.Key))
+	}
+	f.quarantine.releaseIf(func(key table.Key) bool { return !withheld.Has(key) })
+	f.log.setVersion(version)
+	if !f.populated {
+		f.populated, f.log.initialEnd = true, f.log.end()
+	}
+	f.listing = false
+	return errors.Join(failures...)
 }
 
-func (r *queueReplacement) refuse(c *change) {
-	if r.unchecked {
-		known, _ := r.queue.quarantine.entry(c.key)
-		c.err.repeated = known.repeats(c.err)
-		r.refused = append(r.refused, *c)
-	} else {
-		r.queue.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
-	}
-}
-
-// isUnchanged says whether an object is in the state last received. Known objects do not count as long as nothing has
+// isUnchanged says whether a listed object is in the state last received. Known objects do not count as long as nothing has
 // come through the queue: its consumer was not notified of them.
-func (r *queueReplacement) isUnchanged(c *change, listed listedKey) bool {
-	if listed.place > 0 {
-		return c.origin.Same(r.staged[listed.place-1].origin)
-	}
-	f := r.queue
+func (f *DeltaFIFO) isUnchanged(c *change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, newest := f.log.find(c.key)
-	if r.reset || newest == nil && f.log.records.end() == 1 || !c.origin.Same(f.originLocked(c.key, newest)) {
+	last := f.lastLocked(c.key)
+	if f.log.newest == nil || !c.origin.Same(last.origin) {
 		return false
 	}
 	// If the consumer has quarantined a newer state, the source has returned to this one.
 	_, refused := f.refused(c.key)
 	return !refused
 }
-
-// Commit queues the staged objects, a tombstone for each object that was not listed and is
-// queued, handed out, known, or quarantined by the consumer, and the version, in one step. It does not
-// wait. It fails if the replacement is over; any other
-// error is an *ObjectError for each deleted object whose last state KnownObjects could not
-// return: the list was queued all the same, and that object's tombstone is empty.
-func (r *queueReplacement) Commit(_ context.Context, version string) error {
-	if r.over {
-		return errReplacementOver
-	}
-	f := r.queue
-	f.mu.Lock()
-	defer f.unlock()
-	end := f.log.records.end()
-	f.log.reserve(r.staged)
-	for _, staged := range r.staged {
-		if staged.kind != 0 {
-			f.addLocked(staged)
-		}
-	}
-	clear(r.staged[f.log.records.end()-end:]) // the queue may have their memory
-	var unread []error
-	deleteAbsent := func(key table.Key) bool {
-		if _, listed := r.keys[key]; listed {
-			return true
-		}
-		_, newest := f.log.find(key)
-		if newest != nil && newest.kind == kindDeleted {
-			return true
-		}
-		origin := f.originLocked(key, newest)
-		last, _, err := f.stateLocked(key, newest)
-		if err != nil {
-			unread = append(unread, unreadKnown(key, origin, err))
-		}
-		f.log.add(newRecord(Deleted, DeletedFinalStateUnknown{Key: key.String(), Obj: last}, key, origin))
-		return true
-	}
-	f.log.keysBefore(end, deleteAbsent)
-	f.knownKeysLocked(deleteAbsent)
-	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
-		deleteAbsent(table.KeyOf(bad.Key))
-	}
-	for i := range r.refused {
-		if c := &r.refused[i]; r.keys[c.key].withheld {
-			f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
-		}
-	}
-	f.quarantine.releaseIf(func(key table.Key) bool { return !r.keys[key].withheld })
-	f.log.setVersion(version)
-	if !f.populated {
-		f.populated, f.log.initialEnd = true, f.log.records.end()
-	}
-	f.listing = false
-	*r = queueReplacement{over: true}
-	return errors.Join(unread...)
-}
-
-// Abort drops the list.
-func (r *queueReplacement) Abort() { *r = queueReplacement{over: true} }

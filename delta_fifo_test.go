@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,7 +78,7 @@ func hasPending(t *testing.T, f *DeltaFIFO) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	require.True(t, f.log.pending > 0 || f.log.frontIsVersion(), "nothing is pending")
+	require.True(t, f.log.head < f.log.end() || len(f.log.versions) > 0, "nothing is pending")
 }
 
 // popped takes out one key's changes, in words.
@@ -92,7 +93,7 @@ func popped(t *testing.T, f *DeltaFIFO) string {
 // drained pops until nothing is pending.
 func drained(t *testing.T, f *DeltaFIFO) (words []string) {
 	t.Helper()
-	for len(f.log.pendingKeys()) > 0 {
+	for len(f.log.newest) > 0 {
 		words = append(words, popped(t, f))
 	}
 	return words
@@ -178,47 +179,45 @@ func TestKeyOfReadsWhatComesOutOfTheQueue(t *testing.T) {
 
 // After a burst the memory is released while the queue drains.
 func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
-	l := newDeltaLog()
+	l := deltaLog{}
 	const burst = 20_000
 	for i := range burst {
 		l.add(newRecord(Updated, i, table.KeyOf(itoa(i)), table.Origin{}))
 	}
 	for range burst - 10 {
 		l.takeKey()
-		l.settle(processed)
-		l.pass(true)
+		l.settle(false)
 	}
-	assert.LessOrEqual(t, cap(l.records.items), keptCapacity)
+	assert.LessOrEqual(t, cap(l.records), keptCapacity)
 	for _, want := range []string{"19990", "19991"} {
-		assert.Equal(t, want, itoa(l.takeKey().Newest().Object.(int)), "and nothing is lost")
+		assert.Equal(t, want, itoa(l.takeKey()[0].Object.(int)), "and nothing is lost")
+		l.settle(false)
 	}
 	requireIndexed(t, &l)
 }
 
 func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
-	l := newDeltaLog()
+	l := deltaLog{}
 	for i := range 10_000 {
 		l.add(newRecord(Updated, i, table.KeyOf(itoa(i)), table.Origin{}))
 		if i > 0 {
 			l.takeKey()
-			l.settle(processed)
-			l.pass(true)
+			l.settle(false)
 		}
 	}
-	assert.LessOrEqual(t, cap(l.records.items), 8)
+	assert.LessOrEqual(t, cap(l.records), 8)
 }
 
 // A change that is still pending does not keep processed ones behind it in memory.
 func TestAProcessedObjectIsReleasedAtOnce(t *testing.T) {
-	l := newDeltaLog()
+	l := deltaLog{}
 	for _, key := range []string{"a", "b", "a"} {
 		l.add(newRecord(Updated, key, table.KeyOf(key), table.Origin{}))
 	}
 	assert.Len(t, l.takeKey(), 2)
-	l.settle(processed)
-	l.pass(true)
-	assert.EqualValues(t, 2, l.records.end()-l.records.head, "b, and the gap after it")
-	for _, r := range l.records.items {
+	l.settle(false)
+	assert.EqualValues(t, 2, l.end()-l.head, "b, and the gap after it")
+	for _, r := range l.records {
 		assert.NotEqual(t, "a", r.object)
 	}
 }
@@ -226,7 +225,7 @@ func TestAProcessedObjectIsReleasedAtOnce(t *testing.T) {
 // send gives the queue an event with its own version.
 func send(t *testing.T, f *DeltaFIFO, kind DeltaType, name, version string) {
 	t.Helper()
-	require.NoError(t, takeOne(f, event{kind: kind, obj: podAt("a", name, version), version: version}))
+	require.NoError(t, takeOne(foreignStore{f}, event{kind: kind, obj: podAt("a", name, version), version: version}))
 }
 
 // batched takes out one batch, in words.
@@ -247,16 +246,6 @@ func awaitBatch(t *testing.T, f *DeltaFIFO) (words []string) {
 		return nil
 	}, nil))
 	return words
-}
-
-// pendingKeys are the keys of pending changes, in the order in which Pop would take them.
-func (l *deltaLog) pendingKeys() (keys []string) {
-	for at := l.records.head; at < l.records.end(); at++ {
-		if r := l.records.get(at); r.stage == pending && !slices.Contains(keys, r.key.String()) {
-			keys = append(keys, r.key.String())
-		}
-	}
-	return keys
 }
 
 func TestPopBatchKeepsTheOrderAndEndsBeforeASecondChangeOfAKey(t *testing.T) {
@@ -390,50 +379,49 @@ func TestAVersionHoldsOnceAllBeforeItIsProcessed(t *testing.T) {
 		assert.Equal(t, "5", f.processedVersion())
 		return nil
 	})
-	assert.Equal(t, "7", f.processedVersion())
-	f.UpdateResourceVersion("8")
-	assert.Equal(t, "8", f.processedVersion(), "nothing to wait for")
-	assert.Equal(t, []string{"1", "3", "5", "7", "8"}, known.notified, "each once, in order")
+	assert.Equal(t, "6", f.processedVersion())
+	f.Close()
+	_, err := f.Pop(func(any, bool) error { return nil })
+	assert.ErrorIs(t, err, ErrFIFOClosed)
+	assert.Equal(t, "7", f.processedVersion(), "nothing to wait for")
+	assert.Equal(t, []string{"1", "3", "5", "6", "7"}, known.notified, "each once, in order")
 }
 
-// Two callers that report versions never overtake each other. Fails if the turn ends
-// before KnownObjects has been notified.
+// Fails if a writer waits for KnownObjects, or the turn ends before KnownObjects has been notified.
 func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := &versioned{knownMap: knowing(), during: func() { time.Sleep(time.Second) }}
 		f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KnownObjects: known})
 		send(t, f, Added, "1", "1")
-		done := make(chan struct{})
-		go func() {
-			popped(t, f)
-			close(done)
-		}()
-		synctest.Wait() // it is telling of 1
+		var consumers sync.WaitGroup
+		for range 2 {
+			consumers.Go(func() {
+				for !f.IsClosed() {
+					_, _ = f.Pop(func(any, bool) error { return nil })
+				}
+			})
+		}
+		synctest.Wait() // one of them is reporting 1
 		began := time.Now()
 		f.UpdateResourceVersion("2")
 		f.UpdateResourceVersion("3")
-		assert.Zero(t, time.Since(began), "a writer does not wait for it")
-		<-done
+		assert.Zero(t, time.Since(began))
+		time.Sleep(5 * time.Second)
 		assert.Equal(t, []string{"1", "3"}, known.notified)
-		f.UpdateResourceVersion("4")
-		assert.Equal(t, 3*time.Second, time.Since(began))
-		assert.Equal(t, []string{"1", "3", "4"}, known.notified)
+		f.Close()
+		consumers.Wait()
 	})
 }
 
 func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(any) (string, error) { return "", errBoom }})
-	err := takeOne(f, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
+	err := takeOne(foreignStore{f}, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
 	object, ok := asObjectError(err)
 	require.True(t, ok)
 	assert.Equal(t, stageKey, object.Stage)
 	assert.Equal(t, "a/1", object.Key)
 	assert.Equal(t, "5", object.ResourceVersion)
 	assert.Equal(t, errBoom, object.Err)
-	err = takeOne(f, event{kind: Added, obj: nil, version: ""})
-	object, ok = asObjectError(err)
-	require.True(t, ok)
-	assert.Equal(t, ObjectError{Stage: stageMetadata, Err: errNilObject}, *object)
 	f.Close()
 	_, err = f.Pop(func(any, bool) error { return nil })
 	assert.ErrorIs(t, err, ErrFIFOClosed)
@@ -479,13 +467,11 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			var tr transforming
 			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "1", "1"))})
-			changes := changesOf(event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"})
-			_, err := f.takeChanges(bg, changes)
-			must(t, err)
-			if failed := changes[0].finalErr; failed != nil {
+			failed, is := asObjectError(takeOne(foreignStore{f}, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"}))
+			assert.Equal(t, label == "bad" || label == "panics", is)
+			if is {
 				assert.Equal(t, stageTransform, failed.Stage)
 			}
-			assert.Equal(t, label == "bad" || label == "panics", changes[0].finalErr != nil)
 			assert.Empty(t, f.quarantined())
 			assert.Equal(t, []string{want}, drained(t, f))
 			assert.Equal(t, "2", f.processedVersion())
@@ -493,7 +479,7 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 	}
 	var tr transforming
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing()})
-	must(t, takeOne(f, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
+	must(t, takeOne(foreignStore{f}, event{kind: Deleted, obj: podAt("a", "1", "2"), version: "2"}))
 	assert.Empty(t, tr.calls, "nobody gets to see it")
 }
 
@@ -567,7 +553,7 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	r := f.BeginReplace(ReplaceOptions{})
 	part(t, r, ReplacementPart{Items: items("1", "1", "3", "3")})
 	part(t, r, ReplacementPart{Items: items("4", "4")})
-	assert.Zero(t, f.log.pending)
+	assert.Empty(t, f.log.newest)
 	must(t, r.Commit(t.Context(), "5"))
 	assert.Equal(t, []string{"Replaced a/3@3", "Replaced a/4@4", "Deleted tombstone a/2 @2", "Bookmark @5"}, batched(t, f))
 
@@ -577,7 +563,7 @@ func TestARelistIsQueuedAtItsCommitInOnePiece(t *testing.T) {
 	part(t, r, ReplacementPart{Items: items("9", "9")})
 	r.Abort()
 	r.Abort()
-	assert.Zero(t, f.log.pending)
+	assert.Empty(t, f.log.newest)
 }
 
 // G6, B6 in parts: what could not be applied stays as it was. Fails if a rejected or
@@ -601,9 +587,12 @@ func TestWhatAListCouldNotBringStays(t *testing.T) {
 			Deleted: []any{pod("", "")},
 		})
 		must(t, err)
-		require.Len(t, rejected, 3)
-		assert.Equal(t, []string{stageTransform, stageKey, stageKey}, []string{rejected[0].Stage, rejected[1].Stage, rejected[2].Stage})
-		must(t, r.Commit(t.Context(), "4"))
+		require.Len(t, rejected, 2)
+		assert.Equal(t, []string{stageKey, stageKey}, []string{rejected[0].Stage, rejected[1].Stage})
+		rejected, err = splitObjectErrors(r.Commit(t.Context(), "4"))
+		must(t, err)
+		require.Len(t, rejected, 1)
+		assert.Equal(t, stageTransform, rejected[0].Stage)
 		left := drained(t, f)
 		assert.Contains(t, left, "Replaced a/new@3!")
 		assert.Contains(t, left, "Deleted tombstone a/deleted @1")
@@ -656,29 +645,6 @@ func assertUnread(t *testing.T, key string, err error) {
 	assert.Equal(t, StoreError{Op: "GetByKey", Name: key, Err: errBoom}, *store)
 }
 
-// Where batches are accepted, synced never comes before the version that it stands
-// for.
-func TestAnEmptyFirstListIsSyncedWithItsVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, _ := newListedQueue(t)
-		got := make(chan []Delta)
-		go func() {
-			assert.NoError(t, f.PopBatch(func(deltas []Delta, _ bool) error {
-				got <- deltas
-				return nil
-			}, nil))
-			close(got)
-		}()
-		synctest.Wait()
-		must(t, f.Replace(nil, "1"))
-		synctest.Wait()
-		assert.False(t, f.HasSynced())
-		assert.Equal(t, []string{"Bookmark @1"}, allSaid(<-got))
-		<-got
-		assert.True(t, f.HasSynced())
-	})
-}
-
 // brittle is an object whose metadata may panic.
 type brittle struct {
 	metav1.ObjectMeta
@@ -711,10 +677,8 @@ func TestTheUsualKeysAreThoseOfTheFunction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			usual := NewDeltaFIFOWithOptions(DeltaFIFOOptions{})
 			other := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: MetaNamespaceKeyFunc})
-			got, want := change{object: obj}, change{object: obj}
-			got.says.read(obj)
-			want.says.read(obj)
-			err, wanted := usual.identify(&got), other.identify(&want)
+			got, err := usual.eventKey(obj)
+			want, wanted := other.eventKey(obj)
 			if wanted != nil {
 				var panicked *PanicError
 				assert.EqualError(t, err, wanted.Error())

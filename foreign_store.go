@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -11,12 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// foreignStore is a store of another package: it gets one call for each change.
+// foreignStore is a store of another package, or a queue: it gets one call for each change.
 type foreignStore struct{ ReflectorStore }
 
 // takeChanges implements taker. An error of the store that is not an ObjectError ends it.
 func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, error) {
 	c := &changes[0]
+	if queue, ours := f.ReflectorStore.(*DeltaFIFO); ours {
+		if key, err := queue.eventKey(c.object); err == nil {
+			if err := queue.olderThanEntry(key, c.says.received); err != nil {
+				return 0, err
+			}
+		}
+	}
 	var err error
 	var op string
 	switch c.kind {
@@ -41,26 +49,40 @@ func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, err
 	return 1, nil
 }
 
-// wholeReplacement is the Replacement of a store that has none: it collects the list for one
-// Replace. The states that such a store has of rejected objects are replaced with the rest.
+// wholeReplacement is the Replacement of a queue, or of a store that has none: it collects the list for one
+// Replace. The states that a foreign store has of rejected objects are replaced with the rest.
 type wholeReplacement struct {
 	store ReflectorStore
+	// reset is ReplaceOptions.VersionsReset. over is true after Commit and Abort.
+	reset, over bool
 	// list has nil for an object that a stream has deleted. places are those of the objects
 	// in it that have a name.
 	list   []any
 	places map[identity]int
+	// retain are the objects whose state in a queue stays.
+	retain map[identity]any
 }
 
 // Add implements Replacement. Of several states of one object, as a stream or a repeated page
 // has them, the newest stays, in the place of the first; of states in no order the last.
 func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error) {
+	if w.over {
+		return nil, errReplacementOver
+	}
 	if w.places == nil {
-		w.places = map[identity]int{}
+		w.places, w.retain = map[identity]int{}, map[identity]any{}
+	}
+	for _, obj := range part.Retain {
+		if id, err := w.identify(obj); err == nil {
+			w.retain[id] = obj
+		}
 	}
 	for _, obj := range part.Items {
-		id := identityOf(obj)
+		id, err := w.identify(obj)
 		at, again := w.places[id]
 		switch {
+		case err != nil:
+			rejected = append(rejected, rejection(obj, err))
 		case id == (identity{}):
 			w.list = append(w.list, obj)
 		case !again:
@@ -71,7 +93,12 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		}
 	}
 	for _, obj := range part.Deleted {
-		removed := identityOf(obj)
+		removed, err := w.identify(obj)
+		if err != nil {
+			rejected = append(rejected, rejection(obj, err))
+			continue
+		}
+		maps.DeleteFunc(w.retain, func(id identity, _ any) bool { return id.mayBe(removed) })
 		if !isUndecoded(obj) {
 			w.remove(removed)
 			continue
@@ -82,7 +109,17 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			}
 		}
 	}
-	return nil, ctx.Err()
+	return rejected, ctx.Err()
+}
+
+// identify is the identity of an object in the store: its key in a queue.
+func (w *wholeReplacement) identify(obj any) (identity, error) {
+	queue, ours := w.store.(*DeltaFIFO)
+	if !ours {
+		return identityOf(obj), nil
+	}
+	key, err := queue.eventKey(obj)
+	return identity{name: NewObjectName(key.Parts())}, err
 }
 
 func (w *wholeReplacement) remove(id identity) {
@@ -93,14 +130,20 @@ func (w *wholeReplacement) remove(id identity) {
 }
 
 // Commit implements Replacement.
-func (w *wholeReplacement) Commit(_ context.Context, version string) error {
+func (w *wholeReplacement) Commit(ctx context.Context, version string) error {
+	if w.over {
+		return errReplacementOver
+	}
+	defer w.Abort()
 	list := slices.DeleteFunc(w.list, func(obj any) bool { return obj == nil })
-	w.list, w.places = nil, nil
+	if queue, ours := w.store.(*DeltaFIFO); ours {
+		return queue.replace(ctx, list, w.retain, w.reset, version)
+	}
 	return w.store.Replace(list, version)
 }
 
 // Abort implements Replacement.
-func (w *wholeReplacement) Abort() { w.list, w.places = nil, nil }
+func (w *wholeReplacement) Abort() { *w = wholeReplacement{over: true} }
 
 // identity tells objects apart where the store's keys are not known.
 type identity struct {
@@ -159,7 +202,7 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 // deleteFrom deletes from a foreign store: for an UndecodableObject its last known state. No source has ever
 // sent a store an UndecodableObject, so its panic is caught, and answered by a list as any other error.
 func deleteFrom(store ReflectorStore, obj any) (err error) {
-	if !isUndecoded(obj) {
+	if _, queue := store.(*DeltaFIFO); queue || !isUndecoded(obj) {
 		return store.Delete(obj)
 	}
 	defer caught("Delete", &err)

@@ -204,7 +204,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	}
 	r.progress.backoff = newBackoff(options.Backoff, options.BackoffReset, options.Random)
 	r.status = Status{Name: r.name, TypeDescription: r.typeDescription, Phase: PhaseIdle, PhaseSince: r.clock.Now()}
-	if own, ok := store.(taker); ok && !embedsQueue(store) {
+	if own, ok := store.(taker); ok {
 		r.taker = own
 	} else {
 		r.taker = foreignStore{store}

@@ -31,9 +31,9 @@ type ReplaceOptions struct {
 // The first one of a store (not of a queue) is visible as it arrives, later or Staged ones at Commit in one step:
 // objects, indexes, deletions, version.
 type Replacement interface {
-	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected and keeps its previous
-	// state, also through Commit. One with the UID and resource version last received for its key is unchanged: it is
-	// neither transformed nor delivered. Add does not wait. After an error, call Abort.
+	// Add accepts some of the listed objects. One that cannot be applied is returned in rejected (by a queue that cannot
+	// transform it, by Commit) and keeps its previous state, also through Commit. One with the UID and resource version last
+	// received for its key is unchanged: it is neither transformed nor delivered. Add does not wait. After an error, call Abort.
 	Add(ctx context.Context, part ReplacementPart) (rejected []*ObjectError, err error)
 	// Commit deletes the objects that were in no part and sets the store's version. It does not wait for the consumer.
 	// After an error that joins only *ObjectErrors the list was applied without those objects.

@@ -61,11 +61,15 @@ type scoped struct {
 // this package fills it.
 type keyedStore struct {
 	scoped
-	// keyFunc fails for an object outside the scope. named is true if the user has set none: keys are
-	// namespace and name then, and it is called only for an object without a name.
-	keyFunc     KeyFunc
-	named       bool
+	keyer       // its keyFunc fails for an object outside the scope
 	transformer TransformFunc
+}
+
+// keyer makes the keys of a store or queue. named is true if the user has set no key function: keys are
+// namespace and name then, and keyFunc is called only for an object without a name.
+type keyer struct {
+	keyFunc KeyFunc
+	named   bool
 }
 
 // cache is a keyedStore of everything, with its indexes and snapshots.
@@ -99,7 +103,7 @@ func NewStore(keyFunc KeyFunc, opts ...StoreOption) Store {
 func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {
 	mustHave(keyFunc != nil, "NewIndexer: the key function is nil")
 	s := newStorage(indexers)
-	c := &cache{keyedStore{scoped: scoped{s, &s.whole}, keyFunc: keyFunc}, s}
+	c := &cache{keyedStore{scoped: scoped{s, &s.whole}, keyer: keyer{keyFunc: keyFunc}}, s}
 	for _, option := range opts {
 		option(c)
 	}
@@ -143,14 +147,14 @@ func (k *keyedStore) Delete(obj any) error {
 }
 
 // eventKey is the key of an object, or of a tombstone. It implements entryKeeper.
-func (k *keyedStore) eventKey(obj any) (table.Key, error) {
+func (k *keyer) eventKey(obj any) (table.Key, error) {
 	var m metadata
 	_ = m.read(obj)
 	return k.keyOf(obj, &m)
 }
 
 // keyOf is the key of an object with the metadata m.
-func (k *keyedStore) keyOf(obj any, m *metadata) (table.Key, error) {
+func (k *keyer) keyOf(obj any, m *metadata) (table.Key, error) {
 	if k.named && m.name != "" {
 		return m.named(), nil
 	}
@@ -205,33 +209,28 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 // ObjectVersion returns what was received of the object under key. Where a transform, or a reader, has
 // changed the object's own metadata, the UID is empty, and so is a version that is no decimal number.
 func (k *keyedStore) ObjectVersion(key string) (ObjectVersion, bool) {
-	origin, exists := k.originUnder(table.KeyOf(key))
-	if !exists {
-		return ObjectVersion{}, false
+	found := k.entry(table.KeyOf(key))
+	if received := receivedOf(found.Object); !found.Exists || originOf(received) == found.Origin {
+		return received, found.Exists
 	}
-	found, _ := k.storage.table.GetText(key)
-	if received := receivedOf(found.Object); originOf(received) == origin {
-		return received, true
-	}
-	return ObjectVersion{ResourceVersion: origin.Version()}, true
+	return ObjectVersion{ResourceVersion: found.Origin.Version()}, true
 }
 
-// originUnder is the origin of the object under a key, if that is in the scope.
-func (k *keyedStore) originUnder(key table.Key) (origin table.Origin, exists bool) {
+// entry is the one under a key, if that is in the scope.
+func (k *keyedStore) entry(key table.Key) (found table.Slot) {
 	if !k.scope.hasKey(key) {
-		return origin, false
+		return found
 	}
 	m := k.storage
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	found := m.table.Find(key, m.table.Seek(key))
-	return found.Origin, found.Exists
+	return m.table.Find(key, m.table.Seek(key))
 }
 
 // olderThanEntry implements entryKeeper.
 func (k *keyedStore) olderThanEntry(key table.Key, received ObjectVersion) error {
-	stored, _ := k.originUnder(key)
-	return k.storage.regression(&change{key: key, origin: originOf(received), says: metadata{received: received}}, stored)
+	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
+	return k.storage.regression(&c, k.entry(key).Origin)
 }
 
 // quarantined returns the quarantined objects of the store's scope.
@@ -362,7 +361,7 @@ func InNamespace(store Store, namespace string) Store {
 			m.views = map[string]*keyedStore{}
 		}
 		s := &scope{prefix: namespace + "/"}
-		view = &keyedStore{scoped: scoped{m, s}, keyFunc: s.keyFunc(whole.keyFunc), transformer: whole.transformer}
+		view = &keyedStore{scoped{m, s}, keyer{keyFunc: s.keyFunc(whole.keyFunc)}, whole.transformer}
 		m.views[namespace] = view
 		m.version = m.lowestLocked()
 	})

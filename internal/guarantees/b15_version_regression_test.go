@@ -474,19 +474,21 @@ var fillers = map[string]filler{
 // forEachFiller runs a test with each, in a bubble; start runs it until stop.
 func forEachFiller(t *testing.T, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func()))) {
 	for name, fill := range fillers {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				test(t, func(source cache.ListerWatcher, transform cache.TransformFunc, h *heard) (cache.Store, reporter, func()) {
-					run, store, status := fill(t, source, transform, cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)})
-					ctx, cancel := context.WithCancel(t.Context())
-					done := make(chan struct{})
-					go func() { defer close(done); run(ctx) }()
-					synctest.Wait()
-					return store, status, func() { cancel(); <-done }
-				})
-			})
-		})
+		t.Run(name, func(t *testing.T) { withFiller(t, fill, test) })
 	}
+}
+
+func withFiller(t *testing.T, fill filler, test func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func()))) {
+	synctest.Test(t, func(t *testing.T) {
+		test(t, func(source cache.ListerWatcher, transform cache.TransformFunc, h *heard) (cache.Store, reporter, func()) {
+			run, store, status := fill(t, source, transform, cache.ReflectorOptions{ErrorHandler: h.handle, Backoff: steady(time.Minute)})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); run(ctx) }()
+			synctest.Wait()
+			return store, status, func() { cancel(); <-done }
+		})
+	})
 }
 
 // expiredOnce is a watch that expires at once the first time, and is silent then.
@@ -502,7 +504,7 @@ func expiredOnce(_ context.Context, n int) (watch.Interface, error) {
 // of its items are in memory as they came. Fails if they are collected until the
 // version is known, or are shown.
 func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
-	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
+	withFiller(t, fillers["into a store"], func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
 		const objects = 20_000
 		made, most, stripped := int64(0), int64(0), atomic.Int64{}
 		source := &itemScript{scripted: scripted{watch: silentWatch}}
@@ -528,7 +530,7 @@ func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 		store, status, stop := start(source, func(obj any) (any, error) { stripped.Add(1); return obj, nil }, h)
 		sleep(90 * time.Second)
 		assert.Equal(t, 2, source.lists())
-		assert.Contains(t, []int{0, 2 * partSize}, len(store.ListKeys()), "what the first one has shown, if it was no queue's, and nothing else")
+		assert.Len(t, store.ListKeys(), 2*partSize, "what the first one has shown, and nothing else")
 		sleep(time.Minute)
 		assert.Len(t, store.ListKeys(), objects)
 		assert.Equal(t, itoa(3*objects), store.LastStoreSyncResourceVersion())

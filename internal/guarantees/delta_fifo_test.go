@@ -212,7 +212,10 @@ func TestAFinishedReplacementOfAQueueAcceptsNothing(t *testing.T) {
 
 func TestOfAKeyThatIsListedTwiceTheLastStateIsQueued(t *testing.T) {
 	f, _ := newListedQueue(t)
-	must(t, f.Replace(items("1", "1", "2", "2", "1", "3", "1", "3"), "3"))
+	r := f.BeginReplace(cache.ReplaceOptions{})
+	part(t, r, cache.ReplacementPart{Items: items("1", "1", "2", "2", "1", "3")})
+	part(t, r, cache.ReplacementPart{Items: items("1", "3")})
+	must(t, r.Commit(t.Context(), "3"))
 	assert.Equal(t, []string{"Replaced a/1@3", "Replaced a/2@2"}, drained(t, f))
 }
 

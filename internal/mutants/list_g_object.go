@@ -20,8 +20,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "delta_fifo.go",
-		From:  "\t\t\tr.keys[key] = listedKey{r.keys[key].place, true}\n",
-		To:    "\t\t\tdelete(r.keys, key)\n",
+		From:  "\t\t\tlisted.Insert(key)\n\t\t\twithheld.Insert(key)\n",
+		To:    "\t\t\twithheld.Insert(key)\n",
 		Test:  "TestWhatAListCouldNotBringStays",
 		Fault: "An object that exists and cannot be decoded is delivered as deleted.",
 	},
@@ -87,8 +87,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:  "\t\tif !r.isUnchanged(&c, listed) {\n\t\t\tf.prepare(&c)\n",
-		To:    "\t\tf.prepare(&c)\n\t\tif !r.isUnchanged(&c, listed) {\n",
+		From:  "\t\tif !reset && f.isUnchanged(&c) {\n\t\t\tcontinue\n\t\t}\n\t\tif f.prepare(&c); c.err != nil {\n",
+		To:    "\t\tf.prepare(&c)\n\t\tif !reset && f.isUnchanged(&c) {\n\t\t\tcontinue\n\t\t}\n\t\tif c.err != nil {\n",
 		Test:  "TestARelistLeavesUnchangedObjectsAlone",
 		Fault: "Each relist transforms every object again, for nothing.",
 	},

@@ -4,9 +4,9 @@ package mutants
 // handler: G5, G7, G8.
 var syncMutants = []Mutant{
 	{
-		Name: "treats-the-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "delta_fifo.go",
-		From:    "\tif r.over {\n\t\treturn nil, errReplacementOver\n\t}\n\trefused, err := r.stage(",
-		To:      "\tif r.over {\n\t\treturn nil, errReplacementOver\n\t}\n\tr.queue.populated = true\n\trefused, err := r.stage(",
+		Name: "treats-the-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "foreign_store.go",
+		From:    "\tif w.places == nil {\n",
+		To:      "\tif queue, ours := w.store.(*DeltaFIFO); ours {\n\t\tqueue.mu.Lock()\n\t\tqueue.populated = true\n\t\tqueue.unlock()\n\t}\n\tif w.places == nil {\n",
 		Package: guarantees,
 		Test:    "TestG5SyncedIsWhenTheFirstListHasBeenProcessed",
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
@@ -21,7 +21,7 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "counts-what-is-queued-as-synced", Guards: []string{"G5"}, File: "delta_fifo_pop.go",
-		From:    "(f.log.passedInitial() ||",
+		From:    "(f.log.head >= f.log.initialEnd ||",
 		To:      "(true ||",
 		Package: guarantees,
 		Test:    "TestG5SyncedIsWhenTheFirstListHasBeenProcessed",
@@ -29,8 +29,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "ends-a-first-list-with-any-event", Guards: []string{"G5"}, File: "delta_fifo.go",
-		From:    "if !f.populated && !f.listing {",
-		To:      "if !f.populated {",
+		From:    "f.populated = f.populated || !f.listing",
+		To:      "f.populated = true",
 		Package: guarantees,
 		Test:    "TestG5AnEventDoesNotEndAFirstListThatHasBegun",
 		Fault:   "An event in the middle of a first list makes the rest of the list look like news, and synced come early.",
@@ -56,17 +56,17 @@ var syncMutants = []Mutant{
 		Fault:   "A handler that is added while the first list is read has synced with half of it.",
 	},
 	{
-		Name: "looks-for-the-absent-in-the-store-and-the-queue-alone", Guards: []string{"G7"}, File: "delta_fifo_pop.go",
-		From:    "r.stage != processed {\n\t\t\tyield",
-		To:      "r.stage == pending {\n\t\t\tyield",
+		Name: "looks-for-the-absent-in-the-store-and-the-queue-alone", Guards: []string{"G7"}, File: "delta_fifo.go",
+		From:    "\tfor key := range f.log.newest {\n",
+		To:      "\tfor key := range f.log.newest {\n\t\tif f.log.find(key).out {\n\t\t\tcontinue\n\t\t}\n",
 		Package: guarantees,
 		Test:    "TestG7ARelistDeletesWhatItLacksWhereverItIs",
 		Fault:   "An object that is being processed when the relist comes stays in the cache for ever.",
 	},
 	{
-		Name: "looks-for-the-absent-with-the-consumer-alone", Guards: []string{"G7"}, File: "delta_fifo_pop.go",
-		From:    "r.stage != processed {\n\t\t\tyield",
-		To:      "r.stage == handedOut {\n\t\t\tyield",
+		Name: "looks-for-the-absent-with-the-consumer-alone", Guards: []string{"G7"}, File: "delta_fifo.go",
+		From:    "\tfor key := range f.log.newest {\n",
+		To:      "\tfor key := range f.log.newest {\n\t\tif !f.log.find(key).out {\n\t\t\tcontinue\n\t\t}\n",
 		Package: guarantees,
 		Test:    "TestG7ARelistDeletesWhatItLacksWhereverItIs",
 		Fault:   "An object that was only queued when the relist came stays in the cache for ever.",
@@ -143,8 +143,8 @@ var syncMutants = []Mutant{
 	},
 	{
 		Name: "never-releases-a-bursts-memory", Guards: []string{"G8"}, File: "delta_fifo_pop.go",
-		From:  "released = cap(q.items) > keptCapacity &&",
-		To:    "released = cap(q.items) < 0 &&",
+		From:  "case cap(l.records) > keptCapacity &&",
+		To:    "case cap(l.records) < 0 &&",
 		Test:  "TestTheMemoryOfABurstIsReleasedAsItDrains",
 		Fault: "The memory of the worst minute of the year is kept until the process ends.",
 	},
