@@ -46,6 +46,10 @@ compat: ## check the names and signatures against client-go
 adapters: ## test the adapters for client-go
 	cd adapters/clientgo && go test -race ./...
 
+.PHONY: integration
+integration: ## test against a real Kubernetes API server, in process
+	cd integration && go test -parallel 8 -v ./...
+
 .PHONY: metrics
 metrics: ## test the metrics for Prometheus and the alert rules
 	cd metrics/prometheus && go test -race ./...
@@ -66,7 +70,7 @@ cover: ## statement coverage of the root package; fails below 90 %
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
-	for module in . compat adapters/clientgo benchmarks examples/controllers metrics/prometheus metrics/prometheus/rules; do \
+	for module in . compat adapters/clientgo benchmarks examples/controllers metrics/prometheus metrics/prometheus/rules integration; do \
 		(cd $$module && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; \
 	done
 

@@ -1,0 +1,84 @@
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchmirror/cache/integration/faultproxy"
+)
+
+// line is how long each mirror took to converge after a fault.
+type line struct {
+	fault   string
+	mirrors []*mirror
+	want    map[string]*object
+	took    []time.Duration
+	done    []bool
+	counts  []faultproxy.Counts
+}
+
+// clientGoLimit is how long client-go may take: where it never converges, the test need not wait longer.
+const clientGoLimit = 15 * time.Second
+
+// measure waits until each mirror equals the server, which is quiet.
+func measure(t *testing.T, fault string, r *rig, mirrors []*mirror, proxies []*faultproxy.Proxy) *line {
+	begin := time.Now()
+	l := &line{
+		fault: fault, mirrors: mirrors, want: r.objects(t, metav1.ListOptions{}),
+		took: make([]time.Duration, len(mirrors)), done: make([]bool, len(mirrors)),
+	}
+	var all sync.WaitGroup
+	for i, m := range mirrors {
+		limit := patience
+		if !m.ours {
+			limit = clientGoLimit
+		}
+		ctx := within(t, limit)
+		all.Go(func() {
+			_, l.done[i] = m.converged(ctx, l.want)
+			l.took[i] = time.Since(begin)
+		})
+	}
+	all.Wait()
+	for _, p := range proxies {
+		l.counts = append(l.counts, p.Counts())
+	}
+	t.Log(l)
+	return l
+}
+
+func (l *line) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "T | %s", l.fault)
+	for i, m := range l.mirrors {
+		took := fmt.Sprintf("%.2f s", l.took[i].Seconds())
+		if !l.done[i] {
+			took = "never"
+		}
+		fmt.Fprintf(&text, " | %s %s, %d lists, %d watches", m.name, took, l.counts[i].Lists, l.counts[i].Watches)
+	}
+	return text.String()
+}
+
+// require fails if one of the named mirrors differs from the server in any object, or the view of its handler does.
+func (l *line) require(t *testing.T, names ...string) {
+	t.Helper()
+	for i, m := range l.mirrors {
+		if !slices.Contains(names, m.name) {
+			continue
+		}
+		assert.True(t, l.done[i], "%s took more than %s: %s", m.name, patience, m.lastFailure())
+		assert.Empty(t, differences(m.content(), l.want), "%s: cache and server", m.name)
+		assert.Empty(t, differences(m.view.content(), l.want), "%s: a handler's view and the server", m.name)
+		assert.Empty(t, m.view.mistakes, m.name)
+	}
+	require.False(t, t.Failed())
+}

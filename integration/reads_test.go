@@ -1,0 +1,281 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/integration/faultproxy"
+	"github.com/watchmirror/cache/kubeapi"
+)
+
+// recorder notes the queries of requests.
+type recorder struct {
+	base http.RoundTripper
+	mu   sync.Mutex
+	all  []url.Values
+}
+
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.all = append(r.all, request.URL.Query())
+	r.mu.Unlock()
+	return r.base.RoundTrip(request)
+}
+
+// with counts the requests that have a parameter.
+func (r *recorder) with(parameter string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, query := range r.all {
+		if query.Get(parameter) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestEachWayOfListingGivesTheServersObjects(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "widgets")
+	r.create(t, 0, 30)
+	for name, test := range map[string]struct {
+		options cache.ReflectorOptions
+		streams int
+	}{
+		"streamed":  {options: cache.ReflectorOptions{Strategy: cache.ListStreaming}, streams: 1},
+		"automatic": {streams: 1}, // kubeapi streams
+		// The first list may be of any age. A server answers it from its cache, and ignores the limit.
+		"in pages": {options: cache.ReflectorOptions{Strategy: cache.ListPaged, PageSize: 7}},
+		"whole":    {options: cache.ReflectorOptions{Strategy: cache.ListUnpaged}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := &recorder{base: r.httpClient(t).Transport}
+			source := r.source(t, func(o *kubeapi.Options) { o.HTTPClient = &http.Client{Transport: requests} })
+			m := overKubeapi(t, source, func(c *cache.InformerConfig[*object]) {
+				handler := c.ReflectorOptions.ErrorHandler
+				c.ReflectorOptions = test.options
+				c.ReflectorOptions.ErrorHandler = handler
+			}).start(t)
+			m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+			require.Zero(t, requests.with("continue"))
+			require.Equal(t, test.streams, requests.with("sendInitialEvents"))
+
+			r.paint(t, 3, "red")
+			r.delete(t, 4)
+			r.create(t, 4, 5) // with another UID
+			m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+			require.Equal(t, "no failure", m.lastFailure())
+		})
+	}
+}
+
+func TestAListAfterAnExpiredVersionComesInPages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "paged")
+	r.create(t, 0, 30)
+	proxy := newProxy(t, r.cluster.Config())
+	requests := &recorder{base: http.DefaultTransport}
+	source := r.source(t, func(o *kubeapi.Options) {
+		o.BaseURL, o.HTTPClient = proxy.URL, &http.Client{Transport: requests}
+	})
+	m := overKubeapi(t, source, func(c *cache.InformerConfig[*object]) {
+		c.ReflectorOptions.Strategy, c.ReflectorOptions.PageSize = cache.ListPaged, 7
+	}).start(t)
+	m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	require.NoError(t, proxy.Turn(faultproxy.Fault{Watches: true, Then: faultproxy.Error, Code: http.StatusGone}))
+	r.paint(t, 7, "red")
+	waitHits(t, proxy, 1)
+	require.NoError(t, proxy.Turn())
+	m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	require.GreaterOrEqual(t, requests.with("continue"), 4)
+}
+
+func TestTheAdapterAndClientGoSeeTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "adapted")
+	r.create(t, 0, 30)
+	mirrors := []*mirror{
+		overAdapter(t, r, r.cluster.Config()).start(t), overClientGo(t, r, r.cluster.Config()).start(t), overKubeapi(t, r.source(t, nil), nil).start(t),
+	}
+	stop := r.churn(t, 60, time.Millisecond)
+	time.Sleep(2 * time.Second)
+	stop()
+	for _, m := range mirrors {
+		m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	}
+}
+
+func TestSelectorsFollowObjectsInAndOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "selected")
+	r.create(t, 0, 10)
+	for name, selected := range map[string]struct {
+		change  func(*kubeapi.Options)
+		options metav1.ListOptions
+	}{
+		"label": {func(o *kubeapi.Options) { o.LabelSelector = "color=red" }, metav1.ListOptions{LabelSelector: "color=red"}},
+		"field": {func(o *kubeapi.Options) { o.FieldSelector = "spec.color=red" }, metav1.ListOptions{FieldSelector: "spec.color=red"}},
+		"name":  {func(o *kubeapi.Options) { o.FieldSelector = "metadata.name=" + name(2) }, metav1.ListOptions{FieldSelector: "metadata.name=" + name(2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.paint(t, 1, "red")
+			m := overKubeapi(t, r.source(t, selected.change), nil).start(t)
+			m.requireEqual(t, r.objects(t, selected.options))
+			r.paint(t, 1, "blue")
+			r.paint(t, 2, "red")
+			r.paint(t, 3, "red")
+			m.requireEqual(t, r.objects(t, selected.options))
+			r.paint(t, 2, "blue")
+			r.delete(t, 3)
+			m.requireEqual(t, r.objects(t, selected.options))
+			r.create(t, 3, 4)
+		})
+	}
+}
+
+func TestMetadataAloneComesInEachEncoding(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "labelled")
+	r.create(t, 0, 10)
+	for _, encoding := range []kubeapi.Encoding{kubeapi.JSON, kubeapi.Protobuf} {
+		t.Run(string(encoding), func(t *testing.T) {
+			source := r.source(t, func(o *kubeapi.Options) {
+				o.ObjectType, o.Encodings = &metav1.PartialObjectMetadata{}, []kubeapi.Encoding{encoding}
+			})
+			informer := cache.NewTypedInformer(source, cache.InformerConfig[*metav1.PartialObjectMetadata]{})
+			run(t, informer)
+			require.NoError(t, informer.WaitSynced(within(t, patience)))
+			for range 2 {
+				for key, want := range r.objects(t, metav1.ListOptions{}) {
+					have, err := informer.Get(key)
+					require.NoError(t, err)
+					require.Equal(t, want.GetUID(), have.UID)
+					require.Equal(t, want.GetResourceVersion(), have.ResourceVersion)
+					require.Equal(t, want.GetLabels(), have.Labels)
+					require.Equal(t, len(want.GetManagedFields()), len(have.ManagedFields))
+				}
+				require.Equal(t, 10, informer.Len())
+				painted := r.paint(t, 5, string(encoding[len(encoding)-4:]))
+				require.NoError(t, informer.WaitForResourceVersion(within(t, patience), painted.GetResourceVersion()))
+			}
+		})
+	}
+}
+
+// thing is a Go type of a custom resource.
+type thing struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Color string `json:"color"`
+		Count int    `json:"count"`
+	} `json:"spec"`
+}
+
+func (t *thing) DeepCopyObject() runtime.Object {
+	c := *t
+	t.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}
+
+func TestGoTypesAreReadFromJSON(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "things")
+	r.create(t, 0, 5)
+	source := r.source(t, func(o *kubeapi.Options) { o.ObjectType = &thing{} })
+	things := cache.NewTypedInformer(source, cache.InformerConfig[*thing]{
+		Indexes: cache.TypedIndexers[*thing]{"color": func(obj *thing) ([]string, error) { return []string{obj.Spec.Color}, nil }},
+	})
+	run(t, things)
+	require.NoError(t, things.WaitSynced(within(t, patience)))
+	painted := r.paint(t, 1, "red")
+	require.NoError(t, things.WaitForResourceVersion(within(t, patience), painted.GetResourceVersion()))
+	red, err := things.ByIndex("color", "red")
+	require.NoError(t, err)
+	require.Len(t, red, 1)
+	require.Equal(t, painted.GetUID(), red[0].UID)
+	blue, err := things.ByIndex("color", "blue")
+	require.NoError(t, err)
+	require.Len(t, blue, 4)
+}
+
+func TestAnObjectWithNamedFieldsOnlyIsRefusedByTheServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "parts")
+	r.create(t, 0, 3)
+	source := r.source(t, func(o *kubeapi.Options) { o.Fields = []string{"spec.color"} })
+	parts := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
+	run(t, parts)
+	require.NoError(t, parts.WaitSynced(within(t, patience)))
+	part, err := parts.Get(r.key(1))
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"color": "blue"}, part.Object["spec"])
+	_, err = r.client.Update(t.Context(), part.DeepCopy(), metav1.UpdateOptions{})
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+}
+
+func TestBookmarksMoveTheVersionOfAQuietType(t *testing.T) {
+	t.Parallel()
+	quiet, busy := newRig(t, "quiet"), other.in(t, "busy")
+	quiet.create(t, 0, 1)
+	m := overKubeapi(t, quiet.source(t, nil), func(c *cache.InformerConfig[*object]) {
+		// A server sends a bookmark shortly before a watch ends.
+		c.ReflectorOptions.MinWatchTimeout, c.ReflectorOptions.MaxWatchTimeout = 5*time.Second, 5*time.Second
+	}).start(t)
+	require.NoError(t, m.informer.WaitSynced(within(t, patience)))
+	busy.create(t, 0, 1)
+	written := busy.paint(t, 0, "red")
+	require.NoError(t, m.informer.WaitForResourceVersion(within(t, patience), written.GetResourceVersion()))
+	require.Equal(t, "no failure", m.lastFailure())
+}
+
+// A reflector relies on what this suite checks of a source.
+func TestTheServerKeepsThePromisesOfASource(t *testing.T) {
+	t.Parallel()
+	r := ownRig(t) // some checks compare versions, which move with each write
+	checks := 0
+	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+		Quiet: 200 * time.Millisecond,
+		New: func(tb testing.TB) cachetest.ListerWatcherRig {
+			checks++
+			own := r.in(t, fmt.Sprint("check-", checks))
+			write := func(write func(context.Context, *object) error) func(name, mark string) error {
+				return func(name, mark string) error {
+					obj := r.object(name, map[string]any{})
+					obj.SetAnnotations(map[string]string{cachetest.MarkAnnotation: mark})
+					return write(context.Background(), obj)
+				}
+			}
+			return cachetest.ListerWatcherRig{
+				Source: own.source(t, nil),
+				Create: write(func(ctx context.Context, obj *object) error {
+					_, err := own.client.Create(ctx, obj, metav1.CreateOptions{})
+					return err
+				}),
+				Update: write(func(ctx context.Context, obj *object) error {
+					have, err := own.client.Get(ctx, obj.GetName(), metav1.GetOptions{})
+					if err != nil {
+						return err
+					}
+					have.SetAnnotations(obj.GetAnnotations())
+					_, err = own.client.Update(ctx, have, metav1.UpdateOptions{})
+					return err
+				}),
+				Delete: func(name string) error { return own.client.Delete(context.Background(), name, metav1.DeleteOptions{}) },
+			}
+		},
+	})
+	t.Log(checks, "checks")
+}
