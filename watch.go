@@ -25,6 +25,8 @@ const (
 	shortWatch = 10 * time.Second
 	// veryShortWatch and no event at all is an error, as in client-go.
 	veryShortWatch = time.Second
+	// lateAnswer: the answer to a watch took so long that the server may have been away.
+	lateAnswer = time.Second
 	// watchesBeforeList bounds the watches that fail in a row without moving the version before the reflector lists: after
 	// about half a minute of backoff, so that a server that restarts need not send everything.
 	watchesBeforeList = 10
@@ -102,6 +104,8 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	}
 	if err == nil {
 		w.answered = m.clock.Now()
+		// Some clients repeat requests by themselves while the server is away.
+		m.progress.checks.wanted = m.progress.checks.wanted || w.answered.Sub(now) >= lateAnswer
 		m.setCurrent()
 	}
 	return w, err

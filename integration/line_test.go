@@ -25,7 +25,7 @@ type line struct {
 	counts  []faultproxy.Counts
 }
 
-// clientGoLimit is how long client-go may take: where it never converges, the test need not wait longer.
+// clientGoLimit is how long client-go, or its client, may take: where it never converges, the test need not wait longer.
 const clientGoLimit = 15 * time.Second
 
 // measure waits until each mirror equals the server, which is quiet.
@@ -37,11 +37,7 @@ func measure(t *testing.T, fault string, r *rig, mirrors []*mirror, proxies []*f
 	}
 	var all sync.WaitGroup
 	for i, m := range mirrors {
-		limit := patience
-		if !m.ours {
-			limit = clientGoLimit
-		}
-		ctx := within(t, limit)
+		ctx := within(t, m.patience)
 		all.Go(func() {
 			_, l.done[i] = m.converged(ctx, l.want)
 			l.took[i] = time.Since(begin)

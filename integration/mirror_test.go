@@ -69,6 +69,7 @@ type mirror struct {
 	content  func() map[string]*object
 	informer *cache.Informer[*object] // nil if it is no informer of this library made of a kubeapi source
 	ours     bool
+	patience time.Duration // how long it may take to converge
 
 	mu       sync.Mutex
 	failures []string
@@ -92,7 +93,7 @@ func (m *mirror) lastFailure() string {
 
 // overKubeapi is an informer of this library and its own client.
 func overKubeapi(t *testing.T, source cache.Source, change func(*cache.InformerConfig[*object])) *mirror {
-	m := &mirror{name: "kubeapi", view: newView(), ours: true}
+	m := &mirror{name: "kubeapi", view: newView(), ours: true, patience: patience}
 	config := cache.InformerConfig[*object]{}
 	config.ReflectorOptions.ErrorHandler = func(_ context.Context, _ *cache.Reflector, err error) { m.failed(err) }
 	if change != nil {
@@ -127,12 +128,12 @@ func overAdapter(t *testing.T, r *rig, config *rest.Config) *mirror {
 			return objects.Watch(ctx, options)
 		},
 	}, &object{}, 0, toolscache.Indexers{}))
-	m.ours = true
+	m.ours, m.patience = true, patience
 	return m
 }
 
 func shared(t *testing.T, name string, informer toolscache.SharedIndexInformer) *mirror {
-	m := &mirror{name: name, view: newView(), run: informer.RunWithContext}
+	m := &mirror{name: name, view: newView(), run: informer.RunWithContext, patience: clientGoLimit}
 	require.NoError(t, informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *toolscache.Reflector, err error) { m.failed(err) }))
 	_, err := informer.AddEventHandler(m.view)
 	require.NoError(t, err)

@@ -266,6 +266,7 @@ func (s *stream) pass(body io.Reader) {
 		received := frames
 		if s.fault.Then == Silence && s.events >= s.fault.Events {
 			received = nil
+			s.proxy.hit()
 		}
 		select {
 		case <-s.r.Context().Done():

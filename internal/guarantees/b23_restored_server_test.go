@@ -154,6 +154,39 @@ func TestB23ARestoredServerThatWritesOnIsMirroredOverHTTP(t *testing.T) {
 	}
 }
 
+// B23: some clients, as client-go's, close a watch normally when its connection is cut, and repeat the next request by
+// themselves while the server is away: all that shows is an answer that took long. Fails if that is no reason for a check.
+func TestB23AWatchThatWasAnsweredLateIsChecked(t *testing.T) {
+	for name, strategy := range withStrategies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := written(t)
+				m := runRecoveryMirror(t, source, func(o *cache.ReflectorOptions) { o.Strategy = strategy })
+				time.Sleep(4 * time.Minute)
+				source.ResetRequests()
+				away := true
+				source.OnWatch(func(metav1.ListOptions) error {
+					if away {
+						time.Sleep(time.Second)
+					}
+					away = false
+					return nil
+				})
+				require.NoError(t, source.Rollback(3))
+				time.Sleep(10 * time.Second)
+				want := []string{`watch "13"`, `check ""`, `list ""`, `watch "3"`}
+				if strategy == cache.ListStreaming {
+					want = append(want[:2], `stream ""`)
+				}
+				assert.Equal(t, want, asked(source))
+				assert.Equal(t, []cache.Cause{causeRegression}, m.causes())
+				m.equals(t, source)
+				m.stop()
+			})
+		})
+	}
+}
+
 // B23: a restore behind a clean close is noticed by its silence, where the source had sent
 // bookmarks: three minutes after the last one. Fails if silence is not counted, or if a watch
 // of a source that sends no bookmarks is asked for them.

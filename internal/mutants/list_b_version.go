@@ -102,6 +102,16 @@ var versionFaults = []Mutant{
 		Fault:   "After a restore from a backup the cache shows for good what the server has lost.",
 	},
 	{
+		Name:    "treats-a-late-answer-as-any-other",
+		Guards:  []string{"B23"},
+		File:    "watch.go",
+		From:    " || w.answered.Sub(now) >= lateAnswer",
+		To:      "",
+		Package: guarantees,
+		Test:    "TestB23AWatchThatWasAnsweredLateIsChecked",
+		Fault:   "Where client-go's client hides an outage, a restore from a backup is not noticed for minutes.",
+	},
+	{
 		Name:    "treats-a-silent-watch-as-quiet",
 		Guards:  []string{"B23"},
 		File:    "reflector_run.go",
