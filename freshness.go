@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -591,6 +592,33 @@ func (inf *sharedIndexInformer) WaitForResourceVersion(ctx context.Context, reso
 	return inf.store.waitForVersion(ctx, resourceVersion, inf.ended)
 }
 
+// WaitForHandler is Informer's.
+func (inf *sharedIndexInformer) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, resourceVersion string) error {
+	l, err := listenerOf(handle, inf)
+	if err != nil {
+		return err
+	}
+	if err := inf.WaitForResourceVersion(ctx, resourceVersion); err != nil {
+		return err
+	}
+	select {
+	case <-l.cursor.Handled():
+		return nil
+	case <-l.removed:
+		return fmt.Errorf("waiting for handler %s: %w", l.options.Name, ErrHandlerRemoved)
+	case <-l.finished:
+		return fmt.Errorf("waiting for handler %s: %w", l.options.Name, ErrInformerStopped)
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for handler %s, which is %d changes behind: %w",
+			l.options.Name, l.cursor.Status().Changes, context.Cause(ctx))
+	}
+}
+
+// StatusChanges is Informer's.
+func (inf *sharedIndexInformer) StatusChanges(ctx context.Context) iter.Seq[Status] {
+	return statusChanges(ctx, inf.feeds[0].reflector.changes, inf.Status)
+}
+
 // Fresh is Informer's.
 func (inf *sharedIndexInformer) Fresh(ctx context.Context) error { return fresh(ctx, inf) }
 
@@ -604,6 +632,18 @@ func (inf *sharedIndexInformer) Verify(ctx context.Context) error { return verif
 // does not poll. It fails for a version that is no decimal number, and with a *VersionRegressionError.
 func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return i.shared.WaitForResourceVersion(ctx, resourceVersion)
+}
+
+// WaitForHandler waits until a handler of this informer has been notified of everything up to a version: after
+// WaitForResourceVersion, with the same errors, until its calls for what was applied then have returned.
+func (i *Informer[T]) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, resourceVersion string) error {
+	return i.shared.WaitForHandler(ctx, handle, resourceVersion)
+}
+
+// StatusChanges is an iterator of the status: the present one, and one after each change of the phase or of Synced and
+// after each failure, until the informer has stopped or ctx ends. What changes while the loop's body runs is one change.
+func (i *Informer[T]) StatusChanges(ctx context.Context) iter.Seq[Status] {
+	return i.shared.StatusChanges(ctx)
 }
 
 // Fresh waits until everything that the source had committed before the call can be read. It asks the source for its

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime/pprof"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -198,6 +200,9 @@ type listener struct {
 	// removed is closed when the informer removes the listener, finished after the last call.
 	removed, finished chan struct{}
 	delivered, panics atomic.Int64
+	// notified is the version when nothing waited last.
+	mu       sync.Mutex
+	notified string
 }
 
 // resyncBacklog is with how many pending changes a resync begins at most: their keys are collected while no
@@ -265,6 +270,7 @@ func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) even
 func (l *listener) run(ctx context.Context) {
 	defer close(l.finished)
 	defer l.close(ErrInformerStopped)
+	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("reflector", l.informer.name, "handler", l.options.Name)))
 	if l.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *l.options.Logger)
 	}
@@ -290,6 +296,7 @@ func (l *listener) run(ctx context.Context) {
 			continue
 		}
 		n = notification{} // the last one must not keep objects in memory
+		l.noteNotified()
 		select {
 		case <-ctx.Done():
 		case <-l.removed:
@@ -298,6 +305,17 @@ func (l *listener) run(ctx context.Context) {
 		case <-l.cursor.Ready():
 		}
 	}
+}
+
+// noteNotified notes the applied version if nothing waits, and returns the last one noted.
+func (l *listener) noteNotified() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	version := l.informer.store.LastStoreSyncResourceVersion() // first: its changes are in the log
+	if l.cursor.Idle() {
+		l.notified = version
+	}
+	return l.notified
 }
 
 func (l *listener) beginResync() {
@@ -396,7 +414,7 @@ func (l *listener) status(now time.Time) HandlerStatus {
 	status := HandlerStatus{
 		Name: l.options.Name, Delivery: l.options.Delivery,
 		Merging: pending.Merging || l.options.Delivery == Coalesced, Backlog: pending.Changes,
-		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(),
+		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: l.noteNotified(),
 	}
 	if pending.Changes > 0 {
 		status.OldestAge = max(0, now.Sub(pending.Oldest)) // now was read before
@@ -464,12 +482,20 @@ func (inf *sharedIndexInformer) add(l *listener) error {
 
 // RemoveEventHandler implements SharedInformer.
 func (inf *sharedIndexInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
-	l, ok := handle.(*listener)
-	if !ok || l == nil || l.informer != inf {
-		return fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
+	l, err := listenerOf(handle, inf)
+	if err == nil {
+		inf.removeListener(l, ErrHandlerRemoved)
 	}
-	inf.removeListener(l, ErrHandlerRemoved)
-	return nil
+	return err
+}
+
+// listenerOf is the handler with a handle.
+func listenerOf(handle ResourceEventHandlerRegistration, informer SharedInformer) (*listener, error) {
+	l, ok := handle.(*listener)
+	if !ok || l == nil || l.informer != informer {
+		return nil, fmt.Errorf("%T is no handle of this informer's AddEventHandler: %w", handle, ErrForeignRegistration)
+	}
+	return l, nil
 }
 
 // removeListener removes a listener from the informer and ends it; false if that was done before.

@@ -214,12 +214,16 @@ func (inf *sharedIndexInformer) Status() Status {
 		status.Name = inf.name
 	}
 	status.AppliedVersion = inf.LastSyncResourceVersion()
+	status.Objects, status.Checksum = inf.store.storage.table.Len(), inf.store.storage.table.Checksum()
 	now := inf.clock.Now()
 	inf.mu.Lock()
 	listeners := inf.listeners
 	inf.mu.Unlock()
-	for _, l := range listeners {
-		status.Handlers = append(status.Handlers, l.status(now))
+	if len(listeners) > 0 {
+		status.Handlers = make([]HandlerStatus, len(listeners))
+	}
+	for i, l := range listeners {
+		status.Handlers[i] = l.status(now)
 	}
 	return status
 }
@@ -370,6 +374,9 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 		options.Name += "/" + namespace
 	}
 	f.reflector = newReflector(source, example, f, options)
+	if len(inf.feeds) > 0 {
+		f.reflector.changes = inf.feeds[0].reflector.changes
+	}
 	f.synced = newSyncChecker(f.reflector.name)
 	f.intake = f.keyedStore.intake()
 	f.intake.feed = f

@@ -61,6 +61,8 @@ type Reflector struct {
 	quarantine quarantinePart
 
 	running atomic.Bool
+	// changes wakes those that wait for a change of the status. The reflectors of an informer share it.
+	changes *broadcast
 	mu      sync.Mutex
 	// status is without what Status asks the store for.
 	status Status
@@ -174,6 +176,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		options:         options,
 		clock:           options.Clock,
 		quarantine:      partOf(store, byReflector),
+		changes:         new(broadcast),
 	}
 	// What a source can do besides is asked of the program's own.
 	var own any = source
@@ -317,6 +320,9 @@ type ReflectorOptions struct {
 	// ShouldResync is called before each resync, and may skip it.
 	ShouldResync func() bool
 	ErrorHandler WatchErrorHandlerWithContext
+	// PhaseHandler, if set, is called with the status after each change of the phase, without a lock, on the reflector's
+	// goroutine, which waits for it. See also Informer.StatusChanges.
+	PhaseHandler func(r *Reflector, status Status)
 	// MetricsProvider makes the instruments of each run. Default: that of SetReflectorMetricsProvider.
 	MetricsProvider MetricsProvider
 	// Random returns numbers in [0, 1) for pauses and timeouts. It is called concurrently if reflectors share it.

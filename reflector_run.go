@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -115,7 +116,14 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	logger := klog.FromContext(ctx)
 	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.options.ResyncPeriod)
 	defer logger.V(3).Info("Stopped reflector", "reflector", r.name, "type", r.typeDescription)
-	for next := stateWhole; next != stateEnd && ctx.Err() == nil; {
+	pprof.Do(ctx, pprof.Labels("reflector", r.name), func(context.Context) { m.mirror() })
+	over = true
+	return m.result
+}
+
+// mirror lists and watches until the context or the round ends.
+func (m *run) mirror() {
+	for next := stateWhole; next != stateEnd && m.ctx.Err() == nil; {
 		switch {
 		case next == stateWatch:
 			next = m.watchState(nil)
@@ -125,8 +133,6 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 			next = m.listState()
 		}
 	}
-	over = true
-	return m.result
 }
 
 // pause waits before the state to, after a failure or after none: as long as the backoff asks for, and so that the requests

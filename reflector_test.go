@@ -43,9 +43,10 @@ func TestAStatusHasAStableJSONFormAndPrintsInOneLine(t *testing.T) {
 	status := Status{
 		Name: "pods", TypeDescription: "*v1.Pod", Phase: PhaseWatching, PhaseSince: at,
 		AppliedVersion: "12", ReceivedVersion: "13", Synced: true, ConsecutiveFailures: 2,
-		LastFailure: &Failure{Cause: CauseExpired, Err: errBoom, Time: at},
+		LastFailure: &Failure{Cause: CauseExpired, Err: errBoom, Time: at}, Failures: map[Cause]int64{CauseExpired: 2, CauseOther: 1},
+		Objects: 3, Checksum: 1<<63 + 1,
 		Quarantined: []Quarantined{{Key: "a/1", ResourceVersion: "9", Stage: stageKey, Err: errBoom}},
-		Handlers:    []HandlerStatus{{Name: "h", Backlog: 3, OldestAge: 1500 * time.Millisecond, Delivered: 7, Panics: 1}, {Name: "i"}},
+		Handlers:    []HandlerStatus{{Name: "h", Backlog: 3, OldestAge: 1500 * time.Millisecond, Delivered: 7, Panics: 1, NotifiedVersion: "11"}, {Name: "i"}},
 	}
 	status.Namespaces = []Status{{Namespace: "a", Phase: PhaseForbidden, PhaseSince: at}}
 	got, err := json.MarshalIndent(status, "", "\t")

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -58,8 +61,14 @@ type Status struct {
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 	// LastFailure is nil if nothing has failed yet.
 	LastFailure *Failure `json:"lastFailure,omitempty"`
+	// Failures counts all of them by cause. The map must not be changed.
+	Failures map[Cause]int64 `json:"failures,omitempty"`
 	// Quarantined are the objects whose latest state is not shown, by key.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
+	// Objects is how many an informer's store has. Checksum is that of their keys and received versions: equal stores have
+	// equal ones, in every process if the versions are decimal numbers.
+	Objects  int    `json:"objects"`
+	Checksum uint64 `json:"checksum,string"`
 	// Handlers are an informer's, in the order in which they were added.
 	Handlers []HandlerStatus `json:"handlers,omitempty"`
 	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent Phase (forbidden,
@@ -99,6 +108,8 @@ type HandlerStatus struct {
 	Delivered int64 `json:"delivered"`
 	Panics    int64 `json:"panics"`
 	Synced    bool  `json:"synced"`
+	// NotifiedVersion is the AppliedVersion at which the handler last had nothing left to handle.
+	NotifiedVersion string `json:"notifiedVersion"`
 }
 
 // Failure is a failure. Err is the error that the error handler received.
@@ -189,11 +200,13 @@ func (r *Reflector) Status() Status {
 	applied, known := appliedVersionOf(r.store)
 	quarantined := mergeQuarantined(r.quarantine.list(everyKey), quarantinedIn(r.store))
 	queue, isQueue := r.store.(interface{ HasSynced() bool })
-	synced := !isQueue || queue.HasSynced()
+	synced := isQueue && queue.HasSynced()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	status := r.status
-	status.Quarantined, status.Synced = quarantined, status.Synced && synced
+	if status.Quarantined = quarantined; isQueue {
+		status.Synced = synced
+	}
 	if status.AppliedVersion = applied; !known {
 		status.AppliedVersion = status.ReceivedVersion
 	}
@@ -218,6 +231,12 @@ func appliedVersionOf(store any) (string, bool) {
 // setPhase notes the current phase. A source that has answered "not
 // found" or "forbidden" often enough stays in that phase whatever is tried.
 func (r *Reflector) setPhase(phase Phase) {
+	if r.changePhase(phase) && r.options.PhaseHandler != nil {
+		r.options.PhaseHandler(r, r.Status())
+	}
+}
+
+func (r *Reflector) changePhase(phase Phase) (changed bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,9 +248,11 @@ func (r *Reflector) setPhase(phase Phase) {
 			phase = PhaseForbidden
 		}
 	}
-	if r.status.Phase != phase {
+	if changed = r.status.Phase != phase; changed {
 		r.status.Phase, r.status.PhaseSince = phase, now
+		r.changes.wake()
 	}
+	return changed
 }
 
 func (r *Reflector) setNextAttempt(at time.Time) {
@@ -261,6 +282,9 @@ func (r *Reflector) setAccepted(version string) {
 	r.progress.version = version
 	now := r.clock.Now()
 	r.mu.Lock()
+	if !r.status.Synced {
+		r.changes.wake()
+	}
 	r.status.ReceivedVersion, r.status.LastCurrent, r.status.Synced = version, now, true
 	r.mu.Unlock()
 	r.meters.accepted(version)
@@ -284,6 +308,13 @@ func (r *Reflector) note(err error, counts bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastFailure = last
+	failures := maps.Clone(r.status.Failures) // statuses share it
+	if failures == nil {
+		failures = map[Cause]int64{}
+	}
+	failures[last.Cause]++
+	r.status.Failures = failures
+	r.changes.wake()
 	if !counts {
 		return
 	}
@@ -370,16 +401,62 @@ var byUrgency = []Phase{
 	PhaseForbidden, PhaseNotFound, PhasePaused, PhaseStopped, PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching,
 }
 
+// broadcast wakes all that wait for a change.
+type broadcast struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+// changed returns a channel that is closed at the next change.
+func (b *broadcast) changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	return b.next
+}
+
+func (b *broadcast) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next != nil {
+		close(b.next)
+		b.next = nil
+	}
+}
+
+// statusChanges is Informer.StatusChanges, for what has a status.
+func statusChanges(ctx context.Context, changes *broadcast, status func() Status) iter.Seq[Status] {
+	return func(yield func(Status) bool) {
+		for {
+			changed, now := changes.changed(), status()
+			if !yield(now) || now.Phase == PhaseStopped {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
 // overall combines the statuses of several namespaces, at least one. See Status.Namespaces.
 func overall(all []Status) Status {
 	status := all[0]
 	status.Namespace, status.Namespaces, status.Quarantined = "", all, nil
+	failures := map[Cause]int64{}
 	for _, one := range all {
 		order := cmp.Compare(slices.Index(byUrgency, one.Phase), slices.Index(byUrgency, status.Phase))
 		if order < 0 || order == 0 && one.PhaseSince.Before(status.PhaseSince) {
 			status.Phase, status.PhaseSince = one.Phase, one.PhaseSince
 		}
 		status.Synced = status.Synced && one.Synced
+		for cause, count := range one.Failures {
+			failures[cause] += count
+		}
 		status.ConsecutiveFailures = max(status.ConsecutiveFailures, one.ConsecutiveFailures)
 		if last := one.LastFailure; last != nil && (status.LastFailure == nil || last.Time.After(status.LastFailure.Time)) {
 			status.LastFailure = last
@@ -397,7 +474,7 @@ func overall(all []Status) Status {
 		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)
 	}
 	if status.LastFailure != nil {
-		status.LastFailure = new(*status.LastFailure) // the namespace has its own
+		status.LastFailure, status.Failures = new(*status.LastFailure), failures // the namespaces have their own
 	}
 	return status
 }

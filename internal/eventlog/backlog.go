@@ -15,6 +15,8 @@ type backlog[K comparable] struct {
 
 type entry[K comparable] struct {
 	Record[K]
+	// after is the position of the cursor once it had read the record.
+	after          uint64
 	previous, next *entry[K]
 }
 
@@ -29,15 +31,15 @@ func (b *backlog[K]) reset() {
 
 func (b *backlog[K]) isEmpty() bool { return b.root.next == &b.root }
 
-// add merges a record with the one of its key, or appends it. An End is never merged.
-func (b *backlog[K]) add(r *Record[K]) {
+// add merges a record, with the position after it, with the one of its key, or appends it. An End is never merged.
+func (b *backlog[K]) add(r *Record[K], after uint64) {
 	if waiting := b.byKey[r.Key]; waiting != nil && r.Kind != End {
 		if merge(&waiting.Record, r); waiting.Kind == None {
 			b.remove(waiting, r.Key)
 		}
 		return
 	}
-	added := &entry[K]{Record: *r, previous: b.root.previous, next: &b.root}
+	added := &entry[K]{Record: *r, after: after, previous: b.root.previous, next: &b.root}
 	added.previous.next, b.root.previous = added, added
 	if r.Kind != End {
 		b.byKey[r.Key] = added

@@ -32,6 +32,14 @@ type Cursor[K comparable] struct {
 	snapshot *pending[K]
 	// endAt is the position at which the first list ends, never once that is read.
 	endAt uint64
+	// waits are the calls of Handled that have not ended.
+	waits []handledWait
+}
+
+// handledWait is closed once the records with a number below before were handled.
+type handledWait struct {
+	before uint64
+	done   chan struct{}
 }
 
 // Merging says when the pending records of a cursor are merged by key.
@@ -113,6 +121,7 @@ func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
 // Ready receives once that has changed.
 func (c *Cursor[K]) Next(r *Record[K]) bool {
 	c.mu.Lock()
+	c.endWaitsLocked()
 	ok := c.backlog.take(r) || c.readLocked(r)
 	if c.asleep = !ok; !ok && c.behind && c.merging == WhenBehind {
 		c.behind = false
@@ -125,6 +134,39 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 		c.log.mu.Unlock()
 	}
 	return ok
+}
+
+// Handled returns a channel that is closed once what was appended before the call has been handled, which is when Next is
+// called after the last of it.
+func (c *Cursor[K]) Handled() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := handledWait{c.log.end.Load(), make(chan struct{})}
+	if c.waits = append(c.waits, w); c.asleep {
+		c.endWaitsLocked()
+	}
+	return w.done
+}
+
+// endWaitsLocked ends the waits for what has been handled. The handler is in no call.
+func (c *Cursor[K]) endWaitsLocked() {
+	if len(c.waits) == 0 {
+		return
+	}
+	handled := min(c.position.Load(), never) + 1 // waits for what is before this have ended
+	if s := c.snapshot; s != nil {
+		handled = min(handled, s.before)
+	}
+	if e := c.backlog.root.next; e != &c.backlog.root {
+		handled = min(handled, e.after)
+	}
+	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool {
+		if w.before >= handled {
+			return false
+		}
+		close(w.done)
+		return true
+	})
 }
 
 // readLocked removes the next record of the log or of the snapshot.
@@ -164,7 +206,7 @@ func (c *Cursor[K]) appended(count, live int) {
 	if c.behind {
 		most := moved + 2*count
 		for r := (Record[K]{}); most > 0 && c.readLocked(&r); most-- {
-			c.backlog.add(&r)
+			c.backlog.add(&r, c.position.Load())
 		}
 	}
 	if count > 0 && c.asleep {
@@ -238,6 +280,13 @@ func (c *Cursor[K]) Status() Status {
 	return s
 }
 
+// Idle says that everything was handled.
+func (c *Cursor[K]) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asleep
+}
+
 // oldestLocked is since when the oldest change has waited; there is one.
 func (c *Cursor[K]) oldestLocked() time.Duration {
 	s := c.snapshot
@@ -258,7 +307,7 @@ func (c *Cursor[K]) Close() {
 	defer c.log.mu.Unlock()
 	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
 	c.mu.Lock()
-	c.behind = false
+	c.behind, c.asleep, c.waits = false, false, nil
 	c.block, c.snapshot, c.endAt = nil, nil, never
 	c.backlog.reset()
 	c.position.Store(nowhere)

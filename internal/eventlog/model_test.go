@@ -31,6 +31,13 @@ type cursorModel struct {
 	ended   bool
 	number  int
 	keys    int
+	waits   []modelWait
+}
+
+// modelWait is a call of Handled, with what waited before it.
+type modelWait struct {
+	before []*waitingEntry
+	done   <-chan struct{}
 }
 
 // waitingEntry is the parts of a pending change, or an End.
@@ -174,10 +181,35 @@ func snapshotOf(all ...Record[string]) Snapshot[string] {
 	}}
 }
 
+// await begins to wait until what waits now has been handled.
+func (m *cursorModel) await() {
+	if len(m.waits) == 2 {
+		return
+	}
+	m.waits = append(m.waits, modelWait{slices.DeleteFunc(slices.Clone(m.waiting), (*waitingEntry).isEnd), m.cursor.Handled()})
+}
+
+// checkWaits checks which waits have ended once the handler has handled all but what waits.
+func (m *cursorModel) checkWaits(exact bool) {
+	m.waits = slices.DeleteFunc(m.waits, func(w modelWait) bool {
+		handled := !slices.ContainsFunc(w.before, func(e *waitingEntry) bool { return slices.Contains(m.waiting, e) })
+		select {
+		case <-w.done:
+			require.True(m, handled, "a wait has ended before what it waits for was handled")
+			return true
+		default:
+			require.False(m, exact && handled, "a wait has not ended although all that it waits for was handled")
+			return false
+		}
+	})
+}
+
 // take reads a record and checks it.
 func (m *cursorModel) take() {
 	before := m.cursor.Status()
+	resyncing := m.cursor.snapshot != nil // a wait that began before it may end after it
 	r, ok := next(m.cursor)
+	m.checkWaits(!resyncing) // Next was called, so nothing but what waited then is left
 	require.Equal(m, len(m.waiting) > 0, ok)
 	if !ok {
 		m.merging = m.cursor.merging == Always
@@ -228,6 +260,7 @@ func (m *cursorModel) drain() {
 		m.take()
 	}
 	m.take()
+	require.Empty(m, m.waits)
 	require.Equal(m, m.source, m.view)
 	require.Equal(m, Status{Merging: m.cursor.merging == Always}, m.cursor.Status())
 	require.True(m, m.cursor.backlog.isEmpty())
@@ -245,10 +278,12 @@ func (m *cursorModel) step(b byte) {
 		m.take()
 	case b < 190:
 		m.resync()
+		m.await()
 	case b < 195 && !m.ended:
 		m.ended = true
 		m.append(Record[string]{Kind: End})
 	case b < 225: // the handler hangs
+		m.await()
 		for range 20 * max(1, int(b)-190) {
 			m.change(byte(m.random.UintN(256)))
 		}

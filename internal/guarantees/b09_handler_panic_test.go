@@ -62,7 +62,7 @@ func TestB9AHandlerThatPanicsDuringTheInitialListSyncsAllTheSame(t *testing.T) {
 				must(t, r.source.Apply(labelled(pod("a", "1"), "x")), r.source.Apply(labelled(pod("a", "2"), "x")))
 				synctest.Wait()
 				assert.Equal(t, []string{"add a/1@1", "add a/3@3", "update a/1@4"}, notified.take())
-				assert.Equal(t, cache.HandlerStatus{Name: "mine", Delivered: 5, Panics: 2, Synced: true}, r.handlerStatus(0))
+				assert.Equal(t, cache.HandlerStatus{Name: "mine", Delivered: 5, Panics: 2, Synced: true, NotifiedVersion: "5"}, r.handlerStatus(0))
 				assert.Equal(t, int64(0), r.handlerStatus(1).Panics)
 				assert.Len(t, other.take(), 5)
 				require.Len(t, r.heard.all(), 2)

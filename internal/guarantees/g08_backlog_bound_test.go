@@ -47,7 +47,7 @@ func TestG8AHandlerThatHangsIsNotifiedAtMostTwiceOfEachKey(t *testing.T) {
 				assert.Equal(t, objects/2+objects/4*2+objects/4+1, notified.callCount())
 				assert.Equal(t, cache.HandlerStatus{
 					Name: status.Name, Delivery: delivery, Merging: delivery == cache.Coalesced,
-					Delivered: r.handlerStatus(0).Delivered, Synced: true,
+					Delivered: r.handlerStatus(0).Delivered, Synced: true, NotifiedVersion: r.inf.ResourceVersion(),
 				}, r.handlerStatus(0))
 				r.stop()
 			})

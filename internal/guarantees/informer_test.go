@@ -62,14 +62,14 @@ func TestTheStatusSaysHowEachHandlerStands(t *testing.T) {
 		sleep(10 * time.Second)
 		want := cache.HandlerStatus{Name: "slow", Delivery: cache.OrderedUnbounded, Backlog: 2, OldestAge: 10 * time.Second}
 		assert.Equal(t, want, r.handlerStatus(0))
-		assert.Equal(t, cache.HandlerStatus{Name: "panics", Delivery: cache.Coalesced, Merging: true, Delivered: 3, Panics: 3, Synced: true}, r.handlerStatus(1))
+		assert.Equal(t, cache.HandlerStatus{Name: "panics", Delivery: cache.Coalesced, Merging: true, Delivered: 3, Panics: 3, Synced: true, NotifiedVersion: "3"}, r.handlerStatus(1))
 		must(t, r.source.Apply(labelled(pod("a", "1"), "x")))
 		sleep(5 * time.Second)
 		want.Backlog, want.OldestAge = 3, 15*time.Second
 		assert.Equal(t, want, r.handlerStatus(0))
 		goOn()
 		sleep(time.Second)
-		assert.Equal(t, cache.HandlerStatus{Name: "slow", Delivery: cache.OrderedUnbounded, Delivered: 4, Synced: true}, r.handlerStatus(0))
+		assert.Equal(t, cache.HandlerStatus{Name: "slow", Delivery: cache.OrderedUnbounded, Delivered: 4, Synced: true, NotifiedVersion: "4"}, r.handlerStatus(0))
 		assert.Equal(t, r.inf.Status(), r.inf.Shared().(cache.StatusReporter).Status())
 		r.stop()
 	})

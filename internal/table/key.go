@@ -48,6 +48,19 @@ func (k Key) IsIn(prefix string) bool {
 	return k.space != "" && k.space == prefix[:len(prefix)-1]
 }
 
+// checksum is FNV-1a of the text with a NUL for the slash: the same in every process.
+func (k Key) checksum() uint64 {
+	sum := uint64(14695981039346656037)
+	for i := range len(k.space) {
+		sum = (sum ^ uint64(k.space[i])) * 1099511628211
+	}
+	sum *= 1099511628211
+	for i := range len(k.name) {
+		sum = (sum ^ uint64(k.name[i])) * 1099511628211
+	}
+	return sum
+}
+
 // hash is that of the text. It is keyed with a secret of the process: nobody can choose names
 // whose hashes collide.
 func (k Key) hash(seed maphash.Seed) uint32 {

@@ -37,6 +37,12 @@ type Table struct {
 	spaces     map[string]uint32
 	references []references // by index
 	listings   []*Listing
+	// sum is the checksum of s.
+	sum uint64
+
+	// checksum and objects are what the last Commit published.
+	checksum atomic.Uint64
+	objects  atomic.Int64
 }
 
 // state is one state of a table. It is either frozen, and never changes, or changed in place by
@@ -72,9 +78,13 @@ func New(indexes int, label func() string) *Table {
 // reset makes the state that the writer sees an empty one.
 func (t *Table) reset(indexes int) {
 	t.s = &state{keys: newDirectory(t.epoch), spaces: []string{""}}
-	t.spaces, t.references = map[string]uint32{"": 0}, nil
+	t.spaces, t.references, t.sum = map[string]uint32{"": 0}, nil, 0
 	t.AddIndexes(indexes)
 }
+
+// Checksum is that of the keys and versions of all entries, whatever their order. It is the same in every process if all
+// versions are decimal.
+func (t *Table) Checksum() uint64 { return t.checksum.Load() }
 
 // Found is an entry that a look-up has found. Its number is that of its cell, until the entry is
 // removed or the table packed.
@@ -165,9 +175,7 @@ func (s *state) spaceOf(c *cell) string {
 
 // Len is how many objects there are.
 func (t *Table) Len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.state.Load().len
+	return int(t.objects.Load())
 }
 
 // Snapshot returns the state of now, which stays as it is. It is O(1); the writer then copies

@@ -62,6 +62,8 @@ func (t *Table) Commit(also func()) {
 		t.state.Store(t.s)
 		t.frozen = false
 	}
+	t.checksum.Store(t.sum)
+	t.objects.Store(int64(t.s.len))
 	if also != nil {
 		also()
 	}
@@ -153,7 +155,10 @@ func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string)
 	// The old name may be part of the old object, and would keep it alive.
 	c := t.types.cell(obj, key.name)
 	c.origin = origin
+	sum := key.checksum()
+	t.sum ^= origin.checksum(sum)
 	if number = at.Number; at.Exists {
+		t.sum ^= at.Origin.checksum(sum)
 		c.space = t.s.cell(number).space
 	} else {
 		number, c.space = t.add(at.hash), t.numberOf(key.space)
@@ -170,6 +175,7 @@ func (t *Table) Remove(at Slot) {
 	for i := range t.s.indexes {
 		t.Index(i, at.Number, nil)
 	}
+	t.sum ^= at.Origin.checksum(t.s.key(t.s.cell(at.Number)).checksum())
 	t.s.keys.remove(at.hash, at.Number, t.epoch)
 	t.set(at.Number, cell{space: t.s.free})
 	t.s.free = at.Number + 1

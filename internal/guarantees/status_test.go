@@ -1,0 +1,217 @@
+package guarantees
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/pprof"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+)
+
+// slowHandler handles each change for a second.
+type slowHandler struct{ handled []string }
+
+func (h *slowHandler) note(obj any) {
+	time.Sleep(time.Second)
+	h.handled = append(h.handled, obj.(*object).ResourceVersion)
+}
+func (h *slowHandler) OnAdd(obj any, _ bool) { h.note(obj) }
+func (h *slowHandler) OnUpdate(_, obj any)   { h.note(obj) }
+func (h *slowHandler) OnDelete(obj any)      { h.note(obj) }
+
+func TestWaitForHandlerReturnsOnceTheHandlerHasHandledTheVersion(t *testing.T) {
+	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced, cache.OrderedUnbounded} {
+		t.Run(delivery.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"))
+				informer := runInformer(t, source, cache.InformerConfig[*object]{})
+				slow := &slowHandler{}
+				handle, err := informer.Shared().AddEventHandlerWithOptions(slow, cache.HandlerOptions{Delivery: delivery})
+				require.NoError(t, err)
+
+				began := time.Now()
+				require.NoError(t, informer.WaitForHandler(t.Context(), handle, "2"))
+				require.Equal(t, 2*time.Second, time.Since(began), "the objects of its join")
+
+				for i := range 3 {
+					require.NoError(t, source.Apply(pod("a", fmt.Sprint(10+i))))
+				}
+				synctest.Wait()
+				require.NoError(t, source.Apply(pod("a", "20"), pod("a", "21"), pod("a", "22")))
+				require.NoError(t, informer.WaitForHandler(t.Context(), handle, "5"))
+				require.Equal(t, 5*time.Second, time.Since(began), "not what came later")
+				require.Len(t, slow.handled, 5)
+
+				short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				require.ErrorIs(t, informer.WaitForHandler(short, handle, "8"), context.DeadlineExceeded)
+				require.NoError(t, informer.WaitForHandler(t.Context(), handle, "8"))
+				require.Equal(t, 8*time.Second, time.Since(began))
+				require.NoError(t, informer.WaitForHandler(t.Context(), handle, "8"))
+				require.Equal(t, 8*time.Second, time.Since(began), "it is there already")
+			})
+		})
+	}
+}
+
+func TestWaitForHandlerEndsWithTheHandlerAndRefusesThoseOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer, other := runInformer(t, source, cache.InformerConfig[*object]{}), runInformer(t, source, cache.InformerConfig[*object]{})
+		handle, err := informer.Shared().AddEventHandler(&slowHandler{})
+		require.NoError(t, err)
+		require.ErrorIs(t, other.WaitForHandler(t.Context(), handle, "1"), cache.ErrForeignRegistration)
+		require.ErrorIs(t, informer.WaitForHandler(t.Context(), nil, "1"), cache.ErrForeignRegistration)
+
+		ended := make(chan error)
+		go func() { ended <- informer.WaitForHandler(context.Background(), handle, "1") }()
+		synctest.Wait()
+		require.NoError(t, informer.RemoveHandler(handle))
+		require.ErrorIs(t, <-ended, cache.ErrHandlerRemoved)
+
+		handle, err = informer.Shared().AddEventHandler(&slowHandler{})
+		require.NoError(t, err)
+		go func() { ended <- informer.WaitForHandler(context.Background(), handle, "1") }()
+		synctest.Wait()
+		informer.Stop()
+		require.ErrorIs(t, <-ended, cache.ErrInformerStopped)
+	})
+}
+
+func TestTheStatusSaysUpToWhichVersionAHandlerHasBeenNotified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
+		_, err := informer.Shared().AddEventHandler(&slowHandler{})
+		require.NoError(t, err)
+		notified := func() string { return informer.Status().Handlers[0].NotifiedVersion }
+		require.Empty(t, notified())
+		sleep(time.Second)
+		require.Equal(t, "1", notified())
+
+		require.NoError(t, source.Apply(pod("a", "2"), pod("a", "3")))
+		sleep(1500 * time.Millisecond)
+		require.Equal(t, "3", informer.Status().AppliedVersion)
+		require.Equal(t, "1", notified(), "one of two was handled, and the version says less rather than more")
+		sleep(time.Second)
+		require.Equal(t, "3", notified())
+	})
+}
+
+func TestChangesOfTheStatusAreAnIteratorAndACallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		var phases []cache.Phase
+		informer := cache.NewTypedInformer(source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+			Strategy:     cache.ListPaged,
+			ErrorHandler: (&heard{}).handle,
+			PhaseHandler: func(_ *cache.Reflector, status cache.Status) { phases = append(phases, status.Phase) },
+		}})
+		var seen []string
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for status := range informer.StatusChanges(t.Context()) {
+				seen = append(seen, fmt.Sprintf("%s %t %d", status.Phase, status.Synced, len(status.Failures)))
+			}
+		}()
+		synctest.Wait()
+		require.Equal(t, []string{"idle false 0"}, seen)
+		done := make(chan error)
+		go func() { done <- informer.Run(context.Background()) }()
+		sleep(time.Minute)
+		source.BreakWatches(cachetest.ErrInternal())
+		sleep(time.Minute)
+		informer.Stop()
+		require.NoError(t, <-done)
+		<-over // the iterator ends with the informer
+		require.Equal(t, "watching true 0", seen[1:][slices.Index(seen[1:], "watching true 0")])
+		require.Contains(t, seen, "paused true 1")
+		require.Equal(t, "stopped true 1", seen[len(seen)-1])
+		require.Equal(t, []cache.Phase{"listing", "watching", "paused", "listing", "watching", "stopped"}, phases)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range informer.StatusChanges(ctx) {
+			break // a loop may end it, and one that has stopped has one status
+		}
+	})
+}
+
+func TestTheStatusCountsFailuresByCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle}})
+		before := informer.Status().Failures
+		require.Empty(t, before)
+		for range 3 {
+			source.BreakWatches(cachetest.ErrInternal())
+			sleep(time.Minute)
+		}
+		source.FailWatches(1, cachetest.ErrConnectionRefused())
+		source.CloseWatches()
+		sleep(time.Minute)
+		require.Equal(t, map[cache.Cause]int64{cache.CauseInternal: 3, cache.CauseConnectionRefused: 1}, informer.Status().Failures)
+		require.Empty(t, before, "a status does not change")
+	})
+}
+
+// Equal contents have one checksum, whatever led to them: that is what makes it comparable between replicas.
+func TestTheChecksumIsThatOfTheContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(1, 2))
+		source := newSource(t, pod("a", "1"))
+		first := runInformer(t, source, cache.InformerConfig[*object]{})
+		seen := map[uint64]bool{}
+		for range 20 {
+			require.NoError(t, source.Apply(pod("a", fmt.Sprint(random.IntN(9))), pod("b", fmt.Sprint(random.IntN(9)))))
+			_, err := source.Delete("a", "1")
+			require.True(t, err == nil || apierrors.IsNotFound(err))
+			synctest.Wait()
+			late := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListStreaming}})
+			require.Equal(t, late.Status().Checksum, first.Status().Checksum)
+			require.Equal(t, late.Len(), first.Status().Objects)
+			seen[late.Status().Checksum] = true
+		}
+		require.Greater(t, len(seen), 10)
+	})
+}
+
+func TestProfilesNameTheReflectorAndTheHandlerOfAGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{Name: "labelled"})
+		_, err := informer.Shared().AddEventHandlerWithOptions(&slowHandler{}, cache.HandlerOptions{Name: "slow"})
+		require.NoError(t, err)
+		synctest.Wait()
+		var profile bytes.Buffer
+		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+		assert.Contains(t, profile.String(), `labels: {"reflector":"labelled"}`)
+		assert.Contains(t, profile.String(), `labels: {"handler":"slow", "reflector":"labelled"}`)
+		sleep(time.Second)
+	})
+}
+
+func TestAStatusCostsOneAllocation(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		informer := runInformer(t, newSource(t, pod("a", "1")), cache.InformerConfig[*object]{})
+		_, err := informer.Shared().AddEventHandler(&recorder{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { informer.Status() }), "the handlers'")
+	})
+}
