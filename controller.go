@@ -156,15 +156,15 @@ func newController(config Config) *controller {
 	_, batches := config.Queue.(QueueWithBatch)
 	mustHave(config.Process != nil || config.ProcessBatch != nil && batches, "Config has neither a Store nor a Process for its Queue")
 	mustHave(config.Handler == nil && config.Transform == nil, "Config.Handler and Config.Transform need a Config.Store")
-	c := &controller{queue: config.Queue, process: config.Process, refused: partOf(config.Queue, byConsumer)}
-	c.keyOf = DeletionHandlingMetaNamespaceKeyFunc
+	c := &controller{
+		queue: config.Queue, process: config.Process, processBatch: config.ProcessBatch,
+		keyOf: DeletionHandlingMetaNamespaceKeyFunc,
+	}
 	if keyed, ok := config.Queue.(interface{ KeyOf(any) (string, error) }); ok {
 		c.keyOf = keyed.KeyOf
 	}
-	if batches {
-		c.processBatch = config.ProcessBatch
-	}
 	c.reflector = NewReflectorWithOptions(config.ListerWatcher, config.ObjectType, config.Queue, config.reflectorOptions())
+	c.refused = quarantinePart{c.reflector.quarantine.quarantine, byConsumer, ""}
 	return c
 }
 
@@ -223,9 +223,10 @@ func (c *controller) consume(ctx context.Context) {
 		return c.processed(ctx, deltas, func() error { return c.processBatch(deltas, initial) })
 	}
 	var err error
+	batches, _ := c.queue.(QueueWithBatch)
 	for ctx.Err() == nil && !errors.Is(err, ErrFIFOClosed) {
-		if c.processBatch != nil {
-			err = c.queue.(QueueWithBatch).PopBatch(batch, single)
+		if c.processBatch != nil && batches != nil {
+			err = batches.PopBatch(batch, single)
 		} else {
 			_, err = c.queue.Pop(single)
 		}
@@ -292,12 +293,8 @@ func (c *controller) settle(kind DeltaType, key table.Key, version string, refus
 // LastSyncResourceVersion is the version up to which everything has been processed or, of a queue of another package, queued.
 func (c *controller) LastSyncResourceVersion() string { return c.reflector.Status().AppliedVersion }
 
-// Status is the reflector's, with what the consumer has refused.
-func (c *controller) Status() Status {
-	status := c.reflector.Status()
-	status.Quarantined = mergeQuarantined(status.Quarantined, c.refused.list(everyKey))
-	return status
-}
+// Status is the reflector's: its quarantine has what Process has refused.
+func (c *controller) Status() Status { return c.reflector.Status() }
 
 // SyncedIn implements StatusReporter: there is one source, for all namespaces.
 func (c *controller) SyncedIn(string) (DoneChecker, bool) { return nil, false }

@@ -120,7 +120,6 @@ type DeltaFIFO struct {
 	// a first list has ended. listing is true once a list has begun, until one is committed.
 	populated bool
 	listing   bool
-	isSynced  bool
 	closed    bool
 
 	// turn is true while a call hands out, until KnownObjects has the version.
@@ -152,9 +151,7 @@ func NewDeltaFIFOWithOptions(opts DeltaFIFOOptions) *DeltaFIFO {
 		transformer: opts.Transformer, listedType: Sync, synced: make(chan struct{}),
 		quarantine: quarantinePart{&quarantine{}, byQueue, ""},
 	}
-	if own, ok := opts.KnownObjects.(interface{ keyed() *keyedStore }); ok {
-		f.own = own.keyed()
-	}
+	f.own, _ = ours(opts.KnownObjects)
 	setIf(&f.name, opts.Name)
 	if f.keyer = (keyer{f.KeyOf, opts.KeyFunction == nil}); !f.named {
 		f.userKey = opts.KeyFunction
@@ -191,14 +188,6 @@ func (f *DeltaFIFO) Transformer() TransformFunc { return f.transformer }
 // itself tells a queue from a type that embeds one. See embedsQueue.
 func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
 
-// quarantined returns the objects that could not be queued.
-func (f *DeltaFIFO) quarantined() []Quarantined { return f.quarantine.list(everyKey) }
-
-// consumed is the consumer's part of the quarantine.
-func (f *DeltaFIFO) consumed() quarantinePart {
-	return quarantinePart{f.quarantine.quarantine, byConsumer, f.quarantine.prefix}
-}
-
 // Add queues a new object, or returns a KeyError or *ObjectError.
 func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
 
@@ -221,14 +210,11 @@ func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
 	f.populated = f.populated || !f.listing
 	if c.err != nil {
 		f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
-		return c.err
+	} else {
+		f.quarantine.release(c.key)
+		f.addLocked(newRecord(c.kind, c.object, c.key, c.origin))
 	}
-	f.quarantine.release(c.key)
-	f.addLocked(newRecord(c.kind, c.object, c.key, c.origin))
-	if c.finalErr != nil {
-		return c.finalErr
-	}
-	return nil
+	return c.failure()
 }
 
 // identify reads what an object says, and gives its change the key and origin.
@@ -295,7 +281,7 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 
 // refused is the version of the state of a key that the consumer or its store has quarantined.
 func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
-	if version, quarantined = f.consumed().version(key); !quarantined && f.own != nil {
+	if version, quarantined = partOf(f, byConsumer).version(key); !quarantined && f.own != nil {
 		version, quarantined = f.own.storage.quarantine.version(key)
 	}
 	return version, quarantined
@@ -478,7 +464,11 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain map[identity
 		deleteAbsent(key)
 	}
 	f.knownKeysLocked(deleteAbsent)
-	for _, bad := range append(f.consumed().list(everyKey), quarantinedIn(f.known)...) {
+	refused := f.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byConsumer })
+	if f.own != nil {
+		refused = append(refused, f.own.quarantined()...)
+	}
+	for _, bad := range refused {
 		deleteAbsent(table.KeyOf(bad.Key))
 	}
 	f.quarantine.releaseIf(func(key table.Key) bool { return !withheld.Has(key) })

@@ -94,7 +94,7 @@ func (f *DeltaFIFO) handOut(take func(*deltaLog) []Delta, process ProcessBatchFu
 		f.moved.Wait()
 	}
 	f.turn = true
-	deltas, initial := take(&f.log), !f.isSynced
+	deltas, initial := take(&f.log), !IsDone(f)
 	f.mu.Unlock()
 	defer func() { f.endTurn(errors.Is(err, errDropped)) }()
 	if len(deltas) > 0 {
@@ -125,8 +125,7 @@ func (f *DeltaFIFO) endTurn(dropped bool) {
 func (f *DeltaFIFO) unlock() {
 	defer f.mu.Unlock()
 	// A list without objects is as good as processed.
-	if !f.isSynced && f.populated && (f.log.head >= f.log.initialEnd || len(f.log.newest) == 0) {
-		f.isSynced = true
+	if !IsDone(f) && f.populated && (f.log.head >= f.log.initialEnd || len(f.log.newest) == 0) {
 		close(f.synced)
 	}
 	f.moved.Broadcast()

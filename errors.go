@@ -89,11 +89,10 @@ func withoutObject(err error) error {
 	if _, light := key.Obj.(ObjectName); light {
 		return err
 	}
-	name, unnamed := ObjectToName(key.Obj)
-	if unnamed != nil {
-		return KeyError{Err: key.Err}
+	if name, unnamed := ObjectToName(key.Obj); unnamed == nil {
+		return KeyError{Obj: name, Err: key.Err}
 	}
-	return KeyError{Obj: name, Err: key.Err}
+	return KeyError{Err: key.Err}
 }
 
 // ObjectError reports one object that could not be applied. It is quarantined: its previous state stays, and it is

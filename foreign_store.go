@@ -207,9 +207,7 @@ func deleteFrom(store ReflectorStore, obj any) (err error) {
 	}
 	defer caught("Delete", &err)
 	name := nameOf(obj)
-	if getter, ok := store.(interface {
-		GetByKey(key string) (any, bool, error)
-	}); ok { // that of a queue may return anything
+	if getter, ok := store.(KeyGetter); ok { // that of a queue may return anything
 		if last, exists, err := getter.GetByKey(name); err == nil && exists && nameOf(last) == name {
 			return store.Delete(last)
 		}

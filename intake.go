@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -15,8 +16,6 @@ type change struct {
 	// The object of a deletion is its final state, a tombstone, or nil: apply makes a tombstone then.
 	kind   DeltaType
 	object any
-	// sent is the object before a transform, until the change is settled or staged.
-	sent any
 	// says is the metadata of the object when it was received.
 	says metadata
 	// version becomes the store's together with the change, unless it is empty.
@@ -55,12 +54,12 @@ func (c *change) objectError(stage string, err error) *ObjectError {
 	return &ObjectError{Key: c.key.String(), ResourceVersion: c.says.received.ResourceVersion, Stage: stage, Err: err}
 }
 
-// failure returns err as an error that is nil where there is none.
+// failure returns err or finalErr as an error that is nil where there is none.
 func (c *change) failure() error {
-	if c.err == nil {
-		return nil
+	if bad := cmp.Or(c.err, c.finalErr); bad != nil {
+		return bad
 	}
-	return c.err
+	return nil
 }
 
 // index computes the values for the indexes of set, unless they are there. Values of an earlier

@@ -155,33 +155,33 @@ func (q *quarantine) remove(at quarantinePlace) {
 	}
 }
 
-// list returns the entries under the keys for which in is true, sorted by key.
-func (p quarantinePart) list(in func(key table.Key) bool) []Quarantined {
+// list returns the entries at the places for which in is true, sorted by key.
+func (q *quarantine) list(in func(at quarantinePlace) bool) []Quarantined {
 	all := []Quarantined{}
-	p.mu.RLock()
-	for at, e := range p.entries {
-		if at.part == p && in(at.key) {
+	q.mu.RLock()
+	for at, e := range q.entries {
+		if in(at) {
 			all = append(all, e.Quarantined)
 		}
 	}
-	p.mu.RUnlock()
+	q.mu.RUnlock()
 	slices.SortFunc(all, func(a, b Quarantined) int { return strings.Compare(a.Key, b.Key) })
 	return all
 }
 
-func everyKey(table.Key) bool { return true }
+// shares says whether an entry, of any owner, is in the part of the store that p is of.
+func (p quarantinePart) shares(at quarantinePlace) bool {
+	return p.prefix == "" || at.part.prefix == p.prefix || at.part.owner == byStore && at.key.IsIn(p.prefix)
+}
 
 // partOf is the part of a pipeline's table that an owner in front of store has: the table is that
 // of the store or queue if it is one of this package, else a new one.
 func partOf(store any, owner quarantineOwner) quarantinePart {
-	switch store := store.(type) {
-	case interface{ keyed() *keyedStore }:
-		k := store.keyed()
+	if k, own := ours(store); own {
 		return quarantinePart{k.storage.quarantine.quarantine, owner, k.scope.prefix}
-	case interface{ itself() *DeltaFIFO }:
-		part := store.itself().quarantine
-		part.owner = owner
-		return part
+	}
+	if queue, own := store.(interface{ itself() *DeltaFIFO }); own {
+		return quarantinePart{queue.itself().quarantine.quarantine, owner, ""}
 	}
 	return quarantinePart{&quarantine{}, owner, ""}
 }
@@ -196,14 +196,6 @@ func withoutStack(err error) error {
 	return &PanicError{Value: panicked.Value, text: err.Error()}
 }
 
-// quarantinedIn returns the quarantined objects of a store or queue of this package.
-func quarantinedIn(store any) []Quarantined {
-	if own, ok := store.(interface{ quarantined() []Quarantined }); ok {
-		return own.quarantined()
-	}
-	return nil
-}
-
 // heldIn says whether the store that an object was for has it in quarantine. Ours quarantine by key: an object without
 // one, or that was not passed on, is quarantined, by its name, by the one that has it.
 func heldIn(store any, object *ObjectError) bool {
@@ -211,8 +203,8 @@ func heldIn(store any, object *ObjectError) bool {
 	case stageDecode, stageType, stageMetadata, stageKey:
 		return false
 	}
-	_, quarantines := store.(interface{ quarantined() []Quarantined })
-	return quarantines
+	_, ours := store.(entryKeeper)
+	return ours
 }
 
 // asObjectError finds the ObjectError in err, if there is one.

@@ -155,7 +155,7 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 		n := min(len(objects), directly)
 		r.some = slices.Grow(r.some[:0], n)[:n]
 		for i, obj := range objects[:n] {
-			r.some[i] = change{kind: kind, object: obj, sent: obj}
+			r.some[i] = change{kind: kind, object: obj}
 		}
 		objects = objects[n:]
 		r.look()
@@ -165,16 +165,14 @@ func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []a
 				return nil, err
 			}
 			if bad := cmp.Or(c.err, c.finalErr); bad != nil {
-				refused = append(refused, refusal{c.sent, bad})
+				refused = append(refused, refusal{c.object, bad})
 			}
-			if c.err != nil {
+			if r.withheld.Delete(c.key); c.err != nil {
 				r.withheld.Insert(c.key)
-			} else {
-				r.withheld.Delete(c.key)
 			}
 		}
 		if r.visible {
-			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed, initial: !r.in.replaced()}
+			w := storeWrite{scope: r.in.scope, list: r, feed: r.in.feed}
 			w.begin(r.in.storage, r.some, 0)
 			refused = r.apply(&w, r.some, refused)
 			w.end(r.some)
@@ -230,10 +228,6 @@ func (r *storeReplacement) stage() {
 			known, _ := r.in.storage.quarantine.entry(c.key)
 			c.err.repeated, c.object = known.repeats(c.err), nil
 		}
-		c.sent = c.object // the object before the transform must not be retained
-		if len(r.staged) == cap(r.staged) {
-			r.staged = slices.Grow(r.staged, max(directly, len(r.staged))) // append grows by less, and copies more
-		}
 		r.staged = append(r.staged, *c)
 	}
 }
@@ -255,7 +249,7 @@ func (r *storeReplacement) apply(w *storeWrite, changes []change, refused []refu
 		_ = w.apply(c)
 		if c.err != nil && c.set != nil { // an index was added since it was prepared
 			r.withheld.Insert(c.key)
-			refused = append(refused, refusal{c.sent, c.err})
+			refused = append(refused, refusal{c.object, c.err})
 		}
 	}
 	return refused
@@ -278,7 +272,7 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 // and sets the version, in one step for readers.
 func (r *storeReplacement) publish(version string) []refusal {
 	m, scope := r.in.storage, r.in.scope
-	w := storeWrite{scope: scope, version: version, listed: true, list: r, feed: r.in.feed, initial: !r.in.replaced()}
+	w := storeWrite{scope: scope, version: version, listed: true, list: r, feed: r.in.feed}
 	w.begin(m, r.staged, wholeStore)
 	refused := r.apply(&w, r.staged, nil)
 	r.marks.Unconfirmed(scope.hasKey, func(key table.Key, _ table.Found) bool {

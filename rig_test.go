@@ -60,6 +60,11 @@ func changesOf(events ...event) []change {
 	return changes
 }
 
+// quarantined are the objects that could not be queued.
+func (f *DeltaFIFO) quarantined() []Quarantined {
+	return f.quarantine.list(func(at quarantinePlace) bool { return at.part == f.quarantine })
+}
+
 // takeOne hands a taker one event.
 func takeOne(t taker, e event) error {
 	changes := changesOf(e)

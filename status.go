@@ -198,7 +198,7 @@ const barredAfter = 3
 // Status returns the reflector's status. It does not block.
 func (r *Reflector) Status() Status {
 	applied, known := appliedVersionOf(r.store)
-	quarantined := mergeQuarantined(r.quarantine.list(everyKey), quarantinedIn(r.store))
+	quarantined := mergeQuarantined(r.quarantine.list(r.quarantine.shares))
 	queue, isQueue := r.store.(interface{ HasSynced() bool })
 	synced := isQueue && queue.HasSynced()
 	r.mu.Lock()

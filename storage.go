@@ -88,8 +88,6 @@ type storeWrite struct {
 	// list is the list that makes the write, feed the informer's part that is notified; either may be nil.
 	list *storeReplacement
 	feed *feed
-	// initial means that the objects belong to a first list.
-	initial bool
 
 	m *storage
 }
@@ -179,7 +177,7 @@ func (w *storeWrite) apply(c *change) error {
 // end shows the write, and moves versions with it. The changes are appended to the log before the next
 // write can begin.
 func (w *storeWrite) end(changes []change) {
-	m := w.m
+	m, initial := w.m, false
 	m.table.Commit(func() {
 		if w.scope == nil {
 			return
@@ -189,10 +187,11 @@ func (w *storeWrite) end(changes []change) {
 		if w.version != "" || w.listed {
 			m.setLocked(w.scope, w.version)
 		}
+		initial = w.list != nil && !w.scope.committed
 		w.scope.committed = w.scope.committed || w.listed
 	})
 	if w.feed != nil {
-		w.feed.publish(changes, w.initial)
+		w.feed.publish(changes, initial)
 	}
 	m.writing.Unlock()
 	m.showVersion()
@@ -252,15 +251,14 @@ func (m *storage) ByIndex(indexName, indexedValue string) ([]any, error) {
 
 // IndexKeys returns the keys of the objects that have the value, sorted.
 func (m *storage) IndexKeys(indexName, indexedValue string) ([]string, error) {
-	s, err := m.live().having(indexName, indexedValue)
+	having, err := m.live().AllByIndex(indexName, indexedValue)
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, 0, s.table.HavingLen(s.index, s.value))
-	withKeys(s, func(key string, _ any) bool {
+	keys := []string{}
+	for key := range having {
 		keys = append(keys, key)
-		return true
-	})
+	}
 	slices.Sort(keys)
 	return keys, nil
 }

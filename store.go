@@ -110,8 +110,8 @@ func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer
 	return c
 }
 
-// ours returns the keyed store of a Store of this package, be it a view or not.
-func ours(store Store) (*keyedStore, bool) {
+// ours returns the keyed store of a store of this package, be it a view or not.
+func ours(store any) (*keyedStore, bool) {
 	if own, ok := store.(interface{ keyed() *keyedStore }); ok {
 		return own.keyed(), true
 	}
@@ -233,11 +233,13 @@ func (k *keyedStore) olderThanEntry(key table.Key, received ObjectVersion) error
 	return k.storage.regression(&c, k.entry(key).Origin)
 }
 
-// quarantined returns the quarantined objects of the store's scope.
-func (k *keyedStore) quarantined() []Quarantined { return k.storage.quarantine.list(k.scope.hasKey) }
-
 // UpdateResourceVersion sets the applied version, as Bookmark does.
 func (k *keyedStore) UpdateResourceVersion(rv string) { k.Bookmark(rv) }
+
+// quarantined returns the objects that the store has quarantined, of its scope.
+func (k *keyedStore) quarantined() []Quarantined {
+	return k.storage.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byStore && k.scope.hasKey(at.key) })
+}
 
 // List returns all objects.
 func (s scoped) List() []any {
@@ -259,17 +261,13 @@ func (s scoped) ListKeys() []string {
 	all, keys := s.storage.table.Snapshot(), []string{}
 	if s.scope.prefix == "" {
 		keys = slices.Grow(keys, all.Len())
-		all.EachWithKey(func(key string, _ table.Entry) bool {
+	}
+	all.EachWithKey(func(key string, _ table.Entry) bool {
+		if s.scope.has(key) {
 			keys = append(keys, key)
-			return true
-		})
-		return keys
-	}
-	for e := range all.Each {
-		if key := e.Key(); s.scope.hasKey(key) {
-			keys = append(keys, key.String())
 		}
-	}
+		return true
+	})
 	return keys
 }
 

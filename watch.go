@@ -283,7 +283,7 @@ func (m *run) applyBatch(w *openWatch) error {
 	first, version := 0, w.version
 	for i, e := range m.batch {
 		c := &m.changes[i]
-		c.object, c.sent = e.Object, e.Object
+		c.object = e.Object
 		switch e.Type {
 		case watch.Added:
 			c.kind = Added
