@@ -122,12 +122,8 @@ func (d *Directory) changes(version string) (events []watch.Event, present strin
 	switch oldest := d.version - uint64(len(d.history)); {
 	case err != nil:
 		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is no decimal number", version))
-	case from < oldest:
-		return nil, "", apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
-	case from > d.version: // of another process, perhaps
-		err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", from, d.version), 1)
-		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
-		return nil, "", err
+	case from < oldest, from > d.version: // a later one is of another process
+		return nil, "", apierrors.NewResourceExpired(fmt.Sprintf("resource version %d is none of %d to %d", from, oldest, d.version))
 	}
 	return d.history[uint64(len(d.history))-(d.version-from):], strconv.FormatUint(d.version, 10), nil
 }
@@ -186,7 +182,5 @@ type File struct {
 
 // DeepCopyObject implements runtime.Object.
 func (f *File) DeepCopyObject() runtime.Object {
-	copied := *f
-	copied.ObjectMeta = *f.ObjectMeta.DeepCopy()
-	return &copied
+	return &File{f.TypeMeta, *f.ObjectMeta.DeepCopy(), f.Content}
 }

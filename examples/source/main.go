@@ -19,23 +19,24 @@ import (
 )
 
 func main() {
-	path, err := os.MkdirTemp("", "files")
-	if err == nil {
-		err = errors.Join(run(context.Background(), path, os.Stdout), os.RemoveAll(path))
-	}
-	if err != nil {
+	if err := run(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run mirrors a directory, changes it, and waits until a handler has received each change.
-func run(ctx context.Context, path string, out io.Writer) error {
+func run(ctx context.Context, out io.Writer) error {
+	path, err := os.MkdirTemp("", "files")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(path)
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	changes := make(chan string, 3)
 	files := cache.NewTypedInformer(NewDirectory(path), cache.InformerConfig[*File]{})
-	_, err := files.AddHandler(cache.TypedResourceEventHandlerFuncs[*File]{
+	_, err = files.AddHandler(cache.TypedResourceEventHandlerFuncs[*File]{
 		AddFunc:    func(file *File) { changes <- "added " + file.Name + ": " + file.Content },
 		UpdateFunc: func(_, file *File) { changes <- "updated " + file.Name + ": " + file.Content },
 		DeleteFunc: func(file cache.DeletedObject[*File]) { changes <- "deleted " + file.GetName() },
@@ -45,20 +46,15 @@ func run(ctx context.Context, path string, out io.Writer) error {
 	}
 	ran := make(chan error, 1)
 	go func() { ran <- files.Run(ctx) }()
-	for _, step := range []struct{ content, want string }{
-		{"red", "added colour: red"}, {"blue", "updated colour: blue"}, {"", "deleted colour"},
-	} {
-		if err := write(path, "colour", step.content); err != nil {
+	for _, content := range []string{"red", "blue", ""} {
+		if err := write(path, "colour", content); err != nil {
 			return err
 		}
 		select {
 		case change := <-changes:
 			fmt.Fprintf(out, "%s, at version %s\n", change, files.ResourceVersion())
-			if change != step.want {
-				return fmt.Errorf("received %q, expected %q", change, step.want)
-			}
 		case <-ctx.Done():
-			return fmt.Errorf("%q did not arrive: %v", step.want, files.Status())
+			return fmt.Errorf("content %q did not arrive: %v", content, files.Status())
 		}
 	}
 	cancel()

@@ -48,10 +48,9 @@ func newRig(t testing.TB) cachetest.ListerWatcherRig {
 }
 
 func TestTheHandlerReceivesEachChange(t *testing.T) {
-	path := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		require.NoError(t, run(t.Context(), path, &out))
+		require.NoError(t, run(t.Context(), &out))
 		assert.Equal(t, `added colour: red, at version 2
 updated colour: blue, at version 3
 deleted colour, at version 4
@@ -93,13 +92,11 @@ func TestAFileThatCannotBeReadFailsTheSourceAndLosesNothing(t *testing.T) {
 func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
 	source := NewDirectory(t.TempDir())
 	for version, cause := range map[string]cache.Cause{
-		"9": cache.CauseVersionTooLarge, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseBadRequest,
+		"9": cache.CauseExpired, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseBadRequest,
 	} {
 		_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: version})
 		assert.Equal(t, cause, cache.CauseOf(err), version)
 	}
 	_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "1"})
 	assert.Equal(t, cache.CauseBadRequest, cache.CauseOf(err))
-	_, err = source.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "9"})
-	assert.Equal(t, cache.CauseVersionTooLarge, cache.CauseOf(err))
 }

@@ -5,18 +5,22 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/watchmirror/cache"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
 )
 
 // burstSource lists some objects and then sends updates of them in turn.
@@ -258,4 +262,52 @@ func BenchmarkDeltaFIFO(b *testing.B) {
 			b.ReportMetric(float64(cpuTime()-began)/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// BenchmarkStatus is a status of a running informer with one handler.
+func BenchmarkStatus(b *testing.B) {
+	informer, _ := benchmarkedInformer(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		informer.Status()
+	}
+}
+
+// BenchmarkWakeOfAVersionWait is from the moment at which a change can be read until a call that waits for its version has
+// returned.
+func BenchmarkWakeOfAVersionWait(b *testing.B) {
+	informer, source := benchmarkedInformer(b)
+	var woken []time.Duration
+	for i := 0; b.Loop(); i++ {
+		version := strconv.Itoa(i + 2)
+		applied := make(chan time.Time, 1)
+		go func() {
+			for informer.ResourceVersion() != version {
+			}
+			applied <- time.Now()
+		}()
+		waited := make(chan time.Time, 1)
+		go func() {
+			assert.NoError(b, informer.WaitForResourceVersion(b.Context(), version))
+			waited <- time.Now()
+		}()
+		time.Sleep(time.Millisecond)
+		require.NoError(b, source.Apply(pod("a", "1")))
+		woken = append(woken, max(0, (<-waited).Sub(<-applied)))
+	}
+	slices.Sort(woken)
+	b.ReportMetric(float64(woken[len(woken)/2].Nanoseconds()), "ns/wake")
+}
+
+func benchmarkedInformer(b *testing.B) (*cache.Informer[*object], *cachetest.Source) {
+	source := cachetest.NewSource(cachetest.Options{})
+	require.NoError(b, source.Apply(pod("a", "1")))
+	informer := cache.NewTypedInformer(source, cache.InformerConfig[*object]{})
+	_, err := informer.Shared().AddEventHandler(cache.ResourceEventHandlerFuncs{})
+	require.NoError(b, err)
+	done := make(chan error)
+	go func() { done <- informer.Run(context.Background()) }()
+	b.Cleanup(func() { informer.Stop(); <-done; source.Close() })
+	require.NoError(b, informer.WaitSynced(b.Context()))
+	return informer, source
 }
