@@ -94,6 +94,8 @@ const (
 	causeShortWatch Cause = "short-watch"
 	causeRegression Cause = "regression"
 	causeObject     Cause = "invalid-object"
+	causeTransform  Cause = "transform-error"
+	causeIndex      Cause = "index-error"
 	causeProcess    Cause = "handler-error"
 	causeStore      Cause = "store-error"
 	causeSlowSource Cause = "slow-source"
@@ -104,8 +106,9 @@ const (
 	causeNoBookmark Cause = "no-bookmark" // a streaming list without its end
 )
 
-// CauseOf classifies an error. Errors of this package have the causes of the constants, and "invalid-object",
-// "handler-error", "store-error", "wrong-type", "regression", "short-watch", "slow-source", "mutated", "divergence", "no-bookmark" (a streaming list), "panic"
+// CauseOf classifies an error. Errors of this package have the causes of the constants, and "transform-error",
+// "index-error", "invalid-object" (any other stage of an ObjectError), "handler-error", "store-error", "wrong-type",
+// "regression", "short-watch", "slow-source", "mutated", "divergence", "no-bookmark" (a streaming list), "panic"
 // (recovered) and "misuse". An error of a source may have a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
@@ -135,7 +138,6 @@ func CauseOf(err error) Cause {
 }
 
 func (*ProcessError) cause() Cause           { return causeProcess }
-func (*ObjectError) cause() Cause            { return causeObject }
 func (KeyError) cause() Cause                { return causeObject }
 func (*StoreError) cause() Cause             { return causeStore }
 func (*ListTypeError) cause() Cause          { return causeWrongType }
@@ -145,6 +147,16 @@ func (*SlowSourceError) cause() Cause        { return causeSlowSource }
 func (*PanicError) cause() Cause             { return causePanic }
 func (*MutatedObjectError) cause() Cause     { return causeMutated }
 func (misuse) cause() Cause                  { return causeMisuse }
+
+func (e *ObjectError) cause() Cause {
+	switch e.Stage {
+	case stageTransform:
+		return causeTransform
+	case stageIndex:
+		return causeIndex
+	}
+	return causeObject
+}
 
 // causes are those of errors without a type of ours, in the order in which they are tried.
 var causes = []struct {

@@ -392,7 +392,8 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 
 // failureMessages are those of failures that are none of the source.
 var failureMessages = map[Cause]string{
-	causeObject: "Object refused", causeProcess: "Handler failed", causePanic: "Handler failed",
+	causeObject: "Object refused", causeTransform: "Object refused", causeIndex: "Object refused",
+	causeProcess: "Handler failed", causePanic: "Handler failed",
 	causeMutated: "Shared object was changed", causeMisuse: "Wrong use",
 }
 

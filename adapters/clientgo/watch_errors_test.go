@@ -134,7 +134,7 @@ func TestAWatchErrorHandlerOfClientGoReceivesFailuresOfTheSourceAlone(t *testing
 		for cause := range others {
 			counted[cause]++
 		}
-		assert.Equal(t, map[cache.Cause]int{"handler-error": 6, "invalid-object": 1, "misuse": 1}, counted)
+		assert.Equal(t, map[cache.Cause]int{"handler-error": 6, "transform-error": 1, "misuse": 1}, counted)
 	})
 }
 

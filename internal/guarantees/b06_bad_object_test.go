@@ -59,7 +59,7 @@ func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Conf
 	assert.Equal(t, map[string]string{"a/1": "1", "b/3": "3"}, r.versions())
 	assert.True(t, r.ctlr.HasSynced())
 	assert.Equal(t, "3", r.ctlr.LastSyncResourceVersion())
-	require.Equal(t, []cache.Cause{causeObject}, r.heard.causes())
+	require.Equal(t, []cache.Cause{causeOfStage(stage)}, r.heard.causes())
 	var object *cache.ObjectError
 	require.ErrorAs(t, r.heard.all()[0], &object)
 	assert.Equal(t, "a/2", object.Key)
@@ -72,7 +72,7 @@ func badObjectIsQuarantined(t *testing.T, stage string, install func(*cache.Conf
 	// A relist brings the same version: not reported again.
 	source.BreakWatches(cachetest.ErrExpired())
 	sleep(time.Minute)
-	assert.Equal(t, 1, r.heard.count(causeObject))
+	assert.Equal(t, 1, r.heard.count(causeOfStage(stage)))
 
 	// An event: a good object turns bad, and its previous state stays.
 	require.NoError(t, source.Apply(bad(pod("a", "1"))))

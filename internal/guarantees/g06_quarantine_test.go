@@ -229,7 +229,7 @@ func TestG6ABadObjectIsQuarantinedInItsNamespace(t *testing.T) {
 		assert.Equal(t, []string{"b/2"}, keysHeldIn(r.in("b")))
 		assert.Empty(t, r.in("a").Quarantined)
 		assert.Equal(t, []string{"b/2"}, keysHeldIn(r.status()))
-		assert.Equal(t, []cache.Cause{causeObject}, r.heard.causes())
+		assert.Equal(t, []cache.Cause{causeTransform}, r.heard.causes())
 		r.apply(labelled(pod("b", "2"), "good"))
 		synctest.Wait()
 		r.equalsSources("a", "b", "c")

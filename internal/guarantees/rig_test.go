@@ -29,6 +29,8 @@ type reporter interface{ Status() cache.Status }
 // The causes of errors that have a type of their own.
 const (
 	causeObject     cache.Cause = "invalid-object"
+	causeTransform  cache.Cause = "transform-error"
+	causeIndex      cache.Cause = "index-error"
 	causeNoBookmark cache.Cause = "no-bookmark"
 	causeProcess    cache.Cause = "handler-error"
 	causeRegression cache.Cause = "regression"
@@ -51,6 +53,11 @@ const (
 	stageIndex     = "index"
 	stageProcess   = "process"
 )
+
+// causeOfStage is the cause of an ObjectError of a stage.
+func causeOfStage(stage string) cache.Cause {
+	return cache.CauseOf(&cache.ObjectError{Stage: stage})
+}
 
 // refusingRigs are pipelines whose consumer refuses bad objects.
 var refusingRigs = map[string]func(*testing.T, *cachetest.Source, func(*cache.Config)) *rig{
