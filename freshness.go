@@ -8,8 +8,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,25 +18,6 @@ import (
 
 	"github.com/watchmirror/cache/internal/table"
 )
-
-// versionWaits are the calls that wait for a store's version.
-type versionWaits struct {
-	// count lets a write without waiting calls pass without a lock.
-	count atomic.Int32
-	mu    sync.Mutex
-	all   map[*versionWait]struct{}
-}
-
-// versionWait is a call that waits for the version of a store, or of a view of it.
-type versionWait struct {
-	store   scoped
-	version string
-	// seen is the version of the store when the wait last looked.
-	seen string
-	// done is closed once the store has the version, or err says why it will not have it.
-	done chan struct{}
-	err  error
-}
 
 // versionReached reports whether a store at a version has everything up to wanted.
 func versionReached(version, wanted string) (bool, error) {
@@ -52,71 +31,28 @@ func versionReached(version, wanted string) (bool, error) {
 	return version != "" && order >= 0, nil
 }
 
-// awaitVersion begins to wait for a version; end must be called.
-func (s scoped) awaitVersion(version string) *versionWait {
-	w := &versionWait{store: s, version: version, done: make(chan struct{})}
-	waits := &s.storage.waits
-	waits.mu.Lock()
-	if waits.all == nil {
-		waits.all = map[*versionWait]struct{}{}
-	}
-	waits.all[w] = struct{}{}
-	waits.count.Add(1)
-	waits.mu.Unlock()
-	s.storage.wakeVersionWaits() // for a version that came before
-	return w
-}
-
-func (w *versionWait) end() {
-	waits := &w.store.storage.waits
-	waits.mu.Lock()
-	defer waits.mu.Unlock()
-	waits.removeLocked(w)
-}
-
-func (v *versionWaits) removeLocked(w *versionWait) {
-	if _, waiting := v.all[w]; waiting {
-		delete(v.all, w)
-		v.count.Add(-1)
-	}
-}
-
-// wakeVersionWaits is called after the version may have moved, and readers see its content.
-func (m *storage) wakeVersionWaits() {
-	m.waits.mu.Lock()
-	defer m.waits.mu.Unlock()
-	for w := range m.waits.all {
-		version := w.store.LastStoreSyncResourceVersion()
-		reached, err := versionReached(version, w.version)
-		switch {
-		case reached || err != nil:
-			w.err = err
-		case versionBefore(version, w.seen):
-			w.err = &VersionRegressionError{Kind: "store", Current: w.seen, Received: version}
-		default:
-			w.seen = version
-			continue
-		}
-		m.waits.removeLocked(w)
-		close(w.done)
-	}
-}
-
 // waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.
 func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan struct{}) error {
 	if reached, err := versionReached(s.LastStoreSyncResourceVersion(), version); reached || err != nil {
 		return err
 	}
-	w := s.awaitVersion(version)
-	defer w.end()
-	select {
-	case <-w.done:
-		return w.err
-	case <-ended:
-		return fmt.Errorf("waiting for resource version %s: %w", version, ErrInformerStopped)
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for resource version %s, the store has %q: %w",
-			version, s.LastStoreSyncResourceVersion(), context.Cause(ctx))
+	for seen := ""; ; {
+		moved := s.storage.moved.changed()
+		have := s.LastStoreSyncResourceVersion()
+		if reached, _ := versionReached(have, version); reached {
+			return nil
+		}
+		if versionBefore(have, seen) {
+			return &VersionRegressionError{Kind: "store", Current: seen, Received: have}
+		}
+		seen = have
+		select {
+		case <-moved:
+		case <-ended:
+			return fmt.Errorf("waiting for resource version %s: %w", version, ErrInformerStopped)
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for resource version %s, the store has %q: %w", version, have, context.Cause(ctx))
+		}
 	}
 }
 
@@ -136,35 +72,22 @@ var (
 	errNoShortProof = fmt.Errorf("the source sent no bookmark in %d watches of %d s", bookmarkTries, bookmarkTimeout)
 )
 
-// freshProbe asks a source for its version, and waits until the store has everything up to it. Calls that come while one is
-// under way share the next one: what it was asked may be older than they are.
-type freshProbe struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error
-	// callers counts those that wait. The informer's mu guards it.
-	callers int
-}
-
 // fresh waits until everything that was committed at the sources of some informers before the call can be read.
 func fresh(ctx context.Context, informers ...*sharedIndexInformer) error {
-	var probes []*freshProbe
-	for _, inf := range informers {
-		for _, f := range inf.feeds {
-			p, err := f.joinProbe()
-			if err != nil {
-				return err
-			}
-			defer f.leaveProbe(p)
-			probes = append(probes, p)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan error)
+	feeds := feedsOf(informers)
+	for _, f := range feeds {
+		if err := f.beginProbe(ctx, answers); err != nil {
+			return err
 		}
 	}
-	for _, p := range probes {
+	for range feeds {
 		select {
-		case <-p.done:
-			if p.err != nil {
-				return p.err
+		case err := <-answers:
+			if err != nil {
+				return err
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the source's present state: %w", context.Cause(ctx))
@@ -173,76 +96,69 @@ func fresh(ctx context.Context, informers ...*sharedIndexInformer) error {
 	return nil
 }
 
-// joinProbe makes the caller wait for a probe that has not begun.
-func (f *feed) joinProbe() (*freshProbe, error) {
+// beginProbe probes the source on a goroutine of the informer, unless that is not running, and sends the outcome.
+func (f *feed) beginProbe(ctx context.Context, answers chan<- error) error {
 	inf := f.informer
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	switch {
 	case inf.ctx == nil:
-		return nil, fmt.Errorf("%s: %w", inf.title(), errNotStarted)
+		return fmt.Errorf("%s: %w", inf.title(), errNotStarted)
 	case inf.IsStopped():
-		return nil, fmt.Errorf("%s: %w", inf.title(), ErrInformerStopped)
+		return fmt.Errorf("%s: %w", inf.title(), ErrInformerStopped)
 	}
-	p := f.nextProbe
-	if p == nil || p.callers == 0 {
-		p = &freshProbe{done: make(chan struct{})}
-		p.ctx, p.cancel = context.WithCancel(inf.ctx)
-		f.nextProbe = p
-	}
-	if p.callers++; f.probe == nil {
-		f.startProbeLocked()
-	}
-	return p, nil
-}
-
-// leaveProbe ends a probe that nobody waits for any more.
-func (f *feed) leaveProbe(p *freshProbe) {
-	f.informer.mu.Lock()
-	defer f.informer.mu.Unlock()
-	if p.callers--; p.callers == 0 {
-		p.cancel()
-	}
-}
-
-func (f *feed) startProbeLocked() {
-	p, inf := f.nextProbe, f.informer
-	f.probe, f.nextProbe = p, nil
 	inf.goroutines.Go(func() {
+		probing, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(inf.ctx, cancel)()
+		err := errSourceExited
 		defer func() {
-			inf.mu.Lock()
-			defer inf.mu.Unlock()
-			p.cancel()
-			close(p.done)
-			if f.probe = nil; f.nextProbe != nil {
-				f.startProbeLocked()
+			if err != nil && inf.ctx.Err() != nil {
+				err = ErrInformerStopped
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", inf.title(), err)
+			}
+			select {
+			case answers <- err:
+			case <-ctx.Done():
 			}
 		}()
-		p.err = errSourceExited
-		p.err = f.prove(p.ctx)
-		switch {
-		case p.err == nil:
-		case inf.IsStopped():
-			p.err = fmt.Errorf("%s: %w", inf.title(), ErrInformerStopped)
-		default:
-			p.err = fmt.Errorf("%s: %w", inf.title(), p.err)
-		}
+		err = f.probe(probing)
 	})
+	return nil
 }
 
-// prove returns once the store has everything that the source has when it is called.
-func (f *feed) prove(ctx context.Context) error {
+// probe returns once the store has everything that the source has when it is called. One call at a time asks; those that
+// come meanwhile share the answer of the next one, since the first may be older than they are.
+func (f *feed) probe(ctx context.Context) error {
+	asked := f.probes.Load()
+	select {
+	case f.probing <- struct{}{}:
+		defer func() { <-f.probing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if f.answered > asked {
+		return f.answer
+	}
 	select {
 	case <-f.synced.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	number := f.probes.Add(1)
 	before := f.LastStoreSyncResourceVersion()
 	version, _, err := f.reflector.sourceVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("asking the source for its version: %w", err)
+		err = fmt.Errorf("asking the source for its version: %w", err)
+	} else {
+		err = f.reach(ctx, before, version)
 	}
-	return f.reach(ctx, before, version)
+	if ctx.Err() == nil { // else the next one asks again
+		f.answered, f.answer = number, err
+	}
+	return err
 }
 
 // reach returns once the store has everything that the source has at version. before was the store's version before the
@@ -254,76 +170,64 @@ func (f *feed) reach(ctx context.Context, before, version string) error {
 	case versionBefore(version, before):
 		return &VersionRegressionError{Kind: "list", Current: before, Received: version}
 	}
-	w := f.awaitVersion(version)
-	defer w.end()
-	timer := f.informer.clock.NewTimer(busyPatience)
-	defer timer.Stop()
-	for tries := 0; ; {
-		select {
-		case <-w.done:
-			return w.err
-		case <-ctx.Done():
+	for range bookmarkTries {
+		busy, cancel := context.WithTimeout(ctx, busyPatience)
+		err := f.waitForVersion(busy, version, nil)
+		cancel()
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		case <-timer.C():
 		}
-		from := f.LastStoreSyncResourceVersion()
-		last, proven, err := f.awaitBookmark(ctx, from, version, w.done)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		last, err := f.awaitBookmark(ctx, version)
 		if CauseOf(err) == CauseExpired { // no watch can begin where the store is, but a list brings it further
 			err = f.reflector.relist(ctx, f.informer.ended)
 		}
 		switch {
 		case err != nil:
 			return err
-		case proven:
+		case last != "":
 			return f.waitForVersion(ctx, last, nil)
-		case isClosed(w.done):
-			return w.err
 		}
-		if tries++; tries == bookmarkTries {
-			return errNoShortProof
-		}
-		timer.Reset(0)
 	}
+	return errNoShortProof
 }
 
-// awaitBookmark watches shortly, from a version that the store has, for a bookmark that is not older than version. Then
-// last is the version of the last event before it, or from: a store at last has everything that the source has.
-func (f *feed) awaitBookmark(ctx context.Context, from, version string, reached <-chan struct{}) (last string, proven bool, err error) {
+// awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version. last is
+// that of the last event before it: a store at last has everything that the source has. It is empty if none comes.
+func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timeout := int64(bookmarkTimeout)
+	last = f.LastStoreSyncResourceVersion()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
-		ResourceVersion: from, TimeoutSeconds: &timeout, AllowWatchBookmarks: true,
+		ResourceVersion: last, TimeoutSeconds: &timeout, AllowWatchBookmarks: true,
 	})
 	if err == nil && isNilPointer(w) {
 		err = errNilWatch
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("watching for a bookmark: %w", err)
+		return "", fmt.Errorf("watching for a bookmark: %w", err)
 	}
 	defer w.Stop()
-	last = from
 	for {
-		var e watch.Event
 		select {
-		case <-reached:
-			return last, false, nil
 		case <-ctx.Done():
-			return last, false, nil
-		case event, open := <-w.ResultChan():
+			return "", context.Cause(ctx)
+		case e, open := <-w.ResultChan():
 			if !open {
-				return last, false, nil
+				return "", nil
 			}
-			e = event
-		}
-		received := receivedOf(e.Object).ResourceVersion
-		switch {
-		case e.Type == watch.Error:
-			return "", false, fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
-		case e.Type != watch.Bookmark && versionBefore(last, received):
-			last = received
-		case e.Type == watch.Bookmark && !versionBefore(received, version):
-			return last, true, nil
+			received := receivedOf(e.Object).ResourceVersion
+			switch {
+			case e.Type == watch.Error:
+				return "", fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
+			case e.Type == watch.Bookmark && !versionBefore(received, version):
+				return last, nil
+			case e.Type != watch.Bookmark && versionBefore(last, received):
+				last = received
+			}
 		}
 	}
 }
@@ -351,12 +255,11 @@ func (e *DivergenceError) Error() string {
 
 func (*DivergenceError) cause() Cause { return causeDivergence }
 
-// census is what a source has at a version: the origin of each object, by key.
-type census struct {
-	version string
-	origins map[table.Key]table.Origin
-	// skipped are keys of objects that a store need not have: they do not fit, or a transform does not want them.
-	skipped map[table.Key]bool
+// listedState is an object as a list has it.
+type listedState struct {
+	origin table.Origin
+	// optional: the store need not have it. It does not fit, or a transform does not want it.
+	optional bool
 }
 
 // verify compares the store with the source, and has the reflector list if they differ.
@@ -364,28 +267,18 @@ func (f *feed) verify(ctx context.Context) error {
 	if err := WaitForDone(ctx, f.synced); err != nil {
 		return err
 	}
-	stored := f.versioned()
-	version := stored.Version
-	listed, err := f.census(ctx, metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
-	exact := err == nil && listed.version == version
-	if err != nil && CauseOf(err) != CauseExpired && CauseOf(err) != CauseVersionTooLarge && CauseOf(err) != CauseBadRequest {
+	found, listed, err := f.compare(ctx)
+	if err != nil {
 		return err
 	}
-	if !exact {
-		if listed, stored, err = f.newest(ctx); err != nil {
-			return err
-		}
-	}
-	found := f.compare(listed, stored, exact)
-	if !exact && len(found.Missing) > 0 { // or deleted since
-		again, storedAgain, err := f.newest(ctx)
+	if len(found.Missing) > 0 { // or deleted since
+		again, listedAgain, err := f.compare(ctx)
 		if err != nil {
 			return err
 		}
-		missing := f.compare(again, storedAgain, false).Missing
 		found.Missing = slices.DeleteFunc(found.Missing, func(text string) bool {
 			key := table.KeyOf(text)
-			return !slices.Contains(missing, text) || listed.origins[key] != again.origins[key]
+			return !slices.Contains(again.Missing, text) || listed[key] != listedAgain[key]
 		})
 	}
 	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 {
@@ -402,15 +295,15 @@ func (f *feed) verify(ctx context.Context) error {
 }
 
 // listItems lists one page.
-func (r *Reflector) listItems(ctx context.Context, options metav1.ListOptions, add func(runtime.Object) error) (metav1.ListMeta, error) {
+func (r *Reflector) listItems(ctx context.Context, options metav1.ListOptions, take func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error) {
 	if r.itemLister != nil {
-		return r.itemLister.ListItems(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error { return add(item) })
+		return r.itemLister.ListItems(ctx, options, take)
 	}
 	about, list, err := listObject(ctx, r.source, options)
-	if err != nil {
-		return about, err
+	if err == nil {
+		err = eachItem(list, func(item runtime.Object) error { return take(about, item) })
 	}
-	return about, eachItem(list, add)
+	return about, err
 }
 
 // relist has the run list at the newest version once a watch is open, and waits for the end of that.
@@ -430,96 +323,91 @@ func (r *Reflector) relist(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// newest is what the source has now, and a later state of the store.
-func (f *feed) newest(ctx context.Context) (listed census, stored *table.Snapshot, err error) {
+// compare returns the differences between the newest list of the source and a later state of the store that cannot follow
+// from changes after the list; only Missing may.
+func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]listedState, error) {
 	before := f.LastStoreSyncResourceVersion()
-	if listed, err = f.census(ctx, metav1.ListOptions{}); err == nil {
-		err = f.reach(ctx, before, listed.version)
+	listed, version, err := f.census(ctx)
+	if err == nil {
+		err = f.reach(ctx, before, version)
 	}
-	return listed, f.versioned(), err
-}
-
-// versioned is a snapshot with the version of the feed's scope, which may be ahead of the store's.
-func (f *feed) versioned() *table.Snapshot {
-	for {
-		version := f.LastStoreSyncResourceVersion()
-		snapshot := *f.storage.table.Snapshot()
-		if version == f.LastStoreSyncResourceVersion() {
-			snapshot.Version = version
-			return &snapshot
+	if err != nil {
+		return nil, nil, err
+	}
+	found, stored := &DivergenceError{}, f.storage.table.Snapshot()
+	for key, state := range listed {
+		entry, exists := stored.Get(key)
+		switch {
+		case state.optional || f.storage.isQuarantined(key):
+		case !exists:
+			found.Missing = append(found.Missing, key.String())
+		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
+			found.Outdated = append(found.Outdated, key.String())
 		}
 	}
+	listedAt := table.OriginOf(version, "")
+	for entry := range stored.Each {
+		key := entry.Key()
+		if _, exists := listed[key]; !exists && f.scope.hasKey(key) && !listedAt.OlderThan(entry.Origin()) {
+			found.Extra = append(found.Extra, key.String())
+		}
+	}
+	return found, listed, nil
 }
 
-// census lists a source, in pages.
-func (f *feed) census(ctx context.Context, options metav1.ListOptions) (census, error) {
-	const pageSize = 500
-	c := census{origins: map[table.Key]table.Origin{}, skipped: map[table.Key]bool{}}
+// census lists the source at its newest version, in pages.
+func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, version string, err error) {
+	listed = map[table.Key]listedState{}
 	r := f.reflector
-	add := func(obj runtime.Object) error {
+	take := func(_ metav1.ListMeta, obj runtime.Object) error {
 		var says metadata
 		bad := r.examine(obj, &says, true)
 		key, err := f.keyOf(obj, &says)
 		if err != nil {
 			return nil // the store cannot have it
 		}
-		c.origins[key] = originOf(says.received)
-		if c.skipped[key] = bad != nil; f.intake.transform != nil && bad == nil {
-			if _, stored := f.storage.table.Get(key); !stored {
-				_, keep, err := transformedUnder(key, f.keyFunc, f.intake.transform, obj)
-				c.skipped[key] = err != nil || !keep
-			}
+		state := listedState{originOf(says.received), bad != nil}
+		if _, stored := f.storage.table.Get(key); f.intake.transform != nil && bad == nil && !stored {
+			_, keep, err := transformedUnder(key, f.keyFunc, f.intake.transform, obj)
+			state.optional = err != nil || !keep
 		}
+		listed[key] = state
 		return ctx.Err()
 	}
-	options.Limit = pageSize
-	for {
-		about, err := r.listItems(ctx, options, add)
+	for options := (metav1.ListOptions{Limit: 500}); ; {
+		about, err := r.listItems(ctx, options, take)
 		if err != nil {
-			return c, fmt.Errorf("listing for a comparison: %w", err)
+			return nil, "", fmt.Errorf("listing for a comparison: %w", err)
 		}
-		c.version = about.ResourceVersion
 		if about.Continue == "" || about.Continue == options.Continue {
-			return c, nil
+			return listed, about.ResourceVersion, nil
 		}
-		options = metav1.ListOptions{Limit: pageSize, Continue: about.Continue}
+		options.Continue = about.Continue
 	}
 }
 
-// compare returns the differences that cannot follow from changes after the list; an exact one is of the store's version.
-func (f *feed) compare(listed census, stored *table.Snapshot, exact bool) *DivergenceError {
-	found := &DivergenceError{}
-	for key, origin := range listed.origins {
-		entry, exists := stored.Get(key)
-		switch {
-		case listed.skipped[key] || f.storage.isQuarantined(key):
-		case !exists:
-			found.Missing = append(found.Missing, key.String())
-		case exact && entry.Origin() != origin, entry.Origin().OlderThan(origin):
-			found.Outdated = append(found.Outdated, key.String())
+// feedsOf returns the feeds of some informers.
+func feedsOf(informers []*sharedIndexInformer) (feeds []*feed) {
+	for _, inf := range informers {
+		feeds = append(feeds, inf.feeds...)
+	}
+	return feeds
+}
+
+// eachFeed joins the errors of a check of each feed of some informers.
+func eachFeed(informers []*sharedIndexInformer, check func(*feed) error) error {
+	var failed []error
+	for _, f := range feedsOf(informers) {
+		if err := check(f); err != nil {
+			failed = append(failed, err)
 		}
 	}
-	version := table.OriginOf(listed.version, "")
-	for entry := range stored.Each {
-		key := entry.Key()
-		if _, exists := listed.origins[key]; !exists && f.scope.hasKey(key) && (exact || !version.OlderThan(entry.Origin())) {
-			found.Extra = append(found.Extra, key.String())
-		}
-	}
-	return found
+	return errors.Join(failed...)
 }
 
 // verify compares the stores of some informers with their sources.
 func verify(ctx context.Context, informers ...*sharedIndexInformer) error {
-	var found []error
-	for _, inf := range informers {
-		for _, f := range inf.feeds {
-			if err := f.verify(ctx); err != nil {
-				found = append(found, err)
-			}
-		}
-	}
-	return errors.Join(found...)
+	return eachFeed(informers, func(f *feed) error { return f.verify(ctx) })
 }
 
 // bookmarkInterval is the longest time between two bookmarks of a healthy source: API servers send about one a minute.
@@ -527,15 +415,7 @@ const bookmarkInterval = 90 * time.Second
 
 // healthy returns why the stores of some informers may be older than limit, nil if they are not.
 func healthy(limit time.Duration, informers ...*sharedIndexInformer) error {
-	var failed []error
-	for _, inf := range informers {
-		for _, f := range inf.feeds {
-			if err := f.healthy(limit); err != nil {
-				failed = append(failed, err)
-			}
-		}
-	}
-	return errors.Join(failed...)
+	return eachFeed(informers, func(f *feed) error { return f.healthy(limit) })
 }
 
 func (f *feed) healthy(limit time.Duration) error {

@@ -282,8 +282,10 @@ func (l *listener) run(ctx context.Context) {
 	}
 	var n notification
 	// Pending changes must not hide the end, nor starve the resync of a busy handler.
-	for ctx.Err() == nil && !isClosed(l.removed) {
+	for ctx.Err() == nil {
 		select {
+		case <-l.removed:
+			return
 		case <-due:
 			l.beginResync()
 		default:

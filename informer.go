@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -321,16 +322,14 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 	if err == nil {
 		return nil
 	}
-	for _, inf := range informers {
-		for _, f := range inf.feeds {
-			if f.HasSynced() {
-				continue
-			}
-			status := f.reflector.Status()
-			err = fmt.Errorf("%w; informer %s of %s is %s", err, status.Name, status.TypeDescription, status.Phase)
-			if status.LastFailure != nil {
-				err = fmt.Errorf("%w, last failure: %w", err, status.LastFailure.Err)
-			}
+	for _, f := range feedsOf(informers) {
+		if f.HasSynced() {
+			continue
+		}
+		status := f.reflector.Status()
+		err = fmt.Errorf("%w; informer %s of %s is %s", err, status.Name, status.TypeDescription, status.Phase)
+		if status.LastFailure != nil {
+			err = fmt.Errorf("%w, last failure: %w", err, status.LastFailure.Err)
 		}
 	}
 	return err
@@ -350,8 +349,12 @@ type feed struct {
 	intake    intake
 	synced    *syncChecker
 
-	// The informer's mu guards probe, which is under way, and nextProbe.
-	probe, nextProbe *freshProbe
+	// probes counts the questions of Fresh to the source. probing has the one under way, which alone uses the number and
+	// the answer of the last one.
+	probes   atomic.Int64
+	probing  chan struct{}
+	answered int64
+	answer   error
 
 	// The rest belongs to the reflector's goroutine. began is when the write under way began.
 	began         time.Time
@@ -367,7 +370,7 @@ var (
 )
 
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
-	f := &feed{informer: inf, namespace: namespace, keyedStore: &inf.store.keyedStore}
+	f := &feed{informer: inf, namespace: namespace, keyedStore: &inf.store.keyedStore, probing: make(chan struct{}, 1)}
 	if namespace != "" {
 		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
 		f.keyedStore = InNamespace(inf.store, namespace).(*keyedStore)
@@ -414,13 +417,6 @@ func (f *feed) end() {
 	if m := &f.informer.meters; m.id.Reserved() {
 		observe(m.latency, f.informer.clock.Since(f.began).Seconds())
 		set(m.queued, 0)
-	}
-}
-
-// copy has the detector, if there is one, copy an object before anybody can read it in the store.
-func (f *feed) copy(c *change) {
-	if detector := f.informer.detector; detector != nil {
-		c.copied = detector.Copy(c.key.String(), c.object, f.reportMutation)
 	}
 }
 

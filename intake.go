@@ -206,7 +206,9 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 		}
 	}
 	if c.index(in.storage.indexers.Load(), &in.room); in.feed != nil && c.err == nil {
-		in.feed.copy(c)
+		if detector := in.feed.informer.detector; detector != nil { // before anybody can read it in the store
+			c.copied = detector.Copy(c.key.String(), c.object, in.feed.reportMutation)
+		}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/klog/v2"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -103,7 +103,7 @@ func (m *run) listState() state {
 		m.progress.paged = true
 	}
 	m.haveState(l)
-	klog.FromContext(m.ctx).V(2).Info("Listed", "reflector", m.name, "type", m.typeDescription, "objects", l.items, "version", l.version)
+	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "version", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
 }
 
@@ -175,7 +175,7 @@ func (l *listing) listPages() error {
 	l.asked, l.progress.whole = options.ResourceVersion, false
 	l.progress.backoff.note(l.began, true)
 	inc(l.meters.lists)
-	var chain tokenChain
+	chain := tokenChain{seen: sets.Set[string]{}}
 	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
@@ -220,26 +220,23 @@ func (l *listing) listPages() error {
 // tokenChain notices that the continue tokens of a list have no end: a defect of the source, which would be asked for
 // page after page without a pause.
 type tokenChain struct {
-	// milestone is the token of the last page whose number is a power of two: a circle comes back to one of them.
-	milestone string
-	// pages counts the pages, empty the last ones without objects.
-	pages, empty int
+	seen sets.Set[string]
+	// empty counts the last pages without objects.
+	empty int
 }
 
 // follow notes the token that came with a page of so many items.
 func (c *tokenChain) follow(token string, items int) error {
-	c.pages++
 	if c.empty++; items > 0 {
 		c.empty = 0
 	}
 	switch {
-	case token == c.milestone:
-		return fmt.Errorf("source repeated its continue token after page %d", c.pages)
+	case c.seen.Has(token):
+		return fmt.Errorf("source repeated its continue token after page %d", c.seen.Len()+1)
 	case c.empty >= emptyPages:
 		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", c.empty)
-	case c.pages&(c.pages-1) == 0:
-		c.milestone = token
 	}
+	c.seen.Insert(token)
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/klog/v2"
 )
 
 // Source lists and watches objects; docs/sources.md is the contract. A watch ends with its context.
@@ -282,7 +281,7 @@ func (m *run) rethrow(op string, c *sideCall) {
 	switch {
 	case c.panicked == nil:
 	case m.panicking:
-		klog.FromContext(m.ctx).Error(c.panicked, "Source panicked as well", "call", op, "reflector", m.name, "type", m.typeDescription)
+		m.logger(m.ctx).Error(c.panicked, "Source panicked as well", "call", op)
 	default:
 		m.panicking = true
 		panic(c.panicked)

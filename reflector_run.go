@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -113,9 +112,9 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	defer m.stopWatch() // where a state has panicked
 	defer func() { m.panicking = m.panicking || !over }()
 
-	logger := klog.FromContext(ctx)
-	logger.V(3).Info("Starting reflector", "reflector", r.name, "type", r.typeDescription, "resyncPeriod", r.options.ResyncPeriod)
-	defer logger.V(3).Info("Stopped reflector", "reflector", r.name, "type", r.typeDescription)
+	logger := r.logger(ctx).V(3)
+	logger.Info("Starting reflector", "resyncPeriod", r.options.ResyncPeriod)
+	defer logger.Info("Stopped reflector")
 	pprof.Do(ctx, pprof.Labels("reflector", r.name), func(context.Context) { m.mirror() })
 	over = true
 	return m.result
@@ -241,7 +240,7 @@ func (m *run) resyncNow() error {
 	if !m.listed || m.ShouldResync != nil && !m.ShouldResync() {
 		return nil
 	}
-	klog.FromContext(m.ctx).V(4).Info("Resync", "reflector", m.name)
+	m.logger(m.ctx).V(4).Info("Resync")
 	objects, other := splitObjectErrors(m.store.Resync())
 	for _, bad := range objects {
 		m.quarantined(m.ctx, bad)
@@ -464,13 +463,8 @@ func (enoughRead) Error() string { return "one object is enough" }
 // sourceVersion asks the source for its present version, by a list of one object. whole is
 // true if it sent more; then no more than the second one is read.
 func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
-	options := metav1.ListOptions{Limit: 1}
-	if r.itemLister == nil {
-		about, list, err := listObject(ctx, r.source, options)
-		return about.ResourceVersion, err == nil && meta.LenList(list) > 1, err
-	}
 	var items atomic.Int64
-	about, err := r.itemLister.ListItems(ctx, options, func(about metav1.ListMeta, _ runtime.Object) error {
+	about, err := r.listItems(ctx, metav1.ListOptions{Limit: 1}, func(about metav1.ListMeta, _ runtime.Object) error {
 		if items.Add(1) > 1 {
 			return enoughRead(about.ResourceVersion)
 		}

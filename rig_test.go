@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // meta object: the smallest thing with metadata.
@@ -100,7 +101,7 @@ func FuzzTokenChain(f *testing.F) {
 			}
 			return "token " + itoa(page)
 		}
-		var chain tokenChain
+		chain := tokenChain{seen: sets.Set[string]{}}
 		seen := map[string]bool{}
 		empty := 0
 		for page := range 4*(int(way)+int(circle)) + 4 {

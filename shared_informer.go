@@ -244,7 +244,7 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 		}
 		s.members = append(s.members, inf)
 		if s.ctx != nil {
-			s.startLocked(inf)
+			s.goroutines.Go(func() { inf.RunWithContext(s.ctx) })
 		}
 	}
 	return nil
@@ -252,10 +252,6 @@ func (s *InformerSet) Add(informers ...anyInformer) error {
 
 func (s *InformerSet) forgetStoppedLocked() {
 	s.members = slices.DeleteFunc(s.members, (*sharedIndexInformer).IsStopped)
-}
-
-func (s *InformerSet) startLocked(inf *sharedIndexInformer) {
-	s.goroutines.Go(func() { inf.RunWithContext(s.ctx) })
 }
 
 // Run runs the informers, also those added meanwhile, until ctx ends, waits until all have stopped, and returns nil. A
@@ -271,7 +267,7 @@ func (s *InformerSet) Run(ctx context.Context) error {
 	s.ctx, s.goroutines = ctx, tasks.New(clock.RealClock{}, cancel, panicError)
 	s.forgetStoppedLocked()
 	for _, inf := range s.members {
-		s.startLocked(inf)
+		s.goroutines.Go(func() { inf.RunWithContext(ctx) })
 	}
 	s.mu.Unlock()
 	defer s.goroutines.Wait()

@@ -11,7 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -231,15 +231,8 @@ func appliedVersionOf(store any) (string, bool) {
 // setPhase notes the current phase. A source that has answered "not
 // found" or "forbidden" often enough stays in that phase whatever is tried.
 func (r *Reflector) setPhase(phase Phase) {
-	if r.changePhase(phase) && r.options.PhaseHandler != nil {
-		r.options.PhaseHandler(r, r.Status())
-	}
-}
-
-func (r *Reflector) changePhase(phase Phase) (changed bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.inARow >= barredAfter && phase != PhaseStopped {
 		switch r.inARowCause {
 		case CauseNotFound:
@@ -248,11 +241,15 @@ func (r *Reflector) changePhase(phase Phase) (changed bool) {
 			phase = PhaseForbidden
 		}
 	}
-	if changed = r.status.Phase != phase; changed {
+	changed := r.status.Phase != phase
+	if changed {
 		r.status.Phase, r.status.PhaseSince = phase, now
 		r.changes.wake()
 	}
-	return changed
+	r.mu.Unlock()
+	if changed && r.options.PhaseHandler != nil {
+		r.options.PhaseHandler(r, r.Status())
+	}
 }
 
 func (r *Reflector) setNextAttempt(at time.Time) {
@@ -366,27 +363,31 @@ func (r *Reflector) released(obj any) {
 	}
 }
 
+// logger is that of a context, with the names of the reflector.
+func (r *Reflector) logger(ctx context.Context) klog.Logger {
+	return klog.FromContext(ctx).WithValues("reflector", r.name, "type", r.typeDescription)
+}
+
 // DefaultWatchErrorHandler logs each failure, at the level of its kind.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
-	logger, cause := klog.FromContext(ctx), CauseOf(err)
-	fields := []any{"reflector", r.name, "type", r.typeDescription, "err", err}
+	logger, cause := r.logger(ctx), CauseOf(err)
 	message, ours := failureMessages[cause]
 	switch {
 	case ours: // whatever its own cause: an object that is cut off is no watch that does
-		logger.Error(err, message, fields[:4]...)
+		logger.Error(err, message)
 	case errors.As(err, new(*streamRejected)):
-		logger.V(1).Info("The source does not stream its first state, listing instead", fields...)
+		logger.V(1).Info("The source does not stream its first state, listing instead", "err", err)
 	case cause == CauseExpired:
-		logger.V(4).Info("Resource version expired, listing anew", fields...)
+		logger.V(4).Info("Resource version expired, listing anew", "err", err)
 	case err == io.EOF:
 		// The server closed the watch, which is its right. A list or a request
 		// that ends so is an EOF inside another error, and a failure.
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		logger.V(1).Info("Watch was cut", fields...)
+		logger.V(1).Info("Watch was cut", "err", err)
 	default:
 		// Not apimachinery's HandleError: that sleeps to limit its own rate, by a
 		// clock that began outside a test's bubble. The backoff limits ours.
-		logger.Error(err, "Mirroring failed", fields[:4]...)
+		logger.Error(err, "Mirroring failed")
 	}
 }
 
@@ -403,27 +404,22 @@ var byUrgency = []Phase{
 }
 
 // broadcast wakes all that wait for a change.
-type broadcast struct {
-	mu   sync.Mutex
-	next chan struct{}
-}
+type broadcast struct{ next atomic.Pointer[chan struct{}] }
 
 // changed returns a channel that is closed at the next change.
 func (b *broadcast) changed() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next == nil {
-		b.next = make(chan struct{})
+	for {
+		if next := b.next.Load(); next != nil {
+			return *next
+		}
+		next := make(chan struct{})
+		b.next.CompareAndSwap(nil, &next)
 	}
-	return b.next
 }
 
 func (b *broadcast) wake() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next != nil {
-		close(b.next)
-		b.next = nil
+	if next := b.next.Swap(nil); next != nil {
+		close(*next)
 	}
 }
 

@@ -39,7 +39,8 @@ type storage struct {
 	// views are by namespace, and never removed.
 	views map[string]*keyedStore
 
-	waits versionWaits
+	// moved wakes calls that wait for a version.
+	moved broadcast
 
 	// gauge shows the version, if there is one.
 	gauge atomic.Pointer[versionGauge]
@@ -195,8 +196,8 @@ func (w *storeWrite) end(changes []change) {
 	}
 	m.writing.Unlock()
 	m.showVersion()
-	if m.waits.count.Load() > 0 {
-		m.wakeVersionWaits()
+	if m.moved.next.Load() != nil {
+		m.moved.wake()
 	}
 }
 

@@ -412,5 +412,5 @@ func (m *storage) moveVersion(move func()) {
 		move()
 	})
 	m.showVersion()
-	m.wakeVersionWaits()
+	m.moved.wake()
 }

@@ -15,7 +15,6 @@ import (
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
@@ -162,7 +161,7 @@ func (m *run) watchState(l *listing) state {
 	case refused:
 		return m.fail(PhaseWatching, err, began, true)
 	case err == nil:
-		klog.FromContext(m.ctx).V(4).Info("Watch closed", "reflector", m.name, "type", m.typeDescription, "events", w.events, "lived", lived)
+		m.logger(m.ctx).V(4).Info("Watch closed", "events", w.events, "lived", lived)
 	}
 	if lived >= shortWatch {
 		began = m.clock.Now()
@@ -172,7 +171,7 @@ func (m *run) watchState(l *listing) state {
 	case m.ctx.Err() != nil, errors.Is(err, errRefetch) && m.round:
 		return stateEnd
 	case errors.Is(err, errRefetch):
-		klog.FromContext(m.ctx).V(2).Info("Listing once more", "reflector", m.name, "type", m.typeDescription, "reason", err)
+		m.logger(m.ctx).V(2).Info("Listing once more", "reason", err)
 		return stateWhole
 	case err != nil:
 		return m.fail(PhaseWatching, err, began, false)

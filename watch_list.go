@@ -149,17 +149,12 @@ func (l *listing) addOther(e watch.Event, bad *ObjectError) error {
 func (l *listing) enter(obj any, received ObjectVersion) error {
 	keeper, ours := l.store.(entryKeeper)
 	var key table.Key
-	var err error
 	if ours {
-		key, err = keeper.eventKey(obj)
-	} else if id := identityOf(obj); id == (identity{}) {
-		return nil
-	} else if l.expectedType == nil { // objects of several kinds may have one name
-		key = table.KeyOf(fmt.Sprintf("%v %s", id.kind, id.name))
+		key, _ = keeper.eventKey(obj)
 	} else {
-		key = table.Named(id.name.Parts())
+		key = table.KeyOf(l.placeOf(&ObjectError{object: identityOf(obj)}))
 	}
-	if err != nil {
+	if key == (table.Key{}) {
 		return nil // for the store to refuse
 	}
 	before, sent := l.entries[key]

@@ -132,9 +132,9 @@ type fault struct {
 	change      func(*cache.InformerConfig[*unstructured.Unstructured])
 	// before comes before the informer runs, happens two minutes later.
 	before, happens func(*servedPods)
-	// within is how long it may take to show, 0 for at once; heals ends it.
-	within time.Duration
-	heals  func(*servedPods)
+	// within is how long it may take to show, 0 for at once; repairs ends it.
+	within  time.Duration
+	repairs func(*servedPods)
 }
 
 func faults() map[string]fault {
@@ -142,9 +142,9 @@ func faults() map[string]fault {
 	makeGood := func(s *servedPods) { s.apply("2", "good") }
 	return map[string]fault{
 		"refused": {
-			cause:  cache.CauseConnectionRefused,
-			before: func(s *servedPods) { s.server.Listener.RefuseConnections(true) },
-			heals:  func(s *servedPods) { s.server.Listener.RefuseConnections(false) },
+			cause:   cache.CauseConnectionRefused,
+			before:  func(s *servedPods) { s.server.Listener.RefuseConnections(true) },
+			repairs: func(s *servedPods) { s.server.Listener.RefuseConnections(false) },
 		},
 		"401":                {cause: cache.CauseUnauthorized, happens: failWatch(apierrors.NewUnauthorized("no token"))},
 		"403":                {cause: cache.CauseForbidden, happens: failWatch(apierrors.NewForbidden(pods, "", errBoom))},
@@ -160,7 +160,7 @@ func faults() map[string]fault {
 			},
 			happens: func(s *servedPods) { s.server.Listener.Freeze() },
 			within:  time.Minute + watchGrace,
-			heals:   func(s *servedPods) { s.server.Listener.Thaw() },
+			repairs: func(s *servedPods) { s.server.Listener.Thaw() },
 		},
 		"truncated frame": {cause: cache.CauseConnectionLost, happens: sendOnWatch(`{"type":"MODIFIED","object":{"metadata":{"na`, false)},
 		"damaged frame":   {cause: cache.CauseInvalidResponse, happens: sendOnWatch(`{"type":"MODIFIED","object":{"metadata":}}`+"\n", true)},
@@ -173,20 +173,20 @@ func faults() map[string]fault {
 						wirePod("1", "1", false), wirePod("2", "2", true), wirePod("3", "3", false))
 				})
 			},
-			heals: func(s *servedPods) { // the source's own objects have other UIDs
+			repairs: func(s *servedPods) { // the source's own objects have other UIDs
 				s.apply("1", "good")
 				s.apply("2", "good")
 				s.apply("3", "good")
 			},
 		},
 		"transform error": {
-			cause: causeTransform, quarantines: true, happens: makeBad, heals: makeGood,
+			cause: causeTransform, quarantines: true, happens: makeBad, repairs: makeGood,
 			change: func(c *cache.InformerConfig[*unstructured.Unstructured]) {
 				c.Transform = func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) { return obj, refuseBad(obj) }
 			},
 		},
 		"index error": {
-			cause: causeIndex, quarantines: true, happens: makeBad, heals: makeGood,
+			cause: causeIndex, quarantines: true, happens: makeBad, repairs: makeGood,
 			change: func(c *cache.InformerConfig[*unstructured.Unstructured]) {
 				c.Indexes = cache.TypedIndexers[*unstructured.Unstructured]{
 					"picky": func(obj *unstructured.Unstructured) ([]string, error) { return nil, refuseBad(obj) },
@@ -243,8 +243,8 @@ func TestEachFaultHasACauseOfItsOwnInTheStatus(t *testing.T) {
 				assert.Equal(t, map[cache.Cause]int64{f.cause: 1}, status.Failures)
 				assert.Equal(t, f.quarantines, len(status.Quarantined) == 1)
 
-				if f.heals != nil {
-					f.heals(s)
+				if f.repairs != nil {
+					f.repairs(s)
 				}
 				sleep(5 * time.Minute)
 				assert.Equal(t, errs, s.heard.all(), "heard once")
