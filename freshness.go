@@ -56,20 +56,17 @@ func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan
 	}
 }
 
-const (
-	// busyPatience is for how long the open watch may bring the version by itself: a type that changes does so at once.
-	busyPatience = 100 * time.Millisecond
-	// bookmarkTimeout, in seconds, is the timeout of the short watch that buys a bookmark. API servers send one two seconds
-	// before a watch ends, and none in a watch of less than three seconds.
-	bookmarkTimeout = 3
-	// bookmarkTries is how many short watches may end without a bookmark.
-	bookmarkTries = 3
-)
+// busyPatience is for how long the open watch may bring the version by itself: a type that changes does so at once.
+const busyPatience = 100 * time.Millisecond
 
 var (
+	// bookmarkTimeouts, in seconds, are those of the watches that buy a bookmark, until one comes. API servers send one two
+	// seconds before a watch ends, and none in a watch that they begin later.
+	bookmarkTimeouts = []int64{3, 5, 7}
+
 	errNotStarted   = errors.New("informer has not been started")
 	errNoVersion    = errors.New("the source's lists have no resource version")
-	errNoShortProof = fmt.Errorf("the source sent no bookmark in %d watches of %d s", bookmarkTries, bookmarkTimeout)
+	errNoShortProof = fmt.Errorf("the source sent no bookmark in watches of %d s", bookmarkTimeouts)
 )
 
 // fresh waits until everything that was committed at the sources of some informers before the call can be read.
@@ -170,7 +167,7 @@ func (f *feed) reach(ctx context.Context, before, version string) error {
 	case versionBefore(version, before):
 		return &VersionRegressionError{Kind: "list", Current: before, Received: version}
 	}
-	for range bookmarkTries {
+	for _, seconds := range bookmarkTimeouts {
 		busy, cancel := context.WithTimeout(ctx, busyPatience)
 		err := f.waitForVersion(busy, version, nil)
 		cancel()
@@ -180,7 +177,7 @@ func (f *feed) reach(ctx context.Context, before, version string) error {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		last, err := f.awaitBookmark(ctx, version)
+		last, err := f.awaitBookmark(ctx, version, seconds)
 		if CauseOf(err) == CauseExpired { // no watch can begin where the store is, but a list brings it further
 			err = f.reflector.relist(ctx, f.informer.ended)
 		}
@@ -196,13 +193,12 @@ func (f *feed) reach(ctx context.Context, before, version string) error {
 
 // awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version. last is
 // that of the last event before it: a store at last has everything that the source has. It is empty if none comes.
-func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
+func (f *feed) awaitBookmark(ctx context.Context, version string, seconds int64) (last string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	timeout := int64(bookmarkTimeout)
 	last = f.LastStoreSyncResourceVersion()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
-		ResourceVersion: last, TimeoutSeconds: &timeout, AllowWatchBookmarks: true,
+		ResourceVersion: last, TimeoutSeconds: &seconds, AllowWatchBookmarks: true,
 	})
 	if err == nil && isNilPointer(w) {
 		err = errNilWatch

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 var (
 	objects = flag.Int("objects", 150, "objects in each test of a fault")
+	longer  = flag.Duration("longer", 0, "how much longer each fault lasts")
 	all     = flag.Bool("all", false, "run all faults, not only the short form's")
 )
 
@@ -26,7 +26,8 @@ type fault struct {
 	plan []faultproxy.Fault
 	// lasts is how long the fault is on, default 3 s.
 	lasts time.Duration
-	// within is how long the cache may take after the fault, default 5 s.
+	// within is how long the cache may take after the fault. Default: 10 s, the longest pause of the first minute, a list, and
+	// some time for a busy machine.
 	within time.Duration
 	// long faults are no part of the short form.
 	long bool
@@ -49,11 +50,11 @@ var faults = []fault{
 	{name: "zero byte in an event, at many places", plan: []faultproxy.Fault{{Watches: true, Events: 2, Then: faultproxy.Zero, Damage: everywhere}}},
 	{name: "lost quotation mark in an event, at many places", plan: []faultproxy.Fault{{Watches: true, Events: 2, Then: faultproxy.Quote, Damage: everywhere}}},
 	{name: "silence of 5 s between events", plan: []faultproxy.Fault{{Watches: true, Events: 3, Then: faultproxy.Silence}}, lasts: 5 * time.Second},
-	{name: "watch frozen inside a frame", plan: []faultproxy.Fault{{Watches: true, Events: 3, Then: faultproxy.Freeze}}, lasts: time.Second, within: 15 * time.Second, stuck: true},
+	{name: "watch frozen inside a frame", plan: []faultproxy.Fault{{Watches: true, Events: 3, Then: faultproxy.Freeze}}, lasts: time.Second, within: 20 * time.Second, stuck: true},
 	{name: "requests dropped", plan: []faultproxy.Fault{{Drop: true}}},
 	{name: "connections refused", plan: []faultproxy.Fault{{Refuse: true}}},
-	{name: "requests and events delayed by 100 ms", plan: []faultproxy.Fault{{Delay: 100 * time.Millisecond}}, within: 15 * time.Second},
-	{name: "slow start: requests answered after 4 s", plan: []faultproxy.Fault{{Delay: 4 * time.Second}}, lasts: 5 * time.Second, within: 15 * time.Second, long: true},
+	{name: "requests and events delayed by 100 ms", plan: []faultproxy.Fault{{Delay: 100 * time.Millisecond}}, within: 20 * time.Second},
+	{name: "slow start: requests answered after 4 s", plan: []faultproxy.Fault{{Delay: 4 * time.Second}}, lasts: 5 * time.Second, within: 20 * time.Second, long: true},
 	{name: "401", plan: status(http.StatusUnauthorized)},
 	{name: "403", plan: status(http.StatusForbidden)},
 	{name: "404", plan: status(http.StatusNotFound)},
@@ -62,16 +63,16 @@ var faults = []fault{
 	{name: "429 with Retry-After 2", plan: []faultproxy.Fault{{Status: http.StatusTooManyRequests, RetryAfter: 2}}},
 	{name: "500", plan: status(http.StatusInternalServerError)},
 	{name: "500 in the watch", plan: []faultproxy.Fault{{Watches: true, Events: 3, Then: faultproxy.Error, Code: http.StatusInternalServerError}}},
-	{name: "503 for 15 s", plan: status(http.StatusServiceUnavailable), lasts: 15 * time.Second, within: 6 * time.Second, long: true},
+	{name: "503 for 15 s", plan: status(http.StatusServiceUnavailable), lasts: 15 * time.Second, long: true},
 	{name: "events twice", plan: []faultproxy.Fault{{Watches: true, Twice: true}}},
-	{name: "streaming list without its bookmark", plan: []faultproxy.Fault{expire, {Watches: true, NoBookmarks: true}}, within: 15 * time.Second},
+	{name: "streaming list without its bookmark", plan: []faultproxy.Fault{expire, {Watches: true, NoBookmarks: true}}, within: 20 * time.Second},
 	{name: "lists and streaming lists cut", plan: []faultproxy.Fault{expire, {Events: 20, Then: faultproxy.Cut, Bytes: 3000}}},
-	{name: "lists and streaming lists damaged", plan: []faultproxy.Fault{expire, {Events: 20, Then: faultproxy.Zero, Damage: everywhere, DamagedList: 0.5}}, within: 10 * time.Second},
+	{name: "lists and streaming lists damaged", plan: []faultproxy.Fault{expire, {Events: 20, Then: faultproxy.Zero, Damage: everywhere, DamagedList: 0.5}}},
 	{name: "mixture of cuts and refusals", lasts: 8 * time.Second, plan: []faultproxy.Fault{
 		{Watches: true, Events: 3, Then: faultproxy.CutInside}, {Status: http.StatusInternalServerError}, {Drop: true},
 		{Watches: true, Events: 5, Then: faultproxy.End}, {Status: http.StatusServiceUnavailable, RetryAfter: 1}, expire,
 	}, long: true},
-	{name: "mixture of damage and delay", lasts: 8 * time.Second, within: 10 * time.Second, plan: []faultproxy.Fault{
+	{name: "mixture of damage and delay", lasts: 8 * time.Second, plan: []faultproxy.Fault{
 		{Watches: true, Events: 2, Then: faultproxy.Quote, Damage: everywhere, Twice: true}, {Delay: 50 * time.Millisecond, Events: 30, Then: faultproxy.Cut},
 		expire, {Watches: true, NoBookmarks: true, Events: 10, Then: faultproxy.End}, {Watches: true, Events: 1, Then: faultproxy.Zero, Damage: everywhere},
 	}, long: true},
@@ -99,10 +100,10 @@ func TestACacheConvergesAfterEachFault(t *testing.T) {
 			for _, p := range proxies {
 				require.NoError(t, p.Turn(f.plan...))
 			}
-			time.Sleep(max(f.lasts, 3*time.Second))
-			for i, p := range proxies {
-				if !f.plan[0].Refuse { // which the proxy cannot count
-					require.Positive(t, p.Counts().Faults, "nothing has happened to %s", mirrors[i].name)
+			time.Sleep(max(f.lasts, 3*time.Second) + *longer)
+			for _, p := range proxies {
+				if !f.plan[0].Refuse { // which a proxy cannot count
+					waitHits(t, p, 1)
 				}
 				require.NoError(t, p.Turn())
 			}
@@ -112,9 +113,9 @@ func TestACacheConvergesAfterEachFault(t *testing.T) {
 			if !f.stuck {
 				l.require(t, "adapter")
 			}
-			require.Less(t, l.took[0], max(f.within, 5*time.Second), "kubeapi")
+			require.Less(t, l.took[0], max(f.within, 10*time.Second), "kubeapi")
 			// G13, within a minute. The adapter's client repeats requests by itself.
-			require.LessOrEqual(t, l.counts[0].Total(), 20, "requests of kubeapi; %s", strings.Join(mirrors[0].failures, "\n"))
+			require.LessOrEqual(t, l.counts[0].Total(), 20, "requests of kubeapi; %s", mirrors[0].allFailures())
 		})
 	}
 }

@@ -42,6 +42,25 @@ func TestFreshReturnsWhatWasCommittedBefore(t *testing.T) {
 	require.Equal(t, "no failure", m.lastFailure())
 }
 
+// A watch that is silent looks like that of a quiet type. What it withholds is found out by another watch.
+func TestFreshWaitsWhileTheWatchIsSilent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "silent")
+	r.create(t, 0, 3)
+	proxy := newProxy(t, r.cluster.Config())
+	m := overKubeapi(t, r.source(t, func(o *kubeapi.Options) { o.BaseURL = proxy.URL }), nil).start(t)
+	m.requireEqual(t, r.objects(t, metav1.ListOptions{}))
+	require.NoError(t, proxy.Turn(append([]faultproxy.Fault{{Watches: true, Then: faultproxy.Silence}}, make([]faultproxy.Fault, 20)...)...))
+	waitHits(t, proxy, 1)
+	painted := r.paint(t, 1, "red")
+	require.Error(t, m.informer.Fresh(within(t, 2*time.Second)))
+	require.NoError(t, proxy.Turn())
+	require.NoError(t, m.informer.Fresh(within(t, patience)))
+	have, err := m.informer.Get(r.key(1))
+	require.NoError(t, err)
+	require.Equal(t, painted.GetResourceVersion(), have.GetResourceVersion())
+}
+
 func TestVerifyFindsAndRepairsALostEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "verified")

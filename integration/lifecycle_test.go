@@ -82,7 +82,7 @@ func TestAnExpiredVersionIsListedAgain(t *testing.T) {
 		require.NoError(t, p.Turn())
 	}
 	measure(t, "410 after compaction and restart", r, mirrors, proxies).require(t, "kubeapi", "adapter")
-	require.Contains(t, mirrors[0].failures[len(mirrors[0].failures)-1], "too old resource version")
+	require.Contains(t, mirrors[0].lastFailure(), "too old resource version")
 }
 
 // A server that is restored issues again the versions of what it has lost. A cache that only waits for newer events keeps that

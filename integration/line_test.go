@@ -48,6 +48,11 @@ func measure(t *testing.T, fault string, r *rig, mirrors []*mirror, proxies []*f
 		l.counts = append(l.counts, p.Counts())
 	}
 	t.Log(l)
+	for i, m := range mirrors {
+		if m.ours && l.took[i] > 5*time.Second {
+			t.Logf("%s, from %s on:\n%s", m.name, begin.Format("05.000"), m.allFailures())
+		}
+	}
 	return l
 }
 
@@ -75,6 +80,10 @@ func (l *line) require(t *testing.T, names ...string) {
 		assert.Empty(t, differences(m.content(), l.want), "%s: cache and server", m.name)
 		assert.Empty(t, differences(m.view.content(), l.want), "%s: a handler's view and the server", m.name)
 		assert.Empty(t, m.view.mistakes, m.name)
+		if m.informer != nil {
+			assert.Empty(t, m.informer.Status().Quarantined)
+			assert.NoError(t, m.informer.Verify(within(t, patience)))
+		}
 	}
 	require.False(t, t.Failed())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,13 +73,13 @@ type mirror struct {
 	patience time.Duration // how long it may take to converge
 
 	mu       sync.Mutex
-	failures []string
+	failures []string // with their times
 }
 
 func (m *mirror) failed(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.failures = append(m.failures, err.Error())
+	m.failures = append(m.failures, time.Now().Format("05.000 ")+err.Error())
 }
 
 // lastFailure is the newest failure that was reported, and how many there were.
@@ -89,6 +90,12 @@ func (m *mirror) lastFailure() string {
 		return "no failure"
 	}
 	return fmt.Sprintf("%d failures, the last: %s", len(m.failures), m.failures[len(m.failures)-1])
+}
+
+func (m *mirror) allFailures() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strings.Join(m.failures, "\n")
 }
 
 // overKubeapi is an informer of this library and its own client.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -170,6 +171,29 @@ func TestMetadataAloneComesInEachEncoding(t *testing.T) {
 				painted := r.paint(t, 5, string(encoding[len(encoding)-4:]))
 				require.NoError(t, informer.WaitForResourceVersion(within(t, patience), painted.GetResourceVersion()))
 			}
+		})
+	}
+}
+
+// Custom resources are not served in protobuf or CBOR: a client that prefers these has to accept JSON.
+func TestATypeThatTheServerHasOnlyInJSONIsReadWithAnyPreference(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "json-only")
+	r.create(t, 0, 5)
+	for _, preferred := range []kubeapi.Encoding{kubeapi.Protobuf, kubeapi.CBOR} {
+		t.Run(string(preferred), func(t *testing.T) {
+			source := r.source(t, func(o *kubeapi.Options) {
+				o.ObjectType, o.Encodings = &corev1.ConfigMap{}, []kubeapi.Encoding{preferred} // some type with protobuf
+			})
+			informer := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.ConfigMap]{})
+			run(t, informer)
+			require.NoError(t, informer.WaitSynced(within(t, patience)))
+			require.Equal(t, 5, informer.Len())
+			painted := r.paint(t, 1, string(preferred[len(preferred)-4:]))
+			require.NoError(t, informer.WaitForResourceVersion(within(t, patience), painted.GetResourceVersion()))
+			have, err := informer.Get(r.key(1))
+			require.NoError(t, err)
+			require.Equal(t, painted.GetLabels(), have.Labels)
 		})
 	}
 }

@@ -105,12 +105,13 @@ func (r *rig) objects(t *testing.T, options metav1.ListOptions) map[string]*obje
 // churn creates, updates and deletes objects at random, with pauses, until the returned function is called. The server may be
 // away meanwhile.
 func (r *rig) churn(t *testing.T, objects int, pause time.Duration) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	random := rand.New(rand.NewPCG(1, uint64(objects)))
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil {
-			r.change(ctx, random, objects)
+			// A call that is given up may be committed after the churn has ended.
+			r.change(context.Background(), random, objects)
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):

@@ -153,7 +153,7 @@ func (p *Proxy) reassign() (Fault, int, chan struct{}) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	watch := r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1"
 	fault, number, turned := p.assign(watch)
-	wait(r, fault.Delay)
+	wait(r, fault.Delay, nil)
 	if fault.Drop || fault.Status > 0 || fault.Delay > 0 || !watch && (fault.Bytes > 0 || fault.DamagedList > 0) {
 		p.hit()
 	}
@@ -225,9 +225,11 @@ func passList(w http.ResponseWriter, response *http.Response, fault Fault) {
 	_, _ = w.Write(body)
 }
 
-func wait(r *http.Request, pause time.Duration) {
+// wait pauses, for an event until the plan changes, and no longer than the request lasts.
+func wait(r *http.Request, pause time.Duration, turned chan struct{}) {
 	select {
 	case <-time.After(pause):
+	case <-turned:
 	case <-r.Context().Done():
 	}
 }
@@ -263,6 +265,11 @@ func (s *stream) pass(body io.Reader) {
 		}
 	}()
 	for {
+		select {
+		case <-s.turned:
+			s.turn()
+		default:
+		}
 		received := frames
 		if s.fault.Then == Silence && s.events >= s.fault.Events {
 			received = nil
@@ -272,8 +279,7 @@ func (s *stream) pass(body io.Reader) {
 		case <-s.r.Context().Done():
 			return
 		case <-s.turned:
-			s.fault, s.number, s.turned = s.proxy.reassign()
-			s.events = 0
+			s.turn()
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return
@@ -287,6 +293,12 @@ func (s *stream) pass(body io.Reader) {
 	}
 }
 
+// turn takes the fault of a new plan.
+func (s *stream) turn() {
+	s.fault, s.number, s.turned = s.proxy.reassign()
+	s.events = 0
+}
+
 // frame passes on one frame, and returns false if the watch has ended normally.
 func (s *stream) frame(frame []byte) bool {
 	if bytes.HasPrefix(frame, []byte(`{"type":"BOOKMARK"`)) {
@@ -297,7 +309,7 @@ func (s *stream) frame(frame []byte) bool {
 		}
 		return true
 	}
-	wait(s.r, s.fault.Delay)
+	wait(s.r, s.fault.Delay, s.turned)
 	s.events++
 	if s.events <= s.fault.Events || s.fault.Then == Nothing {
 		s.write(frame)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -127,6 +128,25 @@ func TestFreshOnAQuietTypeBuysABookmark(t *testing.T) {
 		listsAfter, watchesAfter := requestsOf(source)
 		require.Equal(t, lists+1, listsAfter)
 		require.Equal(t, watches+1, watchesAfter)
+	})
+}
+
+// API servers send no bookmark in a watch that they begin later than two seconds before its timeout.
+func TestFreshAsksAServerThatIsSlowForALongerWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, &cache.ListWatch{
+			ListWithContextFunc: source.ListWithContext,
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.AllowWatchBookmarks = *options.TimeoutSeconds > 6
+				return source.WatchWithContext(ctx, options)
+			},
+		}, cache.InformerConfig[*object]{})
+		_, watches := requestsOf(source)
+		source.Advance(1000)
+		require.NoError(t, informer.Fresh(t.Context()))
+		_, watchesAfter := requestsOf(source)
+		require.Equal(t, watches+3, watchesAfter)
 	})
 }
 
