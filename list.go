@@ -103,7 +103,7 @@ func (m *run) listState() state {
 		m.progress.paged = true
 	}
 	m.haveState(l)
-	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "version", l.version)
+	m.logger(m.ctx).V(2).Info("Listed", "objects", l.items, "resourceVersion", l.version)
 	return m.pause(stateWatch, failure{atOnce: true})
 }
 

@@ -370,7 +370,8 @@ func (r *Reflector) logger(ctx context.Context) klog.Logger {
 
 // DefaultWatchErrorHandler logs each failure, at the level of its kind.
 func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
-	logger, cause := r.logger(ctx), CauseOf(err)
+	cause := CauseOf(err)
+	logger := r.logger(ctx).WithValues("cause", cause)
 	message, ours := failureMessages[cause]
 	switch {
 	case ours: // whatever its own cause: an object that is cut off is no watch that does

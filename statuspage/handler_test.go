@@ -56,6 +56,39 @@ func TestTheOverviewShowsAllCaches(t *testing.T) {
 	})
 }
 
+// Fails if the page or the JSON form lacks the checksum, the failures by cause or the version that a handler was notified of.
+func TestThePageOfACacheShowsChecksumFailuresAndNotifiedVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var registry statuspage.Registry
+		source := newSource(t, "Pod", 3)
+		source.FailWatches(2, cachetest.ErrConnectionRefused())
+		pods := newInformer("pods", source)
+		_, err := pods.AddHandler(cache.TypedResourceEventHandlerFuncs[object]{}, cache.HandlerOptions{Name: "queue"})
+		require.NoError(t, err)
+		add(t, &registry, "pods", pods)
+		defer start(t, running(pods))()
+		time.Sleep(time.Minute)
+		source.BreakWatches(cachetest.ErrExpired())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		checksum := pods.Status().Checksum
+		require.NotZero(t, checksum)
+		page := get(&registry, "?name=pods").Body.String()
+		for _, text := range []string{
+			fmt.Sprintf(`<dt>Checksum</dt><dd>%d</dd>`, checksum), `<dt>Objects</dt><dd>3</dd>`,
+			`<dt>Failures by cause</dt><dd>connection-refused 2, expired 1</dd>`,
+			`<td data-label="Notified version" class="wrap">3</td>`,
+		} {
+			assert.Contains(t, page, text)
+		}
+		status := getJSON(t, &registry, "?name=pods")["status"].(map[string]any)
+		assert.Equal(t, fmt.Sprint(checksum), status["checksum"])
+		assert.Equal(t, map[string]any{"connection-refused": 2.0, "expired": 1.0}, status["failures"])
+		assert.Equal(t, "3", status["handlers"].([]any)[0].(map[string]any)["notifiedVersion"])
+	})
+}
+
 // Fails if Run samples at another pace, or a rate is not that between two samples.
 func TestRunSamplesEventsAndBacklogEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -53,8 +53,8 @@ table { width: 100%; border-collapse: collapse; font-size: 14px; }
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: 12.5px; white-space: nowrap; } th.number { text-align: right; }
 th, td { padding: 8px 12px; border-bottom: 1px solid var(--line); vertical-align: top; } tr:last-child td { border-bottom: 0; }
 td.name { font-weight: 600; overflow-wrap: anywhere; min-width: 110px; }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(165px, 1fr)); gap: 0; margin: 0; padding: 6px 0; }
-dl div { padding: 8px 14px; } dt { color: var(--soft); font-size: 12.5px; } dd { margin: 0; font-size: 16px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(215px, 1fr)); gap: 0; margin: 0; padding: 6px 0; }
+dl div { padding: 8px 14px; } dt { color: var(--soft); font-size: 12.5px; } dd { margin: 0; font-size: 15px; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .failure { border-top: 1px solid var(--line); padding: 10px 14px; margin: 0; overflow-wrap: anywhere; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(290px, 1fr)); gap: 14px; margin-top: 14px; }
 figure { margin: 0; padding: 12px 14px; } figcaption { display: flex; justify-content: space-between; gap: 8px; font-size: 14px; }
@@ -123,9 +123,9 @@ const templates = `
 {{range .}}<tr><td class="name">{{.Name}}</td><td data-label="Phase"><span class="badge {{.Color}}">{{.Phase}}</span></td><td data-label="For">{{.For}}</td><td data-label="Synced">{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</td>
 <td data-label="Staleness">{{.Staleness}}</td><td data-label="Version">{{.ReceivedVersion}}</td><td data-label="Failures in a row" class="number">{{.ConsecutiveFailures}}</td><td data-label="Last failure" class="wrap">{{with .LastFailure}}{{text .Err}}{{end}}</td></tr>{{end}}</tbody></table></div>{{end}}
 
-{{with .Handlers}}<h2>Handlers</h2><div class="card"><table><thead><tr><th>Name</th><th>Delivery</th><th>Synced</th><th class="number">Backlog</th><th class="number">Oldest change</th><th class="number">Delivered</th><th class="number">Panics</th></tr></thead><tbody>
+{{with .Handlers}}<h2>Handlers</h2><div class="card"><table><thead><tr><th>Name</th><th>Delivery</th><th>Synced</th><th class="number">Backlog</th><th class="number">Oldest change</th><th class="number">Delivered</th><th>Notified version</th><th class="number">Panics</th></tr></thead><tbody>
 {{range .}}<tr><td class="name">{{.Name}}</td><td data-label="Delivery">{{.Delivery}}{{if .Merging}}, merging{{end}}</td><td data-label="Synced">{{if .Synced}}yes{{else}}<span class="bad">no</span>{{end}}</td>
-<td data-label="Backlog" class="number">{{.Backlog}}</td><td data-label="Oldest change" class="number">{{if .Backlog}}{{age .OldestAge}}{{end}}</td><td data-label="Delivered" class="number">{{.Delivered}}</td>
+<td data-label="Backlog" class="number">{{.Backlog}}</td><td data-label="Oldest change" class="number">{{if .Backlog}}{{age .OldestAge}}{{end}}</td><td data-label="Delivered" class="number">{{.Delivered}}</td><td data-label="Notified version" class="wrap">{{.NotifiedVersion}}</td>
 <td data-label="Panics" class="number">{{with .Panics}}<span class="bad">{{.}}</span>{{else}}0{{end}}</td></tr>{{end}}</tbody></table></div>{{end}}
 
 <h2>History</h2><div class="card"><table><thead><tr><th>Time (UTC)</th><th>Phase</th><th>Synced</th><th class="number">Failures in a row</th><th>Failure</th></tr></thead><tbody>

@@ -1,9 +1,12 @@
 package statuspage
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/watchmirror/cache"
@@ -81,9 +84,31 @@ func (s statusOf) Facts() []fact {
 		{"Applied version", s.AppliedVersion},
 		{"Received version", s.ReceivedVersion},
 		{"Failures in a row", strconv.Itoa(s.ConsecutiveFailures)},
+		{"Failures by cause", s.failures()},
+		{"Checksum", s.checksum()},
 		{"Last list", s.lastList()},
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
+}
+
+// failures are the counts by cause, the most frequent first.
+func (s statusOf) failures() string {
+	causes := slices.SortedFunc(maps.Keys(s.Failures), func(a, b cache.Cause) int {
+		return cmp.Or(cmp.Compare(s.Failures[b], s.Failures[a]), cmp.Compare(a, b))
+	})
+	var counts []string
+	for _, cause := range causes {
+		counts = append(counts, fmt.Sprintf("%s %d", cause, s.Failures[cause]))
+	}
+	return strings.Join(counts, ", ")
+}
+
+// checksum is empty for what is no informer, or is empty.
+func (s statusOf) checksum() string {
+	if s.Checksum == 0 {
+		return ""
+	}
+	return strconv.FormatUint(s.Checksum, 10) // as in JSON
 }
 
 func (s statusOf) nextAttempt() string {

@@ -8,10 +8,7 @@
 //	registry.MustRegister(metrics)
 //	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
 //		Name: "pods",
-//		ReflectorOptions: cache.ReflectorOptions{
-//			MetricsProvider: metrics,
-//			ErrorHandler:    metrics.CountFailures(nil),
-//		},
+//		ReflectorOptions: cache.ReflectorOptions{MetricsProvider: metrics},
 //	})
 //	remove, err := metrics.Add("pods", pods)
 //

@@ -35,13 +35,12 @@ func Example() {
 	pods := cache.NewTypedInformer(source, cache.InformerConfig[*unstructured.Unstructured]{
 		Name: "pods",
 		ReflectorOptions: cache.ReflectorOptions{
-			MetricsProvider: metrics,                    // requests: lists, watches
-			ErrorHandler:    metrics.CountFailures(nil), // failures by cause
+			MetricsProvider: metrics, // requests: lists, watches
 		},
 		Identifier:              name.WithResource(podsResource), // optional: how long applies take, see cache.InformerName
 		InformerMetricsProvider: metrics,
 	})
-	remove, err := metrics.Add("pods", pods) // phase, objects, handlers: read from pods.Status() at each scrape
+	remove, err := metrics.Add("pods", pods) // phase, failures, objects, handlers: read from pods.Status() at each scrape
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,7 +1,6 @@
 package prometheus_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -69,7 +68,7 @@ func TestScrapesUnderLoadAreWholeAndTheLastIsExact(t *testing.T) {
 	})
 }
 
-// Fails if a failure is not counted, is counted under another cause, or calls no other error handler.
+// Fails if a failure is not counted, or is counted under another cause.
 func TestFailuresAreCountedByCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, source := newProgram(t), newSource(t, 1)
@@ -83,11 +82,57 @@ func TestFailuresAreCountedByCause(t *testing.T) {
 		synctest.Wait()
 		last := float64(pods.Status().LastFailure.Time.UnixNano()) / 1e9
 		p.scrape().has(t, scraped{
-			`failures_total{cause="connection-refused",name="pods"}`:                                 2,
-			`failures_total{cause="internal-error",name="pods"}`:                                     3,
+			`failures_total{cause="connection-refused",name="pods",source_namespace=""}`:             2,
+			`failures_total{cause="internal-error",name="pods",source_namespace=""}`:                 3,
+			`failures_total{cause="divergence",name="pods",source_namespace=""}`:                     0,
 			`last_failure_timestamp_seconds{cause="internal-error",name="pods",source_namespace=""}`: last,
 			`consecutive_failures{name="pods",source_namespace=""}`:                                  0,
 		})
+	})
+}
+
+// Fails if what a periodic Verify finds is not counted, or the counter does not begin at 0, without which no alert sees its
+// first increase.
+func TestDivergencesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 3)
+		config := p.config("pods", cache.InformerNameAndResource{})
+		config.VerifyInterval = time.Minute
+		pods := cache.NewTypedInformer(source, config)
+		defer p.add("pods", pods)()
+		defer start(t, running(pods))()
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		const series = `failures_total{cause="divergence",name="pods",source_namespace=""}`
+		p.scrape().has(t, scraped{series: 0})
+		_, err := source.DeleteSilently("shop", "web-1")
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		p.scrape().has(t, scraped{series: 1, `objects{name="pods"}`: 2})
+	})
+}
+
+// Fails if the time to the first sync does not count failed lists, or is there before the sync, or changes with a relist.
+func TestTheTimeToTheFirstSyncIsPublishedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, source := newProgram(t), newSource(t, 3)
+		source.FailLists(2, cachetest.ErrConnectionRefused())
+		pods := cache.NewTypedInformer(source, p.config("pods", cache.InformerNameAndResource{}))
+		defer p.add("pods", pods)()
+		began := time.Now()
+		stop := start(t, running(pods))
+		synctest.Wait()
+		const series = `first_sync_seconds{name="pods"}`
+		assert.NotContains(t, p.scrape(), series)
+		require.NoError(t, pods.WaitSynced(t.Context()))
+		took := time.Since(began).Seconds()
+		assert.Positive(t, took)
+		p.scrape().has(t, scraped{series: took})
+		source.BreakWatches(cachetest.ErrExpired())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.scrape().has(t, scraped{series: took, `lists_total{name="pods"}`: 4})
+		stop()
+		assert.NotContains(t, p.scrape(), series)
 	})
 }
 
@@ -243,20 +288,6 @@ func TestReflectorsThatShareANameShareItsSeries(t *testing.T) {
 		stops[1]()
 		assert.Empty(t, p.scrape())
 	})
-}
-
-// Fails if a failure that is reported outside of a run makes a series, which nothing would remove, or is not passed on.
-func TestAFailureOutsideOfARunIsPassedOnAndLeavesNoSeries(t *testing.T) {
-	p, source := newProgram(t), newSource(t, 1)
-	reflector := cache.NewReflector(source, pod("example", ""), cache.NewStore(cache.MetaNamespaceKeyFunc), 0)
-	var passedOn error
-	count := p.metrics.CountFailures(func(_ context.Context, r *cache.Reflector, err error) {
-		assert.Same(t, reflector, r)
-		passedOn = err
-	})
-	count(t.Context(), reflector, cachetest.ErrExpired())
-	assert.Equal(t, cachetest.ErrExpired(), passedOn)
-	assert.Empty(t, p.scrape())
 }
 
 // Fails if values of a released name reach the series of the informer that reserved the name later.

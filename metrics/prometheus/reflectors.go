@@ -1,20 +1,20 @@
 package prometheus
 
 import (
-	"context"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchmirror/cache"
 )
 
-// reflectorInstruments are those of cache.MetricsProvider, by the reflector's name, and the failures that CountFailures
-// counts.
+// reflectorInstruments are those of cache.MetricsProvider, by the reflector's name.
 type reflectorInstruments struct {
-	lists, watches, shortWatches, failures *prometheus.CounterVec
-	listDuration, itemsInList              *prometheus.HistogramVec
-	watchDuration, itemsInWatch            *prometheus.HistogramVec
-	receivedVersion                        *prometheus.GaugeVec
+	lists, watches, shortWatches *prometheus.CounterVec
+	listDuration, itemsInList    *prometheus.HistogramVec
+	watchDuration, itemsInWatch  *prometheus.HistogramVec
+	receivedVersion, firstSync   *prometheus.GaugeVec
 }
 
 // Buckets in seconds and numbers of objects or events.
@@ -29,17 +29,17 @@ func newReflectorInstruments() reflectorInstruments {
 		lists:           counter("lists_total", "Lists, successful or not. A streaming list counts as a watch.", "name"),
 		watches:         counter("watches_total", "Requests of a watch, accepted or refused.", "name"),
 		shortWatches:    counter("short_watches_total", "Watches that the source closed within a second, without an error or event.", "name"),
-		failures:        counter("failures_total", "Reported failures by cause, including quarantined objects.", "name", "cause"),
 		listDuration:    histogram("list_duration_seconds", "Seconds that a successful list took, including the time to apply it.", listBuckets, "name"),
 		itemsInList:     histogram("list_objects", "Objects of a successful list.", itemBuckets, "name"),
 		watchDuration:   histogram("watch_duration_seconds", "Seconds that a watch was open.", watchBuckets, "name"),
 		itemsInWatch:    histogram("watch_events", "Events of a watch, including bookmarks.", itemBuckets, "name"),
 		receivedVersion: gauge("received_version", "Last 15 digits of the resource version that the reflector's store or queue accepted.", "name"),
+		firstSync:       gauge("first_sync_seconds", "Seconds from the start of the run to the end of its first list.", "name"),
 	}
 }
 
 func (i *reflectorInstruments) vectors() []vector {
-	return []vector{i.lists, i.watches, i.shortWatches, i.failures, i.listDuration, i.itemsInList, i.watchDuration, i.itemsInWatch, i.receivedVersion}
+	return []vector{i.lists, i.watches, i.shortWatches, i.listDuration, i.itemsInList, i.watchDuration, i.itemsInWatch, i.receivedVersion, i.firstSync}
 }
 
 // NewListsMetric implements cache.MetricsProvider. A run asks for this instrument first, and once: it is where the runs
@@ -83,7 +83,22 @@ func (m *Metrics) NewItemsInWatchMetric(name string) cache.SummaryMetric {
 
 // NewLastResourceVersionMetric implements cache.MetricsProvider.
 func (m *Metrics) NewLastResourceVersionMetric(name string) cache.GaugeMetric {
-	return m.receivedVersion.WithLabelValues(label(name))
+	return &versionGauge{Gauge: m.receivedVersion.WithLabelValues(label(name)), began: time.Now(), synced: func(after time.Duration) {
+		m.firstSync.WithLabelValues(label(name)).Set(after.Seconds())
+	}}
+}
+
+// versionGauge is the received version of a run, which has none before the end of its first list.
+type versionGauge struct {
+	prometheus.Gauge
+	began  time.Time
+	first  sync.Once
+	synced func(after time.Duration)
+}
+
+func (g *versionGauge) Set(version float64) {
+	g.first.Do(func() { g.synced(time.Since(g.began)) })
+	g.Gauge.Set(version)
 }
 
 // ReleaseReflectorMetrics removes the series of a name when the last run of that name ends.
@@ -97,25 +112,5 @@ func (m *Metrics) ReleaseReflectorMetrics(name string) {
 	delete(m.runs, name)
 	for _, instrument := range m.reflectorInstruments.vectors() {
 		instrument.DeletePartialMatch(prometheus.Labels{"name": name})
-	}
-}
-
-// CountFailures returns an error handler that counts failures by the reflector's name and the cause, and then
-// calls next; nil is cache.DefaultWatchErrorHandler. It counts while a reflector runs whose MetricsProvider is m.
-func (m *Metrics) CountFailures(next cache.WatchErrorHandlerWithContext) cache.WatchErrorHandlerWithContext {
-	if next == nil {
-		next = cache.DefaultWatchErrorHandler
-	}
-	return func(ctx context.Context, r *cache.Reflector, err error) {
-		m.countFailure(label(r.Name()), cache.CauseOf(err))
-		next(ctx, r, err)
-	}
-}
-
-func (m *Metrics) countFailure(name string, cause cache.Cause) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.runs[name] > 0 { // else nothing would remove the series
-		m.failures.WithLabelValues(name, string(cause)).Inc()
 	}
 }

@@ -117,7 +117,7 @@ func (p *program) config(name string, id cache.InformerNameAndResource) cache.In
 		Name: name, ObjectType: pod("example", ""), Identifier: id, InformerMetricsProvider: p.metrics,
 		ReflectorOptions: cache.ReflectorOptions{
 			MetricsProvider: p.metrics, Strategy: cache.ListUnpaged,
-			ErrorHandler: p.metrics.CountFailures(func(context.Context, *cache.Reflector, error) {}),
+			ErrorHandler: func(context.Context, *cache.Reflector, error) {},
 		},
 	}
 }

@@ -84,6 +84,7 @@ var (
 	byCause    = []string{"name", "source_namespace", "cause"}
 	byHandler  = []string{"name", "handler"}
 	phaseDesc  = desc("phase", "1 for the present phase, 0 for the others.", byPhase)
+	countDesc  = desc("failures_total", "Reported failures by cause, including quarantined objects.", byCause)
 	failedDesc = desc("last_failure_timestamp_seconds", "When the last failure occurred. The cause is that failure's.", byCause)
 	objectDesc = desc("objects", "Objects in the store.", byName)
 	badDesc    = desc("quarantined_objects", "Objects whose latest state could not be applied.", byName)
@@ -144,13 +145,16 @@ var handlerMetrics = []struct {
 		func(h cache.HandlerStatus) float64 { return number(h.Synced) }, func(a, b float64) float64 { return min(a, b) }},
 }
 
+// causeDivergence is cache.CauseOf of what a periodic Verify finds.
+const causeDivergence = "divergence"
+
 var phases = []cache.Phase{
 	cache.PhaseIdle, cache.PhaseListing, cache.PhaseStreaming, cache.PhaseWatching,
 	cache.PhasePaused, cache.PhaseNotFound, cache.PhaseForbidden, cache.PhaseStopped,
 }
 
 func describeStatus(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{phaseDesc, failedDesc, objectDesc, badDesc} {
+	for _, d := range []*prometheus.Desc{phaseDesc, countDesc, failedDesc, objectDesc, badDesc} {
 		descs <- d
 	}
 	for _, metric := range sourceMetrics {
@@ -179,6 +183,12 @@ func (p *pipeline) collect(metrics chan<- prometheus.Metric) {
 func (p *pipeline) collectSource(metrics chan<- prometheus.Metric, namespace string, status cache.Status, now time.Time) {
 	for _, phase := range phases {
 		metrics <- constant(phaseDesc, prometheus.GaugeValue, number(phase == status.Phase), p.name, namespace, string(phase))
+	}
+	for cause, count := range status.Failures {
+		metrics <- constant(countDesc, prometheus.CounterValue, float64(count), p.name, namespace, string(cause))
+	}
+	if status.Failures[causeDivergence] == 0 { // so that increase() counts the first one
+		metrics <- constant(countDesc, prometheus.CounterValue, 0, p.name, namespace, causeDivergence)
 	}
 	if last := status.LastFailure; last != nil {
 		at, _ := seconds(last.Time)

@@ -101,6 +101,10 @@ var tests = map[string]struct {
 		30 * time.Minute, `watchmirror_cache_lists_total{name="pods"} 1x29 21x60`,
 		"pods made 20 lists within an hour",
 	},
+	"WatchMirrorDiverged": {
+		3 * time.Minute, `watchmirror_cache_failures_total{name="pods",cause="divergence"} 0 0 0 1x60`,
+		"pods differed from its source",
+	},
 }
 
 func TestEachAlertFiresWhenItsTimeHasPassedAndNotEarlier(t *testing.T) {
@@ -125,6 +129,8 @@ func TestNoAlertFiresForAHealthyCache(t *testing.T) {
 		`watchmirror_cache_handler_oldest_change_age_seconds{name="pods",handler="queue"} 0 70 0x118`,
 		`watchmirror_cache_handler_panics_total{name="pods",handler="queue"} 3x120`,
 		`watchmirror_cache_lists_total{name="pods"} 1x60 2x60`,
+		`watchmirror_cache_failures_total{name="pods",cause="divergence"} 0x120`,
+		`watchmirror_cache_failures_total{name="pods",cause="expired"} 0 1 2x118`,
 	))
 }
 

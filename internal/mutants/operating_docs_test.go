@@ -1,0 +1,115 @@
+package mutants
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// keysAfter has, for each method that logs, the index of its first key.
+var keysAfter = map[string]int{"Info": 1, "Error": 2, "HandleErrorWithLogger": 3, "HandleErrorWithContext": 3, "WithValues": 0}
+
+// logKeys are the keys that a file logs with: those of calls on loggers, and of the steps of a trace.
+func logKeys(t *testing.T, path string) map[string]bool {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	keys := map[string]bool{}
+	add := func(all []ast.Expr) {
+		for i := 0; i < len(all); i += 2 {
+			key, ok := text(all[i])
+			if assert.True(t, ok, "%s: the key is no literal", files.Position(all[i].Pos())) {
+				keys[key] = true
+			}
+		}
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.CallExpr:
+			method, ok := n.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			first, logs := keysAfter[method.Sel.Name]
+			switch {
+			case !logs || len(n.Args) <= first || isName(method.X, "http"):
+			default:
+				assert.False(t, n.Ellipsis.IsValid(), "%s: the keys cannot be read here", files.Position(n.Pos()))
+				add(n.Args[first:])
+			}
+		case *ast.CompositeLit:
+			if of, ok := n.Type.(*ast.SelectorExpr); ok && isName(of.X, "trace") && of.Sel.Name == "Field" {
+				add([]ast.Expr{n.Elts[0].(*ast.KeyValueExpr).Value})
+			}
+		}
+		return true
+	})
+	return keys
+}
+
+func isName(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+func text(e ast.Expr) (string, bool) {
+	literal, ok := e.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(literal.Value)
+	return s, err == nil
+}
+
+// Programs filter their logs by keys. Fails if one is used that docs/logging.md does not have, or the other way round.
+func TestTheKeysOfTheLogAreDocumented(t *testing.T) {
+	used := map[string]bool{}
+	for _, dir := range []string{".", "kubeapi", "overlay", "sources", "statuspage", "adapters/clientgo"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(moduleRoot, dir), func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && dir == "." && path != filepath.Join(moduleRoot, dir):
+				return fs.SkipDir
+			case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+				maps.Copy(used, logKeys(t, path))
+			}
+			return nil
+		}))
+	}
+	require.Greater(t, len(used), 20)
+	_, table, found := strings.Cut(read(t, "docs", "logging.md"), "## Keys")
+	require.True(t, found)
+	documented := map[string]bool{"err": true} // klog's own
+	for _, cells := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(table, -1) {
+		for _, key := range names(cells[1]) {
+			documented[key] = true
+		}
+	}
+	used["err"] = true
+	assert.Equal(t, slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(used)), "docs/logging.md has the first, the source the second")
+}
+
+// Fails if an operator meets a cause or an alert of which docs/operating.md does not say what to do, or it names one that
+// does not exist.
+func TestEachCauseAndEachAlertSaysWhatToDo(t *testing.T) {
+	causes := firstOf(`Cause = "([a-z-]+)"`, read(t, "retry.go"))
+	_, table, found := strings.Cut(read(t, "docs", "operating.md"), "## Causes")
+	require.True(t, found)
+	require.Greater(t, len(causes), 30)
+	assert.Equal(t, causes, firstOf("(?m)^\\| `([a-z-]+)` \\|", table))
+	alerts := firstOf(`alert: (\w+)`, read(t, "metrics", "prometheus", "alerts.yaml"))
+	require.NotEmpty(t, alerts)
+	assert.Equal(t, alerts, firstOf(`(?m)^\*\*(WatchMirror\w+)\*\*: `, read(t, "docs", "operating.md")))
+}
