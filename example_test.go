@@ -27,7 +27,9 @@ func mirror(ctx context.Context, source cache.Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- pods.Run(ctx) }()
-	err = cache.WaitForDone(ctx, handler.HasSyncedChecker()) // until the handler has processed the first list
+	if err = pods.WaitSynced(ctx); err == nil { // else the error has the last failure
+		err = cache.WaitForDone(ctx, handler.HasSyncedChecker()) // until the handler has processed the first list
+	}
 	if err == nil {
 		fmt.Println(pods.Len(), "objects at version", pods.ResourceVersion())
 	}

@@ -510,20 +510,18 @@ func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersio
 	return i.shared.WaitForResourceVersion(ctx, resourceVersion)
 }
 
-// WaitForHandler waits until a handler of this informer has been notified of everything up to a version: after
-// WaitForResourceVersion, with the same errors, until its calls for what was applied then have returned.
+// WaitForHandler is WaitForResourceVersion until a handler's calls for all changes up to the version have returned.
 func (i *Informer[T]) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, resourceVersion string) error {
 	return i.shared.WaitForHandler(ctx, handle, resourceVersion)
 }
 
-// StatusChanges is an iterator of the status: the present one, and one after each change of the phase or of Synced and
-// after each failure, until the informer has stopped or ctx ends. What changes while the loop's body runs is one change.
+// StatusChanges has the present status, and one after changes of the phase or of Synced and after failures, until the
+// informer has stopped or ctx ends.
 func (i *Informer[T]) StatusChanges(ctx context.Context) iter.Seq[Status] {
 	return i.shared.StatusChanges(ctx)
 }
 
-// Fresh waits until everything that the source had committed before the call can be read. It asks the source for its
-// version.
+// Fresh asks the source for its version, and waits until all that it had committed before the call can be read.
 func (i *Informer[T]) Fresh(ctx context.Context) error { return fresh(ctx, i.shared) }
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which

@@ -209,37 +209,37 @@ func (r Reader[T]) now() view {
 }
 
 // Lookup is Get without an error.
-func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
+func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	var item any
 	switch {
 	case r.frozen.table != nil || r.store == nil:
-		if e, found := r.now().table.Get(table.Named(r.namespace, name)); found {
+		if e, found := r.now().table.Get(table.Named(r.namespace, key)); found {
 			item = e.Object()
 		}
 	case r.namespace == "":
-		found, _ := r.store.table.GetText(name)
+		found, _ := r.store.table.GetText(key)
 		item = found.Object
 	default:
-		found, _ := r.store.table.Get(table.Named(r.namespace, name))
+		found, _ := r.store.table.Get(table.Named(r.namespace, key))
 		item = found.Object
 	}
 	obj, exists = item.(T)
 	return obj, exists
 }
 
-// Get returns the object under key (in a namespace's reader, name). The error is apierrors.IsNotFound or, for a
-// quarantined state, an *ObjectError.
-func (r Reader[T]) Get(name string) (T, error) {
-	obj, exists := r.Lookup(name)
+// Get returns the object under key: "namespace/name" with the default key function, in a namespace's reader "name". The
+// error is apierrors.IsNotFound or, for a quarantined state, an *ObjectError. Before the sync absence says nothing.
+func (r Reader[T]) Get(key string) (T, error) {
+	obj, exists := r.Lookup(key)
 	if exists {
 		return obj, nil
 	}
 	if r.store != nil {
-		if err := r.store.quarantine.find(table.Named(r.namespace, name)); err != nil {
+		if err := r.store.quarantine.find(table.Named(r.namespace, key)); err != nil {
 			return obj, err
 		}
 	}
-	return obj, apierrors.NewNotFound(r.resource, name)
+	return obj, apierrors.NewNotFound(r.resource, key)
 }
 
 // Len returns the number of objects.

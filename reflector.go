@@ -320,8 +320,7 @@ type ReflectorOptions struct {
 	// ShouldResync is called before each resync, and may skip it.
 	ShouldResync func() bool
 	ErrorHandler WatchErrorHandlerWithContext
-	// PhaseHandler, if set, is called with the status after each change of the phase, without a lock, on the reflector's
-	// goroutine, which waits for it. See also Informer.StatusChanges.
+	// PhaseHandler is called after each change of the phase, on the reflector's goroutine, without a lock.
 	PhaseHandler func(r *Reflector, status Status)
 	// MetricsProvider makes the instruments of each run. Default: that of SetReflectorMetricsProvider.
 	MetricsProvider MetricsProvider

@@ -59,16 +59,14 @@ type Status struct {
 	NextAttempt time.Time `json:"nextAttempt,omitzero"`
 	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event or lived for 10 s.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
-	// LastFailure is nil if nothing has failed yet.
-	LastFailure *Failure `json:"lastFailure,omitempty"`
-	// Failures counts all of them by cause. The map must not be changed.
-	Failures map[Cause]int64 `json:"failures,omitempty"`
+	// LastFailure is nil if nothing has failed yet. Failures counts all by cause, and must not be changed.
+	LastFailure *Failure        `json:"lastFailure,omitempty"`
+	Failures    map[Cause]int64 `json:"failures,omitempty"`
 	// Quarantined are the objects whose latest state is not shown, by key.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
-	// Objects is how many an informer's store has. Checksum is that of their keys and received versions: equal stores have
-	// equal ones, in every process if the versions are decimal numbers.
-	Objects  int    `json:"objects"`
-	Checksum uint64 `json:"checksum,string"`
+	// Objects and Checksum, of keys and versions, are of an informer's whole store. The order does not matter.
+	Objects  int    `json:"objects,omitempty"`
+	Checksum uint64 `json:"checksum,omitempty,string"`
 	// Handlers are an informer's, in the order in which they were added.
 	Handlers []HandlerStatus `json:"handlers,omitempty"`
 	// Namespaces are those of Config.Namespaces, by name. The fields above then are the most urgent Phase (forbidden,

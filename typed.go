@@ -159,7 +159,7 @@ func guarded[T Object](transform TransformFunc) TransformFunc {
 }
 
 // Run mirrors the source until ctx ends, waits for running calls of the source and of handlers, drops the backlogs, and
-// returns nil. Failures are reported and retried. It panics with a *PanicError if a handler or the source did.
+// returns nil. Failures are reported and retried. A second Run returns an error. It panics with a *PanicError if a handler or the source did.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.shared.run(ctx) }
 
 // Stop ends the run as the end of its context does, and does not wait. Before Run it counts as the run. A handler may

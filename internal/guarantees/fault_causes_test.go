@@ -124,7 +124,7 @@ func refuseBad(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// fault is something that goes wrong once.
+// fault is something that fails once.
 type fault struct {
 	cause cache.Cause
 	// quarantines says that it is about the object a/2.
