@@ -15,6 +15,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/kubeapi"
 )
 
 // pastStates are the resource versions that each key has had, "" while there was no object.
@@ -50,6 +51,7 @@ type freshWorld struct {
 	source   *cachetest.Source
 	informer *cache.Informer[*object]
 	states   pastStates
+	server   *cachetest.Server // nil if the informer reads the source itself
 }
 
 func (w *freshWorld) write() {
@@ -64,7 +66,11 @@ func (w *freshWorld) write() {
 }
 
 func (w *freshWorld) step() {
-	switch w.random.IntN(12) {
+	kinds := 12
+	if w.server != nil {
+		kinds = 15
+	}
+	switch w.random.IntN(kinds) {
 	case 0, 1, 2, 3:
 		w.write()
 	case 4:
@@ -83,15 +89,48 @@ func (w *freshWorld) step() {
 		w.source.BreakWatches(cachetest.ErrInternal())
 	case 11:
 		time.Sleep(time.Duration(w.random.IntN(2000)) * time.Millisecond)
+	case 12:
+		w.server.Listener.CutConnections()
+	case 13:
+		w.server.Listener.CutNext(1, w.random.IntN(2000))
+	case 14:
+		w.server.Listener.Freeze()
+		time.Sleep(time.Duration(w.random.IntN(500)) * time.Millisecond)
+		w.server.Listener.Thaw()
 	}
 }
 
-func newFreshWorld(t *testing.T, seed uint64) *freshWorld {
+// heal ends all faults.
+func (w *freshWorld) heal() {
+	w.source.Heal()
+	w.source.DelayEvents(0)
+	w.source.DelayLists(0)
+	if w.server != nil {
+		w.server.Listener.Heal()
+	}
+}
+
+// ways are how an informer of a random world reads its source.
+var ways = map[string]bool{"directly": false, "over HTTP": true}
+
+func newFreshWorld(t *testing.T, seed uint64, overHTTP bool) *freshWorld {
 	w := &freshWorld{t: t, random: rand.New(rand.NewPCG(seed, 1)), source: newSource(t), states: pastStates{}}
 	for i := range 6 {
 		w.states.note(fmt.Sprint("a/", i), "")
 	}
-	w.informer = runInformer(t, w.source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+	source := cache.Source(w.source)
+	if overHTTP {
+		w.server = cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
+			Resources: []cachetest.Resource{{GroupVersionResource: podResource, Source: w.source}},
+		}))
+		t.Cleanup(w.server.Close)
+		api, err := kubeapi.New(kubeapi.Options{
+			BaseURL: w.server.URL, Resource: podResource, HTTPClient: w.server.Client(), ObjectType: &object{},
+		})
+		require.NoError(t, err)
+		source = api
+	}
+	w.informer = runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
 		ErrorHandler: func(context.Context, *cache.Reflector, error) {},
 	}})
 	return w
@@ -106,10 +145,16 @@ func seeds(many int) int {
 }
 
 func TestWhatFreshReturnedNeverMissedACommitMadeBeforeIt(t *testing.T) {
+	for way, overHTTP := range ways {
+		t.Run(way, func(t *testing.T) { whatFreshReturnedMissesNothing(t, overHTTP) })
+	}
+}
+
+func whatFreshReturnedMissesNothing(t *testing.T, overHTTP bool) {
 	returned := 0
 	for seed := range uint64(seeds(300)) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newFreshWorld(t, seed)
+			w := newFreshWorld(t, seed, overHTTP)
 			for range 25 {
 				for range w.random.IntN(4) {
 					w.step()
@@ -133,9 +178,15 @@ func TestWhatFreshReturnedNeverMissedACommitMadeBeforeIt(t *testing.T) {
 }
 
 func TestVerifyFindsEachPlantedDifferenceAndNoOther(t *testing.T) {
+	for way, overHTTP := range ways {
+		t.Run(way, func(t *testing.T) { verifyFindsWhatIsPlanted(t, overHTTP) })
+	}
+}
+
+func verifyFindsWhatIsPlanted(t *testing.T, overHTTP bool) {
 	for seed := range uint64(seeds(300)) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newFreshWorld(t, seed)
+			w := newFreshWorld(t, seed, overHTTP)
 			store := w.informer.Shared().GetStore()
 			for range 10 {
 				for range w.random.IntN(5) {
@@ -149,9 +200,7 @@ func TestVerifyFindsEachPlantedDifferenceAndNoOther(t *testing.T) {
 				}
 				require.False(t, errors.As(<-over, &found), "seed %d: %v", seed, found)
 
-				w.source.Heal()
-				w.source.DelayEvents(0)
-				w.source.DelayLists(0)
+				w.heal()
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				objects, err := w.informer.List(labels.Everything())
