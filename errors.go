@@ -232,7 +232,7 @@ func (e *VeryShortWatchError) Error() string {
 	return fmt.Sprintf("very short watch: %s: closed within a second and without an event", e.Name)
 }
 
-// SlowSourceError is reported for a call that has outlived its context by 30 s.
+// SlowSourceError is reported for a call that outlives its context by 30 s.
 type SlowSourceError struct {
 	// Op is "List", "Watch" or "Stop".
 	Op     string

@@ -463,18 +463,19 @@ func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 	}
 }
 
-// WaitForResourceVersion is Informer's.
-func (inf *sharedIndexInformer) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
-	return inf.store.waitForVersion(ctx, resourceVersion, inf.ended)
+// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer. It
+// does not poll. It fails for a version that is no decimal number, and with a *VersionRegressionError.
+func (o observed) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
+	return o.shared.store.waitForVersion(ctx, resourceVersion, o.shared.ended)
 }
 
-// WaitForHandler is Informer's.
-func (inf *sharedIndexInformer) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, resourceVersion string) error {
-	l, err := listenerOf(handle, inf)
+// WaitForHandler is WaitForResourceVersion until a handler's calls for all changes up to the version have returned.
+func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, resourceVersion string) error {
+	l, err := listenerOf(handle, o.shared)
 	if err != nil {
 		return err
 	}
-	if err := inf.WaitForResourceVersion(ctx, resourceVersion); err != nil {
+	if err := o.WaitForResourceVersion(ctx, resourceVersion); err != nil {
 		return err
 	}
 	select {
@@ -490,47 +491,22 @@ func (inf *sharedIndexInformer) WaitForHandler(ctx context.Context, handle Resou
 	}
 }
 
-// StatusChanges is Informer's.
-func (inf *sharedIndexInformer) StatusChanges(ctx context.Context) iter.Seq[Status] {
-	return statusChanges(ctx, inf.feeds[0].reflector.changes, inf.Status)
-}
-
-// Fresh is Informer's.
-func (inf *sharedIndexInformer) Fresh(ctx context.Context) error { return fresh(ctx, inf) }
-
-// Healthy is Informer's.
-func (inf *sharedIndexInformer) Healthy(limit time.Duration) error { return healthy(limit, inf) }
-
-// Verify is Informer's.
-func (inf *sharedIndexInformer) Verify(ctx context.Context) error { return verify(ctx, inf) }
-
-// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer. It
-// does not poll. It fails for a version that is no decimal number, and with a *VersionRegressionError.
-func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
-	return i.shared.WaitForResourceVersion(ctx, resourceVersion)
-}
-
-// WaitForHandler is WaitForResourceVersion until a handler's calls for all changes up to the version have returned.
-func (i *Informer[T]) WaitForHandler(ctx context.Context, handle ResourceEventHandlerRegistration, resourceVersion string) error {
-	return i.shared.WaitForHandler(ctx, handle, resourceVersion)
-}
-
 // StatusChanges has the present status, and one after changes of the phase or of Synced and after failures, until the
 // informer has stopped or ctx ends.
-func (i *Informer[T]) StatusChanges(ctx context.Context) iter.Seq[Status] {
-	return i.shared.StatusChanges(ctx)
+func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
+	return statusChanges(ctx, o.shared.feeds[0].reflector.changes, o.Status)
 }
 
 // Fresh asks the source for its version, and waits until all that it had committed before the call can be read.
-func (i *Informer[T]) Fresh(ctx context.Context) error { return fresh(ctx, i.shared) }
+func (o observed) Fresh(ctx context.Context) error { return fresh(ctx, o.shared) }
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
 // must be at least 90 s.
-func (i *Informer[T]) Healthy(limit time.Duration) error { return healthy(limit, i.shared) }
+func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
 
 // Verify compares the store with a list of the source. After a difference, a *DivergenceError, the informer lists
 // again.
-func (i *Informer[T]) Verify(ctx context.Context) error { return verify(ctx, i.shared) }
+func (o observed) Verify(ctx context.Context) error { return verify(ctx, o.shared) }
 
 // Fresh is Informer.Fresh, for all informers.
 func (s *InformerSet) Fresh(ctx context.Context) error { return fresh(ctx, s.informers()...) }

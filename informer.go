@@ -3,7 +3,6 @@ package cache
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,8 +20,12 @@ import (
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
+// observed are the methods that a typed informer and an untyped one have in common.
+type observed struct{ shared *sharedIndexInformer }
+
 // sharedIndexInformer is every informer of this package, and the Mirror of a store.
 type sharedIndexInformer struct {
+	observed
 	// name and typeDescription are the reflector's; that of a namespace has the namespace appended.
 	name, typeDescription string
 	store                 *cache
@@ -88,6 +91,7 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 		}
 	}
 	inf := &sharedIndexInformer{store: store, options: options, ended: make(chan struct{})}
+	inf.shared = inf
 	setIf(&reflector.TypeDescription, options.ObjectDescription)
 	for _, namespace := range slices.Sorted(maps.Keys(sources)) {
 		inf.addFeed(namespace, sources[namespace], example, reflector)
@@ -181,15 +185,15 @@ func (inf *sharedIndexInformer) GetController() Controller { return informerView
 // IsStopped implements SharedInformer.
 func (inf *sharedIndexInformer) IsStopped() bool { return isClosed(inf.ended) }
 
-// HasSynced implements SharedInformer.
-func (inf *sharedIndexInformer) HasSynced() bool { return inf.synced.hasSucceeded() }
+// HasSynced is true once the whole first list is in the store.
+func (o observed) HasSynced() bool { return o.shared.synced.hasSucceeded() }
 
-// HasSyncedChecker implements SharedInformer.
-func (inf *sharedIndexInformer) HasSyncedChecker() DoneChecker { return inf.synced }
+// HasSyncedChecker returns a checker of HasSynced. See DoneChecker.
+func (o observed) HasSyncedChecker() DoneChecker { return o.shared.synced }
 
-// SyncedIn implements StatusReporter.
-func (inf *sharedIndexInformer) SyncedIn(namespace string) (DoneChecker, bool) {
-	for _, f := range inf.feeds {
+// SyncedIn returns a checker of one of the config's Namespaces, or false.
+func (o observed) SyncedIn(namespace string) (DoneChecker, bool) {
+	for _, f := range o.shared.feeds {
 		if f.namespace == namespace && namespace != "" {
 			return f.synced, true
 		}
@@ -202,8 +206,9 @@ func (inf *sharedIndexInformer) LastSyncResourceVersion() string {
 	return inf.store.LastStoreSyncResourceVersion()
 }
 
-// Status implements StatusReporter.
-func (inf *sharedIndexInformer) Status() Status {
+// Status returns the status of the informer and of its handlers.
+func (o observed) Status() Status {
+	inf := o.shared
 	status := inf.feeds[0].reflector.Status()
 	if inf.feeds[0].namespace != "" {
 		all := make([]Status, len(inf.feeds))
@@ -311,6 +316,10 @@ func (inf *sharedIndexInformer) stop() {
 		f.synced.finish(ErrInformerStopped)
 	}
 }
+
+// WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the error
+// has the phase and last failure.
+func (o observed) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
 
 // waitSynced waits for the first lists to be in the stores. The error describes each source whose list is not.
 func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
@@ -451,38 +460,18 @@ func (f *feed) publish(changes []change, initial bool) {
 
 // BeginReplace implements Replacer.
 func (f *feed) BeginReplace(options ReplaceOptions) Replacement {
-	return feedReplacement{f.intake.beginReplace(options), f}
+	return f.intake.beginReplace(options)
 }
 
-// feedReplacement is a list on its way into an informer.
-type feedReplacement struct {
-	*storeReplacement
-	feed *feed
-}
-
-// Add implements Replacement.
-func (r feedReplacement) Add(ctx context.Context, part ReplacementPart) ([]*ObjectError, error) {
-	r.feed.begin(len(part.Items) + len(part.Deleted))
-	defer r.feed.end()
-	return r.storeReplacement.Add(ctx, part)
-}
-
-// Commit implements Replacement. When the first lists of all feeds have ended, the informer has synced.
-func (r feedReplacement) Commit(ctx context.Context, version string) error {
-	f, inf := r.feed, r.feed.informer
-	f.begin(0)
-	err := r.storeReplacement.Commit(ctx, version)
-	f.end()
-	if errors.Is(err, errReplacementOver) {
-		return err
-	}
+// listed notes that a whole list is in the store. When the first lists of all feeds are, the informer has synced.
+func (f *feed) listed() {
+	inf := f.informer
 	f.synced.finish(nil)
 	missing := func(other *feed) bool { return !other.HasSynced() }
 	if !inf.HasSynced() && !slices.ContainsFunc(inf.feeds, missing) && inf.synced.finish(nil) {
 		// No handler has synced before the informer.
 		inf.log.AppendEnd(f.storage.table.Len())
 	}
-	return err
 }
 
 // informerView is the result of GetController: it does not run.

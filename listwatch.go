@@ -16,7 +16,7 @@ type Source interface {
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// Lister lists without a context: its List holds up the end of Run until it returns.
+// Lister lists without a context: the end of Run waits for its List.
 type Lister interface {
 	List(options metav1.ListOptions) (runtime.Object, error)
 }

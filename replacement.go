@@ -132,6 +132,10 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 	if r.over {
 		return nil, errReplacementOver
 	}
+	if feed := r.in.feed; feed != nil {
+		feed.begin(len(part.Items) + len(part.Deleted))
+		defer feed.end()
+	}
 	refused, err := r.take(ctx, Replaced, part.Items, nil)
 	if err != nil {
 		return nil, err
@@ -261,9 +265,17 @@ func (r *storeReplacement) Commit(_ context.Context, version string) error {
 	if r.over {
 		return errReplacementOver
 	}
+	feed := r.in.feed
+	if feed != nil {
+		feed.begin(0)
+	}
 	var failures []error
 	for _, refused := range r.publish(version) {
 		failures = append(failures, refused.err)
+	}
+	if feed != nil {
+		feed.end()
+		feed.listed()
 	}
 	return errors.Join(failures...)
 }

@@ -40,7 +40,7 @@ func as[T any](obj any) (T, error) {
 // and must not be changed.
 type Informer[T Object] struct {
 	Reader[T]
-	shared *sharedIndexInformer
+	observed
 }
 
 // InformerConfig configures an Informer. The zero value is useful.
@@ -96,8 +96,8 @@ func NewTypedInformer[T Object](source Source, config InformerConfig[T]) *Inform
 	// A transform that is set through Shared must return Ts as well.
 	shared.guard = guarded[T]
 	return &Informer[T]{
-		Reader: Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
-		shared: shared,
+		Reader:   Reader[T]{store: shared.store.storage, resource: resourceOf[T](example), indexed: !own},
+		observed: observed{shared},
 	}
 }
 
@@ -188,24 +188,6 @@ func (i *Informer[T]) ShutDownHandler(handle ResourceEventHandlerRegistration) e
 func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 	return i.shared.AddIndexers(TypedIndexersToIndexers(indexes))
 }
-
-// HasSynced is true once the whole first list is in the store.
-func (i *Informer[T]) HasSynced() bool { return i.shared.HasSynced() }
-
-// HasSyncedChecker returns a checker of HasSynced. See DoneChecker.
-func (i *Informer[T]) HasSyncedChecker() DoneChecker { return i.shared.synced }
-
-// SyncedIn returns a checker of one of the config's Namespaces, or false.
-func (i *Informer[T]) SyncedIn(namespace string) (DoneChecker, bool) {
-	return i.shared.SyncedIn(namespace)
-}
-
-// WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the error
-// has the phase and the last failure.
-func (i *Informer[T]) WaitSynced(ctx context.Context) error { return waitSynced(ctx, i.shared) }
-
-// Status returns the status of the informer and of its handlers.
-func (i *Informer[T]) Status() Status { return i.shared.Status() }
 
 func (i *Informer[T]) untyped() *sharedIndexInformer { return i.shared }
 

@@ -12,9 +12,9 @@ var syncMutants = []Mutant{
 		Fault:   "A controller begins its work on the first 500 of 50,000 objects.",
 	},
 	{
-		Name: "treats-an-informers-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "informer.go",
-		From:    "\treturn r.storeReplacement.Add(ctx, part)\n",
-		To:      "\tdefer func() {\n\t\tif inf := r.feed.informer; inf.synced.finish(nil) {\n\t\t\tinf.log.AppendEnd(0)\n\t\t}\n\t}()\n\treturn r.storeReplacement.Add(ctx, part)\n",
+		Name: "treats-an-informers-first-part-as-the-whole-list", Guards: []string{"G5"}, File: "replacement.go",
+		From:    "\t\tdefer feed.end()\n",
+		To:      "\t\tdefer feed.end()\n\t\tdefer feed.listed()\n",
 		Package: guarantees,
 		Test:    "TestG5NoHandlerHasSyncedInTheMiddleOfTheFirstList",
 		Fault:   "A controller begins to work with a part of the objects, and deletes what the others own.",
