@@ -407,6 +407,7 @@ func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 		f.UpdateResourceVersion("3")
 		assert.Zero(t, time.Since(began))
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		assert.Equal(t, []string{"1", "3"}, known.notified)
 		f.Close()
 		consumers.Wait()

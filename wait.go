@@ -29,7 +29,7 @@ type DoneError interface {
 	Err() error
 }
 
-// IsDone returns whether checker's channel is closed, also with an Err: that is not the same as synced.
+// IsDone is true once checker is done, be it with an Err and not synced.
 func IsDone(checker DoneChecker) bool { return isClosed(checker.Done()) }
 
 func isClosed(done <-chan struct{}) bool {
