@@ -106,10 +106,9 @@ const (
 	causeNoBookmark Cause = "no-bookmark" // a streaming list without its end
 )
 
-// CauseOf classifies an error. Errors of this package have the causes of the constants, and "transform-error",
-// "index-error", "invalid-object" (any other stage of an ObjectError), "handler-error", "store-error", "wrong-type",
-// "regression", "short-watch", "slow-source", "mutated", "divergence", "no-bookmark" (a streaming list), "panic"
-// (recovered) and "misuse". An error of a source may have a method FailureCause() string.
+// CauseOf classifies an error. Errors of this package have the causes of the constants, and "transform-error", "index-error",
+// "invalid-object" (any other stage), "handler-error", "store-error", "wrong-type", "regression", "short-watch", "slow-source",
+// "mutated", "divergence", "no-bookmark", "panic" and "misuse". An error of a source may have a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	for e := err; e != nil; e = errors.Unwrap(e) {
