@@ -20,6 +20,8 @@ type check[T any] struct {
 	// lacks says why the thing cannot be checked for this; empty: it can.
 	lacks func(T) string
 	run   func(T) error
+	// decisive: if it fails, so would most others, which are not run.
+	decisive bool
 }
 
 // pace is how long a check waits.
@@ -50,7 +52,7 @@ func newPace(virtual bool, patience, quiet time.Duration) pace {
 func runChecks[T any](t *testing.T, p pace, checks []check[T], start func(context.Context, testing.TB) T) {
 	t.Helper()
 	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) {
+		passed := t.Run(c.name, func(t *testing.T) {
 			lacking, err := runCheck(t, p, c, start)
 			switch {
 			case err != nil:
@@ -59,6 +61,9 @@ func runChecks[T any](t *testing.T, p pace, checks []check[T], start func(contex
 				t.Skip(lacking)
 			}
 		})
+		if c.decisive && !passed {
+			return
+		}
 	}
 }
 

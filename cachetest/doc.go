@@ -10,7 +10,8 @@
 //		defer src.Close()
 //		src.MustApply(t, newPod("web-1"))
 //		controller := NewController(src)
-//		ctx, cancel := context.WithCancel(t.Context())
+//		// klog.Logger{} keeps the failures of the scripted outage out of the test's output.
+//		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 //		defer cancel()
 //		go controller.Run(ctx)
 //		synctest.Wait()

@@ -26,7 +26,8 @@ type ListerWatcherConfig struct {
 	New func(t testing.TB) ListerWatcherRig
 
 	// Virtual runs each check in a bubble of testing/synctest, for sources in process, also those over a Listener. It
-	// takes no real time, and goroutines that a source leaves behind fail the check as a deadlock.
+	// takes no real time, and goroutines that a source leaves behind fail the check as a deadlock. Time stands still
+	// between calls: take UIDs and versions from a counter or crypto/rand.
 	Virtual bool
 	// Patience is how long the suite waits for an event. Default: ten seconds, or ten minutes of virtual time.
 	Patience time.Duration
@@ -107,6 +108,7 @@ func (c ListerWatcherConfig) start(ctx context.Context, t testing.TB) *sourceTri
 // these is broken, so are many that follow.
 func sourceChecks() []check[*sourceTrial] {
 	return []check[*sourceTrial]{
+		{name: "Mark reads the mark of a listed object", run: checkMark, decisive: true},
 		{name: "an empty list has a version", run: checkEmptyList},
 		{name: "a list has a version and each object once", run: checkList},
 		{name: "a list is no older than the last write and the requested version", run: checkListIsNew},
@@ -135,5 +137,8 @@ func sourceChecks() []check[*sourceTrial] {
 		{name: "a continue token of a compacted version is expired", lacks: lacksCompact, run: checkExpiredToken},
 		{name: "a streaming list is complete and ends in a bookmark", lacks: lacksStreaming, run: checkStreaming},
 		{name: "an empty streaming list ends too", lacks: lacksStreaming, run: checkEmptyStreaming},
+		{name: "a version that is not reached is refused", run: checkUnreached},
+		{name: "a label selector is refused or obeyed", run: checkSelector},
+		{name: "sendInitialEvents is refused or obeyed", lacks: lacksListsOnly, run: checkInitialEvents},
 	}
 }

@@ -13,6 +13,17 @@ import (
 
 // The checks of lists.
 
+// checkMark leaves a list that fails to the checks of lists.
+func checkMark(t *sourceTrial) error {
+	if err := t.write("create a=1"); err != nil {
+		return err
+	}
+	if l, err := t.list(metav1.ListOptions{}); err == nil && len(l.items) > 0 && l.items[0].mark == "" {
+		return errors.New("Mark found no mark in the listed object: set ListerWatcherConfig.Mark")
+	}
+	return nil
+}
+
 func checkEmptyList(t *sourceTrial) error {
 	l, err := t.list(metav1.ListOptions{})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -22,18 +23,20 @@ func lacksStreaming(t *sourceTrial) string {
 	return ""
 }
 
-// stream asks for a streaming list and reads it to its end.
-func (t *sourceTrial) stream(version string) (l listing, w *observed, err error) {
+// openStream asks for a streaming list.
+func (t *sourceTrial) openStream(version string) (*observed, error) {
 	sendInitial := true
-	w, err = t.watch(metav1.ListOptions{
+	return t.watch(metav1.ListOptions{
 		ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		SendInitialEvents: &sendInitial, AllowWatchBookmarks: true,
 	})
-	if err != nil {
-		return l, nil, fmt.Errorf("the source says that it can stream a list: %w", err)
-	}
+}
+
+// initialEvents reads a streaming list to its end.
+func (o *observed) initialEvents() (l listing, err error) {
+	until := time.Now().Add(o.trial.patience) // bookmarks may come for ever
 	for {
-		kind, object, mark, err := w.take(t.patience)
+		kind, object, mark, err := o.take(time.Until(until))
 		switch {
 		case errors.Is(err, errQuiet):
 			err = fmt.Errorf("the bookmark that ends the initial events does not come, so a reflector would give up and list (it has %q)", l.names())
@@ -41,16 +44,28 @@ func (t *sourceTrial) stream(version string) (l listing, w *observed, err error)
 			continue
 		case err == nil && kind == watch.Bookmark:
 			l.version = mark.version
-			return l, w, nil
+			return l, nil
 		case err == nil && kind != watch.Added:
 			err = fmt.Errorf("the event %s %s is among the initial events, which are Added", kind, object)
 		}
 		if err != nil {
-			w.Stop()
-			return l, nil, fmt.Errorf("in a streaming list: %w", err)
+			return l, fmt.Errorf("in a streaming list: %w", err)
 		}
 		l.items = append(l.items, object)
 	}
+}
+
+// stream asks a source that streams for a list and reads it to its end.
+func (t *sourceTrial) stream(version string) (listing, *observed, error) {
+	w, err := t.openStream(version)
+	if err != nil {
+		return listing{}, nil, fmt.Errorf("the source says that it can stream a list: %w", err)
+	}
+	l, err := w.initialEvents()
+	if err != nil {
+		w.Stop()
+	}
+	return l, w, err
 }
 
 func checkStreaming(t *sourceTrial) error {

@@ -30,7 +30,7 @@ func TestEachCheckOfASourceSeesItsFaults(t *testing.T) {
 		checks[c.name] = c
 	}
 	seen := map[string]bool{}
-	for _, faults := range []map[string]sourceFault{listFaults, watchFaults, endFaults} {
+	for _, faults := range []map[string]sourceFault{listFaults, watchFaults, endFaults, refusalFaults} {
 		for name, fault := range faults {
 			seen[fault.check] = true
 			t.Run(name, func(t *testing.T) {

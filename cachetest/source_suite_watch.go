@@ -168,7 +168,11 @@ func checkRecreation(t *sourceTrial) error {
 	}
 	before, after := l.items[0].uid, objects[1].uid
 	if before != "" && before == after {
-		return fmt.Errorf("the object has the UID %s before and after: where a relist hides the deletion, a reflector would tell of an update", before)
+		hint := ""
+		if t.virtual {
+			hint = " (in virtual time, time stands still between calls: take UIDs from a counter or crypto/rand)"
+		}
+		return fmt.Errorf("the object has the UID %s before and after: where a relist hides the deletion, a reflector would tell of an update%s", before, hint)
 	}
 	return nil
 }
@@ -254,7 +258,7 @@ func checkBookmark(t *sourceTrial) error {
 		kind, object, mark, err := w.take(t.patience)
 		switch {
 		case errors.Is(err, errQuiet) && delivered:
-			return errors.New("no bookmark came although they are allowed: a reflector of a quiet kind would have to list when its version has been compacted")
+			return errors.New("no bookmark came although they are allowed: a reflector of a quiet kind would have to list when its version has been compacted. Send them, or set NoBookmarks")
 		case err != nil:
 			return err
 		case kind != watch.Bookmark && (delivered || object.String() != "a=2"):

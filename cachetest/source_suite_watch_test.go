@@ -91,7 +91,7 @@ var watchFaults = map[string]sourceFault{
 		wrong: editing(watch.Deleted, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }),
 	},
 	"one UID for all": {
-		check: "a re-created object has another UID", says: "would tell of an update",
+		check: "a re-created object has another UID", says: "would tell of an update (in virtual time",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			mangled(f, func(l *unstructured.UnstructuredList) { l.Items[0].SetUID("same") })
 			f.tamper = func(e watch.Event) []watch.Event {
@@ -112,7 +112,7 @@ var watchFaults = map[string]sourceFault{
 		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.AllowWatchBookmarks = true }),
 	},
 	"no bookmarks": {
-		check: "a watch resumes after a bookmark", says: "no bookmark came",
+		check: "a watch resumes after a bookmark", says: "or set NoBookmarks",
 		wrong: reopening(func(_ *faulty, o *metav1.ListOptions) { o.AllowWatchBookmarks = false }),
 	},
 	"a bookmark that overtakes a change": {

@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 )
@@ -42,6 +44,9 @@ func NewDirectory(path string) *Directory { return &Directory{path: path, versio
 
 // ListWithContext reads the directory: its answer is no older than the request. A limit is ignored.
 func (d *Directory) ListWithContext(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if err := refuse(options); err != nil {
+		return nil, err
+	}
 	if _, _, err := d.changes(options.ResourceVersion); err != nil && !apierrors.IsResourceExpired(err) {
 		return nil, err // a list may be newer than the requested version
 	}
@@ -54,10 +59,10 @@ func (d *Directory) ListWithContext(_ context.Context, options metav1.ListOption
 	return list, nil
 }
 
-// WatchWithContext delivers every change after a version. It refuses at once what it cannot do, so that a reflector lists.
+// WatchWithContext delivers every change after a version.
 func (d *Directory) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	if options.SendInitialEvents != nil || options.LabelSelector != "" || options.FieldSelector != "" {
-		return nil, apierrors.NewBadRequest("this source knows neither sendInitialEvents nor selectors")
+	if err := refuse(options); err != nil {
+		return nil, err
 	}
 	if _, _, err := d.changes(options.ResourceVersion); err != nil {
 		return nil, err
@@ -66,6 +71,19 @@ func (d *Directory) WatchWithContext(ctx context.Context, options metav1.ListOpt
 	ctx, w.cancel = context.WithTimeout(ctx, time.Duration(ptr.Deref(options.TimeoutSeconds, 3600))*time.Second)
 	go w.run(ctx, d, options.ResourceVersion)
 	return w, nil
+}
+
+// refuse refuses at once what this source cannot do: a reflector then lists.
+func refuse(options metav1.ListOptions) error {
+	switch {
+	case options.LabelSelector != "" || options.FieldSelector != "":
+		return apierrors.NewBadRequest("this source knows no selectors")
+	case options.SendInitialEvents != nil:
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{
+			field.Forbidden(field.NewPath("sendInitialEvents"), "this source does not stream lists"),
+		})
+	}
+	return nil
 }
 
 // dirWatch is one watch.
@@ -122,8 +140,12 @@ func (d *Directory) changes(version string) (events []watch.Event, present strin
 	switch oldest := d.version - uint64(len(d.history)); {
 	case err != nil:
 		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is no decimal number", version))
-	case from < oldest, from > d.version: // a later one is of another process
-		return nil, "", apierrors.NewResourceExpired(fmt.Sprintf("resource version %d is none of %d to %d", from, oldest, d.version))
+	case from < oldest:
+		return nil, "", apierrors.NewResourceExpired(fmt.Sprintf("resource version %d is older than %d", from, oldest))
+	case from > d.version: // of another process
+		err := apierrors.NewTimeoutError(fmt.Sprintf("resource version %d is newer than %d", from, d.version), 1)
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+		return nil, "", err
 	}
 	return d.history[uint64(len(d.history))-(d.version-from):], strconv.FormatUint(d.version, 10), nil
 }

@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -92,11 +94,13 @@ func TestAFileThatCannotBeReadFailsTheSourceAndLosesNothing(t *testing.T) {
 func TestRequestsThatCannotBeAnsweredAreRefused(t *testing.T) {
 	source := NewDirectory(t.TempDir())
 	for version, cause := range map[string]cache.Cause{
-		"9": cache.CauseExpired, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseBadRequest,
+		"9": cache.CauseVersionTooLarge, "0": cache.CauseExpired, "": cache.CauseExpired, "x": cache.CauseBadRequest,
 	} {
 		_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: version})
 		assert.Equal(t, cause, cache.CauseOf(err), version)
 	}
 	_, err := source.WatchWithContext(t.Context(), metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "1"})
 	assert.Equal(t, cache.CauseBadRequest, cache.CauseOf(err))
+	_, err = source.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true), ResourceVersion: "1"})
+	assert.True(t, apierrors.IsInvalid(err), "%v", err)
 }
