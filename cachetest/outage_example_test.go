@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
@@ -58,7 +59,8 @@ func TestAControllerSurvivesAnOutage(t *testing.T) {
 		defer src.Close()
 		src.MustApply(t, newPod("web-1"))
 		controller := NewController(src)
-		ctx, cancel := context.WithCancel(t.Context())
+		// klog.Logger{} keeps the failures of the scripted outage out of the test's output.
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		defer cancel()
 		go controller.Run(ctx)
 		synctest.Wait()
