@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/watchmirror/cache/internal/table"
 )
@@ -59,14 +60,13 @@ func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan
 // busyPatience is for how long the open watch may bring the version by itself: a type that changes does so at once.
 const busyPatience = 100 * time.Millisecond
 
-var (
-	// bookmarkTimeouts, in seconds, are those of the watches that buy a bookmark, until one comes. API servers send one two
-	// seconds before a watch ends, and none in a watch that they begin later.
-	bookmarkTimeouts = []int64{3, 5, 7}
+// bookmarkTimeout, in seconds, is that of a watch that buys a bookmark. API servers send one two seconds before a watch ends,
+// but none that is not newer than their state when it began.
+const bookmarkTimeout = 3
 
-	errNotStarted   = errors.New("informer has not been started")
-	errNoVersion    = errors.New("the source's lists have no resource version")
-	errNoShortProof = fmt.Errorf("the source sent no bookmark in watches of %d s", bookmarkTimeouts)
+var (
+	errNotStarted = errors.New("informer has not been started")
+	errNoVersion  = errors.New("the source's lists have no resource version")
 )
 
 // fresh waits until everything that was committed at the sources of some informers before the call can be read.
@@ -150,7 +150,10 @@ func (f *feed) probe(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("asking the source for its version: %w", err)
 	} else {
-		err = f.reach(ctx, before, version)
+		var shown bool
+		if shown, err = f.reach(ctx, before, version); err == nil && !shown {
+			err = f.reflector.relist(ctx, f.informer.ended)
+		}
 	}
 	if ctx.Err() == nil { // else the next one asks again
 		f.answered, f.answer = number, err
@@ -158,47 +161,42 @@ func (f *feed) probe(ctx context.Context) error {
 	return err
 }
 
-// reach returns once the store has everything that the source has at version. before was the store's version before the
-// source was asked for that.
-func (f *feed) reach(ctx context.Context, before, version string) error {
+// reach returns once the store has everything that the source has at version, or shown is false: the source sends no
+// bookmark that would show it. before was the store's version before the source was asked for that.
+func (f *feed) reach(ctx context.Context, before, version string) (shown bool, err error) {
 	switch {
 	case version == "":
-		return errNoVersion
+		return false, errNoVersion
 	case versionBefore(version, before):
-		return &VersionRegressionError{Kind: "list", Current: before, Received: version}
+		return false, &VersionRegressionError{Kind: "list", Current: before, Received: version}
 	}
-	for _, seconds := range bookmarkTimeouts {
-		busy, cancel := context.WithTimeout(ctx, busyPatience)
-		err := f.waitForVersion(busy, version, nil)
-		cancel()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-		last, err := f.awaitBookmark(ctx, version, seconds)
-		if CauseOf(err) == CauseExpired { // no watch can begin where the store is, but a list brings it further
-			err = f.reflector.relist(ctx, f.informer.ended)
-		}
-		switch {
-		case err != nil:
-			return err
-		case last != "":
-			return f.waitForVersion(ctx, last, nil)
-		}
+	busy, cancel := context.WithTimeout(ctx, busyPatience)
+	err = f.waitForVersion(busy, version, nil)
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case !errors.Is(err, context.DeadlineExceeded):
+		return err == nil, err
 	}
-	return errNoShortProof
+	last, err := f.awaitBookmark(ctx, version)
+	switch {
+	case CauseOf(err) == CauseExpired: // no watch can begin where the store is
+		return true, f.reflector.relist(ctx, f.informer.ended)
+	case err != nil || last == "":
+		return false, err
+	}
+	return true, f.waitForVersion(ctx, last, nil)
 }
 
 // awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version. last is
 // that of the last event before it: a store at last has everything that the source has. It is empty if none comes.
-func (f *feed) awaitBookmark(ctx context.Context, version string, seconds int64) (last string, err error) {
+func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	last = f.LastStoreSyncResourceVersion()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
-		ResourceVersion: last, TimeoutSeconds: &seconds, AllowWatchBookmarks: true,
+		ResourceVersion: last, TimeoutSeconds: ptr.To(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
 	})
 	if err == nil && isNilPointer(w) {
 		err = errNilWatch
@@ -325,7 +323,8 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	before := f.LastStoreSyncResourceVersion()
 	listed, version, err := f.census(ctx)
 	if err == nil {
-		err = f.reach(ctx, before, version)
+		// Where nothing is shown, a watch from the store's version has brought no change: it is compared as it is.
+		_, err = f.reach(ctx, before, version)
 	}
 	if err != nil {
 		return nil, nil, err

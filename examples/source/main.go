@@ -52,7 +52,7 @@ func run(ctx context.Context, out io.Writer) error {
 		}
 		select {
 		case change := <-changes:
-			fmt.Fprintf(out, "%s, at version %s\n", change, files.ResourceVersion())
+			fmt.Fprintln(out, change)
 		case <-ctx.Done():
 			return fmt.Errorf("content %q did not arrive: %v", content, files.Status())
 		}

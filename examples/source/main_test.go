@@ -53,9 +53,9 @@ func TestTheHandlerReceivesEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), &out))
-		assert.Equal(t, `added colour: red, at version 2
-updated colour: blue, at version 3
-deleted colour, at version 4
+		assert.Equal(t, `added colour: red
+updated colour: blue
+deleted colour
 `, out.String())
 	})
 }

@@ -131,22 +131,32 @@ func TestFreshOnAQuietTypeBuysABookmark(t *testing.T) {
 	})
 }
 
-// API servers send no bookmark in a watch that they begin later than two seconds before its timeout.
-func TestFreshAsksAServerThatIsSlowForALongerWatch(t *testing.T) {
+// An API server sends no bookmark that is not newer than its state when the watch began, as where others have written and
+// nobody writes any more.
+func TestFreshListsWhereNoBookmarkComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		informer := runInformer(t, &cache.ListWatch{
 			ListWithContextFunc: source.ListWithContext,
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.AllowWatchBookmarks = *options.TimeoutSeconds > 6
+				options.AllowWatchBookmarks = false
 				return source.WatchWithContext(ctx, options)
 			},
 		}, cache.InformerConfig[*object]{})
-		_, watches := requestsOf(source)
 		source.Advance(1000)
+		lists, watches := requestsOf(source)
+		began := time.Now()
+		require.NoError(t, informer.Verify(t.Context()))
+		require.Equal(t, 3100*time.Millisecond, time.Since(began))
 		require.NoError(t, informer.Fresh(t.Context()))
-		_, watchesAfter := requestsOf(source)
+		require.Equal(t, "1001", informer.ResourceVersion())
+		listsAfter, watchesAfter := requestsOf(source)
+		require.Equal(t, lists+3, listsAfter, "one to compare, one for the version, and that of the reflector")
 		require.Equal(t, watches+3, watchesAfter)
+		_, err := source.DeleteSilently("a", "1")
+		require.NoError(t, err)
+		require.ErrorAs(t, informer.Verify(t.Context()), new(*cache.DivergenceError))
+		require.Zero(t, informer.Len())
 	})
 }
 
