@@ -19,7 +19,7 @@ func checkMark(t *sourceTrial) error {
 		return err
 	}
 	if l, err := t.list(metav1.ListOptions{}); err == nil && len(l.items) > 0 && l.items[0].mark == "" {
-		return errors.New("Mark found no mark in the listed object: set ListerWatcherConfig.Mark")
+		return errors.New("no mark was found in the listed object: set ListerWatcherConfig.Mark")
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func ahead(version string) bool { return len(version) > 10 }
 
 var refusalFaults = map[string]sourceFault{
 	"objects without a mark": {
-		check: "Mark reads the mark of a listed object", says: "Mark found no mark in the listed object: set ListerWatcherConfig.Mark",
+		check: "Mark reads the mark of a listed object", says: "no mark was found in the listed object: set ListerWatcherConfig.Mark",
 		wrong: func(f *faulty, _ *ListerWatcherRig) {
 			mangled(f, func(l *unstructured.UnstructuredList) { l.Items[0].SetAnnotations(nil) })
 		},
@@ -136,5 +136,5 @@ func TestASourceWithoutMarksFailsOnce(t *testing.T) {
 	output, err := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$", "without-marks").CombinedOutput()
 	require.Error(t, err)
 	assert.Equal(t, 1, strings.Count(string(output), "    --- FAIL: "), "%s", output)
-	assert.Contains(t, string(output), "Mark found no mark in the listed object: set ListerWatcherConfig.Mark")
+	assert.Contains(t, string(output), "no mark was found in the listed object: set ListerWatcherConfig.Mark")
 }

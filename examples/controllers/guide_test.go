@@ -16,7 +16,7 @@ import (
 func TestTheMigrationGuidesCommandChangesWrittenFilesOnly(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/migrating.md")
 	require.NoError(t, err)
-	_, step, found := strings.Cut(string(guide), "**1. The import.**")
+	_, step, found := strings.Cut(string(guide), "**1. The import**")
 	require.True(t, found)
 	_, command, _ := strings.Cut(step, "```sh\n")
 	command, _, _ = strings.Cut(command, "```")
