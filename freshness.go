@@ -477,8 +477,10 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 	if err := o.WaitForResourceVersion(ctx, resourceVersion); err != nil {
 		return err
 	}
+	handled := l.cursor.Handled()
+	defer l.cursor.Forget(handled)
 	select {
-	case <-l.cursor.Handled():
+	case <-handled:
 		return nil
 	case <-l.removed:
 		return fmt.Errorf("waiting for handler %s: %w", l.options.Name, ErrHandlerRemoved)

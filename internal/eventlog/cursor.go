@@ -137,7 +137,7 @@ func (c *Cursor[K]) Next(r *Record[K]) bool {
 }
 
 // Handled returns a channel that is closed once what was appended before the call has been handled, which is when Next is
-// called after the last of it.
+// called after the last of it. A caller that waits no more calls Forget.
 func (c *Cursor[K]) Handled() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,6 +146,13 @@ func (c *Cursor[K]) Handled() <-chan struct{} {
 		c.endWaitsLocked()
 	}
 	return w.done
+}
+
+// Forget drops a wait: those for a handler that hangs must not pile up.
+func (c *Cursor[K]) Forget(done <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = slices.DeleteFunc(c.waits, func(w handledWait) bool { return w.done == done })
 }
 
 // endWaitsLocked ends the waits for what has been handled. The handler is in no call.

@@ -154,3 +154,22 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	r.updates(1, 1, 1)
 	require.Empty(t, r.all())
 }
+
+// Fails if a handler that hangs keeps the waits of all that have stopped waiting for it.
+func TestAForgottenWaitIsNotKept(t *testing.T) {
+	log := New[string](time.Unix(0, 0))
+	c := log.NewCursor(WhenBehind)
+	c.Join(time.Unix(0, 0), Snapshot[string]{})
+	log.Append([]Record[string]{{Kind: Add, Key: "a", New: 1}}, 1, time.Unix(0, 0))
+	kept := c.Handled()
+	for range 10 {
+		c.Forget(c.Handled())
+	}
+	require.Len(t, c.waits, 1)
+	var r Record[string]
+	require.True(t, c.Next(&r))
+	require.False(t, c.Next(&r))
+	<-kept
+	c.Forget(kept)
+	require.Empty(t, c.waits)
+}
