@@ -371,15 +371,20 @@ func (e *MutatedObjectError) Error() string {
 	return fmt.Sprintf("object %q%s was changed in the store, where it is shared: %s", e.Key, atVersion(e.ResourceVersion), changes)
 }
 
-// misuse is an error of the program, not of the source.
-type misuse struct{ error }
+// caused is an error that its place gives a cause.
+type caused struct {
+	error
+	is Cause
+}
 
-func (e misuse) Unwrap() error { return e.error }
+func (e caused) Unwrap() error { return e.error }
+func (e caused) cause() Cause  { return e.is }
 
 // mutationError is the error for a report of a detector.
 func mutationError(r mutation.Report) error {
 	if r.Err != nil {
-		return misuse{fmt.Errorf("object %q of type %T is not watched for changes: %w", r.Key, r.Object, r.Err)}
+		err := fmt.Errorf("object %q of type %T is not watched for changes: %w", r.Key, r.Object, r.Err)
+		return caused{err, causeMisuse}
 	}
 	e := &MutatedObjectError{Key: r.Key, ResourceVersion: receivedOf(r.Object).ResourceVersion, Total: r.Total}
 	for _, change := range r.Changes {

@@ -98,7 +98,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	if r.WatchListPageSize < 0 {
 		r.report(ctx, fmt.Errorf("Reflector.WatchListPageSize is negative (%d), treated as unset", r.WatchListPageSize))
 	}
-	isInternal := func(err error) bool { return CauseOf(err) == CauseInternal }
+	isInternal := func(err error) bool { return answersTo[CauseOf(err)].stream == watchWithDeadline }
 	m := &run{
 		Reflector: r, ctx: ctx, round: round,
 		retry: NewRetryWithDeadline(r.MaxInternalErrorRetryDuration, time.Minute, isInternal, r.clock),

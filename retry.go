@@ -103,12 +103,13 @@ const (
 	causePanic      Cause = "panic"
 	causeMutated    Cause = "mutated"
 	causeDivergence Cause = "divergence"
-	causeNoBookmark Cause = "no-bookmark" // a streaming list without its end
+	causeNoBookmark Cause = "no-bookmark"  // a streaming list without its end
+	causeStream     Cause = "stream-error" // 500 on an open watch
 )
 
 // CauseOf classifies an error. Errors of this package have the causes of the constants, and "transform-error", "index-error",
 // "invalid-object" (any other stage), "handler-error", "store-error", "wrong-type", "regression", "short-watch", "slow-source",
-// "mutated", "divergence", "no-bookmark", "panic" and "misuse". An error of a source may have a method FailureCause() string.
+// "mutated", "divergence", "no-bookmark", "stream-error" (500 on an open watch), "panic" and "misuse". An error of a source may have a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -145,7 +146,6 @@ func (*VeryShortWatchError) cause() Cause    { return causeShortWatch }
 func (*SlowSourceError) cause() Cause        { return causeSlowSource }
 func (*PanicError) cause() Cause             { return causePanic }
 func (*MutatedObjectError) cause() Cause     { return causeMutated }
-func (misuse) cause() Cause                  { return causeMisuse }
 
 func (e *ObjectError) cause() Cause {
 	switch e.Stage {
@@ -279,6 +279,7 @@ var answersTo = map[Cause]struct {
 	CauseConnectionLost:   {watchAgain, watchThenList, false},
 	CauseOverdueWatch:     {watchAgainAtOnce, watchAgainAtOnce, false},
 	CauseInternal:         {watchWithDeadline, watchWithDeadline, false},
+	causeStream:           {watchWithDeadline, watchWithDeadline, false},
 	CauseNotFound:         {definite: true},
 	CauseForbidden:        {definite: true},
 	CauseUnauthorized:     {definite: true},

@@ -539,7 +539,8 @@ func isTable(obj runtime.Object) bool {
 }
 
 // eventError is the error in an event of type Error. An object that is no Status is described, not kept: it may be
-// large. One that could not be decoded is an ObjectError: the source has not sent a Status in it.
+// large. One that could not be decoded is an ObjectError: the source has not sent a Status in it. A 500 has a cause of its
+// own: the server accepts requests, and fails while it serves a watch.
 func eventError(obj runtime.Object) error {
 	if cause := decodeError(obj); cause != nil {
 		return &ObjectError{
@@ -549,7 +550,10 @@ func eventError(obj runtime.Object) error {
 	}
 	if !isNilPointer(obj) {
 		err := apierrors.FromObject(obj)
-		if !errors.As(err, new(*apierrors.UnexpectedObjectError)) {
+		switch {
+		case CauseOf(err) == CauseInternal:
+			return caused{err, causeStream}
+		case !errors.As(err, new(*apierrors.UnexpectedObjectError)):
 			return err
 		}
 	}

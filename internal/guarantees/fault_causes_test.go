@@ -152,7 +152,7 @@ func faults() map[string]fault {
 		"410":                {cause: cache.CauseExpired, happens: failWatch(cachetest.ErrExpired())},
 		"429":                {cause: cache.CauseTooManyRequests, happens: failWatch(cachetest.ErrTooManyRequests(1))},
 		"500 on the request": {cause: cache.CauseInternal, happens: failWatch(cachetest.ErrInternal())},
-		"500 on the stream":  {cause: cache.CauseInternal, happens: func(s *servedPods) { s.source.BreakWatches(cachetest.ErrInternal()) }},
+		"500 on the stream":  {cause: causeStream, happens: func(s *servedPods) { s.source.BreakWatches(cachetest.ErrInternal()) }},
 		"half-open": {
 			cause: cache.CauseOverdueWatch,
 			change: func(c *cache.InformerConfig[*unstructured.Unstructured]) {
@@ -215,9 +215,7 @@ func faults() map[string]fault {
 func TestEachFaultHasACauseOfItsOwnInTheStatus(t *testing.T) {
 	seen := map[cache.Cause]string{}
 	for name, f := range faults() {
-		if f.cause != cache.CauseInternal { // a server's 500 means the same wherever it is sent
-			require.Empty(t, seen[f.cause], "%s has the cause of another fault", name)
-		}
+		require.Empty(t, seen[f.cause], "%s has the cause of another fault", name)
 		seen[f.cause] = name
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -30,6 +30,7 @@ type reporter interface{ Status() cache.Status }
 const (
 	causeObject     cache.Cause = "invalid-object"
 	causeTransform  cache.Cause = "transform-error"
+	causeStream     cache.Cause = "stream-error"
 	causeIndex      cache.Cause = "index-error"
 	causeNoBookmark cache.Cause = "no-bookmark"
 	causeProcess    cache.Cause = "handler-error"

@@ -163,7 +163,7 @@ func TestTheStatusCountsFailuresByCause(t *testing.T) {
 		source.FailWatches(1, cachetest.ErrConnectionRefused())
 		source.CloseWatches()
 		sleep(time.Minute)
-		require.Equal(t, map[cache.Cause]int64{cache.CauseInternal: 3, cache.CauseConnectionRefused: 1}, informer.Status().Failures)
+		require.Equal(t, map[cache.Cause]int64{causeStream: 3, cache.CauseConnectionRefused: 1}, informer.Status().Failures)
 		require.Empty(t, before, "a status does not change")
 	})
 }
