@@ -39,7 +39,7 @@ soak: ## a day of churn in virtual time: heap, goroutines and buffers stay flat
 	go test -count=1 -v -run TestADayOfChurn ./internal/simulation -soak 24h
 
 .PHONY: compat
-compat: ## check the names and signatures against client-go
+compat: ## names and behaviour against client-go; one controller on both packages, by its import alone
 	cd compat && go test ./...
 
 .PHONY: adapters
@@ -56,7 +56,7 @@ metrics: ## test the metrics for Prometheus and the alert rules
 	cd metrics/prometheus/rules && go test ./...
 
 .PHONY: controllers
-controllers: ## one controller on both packages, by its import alone
+controllers: ## test the examples that need client-go
 	cd examples/controllers && go test -race ./...
 
 .PHONY: compare
