@@ -179,10 +179,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		changes:         new(broadcast),
 	}
 	// What a source can do besides is asked of the program's own.
-	var own any = source
-	if plain, ok := source.(plainSource); ok {
-		own = plain.ListerWatcher
-	}
+	own := sourceOf(source)
 	if chunks, ok := own.(interface{ wholeLists() bool }); ok {
 		r.wholeLists = chunks.wholeLists()
 	}
@@ -213,6 +210,14 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		r.taker = foreignStore{store}
 	}
 	return r
+}
+
+// sourceOf is the program's own source.
+func sourceOf(source Source) any {
+	if plain, ok := source.(plainSource); ok {
+		return plain.ListerWatcher
+	}
+	return source
 }
 
 func (r *Reflector) Name() string { return r.name }

@@ -62,6 +62,8 @@ type Status struct {
 	// LastFailure is nil if nothing has failed yet. Failures counts all by cause, and must not be changed.
 	LastFailure *Failure        `json:"lastFailure,omitempty"`
 	Failures    map[Cause]int64 `json:"failures,omitempty"`
+	// Source is what the source's SourceStatus() map[string]string method returned, if it has one: see kubeapi's.
+	Source map[string]string `json:"source,omitempty"`
 	// Quarantined are the objects whose latest state is not shown, by key.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
 	// Objects and Checksum, of keys and versions, are of an informer's whole store. The order does not matter.
@@ -199,9 +201,14 @@ func (r *Reflector) Status() Status {
 	quarantined := mergeQuarantined(r.quarantine.list(r.quarantine.shares))
 	queue, isQueue := r.store.(interface{ HasSynced() bool })
 	synced := isQueue && queue.HasSynced()
+	var source map[string]string
+	if own, ok := sourceOf(r.source).(interface{ SourceStatus() map[string]string }); ok {
+		source = own.SourceStatus()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	status := r.status
+	status.Source = source
 	if status.Quarantined = quarantined; isQueue {
 		status.Synced = synced
 	}

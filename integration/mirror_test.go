@@ -208,7 +208,7 @@ func differences(have, want map[string]*object) (found []string) {
 			note(key, "missing")
 		case h.GetResourceVersion() != obj.GetResourceVersion():
 			note(key, "version "+h.GetResourceVersion()+" instead of "+obj.GetResourceVersion())
-		case !equality.Semantic.DeepEqual(h.Object, obj.Object):
+		case !equality.Semantic.DeepEqual(withoutManagedFields(h).Object, withoutManagedFields(obj).Object):
 			note(key, fmt.Sprintf("differs: %v\ninstead of %v", h.Object, obj.Object))
 		}
 	}
@@ -218,6 +218,13 @@ func differences(have, want map[string]*object) (found []string) {
 		}
 	}
 	return found
+}
+
+// withoutManagedFields is a copy of an object as kubeapi has it.
+func withoutManagedFields(obj *object) *object {
+	obj = obj.DeepCopy()
+	obj.SetManagedFields(nil)
+	return obj
 }
 
 // requireEqual waits until the mirror equals the server object by object, and the view of its handler too.

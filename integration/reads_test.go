@@ -103,6 +103,47 @@ func TestAListAfterAnExpiredVersionComesInPages(t *testing.T) {
 	require.GreaterOrEqual(t, requests.with("continue"), 4)
 }
 
+// This version of the server ignores the parameter. Fails if it answers 406, or if the status says something else.
+func TestManagedFieldsAreDroppedBesideAServerThatIgnoresTheParameter(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "managed")
+	r.create(t, 0, 5)
+	for name, change := range map[string]func(*kubeapi.Options){
+		"dropped":  nil,
+		"metadata": func(o *kubeapi.Options) { o.ObjectType = &metav1.PartialObjectMetadata{} },
+		"fields":   func(o *kubeapi.Options) { o.Fields = []string{"spec.color"} },
+		"kept":     func(o *kubeapi.Options) { o.KeepManagedFields = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := &recorder{base: r.httpClient(t).Transport}
+			source := r.source(t, func(o *kubeapi.Options) {
+				if o.HTTPClient = (&http.Client{Transport: requests}); change != nil {
+					change(o)
+				}
+			})
+			informer := cache.NewTypedInformer(source, cache.InformerConfig[metav1.Object]{})
+			run(t, informer)
+			require.NoError(t, informer.WaitSynced(within(t, patience)))
+			last := r.paint(t, 1, name)
+			require.NoError(t, informer.WaitForResourceVersion(within(t, patience), last.GetResourceVersion()))
+			entries := 0
+			for _, obj := range informer.All() {
+				entries += len(obj.GetManagedFields())
+			}
+			status := informer.Status()
+			t.Logf("%s: %d entries in %d objects, %v, %d requests", name, entries, informer.Len(), status.Source, len(requests.all))
+			require.Empty(t, status.Failures)
+			if name == "kept" {
+				require.GreaterOrEqual(t, entries, 5)
+				require.Equal(t, "kept", status.Source["managedFields"])
+				return
+			}
+			require.Zero(t, entries)
+			require.Equal(t, "dropped by the client, the server sends them", status.Source["managedFields"])
+		})
+	}
+}
+
 func TestTheAdapterAndClientGoSeeTheSame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "adapted")

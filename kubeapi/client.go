@@ -23,6 +23,7 @@ type ListerWatcher struct {
 	authorize  func(*http.Request) error
 
 	target       target
+	managed      managedFields
 	encodings    encodings
 	limits       Limits
 	version      schema.GroupVersion
@@ -68,6 +69,7 @@ func New(options Options) (*ListerWatcher, error) {
 		uncompressed: options.DisableCompression,
 		stallTimeout: options.StallTimeout,
 	}
+	lw.managed.kept = options.KeepManagedFields || into.projection.names("metadata.managedFields")
 	lw.doubts.seed = maphash.MakeSeed()
 	lw.warnings = newWarnings(lw.collection.String(), options.OnWarning)
 	if lw.userAgent == "" {
@@ -119,6 +121,10 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 		return nil, lw.failed(ctx, a, v, err)
 	}
 	a.hold(response)
+	if response.StatusCode == http.StatusNotAcceptable && lw.managed.refuse() {
+		a.release()
+		return lw.send(ctx, v, options)
+	}
 	lw.warnings.note(ctx, response.Header, sent)
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		err = lw.refusal(v, a)
@@ -132,6 +138,7 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 		return nil, err
 	}
 	open = true
+	lw.managed.answered()
 	return a, nil
 }
 
@@ -140,7 +147,7 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly()))
+	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managed.requested()))
 	request.Header.Set("User-Agent", lw.userAgent)
 	if v == verbWatch || lw.uncompressed {
 		// Otherwise the transport asks for gzip by itself. In a watch it would only delay

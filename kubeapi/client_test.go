@@ -36,7 +36,7 @@ func TestRequestsAskForJSONAndCarryTheCallersHeaders(t *testing.T) {
 	_, err := source.List(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, http.MethodGet, method)
-	require.Equal(t, "application/json", seen.Get("Accept"))
+	require.Equal(t, "application/json;drop=metadata.managedFields, application/json", seen.Get("Accept"))
 	require.Equal(t, "mirror/1", seen.Get("User-Agent"))
 	require.True(t, strings.HasPrefix(seen.Get("Authorization"), "Basic "))
 }

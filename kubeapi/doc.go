@@ -54,6 +54,11 @@
 // To write, get the object from the API (with controller-runtime, by the manager's GetAPIReader) and update that, or apply
 // or patch only what changes.
 //
+// # Managed fields
+//
+// metadata.managedFields is dropped, by the server if it can and else after decoding, unless Options.KeepManagedFields
+// says otherwise. Only extract-and-apply code needs it; updates without it leave it as it is.
+//
 // # Errors
 //
 //   - The server refused: the cause is a *errors.StatusError, so errors.IsForbidden, errors.IsResourceExpired and

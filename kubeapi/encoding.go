@@ -50,8 +50,9 @@ type encodings []Encoding
 
 // accept is the Accept header of a request. JSON is always among what it names: there
 // are types that a server has in no other encoding. For metadata alone it comes twice,
-// because not every server can leave the rest out.
-func (e encodings) accept(v verb, metadataOnly bool) string {
+// because not every server can leave the rest out. With drop, all types come with that
+// parameter first, and then without it, for servers that accept none that they do not know.
+func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	only := ""
 	switch {
 	case metadataOnly && v == verbWatch:
@@ -65,6 +66,12 @@ func (e encodings) accept(v verb, metadataOnly bool) string {
 	}
 	if metadataOnly || !slices.Contains(e, JSON) {
 		types = append(types, string(JSON))
+	}
+	if drop {
+		for i := range types {
+			types = append(types, types[i])
+			types[i] += dropManagedFields
+		}
 	}
 	return strings.Join(types, ", ")
 }

@@ -166,8 +166,9 @@ func (l *listing) decode(raw []byte, number int) runtime.Object {
 	item, err := l.target.decode(l.answer.encoding, raw, l.limits.wire(), l.impliedBy(l.body.Header()))
 	if err != nil {
 		l.doubtItem(raw, number, err)
-		item = l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", number), err)
+		return l.undecoded(l.answer, raw, fmt.Sprintf("item %d of the list", number), err)
 	}
+	l.dropManagedFields(l.answer.encoding, raw, item)
 	return item
 }
 

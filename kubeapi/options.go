@@ -73,6 +73,12 @@ type Options struct {
 	// the package documentation for what is lost, and for what the mark does not prevent.
 	Fields []string
 
+	// KeepManagedFields keeps metadata.managedFields, for programs that read them (extract and apply). By default servers
+	// are asked to leave them out (drop=metadata.managedFields, of Kubernetes 1.38), and objects of those that send them
+	// lose them after decoding. An update without them does not change them. SourceStatus says which of the two it is.
+	// They are kept, too, if Fields names them.
+	KeepManagedFields bool
+
 	// Encodings are the requested encodings, the preferred one first; JSON is always accepted. Default: Protobuf, then
 	// JSON, for a Go type that can be decoded from protobuf, and JSON for others.
 	Encodings []Encoding

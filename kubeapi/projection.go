@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -66,6 +67,16 @@ func projectionOf(paths []string, into target) (*projection, error) {
 	}
 	joined := strings.Join(paths, ",")
 	return &projection{fields: fields, paths: joined, boxed: joined}, nil
+}
+
+// names says whether a field is kept because it, what it is in, or a part of it is named.
+func (p *projection) names(field string) bool {
+	if p == nil {
+		return false
+	}
+	return slices.ContainsFunc(strings.Split(p.paths, ","), func(path string) bool {
+		return path == field || strings.HasPrefix(field, path+".") || strings.HasPrefix(path, field+".")
+	})
 }
 
 // protobuf says whether it is known what to cut there.

@@ -46,6 +46,7 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 		for _, encoding := range []Encoding{JSON, Protobuf, CBOR} {
 			t.Run(fmt.Sprint(name, " in ", encoding), func(t *testing.T) {
 				options := Options{ObjectType: &carp.Carp{}, Encodings: []Encoding{encoding}}
+				options.KeepManagedFields = true
 				wholeItems, wholeWatched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				options.Fields = fields
 				items, watched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
@@ -69,6 +70,7 @@ func TestProjectedObjectsAreWholeOnesWithoutTheFieldsThatAreNotNamed(t *testing.
 		for _, encoding := range []Encoding{JSON, CBOR} {
 			t.Run(fmt.Sprint(name, " in ", encoding, ", unstructured"), func(t *testing.T) {
 				options := Options{Encodings: []Encoding{encoding}}
+				options.KeepManagedFields = true
 				wholeItems, wholeWatched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))
 				options.Fields = fields
 				items, watched := everything(t, newSourceOf(t, apiOf(t, carps, encoding), options))

@@ -109,7 +109,7 @@ func TestMetadataAloneIsAskedForAndSaysWhatItIsOf(t *testing.T) {
 		source := newSourceOf(t, server(func(r *http.Request) (*http.Response, error) {
 			accept = append(accept, r.Header.Get("Accept"))
 			return answers(200, body)(r)
-		}), Options{ObjectType: example, Encodings: []Encoding{JSON}})
+		}), Options{ObjectType: example, Encodings: []Encoding{JSON}, KeepManagedFields: true})
 		var item runtime.Object
 		_, err := source.ListItems(t.Context(), metav1.ListOptions{}, func(_ metav1.ListMeta, o runtime.Object) error { item = o; return nil })
 		require.NoError(t, err)
@@ -156,6 +156,11 @@ func TestTheAcceptHeaderNamesThePreferredEncodingFirstAndAlwaysJSON(t *testing.T
 				return answers(200, podList())(r)
 			}), test.options)
 			_, err := source.List(metav1.ListOptions{})
+			require.NoError(t, err)
+			dropped := strings.ReplaceAll(test.accept, ",", ";drop=metadata.managedFields,") + ";drop=metadata.managedFields, "
+			require.Equal(t, dropped+test.accept, accept)
+			source.managed.kept = true
+			_, err = source.List(metav1.ListOptions{})
 			require.NoError(t, err)
 			require.Equal(t, test.accept, accept)
 		})

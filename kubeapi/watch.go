@@ -146,6 +146,8 @@ func (w *watcher) next() (watch.Event, error) {
 			return watch.Event{}, fmt.Errorf("the object of a watch frame: %w", err)
 		}
 		object = w.source.undecoded(w.answer, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
+	} else if frame.Type != watch.Bookmark {
+		w.source.dropManagedFields(encoding, frame.Object, object)
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)

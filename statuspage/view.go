@@ -88,6 +88,9 @@ func (s statusOf) Facts() []fact {
 		{"Checksum", s.checksum()},
 		{"Last list", s.lastList()},
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Source)) {
+		facts = append(facts, fact{"Source, " + name, s.Source[name]})
+	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
 
