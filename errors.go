@@ -234,7 +234,7 @@ func (e *VeryShortWatchError) Error() string {
 
 // SlowSourceError is reported for a call that outlives its context by 30 s.
 type SlowSourceError struct {
-	// Op is "List", "Watch" or "Stop".
+	// Op is "List", "Watch" or "Stop", or "Fresh" or "Verify" for a request of those.
 	Op     string
 	Waited time.Duration
 }

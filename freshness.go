@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -69,61 +70,60 @@ var (
 	errNoVersion  = errors.New("the source's lists have no resource version")
 )
 
-// fresh waits until everything that was committed at the sources of some informers before the call can be read.
-func fresh(ctx context.Context, informers ...*sharedIndexInformer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan error)
-	feeds := feedsOf(informers)
-	for _, f := range feeds {
-		if err := f.beginProbe(ctx, answers); err != nil {
-			return err
-		}
+// ask makes a call, named op, for each feed of some informers, and joins the errors. It waits neither for a source that
+// ignores ctx nor longer than the informers run.
+func ask(ctx context.Context, op string, call func(*feed, context.Context) error, informers ...*sharedIndexInformer) error {
+	answers := map[*feed]func() error{}
+	for _, f := range feedsOf(informers) {
+		answers[f] = f.beginAnswer(ctx, op, call)
 	}
-	for range feeds {
-		select {
-		case err := <-answers:
-			if err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the source's present state: %w", context.Cause(ctx))
-		}
-	}
-	return nil
+	return eachFeed(informers, func(f *feed) error { return answers[f]() })
 }
 
-// beginProbe probes the source on a goroutine of the informer, unless that is not running, and sends the outcome.
-func (f *feed) beginProbe(ctx context.Context, answers chan<- error) error {
+// beginAnswer makes a call on a goroutine that the informer owns; ctx and the end of the run end it. The result waits for it.
+func (f *feed) beginAnswer(ctx context.Context, op string, call func(*feed, context.Context) error) (answer func() error) {
 	inf := f.informer
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	switch {
-	case inf.ctx == nil:
-		return fmt.Errorf("%s: %w", inf.title(), errNotStarted)
-	case inf.IsStopped():
-		return fmt.Errorf("%s: %w", inf.title(), ErrInformerStopped)
+	if inf.ctx == nil {
+		return func() error { return fmt.Errorf("%s: %w", inf.title(), errNotStarted) }
 	}
-	inf.goroutines.Go(func() {
-		probing, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(inf.ctx, cancel)()
-		err := errSourceExited
-		defer func() {
-			if err != nil && inf.ctx.Err() != nil {
-				err = ErrInformerStopped
-			}
-			if err != nil {
-				err = fmt.Errorf("%s: %w", inf.title(), err)
-			}
+	err, done := errSourceExited, make(chan struct{})
+	if inf.ctx.Err() == nil {
+		inf.goroutines.Go(func() {
+			calling, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(inf.ctx, cancel)()
+			asking := apart(func() { err = call(f, calling) })
 			select {
-			case answers <- err:
-			case <-ctx.Done():
+			case <-asking.done:
+			case <-calling.Done():
+				if f.reflector.isSlow(inf.ctx, op, asking) {
+					<-asking.done
+				}
 			}
-		}()
-		err = f.probe(probing)
-	})
-	return nil
+			if asking.panicked != nil {
+				panic(asking.panicked)
+			}
+			close(done)
+		})
+	}
+	return func() error {
+		failure := ErrInformerStopped
+		select {
+		case <-done:
+			if failure = err; err == nil || errors.As(err, new(*DivergenceError)) { // which has the name
+				return err
+			}
+		case <-inf.ctx.Done():
+		case <-ctx.Done():
+			failure = context.Cause(ctx)
+		}
+		if inf.ctx.Err() != nil {
+			failure = ErrInformerStopped
+		}
+		return fmt.Errorf("%s: %w", inf.title(), failure)
+	}
 }
 
 // probe returns once the store has everything that the source has when it is called. One call at a time asks; those that
@@ -152,7 +152,7 @@ func (f *feed) probe(ctx context.Context) error {
 	} else {
 		var shown bool
 		if shown, err = f.reach(ctx, before, version); err == nil && !shown {
-			err = f.reflector.relist(ctx, f.informer.ended)
+			err = f.reflector.relist(ctx)
 		}
 	}
 	if ctx.Err() == nil { // else the next one asks again
@@ -161,8 +161,8 @@ func (f *feed) probe(ctx context.Context) error {
 	return err
 }
 
-// reach returns once the store has everything that the source has at version, or shown is false: the source sends no
-// bookmark that would show it. before was the store's version before the source was asked for that.
+// reach returns once the store has everything that the source has at version. shown is false if nothing showed that, though a
+// short watch from the store's version had its time. before was the store's version before the source was asked for that.
 func (f *feed) reach(ctx context.Context, before, version string) (shown bool, err error) {
 	switch {
 	case version == "":
@@ -179,22 +179,24 @@ func (f *feed) reach(ctx context.Context, before, version string) (shown bool, e
 	case !errors.Is(err, context.DeadlineExceeded):
 		return err == nil, err
 	}
-	last, err := f.awaitBookmark(ctx, version)
+	last, shown, err := f.awaitBookmark(ctx, version)
 	switch {
-	case CauseOf(err) == CauseExpired: // no watch can begin where the store is
-		return true, f.reflector.relist(ctx, f.informer.ended)
-	case err != nil || last == "":
+	case CauseOf(err) == CauseExpired, errors.Is(err, io.EOF): // it could not begin where the store is, or was cut
+		return true, f.reflector.relist(ctx)
+	case err != nil:
 		return false, err
 	}
-	return true, f.waitForVersion(ctx, last, nil)
+	return shown, f.waitForVersion(ctx, last, nil)
 }
 
-// awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version. last is
-// that of the last event before it: a store at last has everything that the source has. It is empty if none comes.
-func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
+// awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version, and shown
+// is true if there is one. last is the version of the last event: a store at last has everything that the watch has sent.
+// A watch that ends before its time is an io.EOF.
+func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, shown bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	last = f.LastStoreSyncResourceVersion()
+	began := f.informer.clock.Now()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
 		ResourceVersion: last, TimeoutSeconds: ptr.To(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
 	})
@@ -202,28 +204,29 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 		err = errNilWatch
 	}
 	if err != nil {
-		return "", fmt.Errorf("watching for a bookmark: %w", err)
+		return "", false, fmt.Errorf("watching for a bookmark: %w", err)
 	}
 	defer w.Stop()
-	for {
+	for !shown {
 		select {
 		case <-ctx.Done():
-			return "", context.Cause(ctx)
+			return "", false, context.Cause(ctx)
 		case e, open := <-w.ResultChan():
-			if !open {
-				return "", nil
+			switch {
+			case !open && f.informer.clock.Since(began) < bookmarkTimeout*time.Second:
+				return "", false, io.EOF
+			case !open:
+				return last, false, nil
+			case e.Type == watch.Error:
+				return "", false, fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
 			}
 			received := receivedOf(e.Object).ResourceVersion
-			switch {
-			case e.Type == watch.Error:
-				return "", fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
-			case e.Type == watch.Bookmark && !versionBefore(received, version):
-				return last, nil
-			case e.Type != watch.Bookmark && versionBefore(last, received):
+			if shown = !versionBefore(received, version); e.Type != watch.Bookmark && versionBefore(last, received) {
 				last = received
 			}
 		}
 	}
+	return last, true, nil
 }
 
 // DivergenceError has the keys of the differences that a Verify has found.
@@ -235,7 +238,7 @@ type DivergenceError struct {
 
 func (e *DivergenceError) Error() string {
 	const most = 5
-	text := "informer " + e.Name + " differed from its source"
+	text := "the store of " + e.Name + " differed from its source"
 	for _, kind := range []struct {
 		name string
 		keys []string
@@ -252,7 +255,8 @@ func (*DivergenceError) cause() Cause { return causeDivergence }
 // listedState is an object as a list has it.
 type listedState struct {
 	origin table.Origin
-	// optional: the store need not have it. It does not fit, or a transform does not want it.
+	// optional: the store need not have it. It does not fit, has no key (then it is listed by its name), or a transform does
+	// not want it.
 	optional bool
 }
 
@@ -282,7 +286,7 @@ func (f *feed) verify(ctx context.Context) error {
 	slices.Sort(found.Missing)
 	slices.Sort(found.Extra)
 	slices.Sort(found.Outdated)
-	if err := f.reflector.relist(ctx, f.informer.ended); err != nil {
+	if err := f.reflector.relist(ctx); err != nil {
 		return fmt.Errorf("%w; not repaired: %w", found, err)
 	}
 	return found
@@ -301,7 +305,7 @@ func (r *Reflector) listItems(ctx context.Context, options metav1.ListOptions, t
 }
 
 // relist has the run list at the newest version once a watch is open, and waits for the end of that.
-func (r *Reflector) relist(ctx context.Context, ended <-chan struct{}) error {
+func (r *Reflector) relist(ctx context.Context) error {
 	listed, relists := make(chan struct{}), r.relists
 	for {
 		select {
@@ -309,8 +313,6 @@ func (r *Reflector) relist(ctx context.Context, ended <-chan struct{}) error {
 			relists = nil
 		case <-listed:
 			return nil
-		case <-ended:
-			return ErrInformerStopped
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -341,11 +343,15 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 		}
 	}
 	listedAt := table.OriginOf(version, "")
+	_, nameless := listed[table.Key{}] // it may be any of them
 	for entry := range stored.Each {
 		key := entry.Key()
-		if _, exists := listed[key]; !exists && f.scope.hasKey(key) && !listedAt.OlderThan(entry.Origin()) {
-			found.Extra = append(found.Extra, key.String())
+		_, exists := listed[key]
+		if exists || nameless || !f.scope.hasKey(key) || listedAt.OlderThan(entry.Origin()) ||
+			listed[table.KeyOf(nameOf(entry.Object()))].optional { // it has lost its key
+			continue
 		}
+		found.Extra = append(found.Extra, key.String())
 	}
 	return found, listed, nil
 }
@@ -359,10 +365,10 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 		bad := r.examine(obj, &says, true)
 		key, err := f.keyOf(obj, &says)
 		if err != nil {
-			return nil // the store cannot have it
+			key = table.KeyOf(nameOf(obj))
 		}
-		state := listedState{originOf(says.received), bad != nil}
-		if _, stored := f.storage.table.Get(key); f.intake.transform != nil && bad == nil && !stored {
+		state := listedState{originOf(says.received), bad != nil || err != nil}
+		if _, stored := f.storage.table.Get(key); f.intake.transform != nil && !state.optional && !stored {
 			_, keep, err := transformedUnder(key, f.keyFunc, f.intake.transform, obj)
 			state.optional = err != nil || !keep
 		}
@@ -398,11 +404,6 @@ func eachFeed(informers []*sharedIndexInformer, check func(*feed) error) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// verify compares the stores of some informers with their sources.
-func verify(ctx context.Context, informers ...*sharedIndexInformer) error {
-	return eachFeed(informers, func(f *feed) error { return f.verify(ctx) })
 }
 
 // bookmarkInterval is the longest time between two bookmarks of a healthy source: API servers send about one a minute.
@@ -455,7 +456,7 @@ func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 			return
 		}
 		for _, f := range inf.feeds {
-			if err := f.verify(ctx); err != nil && ctx.Err() == nil {
+			if err := f.beginAnswer(ctx, "Verify", (*feed).verify)(); err != nil && ctx.Err() == nil {
 				f.reflector.report(ctx, err)
 			}
 		}
@@ -499,7 +500,7 @@ func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
 }
 
 // Fresh asks the source for its version, and waits until all that it had committed before the call can be read.
-func (o observed) Fresh(ctx context.Context) error { return fresh(ctx, o.shared) }
+func (o observed) Fresh(ctx context.Context) error { return ask(ctx, "Fresh", (*feed).probe, o.shared) }
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
 // must be at least 90 s.
@@ -507,13 +508,19 @@ func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.s
 
 // Verify compares the store with a list of the source. After a difference, a *DivergenceError, the informer lists
 // again.
-func (o observed) Verify(ctx context.Context) error { return verify(ctx, o.shared) }
+func (o observed) Verify(ctx context.Context) error {
+	return ask(ctx, "Verify", (*feed).verify, o.shared)
+}
 
 // Fresh is Informer.Fresh, for all informers.
-func (s *InformerSet) Fresh(ctx context.Context) error { return fresh(ctx, s.informers()...) }
+func (s *InformerSet) Fresh(ctx context.Context) error {
+	return ask(ctx, "Fresh", (*feed).probe, s.informers()...)
+}
 
 // Healthy is Informer.Healthy, for all informers.
 func (s *InformerSet) Healthy(limit time.Duration) error { return healthy(limit, s.informers()...) }
 
 // Verify is Informer.Verify, for all informers.
-func (s *InformerSet) Verify(ctx context.Context) error { return verify(ctx, s.informers()...) }
+func (s *InformerSet) Verify(ctx context.Context) error {
+	return ask(ctx, "Verify", (*feed).verify, s.informers()...)
+}

@@ -224,7 +224,7 @@ func (m *run) ask(c sourceCall, call func(ctx context.Context) error) (ended end
 		}
 		if woke.end != endDone {
 			c.cancel()
-			if m.isSlow(c.op, asking) {
+			if m.isSlow(m.ctx, c.op, asking) {
 				<-asking.done
 			}
 		}
@@ -263,14 +263,14 @@ func apart(f func()) *sideCall {
 }
 
 // isSlow waits for a call whose context has ended. If the call still runs 30 s later that is reported, and isSlow is true.
-func (m *run) isSlow(op string, c *sideCall) bool {
-	timer := m.clock.NewTimer(slowSource)
+func (r *Reflector) isSlow(ctx context.Context, op string, c *sideCall) bool {
+	timer := r.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
 	case <-c.done:
 		return false
 	case <-timer.C():
-		m.report(m.ctx, &SlowSourceError{Op: op, Waited: slowSource})
+		r.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})
 		return true
 	}
 }

@@ -441,7 +441,7 @@ func (m *run) leaveCheck() error {
 		return nil
 	}
 	c.left = true
-	if c.cancel(); m.isSlow("List", c.sideCall) {
+	if c.cancel(); m.isSlow(m.ctx, "List", c.sideCall) {
 		return nil
 	}
 	return m.endCheck()

@@ -112,10 +112,8 @@ const (
 // "mutated", "divergence", "no-bookmark", "stream-error" (500 on an open watch), "panic" and "misuse". An error of a source may have a method FailureCause() string.
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if own, ok := e.(interface{ cause() Cause }); ok {
-			return own.cause()
-		}
+	if own := interface{ cause() Cause }(nil); errors.As(err, &own) {
+		return own.cause()
 	}
 	for _, known := range causes {
 		if known.is(err) {

@@ -125,7 +125,7 @@ func (m *run) stopWatch() {
 	w.cancel()
 	if w.watch != nil {
 		stop := apart(w.watch.Stop)
-		if m.isSlow("Stop", stop) {
+		if m.isSlow(m.ctx, "Stop", stop) {
 			<-stop.done
 		}
 		m.rethrow("Stop", stop)

@@ -235,6 +235,78 @@ func TestFreshOfASetAsksAllSourcesAtOnce(t *testing.T) {
 	})
 }
 
+// questions are the calls that ask the source on behalf of their caller.
+var questions = map[string]func(*cache.Informer[*object], context.Context) error{
+	"Fresh": (*cache.Informer[*object]).Fresh, "Verify": (*cache.Informer[*object]).Verify,
+}
+
+// Fails if a question outlives the informer, or is asked once Run has returned, or if a caller waits for a source that
+// ignores its context.
+func TestAQuestionEndsWithTheInformer(t *testing.T) {
+	for name, ask := range questions {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"))
+				informer := cache.NewTypedInformer[*object](source, cache.InformerConfig[*object]{})
+				require.ErrorContains(t, ask(informer, t.Context()), "not been started")
+				ctx, cancel := context.WithCancel(t.Context())
+				over, answer := make(chan error, 1), make(chan error, 1)
+				go func() { over <- informer.Run(ctx) }()
+				require.NoError(t, informer.WaitSynced(t.Context()))
+				source.HangListsIgnoringContext(1)
+				go func() { answer <- ask(informer, t.Context()) }()
+				synctest.Wait()
+
+				ended := time.Now()
+				cancel()
+				require.ErrorIs(t, <-answer, cache.ErrInformerStopped)
+				require.Equal(t, ended, time.Now(), "the source has not answered yet")
+				synctest.Wait()
+				require.Empty(t, over, "Run waits for the call into the source")
+				source.ReleaseHanging()
+				require.NoError(t, <-over)
+				lists, watches := requestsOf(source)
+				time.Sleep(time.Minute)
+				require.ErrorIs(t, ask(informer, t.Context()), cache.ErrInformerStopped)
+				listsAfter, watchesAfter := requestsOf(source)
+				require.Equal(t, lists, listsAfter, "nothing is asked after Run")
+				require.Equal(t, watches, watchesAfter)
+			})
+		})
+	}
+}
+
+func TestASourceThatIgnoresTheContextOfAQuestionIsReportedAndNotWaitedFor(t *testing.T) {
+	for name, ask := range questions {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"))
+				reported := make(chan error, 10)
+				informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{
+					ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) { reported <- err },
+				}})
+				source.HangListsIgnoringContext(1)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				began := time.Now()
+				require.ErrorIs(t, ask(informer, ctx), context.DeadlineExceeded)
+				require.Equal(t, time.Second, time.Since(began))
+				time.Sleep(30*time.Second - 1)
+				require.Empty(t, reported)
+				time.Sleep(1)
+				synctest.Wait()
+				var slow *cache.SlowSourceError
+				require.Len(t, reported, 1)
+				require.ErrorAs(t, <-reported, &slow)
+				require.Equal(t, cache.SlowSourceError{Op: name, Waited: 30 * time.Second}, *slow)
+				source.ReleaseHanging()
+				require.NoError(t, ask(informer, t.Context()))
+				require.Empty(t, reported)
+			})
+		})
+	}
+}
+
 func TestVerifyFindsAndRepairsEveryDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("b", "3"))
@@ -260,6 +332,7 @@ func TestVerifyFindsAndRepairsEveryDifference(t *testing.T) {
 		require.Equal(t, []string{"a/1"}, found.Outdated)
 		require.Equal(t, []string{"a/4"}, found.Missing)
 		require.Equal(t, []string{"b/3"}, found.Extra)
+		require.EqualError(t, found, "the store of "+found.Name+" differed from its source; 1 missing: a/4; 1 extra: b/3; 1 outdated: a/1")
 		listsAfter, watchesAfter := requestsOf(source)
 		require.Equal(t, lists+2, listsAfter, "two to compare, since objects were missing")
 		require.Equal(t, watches+1, watchesAfter, "a streaming list to repair")
@@ -317,6 +390,51 @@ func TestVerifyReturnsTheErrorOfAListThatFails(t *testing.T) {
 	}
 }
 
+// shortWatch is how a short watch ends that Fresh or Verify has opened beside the reflector's, with which events.
+func shortWatch(source *cachetest.Source, events ...watch.Event) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: source.ListWithContext,
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if *options.TimeoutSeconds > 3 {
+				return source.WatchWithContext(ctx, options)
+			}
+			short := watch.NewFakeWithChanSize(len(events), false)
+			for _, event := range events {
+				short.Action(event.Type, event.Object)
+			}
+			short.Stop()
+			return short, nil
+		},
+	}
+}
+
+// Fails if the store is compared before it has what the short watch has shown, or though that has shown nothing.
+func TestVerifyWaitsForWhatItsShortWatchHasShownBeforeItWasCut(t *testing.T) {
+	for name, events := range map[string][]watch.Event{
+		"all":     {{Type: watch.Modified, Object: podAt("a", "1", "3")}, {Type: watch.Deleted, Object: podAt("a", "2", "4")}},
+		"some":    {{Type: watch.Modified, Object: podAt("a", "1", "3")}},
+		"nothing": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"))
+				informer := runInformer(t, shortWatch(source, events...), cache.InformerConfig[*object]{})
+				source.DelayEvents(2 * time.Second)
+				require.NoError(t, source.Apply(pod("a", "1")))
+				_, err := source.Delete("a", "2")
+				require.NoError(t, err)
+				lists, _ := requestsOf(source)
+				require.NoError(t, informer.Verify(t.Context()))
+				require.Equal(t, []string{"a/1"}, informer.Shared().GetStore().ListKeys())
+				after, _ := requestsOf(source)
+				if after -= lists; name == "all" {
+					require.Equal(t, 1, after, "the events are proof enough")
+				}
+			})
+		})
+	}
+}
+
 func TestVerifyListsWhereTheVersionHasExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"))
@@ -346,6 +464,40 @@ func TestVerifyDoesNotMissWhatATransformOrTheQuarantineLeavesOut(t *testing.T) {
 		require.Equal(t, 1, informer.Len())
 		require.NoError(t, informer.Verify(t.Context()))
 	})
+}
+
+func TestVerifyFindsNoDifferenceInAnObjectWhoseKeyFunctionFails(t *testing.T) {
+	for way, name := range map[string]func(*object) string{
+		"keys are names":  func(obj *object) string { return obj.Namespace + "/" + obj.Name },
+		"keys are others": func(obj *object) string { return "of " + obj.Name },
+	} {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newSource(t, pod("a", "1"), pod("a", "2"))
+				informer := runInformer(t, source, cache.InformerConfig[*object]{
+					KeyFunction: func(obj any) (string, error) {
+						if labelled := obj.(*object); labelled.Labels["key"] != "none" {
+							return name(labelled), nil
+						}
+						return "", errors.New("failed")
+					},
+					ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(context.Context, *cache.Reflector, error) {}},
+				})
+				keyless := pod("a", "2")
+				keyless.Labels = map[string]string{"key": "none"}
+				require.NoError(t, source.Apply(keyless))
+				synctest.Wait()
+				require.Equal(t, 2, informer.Len(), "the earlier state stays")
+				require.NoError(t, informer.Verify(t.Context()))
+				_, err := source.DeleteSilently("a", "1")
+				require.NoError(t, err)
+				var found *cache.DivergenceError
+				require.ErrorAs(t, informer.Verify(t.Context()), &found)
+				require.Len(t, found.Extra, 1)
+				require.Contains(t, found.Extra[0], "1")
+			})
+		})
+	}
 }
 
 func TestVerifyOfASourceThatChangesMeanwhileFindsNoDifference(t *testing.T) {

@@ -12,15 +12,15 @@ var lifecycleMutants = []Mutant{
 	},
 	{
 		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "listwatch.go",
-		From:    "\t\t\tif m.isSlow(c.op, asking) {\n\t\t\t\t<-asking.done\n\t\t\t}\n",
-		To:      "\t\t\trunning = false\n\t\t\tgo m.isSlow(c.op, asking)\n\t\t\treturn endContext, m.ctx.Err()\n",
+		From:    "\t\t\tif m.isSlow(m.ctx, c.op, asking) {\n\t\t\t\t<-asking.done\n\t\t\t}\n",
+		To:      "\t\t\trunning = false\n\t\t\tgo m.isSlow(m.ctx, c.op, asking)\n\t\t\treturn endContext, m.ctx.Err()\n",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
 		Fault:   "Run returns while its source is still being called, and nobody owns that goroutine.",
 	},
 	{
 		Name: "does-not-say-which-source-it-waits-for", Guards: []string{"G9"}, File: "listwatch.go",
-		From:    "if m.isSlow(c.op, asking) {",
+		From:    "if m.isSlow(m.ctx, c.op, asking) {",
 		To:      "if true {",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
