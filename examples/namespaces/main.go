@@ -64,11 +64,13 @@ func run(ctx context.Context, out io.Writer) error {
 		keys := slices.Sorted(maps.Keys(maps.Collect(orders.ByNamespace(namespace).All())))
 		fmt.Fprintln(out, namespace, "has synced:", keys)
 	}
-	if err := waitFor(ctx, func() bool { return namespaceStatus(orders, "secret").Phase == cache.PhaseForbidden }); err != nil {
-		return err
+	for status := range orders.StatusChanges(ctx) {
+		secret := namespaceStatus(status, "secret")
+		if secret.Phase == cache.PhaseForbidden {
+			fmt.Fprintf(out, "secret has not: its content is unknown, not empty; cause %q\n", secret.LastFailure.Cause)
+			break
+		}
 	}
-	failure := namespaceStatus(orders, "secret").LastFailure
-	fmt.Fprintf(out, "secret has not, and is not empty but unknown: cause %q; all of them have synced: %t\n", failure.Cause, orders.HasSynced())
 
 	backends["secret"].Heal() // the role is granted
 	if err := orders.WaitSynced(ctx); err != nil {
@@ -78,9 +80,10 @@ func run(ctx context.Context, out io.Writer) error {
 	if _, err := backends["paris"].Delete("paris", "order-1"); err != nil {
 		return err
 	}
-	if err := waitFor(ctx, func() bool { return orders.ByNamespace("paris").Len() == 1 }); err != nil {
+	if err := orders.Fresh(ctx); err != nil { // waits until the deletion can be read
 		return err
 	}
+	fmt.Fprintln(out, "paris has", orders.ByNamespace("paris").Len())
 	for _, one := range orders.Status().Namespaces {
 		fmt.Fprintf(out, "%s: %s at version %s\n", one.Namespace, one.Phase, one.AppliedVersion)
 	}
@@ -91,24 +94,8 @@ func order(namespace, name string) Order {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// namespaceStatus is the status of one of the informer's namespaces.
-func namespaceStatus(orders *cache.Informer[Order], namespace string) (status cache.Status) {
-	for _, one := range orders.Status().Namespaces {
-		if one.Namespace == namespace {
-			status = one
-		}
-	}
-	return status
-}
-
-// waitFor polls, as a program for people may; a controller has a handler.
-func waitFor(ctx context.Context, holds func() bool) error {
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return nil
+// namespaceStatus returns the status of one of the namespaces.
+func namespaceStatus(all cache.Status, namespace string) cache.Status {
+	i := slices.IndexFunc(all.Namespaces, func(one cache.Status) bool { return one.Namespace == namespace })
+	return all.Namespaces[i]
 }

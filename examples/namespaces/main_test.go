@@ -15,8 +15,9 @@ func TestAForbiddenNamespaceDelaysNoOther(t *testing.T) {
 		require.NoError(t, run(t.Context(), &out))
 		assert.Equal(t, `berlin has synced: [berlin/order-1 berlin/order-2]
 paris has synced: [paris/order-1 paris/order-2]
-secret has not, and is not empty but unknown: cause "forbidden"; all of them have synced: false
+secret has not: its content is unknown, not empty; cause "forbidden"
 all have synced: 6 orders
+paris has 1
 berlin: watching at version 2
 paris: watching at version 3
 secret: watching at version 2

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/watchmirror/cache"
@@ -25,47 +24,36 @@ func main() {
 	}
 }
 
-// run mirrors a directory, changes it, and waits until a handler has received each change.
-func run(ctx context.Context, out io.Writer) error {
+// run mirrors a directory, writes a file and removes it. Fresh waits until the mirror has each change.
+func run(ctx context.Context, out io.Writer) (err error) {
 	path, err := os.MkdirTemp("", "files")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(path)
+	files := cache.NewTypedInformer(&Directory{Path: path}, cache.InformerConfig[*File]{})
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	changes := make(chan string, 3)
-	files := cache.NewTypedInformer(NewDirectory(path), cache.InformerConfig[*File]{})
-	_, err = files.AddHandler(cache.TypedResourceEventHandlerFuncs[*File]{
-		AddFunc:    func(file *File) { changes <- "added " + file.Name + ": " + file.Content },
-		UpdateFunc: func(_, file *File) { changes <- "updated " + file.Name + ": " + file.Content },
-		DeleteFunc: func(file cache.DeletedObject[*File]) { changes <- "deleted " + file.GetName() },
-	})
-	if err != nil {
-		return err
-	}
 	ran := make(chan error, 1)
 	go func() { ran <- files.Run(ctx) }()
-	for _, content := range []string{"red", "blue", ""} {
-		if err := write(path, "colour", content); err != nil {
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-ran)
+	}()
+	if err := files.WaitSynced(ctx); err != nil {
+		return err
+	}
+	colour := path + "/colour"
+	for _, content := range []string{"red", "blue"} {
+		if err := errors.Join(os.WriteFile(colour, []byte(content), 0o600), files.Fresh(ctx)); err != nil {
 			return err
 		}
-		select {
-		case change := <-changes:
-			fmt.Fprintln(out, change)
-		case <-ctx.Done():
-			return fmt.Errorf("content %q did not arrive: %v", content, files.Status())
+		for name, file := range files.All() {
+			fmt.Fprintln(out, name, "is", file.Content)
 		}
 	}
-	cancel()
-	return <-ran
-}
-
-// write writes a file, by a rename so that no reader finds half of it, or removes it if content is empty.
-func write(path, name, content string) error {
-	if content == "" {
-		return os.Remove(filepath.Join(path, name))
+	if err := errors.Join(os.Remove(colour), files.Fresh(ctx)); err != nil {
+		return err
 	}
-	temporary := path + ".new"
-	return errors.Join(os.WriteFile(temporary, []byte(content), 0o600), os.Rename(temporary, filepath.Join(path, name)))
+	fmt.Fprintln(out, "files left:", files.Len())
+	return nil
 }
