@@ -55,8 +55,8 @@ func (d Deltas) Newest() *Delta {
 	return &d[len(d)-1]
 }
 
-// DeletedFinalStateUnknown is a tombstone: the deletion of the object under Key was not observed (a relist lacked it).
-// Obj is the last known state or nil.
+// DeletedFinalStateUnknown is a tombstone: the deletion of the object under Key was not observed (a relist lacked it). Obj
+// is its last state or nil.
 type DeletedFinalStateUnknown struct {
 	Key string
 	Obj any
@@ -89,8 +89,8 @@ type DeltaFIFOOptions struct {
 }
 
 // DeltaFIFO is a queue of changes between a Reflector and a consumer, with the behaviour of client-go's. It keeps every
-// change of an object since the consumer last received one of it, but merges consecutive deletions. An object that
-// cannot be queued is named in the error; its previous state stays.
+// change of an object since the consumer last received one of it, but merges consecutive deletions. An error
+// names an object that cannot be queued; its previous state stays.
 //
 // Pop returns all changes of the key that has waited longest, PopBatch pending changes in their order with the resource
 // versions between. Only these wait, one call at a time; calling them from within process deadlocks. Changes that are

@@ -228,7 +228,7 @@ func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 }
 
 // Get returns the object under key: "namespace/name" with the default key function, in a namespace's reader "name". The
-// error is apierrors.IsNotFound or, for a quarantined state, an *ObjectError. Before the sync absence says nothing.
+// error is apierrors.IsNotFound or, if quarantined, an *ObjectError. Before the sync absence says nothing.
 func (r Reader[T]) Get(key string) (T, error) {
 	obj, exists := r.Lookup(key)
 	if exists {

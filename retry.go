@@ -62,7 +62,10 @@ func (r *retryWithDeadline) ShouldRetry() bool {
 	return false
 }
 
-// Cause is the kind of a failure. Kinds may be added.
+// Cause is the kind of a failure: CauseExpired, CauseVersionTooLarge, CauseTooManyRequests, CauseInternal, CauseUnavailable,
+// CauseNotFound, CauseForbidden, CauseUnauthorized, CauseBadRequest, CauseConnectionRefused, CauseUnreachable, CauseTLS,
+// CauseCredentials, CauseInvalidResponse, CauseResponseTooLarge, CauseStalled, CauseConnectionLost, CauseOverdueWatch,
+// CauseOther; see CauseOf for more. Kinds may be added.
 type Cause string
 
 // The kinds of failure that have no error type of this package.
@@ -107,9 +110,10 @@ const (
 	causeStream     Cause = "stream-error" // 500 on an open watch
 )
 
-// CauseOf classifies an error. Errors of this package have the causes of the constants, and "transform-error", "index-error",
-// "invalid-object" (any other stage), "handler-error", "store-error", "wrong-type", "regression", "short-watch", "slow-source",
-// "mutated", "divergence", "no-bookmark", "stream-error" (500 on an open watch), "panic" and "misuse". An error of a source may have a method FailureCause() string.
+// CauseOf returns a constant, the result of a source error's method FailureCause() string, or "transform-error",
+// "index-error", "invalid-object" (any other stage), "handler-error", "store-error", "wrong-type", "regression",
+// "short-watch", "slow-source", "mutated", "divergence", "no-bookmark", "stream-error" (500 on an open watch), "panic",
+// "misuse".
 func CauseOf(err error) Cause {
 	// The outermost of our own: the error of a store may have one of an object inside.
 	if own := interface{ cause() Cause }(nil); errors.As(err, &own) {

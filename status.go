@@ -20,7 +20,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// Phase is the activity of a reflector.
+// Phase is a reflector's activity: PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching, PhasePaused, PhaseNotFound,
+// PhaseForbidden or PhaseStopped.
 type Phase string
 
 // The phases of a reflector.

@@ -340,8 +340,8 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 //
 // Writing an object of another namespace fails with a KeyError or *ObjectError. The store's version is the lowest of
 // its views', and empty if one has none or two cannot be compared: make all views first, feed each, from one server. Do
-// not mix writes through views with Replace or BeginReplace. Listing a view, or ending a replacement, reads all entries
-// of the store. It panics for a foreign store and for a namespace that is empty or has "/".
+// not mix writes through views with Replace or BeginReplace. Listing a view, or ending a replacement, reads the whole
+// store. It panics for foreign stores, and a namespace that is "" or has "/".
 func InNamespace(store Store, namespace string) Store {
 	mustHave(namespace != "", "InNamespace: the namespace is empty; all namespaces together are the store itself")
 	mustHave(!strings.Contains(namespace, "/"), fmt.Sprintf("InNamespace: namespace %q contains a slash", namespace))

@@ -44,8 +44,8 @@ func (s *Source) Namespace(namespace string) *View {
 	return &View{source: s, namespace: namespace}
 }
 
-// View is one namespace of a Source, listed and watched as the source, with the source's fault script and record of
-// requests.
+// View is one namespace of a Source, listed and watched as the source. Views share the source's fault script and record of
+// requests: where only one namespace is to fail, make a Source for each namespace instead.
 type View struct {
 	source    *Source
 	namespace string
