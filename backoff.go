@@ -22,11 +22,12 @@ const (
 	// limitMinute is the window of the limits below, and how long a run of failures is young.
 	limitMinute = time.Minute
 
-	// The default pauses: 0.2, 0.4, 0.8, 1.6, 3.2 s and then every 4 s while a run of failures is young; then doubled up
-	// to 30 s. However they are jittered, twenty of them take more than a minute: one request after each stays within
-	// the limit of G13.
+	// The default pauses: 0.2 s, each half as long again, and every 5 s while a run of failures is young; then growing up to
+	// 30 s. However they are jittered, twenty of them take more than a minute: one request after each stays within the
+	// limit of G13.
 	firstPause   = 200 * time.Millisecond
-	steadyPause  = 4 * time.Second
+	pauseGrowth  = 1.5
+	steadyPause  = 5 * time.Second
 	longestPause = 30 * time.Second
 	// A pause below steadyPause is shortened by up to half of itself, any other is stretched by up to a quarter.
 	jitterShorter, jitterLonger = 0.5, 0.25
@@ -72,7 +73,7 @@ type backoff struct {
 }
 
 func newBackoff(configured *wait.Backoff, reset time.Duration, random func() float64) *backoff {
-	first := wait.Backoff{Duration: firstPause, Factor: 2, Steps: math.MaxInt32, Cap: longestPause, Jitter: jitterLonger}
+	first := wait.Backoff{Duration: firstPause, Factor: pauseGrowth, Steps: math.MaxInt32, Cap: longestPause, Jitter: jitterLonger}
 	if configured != nil {
 		first = *configured
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,23 +112,31 @@ func TestNoPauseIsLongerThanAMinute(t *testing.T) {
 
 // B26: the default pauses while nothing else stretches them. Fails if one of them, or the
 // jitter, is another.
-func TestBackoffIsQuickForAMinuteAndDoublesAfterwards(t *testing.T) {
-	ms := func(all ...int) (pauses []time.Duration) {
-		for _, n := range all {
-			pauses = append(pauses, time.Duration(n)*time.Millisecond)
-		}
-		return pauses
+func TestBackoffIsQuickForAMinuteAndGrowsAfterwards(t *testing.T) {
+	const steady = 5 * time.Second
+	quick := []time.Duration{ // each half as long again
+		200 * time.Millisecond, 300 * time.Millisecond, 450 * time.Millisecond, 675 * time.Millisecond,
+		1012500 * time.Microsecond, 1518750 * time.Microsecond, 2278125 * time.Microsecond, 3417187500 * time.Nanosecond,
 	}
-	for random, want := range map[float64][]time.Duration{
-		0:   ms(200, 400, 800, 1600, 3200, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 8000, 16000, 30000, 30000),
-		0.5: ms(150, 300, 600, 1200, 2400, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 4500, 9000, 18000, 33750, 33750),
+	for random, of := range map[float64]struct {
+		quick, steady float64 // by which the jitter multiplies
+		want          []time.Duration
+	}{
+		0: {1, 1, slices.Concat(quick, slices.Repeat([]time.Duration{steady}, 11),
+			[]time.Duration{steady * 3 / 2, steady * 9 / 4, steady * 27 / 8, steady * 81 / 16, longestPause, longestPause})},
+		0.5: {0.75, 1.125, slices.Concat(quick, slices.Repeat([]time.Duration{steady}, 10),
+			[]time.Duration{steady * 3 / 2, steady * 9 / 4, steady * 27 / 8, steady * 81 / 16, longestPause, longestPause})},
 	} {
 		b := newBackoff(nil, 0, func() float64 { return random })
 		now := time.Unix(0, 0)
-		for i, expected := range want {
-			pause := b.pause(now, failure{began: now, requests: 1})
-			assert.Equal(t, expected, pause, "pause %d, jitter %v", i, random)
-			now = now.Add(pause)
+		for i, pause := range of.want {
+			factor := of.steady
+			if pause < steady {
+				factor = of.quick
+			}
+			got := b.pause(now, failure{began: now, requests: 1})
+			assert.InDelta(t, float64(pause)*factor, float64(got), 10, "pause %d, jitter %v", i, random)
+			now = now.Add(got)
 		}
 	}
 }
@@ -142,7 +151,7 @@ func TestBackoffStartsOverOnlyAfterTwoQuietMinutes(t *testing.T) {
 	}
 	assert.Equal(t, 200*time.Millisecond, fail())
 	now = now.Add(2*time.Minute - time.Nanosecond)
-	assert.Equal(t, 400*time.Millisecond, fail(), "not yet quiet for two minutes")
+	assert.Equal(t, 300*time.Millisecond, fail(), "not yet quiet for two minutes")
 	now = now.Add(2 * time.Minute)
 	assert.Equal(t, 200*time.Millisecond, fail(), "quiet for two minutes")
 }
@@ -153,7 +162,7 @@ func TestALongPauseDoesNotCountAsHealthy(t *testing.T) {
 	pause := b.pause(now, failure{began: now, requests: 1, retryAfter: 4 * time.Minute})
 	assert.Equal(t, 4*time.Minute, pause)
 	now = now.Add(pause)
-	assert.Equal(t, 400*time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
+	assert.Equal(t, 300*time.Millisecond, b.pause(now, failure{began: now, requests: 1}))
 }
 
 func TestRetryAfterIsHonouredUpToFiveMinutes(t *testing.T) {

@@ -43,7 +43,7 @@ func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
 					require.Error(t, requests[refusals].Err)
 					return requests[refusals+1].Time.Sub(requests[refusals].Time)
 				}
-				assert.GreaterOrEqual(t, pauseAfter(23), 30*time.Second)
+				assert.GreaterOrEqual(t, pauseAfter(24), 30*time.Second)
 				lists := source.ListCalls()
 				for range 600 {
 					round(20 * time.Second)
@@ -51,8 +51,8 @@ func TestRoundsThatListWithoutAFailureLetTheBackoffStartOver(t *testing.T) {
 				assert.Equal(t, lists+600, source.ListCalls())
 				first := 200*time.Millisecond - time.Duration(jitter*float64(100*time.Millisecond))
 				assert.Equal(t, first, pauseAfter(1))
-				assert.Equal(t, 24, h.count(cache.CauseConnectionRefused))
-				assert.Len(t, h.all(), 24)
+				assert.Equal(t, 25, h.count(cache.CauseConnectionRefused))
+				assert.Len(t, h.all(), 25)
 				source.Close()
 			})
 		})

@@ -109,7 +109,7 @@ var pausingFaults = []Mutant{
 		To:      "b.current.Duration = min(b.current.Duration, longestPause)",
 		Package: guarantees,
 		Test:    "TestB26ARecoveredServerIsFollowedWithinSeconds",
-		Fault:   "A server was away for 20 s, and the cache is behind for as long again.",
+		Fault:   "A server was away for 50 s, and the cache is behind for as long again.",
 	},
 	{
 		Name:    "begins-a-list-anew-for-a-page-that-failed",
