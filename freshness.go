@@ -94,7 +94,11 @@ func (f *feed) beginAnswer(ctx context.Context, op string, call func(*feed, cont
 			calling, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(inf.ctx, cancel)()
-			asking := apart(func() { err = call(f, calling) })
+			asking := apart(func() {
+				if err = WaitForDone(calling, f.synced); err == nil {
+					err = call(f, calling)
+				}
+			})
 			select {
 			case <-asking.done:
 			case <-calling.Done():
@@ -138,11 +142,6 @@ func (f *feed) probe(ctx context.Context) error {
 	}
 	if f.answered > asked {
 		return f.answer
-	}
-	select {
-	case <-f.synced.Done():
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 	number := f.probes.Add(1)
 	before := f.LastStoreSyncResourceVersion()
@@ -193,8 +192,6 @@ func (f *feed) reach(ctx context.Context, before, version string) (shown bool, e
 // is true if there is one. last is the version of the last event: a store at last has everything that the watch has sent.
 // A watch that ends before its time is an io.EOF.
 func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, shown bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	last = f.LastStoreSyncResourceVersion()
 	began := f.informer.clock.Now()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
@@ -221,7 +218,8 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 				return "", false, fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
 			}
 			received := receivedOf(e.Object).ResourceVersion
-			if shown = !versionBefore(received, version); e.Type != watch.Bookmark && versionBefore(last, received) {
+			shown, _ = versionReached(received, version)
+			if e.Type != watch.Bookmark && versionBefore(last, received) {
 				last = received
 			}
 		}
@@ -239,12 +237,9 @@ type DivergenceError struct {
 func (e *DivergenceError) Error() string {
 	const most = 5
 	text := "the store of " + e.Name + " differed from its source"
-	for _, kind := range []struct {
-		name string
-		keys []string
-	}{{"missing", e.Missing}, {"extra", e.Extra}, {"outdated", e.Outdated}} {
-		if len(kind.keys) > 0 {
-			text += fmt.Sprintf("; %d %s: %s", len(kind.keys), kind.name, strings.Join(kind.keys[:min(most, len(kind.keys))], ", "))
+	for i, keys := range [][]string{e.Missing, e.Extra, e.Outdated} {
+		if kind := []string{"missing", "extra", "outdated"}[i]; len(keys) > 0 {
+			text += fmt.Sprintf("; %d %s: %s", len(keys), kind, strings.Join(keys[:min(most, len(keys))], ", "))
 		}
 	}
 	return text
@@ -262,9 +257,6 @@ type listedState struct {
 
 // verify compares the store with the source, and has the reflector list if they differ.
 func (f *feed) verify(ctx context.Context) error {
-	if err := WaitForDone(ctx, f.synced); err != nil {
-		return err
-	}
 	found, listed, err := f.compare(ctx)
 	if err != nil {
 		return err

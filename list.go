@@ -139,7 +139,7 @@ func (m *run) haveState(l *listing) {
 func (m *run) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
 	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.floor(), "0")}
-	if m.progress.newest() {
+	if m.newest() {
 		options.ResourceVersion = ""
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"

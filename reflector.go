@@ -111,9 +111,6 @@ type progress struct {
 	checks checks
 }
 
-// newest says whether the next list must be at "".
-func (p *progress) newest() bool { return p.anyVersion || p.unknown }
-
 // floor is the version below which no state is accepted.
 func (p *progress) floor() string { return cmp.Or(p.version, p.shown) }
 

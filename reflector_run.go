@@ -153,6 +153,11 @@ func (m *run) pause(to state, f failure) state {
 	return to
 }
 
+// newest says whether the next list must be at "".
+func (m *run) newest() bool {
+	return m.progress.anyVersion || m.progress.unknown || len(m.relisted) > 0
+}
+
 // requestsFor is how many requests a state makes: a list is followed by a watch, a stream is its own.
 func (m *run) requestsFor(to state) int {
 	if to == stateWatch || m.mayStream() {

@@ -304,7 +304,7 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 		p.anyVersion = true
 	case CauseExpired, CauseVersionTooLarge:
 		// Another pause would keep a mirror behind whose version was forgotten while the source was away.
-		f.atOnce = !p.newest() && (m.rested || of != PhaseWatching)
+		f.atOnce = !m.newest() && (m.rested || of != PhaseWatching)
 		// A restored source may never reach the version: to list at one that is no older would be answered likewise.
 		p.unknown = of != PhaseWatching || cause == CauseVersionTooLarge
 	}

@@ -73,7 +73,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	patience := timeout + watchGrace
 	if l != nil {
 		patience = streamQuiet
-		if options.ResourceVersion = m.progress.floor(); m.progress.newest() {
+		if options.ResourceVersion = m.progress.floor(); m.newest() {
 			options.ResourceVersion = ""
 		}
 		options.SendInitialEvents, options.ResourceVersionMatch = ptr.To(true), metav1.ResourceVersionMatchNotOlderThan
@@ -207,7 +207,6 @@ func (m *run) applyEvents(w *openWatch) error {
 				err = m.serveTimer(w)
 			}
 		case endRelist:
-			m.progress.unknown = true // so that the list is the newest
 			err = errDiverged
 		case endResync:
 			err = woke.err

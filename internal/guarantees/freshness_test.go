@@ -344,6 +344,29 @@ func TestVerifyFindsAndRepairsEveryDifference(t *testing.T) {
 	})
 }
 
+func TestTheListThatRepairsDeliversOnlyTheDifferences(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t)
+		for i := range 250 { // in several parts
+			require.NoError(t, source.Apply(pod("a", fmt.Sprint(i))))
+		}
+		informer := runInformer(t, source, cache.InformerConfig[*object]{
+			Transform: func(obj *object) (*object, error) { return obj, nil },
+		})
+		var received []string
+		_, err := informer.AddHandler(cache.TypedResourceEventHandlerFuncs[*object]{
+			UpdateFunc: func(_, obj *object) { received = append(received, "update "+obj.Name) },
+			DeleteFunc: func(obj cache.DeletedObject[*object]) { received = append(received, "delete "+obj.GetKey()) },
+		})
+		require.NoError(t, err)
+		_, err = source.DeleteSilently("a", "2")
+		require.NoError(t, err)
+		require.ErrorAs(t, informer.Verify(t.Context()), new(*cache.DivergenceError))
+		synctest.Wait()
+		require.Equal(t, []string{"delete a/2"}, received)
+	})
+}
+
 func TestVerifyWaitsUntilTheStoreIsAsNewAsTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
