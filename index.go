@@ -184,7 +184,7 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 				continue
 			}
 			values, err := added.valuesOf(obj, &valueRoom{})
-			if found, _ := m.table.Get(key); err != nil && table.Same(found.Object, obj) {
+			if found, _ := m.table.Get(key); err != nil && table.Same(found, obj) {
 				return fmt.Errorf("no index was added, because of object %q: %w", key.String(), err)
 			} else if err == nil {
 				known[key] = indexedObject{obj, values}

@@ -211,17 +211,10 @@ func (r Reader[T]) now() view {
 // Lookup is Get without an error.
 func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	var item any
-	switch {
-	case r.frozen.table != nil || r.store == nil:
-		if e, found := r.now().table.Get(table.Named(r.namespace, key)); found {
-			item = e.Object()
-		}
-	case r.namespace == "":
-		found, _ := r.store.table.GetText(key)
-		item = found.Object
-	default:
-		found, _ := r.store.table.Get(table.Named(r.namespace, key))
-		item = found.Object
+	if named := table.Named(r.namespace, key); r.frozen.table == nil && r.store != nil {
+		item, _ = r.store.table.Get(named)
+	} else if e, found := r.now().table.Get(named); found {
+		item = e.Object()
 	}
 	obj, exists = item.(T)
 	return obj, exists

@@ -287,13 +287,12 @@ func (r *storeReplacement) publish(version string) []refusal {
 	w := storeWrite{scope: scope, version: version, listed: true, list: r, feed: r.in.feed}
 	w.begin(m, r.staged, wholeStore)
 	refused := r.apply(&w, r.staged, nil)
-	r.marks.Unconfirmed(scope.hasKey, func(key table.Key, _ table.Found) bool {
-		if !r.withheld.Has(key) {
+	for key := range r.marks.Unconfirmed {
+		if scope.hasKey(key) && !r.withheld.Has(key) {
 			r.staged = append(r.staged, change{kind: Deleted, key: key, place: m.table.Seek(key)})
 			_ = w.apply(&r.staged[len(r.staged)-1])
 		}
-		return true
-	})
+	}
 	m.quarantine.releaseIf(func(key table.Key) bool { return scope.hasKey(key) && !r.withheld.Has(key) })
 	r.marks.End()
 	w.end(r.staged)

@@ -387,8 +387,7 @@ func (m *threadSafeMap) DeleteWithObject(key string, _ any) { m.Delete(key) }
 
 // Get returns the object under key.
 func (m *threadSafeMap) Get(key string) (item any, exists bool) {
-	found, exists := m.table.GetText(key)
-	return found.Object, exists
+	return m.table.Get(table.KeyOf(key))
 }
 
 // Replace makes items the whole content.

@@ -186,11 +186,7 @@ func (k *keyedStore) Get(obj any) (item any, exists bool, err error) {
 	case err != nil:
 		return nil, false, KeyError{obj, err}
 	}
-	found, exists := k.storage.table.Get(key)
-	if !exists {
-		err = k.storage.quarantine.find(key)
-	}
-	return found.Object, exists, err
+	return k.get(key)
 }
 
 // GetByKey returns the object under key. The error is an *ObjectError, and ErrQuarantined, if
@@ -199,11 +195,14 @@ func (k *keyedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if !k.scope.has(key) {
 		return nil, false, nil
 	}
-	found, exists := k.storage.table.GetText(key)
-	if !exists {
-		err = k.storage.quarantine.find(table.KeyOf(key))
+	return k.get(table.KeyOf(key))
+}
+
+func (k *keyedStore) get(key table.Key) (item any, exists bool, err error) {
+	if item, exists = k.storage.table.Get(key); !exists {
+		err = k.storage.quarantine.find(key)
 	}
-	return found.Object, exists, err
+	return item, exists, err
 }
 
 // ObjectVersion returns what was received of the object under key. Where a transform, or a reader, has

@@ -27,8 +27,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-from-a-store-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "replacement.go",
-		From:  "\t\tif !r.withheld.Has(key) {\n",
-		To:    "\t\tif key != (table.Key{}) {\n",
+		From:  "scope.hasKey(key) && !r.withheld.Has(key) {",
+		To:    "scope.hasKey(key) {",
 		Test:  "TestAPartReturnsWhatItRejects",
 		Fault: "An object of which one state cannot be applied vanishes from the cache with the next list.",
 	},

@@ -152,7 +152,7 @@ func benchmarkWhole(b *testing.B, t *Table) {
 	keys := func(s *Snapshot) { keysIn(s) }
 	run("keys", keys)
 	w := begin(t, many)
-	w.each(func(_ uint32, key Key, found Found) { w.put(KeyOf(key.String()), found.Object, make([][]string, 3)) })
+	w.each(func(_ uint32, key Key, obj any) { w.put(KeyOf(key.String()), obj, make([][]string, 3)) })
 	w.Commit(nil)
 	run("kept keys", keys)
 }

@@ -69,7 +69,7 @@ func TestNoWriteInPlaceMovesAllThatHasGrown(t *testing.T) {
 	for i := range n {
 		w := begin(table, 1)
 		room := cap(w.s.spaces)
-		w.put(Named(fmt.Sprint("namespace ", i), "name"), nil, [][]string{{fmt.Sprint("value ", i)}})
+		w.put(Named(fmt.Sprint("namespace ", i), "name"), 1, [][]string{{fmt.Sprint("value ", i)}})
 		require.Equal(t, room, cap(w.s.spaces))
 		w.Commit(nil)
 	}
@@ -129,11 +129,11 @@ func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	staged := begin(table, many)
 	staged.put(KeyOf("a"), 2, nil)
 	found, _ := table.Get(KeyOf("a"))
-	require.Equal(t, 1, found.Object)
+	require.Equal(t, 1, found)
 	staged.Commit(nil)
 	w := begin(table, 2)
 	w.put(KeyOf("a"), 3, nil)
-	answered := make(chan Found)
+	answered := make(chan any)
 	go func() {
 		found, _ := table.Get(KeyOf("a"))
 		answered <- found
@@ -148,5 +148,5 @@ func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	}
 	w.put(KeyOf("b"), 3, nil)
 	w.Commit(nil)
-	require.Equal(t, 3, (<-answered).Object)
+	require.Equal(t, 3, <-answered)
 }

@@ -94,7 +94,7 @@ func (c *consistency) get(key string) uint64 {
 	if !assert.True(c, exists, key) {
 		return 0
 	}
-	o := found.Object.(*numberedObject)
+	o := found.(*numberedObject)
 	if o.key != key {
 		c.Errorf("%s is %+v", key, o)
 	}
@@ -116,7 +116,7 @@ func (c *consistency) getOthers() (saw uint64) {
 	for i := range 20 {
 		key := fmt.Sprint("other-", i%3, "/", i)
 		if found, exists := c.table.Get(KeyOf(key)); exists {
-			o := found.Object.(*numberedObject)
+			o := found.(*numberedObject)
 			if saw = o.n; o.key != key {
 				c.Errorf("%s is %+v", key, o)
 			}
@@ -261,14 +261,14 @@ func readWhileWritten(t *testing.T, table *Table, key Key, gets int) {
 			for range gets {
 				found, _ := table.Get(key)
 				n := uint64(0)
-				switch o := found.Object.(type) {
+				switch o := found.(type) {
 				case *numberedObject:
 					n = o.n
 				case *other:
 					n = o.n
 				}
-				if n < last || n%2 != 0 != (reflect.TypeOf(found.Object) == reflect.TypeFor[*other]()) {
-					t.Errorf("%T of write %d after %d", found.Object, n, last)
+				if n < last || n%2 != 0 != (reflect.TypeOf(found) == reflect.TypeFor[*other]()) {
+					t.Errorf("%T of write %d after %d", found, n, last)
 					return
 				}
 				last = n

@@ -104,9 +104,9 @@ func TestIndexesAreAddedToAFilledTable(t *testing.T) {
 	w.AddIndexes(2)
 	m.addIndexes(2)
 	met := 0
-	w.each(func(number uint32, key Key, found Found) {
+	w.each(func(number uint32, key Key, obj any) {
 		met++
-		i := found.Object.(int)
+		i := obj.(int)
 		third := []string{"x", fmt.Sprint(i)}[:i%3]
 		w.Index(1, number, []string{key.space})
 		w.Index(2, number, third)

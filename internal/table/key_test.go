@@ -15,7 +15,6 @@ func oddKeys() []string {
 		"", "/", "//", "a", "/a", "a/", "a/a", "aa", "a//", "//a", "/a/", "a/b/c", "a/b", "b/a", "ab", "a/bc", "ab/c",
 		long, long + "/", "/" + long, long + "/" + long, "a/" + long,
 		tooLong, tooLong + "/", "/" + tooLong, "a/" + tooLong, "b/" + tooLong, tooLong + "x",
-		strings.Repeat("e", longName-1), strings.Repeat("e", longName), strings.Repeat("e", longName+1),
 		"ns/\x00", "\x00/ns", "\x00", "ns/é", "\xff",
 	}
 }
@@ -71,7 +70,7 @@ func TestOddKeysAreKeptApart(t *testing.T) {
 		for i, text := range oddKeys() {
 			found, exists := table.Get(KeyOf(text))
 			require.True(t, exists)
-			require.Equal(t, i, found.Object)
+			require.Equal(t, i, found)
 			if i%2 == 0 {
 				remove(table, text)
 				m.remove(text)

@@ -31,16 +31,11 @@ func (l *Listing) Confirm(number uint32) { l.marks.set(number, true) }
 // Confirmed reports whether the entry with a number is marked.
 func (l *Listing) Confirmed(number uint32) bool { return l.marks.get(number) }
 
-// Unconfirmed calls f with each entry in scope that is not marked, until f returns false. A nil
-// scope has all keys. f may remove the entry.
-func (l *Listing) Unconfirmed(scope func(Key) bool, f func(key Key, found Found) bool) {
+// Unconfirmed calls yield with the key of each entry that is not marked, until it returns false. It may remove the entry.
+func (l *Listing) Unconfirmed(yield func(Key) bool) {
 	for number := uint32(0); number < l.table.s.cells; number++ {
-		s := l.table.s // which a change in f may have replaced
-		c := s.cell(number)
-		if c.kind == 0 || l.marks.get(number) {
-			continue
-		}
-		if key := s.key(c); (scope == nil || scope(key)) && !f(key, l.table.found(number, c)) {
+		s := l.table.s // which a change in yield may have replaced
+		if c := s.cell(number); c.kind != 0 && !l.marks.get(number) && !yield(s.key(c)) {
 			return
 		}
 	}

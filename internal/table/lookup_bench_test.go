@@ -23,7 +23,7 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(fmt.Sprint("text/", n), func(b *testing.B) {
 			at := 0
 			for b.Loop() {
-				if _, ok := t.GetText(texts[at]); !ok {
+				if _, ok := t.Get(KeyOf(texts[at])); !ok {
 					b.Fatal("an object is missing")
 				}
 				if at++; at == n {

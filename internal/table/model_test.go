@@ -187,10 +187,10 @@ func (t *Table) remove(key Key) (old Slot) {
 }
 
 // each calls f with each entry of an open write.
-func (t *Table) each(f func(number uint32, key Key, found Found)) {
+func (t *Table) each(f func(number uint32, key Key, obj any)) {
 	for number := range t.s.cells {
 		if c := t.s.cell(number); c.kind != 0 {
-			f(number, t.s.key(c), t.found(number, c))
+			f(number, t.s.key(c), t.object(c))
 		}
 	}
 }
@@ -213,7 +213,7 @@ func remove(t *Table, key string) {
 
 // keepOnly removes the entries that keep returns false for.
 func keepOnly(w *Table, keep func(Key) bool) {
-	w.each(func(_ uint32, key Key, _ Found) {
+	w.each(func(_ uint32, key Key, _ any) {
 		if !keep(key) {
 			w.remove(key)
 		}

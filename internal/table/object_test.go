@@ -21,11 +21,9 @@ func (n number) String() string { return fmt.Sprint(int(n)) }
 // kinds are objects of all kinds that Go has: some are a pointer themselves, some are
 // pointed to, and of some there are values without a word.
 func kinds() []any {
-	var nilError error
-	var nilStringer fmt.Stringer
 	x := 7
 	return []any{
-		nil, nilError, nilStringer, fmt.Stringer(number(3)), error(fmt.Errorf("e")),
+		fmt.Stringer(number(3)), error(fmt.Errorf("e")),
 		true, false, 0, 255, 256, -1, int8(1), uint16(2), int32(3), uint64(1 << 63), uintptr(9), 1.5, float32(0), complex(1, 2),
 		"", "text", number(4), struct{}{}, [0]int{}, [3]int{1, 2, 3}, [1]*int{&x}, [1]*int{},
 		&x, (*int)(nil), &struct{}{}, unsafe.Pointer(&x), unsafe.Pointer(nil),
@@ -52,12 +50,12 @@ func TestObjectsOfAllKindsComeBackAsTheyWere(t *testing.T) {
 		runtime.GC() // a word that was not kept as a pointer would be lost
 		found, exists := table.Get(KeyOf(key))
 		require.True(t, exists)
-		require.True(t, identical(obj, found.Object), "%T: %v", obj, found.Object)
+		require.True(t, identical(obj, found), "%T: %v", obj, found)
 	}
 	called := false
 	put(table, "f", func() { called = true })
 	found, _ := table.Get(KeyOf("f"))
-	found.Object.(func())()
+	found.(func())()
 	require.True(t, called)
 	s := table.Snapshot()
 	for i, obj := range kinds() {
@@ -88,7 +86,6 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 		set(fmt.Sprint(i), fmt.Sprint("text ", i))
 	}
 	set("0", map[string]int(nil))
-	set("0", nil)
 	for i := range 2 * chunkLen {
 		set(fmt.Sprint(i), fmt.Sprint("text ", i))
 	}
@@ -97,23 +94,26 @@ func TestAnObjectThatReplacesOneOfAnotherTypeIsSeenWithItsOwn(t *testing.T) {
 	set("x", 1.5)
 }
 
-func TestATypeTooManyIsKeptInABox(t *testing.T) {
-	kept := newTypes()
-	full := make([]word, maxTypes)
-	kept.all.Store(&full)
-	store := func(obj any) (id uint32) {
-		c := kept.cell(obj, "")
+func TestATypeTooManyAndATooLongNameAreKeptInABox(t *testing.T) {
+	kept, long := newTypes(), strings.Repeat("n", maxName)
+	store := func(obj any, name string) (id uint32) {
+		c := kept.cell(obj, name)
 		require.Equal(t, obj, c.object(*kept.all.Load()))
-		return c.kind
+		require.True(t, name == c.text())
+		return c.kind & boxed
 	}
-	require.Equal(t, uint32(maxTypes), store(1), "the last number that there is")
+	require.Equal(t, uint32(1), store(1, long))
+	require.Equal(t, uint32(boxed), store(1, long+"n"))
+	full := make([]word, boxed-1)
+	kept.all.Store(&full)
+	require.Equal(t, uint32(boxed-1), store("", ""), "the last number that there is")
 	for range 2 {
-		for _, obj := range []any{"text", &object{1}, 1.5, value{"a", "b"}} {
-			require.Equal(t, uint32(boxed), store(obj))
+		for _, obj := range []any{&object{1}, 1.5, value{"a", "b"}} {
+			require.Equal(t, uint32(boxed), store(obj, "name"))
 		}
-		require.Equal(t, uint32(maxTypes), store(2), "known types still count")
+		require.Equal(t, uint32(boxed-1), store("text", "name"), "known types still count")
 	}
-	require.Len(t, *kept.all.Load(), maxTypes+1)
+	require.Len(t, *kept.all.Load(), boxed)
 }
 
 func TestThousandsOfTypesAreDistinguished(t *testing.T) {
@@ -138,9 +138,10 @@ func TestSameIsTrueForTheObjectThatWasKeptAndNoOther(t *testing.T) {
 	for _, obj := range kinds() {
 		types := newTypes()
 		c := types.cell(obj, "")
-		require.Equal(t, obj != nil, Same(obj, c.object(*types.all.Load())), "%T", obj)
+		require.True(t, Same(obj, c.object(*types.all.Load())), "%T", obj)
 	}
 	type words struct{ all []string }
+	require.False(t, Same(nil, nil))
 	one, other := any(words{[]string{"a"}}), any(words{[]string{"a"}})
 	require.False(t, Same(one, other), "two values that are equal")
 	require.False(t, Same(new(int), new(int)))

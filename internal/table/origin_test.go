@@ -140,10 +140,11 @@ func (r *tracked) end() {
 		scope := fmt.Sprint("ns-", r.random.IntN(3), "/")
 		w := begin(r.table, len(r.objects))
 		removed := map[string]bool{}
-		l.Unconfirmed(func(key Key) bool { return key.IsIn(scope) }, func(key Key, found Found) bool {
-			require.Equal(r, r.objects[key.String()], found.Object)
-			removed[key.String()] = true
-			w.remove(key)
+		l.Unconfirmed(func(key Key) bool {
+			if key.IsIn(scope) {
+				removed[key.String()] = true
+				w.remove(key)
+			}
 			return true
 		})
 		for key := range r.objects {
@@ -176,7 +177,7 @@ func (r *tracked) check() {
 			}
 		}
 		unconfirmed := 0
-		l.Unconfirmed(nil, func(key Key, _ Found) bool {
+		l.Unconfirmed(func(key Key) bool {
 			require.False(r, marks[key.String()])
 			unconfirmed++
 			return true
@@ -205,11 +206,11 @@ func TestOriginsAndMarksAreThoseOfTheirEntries(t *testing.T) {
 
 // confirm marks the entry of a key, if there is one.
 func confirm(l *Listing, key string) bool {
-	found, exists := l.table.Get(KeyOf(key))
-	if exists {
+	found := l.table.Find(KeyOf(key), l.table.Seek(KeyOf(key)))
+	if found.Exists {
 		l.Confirm(found.Number)
 	}
-	return exists
+	return found.Exists
 }
 
 func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
@@ -228,7 +229,7 @@ func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
 	remove(table, "again")
 	put(table, "again", 2)
 	unconfirmed := func(l *Listing) (keys []string) {
-		l.Unconfirmed(nil, func(key Key, _ Found) bool {
+		l.Unconfirmed(func(key Key) bool {
 			keys = append(keys, key.String())
 			return true
 		})
@@ -241,7 +242,7 @@ func TestAnEntryIsConfirmedOnlyByTheCaller(t *testing.T) {
 	require.Equal(t, []string{"again", "changed", "listed", "new", "other"}, unconfirmed(other))
 	l.End()
 	met := 0
-	other.Unconfirmed(nil, func(Key, Found) bool { met++; return met < 2 })
+	other.Unconfirmed(func(Key) bool { met++; return met < 2 })
 	require.Equal(t, 2, met)
 }
 
@@ -258,14 +259,14 @@ func TestUnconfirmedFindsTheFewAmongMany(t *testing.T) {
 			require.True(t, confirm(l, fmt.Sprint(i)))
 		}
 	}
-	var found []any
-	l.Unconfirmed(nil, func(_ Key, one Found) bool {
-		found = append(found, one.Object)
+	var found []string
+	l.Unconfirmed(func(key Key) bool {
+		found = append(found, key.String())
 		return true
 	})
 	require.Len(t, found, n/100+1)
-	for i, obj := range found {
-		require.Equal(t, 100*i+7, obj)
+	for i, key := range found {
+		require.Equal(t, fmt.Sprint(100*i+7), key)
 	}
 }
 

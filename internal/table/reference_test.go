@@ -78,15 +78,15 @@ func TestTheFirstValueOfACellMakesNoRoomForAllBeforeIt(t *testing.T) {
 	table := newTable(1)
 	w := begin(table, n)
 	for i := range n {
-		w.put(KeyOf(fmt.Sprint(i)), nil, [][]string{nil})
+		w.put(KeyOf(fmt.Sprint(i)), 1, [][]string{nil})
 	}
 	w.Commit(nil)
 	w = begin(table, 1)
-	require.Less(t, allocated(func() { w.put(KeyOf("last"), nil, [][]string{{"value"}}) }), 40_000)
+	require.Less(t, allocated(func() { w.put(KeyOf("last"), 1, [][]string{{"value"}}) }), 40_000)
 	w.Commit(nil)
 	require.Equal(t, []string{"last"}, having(table.Snapshot(), 0, "value"))
 	for i := range n / 1_000 {
-		put(table, fmt.Sprint(1_000*i), nil, []string{"value"})
+		put(table, fmt.Sprint(1_000*i), 1, []string{"value"})
 	}
 	require.Equal(t, n/1_000+1, table.Snapshot().HavingLen(0, "value"))
 }
@@ -96,7 +96,7 @@ func TestAValueDoesNotKeepTheObjectThatItIsPartOf(t *testing.T) {
 	before := heap()
 	for i := range 20 {
 		whole := strings.Repeat(fmt.Sprint("part ", i, " "), 100_000)
-		put(table, fmt.Sprint(i), nil, []string{whole[:8], whole[8:16]}[:1+i%2])
+		put(table, fmt.Sprint(i), 1, []string{whole[:8], whole[8:16]}[:1+i%2])
 	}
 	require.Less(t, heap()-before, 1_000_000)
 	runtime.KeepAlive(table)

@@ -1,6 +1,9 @@
 package table
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"slices"
+)
 
 // Snapshot is the state of a table at one point in time. It never changes, and may be used by
 // any number of goroutines. A snapshot that is kept costs copies of what changes later, and
@@ -137,30 +140,10 @@ func (s *Snapshot) Having(index int, value string, f func(Entry) bool) {
 	}
 }
 
-// typed reads objects of a snapshot as Ts.
-type typed[T any] struct {
-	types []word
-	// id is the number of T, if T is a pointer type: the word of its cells is a T.
-	id uint32
-}
-
-func typedBy[T any](s *Snapshot) typed[T] { return typed[T]{s.types, pointers[T](s.types)} }
-
-// read returns the object of a cell that is not free, if it is a T.
-func (t *typed[T]) read(c *cell) (T, bool) {
-	if c.kind&maxTypes == t.id {
-		return as[T](c.value), true
-	}
-	loaded := c.object(t.types)
-	obj, ok := loaded.(T)
-	return obj, ok || loaded == nil && any(obj) == nil // nil is of every interface type
-}
-
 // ObjectsOf calls f with every object of a snapshot that is a T until it returns false.
 func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
-	t := typedBy[T](s)
 	for c := range s.cells {
-		if obj, ok := t.read(c); ok && !f(obj) {
+		if obj, ok := c.object(s.types).(T); ok && !f(obj) {
 			return
 		}
 	}
@@ -168,9 +151,8 @@ func ObjectsOf[T any](s *Snapshot, f func(T) bool) {
 
 // AppendObjectsOf appends all objects of a snapshot that are Ts to a list.
 func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
-	t := typedBy[T](s)
 	for c := range s.cells {
-		if obj, ok := t.read(c); ok {
+		if obj, ok := c.object(s.types).(T); ok {
 			list = append(list, obj)
 		}
 	}
@@ -179,11 +161,11 @@ func AppendObjectsOf[T any](list []T, s *Snapshot) []T {
 
 // ObjectsOfHaving returns the Ts that have a value in an index.
 func ObjectsOfHaving[T any](s *Snapshot, index int, value string) []T {
-	p, t := s.postings(index, value), typedBy[T](s)
+	p := s.postings(index, value)
 	list := make([]T, 0, p.len)
 	for _, block := range p.blocks {
 		for _, number := range block.value {
-			if obj, ok := t.read(s.state.cell(number)); ok {
+			if obj, ok := s.state.cell(number).object(s.types).(T); ok {
 				list = append(list, obj)
 			}
 		}
@@ -199,10 +181,5 @@ func HasOnly[T any](s *Snapshot) bool {
 		return true
 	}
 	its := split(none).typ
-	for _, typ := range s.types[boxed:] {
-		if typ != nil && typ != its {
-			return false
-		}
-	}
-	return its != nil
+	return its != nil && !slices.ContainsFunc(s.types[1:], func(typ word) bool { return typ != its })
 }

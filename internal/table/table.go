@@ -86,62 +86,42 @@ func (t *Table) reset(indexes int) {
 // versions are decimal.
 func (t *Table) Checksum() uint64 { return t.checksum.Load() }
 
-// Found is an entry that a look-up has found. Its number is that of its cell, until the entry is
-// removed or the table packed.
-type Found struct {
-	Object any
-	Number uint32
-}
-
-// Get returns the entry of a key. It takes no lock unless it meets a write in place, for which it
+// Get returns the object of a key. It takes no lock unless it meets a write in place, for which it
 // waits then, or another key with the same hash.
-func (t *Table) Get(key Key) (found Found, exists bool) {
+func (t *Table) Get(key Key) (obj any, exists bool) {
 	hash := key.hash(t.seed)
-	s, number, c := t.first(hash)
+	s, c := t.first(hash)
 	switch {
 	case s != nil && s.isKey(&c, key):
-		return t.found(number, &c), true
+		return t.object(&c), true
 	case s != nil && c.kind == 0:
-		return found, false
+		return nil, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s = t.state.Load()
-	if number, exists = s.find(key, hash); exists {
-		found = t.found(number, s.cell(number))
+	number, exists := s.find(key, hash)
+	if exists {
+		obj = t.object(s.cell(number))
 	}
-	return found, exists
+	return obj, exists
 }
 
-// GetText is Get for the key with a text, which need not be cut for it.
-func (t *Table) GetText(text string) (Found, bool) {
-	s, number, c := t.first(hashOf(maphash.String(t.seed, text)))
-	if s != nil && c.kind != 0 {
-		name := c.text()
-		if at := len(text) - len(name); at >= 0 && text[at:] == name && text[:at] == s.spaces[c.space] {
-			return t.found(number, &c), true
-		}
-	}
-	return t.Get(KeyOf(text))
-}
+func (t *Table) object(c *cell) any { return c.object(*t.types.all.Load()) }
 
 // first returns the first cell with a hash, nearly always the only one, or a free one if there
 // is none. The state is nil if a write was met.
-func (t *Table) first(hash uint32) (s *state, number uint32, c cell) {
+func (t *Table) first(hash uint32) (s *state, c cell) {
 	at, s := t.changes.Load(), t.state.Load()
 	if first, found := s.keys.first(hash); found {
 		if shared := s.cell(first); shared != nil {
-			number, c = first, shared.load()
+			c = shared.load()
 		}
 	}
 	if at&1 != 0 || t.changes.Load() != at {
 		s = nil
 	}
-	return s, number, c
-}
-
-func (t *Table) found(number uint32, c *cell) Found {
-	return Found{c.object(*t.types.all.Load()), number}
+	return s, c
 }
 
 // find searches for the cell of a key in a state that nobody writes meanwhile.

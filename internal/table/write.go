@@ -98,7 +98,7 @@ func (t *Table) pack() {
 			}
 		}
 		key := old.key(c)
-		to := t.Put(key, Slot{hash: key.hash(t.seed)}, c.object(*t.types.all.Load()), c.origin, values)
+		to := t.Put(key, Slot{hash: key.hash(t.seed)}, t.object(c), c.origin, values)
 		for i, l := range t.listings {
 			marks[i].set(to, l.marks.get(from))
 		}
@@ -114,9 +114,11 @@ type Place struct{ hash, number uint32 }
 
 // Slot is the entry of a key, if there is one, as a write needs it.
 type Slot struct {
-	Found
+	Object any
 	Origin Origin
 	Exists bool
+	// Number is that of the entry's cell, until the entry is removed or the table packed.
+	Number uint32
 	hash   uint32
 }
 
@@ -130,15 +132,15 @@ func (t *Table) Seek(key Key) Place {
 
 // Find returns the slot of a key that was sought, whatever has changed since. It is true until the next change.
 func (t *Table) Find(key Key, p Place) Slot {
-	slot, c := Slot{hash: p.hash}, t.s.cell(p.number)
-	if slot.Number, slot.Exists = p.number, c != nil && t.s.isKey(c, key); !slot.Exists {
-		if slot.Number, slot.Exists = t.s.find(key, p.hash); !slot.Exists {
-			return slot
+	number, c := p.number, t.s.cell(p.number)
+	if c == nil || !t.s.isKey(c, key) {
+		var exists bool
+		if number, exists = t.s.find(key, p.hash); !exists {
+			return Slot{hash: p.hash}
 		}
-		c = t.s.cell(slot.Number)
+		c = t.s.cell(number)
 	}
-	slot.Found, slot.Origin = t.found(slot.Number, c), c.origin
-	return slot
+	return Slot{t.object(c), c.origin, true, number, p.hash}
 }
 
 // Several is how many values the entry at a place has, in all indexes in which it has several.
@@ -149,7 +151,7 @@ func (t *Table) Several(p Place) (n int) {
 	return n
 }
 
-// Put stores an object under a key, whose slot was just found, with its origin and its values in each
+// Put stores an object, not nil, under a key, whose slot was just found, with its origin and its values in each
 // index, which must not repeat. It keeps neither the values nor their texts. It returns the number.
 func (t *Table) Put(key Key, at Slot, obj any, origin Origin, values [][]string) (number uint32) {
 	// The old name may be part of the old object, and would keep it alive.
