@@ -53,6 +53,36 @@ func (q *queueAndStore) apply(obj any, _ bool) error {
 	return nil
 }
 
+// What the types of this package implement.
+var (
+	_ Snapshotter = (*cache)(nil)
+	_ Snapshotter = (*threadSafeMap)(nil)
+	_ Snapshotter = (*sharedIndexInformer)(nil)
+
+	_ Indexer                = (*cache)(nil)
+	_ TransformingStore      = (*cache)(nil)
+	_ Replacer               = (*cache)(nil)
+	_ ResourceVersionUpdater = (*cache)(nil)
+	_ taker                  = (*cache)(nil)
+
+	_ QueueWithBatch         = (*DeltaFIFO)(nil)
+	_ TransformingStore      = (*DeltaFIFO)(nil)
+	_ DoneChecker            = (*DeltaFIFO)(nil)
+	_ Replacer               = (*DeltaFIFO)(nil)
+	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
+	_ entryKeeper            = (*DeltaFIFO)(nil)
+
+	_ Replacer               = (*feed)(nil)
+	_ ResourceVersionUpdater = (*feed)(nil)
+	_ taker                  = (*feed)(nil)
+
+	_ Controller     = (*Mirror)(nil)
+	_ StatusReporter = (*Mirror)(nil)
+
+	_ ListerWatcher            = (*ListWatch)(nil)
+	_ ListerWatcherWithContext = (*ListWatch)(nil)
+)
+
 // Package kubeapi does not import this one: that the two fit is seen here.
 var (
 	_ ItemLister        = (*kubeapi.ListerWatcher)(nil)

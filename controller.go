@@ -91,11 +91,6 @@ type Mirror struct {
 	}
 }
 
-var (
-	_ Controller     = (*Mirror)(nil)
-	_ StatusReporter = (*Mirror)(nil)
-)
-
 // New makes a mirror and starts nothing. It panics for contradictory fields.
 func New(c *Config) *Mirror {
 	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")

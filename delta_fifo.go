@@ -128,15 +128,6 @@ type DeltaFIFO struct {
 	reported string
 }
 
-var (
-	_ QueueWithBatch         = (*DeltaFIFO)(nil)
-	_ TransformingStore      = (*DeltaFIFO)(nil)
-	_ DoneChecker            = (*DeltaFIFO)(nil)
-	_ Replacer               = (*DeltaFIFO)(nil)
-	_ ResourceVersionUpdater = (*DeltaFIFO)(nil)
-	_ entryKeeper            = (*DeltaFIFO)(nil)
-)
-
 // NewDeltaFIFO is for code written for client-go.
 //
 // Deprecated: use NewDeltaFIFOWithOptions, with EmitDeltaTypeReplaced.
@@ -310,8 +301,8 @@ func (f *DeltaFIFO) addLocked(r record) {
 		if !deletes {
 			return
 		}
-		if r.object == nil {
-			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last}
+		if r.object == nil || r.origin.Recreates(last.origin) {
+			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last.object}
 		}
 	}
 	f.log.add(r)
@@ -319,8 +310,8 @@ func (f *DeltaFIFO) addLocked(r record) {
 
 // deletesLocked says whether a deletion of a key changes anything: the object is present, or its
 // deletion waits and the two become one, or the consumer has quarantined it.
-func (f *DeltaFIFO) deletesLocked(key table.Key) (object any, deletes bool) {
-	last := f.lastLocked(key)
+func (f *DeltaFIFO) deletesLocked(key table.Key) (last lastState, deletes bool) {
+	last = f.lastLocked(key)
 	switch {
 	case last.present:
 		deletes = true
@@ -329,7 +320,7 @@ func (f *DeltaFIFO) deletesLocked(key table.Key) (object any, deletes bool) {
 	default:
 		_, deletes = f.refused(key)
 	}
-	return last.object, deletes
+	return last, deletes
 }
 
 // finalStateOf is an object, or the one that a tombstone holds.

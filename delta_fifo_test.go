@@ -417,7 +417,7 @@ func TestVersionsAreReportedInTheirOrder(t *testing.T) {
 func TestAnEventWithoutAKeyIsRejectedAndItsVersionCounts(t *testing.T) {
 	f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{KeyFunction: func(any) (string, error) { return "", errBoom }})
 	err := takeOne(foreignStore{f}, event{kind: Added, obj: podAt("a", "1", "5"), version: "5"})
-	object, ok := asObjectError(err)
+	object, ok := errors.AsType[*ObjectError](err)
 	require.True(t, ok)
 	assert.Equal(t, stageKey, object.Stage)
 	assert.Equal(t, "a/1", object.Key)
@@ -468,7 +468,7 @@ func TestADeletionIsQueuedThoughItsFinalStateCannotBeTransformed(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			var tr transforming
 			f := NewDeltaFIFOWithOptions(DeltaFIFOOptions{Transformer: tr.transform, KnownObjects: knowing(podAt("a", "1", "1"))})
-			failed, is := asObjectError(takeOne(foreignStore{f}, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"}))
+			failed, is := errors.AsType[*ObjectError](takeOne(foreignStore{f}, event{kind: Deleted, obj: labelled(podAt("a", "1", "2"), label), version: "2"}))
 			assert.Equal(t, label == "bad" || label == "panics", is)
 			if is {
 				assert.Equal(t, stageTransform, failed.Stage)

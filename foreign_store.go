@@ -187,11 +187,10 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 		}
 		return objects, errors.Join(others...)
 	}
-	if object, ok := asObjectError(err); ok {
+	if object, ok := errors.AsType[*ObjectError](err); ok {
 		return []*ObjectError{object}, nil
 	}
-	var key KeyError
-	if errors.As(err, &key) {
+	if key, ok := errors.AsType[KeyError](err); ok {
 		return []*ObjectError{{
 			Key: nameOf(key.Obj), ResourceVersion: receivedOf(key.Obj).ResourceVersion, Stage: stageKey, Err: key.Err,
 		}}, nil

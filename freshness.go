@@ -196,6 +196,7 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 	began := f.informer.clock.Now()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
 		ResourceVersion: last, TimeoutSeconds: ptr.To(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
+		ShardSelector: f.reflector.shard.Selector(),
 	})
 	if err == nil && isNilPointer(w) {
 		err = errNilWatch
@@ -257,6 +258,8 @@ type listedState struct {
 
 // verify compares the store with the source, and has the reflector list if they differ.
 func (f *feed) verify(ctx context.Context) error {
+	shard := f.reflector.shard
+	view := shard.Settled()
 	found, listed, err := f.compare(ctx)
 	if err != nil {
 		return err
@@ -271,8 +274,8 @@ func (f *feed) verify(ctx context.Context) error {
 			return !slices.Contains(again.Missing, text) || listed[key] != listedAgain[key]
 		})
 	}
-	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 {
-		return nil
+	if len(found.Missing)+len(found.Extra)+len(found.Outdated) == 0 || view == 0 || shard.Settled() != view {
+		return nil // or the store had another share than the list
 	}
 	found.Name = f.reflector.name
 	slices.Sort(found.Missing)
@@ -355,6 +358,9 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 	take := func(_ metav1.ListMeta, obj runtime.Object) error {
 		var says metadata
 		bad := r.examine(obj, &says, true)
+		if r.excludes(&says, bad) {
+			return ctx.Err()
+		}
 		key, err := f.keyOf(obj, &says)
 		if err != nil {
 			key = table.KeyOf(nameOf(obj))
@@ -367,7 +373,7 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 		listed[key] = state
 		return ctx.Err()
 	}
-	for options := (metav1.ListOptions{Limit: 500}); ; {
+	for options := (metav1.ListOptions{Limit: 500, ShardSelector: r.shard.Selector()}); ; {
 		about, err := r.listItems(ctx, options, take)
 		if err != nil {
 			return nil, "", fmt.Errorf("listing for a comparison: %w", err)

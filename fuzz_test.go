@@ -268,7 +268,7 @@ func (m *queueModel) event(op int) {
 		err = map[DeltaType]func(any) error{Added: m.queue.Add, Updated: m.queue.Update, Deleted: m.queue.Delete}[kind](obj)
 	}
 	if obj.Labels["v"] != "bad" || kind == Deleted {
-		_, object := asObjectError(err)
+		_, object := errors.AsType[*ObjectError](err)
 		require.True(m.t, err == nil || object && kind == Deleted, "%v", err)
 	} else {
 		require.Error(m.t, err)

@@ -372,12 +372,6 @@ type feed struct {
 	watched []*mutation.Copy
 }
 
-var (
-	_ Replacer               = (*feed)(nil)
-	_ ResourceVersionUpdater = (*feed)(nil)
-	_ taker                  = (*feed)(nil)
-)
-
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
 	f := &feed{informer: inf, namespace: namespace, keyedStore: &inf.store.keyedStore, probing: make(chan struct{}, 1)}
 	if namespace != "" {

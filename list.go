@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
+	"github.com/watchmirror/cache/sharding"
 )
 
 const (
@@ -69,6 +70,7 @@ type listing struct {
 }
 
 func (m *run) newListing(name string) *listing {
+	m.shard.Begin()
 	return &listing{
 		run: m, began: m.clock.Now(), first: 1, quarantining: map[string]bool{}, undecoded: undecodedItems{},
 		steps: trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
@@ -113,6 +115,7 @@ func (m *run) haveState(l *listing) {
 	p.anyVersion, p.unknown, p.passedOn, p.watchFailures, p.shown = false, false, false, 0, ""
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, false
+	m.shard.Applied()
 	m.setAccepted(l.version)
 	strategy := ListUnpaged
 	switch {
@@ -138,7 +141,7 @@ func (m *run) haveState(l *listing) {
 // cache only where no limit is set, or at "0", where it is ignored; at "" a whole list costs them more than pages do.
 func (m *run) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
-	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.floor(), "0")}
+	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.floor(), "0"), ShardSelector: m.shard.Selector()}
 	if m.newest() {
 		options.ResourceVersion = ""
 	}
@@ -269,7 +272,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 		err = eachItem(list, func(item runtime.Object) error { return l.addItem(listedItem{about, item}) })
 	}
 	if err == nil {
-		err = l.flush()
+		err = cmp.Or(l.shard.Listed(about.ShardInfo), l.flush())
 	}
 	l.pages++
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
@@ -297,7 +300,8 @@ func listObject(
 	if err != nil {
 		return about, nil, fmt.Errorf("answer %T is not a list: %w", list, err)
 	}
-	return metav1.ListMeta{ResourceVersion: says.GetResourceVersion(), Continue: says.GetContinue()}, list, nil
+	about = metav1.ListMeta{ResourceVersion: says.GetResourceVersion(), Continue: says.GetContinue(), ShardInfo: sharding.InfoOf(list)}
+	return about, list, nil
 }
 
 // eachItem calls add for each item of a list, copied out of it, so that one item
@@ -371,6 +375,10 @@ func (l *listing) addItem(item listedItem) error {
 	bad := l.examine(item.object, &says, true)
 	if l.version == "" && !l.unchecked() {
 		l.newest = newerOf(l.newest, says.received.ResourceVersion)
+	}
+	if l.shard != nil && l.excludes(&says, bad) {
+		l.items++
+		return nil
 	}
 	return l.add(item.object, bad)
 }

@@ -113,11 +113,6 @@ type ListWatch struct {
 	DisableChunking bool
 }
 
-var (
-	_ ListerWatcher            = (*ListWatch)(nil)
-	_ ListerWatcherWithContext = (*ListWatch)(nil)
-)
-
 // List calls ListFunc, or ListWithContextFunc without an end.
 func (lw *ListWatch) List(options metav1.ListOptions) (runtime.Object, error) {
 	if lw.ListFunc == nil {

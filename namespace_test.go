@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -109,7 +110,7 @@ func TestATransformCannotMoveAnObjectOutOfItsNamespace(t *testing.T) {
 		o.Namespace = "b"
 		return o, nil
 	}))
-	refused, ok := asObjectError(a.Add(podAt("a", "1", "1")))
+	refused, ok := errors.AsType[*ObjectError](a.Add(podAt("a", "1", "1")))
 	require.True(t, ok)
 	assert.Equal(t, stageTransform, refused.Stage)
 	assert.Empty(t, whole.List())

@@ -189,8 +189,8 @@ func partOf(store any, owner quarantineOwner) quarantinePart {
 // withoutStack is an error as it is kept, once for each of many objects: of a panic it has the
 // value and not the stack, which has been reported. It calls the error's methods.
 func withoutStack(err error) error {
-	var panicked *PanicError
-	if !errors.As(err, &panicked) || panicked.Stack == nil {
+	panicked, ok := errors.AsType[*PanicError](err)
+	if !ok || panicked.Stack == nil {
 		return err
 	}
 	return &PanicError{Value: panicked.Value, text: err.Error()}
@@ -205,11 +205,4 @@ func heldIn(store any, object *ObjectError) bool {
 	}
 	_, ours := store.(entryKeeper)
 	return ours
-}
-
-// asObjectError finds the ObjectError in err, if there is one.
-func asObjectError(err error) (*ObjectError, bool) {
-	var object *ObjectError
-	ok := errors.As(err, &object)
-	return object, ok
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/watchmirror/cache/sharding"
 )
 
 // WatchErrorHandler is WatchErrorHandlerWithContext without a context.
@@ -50,6 +52,8 @@ type Reflector struct {
 	// wholeLists is DisableChunking of the source, streams says whether the first state is to be streamed.
 	wholeLists, streams bool
 	clock               clock.Clock
+	// shard says which objects are this replica's, nil if all are.
+	shard *sharding.Filter
 	// taker is the store, or the adapter of one that is not of this package.
 	taker taker
 	// relists are requests of a list while a watch is open.
@@ -172,6 +176,7 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 		store:           store,
 		options:         options,
 		clock:           options.Clock,
+		shard:           options.ShardSelector.Filter(),
 		quarantine:      partOf(store, byReflector),
 		changes:         new(broadcast),
 	}
@@ -182,8 +187,9 @@ func newReflector(source Source, expectedType any, store ReflectorStore, options
 	}
 	r.itemLister, _ = own.(ItemLister)
 	marker, marked := own.(watchListMarker)
+	// Only a list says whether the server filters shards.
 	r.streams = options.Strategy == ListStreaming ||
-		options.Strategy == ListAutomatic && marked && !marker.IsWatchListSemanticsUnSupported()
+		options.Strategy == ListAutomatic && r.shard == nil && marked && !marker.IsWatchListSemanticsUnSupported()
 	if r.name == "" {
 		r.name = firstCallerOutside()
 	}
@@ -271,8 +277,8 @@ func mustHave(ok bool, what string) {
 type ListStrategy int
 
 const (
-	// ListAutomatic streams if the source has a method IsWatchListSemanticsUnSupported that returns false. Otherwise it
-	// lists in pages, or unpaged where the server answers from its cache.
+	// ListAutomatic streams if the source has a method IsWatchListSemanticsUnSupported that returns false and there is no
+	// ShardSelector. Otherwise it lists in pages, or unpaged where the server answers from its cache.
 	ListAutomatic ListStrategy = iota
 	// ListUnpaged requests the whole list at once.
 	ListUnpaged
@@ -283,15 +289,8 @@ const (
 )
 
 func (s ListStrategy) String() string {
-	switch s {
-	case ListUnpaged:
-		return "unpaged"
-	case ListPaged:
-		return "paged"
-	case ListStreaming:
-		return "streaming"
-	}
-	return "automatic"
+	named := map[ListStrategy]string{ListUnpaged: "unpaged", ListPaged: "paged", ListStreaming: "streaming"}
+	return cmp.Or(named[s], "automatic")
 }
 
 // ReflectorOptions configures a reflector. The zero value is useful.
@@ -317,8 +316,9 @@ type ReflectorOptions struct {
 	// MaxInternalErrorRetryDuration is how long a watch is retried without a list after internal errors. Default: 0.
 	MaxInternalErrorRetryDuration time.Duration
 	// PageSize is the number of objects in a page. If set, every list is paged. Default: 500 where pages are used.
-	PageSize int64
-	Strategy ListStrategy
+	PageSize      int64
+	Strategy      ListStrategy
+	ShardSelector *sharding.Selector // this replica's share of the objects; default: all
 	// ShouldResync is called before each resync, and may skip it.
 	ShouldResync func() bool
 	ErrorHandler WatchErrorHandlerWithContext

@@ -92,6 +92,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 	defer r.setPhase(PhaseStopped)
 	defer r.releaseMeters()
 	r.beginMeters()
+	defer r.shard.Run(ctx, r.relist)()
 	if r.options.Logger != nil {
 		ctx = klog.NewContext(ctx, *r.options.Logger)
 	}
@@ -271,8 +272,8 @@ type undecodedItems map[string]string
 // errRefetch ends a watch because a list is due, for one because of undecoded items.
 var errRefetch = errors.New("one more list is due")
 
-// errDiverged ends a watch because the store was found to differ from the source.
-var errDiverged = fmt.Errorf("the store differed from the source: %w", errRefetch)
+// errDiverged ends a watch because the store was found to differ from the source, or this replica's share has changed.
+var errDiverged = fmt.Errorf("the newest state was asked for: %w", errRefetch)
 
 // refetchLater notes the undecoded items of a list that was committed, and when to list again for those that the list
 // before did not have.
@@ -469,7 +470,8 @@ func (enoughRead) Error() string { return "one object is enough" }
 // true if it sent more; then no more than the second one is read.
 func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
 	var items atomic.Int64
-	about, err := r.listItems(ctx, metav1.ListOptions{Limit: 1}, func(about metav1.ListMeta, _ runtime.Object) error {
+	one := metav1.ListOptions{Limit: 1, ShardSelector: r.shard.Selector()}
+	about, err := r.listItems(ctx, one, func(about metav1.ListMeta, _ runtime.Object) error {
 		if items.Add(1) > 1 {
 			return enoughRead(about.ResourceVersion)
 		}

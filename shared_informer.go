@@ -166,9 +166,7 @@ func NewInformerWithOptions(options InformerOptions) (Store, Controller) {
 //
 // Deprecated: use NewTypedInformer.
 func NewInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod time.Duration, h ResourceEventHandler) (Store, Controller) {
-	return NewInformerWithOptions(InformerOptions{
-		ListerWatcher: lw, ObjectType: objType, ResyncPeriod: resyncPeriod, Handler: h,
-	})
+	return NewIndexerInformer(lw, objType, resyncPeriod, h, nil)
 }
 
 // NewIndexerInformer is for code written for client-go.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache/internal/table"
+	"github.com/watchmirror/cache/sharding"
 )
 
 // Phase is a reflector's activity: PhaseIdle, PhaseListing, PhaseStreaming, PhaseWatching, PhasePaused, PhaseNotFound,
@@ -40,13 +41,11 @@ const (
 // have the names of their tags: times in RFC 3339, errors as text ("error"), durations in seconds ("oldestAgeSeconds").
 type Status struct {
 	// Namespace is set in the elements of Namespaces.
-	Namespace string `json:"namespace,omitempty"`
-	// Name and TypeDescription are the reflector's.
-	Name            string `json:"name"`
-	TypeDescription string `json:"typeDescription"`
-	Phase           Phase  `json:"phase"`
-	// PhaseSince is when the phase began.
-	PhaseSince time.Time `json:"phaseSince"`
+	Namespace       string    `json:"namespace,omitempty"`
+	Name            string    `json:"name"`
+	TypeDescription string    `json:"typeDescription"`
+	Phase           Phase     `json:"phase"`
+	PhaseSince      time.Time `json:"phaseSince"`
 	// AppliedVersion is the version up to which the store has the source's state, ReceivedVersion the last one that the
 	// reflector's store or queue accepted.
 	AppliedVersion  string `json:"appliedVersion"`
@@ -65,6 +64,7 @@ type Status struct {
 	Failures    map[Cause]int64 `json:"failures,omitempty"`
 	// Source is what the source's SourceStatus() map[string]string method returned, if it has one: see kubeapi's.
 	Source map[string]string `json:"source,omitempty"`
+	Shard  *sharding.Status  `json:"shard,omitempty"` // nil without a ShardSelector
 	// Quarantined are the objects whose latest state is not shown, by key.
 	Quarantined []Quarantined `json:"quarantined,omitempty"`
 	// Objects and Checksum, of keys and versions, are of an informer's whole store. The order does not matter.
@@ -154,7 +154,6 @@ func (h HandlerStatus) MarshalJSON() ([]byte, error) {
 	}{fields(h), h.Delivery.String(), h.OldestAge.Seconds()})
 }
 
-// String returns the failure in one line.
 func (f Failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.Cause, f.Time.Format(time.RFC3339), f.Err)
 }
@@ -209,7 +208,7 @@ func (r *Reflector) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	status := r.status
-	status.Source = source
+	status.Source, status.Shard = source, r.shard.Status()
 	if status.Quarantined = quarantined; isQueue {
 		status.Synced = synced
 	}

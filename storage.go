@@ -168,7 +168,7 @@ func (w *storeWrite) apply(c *change) error {
 		}
 	case at.Exists:
 		m.table.Remove(at)
-		if c.applied = true; c.object == nil {
+		if c.applied = true; c.object == nil || c.origin.Recreates(at.Origin) {
 			c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
 		}
 	}
@@ -288,12 +288,6 @@ func (m *storage) view() view {
 type Snapshotter interface {
 	Snapshot() Reader[any]
 }
-
-var (
-	_ Snapshotter = (*cache)(nil)
-	_ Snapshotter = (*threadSafeMap)(nil)
-	_ Snapshotter = (*sharedIndexInformer)(nil)
-)
 
 // Snapshot implements Snapshotter.
 func (m *storage) Snapshot() Reader[any] { return m.live().Snapshot() }

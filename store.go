@@ -78,14 +78,6 @@ type cache struct {
 	*storage
 }
 
-var (
-	_ Indexer                = (*cache)(nil)
-	_ TransformingStore      = (*cache)(nil)
-	_ Replacer               = (*cache)(nil)
-	_ ResourceVersionUpdater = (*cache)(nil)
-	_ taker                  = (*cache)(nil)
-)
-
 // StoreOption is an option of NewStore and NewIndexer.
 type StoreOption = func(*cache)
 

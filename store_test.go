@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -130,7 +131,7 @@ func TestAnObjectWithoutAKeyIsRefused(t *testing.T) {
 				}
 			}
 			err := takeOne(s, event{kind: Updated, obj: c.obj, version: "6"})
-			bad, ok := asObjectError(err)
+			bad, ok := errors.AsType[*ObjectError](err)
 			require.True(t, ok, "%v", err)
 			assert.Contains(t, []string{stageKey, stageMetadata}, bad.Stage)
 			assert.Equal(t, "6", s.LastStoreSyncResourceVersion(), "the version of a quarantined object counts")
@@ -186,7 +187,7 @@ func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 func TestTheSameFailureOfTheSameVersionIsMarkedAsRepeated(t *testing.T) {
 	s := newTagStore()
 	repeated := func(obj *object) bool {
-		bad, ok := asObjectError(takeOne(s, event{kind: Updated, obj: obj}))
+		bad, ok := errors.AsType[*ObjectError](takeOne(s, event{kind: Updated, obj: obj}))
 		require.True(t, ok)
 		return bad.repeated
 	}

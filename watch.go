@@ -70,6 +70,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 	timeout := shortest + time.Duration(m.options.Random()*float64(longest-shortest))
 	seconds := max(1, int64(timeout/time.Second)) // to a server 0 would be no timeout at all
 	options := metav1.ListOptions{ResourceVersion: m.progress.version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true}
+	options.ShardSelector = m.shard.Selector()
 	patience := timeout + watchGrace
 	if l != nil {
 		patience = streamQuiet
@@ -189,7 +190,10 @@ func (m *run) watchState(l *listing) state {
 func (m *run) applyEvents(w *openWatch) error {
 	err := m.serveTimer(w)
 	for err == nil {
-		waits := waiting{events: w.results, timer: w.timer.C(), relists: m.relists, resync: true}
+		waits := waiting{events: w.results, timer: w.timer.C(), resync: true}
+		if w.listing == nil { // else a list is under way
+			waits.relists = m.relists
+		}
 		if m.check != nil {
 			waits.done = m.check.done
 		}
@@ -297,6 +301,9 @@ func (m *run) applyBatch(w *openWatch) error {
 			w.listing.newest = newerOf(w.listing.newest, c.says.received.ResourceVersion)
 		} else if w.events == 1 {
 			m.succeeded()
+		}
+		if m.shard != nil && c.kind != "" && m.excludes(&c.says, bad) {
+			c.kind, bad = Deleted, nil // of the object that the store has under its key, if any: it had another UID
 		}
 		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil
@@ -492,6 +499,12 @@ func (r *Reflector) examine(obj runtime.Object, says *metadata, typed bool) *Obj
 		}
 	}
 	return nil
+}
+
+// excludes says whether an object is another replica's. One that could not be decoded may be anybody's.
+func (r *Reflector) excludes(says *metadata, bad *ObjectError) bool {
+	uid := says.received.UID
+	return (bad == nil || uid != "") && !r.shard.Includes(uid, says.namespace, says.name)
 }
 
 // objectError is the report of an object, by its name and by the key under which readers of the store ask for it.

@@ -93,7 +93,9 @@ func (s *streamRejected) Unwrap() error { return s.error }
 func (l *listing) addChanges(w *openWatch, changes []change) error {
 	for i := range changes {
 		c := &changes[i]
-		w.version = cmp.Or(c.version, w.version)
+		if w.version = cmp.Or(c.version, w.version); c.kind == Deleted && w.synthetic {
+			continue // another replica's, of which the stream has sent no other state
+		}
 		err := l.enter(c.object, c.says.received)
 		if err != nil && c.finalErr != nil {
 			l.report(l.ctx, c.finalErr)

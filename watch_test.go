@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -206,7 +207,7 @@ func (m *eventsModel) check() {
 	for _, q := range m.run.Status().Quarantined {
 		held = append(held, q.Key)
 		require.True(m, slices.ContainsFunc(m.reports, func(err error) bool {
-			object, bad := asObjectError(err)
+			object, bad := errors.AsType[*ObjectError](err)
 			return bad && object.Key == q.Key && object.ResourceVersion == q.ResourceVersion && object.Stage == q.Stage
 		}), "%v is quarantined and was not reported", q)
 	}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/sharding"
 )
 
 // encodeObject writes an object in JSON, with kind if it carries none. It may
@@ -57,6 +59,7 @@ func encodeList(list runtime.Object, kind schema.GroupVersionKind) ([]byte, erro
 			ResourceVersion:    accessor.GetResourceVersion(),
 			Continue:           accessor.GetContinue(),
 			RemainingItemCount: accessor.GetRemainingItemCount(),
+			ShardInfo:          sharding.InfoOf(list),
 		},
 	})
 	if err != nil {

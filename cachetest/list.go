@@ -121,6 +121,9 @@ func (s *Source) answerList(ctx context.Context, namespace string, opts metav1.L
 	accessor.SetResourceVersion(answer.version)
 	accessor.SetContinue(page.next)
 	accessor.SetRemainingItemCount(page.remaining)
+	if sel.shard != "" {
+		sel.setShardInfo(list)
+	}
 	if mangle != nil {
 		list = mangle(list)
 	}

@@ -62,6 +62,10 @@ type Options struct {
 	// NoWatchList answers a watch with sendInitialEvents with 422 Invalid: the source does not support streaming lists.
 	NoWatchList bool
 
+	// ShardSelectors filters by shardSelector and says so in the metadata of lists, as API servers do that have the feature gate
+	// ShardedListAndWatch. Otherwise the option is ignored.
+	ShardSelectors bool
+
 	// WatchListUnsupported is the result of IsWatchListSemanticsUnSupported. With false, and NoWatchList true, the
 	// source announces streaming lists and refuses them.
 	WatchListUnsupported bool

@@ -52,6 +52,7 @@ func (r Request) String() string {
 	}{
 		{"namespace", r.Namespace}, {"version", r.Options.ResourceVersion}, {"match", string(r.Options.ResourceVersionMatch)},
 		{"labels", r.Options.LabelSelector}, {"fields", r.Options.FieldSelector},
+		{"shard", r.Options.ShardSelector},
 	} {
 		if part.value != "" {
 			fmt.Fprintf(&b, " %s=%q", part.name, part.value)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/sharding"
 )
 
 // selection decides which objects a request is about. It is read-only once made
@@ -20,6 +22,9 @@ type selection struct {
 	labels     labels.Selector
 	fields     fields.Selector
 	fieldValue func(obj runtime.Object, path string) (string, bool)
+	// shard is the shardSelector, empty if it selects everything, and ranges what it selects.
+	shard  string
+	ranges sharding.Ranges
 }
 
 // newSelection reads the selectors of a request. A field path that the source's
@@ -34,6 +39,12 @@ func (s *Source) newSelection(namespace string, opts metav1.ListOptions) (select
 		return selection{}, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: unable to parse: %v", err))
 	}
 	sel := selection{namespace: namespace, labels: byLabel, fields: byField, fieldValue: s.options.FieldValue}
+	if opts.ShardSelector != "" && s.options.ShardSelectors {
+		if sel.ranges, err = sharding.Parse(opts.ShardSelector); err != nil {
+			return selection{}, apierrors.NewBadRequest(fmt.Sprintf("shardSelector: unable to parse: %v", err))
+		}
+		sel.shard = opts.ShardSelector
+	}
 	if example := s.example(); example != nil {
 		for _, requirement := range byField.Requirements() {
 			if _, ok := sel.field(example, requirement.Field); !ok {
@@ -46,7 +57,7 @@ func (s *Source) newSelection(namespace string, opts metav1.ListOptions) (select
 
 // byContent says whether the request selects by more than the namespace.
 func (sel selection) byContent() bool {
-	return !sel.labels.Empty() || !sel.fields.Empty()
+	return !sel.labels.Empty() || !sel.fields.Empty() || sel.shard != ""
 }
 
 func (sel selection) matches(obj runtime.Object) bool {
@@ -60,7 +71,20 @@ func (sel selection) matches(obj runtime.Object) bool {
 	if !sel.byContent() {
 		return true
 	}
+	if sel.shard != "" && !sel.ranges.Includes(accessor) {
+		return false
+	}
 	return sel.labels.Matches(labels.Set(accessor.GetLabels())) && sel.fields.Matches(fieldsOf{sel, obj})
+}
+
+// setShardInfo says in the metadata of a list which shard it is.
+func (sel selection) setShardInfo(list runtime.Object) {
+	switch l := list.(type) {
+	case metav1.ShardedListInterface:
+		l.SetShardInfo(&metav1.ShardInfo{Selector: sel.ranges.String()})
+	case *unstructured.UnstructuredList:
+		_ = unstructured.SetNestedField(l.Object, sel.ranges.String(), "metadata", "shardInfo", "selector") // metadata is a map
+	}
 }
 
 // field resolves a path of a field selector.
