@@ -160,7 +160,7 @@ func (o HandlerOptions) validate() error {
 	case period != nil && *period < 0:
 		return fmt.Errorf("HandlerOptions.ResyncPeriod is negative (%v): use 0 for no resync", *period)
 	case period != nil && *period > 0 && *period < minimumResync:
-		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, and 0 is no resync", *period, minimumResync)
+		return fmt.Errorf("HandlerOptions.ResyncPeriod is %v: the least is %v, 0 is no resync", *period, minimumResync)
 	}
 	return nil
 }

@@ -317,8 +317,8 @@ func (inf *sharedIndexInformer) stop() {
 	}
 }
 
-// WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the error
-// has phase and last failure.
+// WaitSynced waits until the whole first list is in the store, not for handlers. If ctx or the run ends first, the
+// error has phase and failure.
 func (o observed) WaitSynced(ctx context.Context) error { return waitSynced(ctx, o.shared) }
 
 // waitSynced waits for the first lists to be in the stores. The error describes each source whose list is not.

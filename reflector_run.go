@@ -416,7 +416,8 @@ func (m *run) endCheck() error {
 	m.rethrow("List", c.sideCall)
 	switch {
 	case m.ctx.Err() != nil:
-	case c.left && errors.Is(c.err, context.Canceled): // ended by us: it is made again beside the next watch, however short that is
+	case c.left && errors.Is(c.err, context.Canceled):
+		// Ended by us: it is made again beside the next watch, however short that is.
 		checks.last = time.Time{}
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0

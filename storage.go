@@ -367,7 +367,7 @@ func reportRefused(refused []refusal) {
 		errs = append(errs, one.err)
 	}
 	if len(errs) > 0 {
-		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects were not stored", "count", len(refused))
+		utilruntime.HandleErrorWithLogger(klog.Background(), errors.Join(errs...), "Objects not stored", "count", len(refused))
 	}
 }
 

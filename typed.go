@@ -105,7 +105,7 @@ func (config InformerConfig[T]) validate() {
 	mustHave(config.Transform == nil || config.Convert == nil, "InformerConfig.Transform and Convert are both set")
 	mustHave(config.Convert == nil || config.ObjectType != nil, "InformerConfig.Convert needs an ObjectType, an example of what it converts")
 	mustHave(config.ResyncPeriod == 0 || config.ResyncPeriod >= minimumResync,
-		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, and 0 is no resync", config.ResyncPeriod, minimumResync))
+		fmt.Sprintf("InformerConfig.ResyncPeriod is %v: the least is %v, 0 is no resync", config.ResyncPeriod, minimumResync))
 	if config.ObjectType != nil {
 		mustHave(!isNilPointer(config.ObjectType), "InformerConfig.ObjectType is a nil pointer: it is to be an example")
 		_, fits := config.ObjectType.(T)

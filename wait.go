@@ -140,7 +140,8 @@ func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)
 			continue
 		}
 		failing, can := checkers[i].(DoneError)
-		if _, isContext := checkers[i].(context.Context); !can || isContext || failing.Err() == nil { // the Err of a context is no failure
+		// The Err of a context is no failure.
+		if _, isContext := checkers[i].(context.Context); !can || isContext || failing.Err() == nil {
 			errs[i] = nil
 			done(checkers[i].Name())
 		} else {
