@@ -64,10 +64,13 @@ func (c *calls) cancel() {
 	}
 }
 
-func (c *calls) isCancelled() bool {
+func (c *calls) isCancelled() bool { return !c.cancelledAt().IsZero() }
+
+// cancelledAt is when the context of the run ended.
+func (c *calls) cancelledAt() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.cancelled.IsZero()
+	return c.cancelled
 }
 
 // runReturned notes that Run has returned, and checks that it waited for calls and for

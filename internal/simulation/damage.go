@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,8 @@ type damage struct {
 	// last is when anything was damaged, broken how many answers were no JSON any more.
 	last   time.Time
 	broken int
+	// metCaller is true once a caller of Fresh or Verify may have met it.
+	metCaller atomic.Bool
 	// noted is true once an object was written that cannot be decoded.
 	noted bool
 }
@@ -153,6 +156,13 @@ func (d *damage) lately() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.noted || !d.last.IsZero() && time.Since(d.last) < 3*time.Minute
+}
+
+// since says whether anything has been damaged since.
+func (d *damage) since(began time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.last.IsZero() && !d.last.Before(began)
 }
 
 // note notes that something may be sent that mirrors take for damaged: each asks for it once more,

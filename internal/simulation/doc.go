@@ -90,6 +90,7 @@
 //	observer.go, look.go     states seen one after the other; a look at everything
 //	snapshots.go             snapshots of a store, compared at once, and again at the end
 //	calls.go, rates.go       calls of user code and when Run may return; requests a minute
+//	freshness.go             callers of Fresh and Verify, and watches that lose events
 //	finale.go                healing, calm, stopping
 //	compare.go, reports.go   what is shown at the end, and was reported, against the truth
 //	trace.go                 the last things that happened, for readers of a failure

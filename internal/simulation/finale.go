@@ -34,6 +34,7 @@ func (w *world) finale() {
 	if !slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "store-error") }) {
 		w.compare("after the pause that G1 allows")
 	}
+	w.askAtLast()
 	w.damageLast()
 	w.restoreLast()
 	received, resyncs := w.received(), w.resyncs()
@@ -110,12 +111,17 @@ func (w *world) heal() {
 	}
 	w.source.Heal()
 	w.wrongTypes.Store(0)
+	for _, m := range w.mirrors {
+		for _, t := range m.taps {
+			t.lost.Store(0)
+		}
+	}
 	w.damage.heal()
 	if w.server != nil {
 		w.server.Listener.Heal()
 	}
 	w.settle() // else a watch that was delayed is opened in the middle of what follows
-	if w.silent {
+	if w.silent.Load() {
 		// Nobody but a list can tell of these.
 		w.advance(0) // else present readers need not know
 		w.source.CompactAll()

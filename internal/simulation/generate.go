@@ -220,5 +220,8 @@ var choices = []choice{
 	spell(4, func(g *generator) Step { return Step{Do: "stall", Mirror: g.random.IntN(3)} }, Step{Do: "release"}),
 	once(3, func(g *generator) Step { return Step{Do: "stop", Mirror: g.random.IntN(3)} }),
 	once(1, func(g *generator) Step { return Step{Do: "again", Mirror: g.random.IntN(3)} }),
+	once(6, func(g *generator) Step { return Step{Do: "fresh", Mirror: g.random.IntN(3), Key: pick(g, "", g.key())} }),
+	once(4, func(g *generator) Step { return Step{Do: "verify", Mirror: g.random.IntN(3)} }),
+	once(2, func(g *generator) Step { return Step{Do: "lose", Mirror: g.random.IntN(3), N: g.few()} }),
 	once(4, func(g *generator) Step { return Step{Do: "settle"} }),
 }

@@ -37,6 +37,10 @@ type mirror struct {
 	join  func(*handler) error
 	leave func(*handler) error
 
+	// fresh and verify are those of an informer, and asked counts the calls of them that are under way.
+	fresh, verify func(context.Context) error
+	asked         atomic.Int64
+
 	handlers []*handler
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -50,8 +54,10 @@ type mirror struct {
 
 	mu       sync.Mutex
 	receipts int
-	faults   int
-	reports  []reported
+	// callerReceipts are those of objects that callers of Verify were sent, below 0.
+	callerReceipts int
+	faults         int
+	reports        []reported
 	// everHeld are the keys that it has reported as quarantined.
 	everHeld map[string]bool
 	// transformed counts the transforms of each receipt.
@@ -134,6 +140,14 @@ func (m *mirror) nextReceipt() int {
 	defer m.mu.Unlock()
 	m.receipts++
 	return m.receipts
+}
+
+// nextCallerReceipt is for an object that a caller is sent: no mirror shows that.
+func (m *mirror) nextCallerReceipt() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.callerReceipts--
+	return m.callerReceipts
 }
 
 // sent is how many objects it has been sent.

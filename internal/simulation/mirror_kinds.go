@@ -130,6 +130,11 @@ func (m *mirror) makeShared(options cache.ReflectorOptions) {
 func (m *mirror) informer(informer cache.SharedIndexInformer) {
 	m.applied, m.synced = informer.LastSyncResourceVersion, informer.HasSynced
 	m.status = func() cache.Status { return m.statusOf(informer) }
+	current := informer.(interface {
+		Fresh(context.Context) error
+		Verify(context.Context) error
+	})
+	m.fresh, m.verify = current.Fresh, current.Verify
 	m.join = func(h *handler) error {
 		registration, err := informer.AddEventHandlerWithOptions(h, cache.HandlerOptions{
 			Name: h.name, Delivery: cache.Delivery(h.setup.Delivery), RecoverPanics: true, Logger: quiet(),

@@ -137,6 +137,10 @@ func (t *tap) exceeds(start time.Time, requests []*asked) string {
 	tooMany := func(n int, since time.Time, most int) string {
 		return fmt.Sprintf("%d requests in the minute after %v, at most %d may be", n, since.Sub(t.mirror.world.start), most)
 	}
+	requests = slices.Clone(requests)
+	all := len(requests)
+	requests = slices.DeleteFunc(requests, func(r *asked) bool { return r.relist })
+	first, later = first+all-len(requests), later+all-len(requests) // each is followed by a watch
 	within := 0
 	for i, r := range requests {
 		if r.at.Before(start) {

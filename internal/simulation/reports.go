@@ -48,7 +48,7 @@ func (w *world) checkReports() {
 // not known here, nor whether anybody was still reading: but not all can have met nobody.
 func (w *world) checkDamage() {
 	const few = 4
-	if w.damage.count() < few {
+	if w.damage.count() < few || w.damage.metCaller.Load() {
 		return
 	}
 	for _, m := range w.mirrors {

@@ -93,4 +93,5 @@ func removeMirror(script *Script, removed int) {
 // that does not mean the first mirror.
 var aboutMirror = map[string]bool{
 	"join": true, "leave": true, "stall": true, "release": true, "stop": true, "again": true,
+	"fresh": true, "verify": true, "lose": true,
 }

@@ -105,6 +105,11 @@ var steps = map[string]func(*world, Step){
 	},
 	"again": (*world).again,
 
+	// Callers.
+	"fresh":  (*world).freshStep,
+	"verify": (*world).verifyStep,
+	"lose":   (*world).lose,
+
 	// What is looked at.
 	"look":   func(w *world, _ Step) { w.look() },
 	"settle": func(w *world, _ Step) { w.settle(); w.look() },

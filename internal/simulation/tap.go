@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +30,8 @@ type tap struct {
 
 	mu       sync.Mutex
 	requests []*asked
+	// lost is how many of the next events get lost.
+	lost atomic.Int64
 	// outages are those of the world's that this reflector has met.
 	outages int64
 	// listing is the list of which a further page may be asked for.
@@ -61,6 +64,8 @@ type asked struct {
 	// those of a wrong one.
 	wrong bool
 	items int
+	// relist: a list or stream of the newest while callers of Fresh or Verify wait, which may have asked for it.
+	relist bool
 	// check: a list beside an open watch, which is a check of the source's version.
 	check bool
 }
@@ -104,8 +109,15 @@ func (t *tap) Watch(options metav1.ListOptions) (watch.Interface, error) {
 }
 
 func (t *tap) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	request := t.begin(true, options)
 	defer t.mirror.calls.beginSource("List")()
+	if isOfCaller(ctx) {
+		list, err := t.source.ListWithContext(ctx, options)
+		for _, item := range itemsOf(list) {
+			t.stampForCaller(item)
+		}
+		return list, err
+	}
+	request := t.begin(true, options)
 	list, err := t.source.ListWithContext(ctx, options)
 	if err != nil {
 		return nil, t.failed(ctx, request, err)
@@ -140,8 +152,11 @@ func itemsOf(list runtime.Object) []*Object {
 }
 
 func (t *tap) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	request := t.begin(false, options)
 	defer t.mirror.calls.beginSource("Watch")()
+	if isOfCaller(ctx) {
+		return t.source.WatchWithContext(ctx, options)
+	}
+	request := t.begin(false, options)
 	if t.meetsOutage() {
 		return nil, t.failed(ctx, request, cachetest.ErrConnectionRefused())
 	}
@@ -162,8 +177,14 @@ type tapOfItems struct{ *tap }
 
 func (t tapOfItems) ListItems(ctx context.Context, options metav1.ListOptions,
 	take func(metav1.ListMeta, runtime.Object) error) (metav1.ListMeta, error) {
-	request := t.begin(true, options)
 	defer t.mirror.calls.beginSource("ListItems")()
+	if isOfCaller(ctx) {
+		return t.source.(cache.ItemLister).ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
+			t.stampForCaller(objectOf(item))
+			return take(list, item)
+		})
+	}
+	request := t.begin(true, options)
 	var refused error
 	page := t.mirror.world.recorder.page(t.tap)
 	list, err := t.source.(cache.ItemLister).ListItems(ctx, options, func(list metav1.ListMeta, item runtime.Object) error {
@@ -208,6 +229,7 @@ func (t *tap) begin(list bool, options metav1.ListOptions) *asked {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	request := &asked{at: time.Now(), list: list, version: options.ResourceVersion, endless: options.SendInitialEvents != nil}
+	request.relist = t.mirror.asked.Load() > 0 && options.ResourceVersion == "" && options.Continue == ""
 	if request.check = list && t.watchingLocked(); request.check {
 		t.requests = append(t.requests, request)
 		return request
@@ -262,6 +284,13 @@ func (t *tap) faultLocked(ctx context.Context, err error) int {
 	t.faults = append(t.faults, &fault{number: number, at: time.Now(), err: err, excused: ctx.Err() != nil})
 	t.mirror.note("%s is failed: %v %s", t.mirror.name, err, faultMark(number))
 	return number
+}
+
+// stampForCaller gives an object that a caller is sent a receipt that no other has.
+func (t *tap) stampForCaller(o *Object) {
+	if o != nil {
+		setMark(o, receiptMark, strconv.Itoa(t.mirror.nextCallerReceipt()))
+	}
 }
 
 // stamp gives an object its receipt.

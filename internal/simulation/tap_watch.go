@@ -71,6 +71,9 @@ func (w *tappedWatch) ended() {
 
 // pass says false if nobody takes the event any more.
 func (w *tappedWatch) pass(event watch.Event) bool {
+	if o := objectOf(event.Object); o != nil && event.Type != watch.Bookmark && !w.initial() && w.tap.losesEvent(keyOf(o)) {
+		return true
+	}
 	var undelivered func()
 	w.tap.mirror.world.recorder.event(w.tap, event)
 	switch object := event.Object.(type) {

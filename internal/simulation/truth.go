@@ -20,7 +20,7 @@ type truth struct {
 // life is all that happened under one key. Before the first state it was absent.
 type life struct {
 	states []state
-	// hidden is true once a deletion was kept from all watches: from then on what a
+	// hidden is true once a deletion was kept from all watches, or one has lost an event: from then on what a
 	// mirror shows under the key may be behind what it shows under others.
 	hidden bool
 }
@@ -82,6 +82,12 @@ func (t *truth) hide(key string) {
 	if l := t.keys[key]; l != nil {
 		l.hidden = true
 	}
+}
+
+func (t *truth) isHidden(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keys[key] != nil && t.keys[key].hidden
 }
 
 // now is the last state of each key.
@@ -163,10 +169,18 @@ type span struct{ from, to int }
 // spans are the moments at which the state of a key fits, but for keys of which nothing
 // can be said.
 func (t *truth) spans(key string, fits func(state) bool) []span {
+	if t.isHidden(key) {
+		return []span{{0, math.MaxInt}}
+	}
+	return t.allSpans(key, fits)
+}
+
+// allSpans are the spans of any key.
+func (t *truth) allSpans(key string, fits func(state) bool) []span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.keys[key]
-	if l == nil || l.hidden {
+	if l == nil {
 		return []span{{0, math.MaxInt}}
 	}
 	var spans []span

@@ -46,8 +46,11 @@ type world struct {
 	skipped []skip
 	// retryAfter is until when a pause that the source has named may last.
 	retryAfter time.Time
-	// silent is true once a deletion was hidden from all watches.
-	silent bool
+	// silent is true once a deletion was hidden from all watches, or one has lost an event.
+	silent atomic.Bool
+	// turns counts how often the source went back, questions are the calls of Fresh and Verify that are under way.
+	turns     atomic.Int64
+	questions sync.WaitGroup
 	// oldLists is true once lists have been made to answer what was before.
 	oldLists atomic.Bool
 	// damage is what happens to the bytes of answers, wrongTypes how many of the next lists
@@ -177,6 +180,7 @@ func (w *world) end() {
 	for _, m := range w.mirrors {
 		m.await()
 	}
+	w.questions.Wait()
 	if w.server != nil {
 		w.server.Client().CloseIdleConnections()
 		w.server.Close()

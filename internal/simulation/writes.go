@@ -65,7 +65,7 @@ func (w *world) remove(key string, hidden bool) {
 	w.truth.add(key, state{moment: w.truth.tick(version), version: version})
 	if hidden {
 		w.truth.hide(key)
-		w.silent = true
+		w.silent.Store(true)
 	}
 	w.note("remove %s@%d hidden %v", key, version, hidden)
 	namespace, name := splitKey(key)
@@ -131,6 +131,7 @@ func (w *world) restore(versions int) {
 		return // compacted meanwhile
 	}
 	w.restored = true
+	w.turns.Add(1)
 	w.everRestored.Store(true)
 	moment := w.truth.tick(to)
 	for key, now := range w.truth.now() {
