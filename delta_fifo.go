@@ -180,19 +180,18 @@ func (f *DeltaFIFO) Transformer() TransformFunc { return f.transformer }
 func (f *DeltaFIFO) itself() *DeltaFIFO { return f }
 
 // Add queues a new object, or returns a KeyError or *ObjectError.
-func (f *DeltaFIFO) Add(obj any) error { return f.put(Added, obj) }
+func (f *DeltaFIFO) Add(obj any) error { return f.put(change{kind: Added, object: obj}) }
 
 // Update queues a newer state of an object, with the errors of Add.
-func (f *DeltaFIFO) Update(obj any) error { return f.put(Updated, obj) }
+func (f *DeltaFIFO) Update(obj any) error { return f.put(change{kind: Updated, object: obj}) }
 
 // Delete queues the final state of a deleted object, or a tombstone; it ignores an unknown object. Only after a
 // KeyError nothing is queued.
-func (f *DeltaFIFO) Delete(obj any) error { return f.put(Deleted, obj) }
+func (f *DeltaFIFO) Delete(obj any) error { return f.put(change{kind: Deleted, object: obj}) }
 
-func (f *DeltaFIFO) put(kind DeltaType, obj any) error {
-	c := change{kind: kind, object: obj}
+func (f *DeltaFIFO) put(c change) error {
 	if err := f.identify(&c); err != nil {
-		return KeyError{obj, err}
+		return KeyError{c.object, err}
 	}
 	f.prepare(&c)
 	f.mu.Lock()
@@ -279,10 +278,10 @@ func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
 }
 
 // prepare runs the transform. The final state of an object that is not there is not transformed; in
-// the place of an UndecodableObject comes the last known state.
+// the place of an UndecodableObject, or of another replica's object, comes the last known state.
 func (f *DeltaFIFO) prepare(c *change) {
 	wanted := f.transformer != nil
-	if c.kind == Deleted && isUndecoded(c.object) {
+	if c.kind == Deleted && (c.excluded || isUndecoded(c.object)) {
 		c.object, wanted = nil, false
 	} else if c.kind == Deleted && wanted {
 		f.mu.Lock()
@@ -301,8 +300,8 @@ func (f *DeltaFIFO) addLocked(r record) {
 		if !deletes {
 			return
 		}
-		if r.object == nil || r.origin.Recreates(last.origin) {
-			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last.object}
+		if r.object == nil {
+			r.object = DeletedFinalStateUnknown{Key: r.key.String(), Obj: last}
 		}
 	}
 	f.log.add(r)
@@ -310,8 +309,8 @@ func (f *DeltaFIFO) addLocked(r record) {
 
 // deletesLocked says whether a deletion of a key changes anything: the object is present, or its
 // deletion waits and the two become one, or the consumer has quarantined it.
-func (f *DeltaFIFO) deletesLocked(key table.Key) (last lastState, deletes bool) {
-	last = f.lastLocked(key)
+func (f *DeltaFIFO) deletesLocked(key table.Key) (object any, deletes bool) {
+	last := f.lastLocked(key)
 	switch {
 	case last.present:
 		deletes = true
@@ -320,7 +319,7 @@ func (f *DeltaFIFO) deletesLocked(key table.Key) (last lastState, deletes bool) 
 	default:
 		_, deletes = f.refused(key)
 	}
-	return last, deletes
+	return last.object, deletes
 }
 
 // finalStateOf is an object, or the one that a tombstone holds.

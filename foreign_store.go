@@ -33,7 +33,7 @@ func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, err
 	case Updated:
 		op, err = "Update", f.Update(c.object)
 	case Deleted:
-		op, err = "Delete", deleteFrom(f.ReflectorStore, c.object)
+		op, err = "Delete", deleteFrom(f.ReflectorStore, c)
 	}
 	switch objects, other := splitObjectErrors(err); {
 	case other != nil:
@@ -198,10 +198,14 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 	return nil, err
 }
 
-// deleteFrom deletes from a foreign store: for an UndecodableObject its last known state. No source has ever
-// sent a store an UndecodableObject, so its panic is caught, and answered by a list as any other error.
-func deleteFrom(store ReflectorStore, obj any) (err error) {
-	if _, queue := store.(*DeltaFIFO); queue || !isUndecoded(obj) {
+// deleteFrom deletes from a foreign store: for an UndecodableObject, or another replica's object, the last known state. No source
+// has ever sent a store an UndecodableObject, so its panic is caught, and answered by a list as any other error.
+func deleteFrom(store ReflectorStore, c *change) (err error) {
+	obj := c.object
+	switch queue, ours := store.(*DeltaFIFO); {
+	case ours && c.excluded:
+		return queue.put(change{kind: Deleted, object: obj, excluded: true})
+	case ours || !c.excluded && !isUndecoded(obj):
 		return store.Delete(obj)
 	}
 	defer caught("Delete", &err)

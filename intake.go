@@ -36,6 +36,8 @@ type change struct {
 	err, finalErr *ObjectError
 	kept          error
 
+	// excluded is true for an object of another replica. Its change is the deletion of what is stored under its key, if anything.
+	excluded bool
 	// applied is true once the store has changed. old is the state before it, if existed; before
 	// the write that means that there may be one. recreated is true if old had another UID.
 	applied, existed, recreated bool
@@ -179,7 +181,7 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 		return ctx.Err()
 	case c.err != nil || c.unchanged:
 		return nil
-	case c.kind == Deleted && isUndecoded(c.object):
+	case c.kind == Deleted && (c.excluded || isUndecoded(c.object)):
 		c.object = nil
 		return nil
 	case c.kind == Deleted && (in.transform == nil || in.feed == nil):

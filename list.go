@@ -439,12 +439,12 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 	return nil
 }
 
-// remove removes an object that a stream has deleted since it sent it. undecoded says that its final state could not be
-// decoded. A deletion that the store refuses is reported, and quarantined where an earlier state may be there: of
+// remove removes an object that a stream has deleted since it sent it, and whose final state may not have been decoded. A deletion that the store refuses is reported, and quarantined where an earlier state may be there: of
 // another namespace there is none, and a final state that cannot be transformed is deleted.
-func (l *listing) remove(obj any, undecoded *ObjectError) error {
-	l.release(obj)
-	rejected, err := l.pass(ReplacementPart{Deleted: []any{obj}})
+func (l *listing) remove(c *change) error {
+	l.release(c.object)
+	undecoded := c.finalErr
+	rejected, err := l.pass(ReplacementPart{Deleted: []any{c.object}, excluded: c.excluded})
 	if undecoded != nil && len(rejected) == 0 {
 		l.report(l.ctx, undecoded)
 	}

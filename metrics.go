@@ -286,7 +286,6 @@ func NewInformerName(name string) (*InformerName, error) {
 	return n, nil
 }
 
-// Name returns the name, also after Release.
 func (n *InformerName) Name() string {
 	if n == nil {
 		return ""

@@ -282,7 +282,6 @@ const (
 	ListAutomatic ListStrategy = iota
 	// ListUnpaged requests the whole list at once.
 	ListUnpaged
-	// ListPaged always lists in pages.
 	ListPaged
 	// ListStreaming streams, and lists after one stream that was silent for 10 s or rejected, or two other failures.
 	ListStreaming

@@ -49,6 +49,8 @@ type ReplacementPart struct {
 	Retain []any
 	// Deleted are objects of this or earlier parts that were deleted before the list ended, as in a stream.
 	Deleted []any
+	// excluded means that the Deleted are other replicas' objects: what was stored under their keys is deleted in its last state.
+	excluded bool
 }
 
 // storeReplacement is a list on its way into a store of this package.
@@ -116,7 +118,7 @@ func (k *keyedStore) Replace(list []any, resourceVersion string) error {
 	r := k.intake().beginReplace(ReplaceOptions{})
 	r.visible = false
 	r.staged = make([]change, 0, len(list))
-	refused, _ := r.take(context.Background(), Replaced, list, nil)
+	refused, _ := r.take(context.Background(), change{kind: Replaced}, list, nil)
 	var failures []error
 	for _, one := range append(refused, r.publish(resourceVersion)...) {
 		failures = append(failures, one.failure())
@@ -136,7 +138,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		feed.begin(len(part.Items) + len(part.Deleted))
 		defer feed.end()
 	}
-	refused, err := r.take(ctx, Replaced, part.Items, nil)
+	refused, err := r.take(ctx, change{kind: Replaced}, part.Items, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +147,7 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			r.withheld.Insert(key)
 		}
 	}
-	refused, err = r.take(ctx, Deleted, part.Deleted, refused)
+	refused, err = r.take(ctx, change{kind: Deleted, excluded: part.excluded}, part.Deleted, refused)
 	for _, one := range refused {
 		rejected = append(rejected, one.err)
 	}
@@ -154,12 +156,12 @@ func (r *storeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 
 // take prepares objects, as many at a time as a write makes in place, and publishes or stages them. It appends those that
 // were refused.
-func (r *storeReplacement) take(ctx context.Context, kind DeltaType, objects []any, refused []refusal) ([]refusal, error) {
+func (r *storeReplacement) take(ctx context.Context, each change, objects []any, refused []refusal) ([]refusal, error) {
 	for len(objects) > 0 {
 		n := min(len(objects), directly)
 		r.some = slices.Grow(r.some[:0], n)[:n]
 		for i, obj := range objects[:n] {
-			r.some[i] = change{kind: kind, object: obj}
+			r.some[i] = change{kind: each.kind, object: obj, excluded: each.excluded}
 		}
 		objects = objects[n:]
 		r.look()

@@ -168,7 +168,7 @@ func (w *storeWrite) apply(c *change) error {
 		}
 	case at.Exists:
 		m.table.Remove(at)
-		if c.applied = true; c.object == nil || c.origin.Recreates(at.Origin) {
+		if c.applied = true; c.object == nil {
 			c.object = DeletedFinalStateUnknown{Key: c.key.String(), Obj: c.old}
 		}
 	}

@@ -303,7 +303,7 @@ func (m *run) applyBatch(w *openWatch) error {
 			m.succeeded()
 		}
 		if m.shard != nil && c.kind != "" && m.excludes(&c.says, bad) {
-			c.kind, bad = Deleted, nil // of the object that the store has under its key, if any: it had another UID
+			c.kind, c.excluded, bad = Deleted, true, nil
 		}
 		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil

@@ -93,7 +93,7 @@ func (s *streamRejected) Unwrap() error { return s.error }
 func (l *listing) addChanges(w *openWatch, changes []change) error {
 	for i := range changes {
 		c := &changes[i]
-		if w.version = cmp.Or(c.version, w.version); c.kind == Deleted && w.synthetic {
+		if w.version = cmp.Or(c.version, w.version); c.excluded && w.synthetic {
 			continue // another replica's, of which the stream has sent no other state
 		}
 		err := l.enter(c.object, c.says.received)
@@ -106,7 +106,7 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 		switch {
 		case err != nil:
 		case c.kind == Deleted:
-			err = l.remove(c.object, c.finalErr)
+			err = l.remove(c)
 		default:
 			err = l.add(c.object, nil)
 		}

@@ -31,5 +31,6 @@
 // UIDs must be as random as those of Kubernetes: of consecutive numbers most have the same owner.
 // An object that could not be decoded, and whose UID is not known, is quarantined by all replicas until its next state.
 //
-// A store that is not of package cache receives a Delete for each event of another replica's object, unless the server filters.
+// A store that is not of package cache receives, unless the server filters, a Delete for each event of another replica's object: of the
+// object that it has under that key (if it has a GetByKey), or of a tombstone.
 package sharding

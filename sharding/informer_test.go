@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -261,46 +260,52 @@ func TestTheStopOfAnInformerEndsAnApply(t *testing.T) {
 	})
 }
 
-func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *testing.T) {
-	mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
-	object := func(uid types.UID, version int, kind watch.EventType) watch.Event {
-		obj := order("a")
-		obj.UID, obj.ResourceVersion = uid, strconv.Itoa(version)
-		return watch.Event{Type: kind, Object: obj}
-	}
-	uidIn := func(ranges sharding.Ranges) types.UID {
-		for {
-			if obj := order("any"); ranges.Includes(obj) {
-				return obj.UID
-			}
+// uidIn is a new UID with a hash in some ranges.
+func uidIn(ranges sharding.Ranges) types.UID {
+	for {
+		if obj := order("any"); ranges.Includes(obj) {
+			return obj.UID
 		}
 	}
+}
+
+// event is of the object a, with a UID and a version.
+func event(kind watch.EventType, uid types.UID, version int) watch.Event {
+	obj := order("a")
+	obj.UID, obj.ResourceVersion = uid, strconv.Itoa(version)
+	return watch.Event{Type: kind, Object: obj}
+}
+
+// watched is a source without objects, and what sends events to its watch.
+func watched() (cache.Source, *watch.FakeWatcher) {
+	events := watch.NewFake()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	}, events
+}
+
+func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *testing.T) {
+	mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
 	for _, second := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
 		t.Run(string(second), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				events := watch.NewFake()
-				source := &cache.ListWatch{
-					ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-						return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
-					},
-					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
-				}
+				source, events := watched()
 				r := newReplica(t, source, cache.ReflectorOptions{}, mine...)
-				first := object(uidIn(mine), 2, watch.Added)
-				events.Action(first.Type, first.Object)
-				synctest.Wait()
+				send := func(e watch.Event) {
+					events.Action(e.Type, e.Object)
+					synctest.Wait()
+				}
+				send(event(watch.Added, uidIn(mine), 2))
 				require.Equal(t, 1, r.informer.Len())
-				next := object(uidIn(other), 3, second)
-				events.Action(next.Type, next.Object)
-				synctest.Wait()
+				send(event(second, uidIn(other), 3))
 				require.Zero(t, r.informer.Len())
 				require.Empty(t, r.view.content())
 				r.view.check(t) // the deleted object had the UID of the added one
 				require.Equal(t, "3", r.informer.ResourceVersion())
-
-				again := object(uidIn(mine), 4, watch.Modified)
-				events.Action(again.Type, again.Object)
-				synctest.Wait()
+				send(event(watch.Modified, uidIn(mine), 4))
 				require.Equal(t, 1, r.informer.Len())
 				require.Empty(t, r.failures)
 			})
@@ -308,19 +313,61 @@ func TestAKeyWhoseNewObjectBelongsToAnotherReplicaIsDeletedWithItsLastState(t *t
 	}
 }
 
-func TestAQueueDeletesAKeyWhoseNewObjectBelongsToAnotherReplica(t *testing.T) {
-	known := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: known})
-	first, second := order("a"), order("a")
-	require.NoError(t, queue.Add(first))
-	require.NoError(t, queue.Delete(second))
-	_, err := queue.Pop(func(obj any, _ bool) error {
-		newest := obj.(cache.Deltas).Newest()
-		assert.Equal(t, cache.Deleted, newest.Type)
-		assert.Equal(t, cache.DeletedFinalStateUnknown{Key: "shop/a", Obj: first}, newest.Object)
-		return nil
+// recorder is a store of another package, without a GetByKey, that notes what it is called with.
+type recorder struct {
+	cache.ReflectorStore
+	deleted []any
+}
+
+func (r *recorder) Delete(obj any) error {
+	r.deleted = append(r.deleted, obj)
+	return r.ReflectorStore.Delete(obj)
+}
+
+func TestQueuesAndStoresOfOtherPackagesDeleteAKeyWhoseNewObjectBelongsToAnotherReplica(t *testing.T) {
+	mine, other := sharding.Union(sharding.Split(2)[0]), sharding.Union(sharding.Split(2)[1])
+	run := func(t *testing.T, store cache.ReflectorStore) {
+		source, events := watched()
+		reflector := cache.NewReflectorWithOptions(source.(cache.ListerWatcher), &object{}, store,
+			cache.ReflectorOptions{ShardSelector: sharding.NewSelector(mine...)})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); reflector.RunWithContext(ctx) }()
+		for _, e := range []watch.Event{
+			event(watch.Added, uidIn(other), 2), event(watch.Added, uidIn(mine), 3), event(watch.Modified, uidIn(other), 4),
+		} {
+			events.Action(e.Type, e.Object)
+		}
+		synctest.Wait()
+		require.Equal(t, "4", reflector.LastSyncResourceVersion())
+		cancel()
+		<-done
+	}
+	synctest.Test(t, func(t *testing.T) {
+		queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{KnownObjects: cache.NewStore(cache.MetaNamespaceKeyFunc)})
+		run(t, queue)
+		var changes []cache.Delta
+		for len(changes) < 2 {
+			_, err := queue.Pop(func(obj any, _ bool) error {
+				for _, delta := range obj.(cache.Deltas) {
+					if delta.Type != cache.Bookmark {
+						changes = append(changes, delta)
+					}
+				}
+				return nil
+			})
+			require.NoError(t, err)
+		}
+		require.Len(t, changes, 2)
+		require.Equal(t, cache.Added, changes[0].Type)
+		require.Equal(t, cache.Delta{Type: cache.Deleted, Object: cache.DeletedFinalStateUnknown{Key: "shop/a", Obj: changes[0].Object}}, changes[1])
 	})
-	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		store := &recorder{ReflectorStore: struct{ cache.ReflectorStore }{cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc)}}
+		run(t, store)
+		tombstone := cache.DeletedFinalStateUnknown{Key: "shop/a"}
+		require.Equal(t, []any{tombstone, tombstone}, store.deleted)
+	})
 }
 
 func TestVerifyComparesWithTheShareAlone(t *testing.T) {
