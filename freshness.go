@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,11 +25,11 @@ func versionReached(version, wanted string) (bool, error) {
 	if version == wanted {
 		return true, nil
 	}
-	order, err := resourceversion.CompareResourceVersion(cmp.Or(version, wanted), wanted)
-	if err != nil {
+	if _, err := resourceversion.CompareResourceVersion(wanted, wanted); err != nil {
 		return false, fmt.Errorf("resource version %q cannot be waited for: %w", wanted, err)
 	}
-	return version != "" && order >= 0, nil
+	order, err := resourceversion.CompareResourceVersion(version, wanted)
+	return err == nil && order >= 0, nil
 }
 
 // waitForVersion waits until the store has everything up to version, ctx ends or ended is closed.

@@ -16,9 +16,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -163,16 +161,9 @@ func (p *PollingSource) List(options metav1.ListOptions) (runtime.Object, error)
 // ListWithContext calls the function and returns a *metav1.List of copies. It supports resource version and match,
 // label selectors, and field selectors of metadata.name and metadata.namespace; a limit is ignored.
 func (p *PollingSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}, Items: []runtime.RawExtension{}}
-	about, err := p.ListItems(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {
-		list.Items = append(list.Items, runtime.RawExtension{Object: item})
-		return nil
+	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
+		return p.ListItems(ctx, options, take)
 	})
-	if err != nil {
-		return nil, err
-	}
-	list.ListMeta = about
-	return list, nil
 }
 
 // ListItems implements cache.ItemLister.
@@ -193,9 +184,9 @@ func (p *PollingSource) ListItems(
 	case options.Continue != "":
 		return metav1.ListMeta{}, apierrors.NewBadRequest("continue: this source sends no such tokens")
 	case asked > version:
-		return metav1.ListMeta{}, tooLarge(asked, version)
+		return metav1.ListMeta{}, TooLarge(asked, version)
 	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact && asked < version:
-		return metav1.ListMeta{}, expired(asked, version)
+		return metav1.ListMeta{}, Expired(asked, version)
 	}
 	about := metav1.ListMeta{ResourceVersion: formatVersion(version)}
 	for _, obj := range objects {
@@ -313,7 +304,7 @@ func (p *PollingSource) call(ctx context.Context) (
 // identify returns a copy of an object with version and UID of its known state, which is nil if there is none. listed are the
 // objects before it.
 func (p *PollingSource) identify(obj Object, listed map[cache.ObjectName]Object) (before, now Object, err error) {
-	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if isNil(obj) {
 		return nil, nil, errors.New("it is nil")
 	}
 	name := cache.MetaObjectToName(obj)
@@ -344,20 +335,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
-
-// expired is the answer of an API server to a version that it has forgotten.
-func expired(asked, oldest uint64) error {
-	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
-}
-
-// tooLarge is the answer of an API server to a version that it has not reached.
-func tooLarge(asked, version uint64) error {
-	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, version), 1)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
-		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
-	}}
-	return err
 }

@@ -2,12 +2,8 @@ package sources
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
-	"runtime/debug"
-	"strconv"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,12 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
-
-	"github.com/watchmirror/cache"
 )
 
 // bookmarkInterval is how often a watch that allows bookmarks gets one; about that of API servers.
@@ -39,13 +30,11 @@ func (p *PollingSource) Watch(options metav1.ListOptions) (watch.Interface, erro
 // waits for its goroutine and for a running call. A panic of the function comes out of Stop as a *cache.PanicError.
 func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	selected, from, err := readOptions(options)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case ptr.Deref(options.SendInitialEvents, false):
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{
-			field.Forbidden(field.NewPath("sendInitialEvents"), "this source does not stream lists"),
-		})
+	}
+	if err := refuseStreaming(options); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	known := p.ended > 0 && p.err == nil
@@ -57,76 +46,45 @@ func (p *PollingSource) WatchWithContext(ctx context.Context, options metav1.Lis
 	}
 	w := &pollWatch{
 		source: p, selected: selected, bookmarks: options.AllowWatchBookmarks, marked: time.Now(),
-		results: make(chan watch.Event), done: make(chan struct{}),
 	}
 	p.mu.Lock()
 	version, oldest, objects := p.version, p.version-uint64(len(p.history)), p.objects
 	p.mu.Unlock()
 	switch {
 	case from > version:
-		return nil, tooLarge(from, version)
+		return nil, TooLarge(from, version)
 	case from == 0:
 		w.cursor = version
 		if options.SendInitialEvents == nil {
 			w.initial = objects
 		}
 	case from < oldest:
-		return nil, expired(from, oldest)
+		return nil, Expired(from, oldest)
 	default:
 		w.cursor = from
 	}
-	if seconds := ptr.Deref(options.TimeoutSeconds, 0); seconds > 0 {
-		w.ctx, w.cancel = context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
-	} else {
-		w.ctx, w.cancel = context.WithCancel(ctx)
-	}
-	go w.run()
+	w.eventStream = newEventStream(ctx, options)
+	go w.run(w.deliver)
 	return w, nil
 }
 
 // pollWatch is one watch: a cursor into the source's history.
 type pollWatch struct {
+	*eventStream
 	source    *PollingSource
-	ctx       context.Context
-	cancel    context.CancelFunc
 	selected  selection
 	bookmarks bool
-	results   chan watch.Event
-	stop      sync.Once
 
-	// The rest belongs to the goroutine until done is closed.
-	done     chan struct{}
-	initial  []Object
-	cursor   uint64
-	marked   time.Time // when the last bookmark was sent
-	panicked *cache.PanicError
+	// The rest belongs to the goroutine.
+	initial []Object
+	cursor  uint64
+	marked  time.Time // when the last bookmark was sent
 }
 
-// ResultChan implements watch.Interface.
-func (w *pollWatch) ResultChan() <-chan watch.Event { return w.results }
-
-// Stop implements watch.Interface.
-func (w *pollWatch) Stop() {
-	w.cancel()
-	<-w.done
-	w.stop.Do(func() {
-		if w.panicked != nil {
-			panic(w.panicked)
-		}
-	})
-}
-
-func (w *pollWatch) run() {
-	defer close(w.done)
-	defer close(w.results)
-	defer w.cancel()
-	defer func() {
-		if value := recover(); value != nil {
-			w.panicked = &cache.PanicError{Value: value, Stack: debug.Stack()}
-		}
-	}()
+// deliver sends until the watch ends.
+func (w *pollWatch) deliver() {
 	for _, obj := range w.initial {
-		if w.selected.matches(obj) && !w.send(watch.Added, obj.DeepCopyObject()) {
+		if w.selected.matches(obj) && !w.send(watch.Event{Type: watch.Added, Object: obj.DeepCopyObject()}) {
 			return
 		}
 	}
@@ -152,11 +110,11 @@ func (w *pollWatch) step() bool {
 	case w.ctx.Err() != nil:
 		return false
 	case w.cursor < oldest:
-		return w.fail(expired(w.cursor, oldest))
+		return w.fail(Expired(w.cursor, oldest))
 	case next != nil:
 		w.cursor = next.version
-		kind, obj := w.selected.event(*next)
-		return kind == "" || w.send(kind, obj)
+		event := w.selected.event(*next)
+		return event.Type == "" || w.send(event)
 	case err != nil:
 		return w.fail(err)
 	case !now.Before(due):
@@ -164,7 +122,7 @@ func (w *pollWatch) step() bool {
 		return true
 	case w.bookmarks && example != nil && !now.Before(mark):
 		w.marked = now
-		return w.send(watch.Bookmark, bookmark(example, w.cursor))
+		return w.send(watch.Event{Type: watch.Bookmark, Object: bookmark(example, w.cursor)})
 	}
 	if w.bookmarks && example != nil && mark.Before(due) {
 		due = mark
@@ -177,32 +135,6 @@ func (w *pollWatch) step() bool {
 	case <-w.ctx.Done():
 	}
 	return true
-}
-
-// send is false if the watch is at its end. Then nothing is sent, also if there is a reader.
-func (w *pollWatch) send(kind watch.EventType, obj runtime.Object) bool {
-	if w.ctx.Err() != nil {
-		return false
-	}
-	select {
-	case w.results <- watch.Event{Type: kind, Object: obj}:
-		return true
-	case <-w.ctx.Done():
-		return false
-	}
-}
-
-// fail ends the watch with an error. After ServiceUnavailable a reflector pauses and watches again from the same version, so that
-// nothing has to be listed once the function succeeds.
-func (w *pollWatch) fail(err error) bool {
-	status := apierrors.NewServiceUnavailable("").Status()
-	var own apierrors.APIStatus
-	if errors.As(err, &own) {
-		status = own.Status()
-	}
-	status.Message = err.Error()
-	w.send(watch.Error, &status)
-	return false
 }
 
 // bookmark makes an empty object of the type and kind of example.
@@ -232,12 +164,8 @@ func readOptions(options metav1.ListOptions) (selected selection, version uint64
 			return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: not supported: %s", required.Field))
 		}
 	}
-	if options.ResourceVersion != "" {
-		if version, err = strconv.ParseUint(options.ResourceVersion, 10, 64); err != nil {
-			return selected, 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: no decimal number: %q", options.ResourceVersion))
-		}
-	}
-	return selected, version, nil
+	version, err = readVersion(options)
+	return selected, version, err
 }
 
 func (s selection) matches(obj Object) bool {
@@ -247,16 +175,16 @@ func (s selection) matches(obj Object) bool {
 
 // event is the event that a change is for a watch of the selection: an object that enters it is Added, one that leaves it is
 // Deleted, in its last selected state. The type is "" if there is none.
-func (s selection) event(c change) (watch.EventType, runtime.Object) {
+func (s selection) event(c change) watch.Event {
 	switch before, now := s.matches(c.before), s.matches(c.now); {
 	case before && now:
-		return watch.Modified, c.now.DeepCopyObject()
+		return watch.Event{Type: watch.Modified, Object: c.now.DeepCopyObject()}
 	case now:
-		return watch.Added, c.now.DeepCopyObject()
+		return watch.Event{Type: watch.Added, Object: c.now.DeepCopyObject()}
 	case before:
 		deleted := c.before.DeepCopyObject().(Object)
 		deleted.SetResourceVersion(formatVersion(c.version))
-		return watch.Deleted, deleted
+		return watch.Event{Type: watch.Deleted, Object: deleted}
 	}
-	return "", nil
+	return watch.Event{}
 }

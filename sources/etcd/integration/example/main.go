@@ -1,0 +1,140 @@
+// Example mirrors keys of etcd into a cache. It starts a server in the process and ends by itself:
+//
+//	go run ./example
+//
+// Each replica of a program that shares its state in etcd has such a cache: reads are local, with indexes and handlers, and
+// writes are transactions of etcd, conditional on the revision that the cache has.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/sources"
+	"github.com/watchmirror/cache/sources/etcd"
+	"github.com/watchmirror/cache/sources/etcd/integration/server"
+)
+
+const prefix = "machines/"
+
+// Machine is the value of a key, as JSON.
+type Machine struct {
+	Rack, Owner string
+}
+
+// Entry is a machine with its key and revisions.
+type Entry = sources.Entry[Machine]
+
+func decode(value []byte) (machine Machine, err error) {
+	err = json.Unmarshal(value, &machine)
+	return machine, err
+}
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "etcd")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	member, err := server.Start(dir)
+	if err != nil {
+		return err
+	}
+	defer member.Stop()
+	client, err := server.Client(member.Addr())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	machines := cache.NewTypedInformer(etcd.NewSource(client, prefix, sources.Values(decode), etcd.Options{}), cache.InformerConfig[*Entry]{
+		Indexes: cache.TypedIndexers[*Entry]{"owner": func(e *Entry) ([]string, error) { return []string{e.Value.Owner}, nil }},
+	})
+	_, err = machines.AddHandler(cache.TypedResourceEventHandlerFuncs[*Entry]{
+		AddFunc:    func(e *Entry) { fmt.Fprintln(out, "added", e.Key, e.Value) },
+		UpdateFunc: func(_, e *Entry) { fmt.Fprintln(out, "updated", e.Key, e.Value) },
+		DeleteFunc: func(e cache.DeletedObject[*Entry]) { fmt.Fprintln(out, "deleted", e.GetName()) },
+	})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	go func() { ran <- machines.Run(running) }()
+	defer func() { // all handlers have returned by then
+		stop()
+		err = cmp.Or(err, <-ran)
+	}()
+	if err := machines.WaitSynced(ctx); err != nil {
+		return err
+	}
+	for i := range 3 {
+		if err := put(ctx, client, machines, fmt.Sprint("m", i), Machine{Rack: "r1"}); err != nil {
+			return err
+		}
+	}
+	if err := put(ctx, client, machines, "m1", Machine{Rack: "r1", Owner: "blue"}); err != nil {
+		return err
+	}
+	owned, err := machines.ByIndex("owner", "blue")
+	if err != nil {
+		return err
+	}
+	if len(owned) != 1 || owned[0].Key != "m1" {
+		return fmt.Errorf("blue owns %d machines", len(owned))
+	}
+	deleted, err := client.Delete(ctx, prefix+"m2")
+	if err != nil {
+		return err
+	}
+	if err := machines.WaitForResourceVersion(ctx, strconv.FormatInt(deleted.Header.Revision, 10)); err != nil {
+		return err
+	}
+	if err := machines.Verify(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "the cache equals the keys")
+	return nil
+}
+
+// put writes a machine, unless it was changed since the state that the cache has, and waits until the cache has it.
+func put(ctx context.Context, client *clientv3.Client, machines *cache.Informer[*Entry], key string, machine Machine) error {
+	value, err := json.Marshal(machine)
+	if err != nil {
+		return err
+	}
+	var revision uint64 // 0: there is none
+	if known, exists := machines.Lookup(key); exists {
+		revision = known.Revision
+	}
+	answer, err := client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(prefix+key), "=", int64(revision))).
+		Then(clientv3.OpPut(prefix+key, string(value))).
+		Commit()
+	if err == nil && !answer.Succeeded {
+		err = errors.New("another program has changed it")
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	return machines.WaitForResourceVersion(ctx, strconv.FormatInt(answer.Header.Revision, 10))
+}

@@ -1,0 +1,155 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/sources"
+	"github.com/watchmirror/cache/sources/etcd"
+	"github.com/watchmirror/cache/sources/etcd/integration/server"
+)
+
+type entry = sources.Entry[string]
+
+// text decodes a value. "damaged" is one that cannot be decoded, and "panic" one on which decode panics.
+func text(value []byte) (string, error) {
+	switch string(value) {
+	case "damaged":
+		return "", errors.New("it is damaged")
+	case "panic":
+		panic("unexpected")
+	}
+	return string(value), nil
+}
+
+// shared is the server of the tests that do not stop it. Each has a prefix of its own.
+var (
+	shared   *server.Server
+	prefixes atomic.Int64
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "etcd")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if shared, err = server.Start(dir); err != nil {
+		panic(err)
+	}
+	defer shared.Stop()
+	return m.Run()
+}
+
+// keys is a prefix of a server and its source.
+type keys struct {
+	client *clientv3.Client
+	prefix string
+	source *sources.KeyValueSource[*entry]
+}
+
+func newKeys(t testing.TB, addr string, options etcd.Options) *keys {
+	t.Helper()
+	client, err := server.Client(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	k := &keys{client: client, prefix: fmt.Sprintf("test-%d/", prefixes.Add(1))}
+	k.source = etcd.NewSource(client, k.prefix, sources.Values(text), options)
+	return k
+}
+
+func (k *keys) put(name, value string) error {
+	_, err := k.client.Put(context.Background(), k.prefix+name, value)
+	return err
+}
+
+func (k *keys) remove(name string) error {
+	_, err := k.client.Delete(context.Background(), k.prefix+name)
+	return err
+}
+
+// compact forgets all revisions but the newest.
+func (k *keys) compact() error {
+	page, err := k.client.Get(context.Background(), k.prefix)
+	if err == nil {
+		_, err = k.client.Compact(context.Background(), page.Header.Revision)
+	}
+	return err
+}
+
+// content is the prefix as the cluster has it: value, revision and UID by key.
+func (k *keys) content(t testing.TB) map[string]string {
+	t.Helper()
+	page, err := k.client.Get(t.Context(), k.prefix, clientv3.WithPrefix())
+	require.NoError(t, err)
+	content := map[string]string{}
+	for _, kv := range page.Kvs {
+		name := strings.TrimPrefix(string(kv.Key), k.prefix)
+		content[name] = fmt.Sprintf("%s at %d of %s@%d", kv.Value, kv.ModRevision, name, kv.CreateRevision)
+	}
+	return content
+}
+
+// informer runs an informer of the source until the end of the test.
+func (k *keys) informer(t testing.TB) *cache.Informer[*entry] {
+	t.Helper()
+	informer := cache.NewTypedInformer(k.source, cache.InformerConfig[*entry]{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- informer.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ran)
+	})
+	return informer
+}
+
+// mirrored is the content of an informer, as content has it.
+func mirrored(informer *cache.Informer[*entry]) map[string]string {
+	content := map[string]string{}
+	for key, e := range informer.All() {
+		content[key] = fmt.Sprintf("%s at %s of %s", e.Value, e.ResourceVersion, e.UID)
+	}
+	return content
+}
+
+// converges waits until an informer has all writes made before the call, and compares it with the cluster.
+func (k *keys) converges(t testing.TB, informer *cache.Informer[*entry]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	page, err := k.client.Get(ctx, k.prefix)
+	require.NoError(t, err)
+	require.NoError(t, informer.WaitForResourceVersion(ctx, fmt.Sprint(page.Header.Revision)), informer.Status())
+	require.Equal(t, k.content(t), mirrored(informer))
+}
+
+func valueOf(obj runtime.Object) string { return obj.(*entry).Value }
+
+func TestASourceOfKeysKeepsThePromisesOfAListerWatcher(t *testing.T) {
+	cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+		Mark: valueOf,
+		New: func(t testing.TB) cachetest.ListerWatcherRig {
+			k := newKeys(t, shared.Addr(), etcd.Options{ProgressInterval: 20 * time.Millisecond})
+			return cachetest.ListerWatcherRig{
+				Source: k.source, Create: k.put, Update: k.put, Delete: k.remove, Compact: k.compact,
+				SendBookmarks: func() error { return nil }, // the watches ask for them
+			}
+		},
+	})
+}

@@ -1,0 +1,205 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache/sources"
+)
+
+// keyWatch is one watch on a stream of its own. It does not use the client's Watcher, which reconnects without a word
+// and holds what is not read without a bound: here a lost connection ends the watch, so that the cache's status shows it,
+// and the server waits for a slow reader.
+type keyWatch struct {
+	store  *store
+	stream grpc.BidiStreamingClient[pb.WatchRequest, pb.WatchResponse]
+	cancel context.CancelFunc
+	// responses has what the goroutine receives, until done is closed.
+	responses chan received
+	done      chan struct{}
+	// revision is the one up to which all changes were received; pending are those not returned yet, in their order.
+	revision uint64
+	pending  []*mvccpb.Event
+	// timer fires when the watch must ask for its progress, or has asked in vain.
+	timer *time.Timer
+	asked int
+}
+
+type received struct {
+	response *pb.WatchResponse
+	err      error
+}
+
+// Watch implements sources.KeyValueStore. A member without a leader ends the watch.
+func (s *store) Watch(ctx context.Context, after uint64) (sources.KeyWatch, error) {
+	if after >= math.MaxInt64 {
+		return nil, s.tooLarge(ctx, after)
+	}
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	late := time.AfterFunc(s.timeout, cancel)
+	defer late.Stop()
+	stream, err := pb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	if err == nil {
+		err = stream.Send(s.createRequest(after))
+	}
+	if err != nil {
+		cancel()
+		return nil, s.asStatus("watch", err)
+	}
+	w := &keyWatch{
+		store: s, stream: stream, cancel: cancel, revision: after,
+		responses: make(chan received), done: make(chan struct{}), timer: time.NewTimer(s.progress),
+	}
+	go w.receive(ctx)
+	if err := w.created(ctx); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+// receive passes on what the stream receives, until its end.
+func (w *keyWatch) receive(ctx context.Context) {
+	defer close(w.done)
+	for {
+		response, err := w.stream.Recv()
+		select {
+		case w.responses <- received{response, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// created waits for the first response, which has the member's revision.
+func (w *keyWatch) created(ctx context.Context) error {
+	select {
+	case r := <-w.responses:
+		if err := w.failure(r); err != nil {
+			return err
+		}
+		return w.reached(ctx, uint64(r.response.Header.GetRevision()))
+	case <-ctx.Done():
+		return w.store.asStatus("watch", fmt.Errorf("no answer: %w", ctx.Err()))
+	}
+}
+
+// reached compares the revision of a member with that of the watch. A member may lag behind another one; a cluster that
+// does was restored from an older copy.
+func (w *keyWatch) reached(ctx context.Context, revision uint64) error {
+	if revision >= w.revision {
+		return nil
+	}
+	present, err := w.store.present(ctx)
+	if err == nil && present < w.revision {
+		err = sources.TooLarge(w.revision, present)
+	}
+	return err
+}
+
+// failure is the error of a response with which the watch is at its end.
+func (w *keyWatch) failure(r received) error {
+	switch {
+	case r.err != nil:
+		return w.store.asStatus("watch", r.err)
+	case r.response.CompactRevision > 0:
+		return sources.Expired(w.revision, uint64(r.response.CompactRevision))
+	case r.response.Canceled:
+		return w.store.asStatus("watch", errors.New(r.response.CancelReason))
+	}
+	return nil
+}
+
+// Next implements sources.KeyWatch.
+func (w *keyWatch) Next(ctx context.Context) (uint64, []sources.KeyChange, error) {
+	for len(w.pending) == 0 {
+		select {
+		case r := <-w.responses:
+			if err := w.failure(r); err != nil {
+				return 0, nil, err
+			}
+			w.asked = 0
+			w.timer.Reset(w.store.progress)
+			w.pending = r.response.Events
+			if len(w.pending) > 0 {
+				break
+			}
+			revision := uint64(r.response.Header.GetRevision())
+			if err := w.reached(ctx, revision); err != nil {
+				return 0, nil, err
+			}
+			w.revision = max(w.revision, revision)
+			return w.revision, nil, nil
+		case <-w.timer.C:
+			if err := w.askProgress(); err != nil {
+				return 0, nil, err
+			}
+		case <-ctx.Done():
+			return 0, nil, context.Cause(ctx)
+		}
+	}
+	return w.take()
+}
+
+// askProgress requests a response that has all changes before it. A member does not answer while it is sending older
+// changes, so that it is asked twice.
+func (w *keyWatch) askProgress() error {
+	if w.asked == 2 {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf(
+			"etcd: watch %q: no progress within %s of two requests", w.store.prefix, w.store.timeout))
+	}
+	w.asked++
+	w.timer.Reset(w.store.timeout)
+	request := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
+	if err := w.stream.Send(request); err != nil {
+		return w.store.asStatus("watch", err)
+	}
+	return nil
+}
+
+// take returns the pending changes of one revision. A response has all changes of a revision.
+func (w *keyWatch) take() (uint64, []sources.KeyChange, error) {
+	revision := w.pending[0].Kv.ModRevision
+	var changes []sources.KeyChange
+	for len(w.pending) > 0 && w.pending[0].Kv.ModRevision == revision {
+		changes = append(changes, w.store.change(w.pending[0]))
+		w.pending[0] = nil
+		w.pending = w.pending[1:]
+	}
+	w.revision = uint64(revision)
+	return w.revision, changes, nil
+}
+
+func (s *store) change(event *mvccpb.Event) sources.KeyChange {
+	c := sources.KeyChange{Type: watch.Modified, KeyValue: s.keyValue(event.Kv)}
+	switch {
+	case event.Type == mvccpb.Event_DELETE && event.PrevKv == nil: // it was compacted
+		c.Type, c.LastUnknown = watch.Deleted, true
+	case event.Type == mvccpb.Event_DELETE:
+		c.Type, c.KeyValue = watch.Deleted, s.keyValue(event.PrevKv)
+		c.Revision = uint64(event.Kv.ModRevision)
+	case event.Kv.CreateRevision == event.Kv.ModRevision:
+		c.Type = watch.Added
+	}
+	return c
+}
+
+// Stop implements sources.KeyWatch.
+func (w *keyWatch) Stop() {
+	w.cancel()
+	w.timer.Stop()
+	<-w.done
+}

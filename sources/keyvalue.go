@@ -1,0 +1,254 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/watchmirror/cache"
+)
+
+// KeyValueStore is a store of keys whose changes have increasing revisions, as NewKeyValueSource needs it. Packages
+// sources/etcd and sources/nats have one each. The methods are called concurrently, and honour their contexts.
+//
+// A *apierrors.StatusError is passed on as it is: an error for a revision that the store has forgotten is one of
+// Expired, for one that it has not reached of TooLarge. After ServiceUnavailable a reflector watches again.
+type KeyValueStore interface {
+	// List calls take for the live keys of a range, each once, as they were at one revision, which it returns; more is
+	// true if the limit has cut it. It passes that revision to take, too, ends with take's error, and keeps no Value.
+	List(ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error) (revision uint64, more bool, err error)
+	// Watch begins to watch the changes after a revision. The watch is used, also after ctx has ended, until its Stop.
+	Watch(ctx context.Context, after uint64) (KeyWatch, error)
+}
+
+// KeyWatch is one watch. One goroutine calls it.
+type KeyWatch interface {
+	// Next blocks until there are changes and returns those of one revision, all of them, in their order. Without any it
+	// reports that all up to the revision have been returned.
+	Next(ctx context.Context) (revision uint64, changes []KeyChange, err error)
+	// Stop ends the watch and waits for its goroutines.
+	Stop()
+}
+
+// KeyRange is what a list asks for.
+type KeyRange struct {
+	// Revision is that of the state, 0 for the newest. A store without old states answers others with Expired.
+	Revision uint64
+	// After is the key behind which the list begins, empty for all. It is set only where a list before it was cut.
+	After string
+	// Limit is the largest number of keys, 0 for all. A store may ignore it.
+	Limit int64
+}
+
+// KeyValue is the state of a key.
+type KeyValue struct {
+	// Key identifies the object: the text before its first slash is the namespace, the rest the name. Without a slash it
+	// is all name.
+	Key   string
+	Value []byte
+	// Created is the revision that created the key, from which its UID is made, or 0: then it has none.
+	Created uint64
+	// Revision is the one that set the value, or of a deletion.
+	Revision uint64
+}
+
+// KeyChange is a change of a key: watch.Added, watch.Modified or watch.Deleted.
+type KeyChange struct {
+	Type watch.EventType
+	// KeyValue is the new state. Of a deletion it has the last value, and the deletion's revision.
+	KeyValue
+	// LastUnknown is true for a deletion whose last value is not known.
+	LastUnknown bool
+}
+
+// KeyValueSource is a Source, and a ListerWatcher, over a KeyValueStore. All methods may be called concurrently.
+//
+// Resource versions are the store's revisions, and "empty" is that of a store in which nothing was ever written. A value
+// that cannot be decoded is quarantined by its key. Changes of one revision, those of a transaction, are delivered one
+// after the other at one version: a reader can see some of them.
+type KeyValueSource[T Object] struct {
+	store  KeyValueStore
+	decode func(kv KeyValue) (T, error)
+
+	mu sync.Mutex
+	// torn are the revisions of which a stopped watch has sent some changes and not all: a watch from there repeats them.
+	torn map[uint64]bool
+}
+
+var (
+	_ cache.ListerWatcher = (*KeyValueSource[*Entry[string]])(nil)
+	_ cache.Source        = (*KeyValueSource[*Entry[string]])(nil)
+	_ cache.ItemLister    = (*KeyValueSource[*Entry[string]])(nil)
+)
+
+// NewKeyValueSource makes a source. decode makes an object of each listed and changed state, concurrently; it may keep
+// the value. The source sets the object's namespace, name and resource version, and its UID if it has none. An error or
+// a panic of decode quarantines the object. NewKeyValueSource starts nothing, and panics if store or decode is nil.
+func NewKeyValueSource[T Object](store KeyValueStore, decode func(kv KeyValue) (T, error)) *KeyValueSource[T] {
+	if store == nil || decode == nil {
+		panic("sources: NewKeyValueSource: the store or the decode function is nil")
+	}
+	return &KeyValueSource[T]{store: store, decode: decode, torn: map[uint64]bool{}}
+}
+
+// List is ListWithContext without a context.
+func (s *KeyValueSource[T]) List(options metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.Background(), options)
+}
+
+// ListWithContext returns a *metav1.List. It supports resource version, match, limit and continue token, as far as the
+// store does. Selectors are refused with 400 Bad Request: give each part a prefix, and a source, of its own.
+func (s *KeyValueSource[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return collect(func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
+		return s.ListItems(ctx, options, take)
+	})
+}
+
+// ListItems implements cache.ItemLister.
+func (s *KeyValueSource[T]) ListItems(
+	ctx context.Context, options metav1.ListOptions, take func(list metav1.ListMeta, item runtime.Object) error,
+) (about metav1.ListMeta, err error) {
+	from, err := readPosition(options)
+	if err != nil {
+		return about, err
+	}
+	keys := KeyRange{Limit: options.Limit}
+	switch {
+	case options.Continue != "":
+		revision, after, ok := strings.Cut(options.Continue, "/")
+		if keys.Revision, err = strconv.ParseUint(revision, 10, 64); !ok || err != nil {
+			return about, apierrors.NewBadRequest("continue: this source has not sent such a token")
+		}
+		keys.After = after
+	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact:
+		keys.Revision = from.revision
+	}
+	last := ""
+	revision, more, err := s.store.List(ctx, keys, func(revision uint64, kv KeyValue) error {
+		if from.revision > revision {
+			return TooLarge(from.revision, revision)
+		}
+		last = kv.Key
+		return take(metav1.ListMeta{ResourceVersion: formatPosition(revision)}, s.object(kv))
+	})
+	switch {
+	case err != nil:
+		return about, requestError(ctx, err)
+	case from.revision > revision:
+		return about, TooLarge(from.revision, revision)
+	}
+	about.ResourceVersion = formatPosition(revision)
+	if more {
+		about.Continue = formatVersion(revision) + "/" + last
+	}
+	return about, nil
+}
+
+// object decodes a state and gives it its metadata.
+func (s *KeyValueSource[T]) object(kv KeyValue) Object {
+	obj, err := decoded(s.decode, kv)
+	if err != nil {
+		return named(&undecodable{err: fmt.Errorf("decode the value: %w", err)}, kv)
+	}
+	return named(obj, kv)
+}
+
+// named gives an object the metadata of a key.
+func named(obj Object, kv KeyValue) Object {
+	namespace, name, _ := strings.Cut(kv.Key, "/")
+	if namespace == "" || name == "" {
+		namespace, name = "", kv.Key
+	}
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	obj.SetResourceVersion(formatVersion(kv.Revision))
+	if obj.GetUID() == "" && kv.Created > 0 {
+		obj.SetUID(types.UID(kv.Key + "@" + formatVersion(kv.Created)))
+	}
+	return obj
+}
+
+// empty is the version of a store at revision 0, in which nothing was ever written: "0" asks for any state.
+const empty = "empty"
+
+// position is a version of a request.
+type position struct {
+	revision uint64
+	// any is true for "" and "0".
+	any bool
+}
+
+func formatPosition(revision uint64) string {
+	if revision == 0 {
+		return empty
+	}
+	return formatVersion(revision)
+}
+
+// readPosition reads the version of a request without selectors.
+func readPosition(options metav1.ListOptions) (position, error) {
+	if options.LabelSelector != "" {
+		return position{}, apierrors.NewBadRequest("labelSelector: a source of keys and values has no selectors")
+	}
+	if options.FieldSelector != "" {
+		return position{}, apierrors.NewBadRequest("fieldSelector: a source of keys and values has no selectors")
+	}
+	if options.ResourceVersion == empty {
+		return position{}, nil
+	}
+	revision, err := readVersion(options)
+	return position{revision, revision == 0}, err
+}
+
+// errLastUnknown quarantines nothing: a deletion is applied, and handlers receive the last state that the cache had.
+var errLastUnknown = errors.New("the store does not know the last value of the deleted key")
+
+// event is the event of a change.
+func (s *KeyValueSource[T]) event(change KeyChange) watch.Event {
+	if change.LastUnknown {
+		return watch.Event{Type: change.Type, Object: named(&undecodable{err: errLastUnknown}, change.KeyValue)}
+	}
+	return watch.Event{Type: change.Type, Object: s.object(change.KeyValue)}
+}
+
+// bookmark makes an empty object of the source's type.
+func (s *KeyValueSource[T]) bookmark(revision uint64) watch.Event {
+	mark := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(Object)
+	mark.SetResourceVersion(formatPosition(revision))
+	return watch.Event{Type: watch.Bookmark, Object: mark}
+}
+
+// begin is the revision after which a watch from a revision begins.
+func (s *KeyValueSource[T]) begin(from uint64) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.torn[from] {
+		return from - 1
+	}
+	return from
+}
+
+// tear notes a revision of which a watch has sent some changes and not all.
+func (s *KeyValueSource[T]) tear(revision uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.torn[revision] = true
+}
+
+// requestError is an error of a request, that of the context if it has ended.
+func requestError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

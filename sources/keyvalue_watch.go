@@ -1,0 +1,105 @@
+package sources
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Watch is WatchWithContext without a context.
+func (s *KeyValueSource[T]) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(context.Background(), options)
+}
+
+// WatchWithContext delivers the changes after a version. Watches from "" and "0" begin with the present objects as Added.
+// An expired version is answered with 410 Expired, a future one with 504 Timeout, selectors with 400 Bad Request, and
+// sendInitialEvents with 422 Invalid.
+//
+// The watch ends, and its channel is closed, by Stop, with ctx, after timeoutSeconds, or with an Error event. Stop waits
+// for its goroutines. A panic of the store comes out of Stop as a *cache.PanicError.
+func (s *KeyValueSource[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	from, err := readPosition(options)
+	if err == nil {
+		err = refuseStreaming(options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := &keyValueWatch[T]{eventStream: newEventStream(ctx, options), source: s, bookmarks: options.AllowWatchBookmarks}
+	if from.any {
+		err = w.list(options)
+	} else {
+		err = w.open(from.revision)
+	}
+	if err != nil {
+		w.cancel()
+		return nil, requestError(ctx, err)
+	}
+	go w.run(w.deliver)
+	return w, nil
+}
+
+// keyValueWatch is one watch.
+type keyValueWatch[T Object] struct {
+	*eventStream
+	source    *KeyValueSource[T]
+	bookmarks bool
+	changes   KeyWatch
+	// initial are the objects with which a watch from any version begins.
+	initial []Object
+}
+
+// list begins a watch from any version with the present objects, unless the request declines them.
+func (w *keyValueWatch[T]) list(options metav1.ListOptions) error {
+	revision, _, err := w.source.store.List(w.ctx, KeyRange{}, func(_ uint64, kv KeyValue) error {
+		if options.SendInitialEvents == nil {
+			w.initial = append(w.initial, w.source.object(kv))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.open(revision)
+}
+
+func (w *keyValueWatch[T]) open(from uint64) (err error) {
+	w.changes, err = w.source.store.Watch(w.ctx, w.source.begin(from))
+	return err
+}
+
+// deliver sends until the watch ends.
+func (w *keyValueWatch[T]) deliver() {
+	defer w.changes.Stop()
+	for _, obj := range w.initial {
+		if !w.send(watch.Event{Type: watch.Added, Object: obj}) {
+			return
+		}
+	}
+	w.initial = nil
+	for w.next() {
+	}
+}
+
+// next sends the changes of one revision. It is false if the watch is at its end.
+func (w *keyValueWatch[T]) next() bool {
+	revision, changes, err := w.changes.Next(w.ctx)
+	switch {
+	case w.ctx.Err() != nil:
+		return false
+	case err != nil:
+		return w.fail(err)
+	case len(changes) == 0:
+		return !w.bookmarks || w.send(w.source.bookmark(revision))
+	}
+	for i, change := range changes {
+		if !w.send(w.source.event(change)) {
+			if i > 0 {
+				w.source.tear(revision)
+			}
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,73 @@
+package sources
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+// Expired is the answer of an API server to a version that it has forgotten: 410 Expired.
+func Expired(asked, oldest uint64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
+}
+
+// TooLarge is the answer of an API server to a version that it has not reached: 504 Timeout with ResourceVersionTooLarge.
+func TooLarge(asked, version uint64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, version), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version",
+	}}
+	return err
+}
+
+// refuseStreaming refuses a streaming list, so that a reflector lists.
+func refuseStreaming(options metav1.ListOptions) error {
+	if !ptr.Deref(options.SendInitialEvents, false) {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{
+		field.Forbidden(field.NewPath("sendInitialEvents"), "this source does not stream lists"),
+	})
+}
+
+// readVersion reads the version of a request: 0 for "" and "0".
+func readVersion(options metav1.ListOptions) (version uint64, err error) {
+	if options.ResourceVersion == "" {
+		return 0, nil
+	}
+	if version, err = strconv.ParseUint(options.ResourceVersion, 10, 64); err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: no decimal number: %q", options.ResourceVersion))
+	}
+	return version, nil
+}
+
+func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
+
+// collect makes one list of a list item by item.
+func collect(
+	items func(take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error),
+) (runtime.Object, error) {
+	list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}, Items: []runtime.RawExtension{}}
+	about, err := items(func(_ metav1.ListMeta, item runtime.Object) error {
+		list.Items = append(list.Items, runtime.RawExtension{Object: item})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list.ListMeta = about
+	return list, nil
+}
+
+// isNil is true for nil and for a nil pointer.
+func isNil(obj Object) bool {
+	v := reflect.ValueOf(obj)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
