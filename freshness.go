@@ -125,7 +125,8 @@ func (f *feed) beginAnswer(ctx context.Context, op string, call func(*feed, cont
 		if inf.ctx.Err() != nil {
 			failure = ErrInformerStopped
 		}
-		return fmt.Errorf("%s: %w", inf.title(), failure)
+		// The reflector's name has the namespace.
+		return fmt.Errorf("informer %s of %s: %w", f.reflector.name, f.reflector.typeDescription, failure)
 	}
 }
 
