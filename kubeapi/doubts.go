@@ -6,18 +6,9 @@ import (
 	"time"
 )
 
-// doubts remembers which frames of watches were considered damaged on the way. Such a frame
-// ends its watch, and the next one, from the same version, brings it again as it was meant.
-// A frame that comes the same twice is what the server sends: to end the watch for it each
-// time would mean to stay before it for ever. It is passed on.
-//
-// A stream may have more such frames than are remembered. If any were forgotten for others, each
-// watch would end at the first of those. So when mostDoubts are remembered, all others are passed on
-// until they are forgotten together, after meantFor.
-//
-// A frame that is well-formed and could not be decoded is more often meant than damaged.
-// Servers that send such must not lose a watch for each: one that was meant is followed by
-// meantFor without such doubts, and any by doubtEvery.
+// doubts remembers the frames for which a watch was ended because they may have been damaged on the way. One that comes the
+// same again is what the server sends, and is passed on. When mostDoubts are remembered, all others are passed on until
+// meantFor is over; well-formed frames are doubted at most once every doubtEvery.
 type doubts struct {
 	seed maphash.Seed
 

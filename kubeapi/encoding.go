@@ -48,10 +48,8 @@ var wires = map[string]wire.Encoding{
 // encodings are those that a source offers to decode, in its order of preference.
 type encodings []Encoding
 
-// accept is the Accept header of a request. JSON is always among what it names: there
-// are types that a server has in no other encoding. For metadata alone it comes twice,
-// because not every server can leave the rest out. With drop, all types come with that
-// parameter first, and then without it, for servers that accept none that they do not know.
+// accept is the Accept header of a request. JSON is always in it, since some types have no other encoding. Metadata alone and
+// drop name each type twice, for servers that do not know the parameter.
 func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	only := ""
 	switch {
@@ -76,10 +74,8 @@ func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	return strings.Join(types, ", ")
 }
 
-// encodingOf finds out what the headers declare; nil is something else. Without a
-// declaration JSON is tried: a server that forgets the header is more common than one
-// that sends something else without it. Of a declaration only the type counts:
-// "application/json; charset" is broken, and says enough.
+// encodingOf returns the declared encoding, or nil for another. Without a declaration it is JSON, since servers forget the
+// header; parameters, also broken ones, do not count.
 func (e encodings) encodingOf(declared string) wire.Encoding {
 	if declared == "" {
 		return jsonwire.Encoding

@@ -39,10 +39,8 @@ var (
 	ErrAuthorize error = &wire.Sentinel{Text: "authorizing the request failed", Cause: wire.CauseCredentials}
 )
 
-// Causes in the Status of an Error event that this package, not the server, put at
-// the end of a watch. Such a Status has an empty reason and the code 0, so that none
-// of apimachinery's Is functions takes it for a server's verdict; in particular it
-// is no internal error, which callers answer by trying again at once.
+// Causes in the Status of an Error event that this package, not the server, put at the end of a watch. Reason and code are
+// empty, so that no Is function of apimachinery mistakes it for the server's.
 const (
 	// CauseStreamCut: the connection ended, failed or fell silent in the middle of the response. All events before are
 	// valid, and a new watch can continue after them.
@@ -54,10 +52,8 @@ const (
 	CauseBadFrame metav1.CauseType = "WatchBadFrame"
 )
 
-// failure names verb and address of what failed. It is a *url.Error so that what
-// looks through one (apimachinery's IsProbableEOF, every errors.As for a Timeout method)
-// finds the cause; the one that net/http makes has the query and possibly credentials
-// in its text, and has been removed.
+// failure names verb and address of a failed request. It is a *url.Error, which IsProbableEOF and errors.As look through,
+// without the query and credentials that net/http writes into its own.
 func (c collection) failure(v verb, err error) error {
 	return &url.Error{Op: string(v), URL: c.String(), Err: err}
 }

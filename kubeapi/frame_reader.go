@@ -14,12 +14,8 @@ const (
 	frameRate = 8 << 10
 )
 
-// frameReader is the body of a watch, which may be silent for as long as nothing happens, but
-// not in the middle of a frame. A byte that was damaged on the way may have made a frame
-// longer than it is: then nothing more comes of it, or later frames become a part of it, as
-// slowly as events happen, and are lost.
-//
-// Only waiting counts. While nobody reads, the clock stands still.
+// frameReader is the body of a watch: it may be silent between frames, but not within one, since a damaged byte may have made
+// a frame longer than it is. Only waiting counts: while nobody reads, the clock stands still.
 type frameReader struct {
 	body  io.Reader
 	begun func() bool // whether a frame has begun

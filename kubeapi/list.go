@@ -94,10 +94,8 @@ type listing struct {
 	said metav1.TypeMeta
 	// objects counts those of the list so far, earlier pages included.
 	objects int
-	// waiting are items in a list that has not said yet what they are, the first of
-	// which does not say it itself: the length of each, as a varint, and its bytes. Decoded
-	// they would take many times as much. held is how many bytes they came in, and
-	// firstWaiting the number of the first.
+	// waiting are items whose type is not known yet, each as the length (a varint) and the bytes, since decoded they would be
+	// several times as large. held is the number of their bytes, firstWaiting the number of the first.
 	waiting      []byte
 	held         int
 	firstWaiting int

@@ -7,12 +7,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// meter is the body of a list that may not go on for ever. A list may have any number of
-// items; what stands beside them (fields that nobody asked for, their names, blanks) may
-// have two values' worth of bytes in all, one of which may be the one being read.
-//
-// A decoder bounds each piece, and a sender of small ones without end would be read
-// without end.
+// meter is the body of a list without an end in sight: the bytes beside the items may be as many as two values, since a
+// decoder bounds each piece, but not their number.
 type meter struct {
 	body io.Reader
 	// left is how much may still be read.

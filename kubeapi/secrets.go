@@ -101,12 +101,9 @@ func isCredential(name string) bool {
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// secrets are what must not be shown of the requests of a call: the values of their headers,
-// and of their queries. There are servers that repeat what they were sent, in an error page,
-// a Status or, if they do not speak HTTP at all, in place of an answer. Values of
-// publicHeaders and publicParameters are none. Those of a credential are secret however
-// short they are, those of a query from leastOfQuery characters on, and all others from
-// leastSecret on. They are folded, and the longest is the first.
+// secrets are the values of a call's headers and queries, which a server may repeat and which must not be shown, folded, the
+// longest first. Credentials are secret at any length, values of queries from leastOfQuery characters on, others from
+// leastSecret on; publicHeaders and publicParameters are not.
 type secrets []string
 
 const (
@@ -292,10 +289,8 @@ func (s secrets) line(text string) string { return s.hide(wire.Printable(text, m
 // mostErrorText is how much of an error's text is looked at: more than is shown.
 const mostErrorText = 16 << 10
 
-// tell makes an error of the transport, or of a body, fit to be printed. One that is
-// stays as it is, with its causes. Of any other the text is cleaned, and the causes are kept
-// that have no secret: net/http repeats what it could not read, without a bound, and so may
-// the others.
+// tell makes an error of the transport or of a body fit to be printed: the text is cleaned, and causes with a secret are
+// removed, because net/http repeats without a bound what it could not read.
 func (s secrets) tell(err error) error {
 	if errors.Is(err, ErrAuthorize) || errors.Is(err, ErrRedirect) {
 		return err // of this side of the connection

@@ -13,14 +13,8 @@ import (
 // (10 s and a second for each 8 KiB). The connection counts as half open.
 var ErrStalled error = &wire.Sentinel{Text: "the answer stalled", Cause: wire.CauseStalled}
 
-// stall ends a request for which somebody waits too long. Only waiting counts: for the
-// headers, and inside a Read of the body. While nobody reads, because the function that receives the
-// objects is slow, the clock stands still, as the server is not at fault then.
-//
-// Any byte begins the wait anew. A server that trickles one now and then is therefore
-// not stopped; the context of the call is what bounds the whole.
-//
-// One goroutine at a time waits; fired may be asked at any time.
+// stall ends a request that makes its caller wait too long for headers, or for a byte of the body. While nobody reads, the clock
+// stands still; any byte starts it again. One goroutine at a time waits, and fired may be called at any time.
 type stall struct {
 	limit  time.Duration
 	cancel context.CancelFunc

@@ -109,10 +109,8 @@ func (s secrets) readStatus(encoding wire.Encoding, raw []byte, limits wire.Limi
 	return status, true
 }
 
-// isFailure says whether something that was decoded as a Status is one, and of a
-// failure. It is one rule for the body of a refusal, a refusal in place of a list, and
-// an ERROR frame: its apiVersion may be missing, as not every proxy writes one, but not
-// be another's, and a Status that claims success says nothing of a failure.
+// isFailure says whether a decoded Status is that of a failure. The apiVersion may be missing, since not every proxy writes one,
+// but must be no other.
 func isFailure(status *metav1.Status) bool {
 	switch status.APIVersion {
 	case "", "v1", metav1.SchemeGroupVersion.String():
@@ -173,10 +171,8 @@ func (s secrets) clean(status *metav1.Status) {
 	}
 }
 
-// retryAfterSeconds reads the Retry-After header in both its forms, seconds and
-// date, rounded up; 0 if there is none, or none that lies ahead. A date is counted
-// from the server's own Date, where it sent one, so that a difference between the
-// clocks does no harm.
+// retryAfterSeconds reads the Retry-After header, seconds or a date, rounded up; 0 without one. A date counts from the
+// server's own Date if there is one, so that the clocks may differ.
 func retryAfterSeconds(header http.Header, now time.Time) int32 {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	if text == "" {

@@ -55,11 +55,8 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 	return w, nil
 }
 
-// watcher is one open watch.
-//
-// apimachinery's StreamWatcher is not used because its Stop does not wait, and because
-// it closes the channel in the same way for a stream that was cut as for one that
-// ended; the framing reader under it holds a whole frame before its size is looked at.
+// watcher is one open watch. apimachinery's StreamWatcher does not wait in Stop, does not distinguish a stream that was cut
+// from one that ended, and holds a whole frame before it checks the size.
 type watcher struct {
 	source *ListerWatcher
 	answer *answer
@@ -153,10 +150,8 @@ func (w *watcher) next() (watch.Event, error) {
 	return event, w.countInitial(event)
 }
 
-// isDamaged says whether an object that could not be decoded is to be asked for again, by
-// another watch: if it may have been damaged on its way. One that is too large or too deep will be
-// so again. In a streaming list, whose beginning would be asked for again, that is for bytes
-// that can only be damaged.
+// isDamaged says whether another watch may bring the object as it was meant. One that is too large or too deep stays so; in a
+// streaming list, which would begin again, only bytes that can be nothing but damaged count.
 func (w *watcher) isDamaged(frame wire.Frame, err error) bool {
 	if !errors.Is(err, ErrMalformed) {
 		return false

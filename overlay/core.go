@@ -241,10 +241,8 @@ func (c *core) partVersion(key string) string {
 	return ""
 }
 
-// shown returns the write of a key if that is to be shown in place of the store's object.
-//
-// Readers look for writes first and read the store then. What a write was removed for is in the store already, so that
-// no reader sees an older state after a newer one.
+// shown returns the write of a key if it is to be shown instead of the store's object. Readers look for writes before they read
+// the store, which has what a write was removed for: no reader sees an older state after a newer one.
 func (c *core) shown(key string) *write {
 	w := c.find(key)
 	if w == nil {

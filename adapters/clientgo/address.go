@@ -20,10 +20,8 @@ func configAddress(config *rest.Config) (string, error) {
 	return address(base)
 }
 
-// address is a URL as kubeapi takes it. As client-go does, it drops query and fragment,
-// and escapes the path anew from its decoded form (of /a%2Fb it makes /a/b): its clients
-// do not keep how a path was written, and a config must lead where its client does. User and password are refused: net/http would send them, and whatever prints
-// the URL would print them.
+// address is a URL without query and fragment and with its path escaped anew (/a%2Fb becomes /a/b), as client-go's clients have
+// it. User and password are refused: net/http would send them, and logs would show them.
 func address(base *url.URL) (string, error) {
 	switch {
 	case base.User != nil:

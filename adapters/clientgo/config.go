@@ -7,10 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ownCopy is a config of which client-go's transports may keep what they like.
-//
-// rest.CopyConfig shares the groups of Impersonate with the original, and writes a field of
-// its ExecProvider: a data race where two sources are made of one config.
+// ownCopy copies a config deeper than rest.CopyConfig, which shares Impersonate's groups and writes a field of ExecProvider: a
+// data race where two sources are made of one config.
 func ownCopy(config *rest.Config) *rest.Config {
 	own := *config
 	own.Impersonate.Groups = slices.Clone(config.Impersonate.Groups)

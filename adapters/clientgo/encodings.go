@@ -12,11 +12,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// encodingsOf are the encodings that the Accept header of a client made of this config
-// names, the preferred one first: AcceptContentTypes or, without it, ContentType. Left
-// out is what kubeapi cannot decode, protobuf included where the objects' type cannot be
-// decoded from it. If nothing is left, or the config says nothing, it is nil, kubeapi's
-// default.
+// encodingsOf returns the encodings that a client of this config accepts, the preferred one first, without those that kubeapi
+// cannot decode into the objects' type; nil, the default, if none is left.
 func encodingsOf(content rest.ContentConfig, objectType runtime.Object) []kubeapi.Encoding {
 	accepted := content.AcceptContentTypes
 	if accepted == "" {

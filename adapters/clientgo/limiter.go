@@ -33,10 +33,8 @@ func throttled(next http.RoundTripper, limiter flowcontrol.RateLimiter) http.Rou
 	return &limited{limiter: limiter, next: next}
 }
 
-// limited waits here, in the transport, and not in kubeapi.Options.Authorize, although
-// that is called before each request too: what fails there is reported as a failed login.
-// The wait comes before client-go's own transports, so that a token which expires
-// meanwhile is renewed before the request is sent.
+// limited waits in the transport and not in kubeapi.Options.Authorize, whose failures are reported as those of a login, and
+// before client-go's transports, so that a token that expires meanwhile is renewed.
 type limited struct {
 	limiter flowcontrol.RateLimiter
 	next    http.RoundTripper // nil for http.DefaultTransport, whichever that is by then

@@ -13,10 +13,8 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// standIn is a reflector of client-go's with the name of one of ours. client-go's watch
-// error handlers are given a reflector and read its name, its DefaultWatchErrorHandler
-// without asking whether there is one. It is made when the first failure is reported, and
-// mirrors nothing.
+// standIn is a reflector of client-go's with the name of one of ours, for watch error handlers, which read that name. It is
+// made for the first failure, and mirrors nothing.
 type standIn struct {
 	once      sync.Once
 	reflector *toolscache.Reflector

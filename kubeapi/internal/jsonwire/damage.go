@@ -7,14 +7,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// wholeSpan finds the end of a value in a watch, where nothing but brackets and quotes says
-// where a frame ends: one byte that was damaged must not make all later frames a part of it.
-//
-// API servers end each frame by a line break. Where a quote is too many or too few, that line
-// break is in a string, which JSON does not allow. Where a bracket is, it is between two
-// values, and the next frame begins an object right behind another value, which JSON does not
-// allow either. Line breaks between tokens may be anywhere: other servers indent. So only what
-// follows a line break is looked at, and a frame without one costs a search for it.
+// wholeSpan finds the end of a value in a watch, where one damaged byte must not make later frames a part of it. API servers end
+// each frame by a line break: with a quote too many or too few it is in a string, with a bracket it is between two values,
+// neither of which JSON allows. So only what follows a line break is checked.
 type wholeSpan struct {
 	span
 	// behindBreak says that nothing but blanks was seen since the last line break.

@@ -14,10 +14,8 @@ const (
 	slotBits = 10
 )
 
-// interning gives the same string for the same bytes, mostly: objects of one kind say
-// the same few hundred things. It has a fixed number of places, each for the last string
-// that belonged there, so nobody can make it grow; strings that meet in one place only
-// cost what they would have cost without it.
+// interning mostly returns the same string for the same bytes. It has a fixed number of places, each for the last string that
+// belonged there, so that no input makes it grow.
 type interning [1 << slotBits]interned
 
 type interned struct {

@@ -7,12 +7,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// list reads the body of a list: one object, whose fields may come in any order.
-//
-// A field that says something of the list may come once only. What the first one said
-// has been reported by the time of a second, and cannot be withdrawn. All that
-// stands beside the items counts as one value, so that a list cannot go on for ever
-// without an item.
+// list reads the body of a list: one object, its fields in any order, each that describes the list at most once, since the
+// first has been reported already. All that stands beside the items counts as one value, so that no list is endless.
 type list struct {
 	cursor
 	limits wire.Limits

@@ -12,12 +12,8 @@ import (
 // walk its result, far from the end of the stack.
 const deepest = 10_000
 
-// parser makes Go values of JSON in one pass, those that apimachinery makes of it:
-// map[string]any, []any, string, bool, nil, int64 where that is exact, else float64.
-//
-// Fields and elements are collected on stacks until their object or array is complete.
-// Its map or slice is made then, once, and of the right size: nothing has to grow, and
-// nothing is kept for growing.
+// parser makes the Go values that apimachinery makes of JSON, in one pass. Fields and elements are collected on stacks, so that
+// each map or slice is made once, of the right size.
 type parser struct {
 	data    []byte
 	at      int

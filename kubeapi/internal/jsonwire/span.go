@@ -12,11 +12,8 @@ const (
 
 var brackets = [256]byte{'"': quote, '{': opening, '[': opening, '}': closing, ']': closing}
 
-// span finds the end of a value. It counts brackets, of either kind alike, and knows
-// strings; whether anything between is JSON is for a decoder to say, when the value has
-// been cut out and can spoil no other.
-//
-// The zero span stands before a value that begins with a bracket or a quote.
+// span finds the end of a value by counting brackets outside of strings; a decoder checks the rest. The zero span stands
+// before a value that begins with a bracket or a quote.
 type span struct {
 	// literal is set before a value that begins with neither: null, true, false, a
 	// number, or what looks like one of them, which a decoder will refuse together with

@@ -72,11 +72,8 @@ const (
 	highBits = 0x80 * eachByte
 )
 
-// plainEnd finds the first byte at or behind an offset that does not stand for itself in
-// a string: a quote, which it says, a backslash, a control character, one that is not
-// ASCII, or the end of data. Eight bytes are looked at together. In each term the lowest
-// bit that is set is that of the first byte which is meant; those above it may be
-// wrong, as subtractions borrow from the byte above.
+// plainEnd finds the first byte at or behind an offset that does not stand for itself in a string, eight at a time. In each
+// term only the lowest set bit is sure: subtractions borrow from the byte above.
 func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	for ; at+8 <= len(data); at += 8 {
 		word := binary.LittleEndian.Uint64(data[at:])

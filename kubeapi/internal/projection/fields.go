@@ -7,10 +7,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Of the metadata everything is kept but the two parts of it that are large and that
-// hardly anybody reads: annotations, and managedFields. A mirror needs the most of
-// these, indexes and selectors need others, and it must be possible to compute a change
-// of metadata from what is left: lists of which a part is missing would be written back so.
+// Of the metadata all but annotations and managedFields is kept: mirrors, indexes and selectors need it, and a list of which a
+// part is missing would be written back so.
 var always = [][]string{
 	{"metadata", "name"}, {"metadata", "generateName"}, {"metadata", "namespace"},
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},

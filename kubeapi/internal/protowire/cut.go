@@ -83,10 +83,8 @@ func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 	return cutField(dst, field, entry, wanted)
 }
 
-// cutField copies a field whose value is a message, without its unwanted fields.
-//
-// The new length is known last, and written into as many bytes as the old one had: decoders of
-// protobuf accept leading zeros.
+// cutField copies a field whose value is a message, without its unwanted fields. The new length is written into as many bytes
+// as the old one had: decoders accept leading zeros.
 func cutField(dst, field, value []byte, wanted *wire.Numbers) ([]byte, error) {
 	before := len(field) - len(value)
 	dst = append(dst, field[:before]...)

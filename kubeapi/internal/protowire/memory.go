@@ -118,10 +118,8 @@ func hasLength(t reflect.Type) bool {
 	return false
 }
 
-// checkMemory charges for the fields of an object, if it is so large that they may be too many.
-//
-// An entry of a map may not have fields that reach out of it: generated code would read what
-// is behind it a second time, and copy it for each entry.
+// checkMemory charges for the fields of a large object. Fields must not reach out of an entry of a map: generated code would
+// read the bytes behind it again for each entry.
 func checkMemory(message []byte, object reflect.Type, limits wire.Limits) error {
 	costs := costsOf(object)
 	// An entry has at least eight bytes, if it is to reach out of itself to the end.

@@ -9,16 +9,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// shape is which fields of a message hold messages that lead back to its type: what must
-// be known of a type that contains itself to say how deep its bytes would have it go. Its
-// generated code calls itself once for each level, and a Go program does not survive a
-// stack of 1 GB. A call of a large type's takes up to 1 KB, so a million levels are too
-// many, and five bytes make a level.
-//
-// It is not a matter of depth alone. Generated code does not look whether the value of a
-// map's entry ends with the entry, or which wire type it has; what reaches beyond is read
-// a second time, as the fields of the message around the map. In a type that contains
-// itself, that doubles the work with each level.
+// shape has the fields of a message that lead back to its type. Generated code calls itself for each level, which five bytes
+// make, and a stack of 1 GB ends the process; in a map's entry it may also read beyond the end, which doubles the work with
+// each level.
 type shape struct {
 	messages map[int32]*shape
 	// entries are those of maps whose values are messages.

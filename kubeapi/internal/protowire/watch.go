@@ -61,10 +61,8 @@ func (w *watcher) next() (wire.Frame, error) {
 	return frameOf(data)
 }
 
-// frame lends out a frame of so many bytes until release is called. It looks at the heads of
-// its fields as they come, and waits for no byte behind one that cannot be. So a
-// length that is too large does not swallow later frames: the length that begins the next one
-// has 0 as its first byte below 16 MiB, which begins no field.
+// frame lends out a frame until release is called. It checks the heads of fields as they come, so that a length that is too
+// large does not swallow later frames: below 16 MiB the next one's length begins with a 0, which begins no field.
 func (w *watcher) frame(length int64) ([]byte, error) {
 	if length > int64(w.limit) {
 		return w.take(length)
