@@ -101,9 +101,7 @@ func (f *feed) beginAnswer(ctx context.Context, op string, call func(*feed, cont
 			select {
 			case <-asking.done:
 			case <-calling.Done():
-				if f.reflector.isSlow(inf.ctx, op, asking) {
-					<-asking.done
-				}
+				f.reflector.await(inf.ctx, op, asking)
 			}
 			if asking.panicked != nil {
 				panic(asking.panicked)

@@ -40,9 +40,8 @@ type listing struct {
 	*run
 	steps *trace.Trace
 	began time.Time
-	// asked is the version that was asked for, version that of the state, once versioned is true.
+	// asked is the version that was asked for, version that of the state, once it is known.
 	asked, version string
-	versioned      bool
 	// newest is the newest version among the objects that came before the version.
 	newest string
 	// stepBack is the report of a state that is older than the last one.
@@ -60,8 +59,6 @@ type listing struct {
 	rejected []rejectedObject
 	// quarantining are the places of those that the reflector quarantines, and not the store.
 	quarantining map[string]bool
-	// undecoded are the items that could not be decoded, and of which no later state has come.
-	undecoded undecodedItems
 
 	// The rest is of a streaming list (watch_list.go).
 	streamed bool
@@ -72,7 +69,7 @@ type listing struct {
 func (m *run) newListing(name string) *listing {
 	m.shard.Begin()
 	return &listing{
-		run: m, began: m.clock.Now(), first: 1, quarantining: map[string]bool{}, undecoded: undecodedItems{},
+		run: m, began: m.clock.Now(), first: 1, quarantining: map[string]bool{},
 		steps: trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
 }
@@ -112,7 +109,7 @@ func (m *run) listState() state {
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(l *listing) {
 	p := &m.progress
-	p.anyVersion, p.unknown, p.passedOn, p.watchFailures, p.shown = false, false, false, 0, ""
+	p.unknown, p.watchFailures, p.shown = false, 0, ""
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, false
 	m.shard.Applied()
@@ -133,7 +130,7 @@ func (m *run) haveState(l *listing) {
 	}
 	m.relisted = nil
 	m.succeeded()
-	m.refetchLater(l.undecoded)
+	m.refetchLater()
 }
 
 // listOptions asks for any state ("0") the first time, then for one that is at least as new as the last, so that the store
@@ -265,7 +262,7 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if err != nil {
 		return "", ended == endItem, err
 	}
-	if version := about.ResourceVersion; l.pages == 0 && (!l.versioned || version != "" && version != l.version) {
+	if version := about.ResourceVersion; l.pages == 0 && (l.version == "" || version != "" && version != l.version) {
 		err = l.isAt(version)
 	}
 	if err == nil && list != nil {
@@ -366,7 +363,7 @@ func readItems(
 // has said none, its items may be older than the store, and nothing of them must show: many servers say the version after
 // the items. Where no version is too old they show at once.
 func (l *listing) addItem(item listedItem) error {
-	if !l.versioned && item.about.ResourceVersion != "" {
+	if l.version == "" && item.about.ResourceVersion != "" {
 		if err := l.isAt(item.about.ResourceVersion); err != nil {
 			return err
 		}
@@ -385,7 +382,7 @@ func (l *listing) addItem(item listedItem) error {
 
 // unchecked is true as long as the state may turn out to be too old. Nothing of it shows then.
 func (l *listing) unchecked() bool {
-	return !l.versioned && l.progress.floor() != "" && !l.progress.anyVersion
+	return l.version == "" && l.progress.floor() != ""
 }
 
 // isAt notes the version of the state, or fails if that is older than the store and the source has not said that it does
@@ -395,7 +392,7 @@ func (l *listing) isAt(version string) error {
 	if version == "" {
 		version = have
 	}
-	if !l.progress.anyVersion && versionBefore(version, have) {
+	if versionBefore(version, have) {
 		stepBack := &VersionRegressionError{Kind: "list", Current: have, Received: version}
 		if !l.progress.unknown {
 			return stepBack
@@ -404,7 +401,7 @@ func (l *listing) isAt(version string) error {
 		// reported when it shows.
 		l.stepBack = stepBack
 	}
-	l.version, l.versioned = version, true
+	l.version = version
 	return nil
 }
 
@@ -419,9 +416,6 @@ func (l *listing) add(obj any, bad *ObjectError) error {
 		}
 		l.part.Items = append(l.part.Items, obj)
 	} else {
-		if bad.Stage == stageDecode {
-			l.undecoded[bad.Key] = bad.ResourceVersion
-		}
 		if bad.Key == "" {
 			bad.Key = fmt.Sprintf("item %d of the list", l.items)
 		} else {
@@ -468,7 +462,6 @@ func (l *listing) release(obj any) {
 	}
 	for _, place := range l.placesOf(obj) {
 		delete(l.quarantining, place)
-		delete(l.undecoded, place)
 	}
 }
 
@@ -498,7 +491,7 @@ func (l *listing) pass(part ReplacementPart) (rejected []*ObjectError, err error
 	case l.replacement != nil:
 	case ok && !embedsQueue(l.store):
 		// Of a source that was restored, or may have been, the same version may be another state.
-		reset := l.progress.anyVersion || l.stepBack != nil || l.progress.unknown && l.unchecked()
+		reset := l.progress.unknown && (l.progress.floor() == "" || l.stepBack != nil || l.unchecked())
 		l.replacement = replacer.BeginReplace(ReplaceOptions{Staged: l.unchecked(), VersionsReset: reset})
 	default:
 		l.replacement = &wholeReplacement{store: l.store}

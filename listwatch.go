@@ -219,13 +219,10 @@ func (m *run) ask(c sourceCall, call func(ctx context.Context) error) (ended end
 		}
 		if woke.end != endDone {
 			c.cancel()
-			if m.isSlow(m.ctx, c.op, asking) {
-				<-asking.done
-			}
 		}
+		m.finish(c.op, asking)
 		ended, running = woke.end, false
 	}
-	m.rethrow(c.op, asking)
 	switch ended {
 	case endDone:
 		err = answer
@@ -257,22 +254,21 @@ func apart(f func()) *sideCall {
 	return c
 }
 
-// isSlow waits for a call whose context has ended. If the call still runs 30 s later that is reported, and isSlow is true.
-func (r *Reflector) isSlow(ctx context.Context, op string, c *sideCall) bool {
+// await waits for a call that is to end, and reports one that still runs 30 s later.
+func (r *Reflector) await(ctx context.Context, op string, c *sideCall) {
 	timer := r.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
 	case <-c.done:
-		return false
 	case <-timer.C():
 		r.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})
-		return true
+		<-c.done
 	}
 }
 
-// rethrow has a panic of a call into the source come out of the run, unless the run panics already: the first panic is
-// to come out.
-func (m *run) rethrow(op string, c *sideCall) {
+// finish awaits a call. A panic of it comes out of the run, unless the run panics already: the first panic is to come out.
+func (m *run) finish(op string, c *sideCall) {
+	m.await(m.ctx, op, c)
 	switch {
 	case c.panicked == nil:
 	case m.panicking:

@@ -80,18 +80,14 @@ type Reflector struct {
 // progress is the state that a run leaves to the next one.
 type progress struct {
 	backoff *backoff
-	// version is the last one that the store accepted.
+	// version is the last one that the store accepted, empty once the source has regressed.
 	version string
-	// anyVersion is true if the next list is to be accepted whatever its version, since the
-	// source was restored to an earlier state.
-	anyVersion bool
-	// unknown is true once the source has said that it does not know the last version,
-	// be it that it has expired or that it has not come as far: the newest that it has
-	// may be older.
+	// unknown is true once the source does not know the last version, be it that it has expired, that the source has not
+	// come as far, or that it has regressed: the next list is at "", and may be older.
 	unknown bool
 	// undecoded are the items of the last list that could not be decoded, and refetched is when
 	// the last one was made for such items.
-	undecoded undecodedItems
+	undecoded map[string]string
 	refetched time.Time
 	// shown is the version of a list that was begun and never committed. Of a
 	// first list, the parts that came are visible: the next must not be older.
@@ -101,8 +97,6 @@ type progress struct {
 	// paged is true once a list at "0" came in pages: that server answers from
 	// no cache, so pages cost it nothing.
 	paged bool
-	// passedOn is true once a version was passed on by itself since the last list.
-	passedOn bool
 	// watchFailures counts watches that failed in a row without moving the
 	// version.
 	watchFailures int

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/pprof"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-
-	"github.com/watchmirror/cache/internal/table"
 )
 
 // run is one run of a reflector: a loop over its states. Each state returns the next one, after any pause before it.
@@ -109,7 +106,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		defer m.resync.Stop()
 	}
 	over := false
-	defer m.awaitCheck()
+	defer func() { _ = m.endCheck() }()
 	defer m.stopWatch() // where a state has panicked
 	defer func() { m.panicking = m.panicking || !over }()
 
@@ -156,7 +153,7 @@ func (m *run) pause(to state, f failure) state {
 
 // newest says whether the next list must be at "".
 func (m *run) newest() bool {
-	return m.progress.anyVersion || m.progress.unknown || len(m.relisted) > 0
+	return m.progress.unknown || len(m.relisted) > 0
 }
 
 // requestsFor is how many requests a state makes: a list is followed by a watch, a stream is its own.
@@ -265,37 +262,41 @@ const (
 	refetchInterval = time.Minute
 )
 
-// undecodedItems are the versions of the items of a list that could not be decoded, by name.
-// Those without a readable name cannot be distinguished, and count as one, without a name.
-type undecodedItems map[string]string
+// undecoded are the versions of the quarantined objects that could not be decoded, by key. Those without a version, and so
+// without readable metadata, cannot be distinguished, and count as one.
+func (m *run) undecoded() map[string]string {
+	versions := map[string]string{}
+	for _, q := range m.quarantine.list(func(at quarantinePlace) bool { return at.part == m.quarantine }) {
+		switch {
+		case q.Stage == stageDecode && q.ResourceVersion != "":
+			versions[q.Key] = q.ResourceVersion
+		case q.Stage == stageDecode:
+			versions[""] = ""
+		}
+	}
+	return versions
+}
 
 // errRefetch ends a watch because a list is due, for one because of undecoded items.
 var errRefetch = errors.New("one more list is due")
+
+// errEnoughRead ends a list of which only the version is wanted.
+var errEnoughRead = errors.New("one object is enough")
 
 // errDiverged ends a watch because the store was found to differ from the source, or this replica's share has changed.
 var errDiverged = fmt.Errorf("the newest state was asked for: %w", errRefetch)
 
 // refetchLater notes the undecoded items of a list that was committed, and when to list again for those that the list
 // before did not have.
-func (m *run) refetchLater(undecoded undecodedItems) {
+func (m *run) refetchLater() {
 	before := m.progress.undecoded
-	m.progress.undecoded, m.refetchAt = undecoded, time.Time{}
-	for name, version := range undecoded {
-		if known, again := before[name]; !again || known != version {
+	m.progress.undecoded, m.refetchAt = m.undecoded(), time.Time{}
+	for key, version := range m.progress.undecoded {
+		if known, again := before[key]; !again || known != version {
 			m.refetchAt = latest(m.clock.Now().Add(refetchAfter), m.progress.refetched.Add(refetchInterval))
 			return
 		}
 	}
-}
-
-// stillUndecoded says whether the watch has brought no later state of an item of the list that could not be decoded.
-func (m *run) stillUndecoded() bool {
-	for name := range m.progress.undecoded {
-		if _, quarantined := m.quarantine.version(table.KeyOf(name)); name == "" || quarantined {
-			return true
-		}
-	}
-	return false
 }
 
 // A server that was restored from an older copy accepts a watch from a version that it has not reached yet, and is silent
@@ -341,8 +342,6 @@ type versionCheck struct {
 	cancel context.CancelFunc
 	// have is the mirror's version when it began.
 	have string
-	// left is true once its watch has ended before it: then it does not count.
-	left bool
 	// These are set when done is closed: the source's version, and whether it sent more than one object.
 	got   string
 	whole bool
@@ -370,7 +369,7 @@ func (m *run) serveTimer(w *openWatch) error {
 		return nil
 	}
 	if at := m.refetchAt; !at.IsZero() && isDue(latest(at, now.Add(m.progress.backoff.stretch(now, m.requestsFor(stateWhole))))) {
-		if m.refetchAt = (time.Time{}); m.stillUndecoded() { // the watch has brought no later states
+		if m.refetchAt = (time.Time{}); len(m.undecoded()) > 0 { // the watch has brought no later states
 			m.progress.refetched = now
 			return errRefetch
 		}
@@ -408,16 +407,19 @@ func (m *run) beginCheck(now time.Time) {
 	m.check = c
 }
 
-// endCheck evaluates a check that is done. The error, if any, ends the watch.
+// endCheck ends the check that is under way, if any, and evaluates its answer. The error, if any, ends the watch.
 func (m *run) endCheck() error {
 	c, checks := m.check, &m.progress.checks
+	if c == nil {
+		return nil
+	}
 	m.check = nil
+	early := !isClosed(c.done)
 	c.cancel()
-	m.rethrow("List", c.sideCall)
+	m.finish("List", c.sideCall)
 	switch {
 	case m.ctx.Err() != nil:
-	case c.left && errors.Is(c.err, context.Canceled):
-		// Ended by us: it is made again beside the next watch, however short that is.
+	case early && errors.Is(c.err, context.Canceled): // made again beside the next watch, however short that is
 		checks.last = time.Time{}
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0
@@ -440,48 +442,20 @@ func (m *run) endCheck() error {
 	return nil
 }
 
-// leaveCheck ends a check that its watch has ended before. It waits for the source, but not for ever, since the mirror is
-// behind for as long.
-func (m *run) leaveCheck() error {
-	c := m.check
-	if c == nil || c.left {
-		return nil
-	}
-	c.left = true
-	if c.cancel(); m.isSlow(m.ctx, "List", c.sideCall) {
-		return nil
-	}
-	return m.endCheck()
-}
-
-// awaitCheck waits, at the end of the run, for a check that still runs.
-func (m *run) awaitCheck() {
-	if _ = m.leaveCheck(); m.check != nil {
-		<-m.check.done
-		_ = m.endCheck()
-	}
-}
-
-// enoughRead ends a list of which only the version is wanted: that of an item's list.
-type enoughRead string
-
-func (enoughRead) Error() string { return "one object is enough" }
-
 // sourceVersion asks the source for its present version, by a list of one object. whole is
 // true if it sent more; then no more than the second one is read.
 func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
-	var items atomic.Int64
+	items := 0
 	one := metav1.ListOptions{Limit: 1, ShardSelector: r.shard.Selector()}
 	about, err := r.listItems(ctx, one, func(about metav1.ListMeta, _ runtime.Object) error {
-		if items.Add(1) > 1 {
-			return enoughRead(about.ResourceVersion)
+		if items++; items == 1 {
+			return nil
 		}
-		return nil
+		version = about.ResourceVersion
+		return errEnoughRead
 	})
-	if items.Load() > 1 {
-		var enough enoughRead
-		errors.As(err, &enough)
-		return string(enough), true, nil
+	if items > 1 {
+		return version, true, nil
 	}
 	return about.ResourceVersion, false, err
 }

@@ -300,8 +300,8 @@ func (m *run) fail(of Phase, err error, began time.Time, request bool) state {
 	}
 	p, cause, f := &m.progress, CauseOf(err), failure{began: began, retryAfter: retryAfter(err)}
 	switch cause {
-	case causeRegression:
-		p.anyVersion = true
+	case causeRegression: // the next list is accepted whatever its version
+		p.version, p.shown, p.unknown = "", "", true
 	case CauseExpired, CauseVersionTooLarge:
 		// Another pause would keep a mirror behind whose version was forgotten while the source was away.
 		f.atOnce = !m.newest() && (m.rested || of != PhaseWatching)

@@ -115,51 +115,36 @@ var errGivenUp = errors.New("given up, since the wait failed")
 
 // waitAll waits until all checkers are done, one has failed, or ctx ends. It calls done for each that succeeds.
 func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)) error {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
 	for i, checker := range checkers {
 		if isNilPointer(checker) {
 			return fmt.Errorf("checker %d of %d is nil: %w: %s", i+1, len(checkers), errNothingToWaitFor, passCheckers)
 		}
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(checker.Done())})
 	}
-	wait, cancel := context.WithCancel(ctx)
-	defer cancel()
-	woken := make(chan int, len(checkers))
-	for i, checker := range checkers {
-		closed := checker.Done()
-		go func() {
-			select {
-			case <-closed:
-			case <-wait.Done():
-			}
-			woken <- i
-		}()
-	}
-	errs := slices.Repeat([]error{errGivenUp}, len(checkers))
-	for range checkers { // each goroutine ends, at the latest with wait
-		i := <-woken
-		if !IsDone(checkers[i]) {
-			continue
+	for range checkers {
+		at, _, _ := reflect.Select(cases)
+		if at == 0 {
+			break
 		}
-		failing, can := checkers[i].(DoneError)
-		// The Err of a context is no failure.
-		if _, isContext := checkers[i].(context.Context); !can || isContext || failing.Err() == nil {
-			errs[i] = nil
-			done(checkers[i].Name())
+		cases[at].Chan = reflect.Value{} // which is never ready
+		if failureOf(checkers[at-1]) == nil {
+			done(checkers[at-1].Name())
 		} else {
-			errs[i] = failing.Err()
-			cancel()
+			cases[0] = reflect.SelectCase{Dir: reflect.SelectDefault} // only for those that are done by now
 		}
 	}
-
 	failure := &waitError{}
 	if ctx.Err() != nil {
 		failure.causes = []error{ctx.Err()}
 	}
-	for i, err := range errs {
+	for _, checker := range checkers {
+		err := failureOf(checker)
 		if err == errGivenUp && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			failure.checkers = append(failure.checkers, fmt.Sprintf("%q (%v)", checkers[i].Name(), err))
+			failure.checkers = append(failure.checkers, fmt.Sprintf("%q (%v)", checker.Name(), err))
 			failure.causes = append(failure.causes, err)
 		}
 	}
@@ -167,6 +152,18 @@ func waitAll(ctx context.Context, checkers []DoneChecker, done func(name string)
 		return nil
 	}
 	return failure
+}
+
+// failureOf is nil for a checker that has succeeded, the reason of one that has failed, and errGivenUp for one that is not done.
+func failureOf(checker DoneChecker) error {
+	if !IsDone(checker) {
+		return errGivenUp
+	}
+	failing, can := checker.(DoneError)
+	if _, isContext := checker.(context.Context); !can || isContext { // the Err of a context is no failure
+		return nil
+	}
+	return failing.Err()
 }
 
 // waitError names the checkers that have failed or are not done, each with the cause.

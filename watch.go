@@ -125,11 +125,7 @@ func (m *run) stopWatch() {
 	w.timer.Stop()
 	w.cancel()
 	if w.watch != nil {
-		stop := apart(w.watch.Stop)
-		if m.isSlow(m.ctx, "Stop", stop) {
-			<-stop.done
-		}
-		m.rethrow("Stop", stop)
+		m.finish("Stop", apart(w.watch.Stop))
 	}
 }
 
@@ -153,7 +149,7 @@ func (m *run) watchState(l *listing) state {
 	}
 	began, lived := w.asked, m.clock.Since(since)
 	m.stopWatch()
-	if older := m.leaveCheck(); err == nil {
+	if older := m.endCheck(); err == nil {
 		err = older
 	}
 	switch {
@@ -327,9 +323,8 @@ func (m *run) applyBatch(w *openWatch) error {
 
 // advance returns the version that an event moves the watch to, or "" if it stays where it is: the event has none, is
 // synthetic, or belongs to another key and is below the last one, which fake sources do.
-// The first event or bookmark at a list's version is passed on once, as by client-go, for foreign stores.
 func (m *run) advance(w *openWatch, version, from string) string {
-	if w.synthetic || versionBefore(version, from) || version == from && m.progress.passedOn {
+	if w.synthetic || version == from || versionBefore(version, from) {
 		return ""
 	}
 	return version
@@ -408,7 +403,7 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 		if bad == nil { // else it may have been the end: if nothing follows, the stream is given up for being quiet
 			return w.listing.endStream(w, e.Object, version)
 		}
-	case version == "", version == w.version && m.progress.passedOn:
+	case version == "", version == w.version:
 	case ok:
 		if err := bookmarks.Bookmark(version); err != nil {
 			return &StoreError{Op: "Bookmark", Err: err}
@@ -430,7 +425,7 @@ func (m *run) moveVersion(w *openWatch, version string) {
 
 // accept notes that the store has a later version.
 func (m *run) accept(w *openWatch, version string) {
-	if m.progress.passedOn = true; version != w.version {
+	if version != w.version {
 		w.version, w.moved = version, true
 		m.progress.watchFailures = 0
 	}
