@@ -411,12 +411,10 @@ func (f *feed) healthy(limit time.Duration) error {
 	r := f.reflector
 	status, now := r.Status(), f.informer.clock.Now()
 	staleness := now.Sub(status.LastCurrent)
-	r.mu.Lock()
 	smallest := bookmarkInterval
-	if !r.bookmarks && staleness > bookmarkInterval {
+	if !r.bookmarks.Load() && staleness > bookmarkInterval {
 		smallest = r.options.MaxWatchTimeout + watchGrace // only its watches' ends show that it is there
 	}
-	r.mu.Unlock()
 	var problem string
 	switch {
 	case !status.Synced:

@@ -65,13 +65,13 @@ type Reflector struct {
 	quarantine quarantinePart
 
 	running atomic.Bool
+	// bookmarks is true once the source has sent one.
+	bookmarks atomic.Bool
 	// changes wakes those that wait for a change of the status. The reflectors of an informer share it.
 	changes *broadcast
 	mu      sync.Mutex
 	// status is without what Status asks the store for.
 	status Status
-	// bookmarks is true once the source has sent one. The run reads it without the lock: it alone writes it.
-	bookmarks bool
 	// inARow counts the last failures in a row that have the same cause.
 	inARow      int
 	inARowCause Cause

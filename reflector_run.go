@@ -383,7 +383,7 @@ func (m *run) serveTimer(w *openWatch) error {
 	case incomparable != nil || m.wholeLists || now.Before(checks.rest):
 	default:
 		if !w.quiet && isDue(m.progress.heard.Add(silence)) {
-			w.quiet, m.progress.heard, checks.wanted = true, now, checks.wanted || m.bookmarks
+			w.quiet, m.progress.heard, checks.wanted = true, now, checks.wanted || m.bookmarks.Load()
 		}
 		// The watch has settled, the last check was not just now, and the limits of G13 leave room for another.
 		if checks.wanted && isDue(latest(w.answered.Add(min(checkSettle, w.timeout/2)), checks.last.Add(checkSpacing),

@@ -225,43 +225,25 @@ func (m *run) applyEvents(w *openWatch) error {
 // applyBatches applies an event, and those that wait behind it in the channel, in batches. An error ends the watch, and is
 // reported even if an event before it in the batch has ended it.
 func (m *run) applyBatches(w *openWatch, e watch.Event) error {
-	limit := directly
-	if _, foreign := m.taker.(foreignStore); foreign {
-		limit = 1
-	}
-	if e.Type != watch.Error {
-		m.batch = append(m.batch, e)
-	}
+	m.batch = append(m.batch, e)
 	for i := range batchesInARow {
-		// From the second batch on the sender may run before the channel counts as empty: sleeping until its next event
-		// costs more. An error ends the batch: fake sources may have one channel for all watches.
-		for yielded := i == 0; len(m.batch) < limit && e.Type != watch.Error; {
-			select {
-			case next, open := <-w.results:
-				if open {
-					if e, yielded = next, i == 0; e.Type != watch.Error {
-						m.batch = append(m.batch, e)
-					}
-					continue
-				}
-				yielded = true // the run's select finds it closed again
-			default:
-			}
-			if yielded {
-				break
-			}
-			goruntime.Gosched()
-			yielded = true
-		}
-		if len(m.batch) == 0 && e.Type != watch.Error {
+		m.collect(w, i > 0)
+		if len(m.batch) == 0 {
 			return nil
 		}
-		err := m.applyBatch(w)
+		events, last := m.batch, m.batch[len(m.batch)-1]
+		if last.Type == watch.Error {
+			events = events[:len(events)-1]
+		}
+		err := m.applyBatch(w, events)
+		clear(m.batch)
+		m.batch = m.batch[:0]
 		switch {
-		case err != nil && e.Type == watch.Error && m.ctx.Err() == nil:
-			m.report(m.ctx, eventError(e.Object))
-		case err == nil && e.Type == watch.Error:
-			err = eventError(e.Object)
+		case last.Type != watch.Error || m.ctx.Err() != nil:
+		case err == nil:
+			err = eventError(last.Object)
+		default:
+			m.report(m.ctx, eventError(last.Object))
 		}
 		if err != nil || m.ctx.Err() != nil {
 			return err
@@ -270,16 +252,35 @@ func (m *run) applyBatches(w *openWatch, e watch.Event) error {
 	return nil
 }
 
-// applyBatch applies the events of the batch, changes of objects together, and empties it.
-func (m *run) applyBatch(w *openWatch) error {
-	defer func() {
-		clear(m.batch)
-		clear(m.changes)
-		m.batch = m.batch[:0]
-	}()
-	m.changes = slices.Grow(m.changes[:0], len(m.batch))[:len(m.batch)]
+// collect adds the events that wait in the channel to the batch. An error ends the batch: fake sources may have one channel
+// for all watches. A patient one lets the sender run before the channel counts as empty: sleeping until its next event costs
+// more.
+func (m *run) collect(w *openWatch, patient bool) {
+	yielded, ended := !patient, len(m.batch) > 0 && m.batch[0].Type == watch.Error
+	for len(m.batch) < directly && !ended {
+		select {
+		case e, open := <-w.results:
+			if !open {
+				return // the run's select finds it closed again
+			}
+			m.batch = append(m.batch, e)
+			yielded, ended = !patient, e.Type == watch.Error
+		default:
+			if yielded {
+				return
+			}
+			goruntime.Gosched()
+			yielded = true
+		}
+	}
+}
+
+// applyBatch applies events, changes of objects together.
+func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
+	m.changes = slices.Grow(m.changes[:0], len(events))[:len(events)]
+	defer clear(m.changes)
 	first, version := 0, w.version
-	for i, e := range m.batch {
+	for i, e := range events {
 		c := &m.changes[i]
 		c.object = e.Object
 		switch e.Type {
@@ -304,21 +305,25 @@ func (m *run) applyBatch(w *openWatch) error {
 		if c.kind == Deleted && bad != nil && bad.Stage == stageDecode && bad.Key != "" {
 			c.finalErr, bad = bad, nil
 		}
-		if c.kind == "" || bad != nil {
-			if err := m.applyChanges(w, first, i); err != nil || m.ctx.Err() != nil {
-				return err
-			}
-			if err := m.applyOther(w, e, &c.says, bad); err != nil {
-				return err
-			}
-			first, version = i+1, w.version
+		if c.kind != "" && bad == nil {
+			c.version = m.advance(w, c.says.received.ResourceVersion, version)
+			version = cmp.Or(c.version, version)
 			continue
 		}
-		if c.version = m.advance(w, c.says.received.ResourceVersion, version); c.version != "" {
-			version = c.version
+		err := m.applyChanges(w, first, i)
+		switch {
+		case err != nil || m.ctx.Err() != nil:
+		case e.Type == watch.Bookmark:
+			err = m.applyBookmark(w, c, bad)
+		default:
+			err = m.applyUnfit(w, e, c, bad)
 		}
+		if err != nil || m.ctx.Err() != nil {
+			return err
+		}
+		first, version = i+1, w.version
 	}
-	return m.applyChanges(w, first, len(m.batch))
+	return m.applyChanges(w, first, len(events))
 }
 
 // advance returns the version that an event moves the watch to, or "" if it stays where it is: the event has none, is
@@ -370,41 +375,38 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 	return nil
 }
 
-// applyOther applies an event that changes no object, or whose object does not fit.
-func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *ObjectError) error {
-	version := says.received.ResourceVersion
-	switch e.Type {
-	default:
-		bad = m.unknownEvent(e, says, bad)
-		fallthrough
-	case watch.Added, watch.Modified, watch.Deleted:
-		if version = m.advance(w, version, w.version); w.listing != nil {
-			w.version = cmp.Or(version, w.version)
-			return w.listing.addOther(e, bad)
-		}
-		if m.refuse(e.Type == watch.Deleted, e.Object, bad); version != "" {
-			m.moveVersion(w, version)
-		}
-		return nil
-	case watch.Bookmark:
+// applyUnfit applies an event of an object that does not fit, or of an unknown type, which is one for an update.
+func (m *run) applyUnfit(w *openWatch, e watch.Event, c *change, bad *ObjectError) error {
+	if c.kind == "" {
+		const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
+		bad = m.objectError(e.Object, &c.says, stageType, &UnexpectedTypeError{Expected: known, Actual: string(e.Type)})
 	}
+	version := m.advance(w, c.says.received.ResourceVersion, w.version)
+	if w.listing != nil {
+		w.version = cmp.Or(version, w.version)
+		return w.listing.addUnfit(c, bad)
+	}
+	m.refuse(c.kind == Deleted, e.Object, bad)
+	m.moveVersion(w, version)
+	return nil
+}
+
+func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 	if bad != nil {
 		m.report(m.ctx, placed(bad))
 	}
-	m.mu.Lock()
-	m.bookmarks = true
-	m.mu.Unlock()
+	m.bookmarks.Store(true)
 	m.setCurrent()
+	version := c.says.received.ResourceVersion
 	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
 	case versionBefore(version, w.version):
 		return &VersionRegressionError{Kind: "bookmark", Current: w.version, Received: version}
 	case w.listing != nil:
 		w.version = cmp.Or(version, w.version)
 		if bad == nil { // else it may have been the end: if nothing follows, the stream is given up for being quiet
-			return w.listing.endStream(w, e.Object, version)
+			return w.listing.endStream(w, c.object.(runtime.Object), version)
 		}
-	case version == "", version == w.version:
-	case ok:
+	case ok && version != "" && version != w.version:
 		if err := bookmarks.Bookmark(version); err != nil {
 			return &StoreError{Op: "Bookmark", Err: err}
 		}
@@ -415,8 +417,11 @@ func (m *run) applyOther(w *openWatch, e watch.Event, says *metadata, bad *Objec
 	return nil
 }
 
-// moveVersion passes on a version that came without a change of an object.
+// moveVersion passes on a version, if it is another, that came without a change of an object.
 func (m *run) moveVersion(w *openWatch, version string) {
+	if version == "" || version == w.version {
+		return
+	}
 	if updater, ok := m.store.(ResourceVersionUpdater); ok {
 		updater.UpdateResourceVersion(version)
 	}
@@ -425,21 +430,9 @@ func (m *run) moveVersion(w *openWatch, version string) {
 
 // accept notes that the store has a later version.
 func (m *run) accept(w *openWatch, version string) {
-	if version != w.version {
-		w.version, w.moved = version, true
-		m.progress.watchFailures = 0
-	}
+	w.version, w.moved = version, true
+	m.progress.watchFailures = 0
 	m.setAccepted(version)
-}
-
-// unknownEvent is the report of an event of an unknown type, with any error of its object.
-func (r *Reflector) unknownEvent(e watch.Event, says *metadata, bad *ObjectError) *ObjectError {
-	const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
-	var err error = &UnexpectedTypeError{Expected: known, Actual: string(e.Type)}
-	if bad != nil {
-		err = fmt.Errorf("%w, with an object that could not be applied either: %w", err, bad.Err)
-	}
-	return r.objectError(e.Object, says, stageType, err)
 }
 
 // refuse reports a state of an object, or its deletion, that was not applied. A state is quarantined by its key, by the

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -117,29 +116,21 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 	return l.ctx.Err()
 }
 
-// addOther adds an object that a stream has sent and that is not passed on. The previous state of one that is deleted, or
-// came with an event of an unknown type, stays.
-func (l *listing) addOther(e watch.Event, bad *ObjectError) error {
+// addUnfit adds an object that a stream has sent and that is not passed on. The previous state of one that is deleted stays.
+func (l *listing) addUnfit(c *change, bad *ObjectError) error {
 	switch {
-	case e.Type == watch.Added, e.Type == watch.Modified:
-		return l.add(e.Object, bad)
-	case bad.Key == "" && (e.Type != watch.Deleted || bad.Stage == stageType):
+	case c.kind != Deleted:
+		return l.add(c.object, bad)
+	case bad.Key == "" && bad.Stage == stageType:
 		l.report(l.ctx, placed(bad))
-		return nil
-	case e.Type != watch.Deleted:
-		l.part.Retain = append(l.part.Retain, e.Object)
-		l.reject(bad, false)
-		return nil
-	}
-	if !l.quarantining[bad.Key] {
+	case !l.quarantining[bad.Key]:
 		l.reject(placed(bad), false)
-		return nil
-	}
-	// It came before as what it is, and is reported for that alone. No list fails for what is deleted.
-	delete(l.quarantining, bad.Key)
-	for i := range l.rejected {
-		if r := &l.rejected[i]; r.bad.Key == bad.Key {
-			r.other = false
+	default: // It came before as what it is, and is reported for that alone. No list fails for what is deleted.
+		delete(l.quarantining, bad.Key)
+		for i := range l.rejected {
+			if r := &l.rejected[i]; r.bad.Key == bad.Key {
+				r.other = false
+			}
 		}
 	}
 	return nil

@@ -155,8 +155,8 @@ func (m *eventsModel) take(what, ahead byte) bool {
 	case 7:
 		e.Type, e.Object, regresses = "OTHER", obj, false
 	}
-	m.run.batch = append(m.run.batch, e)
-	err := m.run.applyBatch(m.watch)
+	m.run.batch = []watch.Event{e}
+	err := m.run.applyBatch(m.watch, m.run.batch)
 	if regresses {
 		var regression *VersionRegressionError
 		require.ErrorAs(m, err, &regression)

@@ -115,7 +115,7 @@ var versionFaults = []Mutant{
 		Name:    "treats-a-silent-watch-as-quiet",
 		Guards:  []string{"B23"},
 		File:    "reflector_run.go",
-		From:    "checks.wanted || m.bookmarks\n",
+		From:    "checks.wanted || m.bookmarks.Load()\n",
 		To:      "checks.wanted\n",
 		Package: guarantees,
 		Test:    "TestB23ASilentWatchIsCheckedAfterThreeMinutes",
