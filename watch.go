@@ -375,11 +375,15 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 	return nil
 }
 
-// applyUnfit applies an event of an object that does not fit, or of an unknown type, which is one for an update.
+// applyUnfit applies an event of an object that does not fit, or of an unknown type.
 func (m *run) applyUnfit(w *openWatch, e watch.Event, c *change, bad *ObjectError) error {
 	if c.kind == "" {
 		const known = "event ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
-		bad = m.objectError(e.Object, &c.says, stageType, &UnexpectedTypeError{Expected: known, Actual: string(e.Type)})
+		var err error = &UnexpectedTypeError{Expected: known, Actual: string(e.Type)}
+		if bad != nil {
+			err = fmt.Errorf("%w, with an object that could not be applied either: %w", err, bad.Err)
+		}
+		bad = m.objectError(e.Object, &c.says, stageType, err)
 	}
 	version := m.advance(w, c.says.received.ResourceVersion, w.version)
 	if w.listing != nil {

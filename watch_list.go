@@ -119,10 +119,13 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 // addUnfit adds an object that a stream has sent and that is not passed on. The previous state of one that is deleted stays.
 func (l *listing) addUnfit(c *change, bad *ObjectError) error {
 	switch {
-	case c.kind != Deleted:
+	case c.kind == Added, c.kind == Updated:
 		return l.add(c.object, bad)
 	case bad.Key == "" && bad.Stage == stageType:
 		l.report(l.ctx, placed(bad))
+	case c.kind == "": // an event of an unknown type
+		l.part.Retain = append(l.part.Retain, c.object)
+		l.reject(bad, false)
 	case !l.quarantining[bad.Key]:
 		l.reject(placed(bad), false)
 	default: // It came before as what it is, and is reported for that alone. No list fails for what is deleted.

@@ -95,7 +95,7 @@ var pausingFaults = []Mutant{
 	},
 	{
 		Name: "counts-watches-that-broke-long-ago", Guards: []string{"B3"}, File: "watch.go",
-		From:    "w.version, w.moved = version, true\n\t\tm.progress.watchFailures = 0\n",
+		From:    "w.version, w.moved = version, true\n\tm.progress.watchFailures = 0\n",
 		To:      "w.version, w.moved = version, true\n",
 		Package: guarantees,
 		Test:    "TestB3WatchesThatBringSomethingBeforeTheyBreakNeedNoList",

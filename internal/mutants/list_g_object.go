@@ -4,8 +4,8 @@ package mutants
 var objectMutants = []Mutant{
 	{
 		Name: "ends-a-watch-because-of-one-bad-object", Guards: []string{"G6"}, File: "watch.go",
-		From:    "\t\t\tversion = cmp.Or(c.version, version)\n",
-		To:      "\t\t\tif version = cmp.Or(c.version, version); c.err != nil {\n\t\t\t\treturn c.err\n\t\t\t}\n",
+		From:    "\t\t\t}\n\t\t\tversion = cmp.Or(c.version, version)\n",
+		To:      "\t\t\t}\n\t\t\tif version = cmp.Or(c.version, version); c.err != nil {\n\t\t\t\treturn c.err\n\t\t\t}\n",
 		Package: guarantees,
 		Test:    "TestB6OneBadObjectIsQuarantinedAndDelaysNoOther",
 		Fault:   "One object that cannot be transformed makes the whole cache be listed again and again.",
