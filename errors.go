@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -143,7 +144,7 @@ type UnexpectedTypeError struct {
 }
 
 func (e *UnexpectedTypeError) Error() string {
-	return fmt.Sprintf("expected %s, got %s", e.Expected, e.Actual)
+	return fmt.Sprintf("expected %s, got %s", e.Expected, strings.Trim(strconv.Quote(e.Actual), `"`)) // a source's own text
 }
 
 // ListTypeError is reported when no object of a list was of the expected type. Nothing is applied, and the reflector

@@ -3,6 +3,7 @@ package cache
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"reflect"
@@ -175,7 +176,7 @@ func (l *listing) listPages() error {
 	l.asked, l.progress.whole = options.ResourceVersion, false
 	l.progress.backoff.note(l.began, true)
 	inc(l.meters.lists)
-	chain := tokenChain{seen: sets.Set[string]{}}
+	chain := tokenChain{seen: sets.Set[[sha256.Size]byte]{}}
 	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
@@ -220,7 +221,8 @@ func (l *listing) listPages() error {
 // tokenChain notices that the continue tokens of a list have no end: a defect of the source, which would be asked for
 // page after page without a pause.
 type tokenChain struct {
-	seen sets.Set[string]
+	// seen has hashes: a token may have 64 KiB.
+	seen sets.Set[[sha256.Size]byte]
 	// empty counts the last pages without objects.
 	empty int
 }
@@ -231,12 +233,12 @@ func (c *tokenChain) follow(token string, items int) error {
 		c.empty = 0
 	}
 	switch {
-	case c.seen.Has(token):
+	case c.seen.Has(sha256.Sum256([]byte(token))):
 		return fmt.Errorf("source repeated its continue token after page %d", c.seen.Len()+1)
 	case c.empty >= emptyPages:
 		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", c.empty)
 	}
-	c.seen.Insert(token)
+	c.seen.Insert(sha256.Sum256([]byte(token)))
 	return nil
 }
 

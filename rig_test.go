@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"strconv"
 	"testing"
@@ -101,7 +102,7 @@ func FuzzTokenChain(f *testing.F) {
 			}
 			return "token " + itoa(page)
 		}
-		chain := tokenChain{seen: sets.Set[string]{}}
+		chain := tokenChain{seen: sets.Set[[sha256.Size]byte]{}}
 		seen := map[string]bool{}
 		empty := 0
 		for page := range 4*(int(way)+int(circle)) + 4 {

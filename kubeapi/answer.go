@@ -29,7 +29,7 @@ type answer struct {
 // transports would make Read return without that, but a caller's RoundTripper may lose
 // the context on the way.
 func (a *answer) hold(response *http.Response) {
-	a.stall.arrived()
+	a.stall.arrived(0)
 	a.Response = response
 	a.sent.request(response.Request) // as the transport has made it
 	a.closeBody = sync.OnceFunc(func() { _ = response.Body.Close() })
@@ -40,7 +40,28 @@ func (a *answer) hold(response *http.Response) {
 func (a *answer) secrets() secrets { return a.sent.secrets() }
 
 // reader reads the body, for as long as something comes.
-func (a *answer) reader() io.Reader { return a.stall.reader(a.Body) }
+func (a *answer) reader() io.Reader { return a.stall.reader(lostReader{a.Body}) }
+
+// errLost is the kind of the transport's errors in a body, such as those of HTTP/2, which have no type.
+var errLost error = &wire.Sentinel{Text: "the answer was cut", Cause: wire.CauseConnectionLost}
+
+// streamReset is net/http's error for a stream of HTTP/2 that was reset, found by errors.As: that one is not exported.
+type streamReset struct {
+	StreamID, Code uint32
+	Cause          error
+}
+
+func (streamReset) Error() string { return errLost.Error() }
+
+type lostReader struct{ body io.Reader }
+
+func (r lostReader) Read(p []byte) (int, error) {
+	n, err := r.body.Read(p)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w: %w", errLost, err)
+	}
+	return n, err
+}
 
 // release releases everything. A connection whose body was read to its end returns
 // to the pool, any other is closed.

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"net/http"
@@ -169,15 +170,18 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 // the reason given, and after it a request that was given up because nothing came,
 // whatever these made the transport say.
 func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err error) error {
-	switch ended := ctx.Err(); {
+	switch ended, stalled := ctx.Err(), a.stall.fired(); {
 	case ended != nil:
 		err = ended
-	case a.stall.fired():
-		err = fmt.Errorf("%w: nothing for %s", ErrStalled, lw.stallTimeout)
+	case stalled != nil:
+		err = stalled
 	default:
 		// Only the outermost: one further in may come from Authorize.
 		if outer, ok := err.(*url.Error); ok {
 			err = outer.Err
+		}
+		if errors.As(err, new(streamReset)) && !errors.Is(err, errLost) {
+			err = fmt.Errorf("%w: %w", errLost, err)
 		}
 		err = a.secrets().tell(err)
 	}

@@ -118,7 +118,7 @@ func (c *counted) Read(p []byte) (int, error) {
 
 func TestAMillionTinyFramesAreAMillionEventsAndOneIsHeldAtATime(t *testing.T) {
 	const frames = 1_000_000
-	body := &counted{text: `{"type":"ADDED","object":{}}`, left: frames}
+	body := &counted{text: `{"type":"ADDED","object":{"metadata":{"name":"a"}}}`, left: frames}
 	w, err := newSource(t, server(func(*http.Request) (*http.Response, error) {
 		return response(200, io.NopCloser(body)), nil
 	})).Watch(metav1.ListOptions{})

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
@@ -32,6 +35,21 @@ type Limits struct {
 	// Objects bounds the objects of one list, over all of its pages, and the initial events of a streaming list.
 	// Default: no limit.
 	Objects int
+}
+
+// mostNameless is how many objects without a name one list or watch may have. Each is reported, and none is of use.
+const mostNameless = 64
+
+// countNameless fails for the first object too many.
+func countNameless(count *int, object runtime.Object) error {
+	about, err := meta.Accessor(object)
+	if err != nil || about.GetName() != "" {
+		return nil
+	}
+	if *count++; *count > mostNameless {
+		return fmt.Errorf("%w: more than %d objects without a name", ErrMalformed, mostNameless)
+	}
+	return nil
 }
 
 const (

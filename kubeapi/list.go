@@ -93,7 +93,8 @@ type listing struct {
 	// said is what the list has said it is, if that is what was asked for.
 	said metav1.TypeMeta
 	// objects counts those of the list so far, earlier pages included.
-	objects int
+	objects  int
+	nameless int
 	// waiting are items whose type is not known yet, each as the length (a varint) and the bytes, since decoded they would be
 	// several times as large. held is the number of their bytes, firstWaiting the number of the first.
 	waiting      []byte
@@ -223,6 +224,9 @@ func (l *listing) takeWaiting(ctx context.Context) error {
 }
 
 func (l *listing) pass(item runtime.Object) error {
+	if err := countNameless(&l.nameless, item); err != nil {
+		return err
+	}
 	if err := l.take(l.body.Header().ListMeta, item); err != nil {
 		return &takersError{err}
 	}

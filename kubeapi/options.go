@@ -90,8 +90,9 @@ type Options struct {
 	// above 128 KiB: it saves nine tenths of the bytes and costs CPU at both ends. Watches are never compressed.
 	DisableCompression bool
 
-	// StallTimeout is how long a list may bring no byte, headers included, before it fails with ErrStalled. Time in
-	// which the caller does not read does not count. Default: 2 minutes. A reflector bounds watches by their timeout.
+	// StallTimeout is how long a list may bring no byte, headers included, before it fails with ErrStalled; one that
+	// trickles may be waited for four times as long, and a second more for each KiB of it. Time in which the caller does
+	// not read does not count. Default: 2 minutes. A reflector bounds watches by their timeout.
 	StallTimeout time.Duration
 
 	// OnWarning is called, possibly concurrently, with the warnings of the server (of a deprecated resource, for

@@ -74,7 +74,7 @@ func TestHeadersThatNeverComeEndTheRequestAfterTheLimit(t *testing.T) {
 			server.Listener.Freeze()
 			_, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
 			require.ErrorIs(t, err, context.Canceled)
-			require.True(t, s.fired())
+			require.Error(t, s.fired())
 			require.Equal(t, time.Minute, took)
 			server.Listener.Thaw()
 		})
@@ -89,7 +89,7 @@ func TestABodyThatStopsEndsTheRequestAfterTheLimit(t *testing.T) {
 	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
 		require.ErrorIs(t, err, context.Canceled)
-		require.True(t, s.fired())
+		require.Error(t, s.fired())
 		require.Equal(t, 2, n)
 		require.Equal(t, 50*time.Second+time.Minute, took)
 	})
@@ -103,7 +103,7 @@ func TestAFrozenConnectionEndsTheRequestAfterTheLimit(t *testing.T) {
 	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, server.Listener.Freeze)
 		require.ErrorIs(t, err, context.Canceled)
-		require.True(t, s.fired())
+		require.Error(t, s.fired())
 		require.Equal(t, 1, n)
 		require.Equal(t, time.Minute, took)
 		server.Listener.Thaw()
@@ -114,15 +114,31 @@ func TestASlowBodyIsReadToItsEnd(t *testing.T) {
 	onStall(t, func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(59 * time.Second)
 		for range 60 {
-			flush(w, "x")
+			flush(w, strings.Repeat("x", 59*listRate))
 			time.Sleep(59 * time.Second)
 		}
 	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
 		require.NoError(t, err)
-		require.False(t, s.fired())
-		require.Equal(t, 60, n)
+		require.NoError(t, s.fired())
+		require.Equal(t, 60*59*listRate, n)
 		require.Equal(t, 61*59*time.Second, took)
+	})
+}
+
+// Fails if a byte now and then keeps a request open for ever.
+func TestABodyThatTricklesEndsTheRequestAfterFourTimesTheLimit(t *testing.T) {
+	onStall(t, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			flush(w, "x")
+			time.Sleep(10 * time.Second)
+		}
+	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
+		_, took, err := guarded(t, server.Client(), server.URL, s, ctx, nothing)
+		require.ErrorIs(t, err, context.Canceled)
+		require.EqualError(t, s.fired(), "the answer stalled: less than 1024 bytes a second for 4m0s")
+		require.InDelta(t, (4 * time.Minute).Seconds(), took.Seconds(), 1)
+		server.Listener.CutConnections()
 	})
 }
 
@@ -135,10 +151,10 @@ func TestTimeInWhichNobodyReadsDoesNotCount(t *testing.T) {
 	}, func(t *testing.T, server *cachetest.Server, s *stall, ctx context.Context) {
 		n, took, err := guarded(t, server.Client(), server.URL, s, ctx, func() {
 			time.Sleep(time.Hour)
-			require.False(t, s.fired())
+			require.NoError(t, s.fired())
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		require.True(t, s.fired())
+		require.Error(t, s.fired())
 		require.Equal(t, 512, n)
 		require.Equal(t, time.Hour+time.Minute, took)
 	})
@@ -150,9 +166,9 @@ func TestTimeBetweenHeadersAndBodyDoesNotCount(t *testing.T) {
 		s := newStall(time.Minute, cancel)
 		s.waiting()
 		time.Sleep(59 * time.Second)
-		s.arrived()
+		s.arrived(0)
 		time.Sleep(time.Hour)
-		require.False(t, s.fired())
+		require.NoError(t, s.fired())
 		require.NoError(t, ctx.Err())
 		cancel()
 	})
@@ -166,7 +182,7 @@ func TestABodyInHandEndsTheWaitForHeaders(t *testing.T) {
 		s.waiting()
 		s.reader(strings.NewReader(""))
 		time.Sleep(time.Hour)
-		require.False(t, s.fired())
+		require.NoError(t, s.fired())
 		require.NoError(t, ctx.Err())
 		cancel()
 	})
@@ -183,7 +199,7 @@ func TestWithoutALimitARequestWaitsForEver(t *testing.T) {
 		data, err := io.ReadAll(reader)
 		require.NoError(t, err)
 		require.Empty(t, data)
-		require.False(t, s.fired())
+		require.NoError(t, s.fired())
 		require.NoError(t, ctx.Err())
 		s.stop()
 		cancel()
@@ -209,7 +225,7 @@ func TestAStoppedGuardEndsNothing(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		require.NoError(t, ctx.Err())
-		require.False(t, s.fired())
+		require.NoError(t, s.fired())
 		cancel()
 	})
 }
@@ -222,19 +238,19 @@ func TestALateTimerDoesNotEndTheNextWait(t *testing.T) {
 		s := newStall(time.Minute, cancel)
 		s.expire()
 		s.waiting()
-		s.arrived()
+		s.arrived(0)
 		s.expire()
 		s.waiting()
 		time.Sleep(59 * time.Second)
 		s.expire()
 		require.NoError(t, ctx.Err())
-		require.False(t, s.fired())
+		require.NoError(t, s.fired())
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Error(t, ctx.Err())
-		require.True(t, s.fired())
+		require.Error(t, s.fired())
 		s.stop()
-		require.True(t, s.fired(), "it is asked for after the call, too")
+		require.Error(t, s.fired(), "it is asked for after the call, too")
 	})
 }
 
@@ -245,7 +261,7 @@ func TestStopWaitsForACancelUnderWay(t *testing.T) {
 		s.waiting()
 		time.Sleep(time.Minute)
 		synctest.Wait() // in the middle of cancel
-		require.True(t, s.fired())
+		require.Error(t, s.fired())
 		require.False(t, cancelled.Load())
 		s.stop()
 		require.True(t, cancelled.Load())
@@ -283,7 +299,7 @@ func TestASilentSocketEndsTheRequest(t *testing.T) {
 			s := newStall(200*time.Millisecond, cancel)
 			_, _, err := guarded(t, silent.Client(), silent.URL, s, ctx, nothing)
 			require.ErrorIs(t, err, context.Canceled)
-			require.True(t, s.fired())
+			require.Error(t, s.fired())
 		})
 	}
 }

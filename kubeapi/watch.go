@@ -68,6 +68,7 @@ type watcher struct {
 	// initialLeft is how many objects a streaming list may still send and one more, 0
 	// for any number; only the watch's goroutine uses it.
 	initialLeft int
+	nameless    int
 	events      chan watch.Event
 	done        chan struct{} // closed when run has returned everything
 }
@@ -145,6 +146,11 @@ func (w *watcher) next() (watch.Event, error) {
 		object = w.source.undecoded(w.answer, frame.Object, wire.Printable(string(frame.Type), maxExplanation)+" event", err)
 	} else if frame.Type != watch.Bookmark {
 		w.source.dropManagedFields(encoding, frame.Object, object)
+	}
+	if frame.Type != watch.Bookmark {
+		if err := countNameless(&w.nameless, object); err != nil {
+			return watch.Event{}, err
+		}
 	}
 	event := watch.Event{Type: frame.Type, Object: object}
 	return event, w.countInitial(event)

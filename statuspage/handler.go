@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Handler returns a handler that shows the registered caches. What it shows depends on the query alone, so that it can be
@@ -108,7 +109,15 @@ func (q request) page(code int, name string, data any) {
 	if every, err := strconv.Atoi(q.r.URL.Query().Get("refresh")); err == nil && every > 0 && every <= 3600 {
 		q.w.Header().Set("Refresh", strconv.Itoa(every))
 	}
-	q.answer(code, "text/html; charset=utf-8", text.Bytes())
+	q.answer(code, "text/html; charset=utf-8", bytes.Map(visible, text.Bytes()))
+}
+
+// visible replaces control characters, which a name or an error text may have and a terminal would obey.
+func visible(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 func (q request) answer(code int, contentType string, text []byte) {

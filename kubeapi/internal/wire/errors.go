@@ -22,6 +22,7 @@ type Sentinel struct{ Text, Cause string }
 
 // The kinds of failure that a reflector cannot tell by itself.
 const (
+	CauseConnectionLost   = "connection-lost"
 	CauseCredentials      = "credentials"
 	CauseInvalidResponse  = "invalid-response"
 	CauseResponseTooLarge = "response-too-large"
