@@ -7,7 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
 	"github.com/watchmirror/cache/kubeapi"
+	"github.com/watchmirror/cache/sharding"
 )
 
 // mirrorPods is what the README shows of mirroring a cluster's objects as Go types. It
@@ -31,4 +33,20 @@ func mirrorPods() error {
 func TestTheREADMEsPodsAreMirroredSo(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // wherever the test runs
 	require.ErrorIs(t, mirrorPods(), kubeapi.ErrNotInCluster)
+}
+
+// shareOfPods is the code of docs/scaling.md.
+func shareOfPods(source cache.Source, index int) *cache.Informer[*corev1.Pod] {
+	share := sharding.NewSelector(sharding.Split(3)[index]) // index: 0, 1 or 2, such as the ordinal of a StatefulSet's pod
+	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
+		ReflectorOptions: cache.ReflectorOptions{ShardSelector: share},
+	})
+	return pods
+}
+
+func TestTheDocumentedReplicaIsOneOfThree(t *testing.T) {
+	for index := range 3 {
+		require.NotNil(t, shareOfPods(cachetest.NewTestSource(t, cachetest.Options{}), index))
+	}
+	require.Panics(t, func() { shareOfPods(nil, 3) })
 }
