@@ -147,10 +147,7 @@ func (f *feed) probe(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("asking the source for its version: %w", err)
 	} else {
-		var shown bool
-		if shown, err = f.reach(ctx, before, version); err == nil && !shown {
-			err = f.reflector.relist(ctx)
-		}
+		err = f.reach(ctx, before, version)
 	}
 	if ctx.Err() == nil { // else the next one asks again
 		f.answered, f.answer = number, err
@@ -158,40 +155,39 @@ func (f *feed) probe(ctx context.Context) error {
 	return err
 }
 
-// reach returns once the store has everything that the source has at version. shown is false if nothing showed that, though a
-// short watch from the store's version had its time. before was the store's version before the source was asked for that.
-func (f *feed) reach(ctx context.Context, before, version string) (shown bool, err error) {
+// reach returns once the store has everything that the source has at version: from the open watch, else as a short one shows,
+// else after a list. before was the store's version before the source was asked for that.
+func (f *feed) reach(ctx context.Context, before, version string) error {
 	switch {
 	case version == "":
-		return false, errNoVersion
+		return errNoVersion
 	case versionBefore(version, before):
-		return false, &VersionRegressionError{Kind: "list", Current: before, Received: version}
+		return &VersionRegressionError{Kind: "list", Current: before, Received: version}
 	}
 	busy, cancel := context.WithTimeout(ctx, busyPatience)
-	err = f.waitForVersion(busy, version, nil)
+	err := f.waitForVersion(busy, version, nil)
 	cancel()
 	switch {
 	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
+		return context.Cause(ctx)
 	case !errors.Is(err, context.DeadlineExceeded):
-		return err == nil, err
+		return err
 	}
-	last, shown, err := f.awaitBookmark(ctx, version)
+	last, err := f.awaitBookmark(ctx, version)
 	switch {
-	case CauseOf(err) == CauseExpired, errors.Is(err, io.EOF): // it could not begin where the store is, or was cut
-		return true, f.reflector.relist(ctx)
+	case CauseOf(err) == CauseExpired, errors.Is(err, io.EOF): // it cannot begin where the store is, or has shown nothing
+		return f.reflector.relist(ctx)
 	case err != nil:
-		return false, err
+		return err
 	}
-	return shown, f.waitForVersion(ctx, last, nil)
+	return f.waitForVersion(ctx, last, nil)
 }
 
-// awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version, and shown
-// is true if there is one. last is the version of the last event: a store at last has everything that the watch has sent.
-// A watch that ends before its time is an io.EOF.
-func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, shown bool, err error) {
+// awaitBookmark watches shortly from the store's version for an event or bookmark that is not older than version. last is that
+// of the last event: a store at last has everything that the watch has sent. A watch that ends without is an io.EOF: the
+// source may have sent nothing because it lags behind its lists.
+func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, err error) {
 	last = f.LastStoreSyncResourceVersion()
-	began := f.informer.clock.Now()
 	w, err := f.reflector.source.WatchWithContext(ctx, metav1.ListOptions{
 		ResourceVersion: last, TimeoutSeconds: ptr.To(int64(bookmarkTimeout)), AllowWatchBookmarks: true,
 		ShardSelector: f.reflector.shard.Selector(),
@@ -200,21 +196,19 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 		err = errNilWatch
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("watching for a bookmark: %w", err)
+		return "", fmt.Errorf("watching for a bookmark: %w", err)
 	}
 	defer w.Stop()
-	for !shown {
+	for shown := false; !shown; {
 		select {
 		case <-ctx.Done():
-			return "", false, context.Cause(ctx)
+			return "", context.Cause(ctx)
 		case e, open := <-w.ResultChan():
 			switch {
-			case !open && f.informer.clock.Since(began) < bookmarkTimeout*time.Second:
-				return "", false, io.EOF
 			case !open:
-				return last, false, nil
+				return "", io.EOF
 			case e.Type == watch.Error:
-				return "", false, fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
+				return "", fmt.Errorf("watching for a bookmark: %w", eventError(e.Object))
 			}
 			received := receivedOf(e.Object).ResourceVersion
 			shown, _ = versionReached(received, version)
@@ -223,7 +217,7 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 			}
 		}
 	}
-	return last, true, nil
+	return last, nil
 }
 
 // DivergenceError has the keys of the differences that a Verify has found.
@@ -249,6 +243,8 @@ func (*DivergenceError) cause() Cause { return causeDivergence }
 // listedState is an object as a list has it.
 type listedState struct {
 	origin table.Origin
+	// place is that at which the reflector quarantines it.
+	place table.Key
 	// optional: the store need not have it. It does not fit, has no key (then it is listed by its name), or a transform does
 	// not want it.
 	optional bool
@@ -318,8 +314,7 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	before := f.LastStoreSyncResourceVersion()
 	listed, version, err := f.census(ctx)
 	if err == nil {
-		// Where nothing is shown, a watch from the store's version has brought no change: it is compared as it is.
-		_, err = f.reach(ctx, before, version)
+		err = f.reach(ctx, before, version)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -327,8 +322,9 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	found, stored := &DivergenceError{}, f.storage.table.Snapshot()
 	for key, state := range listed {
 		entry, exists := stored.Get(key)
+		_, quarantined := f.reflector.quarantine.version(state.place)
 		switch {
-		case state.optional || f.storage.isQuarantined(key):
+		case state.optional || quarantined || f.storage.isQuarantined(key):
 		case !exists:
 			found.Missing = append(found.Missing, key.String())
 		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
@@ -363,7 +359,8 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 		if err != nil {
 			key = table.KeyOf(nameOf(obj))
 		}
-		state := listedState{originOf(says.received), bad != nil || err != nil}
+		place := table.KeyOf(r.placeOf(&ObjectError{Key: nameOf(obj), object: identityOf(obj)}))
+		state := listedState{originOf(says.received), place, bad != nil || err != nil}
 		if _, stored := f.storage.table.Get(key); f.intake.transform != nil && !state.optional && !stored {
 			_, keep, err := transformedUnder(key, f.keyFunc, f.intake.transform, obj)
 			state.optional = err != nil || !keep
