@@ -11,7 +11,7 @@
 //
 // Requests carry the ranges as the list option shardSelector. API servers with the feature gate ShardedListAndWatch (alpha in
 // Kubernetes 1.36) then send nothing else, and say so in the metadata of a list. All other sources send everything, and the
-// reflector drops what is of other replicas. The status says which ([Status.FilteredBy]).
+// reflector drops what is of other replicas. The status says which ([Status]).
 //
 // # A change of ranges
 //

@@ -110,9 +110,9 @@ type FilteredBy string
 
 // The values of Status.FilteredBy.
 const (
-	Unknown FilteredBy = ""       // nothing has been listed, or streamed without an object of another replica
-	Server  FilteredBy = "server" // lists say that the server filters, and everything that it sent belonged to this replica
-	Client  FilteredBy = "client" // the source sends all objects
+	Unknown FilteredBy = ""       // neither: some lists of API servers do not say that they were filtered
+	Server  FilteredBy = "server" // the last list says that the server filters, and nothing of other replicas has come since
+	Client  FilteredBy = "client" // the source has sent objects of other replicas
 )
 
 // Status is the status of a reflector's share.
@@ -216,22 +216,18 @@ func (f *Filter) Includes(uid types.UID, namespace, name string) bool {
 	}
 	included := f.adopted.Load().ranges.Contains(hashOf(uid, namespace, name))
 	if !included && !f.unfiltered.Load() {
-		f.sendsAll()
+		f.unfiltered.Store(true)
+		f.by.Store(new(Client))
 	}
 	return included
-}
-
-func (f *Filter) sendsAll() {
-	f.unfiltered.Store(true)
-	f.by.Store(new(Client))
 }
 
 // Listed notes the shard that the metadata of a list, or of a page of one, name. The error is why its objects cannot be used.
 func (f *Filter) Listed(info *metav1.ShardInfo) error {
 	switch {
-	case f == nil:
+	case f == nil || info == nil && f.unfiltered.Load():
 	case info == nil:
-		f.sendsAll()
+		f.by.Store(new(Unknown))
 	case info.Selector != f.Selector():
 		return fmt.Errorf("the server sent the shard %.200q, and was asked for %.200q", info.Selector, f.Selector())
 	case f.withoutUID.Load():

@@ -1,0 +1,91 @@
+package sharding
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Lease is an entry of a store of leases.
+type Lease struct {
+	// Name is unique in the store: lower-case letters, digits and dashes.
+	Name string
+	// Holder is the replica that has the lease, and Duration how long it lasts after each Put, 0 if it has no end of its own.
+	Holder   string
+	Duration time.Duration
+	// Version is that of the stored state, and differs after each Put. It is empty for a lease that is to be created.
+	Version string
+}
+
+// ErrLeaseConflict is wrapped by the errors of Put and Delete if the stored lease has another version.
+var ErrLeaseConflict = errors.New("lease was changed meanwhile")
+
+// Leases is a store of leases for one group of replicas. Its methods may be called concurrently, end with their context, and are
+// linearizable: each sees all changes that had returned before it was called. After an error that is no ErrLeaseConflict a change may
+// have been made.
+type Leases interface {
+	// List returns all leases at one point in time.
+	List(ctx context.Context) ([]Lease, error)
+	// Put creates a lease that has no Version, if there is none of its name, or replaces the stored one, if that has the Version. It
+	// returns the new version. A lease that is replaced by an equal one is renewed: its version differs.
+	Put(ctx context.Context, lease Lease) (version string, err error)
+	// Delete removes the lease of this name, if it has the Version.
+	Delete(ctx context.Context, lease Lease) error
+}
+
+// MemoryLeases is a store of leases in memory, for replicas in one process, tests, and servers. The zero value is ready and must not be
+// copied.
+type MemoryLeases struct {
+	mu     sync.Mutex
+	leases []Lease
+	last   int
+}
+
+// List implements Leases.
+func (m *MemoryLeases) List(ctx context.Context) ([]Lease, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.leases), ctx.Err()
+}
+
+// Put implements Leases.
+func (m *MemoryLeases) Put(ctx context.Context, lease Lease) (version string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.indexLocked(lease)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case at < 0 && lease.Version == "":
+		at = len(m.leases)
+		m.leases = append(m.leases, lease)
+	case at < 0 || lease.Version != m.leases[at].Version:
+		return "", ErrLeaseConflict
+	}
+	m.last++
+	lease.Version = strconv.Itoa(m.last)
+	m.leases[at] = lease
+	return lease.Version, nil
+}
+
+// Delete implements Leases.
+func (m *MemoryLeases) Delete(ctx context.Context, lease Lease) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.indexLocked(lease)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case at < 0 || lease.Version != m.leases[at].Version:
+		return ErrLeaseConflict
+	}
+	m.leases = slices.Delete(m.leases, at, at+1)
+	return nil
+}
+
+func (m *MemoryLeases) indexLocked(lease Lease) int {
+	return slices.IndexFunc(m.leases, func(l Lease) bool { return l.Name == lease.Name })
+}
