@@ -328,7 +328,7 @@ func (l *deltaLog) take(at int64) Delta {
 	return Delta{deltaTypes[r.kind], r.object}
 }
 
-// settle removes what is handed out, and moves head and version past it. What was dropped is pending again.
+// settle removes the changes that are handed out, and moves head and version past it. What was dropped is pending again.
 func (l *deltaLog) settle(dropped bool) {
 	for _, at := range l.out {
 		r := l.get(at)

@@ -219,7 +219,7 @@ func ExampleNewIndexer() {
 	// Index with name colour does not exist
 }
 
-// What is computed from several answers is right only if they are consistent: a
+// A result of several reads is right only if they are consistent: a
 // snapshot's are, however much is written in the meantime.
 func ExampleSnapshotter() {
 	type Pod = metav1.PartialObjectMetadata
@@ -301,7 +301,7 @@ func ExampleDeltaFIFO_Pop() {
 	// synced: true held: [shop/prices] at: 2
 }
 
-// PopBatch hands out what is pending in the order in which it came. A Bookmark
+// PopBatch hands out the pending changes in the order in which they came. A Bookmark
 // says up to which version that is.
 func ExampleDeltaFIFO_PopBatch() {
 	queue := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{EmitDeltaTypeReplaced: true})
@@ -438,7 +438,7 @@ func (s *step) Err() error {
 	return s.err
 }
 
-// The error names what is not done, and why. A wait ends as soon as it is in vain.
+// The error names each checker that is not done, and why. A wait ends as soon as it is in vain.
 func ExampleWaitForDone() {
 	over := make(chan struct{})
 	close(over)

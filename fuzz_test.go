@@ -156,7 +156,7 @@ func (m *queueModel) run() {
 	m.finish()
 }
 
-// finish closes the queue, takes what is left, and compares.
+// finish closes the queue, pops the rest, and compares.
 func (m *queueModel) finish() {
 	if m.replacement != nil {
 		m.abort()
@@ -843,7 +843,7 @@ func (m *storeModel) replace() {
 	within := m.listed
 	m.staged, m.listed, m.withheld = open[0].(map[string]modelEntry), open[1].(map[string]bool), open[2].(map[string]bool)
 	m.accepted = open[3].(map[string]bool)
-	for key := range m.listed { // a list that is under way had confirmed what is removed now
+	for key := range m.listed { // a list that is under way had confirmed an object that is removed now
 		if _, staged := m.staged[key]; !within[key] && !staged && !m.withheld[key] {
 			delete(m.listed, key)
 		}

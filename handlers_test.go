@@ -210,7 +210,7 @@ func TestANilFilterLetsAllPassAndANilHandlerIsNotCalled(t *testing.T) {
 //	6     a relist: the next byte has a bit for each key that it brings again
 //	7     a handler joins; bit 4: Coalesced, bit 5: it resyncs
 //	8     nothing
-//	9-12  a handler takes what is next
+//	9-12  a handler receives the next change
 //	13    a handler's resync is due
 //	14    a handler leaves
 //	15    as many of the following bytes, up to the upper half, happen within the next

@@ -115,7 +115,7 @@ func FuzzKeys(f *testing.F) {
 }
 
 // FuzzVersionOrder compares resource versions with the numbers that they are, if they are
-// any: decimal, without a sign and without leading zeros. What is none is before nothing.
+// any: decimal, without a sign and without leading zeros. Other texts are before nothing.
 func FuzzVersionOrder(f *testing.F) {
 	f.Add("1", "2", "10")
 	f.Add("", "9", "99999999999999999999999999")

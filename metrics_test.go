@@ -55,7 +55,7 @@ func TestAnInstrumentMayBeLeftOut(t *testing.T) {
 	observe(summary, 1)
 }
 
-// The default provider is for what is made afterwards without one of its own, and is set once.
+// The default provider is for reflectors made afterwards without one of their own, and is set once.
 func TestTheDefaultMetricsProviderIsForWhatHasNoneOfItsOwn(t *testing.T) {
 	t.Cleanup(func() { // for the other tests of the process
 		defaultReflectorMetrics.Store(nil)

@@ -117,7 +117,7 @@ func TestATransformCannotMoveAnObjectOutOfItsNamespace(t *testing.T) {
 	assert.Equal(t, []string{"a/1"}, heldKeys(a))
 }
 
-// A queue over a view resyncs, and deletes as absent, what is the view's.
+// A queue over a view resyncs, and deletes as absent, the view's objects alone.
 func TestAQueueOverAViewKnowsItsNamespaceAlone(t *testing.T) {
 	whole, a, _ := viewsOf()
 	require.NoError(t, whole.Replace([]any{podAt("a", "1", "1"), podAt("b", "1", "1")}, "1"))

@@ -32,7 +32,7 @@ func (r replacing) commit(version string) {
 	require.NoError(r, r.Commit(bg, version))
 }
 
-// rejects passes on a part and returns key and stage of what is rejected.
+// rejects passes on a part and returns key and stage of the rejected objects.
 func (r replacing) rejects(part ReplacementPart) []string {
 	r.Helper()
 	rejected, err := r.Add(bg, part)
@@ -86,7 +86,7 @@ func TestAnUnchangedObjectStaysThroughARelist(t *testing.T) {
 	calls := 0
 	s := newTagStore(WithTransformer(func(obj any) (any, error) {
 		calls++
-		return pod(obj.(*object).Namespace, obj.(*object).Name), nil // a transform may drop what is compared
+		return pod(obj.(*object).Namespace, obj.(*object).Name), nil // a transform may drop the compared fields
 	}))
 	recreated := podAt("a", "1", "1")
 	recreated.UID = "another"

@@ -76,7 +76,7 @@ func takeOne(t taker, e event) error {
 	return changes[0].failure()
 }
 
-// receivedUnder is what a store knows of what was received of what is under a key.
+// receivedUnder is the origin that a store remembers under a key.
 func receivedUnder(s any, key string) (ObjectVersion, bool) {
 	own, _ := ours(s.(Store))
 	return own.ObjectVersion(key)

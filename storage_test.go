@@ -188,7 +188,7 @@ func readAll(t *testing.T, s *cache, key string, count int) {
 }
 
 // G10: no reader waits while a large write is made, however long that takes: they see
-// what was there before, until they see all of it. Fails if what is staged is made under
+// what was there before, until they see all of it. Fails if staged objects are made under
 // the lock of those that are made where readers see them.
 func TestReadersDoNotWaitForALargeWrite(t *testing.T) {
 	s := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc}).(*cache)

@@ -183,7 +183,7 @@ func TestARegressionIsNotMistakenForABadObject(t *testing.T) {
 	assert.Empty(t, s.LastStoreSyncResourceVersion())
 }
 
-// G12: what is quarantined is reported once a version, and delivered again if it differs.
+// G12: a quarantined object is reported once a version, and delivered again if it differs.
 func TestTheSameFailureOfTheSameVersionIsMarkedAsRepeated(t *testing.T) {
 	s := newTagStore()
 	repeated := func(obj *object) bool {

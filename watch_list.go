@@ -128,7 +128,7 @@ func (l *listing) addUnfit(c *change, bad *ObjectError) error {
 		l.reject(bad, false)
 	case !l.quarantining[bad.Key]:
 		l.reject(placed(bad), false)
-	default: // It came before as what it is, and is reported for that alone. No list fails for what is deleted.
+	default: // It came before, and was reported then. No list fails for a deleted object.
 		delete(l.quarantining, bad.Key)
 		for i := range l.rejected {
 			if r := &l.rejected[i]; r.bad.Key == bad.Key {

@@ -39,7 +39,7 @@ func (s *scripted) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (
 }
 
 // FuzzWatchEvents takes the events of a watch, good and bad ones, and compares the store,
-// its version and what is quarantined with maps. What is wrong is reported, delays no
+// its version and the quarantine with maps. A bad object is reported, delays no
 // other object and moves the version; what regresses ends the watch and changes
 // nothing.
 //

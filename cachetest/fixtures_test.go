@@ -173,7 +173,7 @@ func describe(t testing.TB, event watch.Event) string {
 	return string(event.Type) + " " + nameOf(t, event.Object) + " @" + accessor.GetResourceVersion()
 }
 
-// ready reads what is there now.
+// ready reads the events that have arrived.
 func ready(t testing.TB, w watch.Interface) []string {
 	t.Helper()
 	out := []string{}

@@ -115,7 +115,7 @@ func (m *requestModel) failed(answer *httptest.ResponseRecorder) {
 	}
 }
 
-// found is what is looked at of an answer: a list, an object or an event.
+// found is the checked part of an answer: a list, an object or an event.
 type found struct {
 	Kind     string
 	Type     string

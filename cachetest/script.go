@@ -130,7 +130,7 @@ func (f *faults) holdLocked() chan struct{} {
 	return released
 }
 
-// admitList takes a list through the script. It returns what is to be done to
+// admitList takes a list through the script. It returns the changes to make to
 // the answer.
 func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (listChange, error) {
 	if err := s.admit(ctx, opts, &s.faults.list); err != nil {

@@ -20,7 +20,7 @@ import (
 // FuzzSourceAgainstMaps writes to a source and keeps, beside it, a map of every state that
 // it ever had. Every list, of any version, in pages of any size between which more is
 // written, is what the maps say; a watch from any version leads from that state to the
-// present one; and what is compacted, or not reached, is refused.
+// present one; and versions that are compacted, or not reached, are refused.
 //
 // A script is bytes of two halves. The lower four bits are what happens:
 //

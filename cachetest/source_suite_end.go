@@ -26,7 +26,7 @@ func lacksTimeouts(t *sourceTrial) string {
 
 func checkTimeout(t *sourceTrial) error {
 	// Within this time an event has to arrive, on a busy machine and in real time too.
-	// What is written and listed first is counted with it, which is little beside it.
+	// The first writes and lists are counted with it, which is little beside it.
 	seconds := int64(3)
 	due := time.Duration(seconds) * time.Second
 	opened := time.Now()

@@ -65,7 +65,7 @@ func (s addsNoIndexLater) AddIndexers(more cache.Indexers) error {
 	return s.goodStore.AddIndexers(more)
 }
 
-// indexesWhatWasThere misses what is written while indexes are added.
+// indexesWhatWasThere misses writes made while indexes are added.
 type indexesWhatWasThere struct{ goodStore }
 
 func (s indexesWhatWasThere) AddIndexers(more cache.Indexers) error {

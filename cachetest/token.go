@@ -24,7 +24,7 @@ type continueToken struct {
 	After key `json:"k"`
 }
 
-// anyVersion marks the token that a 410 carries: the list may go on with what is
+// anyVersion marks the token that a 410 carries: the list may continue with the objects
 // newest, at the price of pages that do not fit together.
 const anyVersion = -1
 

@@ -49,7 +49,7 @@ func TestALibraryThatLosesANameOfTheTableFails(t *testing.T) {
 }
 
 // TestEveryRowOfTheTableIsAssertedOrNamedAsComing: no row is lost between the tiers,
-// and what is named as coming is neither there already nor made up.
+// and names that are listed as coming are neither there already nor made up.
 func TestEveryRowOfTheTableIsAssertedOrNamedAsComing(t *testing.T) {
 	ours, _ := packages(t)
 	rows := readTable(t)
@@ -76,7 +76,7 @@ func TestWhatElseHasANameOfClientGosAgrees(t *testing.T) {
 	compare(t, ours, theirs, commonNames(ours, theirs))
 }
 
-// TestEveryExclusionExistsAndHasAReason: what is not compared must still be there.
+// TestEveryExclusionExistsAndHasAReason: excluded names must still exist.
 func TestEveryExclusionExistsAndHasAReason(t *testing.T) {
 	ours, theirs := packages(t)
 	for name, reason := range excluded {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tableFile is the list of what is promised, with client-go's signatures.
+// tableFile is the list of promised names, with client-go's signatures.
 //
 //go:embed testdata/api-surface.tsv
 var tableFile string

@@ -101,7 +101,7 @@ func asStatus(text string) string {
 }
 
 // A server that repeats what it was sent, from whatever caller and in whatever form, makes
-// no error and no warning tell it. What is nobody's secret is left.
+// no error and no warning tell it. All that is no secret is left.
 func TestAnEchoShowsNothingThatALowerTransportAdded(t *testing.T) {
 	plain := func(escape func(string) string) func(http.ResponseWriter, string) {
 		return func(w http.ResponseWriter, text string) {

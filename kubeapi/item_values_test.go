@@ -323,7 +323,7 @@ func requireTooMuchMemory(t *testing.T, object runtime.Object, decoded int) {
 	require.Equal(t, &LimitError{Limit: "DecodedBytes", Value: decoded}, limit)
 }
 
-// A projection that enters all of the values, whatever they are. Fails if what is left of an
+// A projection that enters all of the values, whatever they are. Fails if the rest of an
 // item is not charged for, or making it takes too much itself.
 func TestNoProjectionOfAnItemTakesMoreThan256MiB(t *testing.T) {
 	check := func(t *testing.T, encoding Encoding, what string, options Options) runtime.Object {

@@ -40,7 +40,7 @@ func reported(i int) carp.Carp {
 	return object
 }
 
-// BenchmarkProjection lists what is whole and what is cut. An operation is one object; it
+// BenchmarkProjection lists whole and cut objects. An operation is one object; it
 // includes what the request and the list cost.
 func BenchmarkProjection(b *testing.B) {
 	carps := make([]carp.Carp, 500)

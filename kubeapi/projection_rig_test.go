@@ -130,7 +130,7 @@ func everything(t *testing.T, source *ListerWatcher) (items, watched []runtime.O
 	return list.(*internalversion.List).Items, watched
 }
 
-// zeroed takes out of a value of a Go type what is not wanted of it, by the names of its
+// zeroed removes the unwanted fields of a Go value, by the names of its
 // fields in JSON.
 func zeroed(value reflect.Value, wanted *wire.Names) {
 	if wanted.Whole {

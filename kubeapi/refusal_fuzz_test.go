@@ -102,7 +102,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// checkFailure checks what is true of every failure of a call.
+// checkFailure checks the properties of every failed call.
 func checkFailure(t *testing.T, err error) {
 	t.Helper()
 	reported := err.Error()

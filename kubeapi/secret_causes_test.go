@@ -37,7 +37,7 @@ type repeatingError struct {
 func (e *repeatingError) Error() string   { return e.text }
 func (e *repeatingError) Unwrap() []error { return e.causes }
 
-// Fails if the causes of an error are dropped with its text, or if one of them has what is hidden.
+// Fails if the causes of an error are dropped with its text, or if one of them has the hidden text.
 func TestAnErrorWhoseTextHasASecretKeepsTheCausesThatHaveNone(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}, Err: syscall.ECONNREFUSED}
 	lookup := &net.DNSError{Err: "no such host", Name: causeToken + ".test", IsNotFound: true}

@@ -129,7 +129,7 @@ func saysNothing(object *unstructured.Unstructured) bool {
 // another Go type they would pass for an empty one.
 var neverObjects = []string{"Status", "Table"}
 
-// mismatch says why something that claims to be of a type is not what is wanted. What
+// mismatch says why something that claims to be of a type is not the wanted object. What
 // claims nothing is accepted, and so is any kind sent for the metadata of an object.
 func (t target) mismatch(said schema.GroupVersionKind) error {
 	switch {

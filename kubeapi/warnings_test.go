@@ -24,7 +24,7 @@ func warning(t *testing.T, text string) string {
 	return value
 }
 
-// heard collects what is reported, in order.
+// heard collects the reports, in order.
 type heard []string
 
 func (h *heard) hear(_ context.Context, text string) { *h = append(*h, text) }

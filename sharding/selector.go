@@ -35,7 +35,7 @@ type view struct {
 	changed chan struct{}
 }
 
-// nothing is what is requested for a replica without ranges: an empty selector would request everything.
+// nothing is the request of a replica without ranges: an empty selector would request everything.
 var nothing = Ranges{{0, 0}}.String()
 
 // NewSelector makes a selector. Without ranges the replica has nothing.

@@ -106,7 +106,7 @@ func (s statusOf) failures() string {
 	return strings.Join(counts, ", ")
 }
 
-// checksum is empty for what is no informer, or is empty.
+// checksum is empty for a status that is not an informer's, and for an empty store.
 func (s statusOf) checksum() string {
 	if s.Checksum == 0 {
 		return ""

@@ -40,7 +40,7 @@ func (s *storeWithIndexes) Get(obj any) (item any, exists bool, err error) {
 	return s.Indexer.Get(obj)
 }
 
-// Delete deletes by key, so that what is stored does as well as what is to be deleted, and
+// Delete deletes by key, so that the stored object does as well as the one to be deleted, and
 // unlike a tombstone it has that key by any key function.
 func (s *storeWithIndexes) Delete(obj any) error {
 	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {

@@ -91,7 +91,7 @@ func saysWhetherItStreams(lw toolscache.ListerWatcher) bool {
 const minimumResync = time.Second
 
 // resyncPeriod is the period that counts for one that was asked for in client-go's terms.
-// Ours refuses what cannot be kept; client-go takes what is next to it, and programs that
+// Ours refuses periods that it cannot keep; client-go uses the nearest one, and programs that
 // rely on that must still start.
 func resyncPeriod(asked time.Duration, logger *klog.Logger) time.Duration {
 	used := asked

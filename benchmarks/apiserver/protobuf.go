@@ -25,7 +25,7 @@ const (
 	extensionTag   = 1<<3 | 2 // of runtime.RawExtension
 )
 
-// magic begins what is encoded in protobuf: objects, lists, objects of events.
+// magic begins each value in protobuf: objects, lists, objects of events.
 const magic = "k8s\x00"
 
 // protobuf is Kubernetes' protobuf: an envelope that names the type around each object,

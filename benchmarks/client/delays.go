@@ -87,7 +87,7 @@ func (d *delayed) update(object *local.Small) {
 	d.calls.Add(1)
 }
 
-// setDelays sets what is said of single operations.
+// setDelays sets the figures of single operations.
 func (r *Result) setDelays(delays []time.Duration) {
 	if len(delays) == 0 {
 		return

@@ -13,9 +13,9 @@ import (
 const changedStep = 100
 
 // firstList runs an informer with one handler until that has received all listed objects.
-// The pages are there before: what is counted is what is made of them.
+// The pages are made before, and are not counted.
 func (t Task) firstList(ctx context.Context) (Result, error) {
-	// What is done once in a process is not what a list costs.
+	// Work done once in a process is no cost of a list.
 	first := newFleet(ctx)
 	err := t.listOnce(first, local.NewSmallSource(pageSize))
 	first.stop()
@@ -43,7 +43,7 @@ func (t Task) listOnce(f *fleet, source *local.SmallSource) error {
 
 // changedList has the watch expire when a hundredth of all objects has changed, and looks
 // at the heap and at the handler's calls while all is listed again. The source makes each
-// page when it is asked for it, so that what is live is the informer's.
+// page when it is asked for it, so that the live bytes are the informer's.
 func (t Task) changedList(ctx context.Context) (Result, error) {
 	source := local.NewSmallSource(t.Items)
 	l := &relisted{fleet: newFleet(ctx), added: newDelivered(t.Items)}

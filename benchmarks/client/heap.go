@@ -86,7 +86,7 @@ func lookAtHeap() look {
 	return look{bytes: samples[0].Value.Uint64(), cycle: samples[1].Value.Uint64()}
 }
 
-// liveHeap collects twice, for what pools hold on to, and returns what is left.
+// liveHeap collects twice, since pools keep objects for one collection, and returns the rest.
 func liveHeap() uint64 {
 	runtime.GC()
 	runtime.GC()

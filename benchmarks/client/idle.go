@@ -20,7 +20,7 @@ const idleObjects = 3
 // have nothing to do any more, and says what they cost.
 func (t Task) idle(ctx context.Context) (Result, error) {
 	source := local.NewSource(idleObjects, 0)
-	// What is made once in a process is not what an informer costs.
+	// Objects made once in a process are no cost of an informer.
 	first := newFleet(ctx)
 	err := t.idleFleet(first, source, 1)
 	first.stop()

@@ -70,7 +70,7 @@ func (f *fleet) synced(informer interface{ Synced() <-chan struct{} }) error {
 	return f.wait(informer.Synced(), "the first list")
 }
 
-// wait waits for what is closed or sent when it has happened.
+// wait waits for a channel that is closed, or sent to, when it has happened.
 func (f *fleet) wait(happened <-chan struct{}, what string) error {
 	select {
 	case <-happened:

@@ -15,7 +15,7 @@ import (
 
 const (
 	// latePause is how long a writer and a reader wait between two of their steps: a
-	// machine of two cores must have time for what is measured.
+	// machine of two cores must have time for the measured work.
 	latePause = 100 * time.Microsecond
 	// lateWarmUp is how many changes are made before the handler is added.
 	lateWarmUp = 100

@@ -12,7 +12,7 @@ import (
 	"github.com/watchmirror/cache/benchmarks/sides"
 )
 
-// Work is what is measured.
+// Work is measured.
 type Work string
 
 // The works there are.
@@ -180,7 +180,7 @@ func (t Task) run(ctx context.Context, url string) (Result, error) {
 		return t.sync(ctx, source)
 	}
 	work := func(items int) (int, error) { return t.read(ctx, source, items) }
-	// What is done once in a process, and what is grown once, is not what is measured.
+	// Work done once in a process, and growth, are not measured.
 	if _, err := work(min(t.Items, pageSize)); err != nil {
 		return Result{}, fmt.Errorf("warming up: %w", err)
 	}

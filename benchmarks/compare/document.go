@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// The table of a document is between these two lines. What is around it is not touched.
+// The table of a document is between these two lines. The text around it is not touched.
 const (
 	tableBegins = "<!-- table: begin -->"
 	tableEnds   = "<!-- table: end -->"
 )
 
-// emptyDocument is what is made where there is no document.
+// emptyDocument is the document to begin with.
 const emptyDocument = "# Results\n\n" + tableBegins + "\n" + tableEnds + "\n"
 
 // errNoMarkers says that a document has no place for a table.

@@ -54,7 +54,7 @@ func (g goal) String() string {
 	return "-"
 }
 
-// What is missed by more fails the run. Times are compared loosely, because a machine
+// A goal that is missed by more fails the run. Times are compared loosely, because a machine
 // that others use makes them differ by as much. What rounds to nothing is not missed.
 const (
 	stableTolerance = 0.10
@@ -72,7 +72,7 @@ func part(number, most float64) float64 {
 }
 
 // missing is by how much of its goal a number of ours misses it: nothing or less if it
-// does not. What is within the slack of it is no distance.
+// does not. A figure within the slack counts as equal.
 func (f figure) missing(number float64, s samples) float64 {
 	number = max(0, number-f.slack)
 	theirs := f.counted(s.theirs)

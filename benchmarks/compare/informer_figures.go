@@ -2,7 +2,7 @@ package main
 
 import "github.com/watchmirror/cache/benchmarks/client"
 
-// The figures of informers and their handlers. What is counted or live is the same in
+// The figures of informers and their handlers. Counts and live bytes are the same in
 // every run, to some percents of the stacks; delays are what the machine makes of them.
 
 const (

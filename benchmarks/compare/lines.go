@@ -42,7 +42,7 @@ var (
 		idlePasses: 5, latePasses: 9, behindPasses: 5, recoveries: 25,
 		objects: 100_000, updates: 1_000_000, operations: 1_000_000, waits: 2000, fills: 5, reads: 50, replaces: 5, sizes: []int{100_000, 1_000_000}, passes: 5}
 	// shortScale takes some minutes on two cores. A sync cannot be made
-	// smaller at will: what is on its way between source and store, some MiB, must
+	// smaller at will: objects on their way between source and store, some MiB, must
 	// remain small beside what has been stored.
 	shortScale = scale{pods: 20_000, theirPods: 4_000, changes: 4_000, listed: 10_000, syncPasses: 1, cpuPasses: 1,
 		theirUpdates: 50_000, idlePasses: 2, latePasses: 1, behindPasses: 1, recoveries: 9,
@@ -71,7 +71,7 @@ const (
 	defaultGC = 100
 )
 
-// form is an encoding and what is made of it.
+// form is an encoding and the type of its objects.
 type form struct {
 	name     string
 	encoding sides.Encoding

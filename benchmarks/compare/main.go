@@ -2,7 +2,7 @@
 // the goal, both figures and the floor, their ratio, and whether the goal is reached.
 //
 //	go run ./compare                  # everything, at the scale of the goals: an hour
-//	go run ./compare -short           # what is stable, in some minutes; what CI runs
+//	go run ./compare -short           # the stable figures, in some minutes; CI runs it
 //	go run ./compare -short -record   # writes what it finds into recorded.json
 //
 // Servers and clients are processes of their own: the program starts itself again, with
@@ -177,14 +177,14 @@ func compare(ctx context.Context, settings settings, stdout, stderr io.Writer) e
 	if err := settings.keep(&report, where); err != nil {
 		return err
 	}
-	// What is recorded is what there is, good or bad.
+	// The present figures are recorded, good or bad.
 	if report.failed && !settings.record {
 		return errMissed
 	}
 	return nil
 }
 
-// keep writes what is to be kept of a report. A record of some workloads leaves the others
+// keep writes the figures of a report into the record. A record of some workloads leaves the others
 // as they are.
 func (s settings) keep(report *report, where []string) error {
 	if s.out != "" {

@@ -131,7 +131,7 @@ func (s scale) controllerLines() []line {
 	}
 }
 
-// knownQueueLines are those of a DeltaFIFO beside a store of what is known.
+// knownQueueLines are those of a DeltaFIFO beside a store of the known objects.
 func (s scale) knownQueueLines() []line {
 	var all []line
 	for _, fill := range []struct {

@@ -107,7 +107,7 @@ func TestRecordingAPartLeavesTheRest(t *testing.T) {
 	require.Equal(t, exitUsage, run(t.Context(), []string{"-record"}, io.Discard, io.Discard), "the full form records nothing")
 }
 
-// What is recorded is what the short form compares, no more and no less: a workload with
+// The record has the figures that the short form compares, no more and no less: a workload with
 // a new name would otherwise be one without a record.
 func TestTheRecordIsOfTheShortForm(t *testing.T) {
 	recorded, err := readRecord(filepath.Join("..", recordPath))

@@ -9,7 +9,7 @@ import (
 )
 
 // list is a list of pointers: one of values would be copied by every informer, item by
-// item or whole, and the objects are not what is measured.
+// item or whole, and the objects are not measured.
 type list struct {
 	metav1.TypeMeta
 	metav1.ListMeta

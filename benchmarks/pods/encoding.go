@@ -13,7 +13,7 @@ import (
 )
 
 // Encoding makes encoded pods quickly: there is one encoded template of each shape, and
-// what is a pod's own is written over a copy of it. A server that does so is not what a
+// a pod's own fields are written over a copy of it. A server that does so is not what a
 // measurement measures.
 type Encoding struct{ templates []template }
 

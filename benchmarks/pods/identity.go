@@ -10,7 +10,7 @@ import (
 // that runs and the one before.
 const instances = 4
 
-// identity is what is a pod's own, and not of all pods of its shape. All texts have the
+// identity has the fields that differ among pods of one shape. All texts have the
 // same length in every pod: an encoded pod is made of an encoded template by writing
 // over them.
 type identity struct {

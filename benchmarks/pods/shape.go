@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// shapes is how many different pods there are, apart from what is each pod's own. A
+// shapes is how many different pods there are, apart from each pod's own fields. A
 // cluster of 100,000 pods has more deployments than that, but not in the 500 pods that
 // are next to one another.
 const shapes = 64

@@ -42,7 +42,7 @@ func TestEveryInformerMirrorsSmallObjectsThroughARelist(t *testing.T) {
 			require.NoError(t, source.Expire(t.Context()))
 			last := local.NextSmall(local.NewSmall(1, 1), 3*objects, 0)
 			for n := 0; n < changed; {
-				// client-go tells of what is the same, too.
+				// client-go also notifies of unchanged objects.
 				version, err := strconv.Atoi((<-updated).ResourceVersion)
 				require.NoError(t, err)
 				if version > objects {

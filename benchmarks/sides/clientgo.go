@@ -30,7 +30,7 @@ func openClientGo(target Target) (Source, error) {
 	config := &rest.Config{
 		Host: target.URL,
 		// Without the client's own limit of five requests a second: it costs time, and
-		// neither CPU nor memory, which are what is measured.
+		// neither CPU nor memory, which are measured.
 		QPS: -1,
 	}
 	if target.Encoding == Protobuf {

@@ -3,7 +3,7 @@
 // shared informer. As an Informer, of a source that is neither's, there are ours in its
 // two forms and client-go's; likewise as a Store of small objects, and as a Queue. Floor is
 // beside them where the least work can be said. All are used as a program would use them,
-// with default settings. What is set is the same for both (the transform, the index, the encoding),
+// with default settings. Options are the same for both (the transform, the index, the encoding),
 // except that client-go's limit of five requests a second is off, since waiting is not
 // measured.
 package sides

@@ -2,7 +2,7 @@ package sides
 
 import "github.com/watchmirror/cache/benchmarks/local"
 
-// indexer is what is measured of an Indexer, which client-go's and ours both are.
+// indexer has the measured methods of an Indexer, client-go's and ours.
 type indexer interface {
 	Update(obj any) error
 	GetByKey(key string) (item any, exists bool, err error)

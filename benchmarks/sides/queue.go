@@ -50,13 +50,13 @@ func NewQueue(side Side, out Out) (Queue, error) {
 	return nil, fmt.Errorf("%q has no queue with %q", side, out)
 }
 
-// KnownQueue is a DeltaFIFO beside a store of what is known.
+// KnownQueue is a DeltaFIFO beside a store of the known objects.
 type KnownQueue interface {
 	// Replace queues a list of everything.
 	Replace(list []any, version string) error
 	// Resync queues everything that is known.
 	Resync() error
-	// Take takes so many objects' changes out, and leaves what is known as it is.
+	// Take takes so many objects' changes out, and does not change the known objects.
 	Take(changes int) error
 }
 

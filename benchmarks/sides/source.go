@@ -10,7 +10,7 @@ import (
 // Side is the library that reads.
 type Side string
 
-// The two sides, and what is below both: the least work that anyone could do, such as a bare
+// The two sides, and a floor below both: the least work that anyone could do, such as a bare
 // map or a bare channel, used by one goroutine. It promises nothing, and no program could
 // use it; it says how much of a figure is the library's.
 const (
@@ -49,7 +49,7 @@ const (
 	Stream Strategy = "stream"
 )
 
-// Target says what is read, and how.
+// Target says which objects are read, and how.
 type Target struct {
 	// URL is where the API begins.
 	URL      string

@@ -39,7 +39,7 @@ func TestStoresAgreeOnWhatTheyHave(t *testing.T) {
 				list = append(list, object)
 			}
 			require.NoError(t, store.Replace(list))
-			for round := range 2 { // of what is there, and of other values
+			for round := range 2 { // of stored values, and of others
 				moved := local.NewSmall(3, uint64(objects+1+round))
 				moved.Labels = map[string]string{"tier": []string{"elsewhere", "tier-0"}[round]}
 				require.NoError(t, store.Update(moved))

@@ -147,7 +147,7 @@ func Example_controllerRuntimeWithOptions() {
 	// Output: delivery ordered, unbounded
 }
 
-// What the adapter's documentation shows is what is compiled here, with another type.
+// The code of the adapter's documentation, with another type.
 func TestTheDocumentationShowsTheseExamples(t *testing.T) {
 	doc, err := os.ReadFile("../../adapters/clientgo/doc.go")
 	require.NoError(t, err)

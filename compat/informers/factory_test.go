@@ -64,7 +64,7 @@ func TestAGeneratedFactoryWorksWithOurInformer(t *testing.T) {
 	}}))
 
 	factory.StartWithContext(ctx)
-	factory.StartWithContext(ctx) // starts what is not started yet
+	factory.StartWithContext(ctx) // starts the informers that do not run yet
 	synced := factory.WaitForCacheSyncWithContext(ctx)
 	require.NoError(t, synced.AsError())
 	require.Len(t, synced.Synced, 1)

@@ -1,6 +1,6 @@
 // Unittest shows how a controller is tested with package cachetest: against a source in
 // memory whose faults are scripted, in virtual time. The controller is in reaper.go; the
-// tests, which are what is to be seen here, are in reaper_test.go:
+// tests, the subject of this example, are in reaper_test.go:
 //
 //	go test -v ./examples/unittest
 //

@@ -29,7 +29,7 @@ func Start(dir string) (*Cluster, error) {
 // Config returns a client-go configuration for the server. It is the same after a restart.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Start starts what is stopped, at the address that it had.
+// Start starts the stopped servers, at their old addresses.
 func (c *Cluster) Start() (err error) {
 	if c.etcd == nil {
 		if c.etcd, err = startEtcd(c.dir); err != nil {

@@ -160,7 +160,7 @@ func (c *Cursor[K]) endWaitsLocked() {
 	if len(c.waits) == 0 {
 		return
 	}
-	handled := min(c.position.Load(), never) + 1 // waits for what is before this have ended
+	handled := min(c.position.Load(), never) + 1 // waits for records before this have ended
 	if s := c.snapshot; s != nil {
 		handled = min(handled, s.before)
 	}

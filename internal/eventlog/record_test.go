@@ -63,7 +63,7 @@ func TestEveryPairOfRecordsMergesAsTheTableSays(t *testing.T) {
 	}
 }
 
-// Fails if an Add of the first list loses that by what is merged into it, or another one gains it.
+// Fails if an Add of the first list loses that by a change merged into it, or another one gains it.
 func TestAMergedAddIsInitialIfItsOldestPartIs(t *testing.T) {
 	for _, initial := range []bool{false, true} {
 		add := Record[string]{Kind: Add, Key: "a/1", New: "1", Initial: initial}

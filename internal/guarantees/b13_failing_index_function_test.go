@@ -12,7 +12,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// reported collects what is passed to apimachinery's error handlers during a test.
+// reported collects the errors passed to apimachinery's error handlers during a test.
 func reported(t *testing.T) *[]error {
 	t.Helper()
 	var errs []error

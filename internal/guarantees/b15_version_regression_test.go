@@ -541,7 +541,7 @@ func TestAfterAFirstListThatWasCutALateVersionNeedsNoMemory(t *testing.T) {
 	})
 }
 
-// failing is a transform that fails for what is labelled so.
+// failing is a transform that fails for objects with a label.
 func failing(obj any) (any, error) {
 	if obj.(*object).Labels["v"] == "bad" {
 		return nil, errBoom
@@ -612,7 +612,7 @@ func heldBack(r reporter) []string {
 }
 
 // A list that is cut before it has said its version says nothing of its objects, and
-// the next one does, once. Fails if what is not notified of is remembered as delivered.
+// the next one does, once. Fails if a change without a notification is remembered as delivered.
 func TestObjectsThatACutListLackedComeWithTheNextList(t *testing.T) {
 	forEachFiller(t, func(t *testing.T, start func(cache.ListerWatcher, cache.TransformFunc, *heard) (cache.Store, reporter, func())) {
 		source := &itemScript{scripted: scripted{watch: expiredOnce}}
@@ -849,7 +849,7 @@ func TestB15InAStreamNoKeyRegresses(t *testing.T) {
 	}
 }
 
-// What is older than an event of another key, as new as that before it, or of no order, does
+// An event that is older than one of another key, as new as that before it, or of no order, does
 // not go back; nor is the deletion of nothing any news.
 func TestInAStreamOtherKeysAndEqualVersionsAreNoRegressions(t *testing.T) {
 	streamedForEachMirror(t, func(t *testing.T, mirror string, start func(cache.ListerWatcher, apiruntime.Object) *streamedMirrored) {
@@ -906,7 +906,7 @@ func TestB15InAStreamABookmarkMustNotGoBack(t *testing.T) {
 	})
 }
 
-// The deletion of what is of another namespace leaves nothing in a view that could be wrong.
+// The deletion of another namespace's object leaves nothing in a view that could be wrong.
 func TestADeletionInAnotherNamespaceLeavesNothingInTheQuarantineOfAView(t *testing.T) {
 	for name, events := range map[string][]watch.Event{
 		"in a watch":  {addedEvent(at("b/1", "5")), endOfState("6"), deletedEvent(at("b/1", "7"))},

@@ -17,7 +17,7 @@ import (
 )
 
 // raceDetected says whether the race detector is built in: its memory, and what it keeps
-// alive, would be measured with what is measured.
+// alive, would be measured too.
 func raceDetected() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -120,7 +120,7 @@ func TestB18TheMemoryOfALongBacklogIsReleased(t *testing.T) {
 	}
 }
 
-// gated is a handler that needs what is in gate for each call, and puts it back.
+// gated is a handler that needs a token of gate for each call, and puts it back.
 type gated struct {
 	*tally
 	gate chan struct{}

@@ -91,7 +91,7 @@ func BenchmarkPipeline(b *testing.B) {
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan error, 1)
 			go func() { done <- inf.Run(ctx) }()
-			// What the handlers are notified of the list is not to be part of what is measured.
+			// What the handlers are notified of the list is not to be measured.
 			require.NoError(b, cache.WaitForDone(ctx, synced...))
 			runtime.GC()
 			b.ReportAllocs()

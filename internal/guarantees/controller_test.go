@@ -135,7 +135,7 @@ func TestAHandlerOfAFilledStoreIsNotifiedOfTheFirstList(t *testing.T) {
 	})
 }
 
-// What is wrong at construction is a mistake in the program and panics there,
+// A wrong argument of a constructor is a mistake in the program and panics there,
 // naming the field.
 func TestMistakesAtConstructionPanicAndNameTheField(t *testing.T) {
 	source, store := &cache.ListWatch{}, cache.NewStore(cache.MetaNamespaceKeyFunc)

@@ -61,7 +61,7 @@ func TestResyncRepeatsKnownObjectsThatAreNotQueued(t *testing.T) {
 		KnownObjects: knownMap{
 			"a/1": podAt("a", "1", "1"), "a/2": podAt("a", "2", "2"), "a/3": podAt("a", "3", "3"), "a/bad": nil,
 		},
-		// B21, kubernetes#124337: what is resynced has been transformed.
+		// B21, kubernetes#124337: resynced objects have been transformed.
 		Transformer: func(obj any) (any, error) { return labelled(obj.(*object), " transformed"), nil },
 	})
 	assertUnread(t, "a/bad", f.Resync())
@@ -124,7 +124,7 @@ func TestASlowConsumerBlocksOtherConsumersOnly(t *testing.T) {
 	})
 }
 
-// Fails if what is handed out is cleaned up only when process returns.
+// Fails if changes handed out are cleaned up only when process returns.
 func TestAPanicOfProcessPassesThroughAndLeavesTheQueueUsable(t *testing.T) {
 	f := cache.NewDeltaFIFOWithOptions(cache.DeltaFIFOOptions{})
 	must(t, f.Add(podAt("a", "1", "1")), f.Add(podAt("a", "2", "2")))

@@ -21,7 +21,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi"
 )
 
-// servedPods is an informer over HTTP, and what is behind it.
+// servedPods is an informer over HTTP, and its backend.
 type servedPods struct {
 	*testing.T
 	source   *cachetest.Source

@@ -184,7 +184,7 @@ func runFixed(r *rig) *fixedMirror {
 	return &fixedMirror{r.heard, r.status, r.versions, r.stop}
 }
 
-// G2, G11, B15: an event that is older than what is shown of its object is a regression
+// G2, G11, B15: an event that is older than the shown state of its object is a regression
 // also while a state that is newer than both is quarantined, or one without a version, which
 // says nothing of when it was. Fails if an object of which anything is quarantined is not
 // compared, or if a state without a version counts as older than everything: then the store
@@ -216,7 +216,7 @@ func TestG2AnEventOlderThanTheShownStateIsRefusedWhileAnotherStateIsQuarantined(
 
 // G2, G11: where a source that was restored, and did not say so, has an object in a bad
 // state only, the one from before stays in the mirror. An event between the two is newer
-// than what the source has said last, and accepted. Fails if it is compared with what is shown
+// than what the source has said last, and accepted. Fails if it is compared with the state shown
 // alone: then no event of that object is accepted until it has passed the old version.
 func TestG2AnEventBetweenAQuarantinedRestoredStateAndTheShownOneIsApplied(t *testing.T) {
 	for name, mirrorOf := range fixedMirrors {

@@ -174,7 +174,7 @@ func addUpdatesDelete(t *testing.T, random *rand.Rand) {
 	r.stop()
 }
 
-// G3: what is merged keeps the place of its oldest part.
+// G3: a merged change keeps the place of its oldest part.
 func TestG3MergedChangesKeepTheOrderOfTheirOldestParts(t *testing.T) {
 	for _, delivery := range []cache.Delivery{cache.Ordered, cache.Coalesced} {
 		t.Run(delivery.String(), func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestG3AnObjectAddedAndDeletedBehindABusyHandlerIsNotDelivered(t *testing.T)
 
 // G3: a handler that joins while the source is written to is notified of a snapshot of one
 // moment, and then of everything that happened after it: no gap, nothing twice, whenever
-// it joins and while it resyncs. Fails if what is published during a snapshot is lost,
+// it joins and while it resyncs. Fails if a change published during a snapshot is lost,
 // notified as well, or notified before it.
 func TestG3ALateHandlerContinuesExactlyWhereItsSnapshotEnds(t *testing.T) {
 	for seed := range uint64(15) {

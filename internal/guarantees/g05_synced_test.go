@@ -23,7 +23,7 @@ func part(t *testing.T, r cache.Replacement, p cache.ReplacementPart) {
 }
 
 // G5 for the queue: synced is neither early nor late, and happens once. Fails if
-// what is handed out counts as processed, or deletions do not count.
+// objects that are handed out count as processed, or deletions do not count.
 func TestG5SyncedIsWhenTheFirstListHasBeenProcessed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fill func(t *testing.T, f *cache.DeltaFIFO)

@@ -148,7 +148,7 @@ func TestG6AnObjectIsQuarantinedOnlyUntilALaterEventOfTheSameBatch(t *testing.T)
 
 // G6: a source that ignores the namespace it was asked for is reported as such, object by
 // object and once a version; the namespace to which they belong is not disturbed.
-// Fails if a view takes, or deletes, what is not its own, or if it holds it back
+// Fails if a view stores, or deletes, an object that is not its own, or if it holds it back
 // where its owner's view would find it.
 func TestG6ObjectsOfAnotherNamespaceAreQuarantined(t *testing.T) {
 	for name, change := range map[string]func(*cache.Config){"listing": nil, "streaming": stream} {
@@ -1586,7 +1586,7 @@ func TestWhatAnEndedMirrorHeldIsForgottenByTheListOfTheNext(t *testing.T) {
 	}
 }
 
-// A queue over a store knows that nothing is there of what is quarantined: it neither
+// A queue over a store knows that a quarantined object has no state there: it neither
 // deletes it nor reports that it could not be read. Fails if that error is treated as one of
 // KnownObjects.
 func TestAQuarantinedKeyIsAbsentFromAQueue(t *testing.T) {

@@ -233,7 +233,7 @@ func TestAFirstListIsReadToItsEndWhileAHandlerIsNotifiedOfOtherNamespaces(t *tes
 }
 
 // While the store is written to the source is not read, though the consumers share a
-// handler. Fails if what is said of the wait for the handler's turn holds beyond it.
+// handler. Fails if the wait for the handler's turn has an effect beyond it.
 func TestPartsOfANamespacesFirstListWaitForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := &itemSource{Source: filledSource(t, 1000)}, make(chan struct{})

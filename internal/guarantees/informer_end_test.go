@@ -329,7 +329,7 @@ func TestAPanicEndsTheProcessThoughRunWaitsForWhatHangs(t *testing.T) {
 
 // die starts what panics 10 s later, in virtual time, and says what it lives to see.
 func die(t *testing.T, start func(*testing.T)) {
-	utilruntime.ReallyCrash, utilruntime.PanicHandlers = true, nil // what is printed is the process's own
+	utilruntime.ReallyCrash, utilruntime.PanicHandlers = true, nil // the output is the process's own
 	synctest.Test(t, func(t *testing.T) {
 		start(t)
 		sleep(10*time.Second + 29*time.Second)

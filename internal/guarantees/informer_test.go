@@ -149,7 +149,7 @@ func createdAnew(t *testing.T, merge bool, delivery cache.Delivery, late bool) {
 }
 
 // badInput is a mistake and how it is answered: with the typed cause, if there is one, and
-// a text that has all the words, so that it says what is wrong and what is right.
+// a text that has all the words, so that it names the mistake and the remedy.
 type badInput struct {
 	make  func(r *informerRig) error
 	cause error
@@ -342,7 +342,7 @@ func TestAWaitThatEndsInVainSaysWhatTheInformerWasDoing(t *testing.T) {
 	})
 }
 
-// The same for what is notified of a wrong use.
+// The same for notifications of a wrong use.
 func TestASecondRunIsLoggedWithTheInformersLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))

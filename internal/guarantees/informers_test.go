@@ -180,8 +180,8 @@ func (r *informerRig) relist() {
 }
 
 // replica is a handler that keeps what it receives, and has the test fail if it receives
-// what cannot be: an Add of what is there, an Update of something else than what it was
-// delivered last, a Delete of what is not there.
+// what cannot be: an Add of a known object, an Update of something else than what it was
+// delivered last, a Delete of an unknown one.
 type replica struct {
 	t testing.TB
 	// before, if it is set, is called first in each call.

@@ -232,7 +232,7 @@ func (m *intakeModel) delete(s intakeState) {
 	m.bad = nil
 }
 
-// remove removes what is stored, and notifies of it.
+// remove removes the stored object, and notifies of it.
 func (m *intakeModel) remove(final string) {
 	if m.stored != nil {
 		m.call("delete %s", strings.Replace(final, "%d", strconv.Itoa(m.stored.number), 1))

@@ -210,7 +210,7 @@ func (s intakeStep) event() watch.Event {
 	return watch.Event{Type: watch.Deleted, Object: s.state.object()}
 }
 
-// intakeSeen is what is noticed of the object from one look to the next.
+// intakeSeen is everything noticed about the object from one look to the next.
 type intakeSeen struct {
 	mu         sync.Mutex
 	calls      []string
@@ -323,7 +323,7 @@ type intakeMirror struct {
 	consumed bool
 }
 
-// intakeWay is a way in: what is built, and how the source answers it.
+// intakeWay is a way in: the mirror, and how the source answers it.
 type intakeWay struct {
 	name string
 	make func(*intakeSource, *intakeSeen, intakeSetup) intakeMirror
@@ -594,7 +594,7 @@ func intakeCall(way *intakeWay, script []intakeStep, transform bool) (looks []in
 	return looks
 }
 
-// look describes what is there of the object, and what has been noticed of it since the last
+// look describes the object's state, and everything noticed about it since the last
 // look.
 func (m *intakeMirror) look(seen *intakeSeen) intakeLook {
 	var look intakeLook
@@ -639,7 +639,7 @@ type intakeLook struct {
 	others []string
 }
 
-// differs names what is not as wanted.
+// differs names the differences.
 func (l intakeLook) differs(want intakeLook) (what []string) {
 	for _, field := range []struct{ name, got, want string }{
 		{"store", l.stored, want.stored}, {"version", l.applied, want.applied},

@@ -71,7 +71,7 @@ func (c *intakeCase) hasLists() bool {
 	return false
 }
 
-// intakeBefore are the scripts that lead to what is there before the change.
+// intakeBefore are the scripts that make the state before the change.
 func intakeBefore(transform bool) map[string][]intakeStep {
 	present := intakeStep{kind: "list", state: intakeState{"20", "u", intakeOK, 0}, listed: "22"}
 	absent := intakeStep{kind: "list without", listed: "22"}

@@ -164,7 +164,7 @@ func TestReflectorsFeedTheViewsOfOneStore(t *testing.T) {
 		require.NoError(t, err)
 		_, err = sources["b"].DeleteSilently("b", "1")
 		require.NoError(t, err)
-		require.NoError(t, sources["a"].Apply(pod("b", "1"), pod("b", "3"), pod("a", "3"))) // what is b's is not a's to say
+		require.NoError(t, sources["a"].Apply(pod("b", "1"), pod("b", "3"), pod("a", "3"))) // a's source must not report b's objects
 		_, err = sources["a"].Delete("b", "3")
 		require.NoError(t, err)
 		sources["a"].BreakWatches(cachetest.ErrExpired())

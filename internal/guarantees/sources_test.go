@@ -54,7 +54,7 @@ func (m *fixedMirror) regressions() []cache.VersionRegressionError {
 func (m *fixedMirror) quarantine() map[string]string { return heldVersions(m.status()) }
 
 // fixedSource answers what it receives to: each list with the next state of one object, the
-// last one again and again, and its watches with what is sent to them.
+// last one again and again, and its watches with the events sent to them.
 type fixedSource struct {
 	scripted
 	lists []*object

@@ -136,7 +136,7 @@ func heldVersions(s cache.Status) map[string]string {
 
 // An undecoded deletion of an object whose key needs more than its metadata cannot be
 // applied: it is reported once, and quarantined; so it is in a stream. Fails if the
-// status hides that the store holds what is removed.
+// status hides that the store has a removed object.
 func TestAnUndecodedDeletionWithoutAKeyIsReportedAndQuarantined(t *testing.T) {
 	for name, fail := range map[string]func() (string, error){
 		"fails":  func() (string, error) { return "", errBoom },

@@ -80,7 +80,7 @@ func TestATypedIndexFunctionFailsForAnotherType(t *testing.T) {
 	}
 }
 
-// keysOfDeletions is a handler that keeps the keys of what is deleted.
+// keysOfDeletions is a handler that keeps the keys of deleted objects.
 func keysOfDeletions(keys *[]string) cache.TypedResourceEventHandler[*object] {
 	return cache.TypedResourceEventHandlerFuncs[*object]{DeleteFunc: func(d cache.DeletedObject[*object]) { *keys = append(*keys, d.GetKey()) }}
 }

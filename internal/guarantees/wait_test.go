@@ -203,7 +203,7 @@ func lineTexts(all []string) []string {
 	return all
 }
 
-// What is done when the context ends is done. Fails, sometimes, if select is trusted.
+// A checker that is done when the context ends counts as done. Fails, sometimes, if select is trusted.
 func TestACheckerThatIsDoneWhenTheContextEndsCounts(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -1,6 +1,6 @@
 package mutants
 
-// lifetimeFaults: what outlives its run, what is kept, and what is waited for too long
+// lifetimeFaults: goroutines that outlive the run, objects that are kept, and waits that are too long
 // (B17-B19, B24).
 var lifetimeFaults = []Mutant{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// pausingFaults: streaming lists and watches that fail, and what is waited for after
+// pausingFaults: streaming lists and watches that fail, and the pauses after
 // them (B1-B4, B26).
 var pausingFaults = []Mutant{
 	{

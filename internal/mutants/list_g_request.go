@@ -1,6 +1,6 @@
 package mutants
 
-// How the source is asked, and what is said of its failures: G1, G12, G13.
+// Requests to the source, and reports of its failures: G1, G12, G13.
 var requestMutants = []Mutant{
 	{
 		Name: "lets-a-pause-grow-to-five-minutes", Guards: []string{"G1"}, File: "backoff.go",

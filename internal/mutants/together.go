@@ -107,7 +107,7 @@ func withCopies(original []byte, all []Mutant, numbers []int) (text []byte, pkg 
 		if _, err := parser.ParseFile(token.NewFileSet(), "", append([]byte("package p\n"), mutated...), parser.SkipObjectResolution); err != nil {
 			continue
 		}
-		// What is inserted into the original has no line breaks.
+		// Text inserted into the original has no line breaks.
 		first := 1 + bytes.Count(original, []byte("\n")) + bytes.Count(copies.Bytes(), []byte("\n"))
 		fmt.Fprintf(&copies, "\n%s\n", mutated)
 		made = append(made, copyOf{mutant: number, first: first, last: first + 1 + bytes.Count(mutated, []byte("\n"))})

@@ -214,7 +214,7 @@ func TestAnObjectThatCannotBeReadWasChanged(t *testing.T) {
 	d, said := newDetector(1), &reports{}
 	object := &named{Name: "n"}
 	d.Stored(d.Copy("k", object, said.add), said.add)
-	// A reader may see half of what is being written.
+	// A reader may see half of a write.
 	object.Size.read = func() { _ = *(*byte)(nil) }
 	d.Stored(d.Copy("k", nil, said.add), said.add)
 	require.Equal(t, []string{"k: 0 []"}, said.take())

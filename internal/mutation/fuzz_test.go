@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FuzzFieldChanges compares two states of an object and checks what is said to have
+// FuzzFieldChanges compares two states of an object and checks the fields that are said to have
 // changed: nothing, exactly where reflect.DeepEqual sees nothing; otherwise what a
 // comparison that knows nothing but maps, lists and scalars says, path by path.
 //
@@ -108,7 +108,7 @@ func (s *diffScript) changed(value any) any {
 	}
 }
 
-// copied is a copy, of which b says what is missing and what is new.
+// copied is a copy; b says which fields are missing and which are new.
 func (s *diffScript) copied(value any, b byte) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -144,7 +144,7 @@ func (s *diffScript) copied(value any, b byte) any {
 	return value
 }
 
-// jsonChanges is what has become of what is at path.
+// jsonChanges compares the values at path.
 func jsonChanges(path string, was, is any) (changes []Change) {
 	before, beforeIsMap := was.(map[string]any)
 	after, afterIsMap := is.(map[string]any)

@@ -66,7 +66,7 @@ func run(ctx context.Context, record bool, entered string) error {
 	return errors.Join(failures...)
 }
 
-// module is what is counted: the root package and those of the module that it runs on.
+// module has the counted packages: the root package and those of the module that it runs on.
 type module struct {
 	root, path string
 	packages   []string

@@ -31,7 +31,7 @@ func parse(text string) (map[string]numbers, error) {
 	return recorded, nil
 }
 
-// judge prints the routes beside what is recorded of them, and returns what is wrong:
+// judge prints the routes beside their records, and returns the differences:
 // numbers that are higher, and routes that are not in both.
 func judge(routes []route, recorded map[string]numbers) (table string, failures []error) {
 	var text strings.Builder

@@ -30,7 +30,7 @@ type damage struct {
 	noted bool
 }
 
-// damaging is what is still to be damaged of a kind of answer, how, and where.
+// damaging is the damage that is still due for a kind of answer.
 type damaging struct {
 	left int
 	how  string

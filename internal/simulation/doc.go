@@ -38,7 +38,7 @@
 // often each was transformed, and whether each failure was reported once, can be known
 // afterwards.
 //
-// # What is checked, and when
+// # Checks
 //
 // At each call: a handler receives what follows on what it received before, in order, and
 // the store is not behind it (handler.go); a state that anyone sees follows on what he
@@ -60,7 +60,7 @@
 // mirror must follow, though nothing is written any more (B23).
 //
 // Over HTTP the network damages what it carries (damage.go): a byte, a frame or list that is cut. All
-// of it breaks the syntax, for what is well-formed might have been sent. Some scripts end with a last
+// of it breaks the syntax, since well-formed bytes might have been sent. Some scripts end with a last
 // write whose frame is damaged (Setup.DamageLast): it must be shown though nothing follows (B24).
 //
 // A failure begins with what it breaks, "1m2s: G7: ..."; FailureKind reads that. A
@@ -92,7 +92,7 @@
 //	calls.go, rates.go       calls of user code and when Run may return; requests a minute
 //	freshness.go             callers of Fresh and Verify, and watches that lose events
 //	finale.go                healing, calm, stopping
-//	compare.go, reports.go   what is shown at the end, and was reported, against the truth
+//	compare.go, reports.go   the content at the end, and the reports, against the truth
 //	trace.go                 the last things that happened, for readers of a failure
 //	replay.go, shrink*.go    running again; making smaller
 //	record*.go, recording/   what happened in a run as lines, for corpora of fuzz targets

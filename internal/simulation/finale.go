@@ -221,7 +221,7 @@ func (w *world) stopAll() {
 	}
 }
 
-// afterwards checks what is left once everything has been stopped.
+// afterwards checks for leftovers once everything has been stopped.
 func (w *world) afterwards() {
 	for _, m := range w.mirrors {
 		m.stillSo()

@@ -17,7 +17,7 @@ import (
 // callerPatience is how long a caller waits for an answer: longer than a healthy source needs.
 const callerPatience = time.Minute
 
-// callerKey marks the context of a caller: what is asked for it is none of the reflector's requests.
+// callerKey marks the context of a caller: its requests are not the reflector's.
 type callerKey struct{}
 
 func isOfCaller(ctx context.Context) bool { return ctx.Value(callerKey{}) != nil }

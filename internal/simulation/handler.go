@@ -42,7 +42,7 @@ type handler struct {
 	left bool
 	// calling is true while a call is under way.
 	calling bool
-	// joined is the newest receipt when it joined: what is older came with the snapshot
+	// joined is the newest receipt when it joined: older ones came with the snapshot
 	// it was given, in no order.
 	joined int
 }

@@ -84,7 +84,7 @@ func (m *mirror) lookAtCut(shown map[string]*Object, prefix, claimed string) {
 	}
 }
 
-// looks says which states of the source look like what is shown under a key: those that
+// looks says which states of the source look like the state shown under a key: those that
 // it cannot or will not show, all do.
 func (m *mirror) looks(key string, object *Object) func(state) bool {
 	return func(s state) bool {

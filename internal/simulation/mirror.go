@@ -15,7 +15,7 @@ import (
 )
 
 // mirror is one thing of ours that mirrors the source: a reflector and all that it
-// feeds, with what is known of it. What is nil is not there.
+// feeds, with a record of it. Unused parts are nil.
 type mirror struct {
 	world *world
 	setup MirrorSetup
@@ -264,7 +264,7 @@ func (m *mirror) owed() (owed []string) {
 	}
 	now := m.world.truth.now()
 	for _, obj := range m.list() {
-		// What is behind the source may have changed before the handler is called.
+		// The backend may have changed before the handler is called.
 		if o := asObject(obj); o != nil && now[keyOf(o)].serial == serialOf(o) {
 			owed = append(owed, keyOf(o))
 		}

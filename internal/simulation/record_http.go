@@ -22,7 +22,7 @@ func (r *recorder) answers(next http.Handler) http.Handler {
 	})
 }
 
-// recordedAnswer keeps a copy of what is written. It belongs to the handler's goroutine.
+// recordedAnswer keeps a copy of each write. It belongs to the handler's goroutine.
 type recordedAnswer struct {
 	http.ResponseWriter
 	body recording.Body

@@ -29,7 +29,7 @@ func (w *world) checkReports() {
 						n = 1 // of another namespace's reflector may be a second one
 					}
 					n += strings.Count(r.text, faultMark(f.number))
-					// What is given up for another reason may fail at that same moment: of a
+					// A request that is given up for another reason may fail at that same moment: of a
 					// list that regresses in time, or a stream that is late, only that is said.
 					abandoned = abandoned || r.at.Equal(f.at) && slices.Contains(reasons, cache.CauseOf(r.err))
 				}
@@ -72,7 +72,7 @@ func (m *mirror) stoppedBy(at time.Time) bool {
 	return !m.calls.cancelled.IsZero() && !m.calls.cancelled.After(at)
 }
 
-// checkQuarantined checks that what is quarantined was reported, by key (G6).
+// checkQuarantined checks that each quarantined object was reported, by key (G6).
 func (m *mirror) checkQuarantined(reports []reported) {
 	if m.stopped() {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Shrink makes a script that fails smaller for as long as what is left fails: fewer
+// Shrink makes a script that fails smaller for as long as the rest fails: fewer
 // steps, less of a setup, smaller and rounder numbers. fails says whether a script
 // fails in the same way; for one that does so only now and then it should try more than
 // once, and a healthy answer to a faulty script costs only size, never correctness.

@@ -45,7 +45,7 @@ func smaller[N int | int64](s *shrinker, of func(*Script) *N) {
 	lower(s, of, func(now N) []N { return []N{0, 1, now / 2, now - 1} })
 }
 
-// duration makes a duration zero, or rounds it to what is easily read, or makes it half
+// duration makes a duration zero, or rounds it to a number that is easily read, or makes it half
 // as long; between a microsecond and a millisecond only the first, for shorter is not
 // clearer. Durations below that stand for numbers of events or bytes.
 func (s *shrinker) duration(of func(*Script) *time.Duration) {

@@ -7,7 +7,7 @@ import (
 
 // setup takes away mirrors, handlers and options.
 func (s *shrinker) setup() {
-	// From the back, so that what is left keeps its number. One mirror stays: without
+	// From the back, so that the others keep their numbers. One mirror stays: without
 	// any there is nothing to look at, and steps would have nobody to be about.
 	for i := len(s.best.Setup.Mirrors) - 1; i >= 0; i-- {
 		if len(s.best.Setup.Mirrors) > 1 {

@@ -32,7 +32,7 @@ func wordy() Script {
 	return s
 }
 
-// requireScript compares what is printed of scripts: nothing and none are the same.
+// requireScript compares the texts of scripts: nothing and none are the same.
 func requireScript(t *testing.T, want, got Script) {
 	t.Helper()
 	want.Steps, got.Steps = append([]Step{}, want.Steps...), append([]Step{}, got.Steps...)

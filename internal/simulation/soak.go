@@ -16,7 +16,7 @@ type SoakConfig struct {
 	// Duration is virtual time. It is rounded to whole hours, of which there are at
 	// least two: one to compare with. Default: two hours.
 	Duration time.Duration
-	// Seed fixes what is written, when, and which fault comes; it does not fix the
+	// Seed fixes writes, their times, and faults; it does not fix the
 	// schedule of goroutines. Any value is good.
 	Seed uint64
 	// Out, if set, gets a line for each virtual hour as soon as that is over, and the
@@ -150,7 +150,7 @@ func (w *soakWorld) settle() (time.Duration, string) {
 }
 
 // soakRaceDetected says whether the race detector is built in: its memory, and what it
-// keeps alive, would be measured with what is measured.
+// keeps alive, would be measured too.
 func soakRaceDetected() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

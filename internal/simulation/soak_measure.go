@@ -45,7 +45,7 @@ type SoakCounts struct {
 // soakWeigh weighs the process.
 func soakWeigh() SoakWeight {
 	synctest.Wait()
-	// Twice: what is pooled, or has a cleanup, is released by the second.
+	// Twice: pooled objects, and those with a cleanup, are released by the second.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats
@@ -79,7 +79,7 @@ func (w *soakWorld) boundedBacklog() int {
 }
 
 // forget has the test's own source and network drop what they keep of the hour, so that
-// what is weighed are the mirrors: the states of the last four lists, of which each keeps
+// only the mirrors are weighed: the states of the last four lists, of which each keeps
 // old objects alive, and connections kept for the next request.
 func (w *soakWorld) forget() {
 	for range 4 {

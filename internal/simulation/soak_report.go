@@ -56,7 +56,7 @@ const (
 	soakPeak = max(1024, 2*2*soakPopulation)
 )
 
-// Problems says what is not as it should be, in the order of what it is about; none is
+// Problems lists the findings, in the order of their subjects; none is
 // what a soak should find. Heaps are compared by their medians over some hours, and only
 // where there are enough of both; whatever can be counted is at the end of each hour what
 // it was at rest.

@@ -120,7 +120,7 @@ func (w *soakWorld) relist() {
 	w.faults.expired()
 }
 
-// wrong says what is not as the source has it; empty if everything is.
+// wrong describes the differences to the source; empty without any.
 func (w *soakWorld) wrong() string {
 	want, owners := map[string]uint64{}, map[string]bool{}
 	for _, obj := range w.source.Objects() {

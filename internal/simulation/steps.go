@@ -51,7 +51,7 @@ var steps = map[string]func(*world, Step){
 	"silence":            func(w *world, _ Step) { w.source.Silence() },
 	"resume":             func(w *world, _ Step) { w.source.Resume() },
 
-	// What is not as it should be.
+	// Faults.
 	"old-lists": func(w *world, s Step) {
 		if w.willRestore {
 			return // what it would serve may have been reverted by then
@@ -110,7 +110,7 @@ var steps = map[string]func(*world, Step){
 	"verify": (*world).verifyStep,
 	"lose":   (*world).lose,
 
-	// What is looked at.
+	// Reads.
 	"look":   func(w *world, _ Step) { w.look() },
 	"settle": func(w *world, _ Step) { w.settle(); w.look() },
 }

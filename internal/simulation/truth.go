@@ -64,7 +64,7 @@ func (t *truth) present() int {
 	return t.moment
 }
 
-// add is what is under key from its moment on.
+// add adds the state under key from its moment on.
 func (t *truth) add(key string, s state) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 // namespaces are those that objects are in. One of the names is a prefix of another.
 var namespaces = []string{"a", "ab", "b"}
 
-// world is one run: a source, what mirrors it, and what is known of both. It belongs to
+// world is one run: a source, its mirrors, and a record of both. It belongs to
 // the goroutine that carries out the script, but for what says otherwise.
 type world struct {
 	script  Script
@@ -191,7 +191,7 @@ func (w *world) end() {
 // settle lets everything happen that can happen now.
 func (w *world) settle() { synctest.Wait() }
 
-// quiet is the logger of everything: what is said is checked elsewhere.
+// quiet is the logger of everything: reports are checked elsewhere.
 func quiet() *klog.Logger { return &klog.Logger{} }
 
 // Result is what came of a run.

@@ -10,7 +10,7 @@ import (
 // that nobody can see a state of which nothing is known. Only the goroutine of the
 // script writes.
 
-// write makes a new state under a key: created, or the next of what is there.
+// write makes a new state under a key: created, or the next one.
 func (w *world) write(key, bad string, unwanted bool) {
 	w.serial++
 	object := newObject(key)
@@ -50,7 +50,7 @@ func (w *world) someGroups() string {
 	return groups[w.random.IntN(len(groups))]
 }
 
-// remove deletes what is under a key, if anything is; hidden deletions are not seen by
+// remove deletes the object under a key, if there is one; hidden deletions are not seen by
 // any watch.
 func (w *world) remove(key string, hidden bool) {
 	now := w.truth.now()[key]
@@ -87,7 +87,7 @@ func (w *world) nextVersion() uint64 {
 		w.skipped = append(w.skipped, skip{w.source.Version(), w.newest + 1})
 		w.source.AdvanceCompacted(w.newest + 1 - w.source.Version())
 		if !w.script.Setup.RefuseFutureWatches {
-			// Else a watch from the lost past would continue with what is written now.
+			// Else a watch from the lost past would continue with the new writes.
 			w.source.BreakWatches(w.failure("expired"))
 			// From now on the version that was lost is expired: nobody need have met the outage.
 			for _, m := range w.mirrors {

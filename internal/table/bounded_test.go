@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allocated is how many bytes something allocates: what is copied is allocated before.
+// allocated is how many bytes something allocates: copies are allocated before.
 func allocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -122,7 +122,7 @@ func TestASnapshotCostsNoMoreTheMoreThereIs(t *testing.T) {
 	w.Commit(nil)
 }
 
-// Fails if a reader takes what is changed in place for a state.
+// Fails if a reader sees a change in place half done.
 func TestNoLookUpAnswersInTheMiddleOfAWriteInPlace(t *testing.T) {
 	table := newTable(0)
 	put(table, "a", 1)

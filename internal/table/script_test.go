@@ -40,7 +40,7 @@ type object struct{ n int }
 
 type value struct{ a, b string }
 
-// scriptRun is a table, what it should hold, and what is yet to happen to both.
+// scriptRun is a table, its expected content, and the rest of the script.
 type scriptRun struct {
 	*testing.T
 	table  *Table

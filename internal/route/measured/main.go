@@ -70,7 +70,7 @@ func settle(within time.Duration) {
 	synctest.Wait()
 }
 
-// route records what is entered from do until all is quiet again.
+// route records the functions entered from do until all is quiet again.
 func (r *recorder) route(name string, do func()) { r.routeWithin(name, time.Second, do) }
 
 func (r *recorder) routeWithin(name string, within time.Duration, do func()) {

@@ -71,7 +71,7 @@ func (e examination) count(ctx context.Context, script simulation.Script, kind s
 }
 
 // shrink makes a script smaller that fails in that way, as often as was replayed, and
-// prints what is left and how that fails.
+// prints the rest and how that fails.
 func (e examination) shrink(ctx context.Context, script simulation.Script, replayed simulation.Replayed, kind string) error {
 	within, cancel := context.WithTimeout(ctx, e.opts.shrinkFor)
 	defer cancel()

@@ -23,7 +23,7 @@ type printer struct {
 
 	mu       sync.Mutex
 	out      io.Writer
-	progress io.Writer // what is of interest only meanwhile
+	progress io.Writer // of interest only during the run
 }
 
 func (p *printer) printf(format string, args ...any) {
@@ -32,7 +32,7 @@ func (p *printer) printf(format string, args ...any) {
 	fmt.Fprintf(p.out, format, args...)
 }
 
-// result prints what is to be said of a seed: nothing, mostly.
+// result prints the findings of a seed: mostly none.
 func (p *printer) result(r simulation.Result) {
 	switch {
 	case len(r.Failures) > 0:

@@ -22,7 +22,7 @@ import (
 // ends with its input. It says nothing else there; what it says on standard error after
 // a newScript, it says of the script at hand.
 
-// newScript stands on standard error before what is said of a script. The two outputs
+// newScript stands on standard error before the output about a script. The two outputs
 // are read by different goroutines, so a result says nothing of how far the other has
 // been read. It is one byte, which no read can cut in two, and which no text of ours has.
 const newScript = '\x1e'

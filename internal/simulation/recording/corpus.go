@@ -11,7 +11,7 @@ import (
 type Input struct {
 	// Values are the arguments of the fuzz target: what go test can fuzz.
 	Values []any
-	// Features name what is special about it, such as which two things follow each other.
+	// Features name its properties, such as which two things follow each other.
 	Features map[string]bool
 }
 

@@ -13,7 +13,7 @@ const (
 	Abort   = "abort"
 )
 
-// Delivery is what a reflector makes of lines of its source: what is done with lists that
+// Delivery is what a reflector makes of lines of its source: the handling of lists that
 // come in pieces. Its Do is one of the above, Event, Bookmark or Step.
 type Delivery struct {
 	Line

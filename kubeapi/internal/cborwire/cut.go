@@ -30,7 +30,7 @@ var errBehind = fmt.Errorf("%w: something behind a CBOR value", wire.ErrMalforme
 
 // cutter walks through an object once.
 type cutter struct {
-	scanner scanner // for what is kept or dropped as a whole
+	scanner scanner // for values that are kept or dropped as a whole
 	cut     []byte
 	depth   int
 	nesting int

@@ -101,7 +101,7 @@ func TestACutDescendsNoDeeperThanTheLimitOnNesting(t *testing.T) {
 	require.NoError(t, err, "what nobody wants may be as deep as it likes")
 }
 
-// FuzzCBORCut holds what is left of any object against what is left of it once it is decoded.
+// FuzzCBORCut compares an object that is cut and decoded with one that is decoded and cut.
 func FuzzCBORCut(f *testing.F) {
 	object := &carps(1).Items[0]
 	f.Add(served(f, object))

@@ -37,7 +37,7 @@ func FuzzCBORList(f *testing.F) {
 	})
 }
 
-// checkItem compares what is read of an item with what apimachinery makes of it.
+// checkItem compares an item that was read with that of apimachinery.
 func checkItem(t *testing.T, item []byte) {
 	id := Encoding.Identify(item)
 	_ = Encoding.Into(item, tight, &metav1.PartialObjectMetadata{})

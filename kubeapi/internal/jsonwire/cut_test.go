@@ -83,7 +83,7 @@ func TestACutCostsNothingButItsBuffer(t *testing.T) {
 	require.Less(t, len(cut), len(pod)/10)
 }
 
-// FuzzCut holds what is left of any object against what is left of it once it is decoded.
+// FuzzCut compares an object that is cut and decoded with one that is decoded and cut.
 func FuzzCut(f *testing.F) {
 	for _, raw := range append(objects, others...) {
 		f.Add([]byte(raw))

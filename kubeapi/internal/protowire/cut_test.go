@@ -23,7 +23,7 @@ func fieldsOf(t testing.TB, paths ...string) *wire.Fields {
 
 var some = []string{"spec.nodeName", "spec.nodeSelector.zone", "metadata.annotations[a/b]", "status.conditions.type", "status.phase", "status.infos"}
 
-// full has what is wanted above, and what is not.
+// full has wanted and unwanted fields.
 func full() *carp.Carp {
 	seconds, text := int64(30), "c"
 	object := &carp.Carp{
@@ -39,7 +39,7 @@ func full() *carp.Carp {
 	return object
 }
 
-// left is full without what is not wanted.
+// left is full without the unwanted fields.
 func left() *carp.Carp {
 	object := full()
 	object.Annotations = map[string]string{"a/b": "kept"}
@@ -167,7 +167,7 @@ func TestACutCostsNothingButItsBuffer(t *testing.T) {
 	}))
 }
 
-// FuzzProtobufCut compares what is left of any bytes with the leaves that are wanted of
+// FuzzProtobufCut compares the rest of any bytes with the leaves that are wanted of
 // them, found by another way, and looks that nothing else is left.
 func FuzzProtobufCut(f *testing.F) {
 	bare, err := full().Marshal()

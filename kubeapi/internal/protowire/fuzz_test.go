@@ -36,7 +36,7 @@ func FuzzProtobufList(f *testing.F) {
 	})
 }
 
-// checkItem compares what is read of an item with what generated code makes of it.
+// checkItem compares an item that was read with that of generated code.
 func checkItem(t *testing.T, item []byte) {
 	id := Encoding.Identify(item)
 	var object, other metav1.PartialObjectMetadata

@@ -17,8 +17,8 @@ import (
 // asked for and are there.
 //
 // The first byte of the script is the size to begin with, the second one the limit. Then
-// of each byte the lower two bits say what is done and the others how far: Fill, Need,
-// Consume, or how much the source gives at a time. What is beyond 40 has a second byte:
+// of each byte the lower two bits are the operation and the others its length: Fill, Need,
+// Consume, or how much the source gives at a time. A length beyond 40 has a second byte:
 // so many times 256, and that.
 func FuzzWindow(f *testing.F) {
 	f.Add([]byte{8, 16, 0, 17, 2, 3, 0, 21, 6, 33}, uint32(100), false)
