@@ -447,8 +447,11 @@ func (m *run) endCheck() error {
 func (r *Reflector) sourceVersion(ctx context.Context) (version string, whole bool, err error) {
 	items := 0
 	one := metav1.ListOptions{Limit: 1, ShardSelector: r.shard.Selector()}
-	about, err := r.listItems(ctx, one, func(about metav1.ListMeta, _ runtime.Object) error {
-		if items++; items == 1 {
+	about, err := r.listItems(ctx, one, func(about metav1.ListMeta, item runtime.Object) error {
+		if !isUndecoded(item) { // damage may make two of one
+			items++
+		}
+		if items < 2 {
 			return nil
 		}
 		version = about.ResourceVersion

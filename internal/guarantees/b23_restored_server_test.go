@@ -474,6 +474,38 @@ func TestB23ASourceThatIgnoresTheLimitIsNotCheckedAgainForAnHour(t *testing.T) {
 	})
 }
 
+// damagedChecks is a source whose answers to checks are damaged: one object has become two that cannot be decoded. It counts
+// checks.
+type damagedChecks struct{ withoutLimit }
+
+func (d damagedChecks) ListWithContext(ctx context.Context, options metav1.ListOptions) (apiruntime.Object, error) {
+	if !isVersionCheck(options) {
+		return d.Source.ListWithContext(ctx, options)
+	}
+	d.checks.Add(1)
+	half := apiruntime.RawExtension{Object: &intakeUndecoded{}}
+	return &metav1.List{
+		ListMeta: metav1.ListMeta{ResourceVersion: d.ResourceVersion()}, Items: []apiruntime.RawExtension{half, half},
+	}, nil
+}
+
+// B23: an answer that damage has made longer is none of a source that ignores the limit, which would not be checked for an hour.
+func TestB23ACheckWhoseAnswerIsDamagedIsNotTheLastOfItsHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := written(t)
+		var checks atomic.Int32
+		m := runRecoveryMirror(t, damagedChecks{withoutLimit{source, &checks}}, fixedJitter(0))
+		for range 2 {
+			time.Sleep(4 * time.Minute)
+			source.BreakWatches(cachetest.ErrTooManyRequests(0))
+		}
+		time.Sleep(4 * time.Minute)
+		assert.Greater(t, checks.Load(), int32(1))
+		m.equals(t, source)
+		m.stop()
+	})
+}
+
 // readItems is a source that lists item by item and ignores the limit. It counts what of a
 // check was read.
 type readItems struct {
