@@ -272,15 +272,15 @@ func (c *controller) processed(ctx context.Context, deltas []Delta, process func
 // settle notes what became of a change: where it was refused, its key is quarantined until as new a
 // state is applied, or the object is deleted.
 func (c *controller) settle(kind DeltaType, key table.Key, version string, refused *ObjectError) {
-	before, quarantined := c.refused.version(key)
+	before, quarantined := c.refused.entry(key)
 	queue, ours := c.queue.(*DeltaFIFO)
 	switch {
-	case quarantined && kind == Sync && ours && queue.listedType == Replaced && version != before:
+	case quarantined && kind == Sync && ours && queue.listedType == Replaced && version != before.ResourceVersion:
 		// A resync repeats an older state. A queue that hands out listed objects as Sync too leaves that open.
 	case refused != nil:
 		c.refused.add(key, refused, withoutStack(refused.Err))
 	// A list has the source's state, also if that is older.
-	case quarantined && (kind == Deleted || kind == Replaced || !versionBefore(version, before)):
+	case quarantined && (kind == Deleted || kind == Replaced || !versionBefore(version, before.ResourceVersion)):
 		c.refused.release(key)
 	}
 }

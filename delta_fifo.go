@@ -199,10 +199,10 @@ func (f *DeltaFIFO) put(c change) error {
 	// A first list that has begun ends when it is committed, whatever comes in between.
 	f.populated = f.populated || !f.listing
 	if c.err != nil {
-		f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
+		f.quarantine.hold(&c)
 	} else {
 		f.quarantine.release(c.key)
-		f.addLocked(newRecord(c.kind, c.object, c.key, c.origin))
+		f.addLocked(c.record())
 	}
 	return c.failure()
 }
@@ -222,11 +222,11 @@ func (f *DeltaFIFO) olderThanEntry(key table.Key, received ObjectVersion) error 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last := f.lastLocked(key)
-	version, quarantined := f.quarantine.version(key)
-	if !quarantined && last.queued == nil {
-		version, _ = f.refused(key)
+	quarantined, found := f.quarantine.entry(key)
+	if !found && last.queued == nil {
+		quarantined, _ = f.refused(key)
 	}
-	return c.regression(last.origin, version)
+	return c.regression(last.origin, quarantined.ResourceVersion)
 }
 
 // lastState is the state of a key once everything in the queue has been processed. It counts as present if
@@ -243,7 +243,7 @@ type lastState struct {
 
 func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 	if last.queued = f.log.find(key); last.queued != nil {
-		if last.present = last.queued.kind != kindDeleted; last.present {
+		if last.present = last.queued.kind != Deleted; last.present {
 			last.origin = last.queued.origin
 		}
 		last.object = finalStateOf(last.queued.object)
@@ -269,33 +269,27 @@ func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 	return last
 }
 
-// refused is the version of the state of a key that the consumer or its store has quarantined.
-func (f *DeltaFIFO) refused(key table.Key) (version string, quarantined bool) {
-	if version, quarantined = partOf(f, byConsumer).version(key); !quarantined && f.own != nil {
-		version, quarantined = f.own.storage.quarantine.version(key)
+// refused is the state of a key that the consumer or its store has quarantined.
+func (f *DeltaFIFO) refused(key table.Key) (e quarantineEntry, quarantined bool) {
+	if e, quarantined = partOf(f, byConsumer).entry(key); !quarantined && f.own != nil {
+		e, quarantined = f.own.storage.quarantine.entry(key)
 	}
-	return version, quarantined
+	return e, quarantined
 }
 
-// prepare runs the transform. The final state of an object that is not there is not transformed; in
-// the place of an UndecodableObject, or of another replica's object, comes the last known state.
+// prepare runs the transform.
 func (f *DeltaFIFO) prepare(c *change) {
-	wanted := f.transformer != nil
-	if c.kind == Deleted && (c.excluded || isUndecoded(c.object)) {
-		c.object, wanted = nil, false
-	} else if c.kind == Deleted && wanted {
+	c.transform(f.keyFunc, f.transformer, func() bool {
 		f.mu.Lock()
-		_, wanted = f.deletesLocked(c.key)
-		f.mu.Unlock()
-	}
-	if wanted {
-		c.transform(f.keyFunc, f.transformer)
-	}
+		defer f.mu.Unlock()
+		_, deletes := f.deletesLocked(c.key)
+		return deletes
+	})
 }
 
 // addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state becomes a tombstone.
 func (f *DeltaFIFO) addLocked(r record) {
-	if r.kind == kindDeleted {
+	if r.kind == Deleted {
 		last, deletes := f.deletesLocked(r.key)
 		if !deletes {
 			return
@@ -352,7 +346,7 @@ func (f *DeltaFIFO) Resync() error {
 		case last.err != nil:
 			unread = append(unread, last.unread(key))
 		case last.present: // unless KnownObjects is changed elsewhere meanwhile
-			f.log.add(newRecord(Sync, last.object, key, last.origin))
+			f.log.add(record{kind: Sync, object: last.object, key: key, origin: last.origin})
 		}
 	}
 	return errors.Join(unread...)
@@ -398,15 +392,13 @@ func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 // replace queues, in one step, a list, a tombstone for each object that it lacks and that is queued, handed out, known, or
 // quarantined by the consumer, and the version. The objects of retain stay. With reset no object is unchanged. It calls user
 // functions before that, and fails where ctx ends in between.
-func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain map[identity]any, reset bool, version string) error {
+func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[identity], reset bool, version string) error {
 	var failures []error
 	staged := make([]record, 0, len(list))
-	listed, withheld := make(sets.Set[table.Key], len(list)), sets.Set[table.Key]{}
-	for _, obj := range retain {
-		if key, err := f.eventKey(obj); err == nil {
-			listed.Insert(key)
-			withheld.Insert(key)
-		}
+	// listed says of each key whether its newest state is withheld.
+	listed := make(map[table.Key]bool, len(list))
+	for id := range retain {
+		listed[table.KeyOf(id.name.String())] = true
 	}
 	for _, obj := range list {
 		if ctx.Err() != nil {
@@ -417,18 +409,17 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain map[identity
 			failures = append(failures, KeyError{obj, err})
 			continue
 		}
-		listed.Insert(c.key)
-		withheld.Delete(c.key)
+		listed[c.key] = false
 		if !reset && f.isUnchanged(&c) {
 			continue
 		}
 		if f.prepare(&c); c.err != nil {
 			failures = append(failures, c.err)
-			f.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept)
-			withheld.Insert(c.key)
+			f.quarantine.hold(&c)
+			listed[c.key] = true
 			continue
 		}
-		staged = append(staged, newRecord(c.kind, c.object, c.key, c.origin))
+		staged = append(staged, c.record())
 	}
 	f.mu.Lock()
 	defer f.unlock()
@@ -440,14 +431,14 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain map[identity
 	clear(staged[f.log.end()-end:]) // the log may have their memory
 	deleteAbsent := func(key table.Key) bool {
 		last := f.lastLocked(key)
-		if listed.Has(key) || last.queued != nil && !last.present {
+		if _, stays := listed[key]; stays || last.queued != nil && !last.present {
 			return true
 		}
 		if last.err != nil {
 			failures = append(failures, last.unread(key))
 		}
 		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
-		f.log.add(newRecord(Deleted, tombstone, key, last.origin))
+		f.log.add(record{kind: Deleted, object: tombstone, key: key, origin: last.origin})
 		return true
 	}
 	for key := range f.log.newest {
@@ -461,7 +452,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain map[identity
 	for _, bad := range refused {
 		deleteAbsent(table.KeyOf(bad.Key))
 	}
-	f.quarantine.releaseIf(func(key table.Key) bool { return !withheld.Has(key) })
+	f.quarantine.releaseIf(func(key table.Key) bool { return !listed[key] })
 	f.log.setVersion(version)
 	if !f.populated {
 		f.populated, f.log.initialEnd = true, f.log.end()

@@ -195,21 +195,15 @@ type record struct {
 	object any
 	key    table.Key
 	origin table.Origin
+	kind   DeltaType
 	// prev is how far before it the record before it of the same key is, 0 if none was in the log.
 	prev uint32
-	// kind is a place in deltaTypes.
-	kind uint8
 	// out is true while it is handed out.
 	out bool
 }
 
-var deltaTypes = [...]DeltaType{"", Added, Updated, Deleted, Replaced, Sync}
-
-// kindDeleted is the place of Deleted in deltaTypes.
-const kindDeleted = 3
-
-func newRecord(kind DeltaType, object any, key table.Key, origin table.Origin) record {
-	return record{object: object, key: key, origin: origin, kind: uint8(slices.Index(deltaTypes[:], kind))}
+func (c *change) record() record {
+	return record{object: c.object, key: c.key, origin: c.origin, kind: c.kind}
 }
 
 // versionMark is a version that holds once every record before at has been processed.
@@ -255,7 +249,7 @@ func (l *deltaLog) reserve(changes []record) {
 // stays, unless it is a tombstone: the final state says more.
 func (l *deltaLog) add(r record) {
 	if before := l.find(r.key); before != nil {
-		if !before.out && before.kind == kindDeleted && r.kind == kindDeleted {
+		if !before.out && before.kind == Deleted && r.kind == Deleted {
 			if _, unknown := before.object.(DeletedFinalStateUnknown); unknown {
 				before.object, before.key, before.origin = r.object, r.key, r.origin
 			}
@@ -308,7 +302,7 @@ func (l *deltaLog) takeBatch() []Delta {
 		if prev := l.before(at); prev >= l.head && l.get(prev).out {
 			break
 		}
-		if l.get(at).kind != 0 {
+		if l.get(at).kind != "" {
 			deltas = append(deltas, l.take(at))
 		}
 	}
@@ -325,7 +319,7 @@ func (l *deltaLog) takeBatch() []Delta {
 func (l *deltaLog) take(at int64) Delta {
 	r := l.get(at)
 	r.out, l.out = true, append(l.out, at)
-	return Delta{deltaTypes[r.kind], r.object}
+	return Delta{r.kind, r.object}
 }
 
 // settle removes the changes that are handed out, and moves head and version past it. What was dropped is pending again.
@@ -350,7 +344,7 @@ func (l *deltaLog) settle(dropped bool) {
 
 // pass moves the head past what has been processed.
 func (l *deltaLog) pass() {
-	for l.head < l.end() && l.get(l.head).kind == 0 {
+	for l.head < l.end() && l.get(l.head).kind == "" {
 		l.head++
 	}
 	left := l.records[l.head-l.base:]

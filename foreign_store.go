@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // foreignStore is a store of another package, or a queue: it gets one call for each change.
@@ -60,7 +61,7 @@ type wholeReplacement struct {
 	list   []any
 	places map[identity]int
 	// retain are the objects whose state in a queue stays.
-	retain map[identity]any
+	retain sets.Set[identity]
 }
 
 // Add implements Replacement. Of several states of one object, as a stream or a repeated page
@@ -70,11 +71,11 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 		return nil, errReplacementOver
 	}
 	if w.places == nil {
-		w.places, w.retain = map[identity]int{}, map[identity]any{}
+		w.places, w.retain = map[identity]int{}, sets.Set[identity]{}
 	}
 	for _, obj := range part.Retain {
 		if id, err := w.identify(obj); err == nil {
-			w.retain[id] = obj
+			w.retain.Insert(id)
 		}
 	}
 	for _, obj := range part.Items {
@@ -98,7 +99,7 @@ func (w *wholeReplacement) Add(ctx context.Context, part ReplacementPart) (rejec
 			rejected = append(rejected, rejection(obj, err))
 			continue
 		}
-		maps.DeleteFunc(w.retain, func(id identity, _ any) bool { return id.mayBe(removed) })
+		maps.DeleteFunc(w.retain, func(id identity, _ sets.Empty) bool { return id.mayBe(removed) })
 		if !isUndecoded(obj) {
 			w.remove(removed)
 			continue

@@ -322,9 +322,8 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	found, stored := &DivergenceError{}, f.storage.table.Snapshot()
 	for key, state := range listed {
 		entry, exists := stored.Get(key)
-		_, quarantined := f.reflector.quarantine.version(state.place)
 		switch {
-		case state.optional || quarantined || f.storage.isQuarantined(key):
+		case state.optional || f.reflector.quarantine.has(state.place) || f.storage.quarantine.has(key):
 		case !exists:
 			found.Missing = append(found.Missing, key.String())
 		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
@@ -361,8 +360,8 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 		}
 		place := table.KeyOf(r.placeOf(&ObjectError{Key: nameOf(obj), object: identityOf(obj)}))
 		state := listedState{originOf(says.received), place, bad != nil || err != nil}
-		if _, stored := f.storage.table.Get(key); f.intake.transform != nil && !state.optional && !stored {
-			_, keep, err := transformedUnder(key, f.keyFunc, f.intake.transform, obj)
+		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
+			_, keep, err := transformedUnder(key, f.keyFunc, f.transform, obj)
 			state.optional = err != nil || !keep
 		}
 		listed[key] = state

@@ -231,39 +231,25 @@ func (l *listener) HasSyncedChecker() DoneChecker { return l.synced }
 // snapshot has the objects that the informer fills its store with, except for the keys of without, each as an Add of the
 // initial list or an Update to itself.
 func (l *listener) snapshot(kind eventlog.Kind, without map[table.Key]bool) eventlog.Snapshot[table.Key] {
-	stored := l.informer.store.storage.table.Snapshot()
-	wanted := func(key table.Key) bool { return !without[key] && l.informer.feedOf(key) != nil }
-	count := stored.Len()
-	if whole := l.informer.feeds[0].scope.prefix == ""; !whole {
-		count = 0
-		stored.Each(func(e table.Entry) bool {
-			if wanted(e.Key()) {
-				count++
-			}
-			return true
-		})
-	} else {
-		for key := range without {
-			if _, exists := stored.Get(key); exists {
-				count--
-			}
-		}
-	}
-	place := uint32(0)
-	next := func() notification {
+	stored, place := l.informer.store.storage.table.Snapshot(), uint32(0)
+	next := func() (n notification, ok bool) {
 		for {
-			e, after, _ := stored.From(place)
+			e, after, exists := stored.From(place)
+			if !exists {
+				return n, false
+			}
 			place = after
-			n := notification{Kind: kind, Key: e.Key(), New: e.Object(), Initial: kind == eventlog.Add}
+			if n.Key = e.Key(); without[n.Key] || l.informer.feedOf(n.Key) == nil {
+				continue
+			}
+			n.Kind, n.New, n.Initial = kind, e.Object(), kind == eventlog.Add
 			if kind == eventlog.Update {
 				n.Old = n.New
 			}
-			if wanted(n.Key) {
-				return n
-			}
+			return n, true
 		}
 	}
-	return eventlog.Snapshot[table.Key]{Len: count, Next: next}
+	return eventlog.Snapshot[table.Key]{Len: stored.Len(), Next: next}
 }
 
 // run calls the handler until ctx ends or the listener is removed.

@@ -172,12 +172,11 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 			return fmt.Errorf("index %q has no function: it is nil", name)
 		}
 	}
-	// A name in use fails before any function is called, and again below if it was added since.
-	if err := m.indexers.Load().conflict(newIndexers); err != nil {
-		return err
-	}
 	added, known := (&indexerSet{}).with(newIndexers), map[table.Key]indexedObject{}
 	for {
+		if err := m.indexers.Load().conflict(newIndexers); err != nil { // before any function is called
+			return err
+		}
 		for e := range m.table.Snapshot().Each {
 			key, obj := e.Key(), e.Object()
 			if table.Same(known[key].object, obj) {
@@ -190,35 +189,35 @@ func (m *storage) AddIndexers(newIndexers Indexers) error {
 				known[key] = indexedObject{obj, values}
 			}
 		}
-		if done, err := m.addComputed(newIndexers, known); done || err != nil {
-			return err
+		if m.addComputed(newIndexers, known) {
+			return nil
 		}
 	}
 }
 
-// addComputed adds indexes, unless the values of an object are not known.
-func (m *storage) addComputed(indexers Indexers, known map[table.Key]indexedObject) (done bool, err error) {
+// addComputed adds indexes, unless the values of an object are not known, or a name is in use by now.
+func (m *storage) addComputed(indexers Indexers, known map[table.Key]indexedObject) (done bool) {
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	before := m.indexers.Load()
-	if err := before.conflict(indexers); err != nil {
-		return false, err
+	before, stored := m.indexers.Load(), m.table.Snapshot()
+	if before.conflict(indexers) != nil {
+		return false
 	}
-	for e := range m.table.Snapshot().Each {
+	for e := range stored.Each {
 		if !table.Same(known[e.Key()].object, e.Object()) {
-			return false, nil
+			return false
 		}
 	}
 	m.table.Begin(wholeStore)
 	m.table.AddIndexes(len(indexers))
-	for key, computed := range known {
-		if found := m.table.Find(key, m.table.Seek(key)); found.Exists {
-			for i, values := range computed.values {
-				m.table.Index(len(before.names)+i, found.Number, values)
-			}
+	for e := range stored.Each {
+		key := e.Key()
+		number := m.table.Find(key, m.table.Seek(key)).Number
+		for i, values := range known[key].values {
+			m.table.Index(len(before.names)+i, number, values)
 		}
 	}
 	m.table.Commit(nil)
 	m.indexers.Store(before.with(indexers))
-	return true, nil
+	return true
 }

@@ -146,7 +146,7 @@ func (inf *sharedIndexInformer) SetTransform(transform TransformFunc) error {
 	if inf.guard != nil {
 		transform = inf.guard(transform)
 	}
-	return inf.set("the transform", func(f *feed) { f.intake.transform = transform })
+	return inf.set("the transform", func(f *feed) { f.transform = transform })
 }
 
 // set changes an option of each feed, unless the run has begun.
@@ -350,12 +350,11 @@ func waitSynced(ctx context.Context, informers ...*sharedIndexInformer) error {
 // The changes of a write are appended before the store lets the next one begin. So the log has the order of
 // the store whichever feed wrote, and a handler that joins under the same lock misses and repeats nothing.
 type feed struct {
-	*keyedStore
+	intake
 	informer *sharedIndexInformer
 	// namespace is empty for the whole store.
 	namespace string
 	reflector *Reflector
-	intake    intake
 	synced    *syncChecker
 
 	// probes counts the questions of Fresh to the source. probing has the one under way, which alone uses the number and
@@ -373,10 +372,10 @@ type feed struct {
 }
 
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
-	f := &feed{informer: inf, namespace: namespace, keyedStore: &inf.store.keyedStore, probing: make(chan struct{}, 1)}
+	f := &feed{informer: inf, namespace: namespace, intake: inf.store.keyedStore.intake(), probing: make(chan struct{}, 1)}
 	if namespace != "" {
 		mustHave(!isNilPointer(source), fmt.Sprintf("Namespaces: the source of %q is nil", namespace))
-		f.keyedStore = InNamespace(inf.store, namespace).(*keyedStore)
+		f.intake = InNamespace(inf.store, namespace).(*keyedStore).intake()
 		options.Name += "/" + namespace
 	}
 	f.reflector = newReflector(source, example, f, options)
@@ -384,23 +383,15 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 		f.reflector.changes = inf.feeds[0].reflector.changes
 	}
 	f.synced = newSyncChecker(f.reflector.name)
-	f.intake = f.keyedStore.intake()
-	f.intake.feed = f
+	f.feed = f
 	if inf.options.Transform != nil {
-		f.intake.transform = inf.options.Transform
+		f.transform = inf.options.Transform
 	}
 	inf.feeds = append(inf.feeds, f)
 }
 
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
-
-// takeChanges implements taker.
-func (f *feed) takeChanges(ctx context.Context, changes []change) (int, error) {
-	f.begin(len(changes))
-	defer f.end()
-	return f.intake.takeChanges(ctx, changes)
-}
 
 // begin records the time of a write of so many objects: no clock is called under the store's lock.
 func (f *feed) begin(objects int) {
@@ -454,7 +445,7 @@ func (f *feed) publish(changes []change, initial bool) {
 
 // BeginReplace implements Replacer.
 func (f *feed) BeginReplace(options ReplaceOptions) Replacement {
-	return f.intake.beginReplace(options)
+	return f.beginReplace(options)
 }
 
 // listed notes that a whole list is in the store. When the first lists of all feeds are, the informer has synced.

@@ -121,7 +121,10 @@ func (k *keyedStore) takeChanges(ctx context.Context, changes []change) (int, er
 
 // takeChanges implements taker. One goroutine at a time calls it.
 func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted int, err error) {
-	changes = changes[:min(len(changes), directly)]
+	if in.feed != nil {
+		in.feed.begin(len(changes))
+		defer in.feed.end()
+	}
 	if in.transform != nil {
 		// It may read the store, so each change is applied and delivered before the next
 		// one is transformed.
@@ -176,32 +179,18 @@ func rejection(obj any, err error) *ObjectError {
 
 // prepare calls the transform and the index functions, unless ctx has ended: the error is its own.
 func (in *intake) prepare(ctx context.Context, c *change) error {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil || c.err != nil || c.unchanged {
 		return ctx.Err()
-	case c.err != nil || c.unchanged:
-		return nil
-	case c.kind == Deleted && (c.excluded || isUndecoded(c.object)):
-		c.object = nil
-		return nil
-	case c.kind == Deleted && (in.transform == nil || in.feed == nil):
-		return nil // nobody is notified of its final state
-	case c.kind == Deleted:
-		if !c.existed {
-			_, c.existed = in.storage.table.Get(c.key)
-		}
-		if c.existed {
-			c.transform(in.keyFunc, in.transform)
-		}
-		return nil
-	case in.transform != nil:
-		if c.transform(in.keyFunc, in.transform); c.err != nil || c.kind == Deleted {
-			return nil
-		}
-		if ctx.Err() != nil {
+	}
+	if c.kind == Deleted || in.transform != nil {
+		c.transform(in.keyFunc, in.transform, func() bool {
+			_, stored := in.storage.table.Get(c.key)
+			return in.feed != nil && (c.existed || stored) // else nobody is notified of the final state
+		})
+		if ctx.Err() != nil || c.err != nil || c.kind == Deleted {
 			return ctx.Err()
 		}
-		// The key must not retain the strings of the object before the transform.
+		// The key must not retain the strings of the object before.
 		var m metadata
 		if _ = m.read(c.object); m.named() == c.key {
 			c.key = m.named()
@@ -216,8 +205,17 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 }
 
 // transform has a transform make the object's state to keep. An object that it does not want is
-// deleted; a deletion whose final state fails has none.
-func (c *change) transform(keyFunc KeyFunc, transform TransformFunc) {
+// deleted; a deletion whose final state fails has none. The final state of an object that is not there is not
+// transformed; in the place of an UndecodableObject, or of another replica's object, comes
+// the last known state.
+func (c *change) transform(keyFunc KeyFunc, transform TransformFunc, there func() bool) {
+	switch {
+	case c.kind == Deleted && (c.excluded || isUndecoded(c.object)):
+		c.object = nil
+		return
+	case transform == nil || c.kind == Deleted && !there():
+		return
+	}
 	out, keep, err := transformedUnder(c.key, keyFunc, transform, c.object)
 	switch {
 	case err != nil && c.kind == Deleted:

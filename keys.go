@@ -61,9 +61,12 @@ func ObjectToName(obj any) (name ObjectName, err error) {
 	return MetaObjectToName(accessor), nil
 }
 
-// nameOf returns an object's namespace and name as a key, "" if it has neither.
+// nameOf returns an object's namespace and name as a key, "" if it has no name.
 func nameOf(obj any) string {
-	name, _ := ObjectToName(obj)
+	name, err := ObjectToName(obj)
+	if err != nil || name.Name == "" {
+		return ""
+	}
 	return name.String()
 }
 
@@ -161,15 +164,6 @@ func decodeError(obj any) (err error) {
 		err = errUndecoded
 	}
 	return err
-}
-
-// readableName is an object's namespace and name as a key, "" if it has no name.
-func readableName(obj any) string {
-	name, err := ObjectToName(obj)
-	if err != nil || name.Name == "" {
-		return ""
-	}
-	return name.String()
 }
 
 // ObjectVersion is the UID and version of an object when it was received.

@@ -78,6 +78,19 @@ func (q *quarantine) find(key table.Key) error {
 // any says whether there are any entries.
 func (q *quarantine) any() bool { return q.size.Load() > 0 }
 
+// hold quarantines a change, unless it has no key.
+func (p quarantinePart) hold(c *change) {
+	if c.err.Stage != stageKey && c.err.Stage != stageMetadata {
+		p.add(table.KeyOf(c.err.Key), c.err, c.kept) // c.key may share memory with the object
+	}
+}
+
+// has reports whether a key is quarantined.
+func (p quarantinePart) has(key table.Key) bool {
+	_, quarantined := p.entry(key)
+	return quarantined
+}
+
 // add quarantines a key. cause is e's as it is kept: see withoutStack. e is marked as repeated if the same version of it
 // failed at the same stage before: a failure is reported once a version, and each time where there is no version.
 func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {
@@ -112,15 +125,9 @@ func (p quarantinePart) entry(key table.Key) (e quarantineEntry, quarantined boo
 	return e, quarantined
 }
 
-// version is that of the quarantined state of a key. It may be empty.
-func (p quarantinePart) version(key table.Key) (version string, quarantined bool) {
-	e, quarantined := p.entry(key)
-	return e.ResourceVersion, quarantined
-}
-
 // release ends that a key is quarantined: a later state was applied, or the object is deleted.
 func (p quarantinePart) release(key table.Key) {
-	if _, quarantined := p.entry(key); quarantined {
+	if p.any() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.remove(quarantinePlace{p, key})

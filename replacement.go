@@ -212,7 +212,7 @@ func (r *storeReplacement) look() {
 		}
 		// The list may have brought another state that is not applied yet.
 		again := r.marks.Confirmed(found.Number) || r.keys.Has(c.key)
-		c.unchanged = c.kind != Deleted && !again && c.origin.Same(found.Origin) && !m.isQuarantined(c.key)
+		c.unchanged = c.kind != Deleted && !again && c.origin.Same(found.Origin) && !m.quarantine.has(c.key)
 		if r.reset && c.unchanged { // the same version may be another state
 			c.unchanged = r.in.transform == nil && reflect.DeepEqual(found.Object, c.object)
 		}
@@ -228,7 +228,7 @@ func (r *storeReplacement) stage() {
 		case c.unchanged:
 			continue
 		case c.err != nil && !r.unchecked:
-			r.in.storage.hold(c)
+			r.in.storage.quarantine.hold(c)
 			continue
 		case c.err != nil: // Commit quarantines it
 			known, _ := r.in.storage.quarantine.entry(c.key)
@@ -241,7 +241,7 @@ func (r *storeReplacement) stage() {
 // hasBrought reports whether an entry is in the state of a change: the list has brought it twice, or another
 // writer has added it.
 func (r *storeReplacement) hasBrought(c *change, at table.Slot) bool {
-	if c.kind == Deleted || r.reset || !c.origin.Same(at.Origin) || r.in.storage.isQuarantined(c.key) {
+	if c.kind == Deleted || r.reset || !c.origin.Same(at.Origin) || r.in.storage.quarantine.has(c.key) {
 		return false
 	}
 	r.marks.Confirm(at.Number)

@@ -57,24 +57,11 @@ func newStorage(indexers Indexers) *storage {
 	return m
 }
 
-// isQuarantined reports whether the store has quarantined a key.
-func (m *storage) isQuarantined(key table.Key) (quarantined bool) {
-	_, quarantined = m.quarantine.entry(key)
-	return quarantined
-}
-
-// hold quarantines a change, unless it has no key.
-func (m *storage) hold(c *change) {
-	if c.err.Stage != stageKey && c.err.Stage != stageMetadata {
-		m.quarantine.add(table.KeyOf(c.err.Key), c.err, c.kept) // c.key may share memory with the object
-	}
-}
-
 // regression is the error of an event that is older than what was last received of its key: the
 // quarantined state, if one has a version, or else the stored one.
 func (m *storage) regression(c *change, stored table.Origin) error {
-	version, _ := m.quarantine.version(c.key)
-	return c.regression(stored, version)
+	quarantined, _ := m.quarantine.entry(c.key)
+	return c.regression(stored, quarantined.ResourceVersion)
 }
 
 // storeWrite is a write. Nothing in it can fail, and it calls no user code.
@@ -150,7 +137,7 @@ func (w *storeWrite) apply(c *change) error {
 	case c.unchanged:
 		return nil
 	case c.err != nil:
-		m.hold(c)
+		m.quarantine.hold(c)
 		return nil
 	case w.list != nil && w.list.hasBrought(c, at):
 		c.unchanged = true
@@ -228,9 +215,6 @@ func (m *storage) Index(indexName string, obj any) ([]any, error) {
 	values, err := s.indexers.appendValues(nil, s.index, obj)
 	if err != nil {
 		return nil, err
-	}
-	if len(values) == 1 {
-		return table.ObjectsOfHaving[any](s.table, s.index, values[0]), nil
 	}
 	list, seen := []any{}, map[table.Entry]bool{} // an object may have several of the values
 	for _, value := range values {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -249,10 +248,8 @@ func (s scoped) List() []any {
 
 // ListKeys returns all keys.
 func (s scoped) ListKeys() []string {
-	all, keys := s.storage.table.Snapshot(), []string{}
-	if s.scope.prefix == "" {
-		keys = slices.Grow(keys, all.Len())
-	}
+	all := s.storage.table.Snapshot()
+	keys := make([]string, 0, all.Len())
 	all.EachWithKey(func(key string, _ table.Entry) bool {
 		if s.scope.has(key) {
 			keys = append(keys, key)
@@ -315,7 +312,7 @@ func (s *scope) keyFunc(whole KeyFunc) KeyFunc {
 		key, err := whole(obj)
 		switch {
 		case err != nil || key == "" || s.has(key):
-		case isUndecoded(obj) && key == readableName(obj) && !strings.Contains(key, "/"):
+		case isUndecoded(obj) && key == nameOf(obj) && !strings.Contains(key, "/"):
 			// Its namespace could not be read, and can be no other than this.
 			key = s.prefix + key
 		default:

@@ -55,9 +55,9 @@ const (
 
 // Snapshot is the content of the store after the last write whose records are in the log.
 type Snapshot[K comparable] struct {
-	// Len is how many times Next may be called. Next returns a record of one more object: an Add, or an Update to itself.
+	// Len is how many records there are at most. Next returns that of one more object: an Add, or an Update to itself.
 	Len  int
-	Next func() Record[K]
+	Next func() (r Record[K], ok bool)
 }
 
 // pending is a snapshot that a cursor delivers before the record with the number before.
@@ -179,14 +179,17 @@ func (c *Cursor[K]) endWaitsLocked() {
 // readLocked removes the next record of the log or of the snapshot.
 func (c *Cursor[K]) readLocked(r *Record[K]) bool {
 	at := c.position.Load()
-	switch {
-	case c.snapshot != nil && at >= c.snapshot.before:
-		*r = c.snapshot.Next()
-		r.Since = c.snapshot.since
-		if c.snapshot.Len--; c.snapshot.Len == 0 {
+	if s := c.snapshot; s != nil && at >= s.before {
+		next, ok := s.Next()
+		if s.Len--; !ok || s.Len == 0 {
 			c.snapshot = nil
 		}
-		return true
+		if ok {
+			*r, r.Since = next, s.since
+			return true
+		}
+	}
+	switch {
 	case at == c.endAt:
 		*r = Record[K]{Kind: End}
 		c.endAt = never

@@ -155,6 +155,26 @@ func TestAClosedCursorKeepsNothing(t *testing.T) {
 	require.Empty(t, r.all())
 }
 
+// Fails if a snapshot that has fewer records than it might have ends what comes behind it.
+func TestASnapshotMayHaveFewerRecordsThanItSays(t *testing.T) {
+	log := New[string](time.Unix(0, 0))
+	for _, records := range [][]Record[string]{nil, {{Key: "a", Kind: Add}}} {
+		c := log.NewCursor(WhenBehind)
+		s := snapshotOf(records...)
+		s.Len += 2
+		c.Join(time.Unix(0, 0), s)
+		require.Equal(t, len(records)+2, c.Status().Changes, "at most")
+		log.Append([]Record[string]{{Key: "b", Kind: Add}}, 1, time.Unix(0, 0))
+		var r Record[string]
+		for _, want := range append(records, Record[string]{Key: "b", Kind: Add}) {
+			require.True(t, c.Next(&r))
+			require.Equal(t, want, r)
+		}
+		require.False(t, c.Next(&r))
+		require.Zero(t, c.Status().Changes)
+	}
+}
+
 // Fails if a handler that hangs keeps the waits of all that have stopped waiting for it.
 func TestAForgottenWaitIsNotKept(t *testing.T) {
 	log := New[string](time.Unix(0, 0))

@@ -174,10 +174,12 @@ func (m *cursorModel) resync() {
 }
 
 func snapshotOf(all ...Record[string]) Snapshot[string] {
-	return Snapshot[string]{Len: len(all), Next: func() Record[string] {
-		next := all[0]
-		all = all[1:]
-		return next
+	return Snapshot[string]{Len: len(all), Next: func() (r Record[string], ok bool) {
+		if len(all) == 0 {
+			return r, false
+		}
+		r, all = all[0], all[1:]
+		return r, true
 	}}
 }
 

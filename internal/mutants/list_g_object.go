@@ -20,8 +20,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "deletes-what-a-list-has-only-in-a-bad-state", Guards: []string{"G6"}, File: "delta_fifo.go",
-		From:  "\t\t\tlisted.Insert(key)\n\t\t\twithheld.Insert(key)\n",
-		To:    "\t\t\twithheld.Insert(key)\n",
+		From:  "\t\tlisted[table.KeyOf(id.name.String())] = true\n",
+		To:    "\t\t_ = id\n",
 		Test:  "TestWhatAListCouldNotBringStays",
 		Fault: "An object that exists and cannot be decoded is delivered as deleted.",
 	},
@@ -66,8 +66,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "keeps-an-object-that-a-transform-no-longer-wants", Guards: []string{"G14"}, File: "delta_fifo.go",
-		From:  "\tif r.kind == kindDeleted {\n",
-		To:    "\tif r.kind == kindDeleted && r.object == nil {\n\t\treturn\n\t}\n\tif r.kind == kindDeleted {\n",
+		From:  "\tif r.kind == Deleted {\n",
+		To:    "\tif r.kind == Deleted && r.object == nil {\n\t\treturn\n\t}\n\tif r.kind == Deleted {\n",
 		Test:  "TestWhatAListCouldNotBringStays",
 		Fault: "An object that no longer passes the filter stays in the cache in its last state that did.",
 	},
@@ -80,8 +80,8 @@ var objectMutants = []Mutant{
 	},
 	{
 		Name: "transforms-in-a-store-what-a-relist-shows-unchanged", Guards: []string{"G14"}, File: "intake.go",
-		From:  "\tcase c.err != nil || c.unchanged:\n",
-		To:    "\tcase c.err != nil:\n",
+		From:  "c.err != nil || c.unchanged {\n\t\treturn ctx.Err()",
+		To:    "c.err != nil {\n\t\treturn ctx.Err()",
 		Test:  "TestAnUnchangedObjectStaysThroughARelist",
 		Fault: "Each relist of an informer transforms every object again, for nothing.",
 	},

@@ -12,8 +12,8 @@ type Key struct{ space, name string }
 
 // KeyOf is the key with a text.
 func KeyOf(text string) Key {
-	if space, name, _ := strings.Cut(text, "/"); space != "" && len(space) < len(text) {
-		return Key{space, name}
+	if slash := strings.IndexByte(text, '/'); slash > 0 {
+		return Key{text[:slash], text[slash+1:]}
 	}
 	return Key{name: text}
 }
