@@ -4,6 +4,7 @@
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -status 127.0.0.1:8090 -for 10m    (and open that address in a browser)
 //	go run ./examples/quickstart -server http://127.0.0.1:8001 -resource apps/v1/deployments    (behind kubectl proxy)
+//	go run ./examples/quickstart -server https://127.0.0.1:6443 -ca ca.crt
 package main
 
 import (
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	server := flags.String("server", "", "mirror the API at this `URL`, for example http://127.0.0.1:8001")
 	resource := flags.String("resource", "pods", "what to mirror, as `group/version/plural`; without a group, of the core API")
 	namespace := flags.String("namespace", "", "only this `namespace`")
+	ca := flags.String("ca", "", "trust the certificates in this `file`, of a server at an https address")
 	status := flags.String("status", "", "serve a status page at this `address`, for example 127.0.0.1:8090")
 	lasts := flags.Duration("for", 12*time.Second, "how long to mirror before the check")
 	if err := flags.Parse(args); err != nil {
@@ -71,6 +73,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		defer demo.stop()
 		s.demo, options.BaseURL, options.HTTPClient = demo, demo.URL, demo.Client()
+	}
+	if *ca != "" {
+		client, err := kubeapi.ClientWithCA(*ca)
+		if err != nil {
+			return err
+		}
+		options.HTTPClient = client
 	}
 	source, err := kubeapi.New(options)
 	if err != nil {
