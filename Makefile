@@ -50,6 +50,11 @@ adapters: ## test the adapters for client-go
 integration: ## test against a real Kubernetes API server, in process
 	cd integration && go test -parallel 8 -v ./...
 
+.PHONY: sources
+sources: ## test the sources for etcd and NATS against servers in process
+	cd sources/etcd/integration && go test -race ./...
+	cd sources/nats/integration && go test -race ./...
+
 .PHONY: metrics
 metrics: ## test the metrics for Prometheus and the alert rules
 	cd metrics/prometheus && go test -race ./...
@@ -70,7 +75,8 @@ cover: ## statement coverage of the root package; fails below 90 %
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
-	for module in . compat adapters/clientgo benchmarks examples/controllers metrics/prometheus metrics/prometheus/rules integration; do \
+	for module in . compat adapters/clientgo benchmarks examples/controllers metrics/prometheus metrics/prometheus/rules integration \
+		sources/etcd sources/etcd/integration sources/nats sources/nats/integration; do \
 		(cd $$module && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; \
 	done
 

@@ -1,0 +1,136 @@
+// Example mirrors a bucket of NATS JetStream into a cache. It starts a server in the process and ends by itself:
+//
+//	go run ./example
+//
+// Each replica of a program that shares its state in a bucket has such a cache: reads are local, with indexes and handlers, and
+// writes are conditional on the revision that the cache has.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/sources"
+	"github.com/watchmirror/cache/sources/nats"
+	"github.com/watchmirror/cache/sources/nats/integration/server"
+)
+
+const bucket = "machines"
+
+// Machine is the value of a key, as JSON.
+type Machine struct {
+	Rack, Owner string
+}
+
+// Entry is a machine with its key and revisions.
+type Entry = sources.Entry[Machine]
+
+func decode(value []byte) (machine Machine, err error) {
+	err = json.Unmarshal(value, &machine)
+	return machine, err
+}
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "nats")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	member, err := server.Start(dir)
+	if err != nil {
+		return err
+	}
+	defer member.Stop()
+	js, err := server.Connect(member.Addr())
+	if err != nil {
+		return err
+	}
+	defer js.Conn().Close()
+	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket})
+	if err != nil {
+		return err
+	}
+
+	machines := cache.NewTypedInformer(nats.NewSource(js, bucket, sources.Values(decode), nats.Options{}), cache.InformerConfig[*Entry]{
+		Indexes: cache.TypedIndexers[*Entry]{"owner": func(e *Entry) ([]string, error) { return []string{e.Value.Owner}, nil }},
+	})
+	_, err = machines.AddHandler(cache.TypedResourceEventHandlerFuncs[*Entry]{
+		AddFunc:    func(e *Entry) { fmt.Fprintln(out, "added", e.Key, e.Value) },
+		UpdateFunc: func(_, e *Entry) { fmt.Fprintln(out, "updated", e.Key, e.Value) },
+		DeleteFunc: func(e cache.DeletedObject[*Entry]) { fmt.Fprintln(out, "deleted", e.GetName()) },
+	})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	go func() { ran <- machines.Run(running) }()
+	defer func() { // all handlers have returned by then
+		stop()
+		err = cmp.Or(err, <-ran)
+	}()
+	if err := machines.WaitSynced(ctx); err != nil {
+		return err
+	}
+	for i := range 3 {
+		if err := put(ctx, kv, machines, fmt.Sprint("m", i), Machine{Rack: "r1"}); err != nil {
+			return err
+		}
+	}
+	if err := put(ctx, kv, machines, "m1", Machine{Rack: "r1", Owner: "blue"}); err != nil {
+		return err
+	}
+	owned, err := machines.ByIndex("owner", "blue")
+	if err != nil {
+		return err
+	}
+	if len(owned) != 1 || owned[0].Key != "m1" {
+		return fmt.Errorf("blue owns %d machines", len(owned))
+	}
+	if err := kv.Delete(ctx, "m2"); err != nil {
+		return err
+	}
+	if err := machines.Fresh(ctx); err != nil { // a deletion does not return its revision
+		return err
+	}
+	if err := machines.Verify(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "the cache equals the bucket")
+	return nil
+}
+
+// put writes a machine, unless it was changed since the state that the cache has, and waits until the cache has it.
+func put(ctx context.Context, kv jetstream.KeyValue, machines *cache.Informer[*Entry], key string, machine Machine) error {
+	value, err := json.Marshal(machine)
+	if err != nil {
+		return err
+	}
+	var revision uint64 // 0: there is none
+	if known, exists := machines.Lookup(key); exists {
+		revision = known.Revision
+	}
+	written, err := kv.Update(ctx, key, value, revision)
+	if err != nil { // another program may have changed it
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	return machines.WaitForResourceVersion(ctx, strconv.FormatUint(written, 10))
+}

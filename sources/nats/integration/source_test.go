@@ -1,0 +1,187 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/sources"
+	"github.com/watchmirror/cache/sources/nats"
+	"github.com/watchmirror/cache/sources/nats/integration/server"
+)
+
+type entry = sources.Entry[string]
+
+// text decodes a value. "damaged" is one that cannot be decoded.
+func text(value []byte) (string, error) {
+	if string(value) == "damaged" {
+		return "", errors.New("it is damaged")
+	}
+	return string(value), nil
+}
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// shared is the server of the tests that do not stop it. Each has a bucket of its own.
+var (
+	shared  *server.Server
+	buckets atomic.Int64
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "nats")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if shared, err = server.Start(dir); err != nil {
+		panic(err)
+	}
+	defer shared.Stop()
+	return m.Run()
+}
+
+// bucket is a bucket and its source.
+type bucket struct {
+	js     jetstream.JetStream
+	kv     jetstream.KeyValue
+	source *sources.KeyValueSource[*entry]
+}
+
+func connect(t testing.TB, addr string) jetstream.JetStream {
+	t.Helper()
+	js, err := server.Connect(addr)
+	require.NoError(t, err)
+	t.Cleanup(js.Conn().Close)
+	return js
+}
+
+func newBucket(t testing.TB, addr string, config jetstream.KeyValueConfig, options nats.Options) *bucket {
+	t.Helper()
+	js := connect(t, addr)
+	config.Bucket = fmt.Sprint("test-", buckets.Add(1))
+	kv, err := js.CreateKeyValue(t.Context(), config)
+	require.NoError(t, err)
+	return &bucket{js: js, kv: kv, source: nats.NewSource(js, config.Bucket, sources.Values(text), options)}
+}
+
+func (b *bucket) put(key, value string) error {
+	_, err := b.kv.Put(context.Background(), key, []byte(value))
+	return err
+}
+
+func (b *bucket) remove(key string) error { return b.kv.Delete(context.Background(), key) }
+
+// compact writes every key again, with a history of one value, and removes the marks of deletions.
+func (b *bucket) compact() error {
+	ctx := context.Background()
+	stream, err := b.js.Stream(ctx, "KV_"+b.kv.Bucket())
+	if err != nil {
+		return err
+	}
+	before := stream.CachedInfo().State.LastSeq
+	keys, err := b.kv.Keys(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
+		return err
+	}
+	for _, key := range keys {
+		value, err := b.kv.Get(ctx, key)
+		if err == nil {
+			_, err = b.kv.Put(ctx, key, value.Value())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return stream.Purge(ctx, jetstream.WithPurgeSequence(before+1))
+}
+
+// content is the bucket as the server has it: value and revision by key.
+func (b *bucket) content(t testing.TB) map[string]string {
+	t.Helper()
+	content := map[string]string{}
+	all, err := b.kv.WatchAll(t.Context(), jetstream.IgnoreDeletes())
+	require.NoError(t, err)
+	defer func() { _ = all.Stop() }()
+	for e := range all.Updates() {
+		if e == nil {
+			break
+		}
+		content[e.Key()] = fmt.Sprintf("%s at %d", e.Value(), e.Revision())
+	}
+	return content
+}
+
+func mirrored(informer *cache.Informer[*entry]) map[string]string {
+	content := map[string]string{}
+	for key, e := range informer.All() {
+		content[key] = fmt.Sprintf("%s at %s", e.Value, e.ResourceVersion)
+	}
+	return content
+}
+
+// informer runs an informer of the source until the end of the test.
+func (b *bucket) informer(t testing.TB) *cache.Informer[*entry] {
+	t.Helper()
+	informer := cache.NewTypedInformer(b.source, cache.InformerConfig[*entry]{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- informer.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ran)
+	})
+	return informer
+}
+
+// last is the bucket's last revision.
+func (b *bucket) last(t testing.TB) uint64 {
+	t.Helper()
+	stream, err := b.js.Stream(t.Context(), "KV_"+b.kv.Bucket())
+	require.NoError(t, err)
+	return stream.CachedInfo().State.LastSeq
+}
+
+// converges waits until an informer has all writes made before the call, and compares it with the bucket.
+func (b *bucket) converges(t testing.TB, informer *cache.Informer[*entry]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, informer.WaitForResourceVersion(ctx, fmt.Sprint(b.last(t))), informer.Status())
+	require.Equal(t, b.content(t), mirrored(informer))
+}
+
+func valueOf(obj runtime.Object) string { return obj.(*entry).Value }
+
+func TestABucketKeepsThePromisesOfAListerWatcher(t *testing.T) {
+	for name, config := range map[string]jetstream.KeyValueConfig{
+		"history": {History: 64}, "a long history in memory": {History: 64, Storage: jetstream.MemoryStorage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{
+				Mark: valueOf,
+				New: func(t testing.TB) cachetest.ListerWatcherRig {
+					b := newBucket(t, shared.Addr(), config, nats.Options{ProgressInterval: 20 * time.Millisecond})
+					return cachetest.ListerWatcherRig{
+						Source: b.source, Create: b.put, Update: b.put, Delete: b.remove, Compact: b.compact,
+						SendBookmarks: func() error { return nil }, // the watches send them
+					}
+				},
+			})
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/watchmirror/cache/sources"
+)
+
+// longestHeartbeat is the longest that the client accepts.
+const longestHeartbeat = 30 * time.Second
+
+// removeLimit is how long the end of a watch waits for the removal of its consumer.
+const removeLimit = time.Second
+
+// message is a message of a bucket.
+type message struct {
+	sources.KeyValue
+	deletion bool
+}
+
+// reader reads messages in order through a consumer of its own, which the server keeps in memory. It ends with a failure
+// where a message is missing or the connection is lost: that is how the library's ordered consumer would begin again,
+// but a watch must first find out whether its version has expired.
+type reader struct {
+	store    *store
+	consumer jetstream.Consumer
+	messages jetstream.MessagesContext
+	statuses chan natsgo.Status
+	// received has what the goroutine receives, until done is closed.
+	received chan delivery
+	stopping chan struct{}
+	done     chan struct{}
+	// sequence is the consumer's of the last message.
+	sequence uint64
+}
+
+type delivery struct {
+	msg jetstream.Msg
+	err error
+}
+
+// read begins to read with a deliver policy.
+func (s *store) read(ctx context.Context, config jetstream.ConsumerConfig) (*reader, error) {
+	if err := s.connected(); err != nil {
+		return nil, err
+	}
+	config.AckPolicy, config.MemoryStorage, config.InactiveThreshold = jetstream.AckNonePolicy, true, consumerLife
+	config.Replicas, config.FilterSubject = 1, s.subject
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	consumer, err := s.js.CreateConsumer(limited, s.stream, config)
+	if err != nil {
+		return nil, s.asStatus(err)
+	}
+	r := &reader{
+		store: s, consumer: consumer, received: make(chan delivery), stopping: make(chan struct{}), done: make(chan struct{}),
+		statuses: s.js.Conn().StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED),
+	}
+	r.messages, err = consumer.Messages(jetstream.PullHeartbeat(min(s.timeout/2, longestHeartbeat)), jetstream.PullExpiry(3*s.timeout))
+	if err != nil {
+		close(r.done)
+		r.stop()
+		return nil, s.asStatus(err)
+	}
+	go r.receive()
+	return r, nil
+}
+
+// receive passes on what the consumer delivers, until its end.
+func (r *reader) receive() {
+	defer close(r.done)
+	for {
+		msg, err := r.messages.Next()
+		select {
+		case r.received <- delivery{msg, err}:
+		case <-r.stopping:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// errSilent ends a wait for a message.
+var errSilent = errors.New("no message")
+
+// next waits for a message. errSilent is wrapped where none came within a time.
+func (r *reader) next(ctx context.Context, within time.Duration) (message, error) {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case d := <-r.received:
+		if d.err != nil {
+			return message{}, r.store.asStatus(d.err)
+		}
+		return r.message(d.msg)
+	case <-r.statuses:
+		return message{}, r.store.asStatus(errors.New("the connection was lost"))
+	case <-timer.C:
+		return message{}, fmt.Errorf("nats: bucket %q: %w within %s", r.store.bucket, errSilent, within)
+	case <-ctx.Done():
+		return message{}, context.Cause(ctx)
+	}
+}
+
+// message reads a message and checks that it is the next one.
+func (r *reader) message(msg jetstream.Msg) (m message, err error) {
+	about, err := msg.Metadata()
+	if err != nil {
+		return m, r.store.asStatus(err)
+	}
+	if r.sequence++; about.Sequence.Consumer != r.sequence {
+		return m, r.store.asStatus(fmt.Errorf("message %d came where %d was expected", about.Sequence.Consumer, r.sequence))
+	}
+	m.KeyValue = sources.KeyValue{Key: strings.TrimPrefix(msg.Subject(), r.store.prefix), Value: msg.Data(), Revision: about.Sequence.Stream}
+	if header := msg.Headers(); len(header) > 0 {
+		operation := header.Get("KV-Operation")
+		m.deletion = operation == "DEL" || operation == "PURGE" || operation == "" && header.Get(jetstream.MarkerReasonHeader) != ""
+	}
+	return m, nil
+}
+
+// stop ends the reading, waits for the goroutine and removes the consumer; the server does that too, later.
+func (r *reader) stop() {
+	close(r.stopping)
+	if r.messages != nil {
+		r.messages.Stop()
+	}
+	<-r.done
+	r.store.js.Conn().RemoveStatusListener(r.statuses)
+	if r.store.connected() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
+	defer cancel()
+	_ = r.store.js.DeleteConsumer(ctx, r.store.stream, r.consumer.CachedInfo().Name)
+}

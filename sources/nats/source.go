@@ -1,0 +1,305 @@
+// Package nats makes a source of a key-value bucket of NATS JetStream.
+//
+// A cache of it equals the bucket: it lists the last value of each key, and watches the bucket's stream from there. The
+// values are those of the program, decoded by its function:
+//
+//	source := nats.NewSource(js, "machines", sources.Values(decodeMachine), nats.Options{})
+//	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})
+//
+// Resource versions are sequences of the bucket's stream: WaitForResourceVersion with the revision that a Put returned
+// waits until the cache has it. Deletions come with the last value, of which the source keeps one for each key. Objects
+// have no UID, since a bucket does not know when a key was created, so a list after the first one delivers an update of
+// every object, and a key that was deleted and created again is an update where such a list hides it.
+//
+// A bucket does not keep deletions for ever. So before a watch is resumed the source compares the keys that it knows with
+// those of the bucket: where one is there no more and has not even the mark of a deletion, the version is expired, and a
+// cache lists. docs/sources.md has the guarantees, docs/scaling.md when to use it.
+package nats
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/sources"
+)
+
+const (
+	defaultTimeout  = 10 * time.Second
+	defaultProgress = 30 * time.Second
+	// consumerLife is after how long without a reader the server removes a consumer whose removal was lost.
+	consumerLife = time.Minute
+	// quickRounds is how often a list hopes that nothing was written since its last message, before it asks for the names
+	// of all keys.
+	quickRounds = 3
+)
+
+// Options configures a source. The zero value is useful.
+type Options struct {
+	// Filter limits the source to some keys, as in Watch of a bucket: "racks.*.machines" or "racks.>". Default: all.
+	Filter string
+	// Timeout ends a request that is not answered, and a list or a watch after as long a silence of a server that has
+	// more to send. Default: 10 seconds; at least 1 second.
+	Timeout time.Duration
+	// ProgressInterval is how long a watch is silent until it compares its version with that of the bucket. The result is
+	// a bookmark. Default: 30 seconds.
+	ProgressInterval time.Duration
+}
+
+// NewSource makes a source of the keys of a bucket. A key is the object's name, and what is before its first slash, if
+// it has one, its namespace. decode makes an object of a value: sources.Values makes such a function for types that have
+// no metadata. NewSource starts nothing, and does not close the connection, which should have MaxReconnects(-1).
+//
+// A bucket whose keys vanish without a message is refused: one with a TTL and without LimitMarkerTTL, or one of a stream
+// with limits that discards old messages. An error in decode quarantines the object. NewSource panics if js or decode
+// is nil, if the bucket has no name, or for a negative option.
+func NewSource[T sources.Object](
+	js jetstream.JetStream, bucket string, decode func(kv sources.KeyValue) (T, error), options Options,
+) *sources.KeyValueSource[T] {
+	if js == nil || bucket == "" || options.Timeout < 0 || options.ProgressInterval < 0 {
+		panic("nats: NewSource: js is nil, bucket is empty, or Options has a negative duration")
+	}
+	s := &store{
+		js: js, bucket: bucket, stream: "KV_" + bucket, prefix: "$KV." + bucket + ".",
+		timeout:  max(cmp.Or(options.Timeout, defaultTimeout), time.Second),
+		progress: cmp.Or(options.ProgressInterval, defaultProgress),
+		keys:     newKeyTable(),
+	}
+	s.subject = s.prefix + cmp.Or(options.Filter, ">")
+	return sources.NewKeyValueSource(s, decode)
+}
+
+// store is a bucket as a sources.KeyValueStore.
+type store struct {
+	js jetstream.JetStream
+	// prefix is that of the keys' subjects, and subject those of the source's keys.
+	bucket, stream, prefix, subject string
+	timeout, progress               time.Duration
+	keys                            *keyTable
+}
+
+// List implements sources.KeyValueStore. It ignores the limit: a bucket has no older states from which to list a second
+// page.
+func (s *store) List(
+	ctx context.Context, keys sources.KeyRange, take func(revision uint64, kv sources.KeyValue) error,
+) (revision uint64, more bool, err error) {
+	if keys.After != "" {
+		return 0, false, apierrors.NewBadRequest("continue: this source sends no such tokens")
+	}
+	state, revision, err := s.state(ctx)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case keys.Revision > revision:
+		return 0, false, sources.TooLarge(keys.Revision, revision)
+	case keys.Revision > 0 && keys.Revision < revision:
+		return 0, false, sources.Expired(keys.Revision, revision)
+	}
+	for _, kv := range state {
+		if err := take(revision, kv); err != nil {
+			return revision, false, err
+		}
+	}
+	return revision, false, nil
+}
+
+// state reads the last value of each key.
+func (s *store) state(ctx context.Context) (state map[string]sources.KeyValue, revision uint64, err error) {
+	end, err := s.end(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	state = map[string]sources.KeyValue{}
+	if revision = end.version; end.newest > 0 {
+		last, err := s.readState(ctx, end.newest, state)
+		if err != nil {
+			return nil, 0, err
+		}
+		revision = max(revision, last)
+	}
+	s.keys.listed(revision, state)
+	return state, revision, nil
+}
+
+// readState reads the last messages of all keys, and those that follow until nothing is missing: the server removes a
+// value that is overwritten before it was read, and its successor may be behind the newest message that was asked for.
+func (s *store) readState(ctx context.Context, newest uint64, state map[string]sources.KeyValue) (last uint64, err error) {
+	r, err := s.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy})
+	if err != nil {
+		return 0, err
+	}
+	defer r.stop()
+	keys := map[string]bool{} // that were read, deletions too
+	for round := 1; ; round++ {
+		for last < newest {
+			m, err := r.next(ctx, s.timeout)
+			if errors.Is(err, errSilent) {
+				err = s.asStatus(err)
+			}
+			if err != nil {
+				return 0, err
+			}
+			last, keys[m.Key] = m.Revision, true
+			if state[m.Key] = m.KeyValue; m.deletion {
+				delete(state, m.Key)
+			}
+		}
+		limited, cancel := context.WithTimeout(ctx, s.timeout)
+		newest, err = s.newest(limited)
+		whole := newest <= last
+		if err == nil && !whole && round >= quickRounds {
+			var names map[string]bool
+			names, err = s.names(limited)
+			whole = isSubset(names, keys)
+		}
+		cancel()
+		if whole || err != nil {
+			return last, err
+		}
+	}
+}
+
+// names are the keys of which the bucket has a message, deletions too.
+func (s *store) names(ctx context.Context) (map[string]bool, error) {
+	stream, err := s.js.Stream(ctx, s.stream)
+	if err != nil {
+		return nil, s.asStatus(err)
+	}
+	about, err := stream.Info(ctx, jetstream.WithSubjectFilter(s.subject))
+	if err != nil {
+		return nil, s.asStatus(err)
+	}
+	names := make(map[string]bool, len(about.State.Subjects))
+	for subject := range about.State.Subjects {
+		names[strings.TrimPrefix(subject, s.prefix)] = true
+	}
+	return names, nil
+}
+
+func isSubset(keys, of map[string]bool) bool {
+	for key := range keys {
+		if !of[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// end is how far a bucket is.
+type end struct {
+	*jetstream.StreamInfo
+	// version is the stream's last sequence, newest that of the last message of a key of the source, 0 if there is none:
+	// what is above it was removed or is of other keys.
+	version, newest uint64
+	// another is true if the bucket was deleted and created again since the source saw it last.
+	another bool
+}
+
+// end asks the leader of the stream: other members may lag behind it.
+func (s *store) end(ctx context.Context) (end, error) {
+	if err := s.connected(); err != nil {
+		return end{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	before := s.keys.newestSeen()
+	stream, err := s.js.Stream(limited, s.stream)
+	if err != nil {
+		return end{}, s.asStatus(err)
+	}
+	e := end{StreamInfo: stream.CachedInfo()}
+	if err := s.check(e.Config); err != nil {
+		return end{}, err
+	}
+	e.version = e.State.LastSeq
+	e.another = s.keys.sawBucket(e.Created, e.version, before)
+	e.newest, err = s.newest(limited)
+	return e, err
+}
+
+// newest is the sequence of the last message of the source's keys. The library's own request may be answered by a member
+// that lags behind.
+func (s *store) newest(ctx context.Context) (uint64, error) {
+	prefix := jetstream.DefaultAPIPrefix
+	switch options := s.js.Options(); {
+	case options.APIPrefix != "":
+		prefix = strings.TrimSuffix(options.APIPrefix, ".") + "."
+	case options.Domain != "":
+		prefix = "$JS." + options.Domain + ".API."
+	}
+	request, err := json.Marshal(map[string]string{"last_by_subj": s.subject})
+	if err != nil {
+		return 0, err
+	}
+	answer, err := s.js.Conn().RequestWithContext(ctx, prefix+"STREAM.MSG.GET."+s.stream, request)
+	if err != nil {
+		return 0, s.asStatus(err)
+	}
+	var last struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message struct {
+			Sequence uint64 `json:"seq"`
+		} `json:"message"`
+	}
+	switch err := json.Unmarshal(answer.Data, &last); {
+	case err != nil:
+		return 0, s.asStatus(err)
+	case last.Error != nil && last.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return 0, nil
+	case last.Error != nil:
+		return 0, s.asStatus(last.Error)
+	}
+	return last.Message.Sequence, nil
+}
+
+// check refuses a bucket from which the server removes keys without a message.
+func (s *store) check(config jetstream.StreamConfig) error {
+	switch {
+	case config.MaxAge > 0 && config.SubjectDeleteMarkerTTL == 0:
+		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q has a TTL without LimitMarkerTTL: keys end without a message", s.bucket))
+	case config.Discard == jetstream.DiscardOld && (config.MaxBytes > 0 || config.MaxMsgs > 0):
+		return apierrors.NewBadRequest(fmt.Sprintf("nats: bucket %q discards old keys without a message", s.bucket))
+	}
+	return nil
+}
+
+// disconnected is an error of a request while the client had no connection. A reflector then watches again as often as it
+// takes: a list would tell it no more.
+type disconnected struct{ error }
+
+func (e disconnected) Unwrap() error { return e.error }
+
+// FailureCause names the cause for cache.CauseOf.
+func (disconnected) FailureCause() string { return string(cache.CauseConnectionRefused) }
+
+// errNoConnection fails requests that the client would hold until it has connected again.
+var errNoConnection = errors.New("no connection")
+
+// connected fails while there is no connection.
+func (s *store) connected() error {
+	if s.js.Conn().Status() != natsgo.CONNECTED {
+		return s.asStatus(errNoConnection)
+	}
+	return nil
+}
+
+// asStatus names the cause of a failed request for a reflector. It watches again after all that has no better name.
+func (s *store) asStatus(err error) error {
+	switch status := s.js.Conn().Status(); {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "buckets"}, s.bucket)
+	case status != natsgo.CONNECTED:
+		return disconnected{fmt.Errorf("nats: bucket %q: %w, the client is %s", s.bucket, err, status)}
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("nats: bucket %q: %v", s.bucket, err))
+}
