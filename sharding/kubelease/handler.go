@@ -1,0 +1,92 @@
+package kubelease
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Handler serves Lease objects in memory, as an API server does, for tests and examples: list by a label, create, update, delete. The
+// zero value is ready and must not be copied. It may be used concurrently.
+type Handler struct {
+	mu      sync.Mutex
+	objects []object
+	version int
+}
+
+// ServeHTTP implements http.Handler. The path is that of an API server: /apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, path, known := strings.Cut(r.URL.Path, "/apis/coordination.k8s.io/v1/namespaces/")
+	namespace, rest, _ := strings.Cut(path, "/")
+	name, isLeases := strings.CutPrefix(rest, "leases")
+	if !known || !isLeases {
+		fail(w, http.StatusNotFound, "only leases are served")
+		return
+	}
+	name = strings.TrimPrefix(name, "/")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := slices.IndexFunc(h.objects, func(o object) bool { return o.Namespace == namespace && o.Name == name })
+	switch {
+	case r.Method == http.MethodGet && name == "":
+		key, value, selected := strings.Cut(r.URL.Query().Get("labelSelector"), "=")
+		answer := list{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"}}
+		for _, o := range h.objects {
+			if o.Namespace == namespace && (!selected || o.Labels[key] == value) {
+				answer.Items = append(answer.Items, o)
+			}
+		}
+		answer.ResourceVersion = strconv.Itoa(h.version)
+		_ = json.NewEncoder(w).Encode(answer)
+	case r.Method == http.MethodPost && name == "", r.Method == http.MethodPut:
+		var o object
+		if err := json.NewDecoder(r.Body).Decode(&o); err != nil || r.Method == http.MethodPut && o.Name != name {
+			fail(w, http.StatusBadRequest, "no such Lease")
+			return
+		}
+		if r.Method == http.MethodPost {
+			at = slices.IndexFunc(h.objects, func(other object) bool { return other.Namespace == namespace && other.Name == o.Name })
+		}
+		switch {
+		case r.Method == http.MethodPost && at >= 0:
+			fail(w, http.StatusConflict, "it exists")
+			return
+		case r.Method == http.MethodPut && at < 0:
+			fail(w, http.StatusNotFound, "it is not there")
+			return
+		case r.Method == http.MethodPut && o.ResourceVersion != h.objects[at].ResourceVersion:
+			fail(w, http.StatusConflict, "it was changed")
+			return
+		case at < 0:
+			at = len(h.objects)
+			h.objects = append(h.objects, o)
+		}
+		h.version++
+		o.Namespace, o.ResourceVersion = namespace, strconv.Itoa(h.version)
+		h.objects[at] = o
+		_ = json.NewEncoder(w).Encode(o)
+	case r.Method == http.MethodDelete && at >= 0:
+		var options metav1.DeleteOptions
+		_ = json.NewDecoder(r.Body).Decode(&options) // there need not be any
+		if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != h.objects[at].ResourceVersion {
+			fail(w, http.StatusConflict, "it was changed")
+			return
+		}
+		h.version++
+		h.objects = slices.Delete(h.objects, at, at+1)
+		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusSuccess})
+	default:
+		fail(w, http.StatusNotFound, "it is not there")
+	}
+}
+
+func fail(w http.ResponseWriter, code int32, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(code))
+	_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message})
+}

@@ -1,0 +1,96 @@
+package kubelease_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/watchmirror/cache/kubeapi"
+	"github.com/watchmirror/cache/sharding"
+	"github.com/watchmirror/cache/sharding/kubelease"
+)
+
+// stores are the stores that the same tests are run on.
+func stores(t *testing.T) map[string]sharding.Leases {
+	server := httptest.NewServer(&kubelease.Handler{})
+	t.Cleanup(server.Close)
+	remote, err := kubelease.New(kubeapi.Options{BaseURL: server.URL, Namespace: "shop"}, "orders")
+	require.NoError(t, err)
+	other, err := kubelease.New(kubeapi.Options{BaseURL: server.URL, Namespace: "shop"}, "other")
+	require.NoError(t, err)
+	_, err = other.Put(t.Context(), sharding.Lease{Name: "range-0", Holder: "x"})
+	require.NoError(t, err)
+	return map[string]sharding.Leases{"memory": &sharding.MemoryLeases{}, "kubernetes": remote}
+}
+
+func TestAStoreChangesOnlyTheVersionThatItsCallerHasSeen(t *testing.T) {
+	for name, store := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			lease := sharding.Lease{Name: "range-0", Holder: "a", Duration: 1500 * time.Millisecond}
+			first, err := store.Put(ctx, lease)
+			require.NoError(t, err)
+			_, err = store.Put(ctx, lease)
+			require.ErrorIs(t, err, sharding.ErrLeaseConflict, "it exists")
+
+			lease.Version = first
+			second, err := store.Put(ctx, lease)
+			require.NoError(t, err)
+			require.NotEqual(t, first, second, "a renewal is a change")
+			_, err = store.Put(ctx, lease)
+			require.ErrorIs(t, err, sharding.ErrLeaseConflict)
+			require.ErrorIs(t, store.Delete(ctx, lease), sharding.ErrLeaseConflict)
+
+			lease.Version = second
+			all, err := store.List(ctx)
+			require.NoError(t, err)
+			require.Equal(t, []sharding.Lease{lease}, all, "of this group alone")
+			require.NoError(t, store.Delete(ctx, lease))
+			require.ErrorIs(t, store.Delete(ctx, lease), sharding.ErrLeaseConflict)
+			_, err = store.Put(ctx, lease)
+			require.ErrorIs(t, err, sharding.ErrLeaseConflict, "it is not there")
+			all, err = store.List(ctx)
+			require.NoError(t, err)
+			require.Empty(t, all)
+
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err = store.List(ended)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+	}
+}
+
+func TestARefusalIsNoConflict(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Error(w, `{"kind":"Status","message":"no role allows it"}`, http.StatusForbidden)
+	}))
+	defer server.Close()
+	store, err := kubelease.New(kubeapi.Options{BaseURL: server.URL, Namespace: "shop", Authorize: func(r *http.Request) error {
+		r.Header.Set("Authorization", "Bearer secret")
+		return nil
+	}}, "orders")
+	require.NoError(t, err)
+	for _, err := range []error{
+		func() error { _, err := store.List(t.Context()); return err }(),
+		func() error { _, err := store.Put(t.Context(), sharding.Lease{Name: "a"}); return err }(),
+		store.Delete(t.Context(), sharding.Lease{Name: "a", Version: "1"}),
+	} {
+		require.ErrorContains(t, err, "no role allows it")
+		require.False(t, errors.Is(err, sharding.ErrLeaseConflict))
+		require.NotContains(t, err.Error(), "secret")
+	}
+	for _, wrong := range []kubeapi.Options{{BaseURL: "nowhere", Namespace: "shop"}, {BaseURL: server.URL}} {
+		_, err := kubelease.New(wrong, "orders")
+		require.Error(t, err)
+	}
+}
