@@ -2,6 +2,8 @@ package sources
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -173,9 +175,15 @@ func named(obj Object, kv KeyValue) Object {
 	obj.SetName(name)
 	obj.SetResourceVersion(formatVersion(kv.Revision))
 	if obj.GetUID() == "" && kv.Created > 0 {
-		obj.SetUID(types.UID(kv.Key + "@" + formatVersion(kv.Created)))
+		obj.SetUID(uidOf(kv))
 	}
 	return obj
+}
+
+// uidOf is a UID that every process makes of a key and the revision that created it. Package sharding needs random bits.
+func uidOf(kv KeyValue) types.UID {
+	sum := sha256.Sum256([]byte(formatVersion(kv.Created) + "/" + kv.Key))
+	return types.UID(hex.EncodeToString(sum[:16]))
 }
 
 // empty is the version of a store at revision 0, in which nothing was ever written: "0" asks for any state.

@@ -212,6 +212,7 @@ func open(t *testing.T, source cache.Source, options metav1.ListOptions) watch.I
 }
 
 func TestAKeyIsTheNamespaceAndNameOfItsObject(t *testing.T) {
+	uids := map[types.UID]bool{}
 	for key, want := range map[string]cache.ObjectName{
 		"a": {Name: "a"}, "n/a": {Namespace: "n", Name: "a"}, "n/a/b": {Namespace: "n", Name: "a/b"}, "/a": {Name: "/a"}, "n/": {Name: "n/"},
 	} {
@@ -222,11 +223,14 @@ func TestAKeyIsTheNamespaceAndNameOfItsObject(t *testing.T) {
 		e := list.(*metav1.List).Items[0].Object.(*textEntry)
 		assert.Equal(t, want, cache.MetaObjectToName(e))
 		assert.Equal(t, key, cache.MetaObjectToName(e).String())
+		assert.Len(t, e.UID, 32)
+		uids[e.UID] = true
 		assert.Equal(t, textEntry{
-			ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name, ResourceVersion: "1", UID: types.UID(key + "@1")},
+			ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name, ResourceVersion: "1", UID: e.UID},
 			Key:        key, Value: "1", Created: 1, Revision: 1,
 		}, *e)
 	}
+	assert.Len(t, uids, 5)
 }
 
 func TestAnObjectKeepsAUIDOfItsOwn(t *testing.T) {
@@ -432,4 +436,18 @@ func TestAnEntryIsCopiedDeeplyIfItsValueCanBe(t *testing.T) {
 	deep := &sources.Entry[*metav1.ObjectMeta]{Value: &metav1.ObjectMeta{Name: "a"}}
 	deep.DeepCopyObject().(*sources.Entry[*metav1.ObjectMeta]).Value.Name = "b"
 	assert.Equal(t, "a", deep.Value.Name)
+}
+
+func TestAUIDIsThatOfTheKeyAndItsCreation(t *testing.T) {
+	s := newShelf()
+	require.NoError(t, errors.Join(s.write("a=1"), s.write("a=2"), s.write("a"), s.write("a=1")))
+	uid := func(version string) types.UID {
+		exact := metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+		list, err := newTextSource(s).List(exact) // another process makes the same one
+		require.NoError(t, err)
+		return list.(*metav1.List).Items[0].Object.(*textEntry).UID
+	}
+	assert.Equal(t, uid("1"), uid("2"))
+	assert.NotEqual(t, uid("1"), uid("4"))
+	assert.EqualValues(t, "bf1d987701909d7b3e5e755f79d999a5", uid("1"))
 }

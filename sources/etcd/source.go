@@ -7,7 +7,7 @@
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*sources.Entry[Machine]]{})
 //
 // Resource versions are revisions of the cluster: WaitForResourceVersion with the revision in the answer to a write
-// waits until the cache has it. An object's UID has the key and its create revision, so a key that was deleted and
+// waits until the cache has it. An object's UID is made of the key and its create revision, so a key that was deleted and
 // created again is a deletion and an addition, also where a list hides it. Every change is delivered, deletions with the
 // last value. docs/sources.md has the guarantees, docs/scaling.md when to use it.
 package etcd

@@ -92,7 +92,7 @@ func (k *keys) compact() error {
 	return err
 }
 
-// content is the prefix as the cluster has it: value, revision and UID by key.
+// content is the prefix as the cluster has it: value and revisions by key.
 func (k *keys) content(t testing.TB) map[string]string {
 	t.Helper()
 	page, err := k.client.Get(t.Context(), k.prefix, clientv3.WithPrefix())
@@ -100,7 +100,7 @@ func (k *keys) content(t testing.TB) map[string]string {
 	content := map[string]string{}
 	for _, kv := range page.Kvs {
 		name := strings.TrimPrefix(string(kv.Key), k.prefix)
-		content[name] = fmt.Sprintf("%s at %d of %s@%d", kv.Value, kv.ModRevision, name, kv.CreateRevision)
+		content[name] = fmt.Sprintf("%s at %d of %d", kv.Value, kv.ModRevision, kv.CreateRevision)
 	}
 	return content
 }
@@ -123,7 +123,7 @@ func (k *keys) informer(t testing.TB) *cache.Informer[*entry] {
 func mirrored(informer *cache.Informer[*entry]) map[string]string {
 	content := map[string]string{}
 	for key, e := range informer.All() {
-		content[key] = fmt.Sprintf("%s at %s of %s", e.Value, e.ResourceVersion, e.UID)
+		content[key] = fmt.Sprintf("%s at %s of %d", e.Value, e.ResourceVersion, e.Created)
 	}
 	return content
 }
