@@ -3,7 +3,6 @@ package cache
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"reflect"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/trace"
 
 	"github.com/watchmirror/cache/internal/table"
@@ -90,7 +88,6 @@ func (m *run) listState() state {
 	if err == nil {
 		err = l.commit()
 	}
-	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	if err != nil {
 		l.abort()
 		if m.progress.whole && m.ctx.Err() == nil { // the token of a page has expired
@@ -109,8 +106,9 @@ func (m *run) listState() state {
 
 // haveState notes that the store has accepted a whole state.
 func (m *run) haveState(l *listing) {
+	l.steps.LogIfLong(slowList) // the pause after it is not part of it
 	p := &m.progress
-	p.unknown, p.watchFailures, p.shown = false, 0, ""
+	p.unknown, p.shown = false, ""
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, false
 	m.shard.Applied()
@@ -176,7 +174,7 @@ func (l *listing) listPages() error {
 	l.asked, l.progress.whole = options.ResourceVersion, false
 	l.progress.backoff.note(l.began, true)
 	inc(l.meters.lists)
-	chain := tokenChain{seen: sets.Set[[sha256.Size]byte]{}}
+	chain := tokenChain{}
 	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
@@ -221,24 +219,25 @@ func (l *listing) listPages() error {
 // tokenChain notices that the continue tokens of a list have no end: a defect of the source, which would be asked for
 // page after page without a pause.
 type tokenChain struct {
-	// seen has hashes: a token may have 64 KiB.
-	seen sets.Set[[sha256.Size]byte]
-	// empty counts the last pages without objects.
-	empty int
+	pages, empty int
+	// kept is the token of the last page whose number is a power of two: any cycle comes back to one of them.
+	kept string
 }
 
 // follow notes the token that came with a page of so many items.
 func (c *tokenChain) follow(token string, items int) error {
+	c.pages++
 	if c.empty++; items > 0 {
 		c.empty = 0
 	}
 	switch {
-	case c.seen.Has(sha256.Sum256([]byte(token))):
-		return fmt.Errorf("source repeated its continue token after page %d", c.seen.Len()+1)
+	case token == c.kept:
+		return fmt.Errorf("source repeated its continue token after page %d", c.pages)
 	case c.empty >= emptyPages:
 		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", c.empty)
+	case c.pages&(c.pages-1) == 0:
+		c.kept = token
 	}
-	c.seen.Insert(sha256.Sum256([]byte(token)))
 	return nil
 }
 
@@ -566,6 +565,7 @@ func (l *listing) commit() error {
 // abort gives up a list. It notes how new a state the list may have shown: that of its version, or of its newest object.
 // What the store has quarantined stays.
 func (l *listing) abort() {
+	l.steps.LogIfLong(slowList)
 	if l.replacement != nil {
 		l.replacement.Abort()
 	}

@@ -219,10 +219,11 @@ func (m *run) ask(c sourceCall, call func(ctx context.Context) error) (ended end
 		}
 		if woke.end != endDone {
 			c.cancel()
+			m.await(m.ctx, c.op, asking)
 		}
-		m.finish(c.op, asking)
 		ended, running = woke.end, false
 	}
+	m.rethrow(c.op, asking)
 	switch ended {
 	case endDone:
 		err = answer
@@ -266,9 +267,8 @@ func (r *Reflector) await(ctx context.Context, op string, c *sideCall) {
 	}
 }
 
-// finish awaits a call. A panic of it comes out of the run, unless the run panics already: the first panic is to come out.
-func (m *run) finish(op string, c *sideCall) {
-	m.await(m.ctx, op, c)
+// rethrow has a panic of a call come out of the run, unless the run panics already: the first panic is to come out.
+func (m *run) rethrow(op string, c *sideCall) {
 	switch {
 	case c.panicked == nil:
 	case m.panicking:

@@ -142,7 +142,7 @@ func (r *Reflector) beginMeters() {
 		itemsInWatch:  provider.NewItemsInWatchMetric(r.name),
 		version:       provider.NewLastResourceVersionMetric(r.name),
 	}
-	r.meters.accepted(r.progress.version) // that of the run before
+	setVersion(r.meters.version, r.progress.version) // that of the run before
 }
 
 // releaseMeters releases the instruments of a run that is over.
@@ -153,13 +153,10 @@ func (r *Reflector) releaseMeters() {
 	}
 }
 
-// accepted shows a version that the store has accepted.
-func (m *reflectorMeters) accepted(version string) {
-	if m.version == nil {
-		return
-	}
+// setVersion shows a version that is a number.
+func setVersion(gauge GaugeMetric, version string) {
 	if number, ok := versionNumber(version); ok {
-		m.version.Set(number)
+		set(gauge, number)
 	}
 }
 

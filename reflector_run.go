@@ -142,8 +142,10 @@ func (m *run) pause(to state, f failure) state {
 	}
 	if pause := m.progress.backoff.pause(m.clock.Now(), f); pause > 0 {
 		m.setPhase(PhasePaused)
-		m.setNextAttempt(m.clock.Now().Add(pause))
-		defer m.setNextAttempt(time.Time{})
+		next := m.clock.Now().Add(pause)
+		m.mu.Lock()
+		m.status.NextAttempt = next
+		m.mu.Unlock()
 		timer := m.clock.NewTimer(pause)
 		defer timer.Stop()
 		m.next(waiting{timer: timer.C()})
@@ -265,6 +267,9 @@ const (
 // undecoded are the versions of the quarantined objects that could not be decoded, by key. Those without a version, and so
 // without readable metadata, cannot be distinguished, and count as one.
 func (m *run) undecoded() map[string]string {
+	if !m.quarantine.any() {
+		return nil
+	}
 	versions := map[string]string{}
 	for _, q := range m.quarantine.list(func(at quarantinePlace) bool { return at.part == m.quarantine }) {
 		switch {
@@ -416,7 +421,8 @@ func (m *run) endCheck() error {
 	m.check = nil
 	early := !isClosed(c.done)
 	c.cancel()
-	m.finish("List", c.sideCall)
+	m.await(m.ctx, "List", c.sideCall)
+	m.rethrow("List", c.sideCall)
 	switch {
 	case m.ctx.Err() != nil:
 	case early && errors.Is(c.err, context.Canceled): // made again beside the next watch, however short that is

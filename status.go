@@ -233,19 +233,18 @@ func appliedVersionOf(store any) (string, bool) {
 	return "", false
 }
 
-// setPhase notes the current phase. A source that has answered "not
+// barredPhases are those of a source that gives the same answer often enough.
+var barredPhases = map[Cause]Phase{CauseNotFound: PhaseNotFound, CauseForbidden: PhaseForbidden}
+
+// setPhase notes the current phase, and that there is no next attempt. A source that has answered "not
 // found" or "forbidden" often enough stays in that phase whatever is tried.
 func (r *Reflector) setPhase(phase Phase) {
 	now := r.clock.Now()
 	r.mu.Lock()
-	if r.inARow >= barredAfter && phase != PhaseStopped {
-		switch r.inARowCause {
-		case CauseNotFound:
-			phase = PhaseNotFound
-		case CauseForbidden:
-			phase = PhaseForbidden
-		}
+	if barred, ok := barredPhases[r.inARowCause]; ok && r.inARow >= barredAfter && phase != PhaseStopped {
+		phase = barred
 	}
+	r.status.NextAttempt = time.Time{}
 	changed := r.status.Phase != phase
 	if changed {
 		r.status.Phase, r.status.PhaseSince = phase, now
@@ -255,12 +254,6 @@ func (r *Reflector) setPhase(phase Phase) {
 	if changed && r.options.PhaseHandler != nil {
 		r.options.PhaseHandler(r, r.Status())
 	}
-}
-
-func (r *Reflector) setNextAttempt(at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.NextAttempt = at
 }
 
 // succeeded notes that the source has answered and been understood, so that it is watched.
@@ -281,7 +274,7 @@ func (r *Reflector) setCurrent() {
 
 // setAccepted notes that the store took a version.
 func (r *Reflector) setAccepted(version string) {
-	r.progress.version = version
+	r.progress.version, r.progress.watchFailures = version, 0
 	now := r.clock.Now()
 	r.mu.Lock()
 	if !r.status.Synced {
@@ -289,7 +282,9 @@ func (r *Reflector) setAccepted(version string) {
 	}
 	r.status.ReceivedVersion, r.status.LastCurrent, r.status.Synced = version, now, true
 	r.mu.Unlock()
-	r.meters.accepted(version)
+	if gauge := r.meters.version; gauge != nil {
+		setVersion(gauge, version)
+	}
 }
 
 // failed reports a failure of the source.
@@ -381,8 +376,8 @@ func DefaultWatchErrorHandler(ctx context.Context, r *Reflector, err error) {
 	switch {
 	case ours: // whatever its own cause: an object that is cut off is no watch that does
 		logger.Error(err, message)
-	case errors.As(err, new(*streamRejected)):
-		logger.V(1).Info("The source does not stream its first state, listing instead", "err", err)
+	case errors.Is(err, errNotStreamed):
+		logger.V(1).Info("Listing instead", "err", err)
 	case cause == CauseExpired:
 		logger.V(4).Info("Resource version expired, listing anew", "err", err)
 	case err == io.EOF:

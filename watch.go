@@ -58,8 +58,8 @@ type openWatch struct {
 	// version order. They end at the first that is not Added.
 	synthetic bool
 	events    int
-	// moved is true once the watch has moved the version.
-	moved bool
+	// from is the version that it began with as a watch.
+	from string
 }
 
 // open asks the source for a watch from the last version, or for a streaming list, and waits for the answer. The deadline
@@ -86,7 +86,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		timer: m.clock.NewTimer(patience), synthetic: l != nil || options.ResourceVersion == "" || options.ResourceVersion == "0",
 	}
 	if l == nil {
-		w.version = m.progress.version
+		w.from, w.version = m.progress.version, m.progress.version
 	}
 	m.watch = w
 	m.progress.backoff.note(now, false)
@@ -125,7 +125,9 @@ func (m *run) stopWatch() {
 	w.timer.Stop()
 	w.cancel()
 	if w.watch != nil {
-		m.finish("Stop", apart(w.watch.Stop))
+		stop := apart(w.watch.Stop)
+		m.await(m.ctx, "Stop", stop)
+		m.rethrow("Stop", stop)
 	}
 }
 
@@ -175,7 +177,7 @@ func (m *run) watchState(l *listing) state {
 	case lived < veryShortWatch && w.events == 0:
 		return m.fail(PhaseWatching, &VeryShortWatchError{Name: m.name}, began, false)
 	case lived < shortWatch:
-		return m.pause(stateWatch, failure{began: began, progress: w.moved})
+		return m.pause(stateWatch, failure{began: began, progress: w.version != w.from})
 	}
 	m.succeeded()
 	m.progress.watchFailures = 0
@@ -363,7 +365,8 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 			version = cmp.Or(c.version, version)
 		}
 		if version != "" {
-			m.accept(w, version)
+			w.version = version
+			m.setAccepted(version)
 		}
 		if err != nil && m.ctx.Err() == nil {
 			if undecoded := m.changes[from].finalErr; undecoded != nil {
@@ -414,7 +417,8 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 		if err := bookmarks.Bookmark(version); err != nil {
 			return &StoreError{Op: "Bookmark", Err: err}
 		}
-		m.accept(w, version)
+		w.version = version
+		m.setAccepted(version)
 	default:
 		m.moveVersion(w, version)
 	}
@@ -429,13 +433,7 @@ func (m *run) moveVersion(w *openWatch, version string) {
 	if updater, ok := m.store.(ResourceVersionUpdater); ok {
 		updater.UpdateResourceVersion(version)
 	}
-	m.accept(w, version)
-}
-
-// accept notes that the store has a later version.
-func (m *run) accept(w *openWatch, version string) {
-	w.version, w.moved = version, true
-	m.progress.watchFailures = 0
+	w.version = version
 	m.setAccepted(version)
 }
 

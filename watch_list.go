@@ -54,7 +54,6 @@ func (m *run) streamIsDue() bool {
 func (m *run) streamFailed(w *openWatch, err error) state {
 	l := w.listing
 	l.abort()
-	l.steps.LogIfLong(slowList)
 	if m.ctx.Err() != nil {
 		return stateEnd
 	}
@@ -62,8 +61,6 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 	switch {
 	case err == nil:
 		err = fmt.Errorf("closed after %d objects: %w", l.items, errNoInitialEventsEnd)
-	case silent && w.answered.IsZero():
-		err = fmt.Errorf("not answered for %s: %w", streamQuiet, errNoInitialEventsEnd)
 	case silent:
 		err = fmt.Errorf("silent for %s after %d objects: %w", streamQuiet, l.items, errNoInitialEventsEnd)
 	}
@@ -75,18 +72,15 @@ func (m *run) streamFailed(w *openWatch, err error) state {
 		m.progress.streamAfter = m.clock.Now().Add(streamProbe)
 	}
 	if rejected { // which says nothing against a list: that follows at once
-		m.failed(m.ctx, &streamRejected{err})
+		m.failed(m.ctx, fmt.Errorf("%w: %w", errNotStreamed, err))
 		return m.pause(stateWhole, failure{atOnce: true})
 	}
 	return m.fail(PhaseStreaming, err, l.began, false)
 }
 
-// streamRejected marks the answer of a source that does not stream its first state. Older
+// errNotStreamed marks the answer of a source that does not stream its first state. Older
 // servers do not: it is no reason to alarm anybody.
-type streamRejected struct{ error }
-
-// Unwrap returns the source's answer.
-func (s *streamRejected) Unwrap() error { return s.error }
+var errNotStreamed = errors.New("the source does not stream its first state")
 
 // addChanges adds what a stream has sent before the bookmark that ends it, by the rules for events of a watch.
 func (l *listing) addChanges(w *openWatch, changes []change) error {
@@ -185,10 +179,9 @@ func (l *listing) endStream(w *openWatch, bookmark runtime.Object, version strin
 	if err := l.commit(); err != nil {
 		return err
 	}
-	l.steps.LogIfLong(slowList)
 	l.progress.streamTries = 0
 	l.haveState(l)
-	w.listing, w.version = nil, l.version
+	w.listing, w.from, w.version = nil, l.version, l.version
 	w.expires = l.clock.Now().Add(w.timeout + watchGrace)
 	w.timer.Reset(0) // for all that is due beside a watch
 	return nil

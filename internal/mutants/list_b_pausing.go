@@ -94,9 +94,9 @@ var pausingFaults = []Mutant{
 		Fault:   "Two failures a month apart make a list of what could be streamed.",
 	},
 	{
-		Name: "counts-watches-that-broke-long-ago", Guards: []string{"B3"}, File: "watch.go",
-		From:    "w.version, w.moved = version, true\n\tm.progress.watchFailures = 0\n",
-		To:      "w.version, w.moved = version, true\n",
+		Name: "counts-watches-that-broke-long-ago", Guards: []string{"B3"}, File: "status.go",
+		From:    "r.progress.version, r.progress.watchFailures = version, 0\n",
+		To:      "r.progress.version = version\n",
 		Package: guarantees,
 		Test:    "TestB3WatchesThatBringSomethingBeforeTheyBreakNeedNoList",
 		Fault:   "Every fifth watch that a proxy cuts is followed by a list of everything.",
