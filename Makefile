@@ -85,4 +85,5 @@ ci: ## what CI runs
 	.ci/run
 
 .PHONY: full
-full: ci ## CI, and what needs tools that may be absent (at present nothing does)
+full: ## what CI runs, and what takes longer: a whole kube-apiserver, all faults, races against real servers (hours)
+	.ci/full
