@@ -365,8 +365,7 @@ type feed struct {
 	answer   error
 
 	// The rest belongs to the reflector's goroutine. began is when the write under way began.
-	began         time.Time
-	notifications []notification
+	began time.Time
 	// watched are the detector's copies of what the write has stored.
 	watched []*mutation.Copy
 }
@@ -420,26 +419,22 @@ func (f *feed) reportMutation(found mutation.Report) {
 
 // publish appends the applied changes of a write to the log. The store's lock is held.
 func (f *feed) publish(changes []change, initial bool) {
-	for i := range changes {
-		c := &changes[i]
-		if !c.applied {
-			continue
-		}
-		f.notifications = append(f.notifications, c.notification(initial, f.informer.options.RecreateAsUpdate))
-		if detector := f.informer.detector; detector != nil {
-			if c.kind == Deleted {
-				c.copied = detector.Copy(c.key.String(), nil, nil)
+	inf := f.informer
+	inf.log.Append(func(yield func(notification) bool) {
+		for i := range changes {
+			if c := &changes[i]; c.applied && !yield(c.notification(initial, inf.options.RecreateAsUpdate)) {
+				return
 			}
+		}
+	}, f.storage.table.Len(), f.began)
+	for i := 0; i < len(changes) && inf.detector != nil; i++ {
+		c := &changes[i]
+		if c.applied && c.kind == Deleted {
+			c.copied = inf.detector.Copy(c.key.String(), nil, nil)
+		}
+		if c.applied {
 			f.watched = append(f.watched, c.copied)
 		}
-	}
-	if len(f.notifications) == 0 {
-		return
-	}
-	f.informer.log.Append(f.notifications, f.storage.table.Len(), f.began)
-	clear(f.notifications)
-	if f.notifications = f.notifications[:0]; cap(f.notifications) > 128 {
-		f.notifications = nil // more than an ordinary write needs
 	}
 }
 

@@ -245,7 +245,7 @@ func (m *storage) showVersion() {
 	for seen := int64(0); !g.calls.CompareAndSwap(seen, 0); {
 		seen = g.calls.Load()
 		m.mu.RLock()
-		version := m.version
+		version := m.lowestLocked()
 		m.mu.RUnlock()
 		if version == g.shown || m.gauge.Load() != g {
 			continue

@@ -31,11 +31,9 @@ type storage struct {
 	// writing is held for the duration of a write.
 	writing sync.Mutex
 
-	// mu guards the scopes of the whole and of views, and the applied version: the lowest of the views'
-	// where there are any.
-	mu      sync.RWMutex
-	whole   scope
-	version string
+	// mu guards the scopes of the whole and of views.
+	mu    sync.RWMutex
+	whole scope
 	// views are by namespace, and never removed.
 	views map[string]*keyedStore
 
@@ -51,8 +49,8 @@ func newStorage(indexers Indexers) *storage {
 		mustHave(function != nil, fmt.Sprintf("NewThreadSafeStore: index %q has no function", name))
 	}
 	m := &storage{quarantine: quarantinePart{&quarantine{}, byStore, ""}}
-	// The version changes under the table's lock and mu, so it may be read under either.
-	m.table = table.New(len(indexers), func() string { return m.version })
+	// Versions change under the table's lock and mu, so it may be read under either.
+	m.table = table.New(len(indexers), m.lowestLocked)
 	m.indexers.Store((&indexerSet{}).with(indexers))
 	return m
 }
@@ -173,7 +171,7 @@ func (w *storeWrite) end(changes []change) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if w.version != "" || w.listed {
-			m.setLocked(w.scope, w.version)
+			w.scope.version = w.version
 		}
 		initial = w.list != nil && !w.scope.committed
 		w.scope.committed = w.scope.committed || w.listed

@@ -265,14 +265,14 @@ func (s scoped) LastStoreSyncResourceVersion() string {
 	s.storage.mu.RLock()
 	defer s.storage.mu.RUnlock()
 	if s.scope == &s.storage.whole {
-		return s.storage.version
+		return s.storage.lowestLocked()
 	}
 	return s.scope.version
 }
 
 // Bookmark sets the applied version.
 func (s scoped) Bookmark(rv string) {
-	s.storage.moveVersion(func() { s.storage.setLocked(s.scope, rv) })
+	s.storage.moveVersion(func() { s.scope.version = rv })
 }
 
 // Resync does nothing.
@@ -284,7 +284,7 @@ func (scoped) Resync() error { return nil }
 type scope struct {
 	prefix string
 
-	// The storage's mu guards these. version is changed with setLocked.
+	// The storage's mu guards these.
 	version string
 	// committed is true once a replacement was committed.
 	committed bool
@@ -349,15 +349,8 @@ func InNamespace(store Store, namespace string) Store {
 		s := &scope{prefix: namespace + "/"}
 		view = &keyedStore{scoped{m, s}, keyer{keyFunc: s.keyFunc(whole.keyFunc)}, whole.transformer}
 		m.views[namespace] = view
-		m.version = m.lowestLocked()
 	})
 	return view
-}
-
-// setLocked moves a scope's version, and that of the store. The caller holds mu.
-func (m *storage) setLocked(s *scope, version string) {
-	s.version = version
-	m.version = m.lowestLocked()
 }
 
 // lowestLocked is the version up to which the store and its views hold all that their sources had, empty

@@ -16,6 +16,7 @@
 package eventlog
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,26 +63,27 @@ func New[K comparable](start time.Time) *Log[K] {
 // Append appends the records of one write to the store and wakes the cursors that wait. It copies the
 // records and sets their Since. live is the number of keys in the store, which bounds the backlogs.
 // Append never waits for a handler.
-func (l *Log[K]) Append(batch []Record[K], live int, now time.Time) {
+func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.cursors) == 0 {
 		return
 	}
-	since := now.Sub(l.start)
-	for i := range batch {
+	before, since := l.end.Load(), now.Sub(l.start)
+	for record := range records {
 		if l.used == len(l.last.records) {
 			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], largeBlock)}
 			l.last, l.used = l.last.next, 0
 		}
 		r := &l.last.records[l.used]
-		*r = batch[i]
+		*r = record
 		r.Since = since
 		l.used++
 	}
-	l.end.Store(l.last.from + uint64(l.used))
+	end := l.last.from + uint64(l.used)
+	l.end.Store(end)
 	for _, c := range l.cursors {
-		c.appended(len(batch), live)
+		c.appended(int(end-before), live)
 	}
 	l.trimLocked() // a stuck handler does not do it
 }

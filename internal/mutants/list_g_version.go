@@ -5,7 +5,7 @@ var versionMutants = []Mutant{
 	{
 		Name: "records-an-events-version-before-its-write", Guards: []string{"G11"}, File: "intake.go",
 		From:  "\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
-		To:    "\t\tin.storage.moveVersion(func() { in.storage.setLocked(in.scope, changes[i].version) })\n\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
+		To:    "\t\tin.Bookmark(changes[i].version)\n\t\tif err := in.prepare(ctx, &changes[i]); err != nil {\n\t\t\treturn 0, err\n",
 		Test:  "TestNoFunctionOfTheUsersSeesAVersionBeforeItsObject",
 		Fault: "A reader that waited for its own write's version reads the state before it.",
 	},
