@@ -46,6 +46,8 @@ type listing struct {
 	// stepBack is the report of a state that is older than the last one.
 	stepBack *VersionRegressionError
 	pages    int
+	// strategy is that of a whole list, until a second page has come.
+	strategy ListStrategy
 
 	// replacement is begun with the first part.
 	replacement Replacement
@@ -60,7 +62,6 @@ type listing struct {
 	quarantining map[string]bool
 
 	// The rest is of a streaming list (watch_list.go).
-	streamed bool
 	// entries are the versions that keys were last sent with.
 	entries map[table.Key]string
 }
@@ -68,14 +69,14 @@ type listing struct {
 func (m *run) newListing(name string) *listing {
 	m.shard.Begin()
 	return &listing{
-		run: m, began: m.clock.Now(), first: 1, quarantining: map[string]bool{},
+		run: m, began: m.clock.Now(), first: 1, strategy: ListUnpaged, quarantining: map[string]bool{},
 		steps: trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
 }
 
 func (m *run) newStream() *listing {
 	l := m.newListing("Streaming list")
-	l.streamed, l.entries = true, map[table.Key]string{}
+	l.strategy, l.entries = ListStreaming, map[table.Key]string{}
 	return l
 }
 
@@ -96,7 +97,7 @@ func (m *run) listState() state {
 		}
 		return m.fail(PhaseListing, l.wrap(err), l.began, true)
 	}
-	if l.asked == "0" && l.pages > 1 {
+	if l.asked == "0" && l.strategy == ListPaged {
 		m.progress.paged = true
 	}
 	m.haveState(l)
@@ -113,16 +114,9 @@ func (m *run) haveState(l *listing) {
 	m.listed, m.rested = true, false
 	m.shard.Applied()
 	m.setAccepted(l.version)
-	strategy := ListUnpaged
-	switch {
-	case l.streamed:
-		strategy = ListStreaming
-	case l.pages > 1:
-		strategy = ListPaged
-	}
 	now := m.clock.Now()
 	m.mu.Lock()
-	m.status.LastList = ListStatus{Time: now, Duration: now.Sub(l.began), Objects: l.items, Strategy: strategy}
+	m.status.LastList = ListStatus{Time: now, Duration: now.Sub(l.began), Objects: l.items, Strategy: l.strategy}
 	m.mu.Unlock()
 	for _, listed := range m.relisted {
 		close(listed)
@@ -162,7 +156,7 @@ func (l *listing) wrap(err error) error {
 	switch cause := CauseOf(err); {
 	case cause == causeStore, cause == causeRegression:
 		return err
-	case l.streamed:
+	case l.strategy == ListStreaming:
 		return fmt.Errorf("streaming %s: %w", l.typeDescription, err)
 	}
 	return fmt.Errorf("listing %s at version %q: %w", l.typeDescription, l.asked, err)
@@ -272,7 +266,9 @@ func (l *listing) page(options metav1.ListOptions) (token string, answered bool,
 	if err == nil {
 		err = cmp.Or(l.shard.Listed(about.ShardInfo), l.flush())
 	}
-	l.pages++
+	if l.pages++; l.pages > 1 {
+		l.strategy = ListPaged
+	}
 	l.steps.Step("Page applied", trace.Field{Key: "page", Value: l.pages}, trace.Field{Key: "objects", Value: l.items})
 	return about.Continue, true, err
 }

@@ -308,8 +308,9 @@ func (m *run) applyBatch(w *openWatch, events []watch.Event) error {
 			c.finalErr, bad = bad, nil
 		}
 		if c.kind != "" && bad == nil {
-			c.version = m.advance(w, c.says.received.ResourceVersion, version)
-			version = cmp.Or(c.version, version)
+			if c.version = m.advance(w, c.says.received.ResourceVersion, version); c.version != "" {
+				version = c.version
+			}
 			continue
 		}
 		err := m.applyChanges(w, first, i)
