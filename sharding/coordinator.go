@@ -177,12 +177,11 @@ func (t *term) run() error {
 
 // round renews the lease and takes a step towards this replica's share. lost is true if the lease is not this replica's any more.
 func (t *term) round() (lost bool) {
-	ctx, cancel := t.ctx, context.CancelFunc(func() {})
-	if t.giveUp.IsZero() {
-		ctx, cancel = context.WithTimeout(ctx, t.options.LeaseDuration)
-	} else {
-		ctx, cancel = context.WithDeadline(ctx, t.giveUp)
+	deadline := t.giveUp
+	if deadline.IsZero() {
+		deadline = time.Now().Add(t.options.LeaseDuration)
 	}
+	ctx, cancel := context.WithDeadline(t.ctx, deadline)
 	defer cancel()
 	lost, err := t.renew(ctx)
 	if err == nil && !lost {

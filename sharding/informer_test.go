@@ -390,6 +390,41 @@ func TestVerifyComparesWithTheShareAlone(t *testing.T) {
 	})
 }
 
+func TestOneSelectorIsForAllNamespacesOfAnInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sources, share := map[string]cache.Source{}, sharding.NewSelector(sharding.Split(2)[0])
+		total := 0
+		for _, namespace := range []string{"berlin", "paris"} {
+			source := cachetest.NewSourceOf[*object]()
+			t.Cleanup(source.Close)
+			for i := range 100 {
+				obj := order(fmt.Sprint("order-", i))
+				obj.Namespace = namespace
+				require.NoError(t, source.Apply(obj))
+				if share.Includes(obj) {
+					total++
+				}
+			}
+			sources[namespace] = source
+		}
+		informer := cache.NewTypedInformer(nil, cache.InformerConfig[*object]{
+			Namespaces: sources, ReflectorOptions: cache.ReflectorOptions{ShardSelector: share},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = informer.Run(ctx) }()
+		require.NoError(t, informer.WaitSynced(ctx))
+		require.Equal(t, total, informer.Len())
+		require.NoError(t, share.Apply(ctx, sharding.Union(sharding.Split(2)[1])))
+		require.Equal(t, 200-total, informer.Len(), "Apply waits for both reflectors")
+		for _, one := range informer.Status().Namespaces {
+			require.Equal(t, share.Ranges().String(), one.Shard.Selector)
+		}
+		cancel()
+		<-done
+	})
+}
+
 func TestReplicasAddUpToTheSourceWhateverChanges(t *testing.T) {
 	runs := 12
 	if testing.Short() {
