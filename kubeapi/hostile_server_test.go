@@ -66,19 +66,23 @@ func longer(size int) func(*http.Request) string {
 	}
 }
 
-// bomb writes a text, and another one so many times, in gzip.
+// bomb writes a text, and another one so many times, in gzip: a member of the format for the first, and one for each MiB.
 func bomb(begin, text string, times int) func(http.ResponseWriter, *http.Request) {
-	var packed bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	_, _ = io.WriteString(zip, begin)
-	block := strings.Repeat(text, 1+(1<<20)/len(text))
-	for sent := 0; sent < times*len(text); sent += len(block) {
-		_, _ = io.WriteString(zip, block)
+	packed := func(text string) []byte {
+		var member bytes.Buffer
+		zip := gzip.NewWriter(&member)
+		_, _ = io.WriteString(zip, text)
+		_ = zip.Close()
+		return member.Bytes()
 	}
-	_ = zip.Close()
+	block := strings.Repeat(text, 1+(1<<20)/len(text))
+	head, member := packed(begin), packed(block)
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(packed.Bytes())
+		_, err := w.Write(head)
+		for sent := 0; err == nil && sent < times*len(text); sent += len(block) {
+			_, err = w.Write(member)
+		}
 	}
 }
 
