@@ -20,7 +20,8 @@ type Entry[V any] struct {
 	Created, Revision uint64
 }
 
-// Values makes the decode function of a source of entries from a function that decodes one value.
+// Values makes the decode function of a source of entries from a function that decodes one value. That must neither
+// change nor keep the bytes.
 func Values[V any](decode func(value []byte) (V, error)) func(kv KeyValue) (*Entry[V], error) {
 	return func(kv KeyValue) (*Entry[V], error) {
 		value, err := decode(kv.Value)

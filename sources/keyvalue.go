@@ -24,10 +24,11 @@ import (
 // sources/etcd and sources/nats have one each. The methods are called concurrently, and honour their contexts.
 //
 // A *apierrors.StatusError is passed on as it is: an error for a revision that the store has forgotten is one of
-// Expired, for one that it has not reached of TooLarge. After ServiceUnavailable a reflector watches again.
+// Expired, for one that it has not reached of TooLarge. After ServiceUnavailable, and any error that has no status, a
+// reflector watches again, and lists if that fails ten times; after Disconnected it does not list.
 type KeyValueStore interface {
 	// List calls take for the live keys of a range, each once, as they were at one revision, which it returns; more is
-	// true if the limit has cut it. It passes that revision to take, too, ends with take's error, and keeps no Value.
+	// true if the limit has cut it. It passes that revision to take, too, and ends with take's error.
 	List(ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error) (revision uint64, more bool, err error)
 	// Watch begins to watch the changes after a revision. The watch is used, also after ctx has ended, until its Stop.
 	Watch(ctx context.Context, after uint64) (KeyWatch, error)
@@ -93,8 +94,8 @@ var (
 	_ cache.ItemLister    = (*KeyValueSource[*Entry[string]])(nil)
 )
 
-// NewKeyValueSource makes a source. decode makes an object of each listed and changed state, concurrently; it may keep
-// the value. The source sets the object's namespace, name and resource version, and its UID if it has none. An error or
+// NewKeyValueSource makes a source. decode makes an object of each listed and changed state, concurrently; it must neither
+// change nor keep the bytes of the value. The source sets the object's namespace, name and resource version, and its UID if it has none. An error or
 // a panic of decode quarantines the object. NewKeyValueSource starts nothing, and panics if store or decode is nil.
 func NewKeyValueSource[T Object](store KeyValueStore, decode func(kv KeyValue) (T, error)) *KeyValueSource[T] {
 	if store == nil || decode == nil {

@@ -365,25 +365,37 @@ func TestADeletionWithoutItsLastValueArrivesAsATombstoneWithTheKnownOne(t *testi
 	})
 }
 
+// next is the next event of a watch.
+func next(t *testing.T, w watch.Interface) watch.Event {
+	t.Helper()
+	select {
+	case event := <-w.ResultChan():
+		return event
+	case <-time.After(time.Minute / 2):
+		t.Fatal("no event")
+	}
+	return watch.Event{}
+}
+
 func TestAWatchThatIsStoppedInsideATransactionIsResumedAtItsBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
 		require.NoError(t, errors.Join(s.write("z=0"), s.write("a=1", "b=1", "c=1"), s.write("d=1")))
 		source := newTextSource(s)
 		w := open(t, source, metav1.ListOptions{ResourceVersion: "1"})
-		first := <-w.ResultChan()
+		first := next(t, w)
 		assert.Equal(t, "a 2", first.Object.(*textEntry).Name+" "+first.Object.(*textEntry).ResourceVersion)
 		w.Stop()
 
 		again := open(t, source, metav1.ListOptions{ResourceVersion: "2"})
 		for _, want := range []string{"a 2", "b 2", "c 2", "d 3"} {
-			e := (<-again.ResultChan()).Object.(*textEntry)
+			e := next(t, again).Object.(*textEntry)
 			assert.Equal(t, want, e.Name+" "+e.ResourceVersion)
 		}
 		again.Stop()
 		whole := open(t, source, metav1.ListOptions{ResourceVersion: "3"})
 		require.NoError(t, s.write("e=1"))
-		assert.Equal(t, "e", (<-whole.ResultChan()).Object.(*textEntry).Name)
+		assert.Equal(t, "e", next(t, whole).Object.(*textEntry).Name)
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/watchmirror/cache"
 )
 
 // Expired is the answer of an API server to a version that it has forgotten: 410 Expired.
@@ -26,6 +28,17 @@ func TooLarge(asked, version uint64) error {
 	}}
 	return err
 }
+
+// Disconnected is the answer to a request for which there was no connection. A reflector watches again, as often as it
+// takes, and lists nothing for that.
+func Disconnected(err error) error { return disconnected{err} }
+
+type disconnected struct{ error }
+
+func (e disconnected) Unwrap() error { return e.error }
+
+// FailureCause names the cause for cache.CauseOf.
+func (disconnected) FailureCause() string { return string(cache.CauseConnectionRefused) }
 
 // refuseStreaming refuses a streaming list, so that a reflector lists.
 func refuseStreaming(options metav1.ListOptions) error {

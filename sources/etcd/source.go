@@ -25,6 +25,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -168,6 +169,11 @@ func (s *store) asStatus(verb string, err error) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "keys"}, s.prefix, err)
 	case codes.Unauthenticated:
 		return apierrors.NewUnauthorized(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
+	}
+	// The client waits for a connection until the context ends, and then says nothing of it.
+	switch state := s.client.ActiveConnection().GetState(); state {
+	case connectivity.Connecting, connectivity.TransientFailure:
+		return sources.Disconnected(fmt.Errorf("etcd: %s %q: no connection: %w, the client is %s", verb, s.prefix, err, state))
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("etcd: %s %q: %v", verb, s.prefix, err))
 }

@@ -30,7 +30,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/sources"
 )
 
@@ -273,15 +272,6 @@ func (s *store) check(config jetstream.StreamConfig) error {
 	return nil
 }
 
-// disconnected is an error of a request while the client had no connection. A reflector then watches again as often as it
-// takes: a list would tell it no more.
-type disconnected struct{ error }
-
-func (e disconnected) Unwrap() error { return e.error }
-
-// FailureCause names the cause for cache.CauseOf.
-func (disconnected) FailureCause() string { return string(cache.CauseConnectionRefused) }
-
 // errNoConnection fails requests that the client would hold until it has connected again.
 var errNoConnection = errors.New("no connection")
 
@@ -299,7 +289,7 @@ func (s *store) asStatus(err error) error {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "buckets"}, s.bucket)
 	case status != natsgo.CONNECTED:
-		return disconnected{fmt.Errorf("nats: bucket %q: %w, the client is %s", s.bucket, err, status)}
+		return sources.Disconnected(fmt.Errorf("nats: bucket %q: %w, the client is %s", s.bucket, err, status))
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("nats: bucket %q: %v", s.bucket, err))
 }

@@ -52,8 +52,8 @@ func TestTheCacheEqualsTheKeysAfterARestartOfTheServer(t *testing.T) {
 	k.converges(t, informer)
 	require.NoError(t, k.put("before", "1"))
 	member.Stop()
-	within(t, func() bool { return informer.Status().LastFailure != nil }, "a report of the outage", func() any { return informer.Status() })
-	assert.Len(t, mirrored(informer), 51, "the content is kept")
+	within(t, func() bool { return informer.Status().Failures[cache.CauseConnectionRefused] > 0 }, "a report of the outage", func() any { return informer.Status() })
+	assert.GreaterOrEqual(t, informer.Len(), 50, "the content is kept")
 
 	require.NoError(t, member.Restart())
 	require.NoError(t, k.put("key-1", "2"))

@@ -46,7 +46,7 @@ func TestTheCacheEqualsTheBucketAfterARestartOfTheServer(t *testing.T) {
 	informer := b.informer(t)
 	b.converges(t, informer)
 	s.Stop()
-	within(t, func() bool { return informer.Status().LastFailure != nil }, "a report of the outage", func() any { return informer.Status() })
+	within(t, func() bool { return informer.Status().Failures[cache.CauseConnectionRefused] > 0 }, "a report of the outage", func() any { return informer.Status() })
 	assert.Len(t, mirrored(informer), 50, "the content is kept")
 
 	require.NoError(t, s.Restart())

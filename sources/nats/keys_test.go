@@ -1,0 +1,128 @@
+package nats
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/watchmirror/cache/sources"
+)
+
+func put(key string, revision uint64, value string) message {
+	return message{KeyValue: sources.KeyValue{Key: key, Revision: revision, Value: []byte(value)}}
+}
+
+func deletion(key string, revision uint64) message {
+	return message{KeyValue: sources.KeyValue{Key: key, Revision: revision}, deletion: true}
+}
+
+// expect checks the change that a message is, written as "DELETED 1", "DELETED unknown" or "redundant".
+func expect(t *testing.T, keys *keyTable, m message, want string) {
+	t.Helper()
+	c, redundant := keys.change(m)
+	got := string(c.Type) + " " + string(c.Value)
+	switch {
+	case redundant:
+		got = "redundant"
+	case c.LastUnknown:
+		got = string(c.Type) + " unknown"
+	}
+	if got != want {
+		t.Errorf("%s at %d: %s, want %s", m.Key, m.Revision, got, want)
+	}
+}
+
+func list(keys *keyTable, revision uint64, messages ...message) {
+	state := map[string]sources.KeyValue{}
+	for _, m := range messages {
+		state[m.Key] = m.KeyValue
+	}
+	keys.listed(revision, state)
+}
+
+func TestADeletionOfAKeyThatDidNotExistIsRedundant(t *testing.T) {
+	keys := newKeyTable()
+	expect(t, keys, deletion("a", 1), "DELETED unknown") // nothing was listed yet
+	list(keys, 2, put("b", 2, "1"))
+	expect(t, keys, deletion("a", 3), "redundant")
+	expect(t, keys, deletion("b", 4), "DELETED 1")
+	expect(t, keys, deletion("b", 5), "redundant")
+	expect(t, keys, put("b", 6, "2"), "ADDED 2")
+	expect(t, keys, put("b", 7, "3"), "MODIFIED 3")
+}
+
+func TestAWatchThatIsBehindReceivesWhatOthersHaveReceived(t *testing.T) {
+	keys := newKeyTable()
+	list(keys, 1, put("a", 1, "1"))
+	messages, want := []message{put("a", 2, "2"), deletion("a", 3), put("a", 4, "4"), put("a", 5, "5")}, []string{"MODIFIED 2", "DELETED 2", "ADDED 4", "MODIFIED 5"}
+	for range 2 {
+		for i, m := range messages {
+			expect(t, keys, m, want[i])
+		}
+	}
+	if state := keys.live["a"]; string(state.value) != "5" || state.created != 4 {
+		t.Errorf("the table has %q of %d", state.value, state.created)
+	}
+}
+
+func TestADeletionThatAListWasFirstToShowHasTheLastValue(t *testing.T) {
+	keys := newKeyTable()
+	list(keys, 2, put("a", 1, "1"), put("b", 2, "1"))
+	list(keys, 4, put("b", 2, "1"))
+	if at, known := keys.at(2); !known || !at["a"] || !at["b"] {
+		t.Errorf("the keys at 2 are %v", at)
+	}
+	if at, known := keys.at(4); !known || at["a"] {
+		t.Errorf("the keys at 4 are %v", at)
+	}
+	expect(t, keys, deletion("a", 3), "DELETED 1")
+}
+
+func TestDeletionsThatAreNotKeptAnyMoreAreNotLost(t *testing.T) {
+	keys := newKeyTable()
+	var first []message
+	for i := range keptDeletions + 1 {
+		first = append(first, put(fmt.Sprint("key-", i), uint64(i+1), "1"))
+	}
+	last := uint64(len(first))
+	list(keys, last, first...)
+	for i := range first {
+		expect(t, keys, deletion(fmt.Sprint("key-", i), last+1+uint64(i)), "DELETED 1")
+	}
+	expect(t, keys, deletion("key-0", last+1), "DELETED unknown") // in another watch
+	expect(t, keys, deletion("key-1", last+2), "DELETED 1")
+	if _, known := keys.at(last); known {
+		t.Error("the keys before a forgotten deletion are known")
+	}
+	if at, known := keys.at(last + 1); !known || len(at) != keptDeletions {
+		t.Errorf("%d keys are known after it", len(at))
+	}
+}
+
+func TestNothingIsKnownOfABucketThatWentBack(t *testing.T) {
+	created := time.Now()
+	for name, test := range map[string]struct {
+		created                time.Time
+		newest, before         uint64
+		another, known, resets bool
+	}{
+		"further":               {created, 12, 10, false, true, false},
+		"an answer that waited": {created, 9, 8, false, true, false},
+		"an older copy":         {created, 9, 10, false, false, true},
+		"created again":         {created.Add(1), 12, 10, true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := newKeyTable()
+			if keys.sawBucket(created, 10, 0) {
+				t.Error("the first bucket is another one")
+			}
+			list(keys, 10, put("a", 10, "1"))
+			if another := keys.sawBucket(test.created, test.newest, test.before); another != test.another {
+				t.Errorf("another: %t", another)
+			}
+			if _, known := keys.at(10); known != test.known || (keys.len() == 0) != test.resets {
+				t.Errorf("known: %t, %d keys", known, keys.len())
+			}
+		})
+	}
+}
