@@ -232,6 +232,9 @@ func (t *term) step(ctx context.Context) (lost bool, err error) {
 	ranges, stored := rangeLeases(all, t.options.Shards)
 	if stored == nil {
 		_, err = t.options.Leases.Put(ctx, Lease{Name: rangesLease, Holder: strconv.Itoa(t.options.Shards)})
+		if errors.Is(err, ErrLeaseConflict) { // another replica was first, and is asked in the next round
+			err = nil
+		}
 		return false, err
 	}
 	if stored.Holder != strconv.Itoa(t.options.Shards) {
