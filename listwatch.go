@@ -255,14 +255,22 @@ func apart(f func()) *sideCall {
 	return c
 }
 
-// await waits for a call that is to end, and reports one that still runs 30 s later.
-func (r *Reflector) await(ctx context.Context, op string, c *sideCall) {
+// isSlow waits for a call that is to end. One that still runs 30 s later is reported, and isSlow is true.
+func (r *Reflector) isSlow(ctx context.Context, op string, c *sideCall) bool {
 	timer := r.clock.NewTimer(slowSource)
 	defer timer.Stop()
 	select {
 	case <-c.done:
+		return false
 	case <-timer.C():
 		r.report(ctx, &SlowSourceError{Op: op, Waited: slowSource})
+		return true
+	}
+}
+
+// await waits for a call that is to end, however long that lasts.
+func (r *Reflector) await(ctx context.Context, op string, c *sideCall) {
+	if r.isSlow(ctx, op, c) {
 		<-c.done
 	}
 }

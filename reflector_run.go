@@ -106,7 +106,7 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 		defer m.resync.Stop()
 	}
 	over := false
-	defer func() { _ = m.endCheck() }()
+	defer m.awaitCheck()
 	defer m.stopWatch() // where a state has panicked
 	defer func() { m.panicking = m.panicking || !over }()
 
@@ -351,6 +351,8 @@ type versionCheck struct {
 	got   string
 	whole bool
 	err   error
+	// left is true once its watch has ended before it.
+	left bool
 }
 
 // serveTimer does everything that is due beside an open watch, and sets the watch's timer to the next due time. The error, if any,
@@ -412,20 +414,37 @@ func (m *run) beginCheck(now time.Time) {
 	m.check = c
 }
 
-// endCheck ends the check that is under way, if any, and evaluates its answer. The error, if any, ends the watch.
-func (m *run) endCheck() error {
-	c, checks := m.check, &m.progress.checks
-	if c == nil {
+// leaveCheck ends a check that its watch has ended before. It waits for a slow source no longer than until that is reported, since the
+// cache is behind for as long: such a check continues beside the next watch.
+func (m *run) leaveCheck() error {
+	c := m.check
+	if c == nil || c.left {
 		return nil
 	}
+	c.left = !isClosed(c.done)
+	if c.cancel(); m.isSlow(m.ctx, "List", c.sideCall) {
+		return nil
+	}
+	return m.endCheck()
+}
+
+// awaitCheck waits, at the end of the run, for a check that is under way.
+func (m *run) awaitCheck() {
+	if _ = m.leaveCheck(); m.check != nil {
+		<-m.check.done
+		_ = m.endCheck()
+	}
+}
+
+// endCheck evaluates a check that is done. The error, if any, ends the watch.
+func (m *run) endCheck() error {
+	c, checks := m.check, &m.progress.checks
 	m.check = nil
-	early := !isClosed(c.done)
 	c.cancel()
-	m.await(m.ctx, "List", c.sideCall)
 	m.rethrow("List", c.sideCall)
 	switch {
 	case m.ctx.Err() != nil:
-	case early && errors.Is(c.err, context.Canceled): // made again beside the next watch, however short that is
+	case c.left && errors.Is(c.err, context.Canceled): // made again beside the next watch, however short that is
 		checks.last = time.Time{}
 	case c.err == nil:
 		checks.wanted, checks.failures = false, 0

@@ -151,7 +151,7 @@ func (m *run) watchState(l *listing) state {
 	}
 	began, lived := w.asked, m.clock.Since(since)
 	m.stopWatch()
-	if older := m.endCheck(); err == nil {
+	if older := m.leaveCheck(); err == nil {
 		err = older
 	}
 	switch {

@@ -12,8 +12,8 @@ var lifecycleMutants = []Mutant{
 	},
 	{
 		Name: "leaves-a-hanging-source-behind", Guards: []string{"G9"}, File: "listwatch.go",
-		From:    "Waited: slowSource})\n\t\t<-c.done\n",
-		To:      "Waited: slowSource})\n\t\treturn\n",
+		From:    "\tif r.isSlow(ctx, op, c) {\n\t\t<-c.done\n\t}\n",
+		To:      "\tr.isSlow(ctx, op, c)\n",
 		Package: guarantees,
 		Test:    "TestG9ASourceThatIgnoresItsContextIsWaitedForAndNamed",
 		Fault:   "Run returns while its source is still being called, and nobody owns that goroutine.",
