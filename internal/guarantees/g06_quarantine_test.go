@@ -478,9 +478,9 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 					}
 					return list, nil
 				}}
-				expire, refuse := newProbe(), false
+				expire := newProbe()
 				source.watch = func(context.Context, int) (watch.Interface, error) {
-					if refuse {
+					if streamed && source.calls > 1 { // so that it is listed
 						return nil, apierrors.NewBadRequest("no streams")
 					}
 					if source.calls > 1 {
@@ -512,7 +512,7 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 				assert.Equal(t, []string{"a/1"}, store.ListKeys())
 				assert.Equal(t, []cache.Cause{causeObject}, h.causes())
 				before := lists
-				if refuse = streamed; !streamed { // a stream is followed by a list
+				if !streamed { // a stream is followed by a list
 					expire.events <- errorEvent(cachetest.ErrExpired())
 				}
 				sleep(time.Minute)
