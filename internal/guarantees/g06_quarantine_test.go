@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -470,10 +471,10 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 	for name, streamed := range map[string]bool{"in a watch": false, "in a stream": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, lists := &heard{}, 0
+				h, lists := &heard{}, new(atomic.Int64)
 				source := &scripted{list: func(metav1.ListOptions) (apiruntime.Object, error) {
 					list := &objectList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
-					if lists++; lists == 1 && !streamed {
+					if lists.Add(1) == 1 && !streamed {
 						list.ResourceVersion, list.Items = "5", []apiruntime.Object{podAt("a", "1", "5")}
 					}
 					return list, nil
@@ -511,12 +512,12 @@ func TestG6ADeletionOfAnUnknownObjectIsQuarantinedUntilTheNextList(t *testing.T)
 				assert.Equal(t, "watch event at version 6", r.Status().Quarantined[0].Key)
 				assert.Equal(t, []string{"a/1"}, store.ListKeys())
 				assert.Equal(t, []cache.Cause{causeObject}, h.causes())
-				before := lists
+				before := lists.Load()
 				if !streamed { // a stream is followed by a list
 					expire.events <- errorEvent(cachetest.ErrExpired())
 				}
 				sleep(time.Minute)
-				assert.Greater(t, lists, before)
+				assert.Greater(t, lists.Load(), before)
 				assert.Empty(t, r.Status().Quarantined)
 				assert.Empty(t, store.ListKeys())
 				stop()
