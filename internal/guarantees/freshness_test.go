@@ -294,7 +294,7 @@ func TestASourceThatIgnoresTheContextOfAQuestionIsReportedAndNotWaitedFor(t *tes
 				require.Equal(t, time.Second, time.Since(began))
 				time.Sleep(30*time.Second - 1)
 				require.Empty(t, reported)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				var slow *cache.SlowSourceError
 				require.Len(t, reported, 1)
