@@ -489,14 +489,14 @@ func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
 	return statusChanges(ctx, o.shared.feeds[0].reflector.changes, o.Status)
 }
 
-// Fresh asks the source for its version, and waits until all that it had committed before the call can be read.
+// Fresh asks the source of an informer that runs for its version, and waits until all that it had committed before the call can be read.
 func (o observed) Fresh(ctx context.Context) error { return ask(ctx, "Fresh", (*feed).probe, o.shared) }
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
 // must be at least 90 s.
 func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
 
-// Verify compares the store with a list of the source. After a difference, a *DivergenceError, the informer lists
+// Verify compares the store of an informer that runs with a list of the source. After a difference, a *DivergenceError, the informer lists
 // again.
 func (o observed) Verify(ctx context.Context) error {
 	return ask(ctx, "Verify", (*feed).verify, o.shared)

@@ -93,6 +93,7 @@ func TestVerifyFindsNothingUnderChurn(t *testing.T) {
 	r := newRig(t, "churned")
 	r.create(t, 0, 50)
 	m := overKubeapi(t, r.source(t, nil), nil).start(t)
+	require.NoError(t, m.informer.WaitSynced(within(t, patience)))
 	stop := r.churn(t, 100, 0)
 	for range 10 {
 		require.NoError(t, m.informer.Verify(within(t, patience)))

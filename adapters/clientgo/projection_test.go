@@ -98,7 +98,9 @@ func TestProjectedObjectsOfEveryTypeAreWholeOnesWithoutTheFieldsThatAreNotNamed(
 				for _, path := range append(alwaysKept, fields...) {
 					kept = append(kept, strings.Split(path, "."))
 				}
-				options := kubeapi.Options{Resource: kind.GroupVersion().WithResource("things"), ObjectType: object}
+				options := kubeapi.Options{
+					Resource: kind.GroupVersion().WithResource("things"), ObjectType: object, KeepManagedFields: true,
+				}
 				whole := listed(t, api, options)
 				options.Fields = fields
 				for i, got := range listed(t, api, options) {
