@@ -243,7 +243,7 @@ type lastState struct {
 
 func (f *DeltaFIFO) lastLocked(key table.Key) (last lastState) {
 	if last.queued = f.log.find(key); last.queued != nil {
-		if last.present = last.queued.kind != Deleted; last.present {
+		if last.present = last.queued.kind != recordDeleted; last.present {
 			last.origin = last.queued.origin
 		}
 		last.object = finalStateOf(last.queued.object)
@@ -289,7 +289,7 @@ func (f *DeltaFIFO) prepare(c *change) {
 
 // addLocked queues a change, or ignores it if it deletes nothing. A deletion without a final state becomes a tombstone.
 func (f *DeltaFIFO) addLocked(r record) {
-	if r.kind == Deleted {
+	if r.kind == recordDeleted {
 		last, deletes := f.deletesLocked(r.key)
 		if !deletes {
 			return
@@ -346,7 +346,7 @@ func (f *DeltaFIFO) Resync() error {
 		case last.err != nil:
 			unread = append(unread, last.unread(key))
 		case last.present: // unless KnownObjects is changed elsewhere meanwhile
-			f.log.add(record{kind: Sync, object: last.object, key: key, origin: last.origin})
+			f.log.add(record{kind: recordSync, object: last.object, key: key, origin: last.origin})
 		}
 	}
 	return errors.Join(unread...)
@@ -438,7 +438,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 			failures = append(failures, last.unread(key))
 		}
 		tombstone := DeletedFinalStateUnknown{Key: key.String(), Obj: last.object}
-		f.log.add(record{kind: Deleted, object: tombstone, key: key, origin: last.origin})
+		f.log.add(record{kind: recordDeleted, object: tombstone, key: key, origin: last.origin})
 		return true
 	}
 	for key := range f.log.newest {

@@ -195,15 +195,23 @@ type record struct {
 	object any
 	key    table.Key
 	origin table.Origin
-	kind   DeltaType
 	// prev is how far before it the record before it of the same key is, 0 if none was in the log.
 	prev uint32
+	kind recordKind
 	// out is true while it is handed out.
 	out bool
 }
 
+// recordKind is a place in recordKinds. A DeltaType is a tenth of a record larger.
+type recordKind uint8
+
+var recordKinds = [...]DeltaType{"", Added, Updated, Deleted, Replaced, Sync}
+
+const recordDeleted, recordSync recordKind = 3, 5
+
 func (c *change) record() record {
-	return record{object: c.object, key: c.key, origin: c.origin, kind: c.kind}
+	kind := recordKind(slices.Index(recordKinds[:], c.kind))
+	return record{object: c.object, key: c.key, origin: c.origin, kind: kind}
 }
 
 // versionMark is a version that holds once every record before at has been processed.
@@ -249,7 +257,7 @@ func (l *deltaLog) reserve(changes []record) {
 // stays, unless it is a tombstone: the final state says more.
 func (l *deltaLog) add(r record) {
 	if before := l.find(r.key); before != nil {
-		if !before.out && before.kind == Deleted && r.kind == Deleted {
+		if !before.out && before.kind == recordDeleted && r.kind == recordDeleted {
 			if _, unknown := before.object.(DeletedFinalStateUnknown); unknown {
 				before.object, before.key, before.origin = r.object, r.key, r.origin
 			}
@@ -302,7 +310,7 @@ func (l *deltaLog) takeBatch() []Delta {
 		if prev := l.before(at); prev >= l.head && l.get(prev).out {
 			break
 		}
-		if l.get(at).kind != "" {
+		if l.get(at).kind != 0 {
 			deltas = append(deltas, l.take(at))
 		}
 	}
@@ -319,7 +327,7 @@ func (l *deltaLog) takeBatch() []Delta {
 func (l *deltaLog) take(at int64) Delta {
 	r := l.get(at)
 	r.out, l.out = true, append(l.out, at)
-	return Delta{r.kind, r.object}
+	return Delta{recordKinds[r.kind], r.object}
 }
 
 // settle removes the changes that are handed out, and moves head and version past it. What was dropped is pending again.
@@ -344,7 +352,7 @@ func (l *deltaLog) settle(dropped bool) {
 
 // pass moves the head past what has been processed.
 func (l *deltaLog) pass() {
-	for l.head < l.end() && l.get(l.head).kind == "" {
+	for l.head < l.end() && l.get(l.head).kind == 0 {
 		l.head++
 	}
 	left := l.records[l.head-l.base:]

@@ -182,7 +182,7 @@ func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
 	l := deltaLog{}
 	const burst = 20_000
 	for i := range burst {
-		l.add(record{kind: Updated, object: i, key: table.KeyOf(itoa(i))})
+		l.add(record{kind: recordSync, object: i, key: table.KeyOf(itoa(i))})
 	}
 	for range burst - 10 {
 		l.takeKey()
@@ -199,7 +199,7 @@ func TestTheMemoryOfABurstIsReleasedAsItDrains(t *testing.T) {
 func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
 	l := deltaLog{}
 	for i := range 10_000 {
-		l.add(record{kind: Updated, object: i, key: table.KeyOf(itoa(i))})
+		l.add(record{kind: recordSync, object: i, key: table.KeyOf(itoa(i))})
 		if i > 0 {
 			l.takeKey()
 			l.settle(false)
@@ -212,7 +212,7 @@ func TestAQueueThatIsNeverEmptyKeepsItsMemoryBounded(t *testing.T) {
 func TestAProcessedObjectIsReleasedAtOnce(t *testing.T) {
 	l := deltaLog{}
 	for _, key := range []string{"a", "b", "a"} {
-		l.add(record{kind: Updated, object: key, key: table.KeyOf(key)})
+		l.add(record{kind: recordSync, object: key, key: table.KeyOf(key)})
 	}
 	assert.Len(t, l.takeKey(), 2)
 	l.settle(false)

@@ -306,7 +306,7 @@ func requireIndexed(t *testing.T, l *deltaLog) {
 	t.Helper()
 	newest := map[table.Key]int64{}
 	for at := l.head; at < l.end(); at++ {
-		if r := l.get(at); r.kind != "" {
+		if r := l.get(at); r.kind != 0 {
 			newest[r.key] = at
 		}
 	}

@@ -58,7 +58,7 @@ var pausingFaults = []Mutant{
 		Guards:  []string{"B3", "G13"},
 		File:    "watch.go",
 		From:    "case lived < shortWatch:",
-		To:      "case lived < shortWatch && !w.moved:",
+		To:      "case lived < shortWatch && w.version == w.from:",
 		Package: guarantees,
 		Test:    "TestG13AWatchThatClosesAfterProgressIsFollowedSooner",
 		Fault:   "A proxy that closes each watch after its first event is asked once for every event.",

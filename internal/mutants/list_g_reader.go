@@ -45,7 +45,7 @@ var readerMutants = []Mutant{
 	{
 		Name: "shows-a-batch-object-by-object", Guards: []string{"G10"}, File: "internal/table/table.go",
 		From:    "\t\ts = nil\n",
-		To:      "\t\tnumber = 0\n",
+		To:      "\t\t_ = s\n",
 		Package: "./internal/table",
 		Test:    "TestNoLookUpAnswersInTheMiddleOfAWriteInPlace",
 		Fault:   "A program finds a deployment's new pod and, where it looks next, not the new deployment.",
