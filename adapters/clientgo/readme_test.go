@@ -1,6 +1,7 @@
 package clientgo_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,3 +51,25 @@ func TestTheDocumentedReplicaIsOneOfThree(t *testing.T) {
 	}
 	require.Panics(t, func() { shareOfPods(nil, 3) })
 }
+
+// coordinated is docs/scaling.md's replica: compiled, and run by examples/sharding in its own words.
+func coordinated[H any](
+	ctx context.Context, leases sharding.Leases, podName string, share *sharding.Selector, handle H,
+	pods interface {
+		ResourceVersion() string
+		WaitForHandler(ctx context.Context, handle H, version string) error
+	},
+) {
+	coordinator := sharding.NewCoordinator(sharding.CoordinatorOptions{
+		Leases: leases, ID: podName,
+		Apply: func(ctx context.Context, ranges sharding.Ranges) error {
+			if err := share.Apply(ctx, ranges); err != nil {
+				return err
+			}
+			return pods.WaitForHandler(ctx, handle, pods.ResourceVersion())
+		},
+	})
+	go coordinator.Run(ctx)
+}
+
+var _ = coordinated[cache.ResourceEventHandlerRegistration]

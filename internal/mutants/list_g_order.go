@@ -13,7 +13,7 @@ var orderMutants = []Mutant{
 	{
 		Name: "repeats-a-stale-state-at-a-resync", Guards: []string{"G2"}, File: "delta_fifo.go",
 		From:    "\t\tcase last.queued != nil:\n\t\tcase last.err",
-		To:      "\t\tcase last.queued != nil && f.own != nil:\n\t\t\tfound := f.own.entry(key)\n\t\t\tf.log.add(record{kind: Sync, object: found.Object, key: key, origin: found.Origin})\n\t\tcase last.queued != nil:\n\t\tcase last.err",
+		To:      "\t\tcase last.queued != nil && f.own != nil:\n\t\t\tfound := f.own.entry(key)\n\t\t\tf.log.add(record{kind: recordSync, object: found.Object, key: key, origin: found.Origin})\n\t\tcase last.queued != nil:\n\t\tcase last.err",
 		Package: guarantees,
 		Test:    "TestB21WhatARelistBringsIsNoResync",
 		Fault:   "A resync queues the stored state behind a newer one that is waiting, and the object regresses.",
