@@ -35,9 +35,9 @@ func (n *network) set(cut, lossy bool) {
 // pass lets a call through the network: request and answer say whether they arrive.
 func (n *network) pass(ctx context.Context) (request, answer bool) {
 	n.mu.Lock()
-	cut, delay := n.cut, time.Duration(0)
+	cut, lossy, delay := n.cut, n.lossy, time.Duration(0)
 	request, answer = true, true
-	if n.lossy {
+	if lossy {
 		request, answer = n.random.IntN(5) > 0, n.random.IntN(5) > 0
 		delay = time.Duration(n.random.IntN(4000)) * time.Millisecond
 	}
@@ -45,7 +45,7 @@ func (n *network) pass(ctx context.Context) (request, answer bool) {
 	select {
 	case <-time.After(delay):
 	case <-ctx.Done():
-		return request && !cut && n.lossy, false // it may still arrive
+		return request && !cut && lossy, false // it may still arrive
 	}
 	return request && !cut, answer && !cut
 }
