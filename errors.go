@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -359,9 +358,16 @@ type MutatedObjectError struct {
 	// "removed", without values. There are none if the object changed during the comparison.
 	Changes []string
 	Total   int
+	// Err, if set, is why objects of this type are not watched: then nothing was changed.
+	Err error
 }
 
+func (e *MutatedObjectError) Unwrap() error { return e.Err }
+
 func (e *MutatedObjectError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("object %q is not watched for changes: %v", e.Key, e.Err)
+	}
 	changes := strings.Join(e.Changes, ", ")
 	if more := e.Total - len(e.Changes); more > 0 {
 		changes = fmt.Sprintf("%s, and %d more", changes, more)
@@ -380,16 +386,3 @@ type caused struct {
 
 func (e caused) Unwrap() error { return e.error }
 func (e caused) cause() Cause  { return e.is }
-
-// mutationError is the error for a report of a detector.
-func mutationError(r mutation.Report) error {
-	if r.Err != nil {
-		err := fmt.Errorf("object %q of type %T is not watched for changes: %w", r.Key, r.Object, r.Err)
-		return caused{err, causeMisuse}
-	}
-	e := &MutatedObjectError{Key: r.Key, ResourceVersion: receivedOf(r.Object).ResourceVersion, Total: r.Total}
-	for _, change := range r.Changes {
-		e.Changes = append(e.Changes, change.String())
-	}
-	return e
-}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache/internal/eventlog"
-	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/table"
 	"github.com/watchmirror/cache/internal/tasks"
 )
@@ -38,7 +37,7 @@ type sharedIndexInformer struct {
 	synced *syncChecker
 	// log has the changes that the listeners are notified of.
 	log      *eventlog.Log[table.Key]
-	detector *mutation.Detector
+	detector MutationDetector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
 	// ctx, cancel and goroutines are those of the run; ctx is nil before.
@@ -100,7 +99,9 @@ func newInformer(store *cache, source Source, example any, options SharedIndexIn
 	inf.name, inf.typeDescription, inf.clock = cmp.Or(reflector.Name, first.name), first.typeDescription, first.clock
 	inf.log = eventlog.New[table.Key](inf.clock.Now())
 	inf.synced = newSyncChecker(inf.title())
-	inf.detector = options.DetectMutations.detector()
+	if options.DetectMutations != nil {
+		inf.detector = options.DetectMutations()
+	}
 	return inf
 }
 
@@ -262,18 +263,13 @@ func (inf *sharedIndexInformer) run(ctx context.Context) error {
 		goroutines.Go(func() { l.run(ctx) })
 	}
 	inf.mu.Unlock()
-	if inf.detector != nil {
-		defer inf.detector.Clear()
-	}
 	defer inf.releaseMeters()
 	defer goroutines.Wait()
 	defer inf.stop()
 	defer cancel()
 	inf.beginMeters()
 	if inf.detector != nil {
-		goroutines.Go(func() {
-			inf.detector.Run(ctx, inf.clock, func(found mutation.Report) { inf.report(ctx, found.Key, mutationError(found)) })
-		})
+		goroutines.Go(func() { inf.detector.Run(ctx, inf.store, func(key string, err error) { inf.report(ctx, key, err) }) })
 	}
 	if inf.options.VerifyInterval > 0 {
 		goroutines.Go(func() { inf.verifyAtIntervals(ctx) })
@@ -364,10 +360,8 @@ type feed struct {
 	answered int64
 	answer   error
 
-	// The rest belongs to the reflector's goroutine. began is when the write under way began.
+	// began is when the write under way began. It belongs to the reflector's goroutine.
 	began time.Time
-	// watched are the detector's copies of what the write has stored.
-	watched []*mutation.Copy
 }
 
 func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example any, options ReflectorOptions) {
@@ -400,21 +394,12 @@ func (f *feed) begin(objects int) {
 	}
 }
 
-// end reports the mutations that a write has revealed, after handlers were notified: the error handler may
-// be slow.
+// end records how long a write took.
 func (f *feed) end() {
-	for _, copied := range f.watched {
-		f.informer.detector.Stored(copied, f.reportMutation)
-	}
-	f.watched = nil
 	if m := &f.informer.meters; m.id.Reserved() {
 		observe(m.latency, f.informer.clock.Since(f.began).Seconds())
 		set(m.queued, 0)
 	}
-}
-
-func (f *feed) reportMutation(found mutation.Report) {
-	f.reflector.report(f.informer.ctx, mutationError(found))
 }
 
 // publish appends the applied changes of a write to the log. The store's lock is held.
@@ -427,15 +412,6 @@ func (f *feed) publish(changes []change, initial bool) {
 			}
 		}
 	}, f.storage.table.Len(), f.began)
-	for i := 0; i < len(changes) && inf.detector != nil; i++ {
-		c := &changes[i]
-		if c.applied && c.kind == Deleted {
-			c.copied = inf.detector.Copy(c.key.String(), nil, nil)
-		}
-		if c.applied {
-			f.watched = append(f.watched, c.copied)
-		}
-	}
 }
 
 // BeginReplace implements Replacer.

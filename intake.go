@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/table"
 )
 
@@ -42,8 +41,6 @@ type change struct {
 	// the write that means that there may be one. recreated is true if old had another UID.
 	applied, existed, recreated bool
 	old                         any
-	// copied is the mutation detector's copy of object, if there is a detector.
-	copied *mutation.Copy
 }
 
 func (c *change) fail(stage string, err error) {
@@ -198,7 +195,7 @@ func (in *intake) prepare(ctx context.Context, c *change) error {
 	}
 	if c.index(in.storage.indexers.Load(), &in.room); in.feed != nil && c.err == nil {
 		if detector := in.feed.informer.detector; detector != nil { // before anybody can read it in the store
-			c.copied = detector.Copy(c.key.String(), c.object, in.feed.reportMutation)
+			detector.Watch(c.key.String(), c.object)
 		}
 	}
 	return nil

@@ -147,7 +147,12 @@ func (*VersionRegressionError) cause() Cause { return causeRegression }
 func (*VeryShortWatchError) cause() Cause    { return causeShortWatch }
 func (*SlowSourceError) cause() Cause        { return causeSlowSource }
 func (*PanicError) cause() Cause             { return causePanic }
-func (*MutatedObjectError) cause() Cause     { return causeMutated }
+func (e *MutatedObjectError) cause() Cause {
+	if e.Err != nil {
+		return causeMisuse
+	}
+	return causeMutated
+}
 
 func (e *ObjectError) cause() Cause {
 	switch e.Stage {

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/watchmirror/cache/internal/mutation"
 	"github.com/watchmirror/cache/internal/tasks"
 )
 
@@ -91,8 +89,8 @@ type SharedIndexInformerOptions struct {
 	Handlers HandlerOptions
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
-	// DetectMutations reports objects that a reader or handler changes. Default: off.
-	DetectMutations MutationDetection
+	// DetectMutations makes a detector of objects that a reader or handler changes, such as mutation.Options{}.New. Default: off.
+	DetectMutations func() MutationDetector
 	VerifyInterval  time.Duration
 	// ReflectorOptions are for the reflector. Their ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
@@ -134,7 +132,7 @@ type InformerOptions struct {
 	// HandlerOptions are for Handler. Their ResyncPeriod must not be set.
 	HandlerOptions   HandlerOptions
 	RecreateAsUpdate bool
-	DetectMutations  MutationDetection
+	DetectMutations  func() MutationDetector
 	// ReflectorOptions are for the reflector. The fields above have precedence.
 	ReflectorOptions ReflectorOptions
 }
@@ -179,29 +177,13 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 	return store.(Indexer), ctlr
 }
 
-// MutationDetection configures the detection of stored objects that a reader or handler changed in place. The detector
-// compares each watched object with a private copy every Period, and when the object leaves the store. It reports a
-// difference once, as a MutatedObjectError. The zero value watches none. Changes of unexported fields, and of data that
-// a deep copy shares, are not detected. A map written during the comparison can end the process.
-type MutationDetection struct {
-	// SampleEvery n watches one object in n, selected by its key: 1 is every object, 0 is none.
-	SampleEvery int
-	// Period is the pause between comparisons of all watched objects. Default: 1 s.
-	Period time.Duration
-}
-
-// detector returns the detector for one store, nil for none. It panics for invalid options.
-func (o MutationDetection) detector() *mutation.Detector {
-	mustHave(o.SampleEvery >= 0, "MutationDetection.SampleEvery is negative")
-	mustHave(o.Period >= 0, "MutationDetection.Period is negative")
-	if o.SampleEvery == 0 {
-		return nil
-	}
-	return mutation.New(o.SampleEvery, cmp.Or(o.Period, time.Second), func(what string, f func()) (err error) {
-		defer caught(what, &err)
-		f()
-		return nil
-	})
+// MutationDetector finds stored objects of one informer that a reader or handler changed in place. Package mutation has one. Its
+// methods are called without a lock.
+type MutationDetector interface {
+	// Watch is called with each object before it can be read in the store. It is called concurrently for several Namespaces.
+	Watch(key string, obj any)
+	// Run compares objects until ctx ends, and reports each *MutatedObjectError once.
+	Run(ctx context.Context, store Store, report func(key string, err error))
 }
 
 // InformerSet runs informers together: do not call their Run. The zero value is ready and must not be copied. All methods

@@ -64,8 +64,8 @@ type InformerConfig[T Object] struct {
 	ResyncPeriod time.Duration
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
-	// DetectMutations reports objects that a reader or handler changes. Default: off.
-	DetectMutations MutationDetection
+	// DetectMutations makes a detector of objects that a reader or handler changes, such as mutation.Options{}.New. Default: off.
+	DetectMutations func() MutationDetector
 	// VerifyInterval is about how often the informer runs Verify and reports what it finds; 0 is never.
 	VerifyInterval time.Duration
 	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions.

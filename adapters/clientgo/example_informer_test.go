@@ -15,6 +15,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/adapters/clientgo"
+	"github.com/watchmirror/cache/mutation"
 )
 
 // An informer of this library where the rest of the program knows client-go's only.
@@ -67,7 +68,7 @@ func ExampleNewInformerFunc() {
 			Delivery:      cache.OrderedUnbounded, // every change, however far behind a handler is
 			RecoverPanics: true,
 		},
-		DetectMutations: cache.MutationDetection{SampleEvery: 100},
+		DetectMutations: mutation.Options{SampleEvery: 100}.New,
 	})
 
 	informer := newInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)

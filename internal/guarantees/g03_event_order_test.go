@@ -19,6 +19,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/mutation"
 )
 
 // past is a source's history: what was delivered of each version to a handler that kept up, and what
@@ -325,7 +326,7 @@ func newNoticing(source *cachetest.Source, writes func()) *cache.Informer[*notic
 			return &noticed{object: *obj.(*object), copied: writes}, nil
 		},
 		ObjectType:       &object{},
-		DetectMutations:  cache.MutationDetection{SampleEvery: 1, Period: 100 * time.Hour},
+		DetectMutations:  mutation.Options{Period: 100 * time.Hour}.New,
 		ReflectorOptions: cache.ReflectorOptions{ErrorHandler: (&heard{}).handle},
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/mutation"
 )
 
 func withUID(o *object, uid types.UID) *object {
@@ -120,7 +121,7 @@ func TestG9AnInformersRunReturnsAtOnceInEveryPhase(t *testing.T) {
 				}
 				r := newInformerRig(t, newSource(t, pod("a", "1")), func(c *cache.InformerConfig[*object]) {
 					c.ReflectorOptions.Strategy = max(cache.ListPaged, config.ReflectorOptions.Strategy)
-					c.DetectMutations = cache.MutationDetection{SampleEvery: 1}
+					c.DetectMutations = mutation.Options{}.New
 					c.ResyncPeriod = time.Hour
 				})
 				if script.fault != nil {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/mutation"
 )
 
 // What hangs is what takes 30 s: where nothing does, a panic comes out of Run at once, and
@@ -425,7 +426,7 @@ func TestAPanicOnTheDetectorsGoroutineComesOutOfRunAtOnce(t *testing.T) {
 	notRaced(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newInformerRig(t, newSource(t, pod("a", "1"), pod("a", "2")), func(c *cache.InformerConfig[*object]) {
-			c.DetectMutations = cache.MutationDetection{SampleEvery: 1, Period: 10 * time.Second}
+			c.DetectMutations = mutation.Options{Period: 10 * time.Second}.New
 			c.ReflectorOptions.ErrorHandler = func(_ context.Context, _ *cache.Reflector, err error) { deliberatePanic(err) }
 		})
 		r.run()
@@ -521,7 +522,7 @@ func TestTheReportOfAChangedObjectBlocksNoHandler(t *testing.T) {
 		source := newSource(t, pod("a", "1"))
 		reported := 0
 		informer := cache.NewTypedInformer(source, cache.InformerConfig[*object]{
-			DetectMutations: cache.MutationDetection{SampleEvery: 1, Period: 100 * time.Hour},
+			DetectMutations: mutation.Options{Period: 100 * time.Hour}.New,
 			ReflectorOptions: cache.ReflectorOptions{ErrorHandler: func(_ context.Context, _ *cache.Reflector, err error) {
 				if cache.CauseOf(err) == causeMutated {
 					reported++

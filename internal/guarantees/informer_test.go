@@ -19,6 +19,7 @@ import (
 
 	"github.com/watchmirror/cache"
 	"github.com/watchmirror/cache/cachetest"
+	"github.com/watchmirror/cache/mutation"
 )
 
 func TestAnInformerMirrorsASourceAndNotifiesItsHandlers(t *testing.T) {
@@ -313,7 +314,7 @@ func TestAContradictoryInformerIsNotConstructed(t *testing.T) {
 			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{Convert: func(any) (*object, error) { return nil, nil }})
 		},
 		"SampleEvery is negative": func() {
-			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{DetectMutations: cache.MutationDetection{SampleEvery: -1}})
+			cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*object]{DetectMutations: mutation.Options{SampleEvery: -1}.New})
 		},
 	}
 	for words, construct := range cases {
@@ -886,7 +887,7 @@ func TestTheErrorHandlerFindsTheInformersLoggerInItsContext(t *testing.T) {
 				}
 				return nil, nil
 			}}
-			c.DetectMutations = cache.MutationDetection{SampleEvery: 1}
+			c.DetectMutations = mutation.Options{}.New
 			c.ReflectorOptions.Logger = &own
 			c.ReflectorOptions.ErrorHandler = func(ctx context.Context, _ *cache.Reflector, err error) {
 				mu.Lock()

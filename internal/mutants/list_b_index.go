@@ -24,9 +24,9 @@ var indexFaults = []Mutant{
 	{
 		Name:    "does-not-look-at-an-object-that-leaves-the-store",
 		Guards:  []string{"B14"},
-		File:    "internal/mutation/detector.go",
-		From:    "	if ok {\n",
-		To:      "	if ok && c.copied != nil {\n",
+		File:    "mutation/detector.go",
+		From:    "			watched[i].compare(report)\n",
+		To:      "			if stored, _, _ := store.GetByKey(watched[i].key); stored != nil {\n				watched[i].compare(report)\n			}\n",
 		Package: guarantees,
 		Test:    "TestB14AChangedObjectLeavesNoDanglingIndexEntryAndIsNamed",
 		Fault:   "A change of an object shortly before its deletion is never reported.",

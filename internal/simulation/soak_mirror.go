@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/mutation"
 )
 
 // soakMirror is one informer or controller, and the handlers that it has for good.
@@ -76,7 +77,7 @@ func newSoakInformer(name string, source cache.ListerWatcher, strategy cache.Lis
 	informer := cache.NewTypedInformer(cache.ToListerWatcherWithContext(source), cache.InformerConfig[*soakObject]{
 		Name: name, Indexes: cache.TypedIndexers[*soakObject]{soakIndex: soakByOwner},
 		Transform: soakTransform, ResyncPeriod: 7 * time.Minute,
-		DetectMutations:  cache.MutationDetection{SampleEvery: 8, Period: time.Minute},
+		DetectMutations:  mutation.Options{SampleEvery: 8, Period: time.Minute}.New,
 		ReflectorOptions: m.soakOptions(strategy),
 	})
 	m.run = func(ctx context.Context) { soakMust(informer.Run(ctx)) }

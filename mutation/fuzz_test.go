@@ -35,9 +35,9 @@ func FuzzFieldChanges(f *testing.F) {
 		is := map[string]any{"root": s.changed(was["root"])}
 
 		want := jsonChanges("root", was["root"], is["root"])
-		got := Diff(was, is)
+		got := differences(was, is)
 		require.ElementsMatch(t, want, got)
-		require.True(t, slices.IsSortedFunc(got, func(a, b Change) int { return strings.Compare(a.Path, b.Path) }))
+		require.True(t, slices.IsSortedFunc(got, func(a, b change) int { return strings.Compare(a.Path, b.Path) }))
 		require.Equal(t, reflect.DeepEqual(was, is), len(got) == 0)
 	})
 }
@@ -145,7 +145,7 @@ func (s *diffScript) copied(value any, b byte) any {
 }
 
 // jsonChanges compares the values at path.
-func jsonChanges(path string, was, is any) (changes []Change) {
+func jsonChanges(path string, was, is any) (changes []change) {
 	before, beforeIsMap := was.(map[string]any)
 	after, afterIsMap := is.(map[string]any)
 	list, wasList := was.([]any)
@@ -153,12 +153,12 @@ func jsonChanges(path string, was, is any) (changes []Change) {
 	switch {
 	case was == nil && is == nil:
 	case was == nil:
-		return []Change{{path, Added}}
+		return []change{{path, added}}
 	case is == nil:
-		return []Change{{path, Removed}}
+		return []change{{path, removed}}
 	case beforeIsMap && afterIsMap && len(before)+len(after) == 0, wasList && isList && len(list)+len(newList) == 0:
 		if !reflect.DeepEqual(was, is) { // nil and empty
-			return []Change{{path, Changed}}
+			return []change{{path, changed}}
 		}
 	case beforeIsMap && afterIsMap:
 		return mapChanges(path, before, after)
@@ -167,20 +167,20 @@ func jsonChanges(path string, was, is any) (changes []Change) {
 			at := fmt.Sprintf("%s[%d]", path, i)
 			switch {
 			case i >= len(list):
-				changes = append(changes, Change{at, Added})
+				changes = append(changes, change{at, added})
 			case i >= len(newList):
-				changes = append(changes, Change{at, Removed})
+				changes = append(changes, change{at, removed})
 			default:
 				changes = append(changes, jsonChanges(at, list[i], newList[i])...)
 			}
 		}
 	case !reflect.DeepEqual(was, is):
-		return []Change{{path, Changed}}
+		return []change{{path, changed}}
 	}
 	return changes
 }
 
-func mapChanges(path string, was, is map[string]any) (changes []Change) {
+func mapChanges(path string, was, is map[string]any) (changes []change) {
 	keys := slices.Collect(maps.Keys(was))
 	for key := range is {
 		if _, both := was[key]; !both {
@@ -199,9 +199,9 @@ func mapChanges(path string, was, is map[string]any) (changes []Change) {
 		after, stays := is[key]
 		switch {
 		case !there:
-			changes = append(changes, Change{at, Added})
+			changes = append(changes, change{at, added})
 		case !stays:
-			changes = append(changes, Change{at, Removed})
+			changes = append(changes, change{at, removed})
 		default:
 			changes = append(changes, jsonChanges(at, before, after)...)
 		}
@@ -243,26 +243,26 @@ func FuzzTypedFieldChanges(f *testing.F) {
 		want := map[string]string{}
 		for key := range was.Labels {
 			if _, stays := is.Labels[key]; !stays {
-				want["metadata.labels"+step(key)] = Removed
+				want["metadata.labels"+step(key)] = removed
 			}
 		}
 		for key := range is.Labels {
 			before, there := was.Labels[key]
 			switch at := "metadata.labels" + step(key); {
 			case !there:
-				want[at] = Added
+				want[at] = added
 			case before != is.Labels[key]:
-				want[at] = Changed
+				want[at] = changed
 			}
 		}
 		if since%1e9 != newSince%1e9 {
-			want["spec.since"] = Changed
+			want["spec.since"] = changed
 		}
 		if quantities[0] != quantities[1] {
-			want["spec.size"] = Changed
+			want["spec.size"] = changed
 		}
 		got := map[string]string{}
-		for _, change := range Diff(read(t, was), read(t, is)) {
+		for _, change := range differences(read(t, was), read(t, is)) {
 			got[change.Path] = change.Kind
 		}
 		require.Equal(t, want, got)

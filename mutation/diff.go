@@ -10,29 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Change is a place in the JSON form of an object, and what happened there. The object itself is ".".
-type Change struct{ Path, Kind string }
+// change is a place in the JSON form of an object, and what happened there. The object itself is ".".
+type change struct{ Path, Kind string }
 
-func (c Change) String() string { return c.Path + " " + c.Kind }
+func (c change) String() string { return c.Path + " " + c.Kind }
 
 // Kinds of changes. Added: it was null or not there; Removed: it is null or no longer there.
 const (
-	Changed = "changed"
-	Added   = "added"
-	Removed = "removed"
+	changed = "changed"
+	added   = "added"
+	removed = "removed"
 )
 
 // absent is the value of a field that is not there.
 type absent struct{}
 
-// Diff returns where two values of JSON differ, sorted by path.
-func Diff(was, is any) []Change {
+// differences returns where two values of JSON differ, sorted by path.
+func differences(was, is any) []change {
 	changes := diff("", was, is)
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
 	return changes
 }
 
-func diff(path string, was, is any) (changes []Change) {
+func diff(path string, was, is any) (changes []change) {
 	if reflect.DeepEqual(was, is) {
 		return nil
 	}
@@ -53,14 +53,14 @@ func diff(path string, was, is any) (changes []Change) {
 		}
 		return changes
 	}
-	kind := Changed
+	kind := changed
 	switch {
 	case was == absent{} || was == nil && is != absent{}:
-		kind = Added
+		kind = added
 	case is == absent{} || is == nil:
-		kind = Removed
+		kind = removed
 	}
-	return []Change{{cmp.Or(strings.TrimPrefix(path, "."), "."), kind}}
+	return []change{{cmp.Or(strings.TrimPrefix(path, "."), "."), kind}}
 }
 
 func field(of map[string]any, key string) any {

@@ -1,0 +1,200 @@
+// Package mutation finds objects that a reader or handler changed in a cache, where they are shared. A detector keeps each object
+// that it watches as JSON, compares that with the object's JSON from time to time, and names the fields that differ, never their
+// values. It does not see what JSON does not show.
+//
+//	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
+//		DetectMutations: mutation.Options{SampleEvery: 100}.New,
+//	})
+//
+// What it finds is reported as a *cache.MutatedObjectError. A map that is written during a comparison can end the process.
+package mutation
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/watchmirror/cache"
+	"github.com/watchmirror/cache/internal/table"
+)
+
+// Options configure a detector. The zero value watches every object.
+type Options struct {
+	// SampleEvery n watches one object in n, selected by its key. Default: 1, every object.
+	SampleEvery int
+	// Period is the pause between comparisons of all watched objects. Default: 1 s.
+	Period time.Duration
+}
+
+// detector implements cache.MutationDetector for one informer.
+type detector struct {
+	every  uint64
+	period time.Duration
+	seed   maphash.Seed
+	// wake receives when replaced or unwatched has something.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// watched are the newest states by key, replaced those before, which are compared a last time.
+	watched  map[string]*state
+	replaced []*state
+	// unwatched are errors of types that cannot be watched, refused those types.
+	unwatched []*cache.MutatedObjectError
+	refused   map[reflect.Type]bool
+}
+
+// state is one state of an object.
+type state struct {
+	key    string
+	shared any
+	copied []byte
+	// absent says that the store did not have it at the last comparison: it is not there yet, or no longer.
+	absent bool
+}
+
+// New makes a detector for one informer. It panics for negative options.
+func (o Options) New() cache.MutationDetector {
+	if o.SampleEvery < 0 || o.Period < 0 {
+		panic("mutation: Options.SampleEvery or Period is negative")
+	}
+	return &detector{
+		every: uint64(max(1, o.SampleEvery)), period: cmp.Or(o.Period, time.Second), seed: maphash.MakeSeed(),
+		wake: make(chan struct{}, 1), watched: map[string]*state{}, refused: map[reflect.Type]bool{},
+	}
+}
+
+// Watch implements cache.MutationDetector. The same pointer again is the same state, whose copy is kept: a new one may hold what
+// was changed meanwhile.
+func (d *detector) Watch(key string, obj any) {
+	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
+		return
+	}
+	copied, err := asJSON(obj)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.watched[key]
+	if before != nil && table.Same(before.shared, obj) {
+		return
+	}
+	if before != nil {
+		d.replaced = append(d.replaced, before)
+		delete(d.watched, key)
+	}
+	if is := reflect.TypeOf(obj); err == nil {
+		d.watched[key] = &state{key: key, shared: obj, copied: copied}
+	} else if !d.refused[is] {
+		d.refused[is] = true
+		d.unwatched = append(d.unwatched, &cache.MutatedObjectError{Key: key, Err: fmt.Errorf("%T cannot be compared: %w", obj, err)})
+	}
+	if len(d.replaced)+len(d.unwatched) > 0 {
+		select {
+		case d.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run implements cache.MutationDetector. A period begins when a comparison has ended.
+func (d *detector) Run(ctx context.Context, store cache.Store, report func(key string, err error)) {
+	timer := time.NewTimer(d.period)
+	defer timer.Stop()
+	for ended := false; !ended; {
+		all := true
+		select {
+		case <-ctx.Done():
+			ended = true // everything is compared a last time
+		case <-timer.C:
+		case <-d.wake:
+			all = false
+		}
+		d.mu.Lock()
+		replaced, unwatched := d.replaced, d.unwatched
+		d.replaced, d.unwatched = nil, nil
+		watched := slices.Collect(maps.Values(d.watched))
+		d.mu.Unlock()
+		for _, err := range unwatched {
+			report(err.Key, err)
+		}
+		for _, s := range replaced {
+			s.compare(report)
+		}
+		for i := 0; all && i < len(watched); i++ {
+			watched[i].compare(report)
+			d.forgetAbsent(watched[i], store)
+		}
+		if all {
+			timer.Reset(d.period)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.watched)
+}
+
+// forgetAbsent drops a state that the store did not have twice in a row.
+func (d *detector) forgetAbsent(s *state, store cache.Store) {
+	stored, _, _ := store.GetByKey(s.key)
+	was := s.absent
+	if s.absent = !table.Same(stored, s.shared); !was || !s.absent {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.watched[s.key] == s {
+		delete(d.watched, s.key)
+	}
+}
+
+// namedChanges is how many changes a report names: its reader then looks for the code.
+const namedChanges = 5
+
+// compare reports a state that differs from its copy, once. One that is being changed while it is read may make the reader panic:
+// it was changed, but the fields cannot be named.
+func (s *state) compare(report func(key string, err error)) {
+	if s.copied == nil {
+		return
+	}
+	now, err := asJSON(s.shared)
+	if bytes.Equal(s.copied, now) {
+		return
+	}
+	was := content(s.copied)
+	found := &cache.MutatedObjectError{Key: s.key, ResourceVersion: (&unstructured.Unstructured{Object: was}).GetResourceVersion()}
+	if err == nil {
+		changes := differences(was, content(now))
+		found.Total = len(changes)
+		for _, change := range changes[:min(namedChanges, len(changes))] {
+			found.Changes = append(found.Changes, change.String())
+		}
+	}
+	s.copied = nil
+	report(s.key, found)
+}
+
+// asJSON returns an object as JSON. A panic of its MarshalJSON is an error.
+func asJSON(obj any) (text []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			text, err = nil, fmt.Errorf("MarshalJSON: %w", &cache.PanicError{Value: value})
+		}
+	}()
+	return json.Marshal(obj)
+}
+
+// content is an object that asJSON has returned.
+func content(text []byte) (object map[string]any) {
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber() // as they are written
+	_ = numbers.Decode(&object)
+	return object
+}
