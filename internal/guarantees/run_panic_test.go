@@ -1,4 +1,4 @@
-package cache_test
+package guarantees
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type channelWatch struct {
 func (w *channelWatch) ResultChan() <-chan watch.Event { return w.events }
 func (w *channelWatch) Stop()                          { w.stop() }
 
-func numbered(n int) *metav1.PartialObjectMetadata {
+func numberedPartial(n int) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "a", Name: strconv.Itoa(n), UID: types.UID(strconv.Itoa(n)), ResourceVersion: strconv.Itoa(n),
 	}}
@@ -84,7 +84,7 @@ func TestAPanicOfTheErrorHandlerWhileReceivedEventsAreDrainedComesOutOfRun(t *te
 		const flood, lone = 64, 8 // what makes a flood, and how many events in a row end one
 		last := 1 + flood + lone
 		w := &channelWatch{events: make(chan watch.Event, flood), stop: func() {}}
-		send := func(n int) { w.events <- watch.Event{Type: watch.Added, Object: numbered(n)} }
+		send := func(n int) { w.events <- watch.Event{Type: watch.Added, Object: numberedPartial(n)} }
 		for n := range flood {
 			send(2 + n)
 		}
@@ -102,7 +102,7 @@ func TestAPanicOfTheErrorHandlerWhileReceivedEventsAreDrainedComesOutOfRun(t *te
 				send(2 + flood + n)
 				synctest.Wait()
 			}
-			bad := numbered(last + 1)
+			bad := numberedPartial(last + 1)
 			bad.Name = "bad"
 			w.events <- watch.Event{Type: watch.Added, Object: bad}
 			synctest.Wait()
