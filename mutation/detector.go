@@ -64,8 +64,11 @@ type state struct {
 
 // New makes a detector for one informer. It panics for negative options.
 func (o Options) New() cache.MutationDetector {
-	if o.SampleEvery < 0 || o.Period < 0 {
-		panic("mutation: Options.SampleEvery or Period is negative")
+	if o.SampleEvery < 0 {
+		panic("mutation: Options.SampleEvery is negative")
+	}
+	if o.Period < 0 {
+		panic("mutation: Options.Period is negative")
 	}
 	return &detector{
 		every: uint64(max(1, o.SampleEvery)), period: cmp.Or(o.Period, time.Second), seed: maphash.MakeSeed(),
