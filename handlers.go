@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/pprof"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -200,9 +199,6 @@ type listener struct {
 	// removed is closed when the informer removes the listener, finished after the last call.
 	removed, finished chan struct{}
 	delivered, panics atomic.Int64
-	// notified is the version when nothing waited last.
-	mu       sync.Mutex
-	notified string
 }
 
 // resyncBacklog is with how many pending changes a resync begins at most: their keys are collected while no
@@ -284,7 +280,6 @@ func (l *listener) run(ctx context.Context) {
 			continue
 		}
 		n = notification{} // the last one must not keep objects in memory
-		l.noteNotified()
 		select {
 		case <-ctx.Done():
 		case <-l.removed:
@@ -293,17 +288,6 @@ func (l *listener) run(ctx context.Context) {
 		case <-l.cursor.Ready():
 		}
 	}
-}
-
-// noteNotified notes the applied version if nothing waits, and returns the last one noted.
-func (l *listener) noteNotified() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	version := l.informer.store.LastStoreSyncResourceVersion() // first: its changes are in the log
-	if l.cursor.Idle() {
-		l.notified = version
-	}
-	return l.notified
 }
 
 func (l *listener) beginResync() {
@@ -397,12 +381,16 @@ func (l *listener) close(why error) {
 	l.synced.finish(why)
 }
 
-func (l *listener) status(now time.Time) HandlerStatus {
+// status is the handler's. The applied version was read before, so its changes are in the log.
+func (l *listener) status(now time.Time, applied string) HandlerStatus {
 	pending := l.cursor.Status()
+	if pending.Idle {
+		pending.Handled = applied
+	}
 	status := HandlerStatus{
 		Name: l.options.Name, Delivery: l.options.Delivery,
 		Merging: pending.Merging || l.options.Delivery == Coalesced, Backlog: pending.Changes,
-		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: l.noteNotified(),
+		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: pending.Handled,
 	}
 	if pending.Changes > 0 {
 		status.OldestAge = max(0, now.Sub(pending.Oldest)) // now was read before

@@ -68,7 +68,7 @@ func TestAResyncOfAHandlerThatIsFarBehindTakesNoLock(t *testing.T) {
 	must(t, inf.add(l))
 	l.synced.finish(nil)
 	for range resyncBacklog + 1 {
-		inf.log.Append(slices.Values([]notification{{Kind: eventlog.Add, Key: table.KeyOf("a/1")}}), 1, time.Now())
+		inf.log.Append(slices.Values([]notification{{Kind: eventlog.Add, Key: table.KeyOf("a/1")}}), 1, time.Now(), "")
 	}
 	l.due = true
 	inf.store.storage.writing.Lock()

@@ -230,7 +230,7 @@ func (o observed) Status() Status {
 		status.Handlers = make([]HandlerStatus, len(listeners))
 	}
 	for i, l := range listeners {
-		status.Handlers[i] = l.status(now)
+		status.Handlers[i] = l.status(now, status.AppliedVersion)
 	}
 	return status
 }
@@ -402,8 +402,8 @@ func (f *feed) end() {
 	}
 }
 
-// publish appends the applied changes of a write to the log. The store's lock is held.
-func (f *feed) publish(changes []change, initial bool) {
+// publish appends the applied changes of a write to the log. The store's lock is held. It had the version before the write.
+func (f *feed) publish(changes []change, initial bool, version string) {
 	inf := f.informer
 	inf.log.Append(func(yield func(notification) bool) {
 		for i := range changes {
@@ -411,7 +411,7 @@ func (f *feed) publish(changes []change, initial bool) {
 				return
 			}
 		}
-	}, f.storage.table.Len(), f.began)
+	}, f.storage.table.Len(), f.began, version)
 }
 
 // BeginReplace implements Replacer.

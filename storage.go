@@ -163,13 +163,16 @@ func (w *storeWrite) apply(c *change) error {
 // end shows the write, and moves versions with it. The changes are appended to the log before the next
 // write can begin.
 func (w *storeWrite) end(changes []change) {
-	m, initial := w.m, false
+	m, initial, before := w.m, false, ""
 	m.table.Commit(func() {
 		if w.scope == nil {
 			return
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		if w.feed != nil {
+			before = m.lowestLocked()
+		}
 		if w.version != "" || w.listed {
 			w.scope.version = w.version
 		}
@@ -177,7 +180,7 @@ func (w *storeWrite) end(changes []change) {
 		w.scope.committed = w.scope.committed || w.listed
 	})
 	if w.feed != nil {
-		w.feed.publish(changes, initial)
+		w.feed.publish(changes, initial, before)
 	}
 	m.writing.Unlock()
 	m.showVersion()

@@ -22,8 +22,9 @@ type Cursor[K comparable] struct {
 	position atomic.Uint64
 
 	mu sync.Mutex
-	// asleep says that the handler waits for ready.
-	asleep bool
+	// asleep says that the handler waits for ready: everything was handled. handled is the store's version when it last was.
+	asleep  bool
+	handled string
 	// block has the record at the position, or is full and right before it.
 	block *block[K]
 	// behind says that what waits is being merged.
@@ -220,7 +221,7 @@ func (c *Cursor[K]) appended(count, live int) {
 		}
 	}
 	if count > 0 && c.asleep {
-		c.asleep = false
+		c.asleep, c.handled = false, c.log.version
 		select {
 		case c.ready <- struct{}{}:
 		default:
@@ -277,24 +278,20 @@ type Status struct {
 	Oldest time.Time
 	// Merging says that they are merged by key.
 	Merging bool
+	// Idle says that everything was handled, else Handled is the store's version when it last was.
+	Idle    bool
+	Handled string
 }
 
 // Status returns what waits for the cursor.
 func (c *Cursor[K]) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Changes: c.changesLocked(), Merging: c.behind}
+	s := Status{Changes: c.changesLocked(), Merging: c.behind, Idle: c.asleep, Handled: c.handled}
 	if s.Changes > 0 {
 		s.Oldest = c.log.start.Add(c.oldestLocked())
 	}
 	return s
-}
-
-// Idle says that everything was handled.
-func (c *Cursor[K]) Idle() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.asleep
 }
 
 // oldestLocked is since when the oldest change has waited; there is one.
@@ -317,7 +314,7 @@ func (c *Cursor[K]) Close() {
 	defer c.log.mu.Unlock()
 	c.log.cursors = slices.DeleteFunc(c.log.cursors, func(other *Cursor[K]) bool { return other == c })
 	c.mu.Lock()
-	c.behind, c.asleep, c.waits = false, false, nil
+	c.behind, c.waits = false, nil
 	c.block, c.snapshot, c.endAt = nil, nil, never
 	c.backlog.reset()
 	c.position.Store(nowhere)

@@ -28,7 +28,7 @@ func newRig(t *testing.T, merging Merging) *rig {
 func (r *rig) updates(count, keys, live int) {
 	for i := range count {
 		r.number++
-		r.log.Append(slices.Values([]Record[string]{update(fmt.Sprint(i%keys), r.number)}), live, start)
+		r.log.Append(slices.Values([]Record[string]{update(fmt.Sprint(i%keys), r.number)}), live, start, "")
 	}
 }
 
@@ -67,8 +67,8 @@ func TestChangesThatCancelOutLeaveNoMemory(t *testing.T) {
 	r := newRig(t, Always)
 	r.updates(1, 1, 1)
 	for i := range 20_000 {
-		r.log.Append(slices.Values([]Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}), 1, start)
-		r.log.Append(slices.Values([]Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}), 1, start)
+		r.log.Append(slices.Values([]Record[string]{{Kind: Add, Key: fmt.Sprint("a", i), New: i}}), 1, start, "")
+		r.log.Append(slices.Values([]Record[string]{{Kind: Delete, Key: fmt.Sprint("a", i), Old: i}}), 1, start, "")
 	}
 	require.Equal(t, 1, r.cursor.Status().Changes)
 	require.Same(t, r.cursor.backlog.root.next, r.cursor.backlog.root.previous)
@@ -93,7 +93,7 @@ func TestABacklogShrinksWhileItIsDrained(t *testing.T) {
 // Changes that cancel out in front of the rest do not end the merging of the rest.
 func TestMergingContinuesWhereTheOldestCancelOut(t *testing.T) {
 	r := newRig(t, WhenBehind)
-	r.log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}), 1, start)
+	r.log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}, {Kind: Delete, Key: "a", Old: 1}}), 1, start, "")
 	r.updates(1023, 1, 1)
 	require.Equal(t, Status{Changes: 1, Oldest: start, Merging: true}, r.cursor.Status())
 }
@@ -104,7 +104,7 @@ func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	r := newRig(t, Always)
 	add := func(second int, record Record[string]) {
-		r.log.Append(slices.Values([]Record[string]{record}), 1, at(second))
+		r.log.Append(slices.Values([]Record[string]{record}), 1, at(second), "")
 	}
 	add(1, Record[string]{Kind: Add, Key: "a", New: 1})
 	r.log.AppendEnd(1)
@@ -119,12 +119,12 @@ func TestTheAgeIsThatOfTheOldestChange(t *testing.T) {
 func TestACursorThatJoinsReadsItsSnapshotAndThenTheLog(t *testing.T) {
 	log := New[string](start)
 	log.AppendEnd(0)
-	log.Append(slices.Values([]Record[string]{update("before", 1)}), 1, start)
+	log.Append(slices.Values([]Record[string]{update("before", 1)}), 1, start, "")
 	r := &rig{t, log, log.NewCursor(WhenBehind), 0}
 	require.Zero(t, r.cursor.Status(), "before it joins")
 	r.cursor.Join(start, snapshotOf(Record[string]{Kind: Add, Key: "a", New: 0}))
 	require.Equal(t, Status{Changes: 1, Oldest: start}, r.cursor.Status())
-	log.Append(slices.Values([]Record[string]{update("a", 1)}), 1, start)
+	log.Append(slices.Values([]Record[string]{update("a", 1)}), 1, start, "")
 	require.Equal(t, []string{"a1 <nil> 0", "5 <nil> <nil>", "a2 0 1"}, r.all())
 }
 
@@ -165,7 +165,7 @@ func TestASnapshotMayHaveFewerRecordsThanItSays(t *testing.T) {
 		s.Len += 2
 		c.Join(time.Unix(0, 0), s)
 		require.Equal(t, len(records)+2, c.Status().Changes, "at most")
-		log.Append(slices.Values([]Record[string]{{Key: "b", Kind: Add}}), 1, time.Unix(0, 0))
+		log.Append(slices.Values([]Record[string]{{Key: "b", Kind: Add}}), 1, time.Unix(0, 0), "")
 		var r Record[string]
 		for _, want := range append(records, Record[string]{Key: "b", Kind: Add}) {
 			require.True(t, c.Next(&r))
@@ -181,7 +181,7 @@ func TestAForgottenWaitIsNotKept(t *testing.T) {
 	log := New[string](time.Unix(0, 0))
 	c := log.NewCursor(WhenBehind)
 	c.Join(time.Unix(0, 0), Snapshot[string]{})
-	log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}}), 1, time.Unix(0, 0))
+	log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a", New: 1}}), 1, time.Unix(0, 0), "")
 	kept := c.Handled()
 	for range 10 {
 		c.Forget(c.Handled())

@@ -38,6 +38,8 @@ type Log[K comparable] struct {
 	used int
 	// ended says that the first list has ended.
 	ended bool
+	// version was the store's before the last write.
+	version string
 }
 
 // block is consecutive records of which from is the number of the first. A cursor reads only records
@@ -61,15 +63,16 @@ func New[K comparable](start time.Time) *Log[K] {
 }
 
 // Append appends the records of one write to the store and wakes the cursors that wait. It copies the
-// records and sets their Since. live is the number of keys in the store, which bounds the backlogs.
-// Append never waits for a handler.
-func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time) {
+// records and sets their Since. live is the number of keys in the store, which bounds the backlogs, version that of the store
+// before the write. Append never waits for a handler.
+func (l *Log[K]) Append(records iter.Seq[Record[K]], live int, now time.Time, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.cursors) == 0 {
 		return
 	}
 	before, since := l.end.Load(), now.Sub(l.start)
+	l.version = version
 	for record := range records {
 		if l.used == len(l.last.records) {
 			l.last.next = &block[K]{from: l.last.from + uint64(l.used), records: make([]Record[K], largeBlock)}

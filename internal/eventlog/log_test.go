@@ -52,7 +52,7 @@ func (m *logModel) append(count int) {
 		r.Since = m.now.Sub(start)
 		m.written = append(m.written, r)
 	}
-	m.log.Append(slices.Values(batch), 9, m.now)
+	m.log.Append(slices.Values(batch), 9, m.now, "")
 	m.now = m.now.Add(time.Millisecond)
 }
 
@@ -183,7 +183,7 @@ func TestALogIsKeptBackToItsSlowestReader(t *testing.T) {
 	for i := range count {
 		obj := &struct{ at, more [4]int }{}
 		runtime.AddCleanup(obj, func(int) { collected.Add(1) }, i)
-		log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a/1", New: obj}}), 1, start)
+		log.Append(slices.Values([]Record[string]{{Kind: Add, Key: "a/1", New: obj}}), 1, start, "")
 	}
 	// collectedBy is how many are collected once as many are as should be, and something else is, too.
 	collectedBy := func(atLeast int) int {
@@ -236,10 +236,10 @@ func TestAReaderThatWaitsIsWokenOnce(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		log.Append(slices.Values([]Record[string]{update("a", 1), update("a", 2)}), 1, start)
+		log.Append(slices.Values([]Record[string]{update("a", 1), update("a", 2)}), 1, start, "")
 		synctest.Wait()
 		for i := range 10 {
-			log.Append(slices.Values([]Record[string]{update("a", 3+i)}), 1, start)
+			log.Append(slices.Values([]Record[string]{update("a", 3+i)}), 1, start, "")
 		}
 		synctest.Wait()
 		assert.Equal(t, []int{1, 1}, []int{wakes, reads})
@@ -299,7 +299,7 @@ func TestConcurrentReadersGetEveryKeysLastState(t *testing.T) {
 				batch = append(batch, Record[string]{Kind: Update, Key: key, Old: latest[key], New: latest[key] + 1})
 				latest[key]++
 			}
-			log.Append(slices.Values(batch), keys, start)
+			log.Append(slices.Values(batch), keys, start, "")
 			switch round {
 			case rounds / 3:
 				cursors[2].Close()

@@ -73,7 +73,7 @@ func (m *cursorModel) append(r Record[string]) {
 	if r.Kind == End {
 		m.log.AppendEnd(live)
 	} else {
-		m.log.Append(slices.Values([]Record[string]{r}), live, now)
+		m.log.Append(slices.Values([]Record[string]{r}), live, now, "")
 	}
 	r.Since = now.Sub(time.Unix(0, 0))
 	if m.cursor.merging == WhenBehind && m.changes >= max(1024, 2*live) {
