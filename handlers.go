@@ -384,13 +384,14 @@ func (l *listener) close(why error) {
 // status is the handler's. The applied version was read before, so its changes are in the log.
 func (l *listener) status(now time.Time, applied string) HandlerStatus {
 	pending := l.cursor.Status()
-	if pending.Idle {
-		pending.Handled = applied
+	all, handled := l.cursor.HandledVersion()
+	if all {
+		handled = applied
 	}
 	status := HandlerStatus{
 		Name: l.options.Name, Delivery: l.options.Delivery,
 		Merging: pending.Merging || l.options.Delivery == Coalesced, Backlog: pending.Changes,
-		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: pending.Handled,
+		Delivered: l.delivered.Load(), Panics: l.panics.Load(), Synced: l.HasSynced(), NotifiedVersion: handled,
 	}
 	if pending.Changes > 0 {
 		status.OldestAge = max(0, now.Sub(pending.Oldest)) // now was read before

@@ -278,20 +278,24 @@ type Status struct {
 	Oldest time.Time
 	// Merging says that they are merged by key.
 	Merging bool
-	// Idle says that everything was handled, else Handled is the store's version when it last was.
-	Idle    bool
-	Handled string
 }
 
 // Status returns what waits for the cursor.
 func (c *Cursor[K]) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Changes: c.changesLocked(), Merging: c.behind, Idle: c.asleep, Handled: c.handled}
+	s := Status{Changes: c.changesLocked(), Merging: c.behind}
 	if s.Changes > 0 {
 		s.Oldest = c.log.start.Add(c.oldestLocked())
 	}
 	return s
+}
+
+// HandledVersion returns whether everything was handled, else the store's version when it last was.
+func (c *Cursor[K]) HandledVersion() (all bool, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asleep, c.handled
 }
 
 // oldestLocked is since when the oldest change has waited; there is one.

@@ -194,3 +194,27 @@ func TestAForgottenWaitIsNotKept(t *testing.T) {
 	c.Forget(kept)
 	require.Empty(t, c.waits)
 }
+
+func TestACursorThatIsBehindHasTheVersionAtWhichItWasIdle(t *testing.T) {
+	log := New[string](start)
+	c := log.NewCursor(WhenBehind)
+	c.Join(start, Snapshot[string]{})
+	handled := func(all bool, version string) {
+		gotAll, got := c.HandledVersion()
+		require.Equal(t, all, gotAll)
+		require.Equal(t, version, got)
+	}
+	handled(false, "")
+	var r Record[string]
+	require.False(t, c.Next(&r))
+	handled(true, "")
+	for _, version := range []string{"1", "2"} {
+		log.Append(slices.Values([]Record[string]{update("a", 1)}), 1, start, version)
+		handled(false, "1")
+	}
+	for c.Next(&r) {
+	}
+	handled(true, "1")
+	c.Close()
+	handled(true, "1")
+}
