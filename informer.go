@@ -386,12 +386,16 @@ func (inf *sharedIndexInformer) addFeed(namespace string, source Source, example
 // HasSynced is true once the whole first list of the source is in the store.
 func (f *feed) HasSynced() bool { return f.synced.hasSucceeded() }
 
-// begin records the time of a write of so many objects: no clock is called under the store's lock.
-func (f *feed) begin(objects int) {
+// begin records the time of a write of so many objects: no clock is called under the store's lock. It returns whether the write
+// is measured, up to end.
+func (f *feed) begin(objects int) bool {
 	f.began = f.informer.clock.Now()
-	if m := &f.informer.meters; m.id.Reserved() {
-		set(m.queued, float64(objects))
+	m := &f.informer.meters
+	if !m.id.Reserved() {
+		return false
 	}
+	set(m.queued, float64(objects))
+	return true
 }
 
 // end records how long a write took.

@@ -118,8 +118,7 @@ func (k *keyedStore) takeChanges(ctx context.Context, changes []change) (int, er
 
 // takeChanges implements taker. One goroutine at a time calls it.
 func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted int, err error) {
-	if in.feed != nil {
-		in.feed.begin(len(changes))
+	if in.feed != nil && in.feed.begin(len(changes)) {
 		defer in.feed.end()
 	}
 	if in.transform != nil {

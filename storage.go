@@ -183,7 +183,9 @@ func (w *storeWrite) end(changes []change) {
 		w.feed.publish(changes, initial, before)
 	}
 	m.writing.Unlock()
-	m.showVersion()
+	if m.gauge.Load() != nil {
+		m.showVersion()
+	}
 	if m.moved.next.Load() != nil {
 		m.moved.wake()
 	}

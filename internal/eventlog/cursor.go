@@ -122,8 +122,10 @@ func (c *Cursor[K]) addLocked(s Snapshot[K], now time.Time) {
 // Ready receives once that has changed.
 func (c *Cursor[K]) Next(r *Record[K]) bool {
 	c.mu.Lock()
-	c.endWaitsLocked()
-	ok := c.backlog.take(r) || c.readLocked(r)
+	if len(c.waits) > 0 {
+		c.endWaitsLocked()
+	}
+	ok := c.behind && c.backlog.take(r) || c.readLocked(r)
 	if c.asleep = !ok; !ok && c.behind && c.merging == WhenBehind {
 		c.behind = false
 		c.backlog.reset()
@@ -158,9 +160,6 @@ func (c *Cursor[K]) Forget(done <-chan struct{}) {
 
 // endWaitsLocked ends the waits for what has been handled. The handler is in no call.
 func (c *Cursor[K]) endWaitsLocked() {
-	if len(c.waits) == 0 {
-		return
-	}
 	handled := min(c.position.Load(), never) + 1 // waits for records before this have ended
 	if s := c.snapshot; s != nil {
 		handled = min(handled, s.before)
