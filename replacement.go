@@ -61,7 +61,7 @@ type storeReplacement struct {
 	visible, reset, over bool
 	// marks are the entries that the list has brought, changed or not. The others are deleted.
 	marks *table.Listing
-	// staged are the changes for Commit. keys are the listed keys that had no entry when they came.
+	// staged are the changes for Commit. keys are the keys of those that had no entry when they came.
 	staged []change
 	keys   sets.Set[table.Key]
 	// unchecked is true for a list that may turn out to be too old: what it refuses is quarantined at Commit.
@@ -207,7 +207,9 @@ func (r *storeReplacement) look() {
 			continue
 		}
 		if !found.Exists {
-			r.keys.Insert(c.key)
+			if !r.visible {
+				r.keys.Insert(c.key)
+			}
 			continue
 		}
 		// The list may have brought another state that is not applied yet.
