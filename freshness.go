@@ -242,7 +242,8 @@ func (*DivergenceError) cause() Cause { return causeDivergence }
 
 // listedState is an object as a list has it.
 type listedState struct {
-	origin table.Origin
+	origin  table.Origin
+	version string
 	// place is that at which the reflector quarantines it.
 	place table.Key
 	// optional: the store need not have it. It does not fit, has no key (then it is listed by its name), or a transform does
@@ -323,7 +324,7 @@ func (f *feed) compare(ctx context.Context) (*DivergenceError, map[table.Key]lis
 	for key, state := range listed {
 		entry, exists := stored.Get(key)
 		switch {
-		case state.optional || f.reflector.quarantine.has(state.place) || f.storage.quarantine.has(key):
+		case state.optional || f.reflector.quarantine.hasSince(state.place, state.version) || f.storage.quarantine.hasSince(key, state.version):
 		case !exists:
 			found.Missing = append(found.Missing, key.String())
 		case entry.Origin() != state.origin && !state.origin.OlderThan(entry.Origin()):
@@ -359,7 +360,7 @@ func (f *feed) census(ctx context.Context) (listed map[table.Key]listedState, ve
 			key = table.KeyOf(nameOf(obj))
 		}
 		place := table.KeyOf(r.placeOf(&ObjectError{Key: nameOf(obj), object: identityOf(obj)}))
-		state := listedState{originOf(says.received), place, bad != nil || err != nil}
+		state := listedState{originOf(says.received), says.received.ResourceVersion, place, bad != nil || err != nil}
 		if _, stored := f.storage.table.Get(key); f.transform != nil && !state.optional && !stored {
 			_, keep, err := transformedUnder(key, f.keyFunc, f.transform, obj)
 			state.optional = err != nil || !keep

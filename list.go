@@ -46,6 +46,8 @@ type listing struct {
 	// stepBack is the report of a state that is older than the last one.
 	stepBack *VersionRegressionError
 	pages    int
+	// paused is true once a page was asked for again after a pause: the state may be too old for a watch.
+	paused bool
 	// strategy is that of a whole list, until a second page has come.
 	strategy ListStrategy
 
@@ -111,7 +113,7 @@ func (m *run) haveState(l *listing) {
 	p := &m.progress
 	p.unknown, p.shown = false, ""
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
-	m.listed, m.rested = true, false
+	m.listed, m.rested = true, l.paused
 	m.shard.Applied()
 	m.setAccepted(l.version)
 	now := m.clock.Now()
@@ -203,6 +205,7 @@ func (l *listing) listPages() error {
 			return err
 		}
 		l.failed(l.ctx, l.wrap(err))
+		l.paused = true
 		l.pause(stateWhole, failure{began: asked, retryAfter: retryAfter(err)})
 		l.setPhase(PhaseListing)
 		l.items, l.first, l.part = items, items+1, ReplacementPart{}

@@ -91,6 +91,12 @@ func (p quarantinePart) has(key table.Key) bool {
 	return quarantined
 }
 
+// hasSince reports whether a key is quarantined in a state that is not older than version.
+func (p quarantinePart) hasSince(key table.Key, version string) bool {
+	e, quarantined := p.entry(key)
+	return quarantined && !versionBefore(e.ResourceVersion, version)
+}
+
 // add quarantines a key. cause is e's as it is kept: see withoutStack. e is marked as repeated if the same version of it
 // failed at the same stage before: a failure is reported once a version, and each time where there is no version.
 func (p quarantinePart) add(key table.Key, e *ObjectError, cause error) {

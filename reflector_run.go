@@ -120,8 +120,13 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 
 // mirror lists and watches until the context or the round ends.
 func (m *run) mirror() {
-	for next := stateWhole; next != stateEnd && m.ctx.Err() == nil; {
+	for next := stateWhole; next != stateEnd; {
+		older := m.leaveCheck()
 		switch {
+		case m.ctx.Err() != nil:
+			return
+		case older != nil:
+			next = m.fail(PhaseWatching, older, m.clock.Now(), false)
 		case next == stateWatch:
 			next = m.watchState(nil)
 		case m.mayStream():
@@ -135,12 +140,13 @@ func (m *run) mirror() {
 // pause waits before the state to, after a failure or after none: as long as the backoff asks for, and so that the requests
 // of that state stay within the limits of G13.
 func (m *run) pause(to state, f failure) state {
-	m.rested = !f.atOnce
 	f.requests = m.requestsFor(to)
 	if to == stateWhole && m.streamIsDue() && !f.atOnce {
 		f.requests = streamListWatch // the pause makes room for what follows if the stream fails again
 	}
-	if pause := m.progress.backoff.pause(m.clock.Now(), f); pause > 0 {
+	pause := m.progress.backoff.pause(m.clock.Now(), f)
+	m.rested = pause > 0 || m.rested && f.began.IsZero()
+	if pause > 0 {
 		m.setPhase(PhasePaused)
 		next := m.clock.Now().Add(pause)
 		m.mu.Lock()
@@ -351,8 +357,8 @@ type versionCheck struct {
 	got   string
 	whole bool
 	err   error
-	// left is true once its watch has ended before it.
-	left bool
+	// left is true once its watch has ended before it, slow once it was waited for and reported.
+	left, slow bool
 }
 
 // serveTimer does everything that is due beside an open watch, and sets the watch's timer to the next due time. The error, if any,
@@ -414,15 +420,22 @@ func (m *run) beginCheck(now time.Time) {
 	m.check = c
 }
 
-// leaveCheck ends a check that its watch has ended before. It waits for a slow source no longer than until that is reported, since the
+// cancelCheck cancels a check whose watch has ended before it.
+func (m *run) cancelCheck() {
+	if c := m.check; c != nil && !c.left {
+		c.left = !isClosed(c.done)
+		c.cancel()
+	}
+}
+
+// leaveCheck ends a check that was cancelled. It waits for a slow source no longer than until that is reported, since the
 // cache is behind for as long: such a check continues beside the next watch.
 func (m *run) leaveCheck() error {
 	c := m.check
-	if c == nil || c.left {
+	if c == nil || c.slow {
 		return nil
 	}
-	c.left = !isClosed(c.done)
-	if c.cancel(); m.isSlow(m.ctx, "List", c.sideCall) {
+	if c.slow = m.isSlow(m.ctx, "List", c.sideCall); c.slow {
 		return nil
 	}
 	return m.endCheck()
@@ -430,6 +443,7 @@ func (m *run) leaveCheck() error {
 
 // awaitCheck waits, at the end of the run, for a check that is under way.
 func (m *run) awaitCheck() {
+	m.cancelCheck()
 	if _ = m.leaveCheck(); m.check != nil {
 		<-m.check.done
 		_ = m.endCheck()

@@ -151,9 +151,7 @@ func (m *run) watchState(l *listing) state {
 	}
 	began, lived := w.asked, m.clock.Since(since)
 	m.stopWatch()
-	if older := m.leaveCheck(); err == nil {
-		err = older
-	}
+	m.cancelCheck()
 	switch {
 	case w.listing != nil:
 		return m.streamFailed(w, err)

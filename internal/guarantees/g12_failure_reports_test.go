@@ -175,3 +175,28 @@ func TestG12AnErrorBehindTheEventThatEndsAWatchIsReported(t *testing.T) {
 		stop()
 	})
 }
+
+// G12: the failure of a watch is reported at once, also while a check of the source's version hangs that was made beside it. Fails if the
+// check is waited for first: the context may end before it does.
+func TestG12TheFailureOfAWatchIsReportedWhileACheckHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newInformerRig(t, newSource(t, pod("a", "1")), nil)
+		r.run()
+		synctest.Wait()
+		r.source.HangListsIgnoringContext(1)
+		r.source.BreakWatches(apierrors.NewTooManyRequests("busy", 0))
+		sleep(10 * time.Second) // the next watch is open, and the check beside it hangs
+		require.Len(t, r.heard.all(), 1)
+		broken := time.Now()
+		r.source.BreakWatches(apierrors.NewTooManyRequests("busy", 0))
+		synctest.Wait()
+		require.Len(t, r.heard.all(), 2)
+		require.Zero(t, time.Since(broken))
+		r.cancel()
+		synctest.Wait()
+		r.source.ReleaseHanging()
+		<-r.done
+		require.Len(t, r.heard.all(), 2)
+		r.source.Close()
+	})
+}
