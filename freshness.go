@@ -29,6 +29,9 @@ func versionReached(version, wanted string) (bool, error) {
 		return false, fmt.Errorf("resource version %q cannot be waited for: %w", wanted, err)
 	}
 	order, err := resourceversion.CompareResourceVersion(version, wanted)
+	if err != nil && version != "" {
+		return false, fmt.Errorf("resource version %s cannot be compared with the store's %q: %w", wanted, version, err)
+	}
 	return err == nil && order >= 0, nil
 }
 
@@ -40,8 +43,8 @@ func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan
 	for seen := ""; ; {
 		moved := s.storage.moved.changed()
 		have := s.LastStoreSyncResourceVersion()
-		if reached, _ := versionReached(have, version); reached {
-			return nil
+		if reached, err := versionReached(have, version); reached || err != nil {
+			return err
 		}
 		if versionBefore(have, seen) {
 			return &VersionRegressionError{Kind: "store", Current: seen, Received: have}

@@ -48,8 +48,9 @@ type listing struct {
 	pages    int
 	// paused is true once a page was asked for again after a pause: the state may be too old for a watch.
 	paused bool
-	// strategy is that of a whole list, until a second page has come.
+	// strategy is that of a whole list, until a second page has come; reason says why.
 	strategy ListStrategy
+	reason   string
 
 	// replacement is begun with the first part.
 	replacement Replacement
@@ -78,7 +79,7 @@ func (m *run) newListing(name string) *listing {
 
 func (m *run) newStream() *listing {
 	l := m.newListing("Streaming list")
-	l.strategy, l.entries = ListStreaming, map[table.Key]string{}
+	l.strategy, l.reason, l.entries = ListStreaming, "the source streams its state", map[table.Key]string{}
 	return l
 }
 
@@ -115,10 +116,10 @@ func (m *run) haveState(l *listing) {
 	p.checks.wanted, p.checks.failures, p.heard = false, 0, m.clock.Now()
 	m.listed, m.rested = true, l.paused
 	m.shard.Applied()
-	m.setAccepted(l.version)
+	m.setAccepted(l.version, "list")
 	now := m.clock.Now()
 	m.mu.Lock()
-	m.status.LastList = ListStatus{Time: now, Duration: now.Sub(l.began), Objects: l.items, Strategy: l.strategy}
+	m.status.LastList = ListStatus{Time: now, Duration: now.Sub(l.began), Objects: l.items, Strategy: l.strategy, Reason: l.reason}
 	m.mu.Unlock()
 	for _, listed := range m.relisted {
 		close(listed)
@@ -131,19 +132,30 @@ func (m *run) haveState(l *listing) {
 // listOptions asks for any state ("0") the first time, then for one that is at least as new as the last, so that the store
 // never regresses, or for the newest ("") where the source does not know the last version. API servers answer from their
 // cache only where no limit is set, or at "0", where it is ignored; at "" a whole list costs them more than pages do.
-func (m *run) listOptions() metav1.ListOptions {
+func (l *listing) listOptions() metav1.ListOptions {
 	const defaultPageSize = 500
+	m := l.run
 	options := metav1.ListOptions{ResourceVersion: cmp.Or(m.progress.floor(), "0"), ShardSelector: m.shard.Selector()}
 	if m.newest() {
 		options.ResourceVersion = ""
 	}
 	exact := options.ResourceVersion != "" && options.ResourceVersion != "0"
 	switch {
-	case m.wholeLists, m.options.Strategy == ListUnpaged, m.progress.whole:
+	case m.wholeLists, m.options.Strategy == ListUnpaged:
+		l.reason = "lists are not to be paged"
+	case m.progress.whole:
+		l.reason = "a continue token has expired"
 	case m.WatchListPageSize > 0:
-		options.Limit = m.WatchListPageSize
-	case m.options.Strategy == ListPaged, m.progress.paged, !exact:
-		options.Limit = defaultPageSize
+		options.Limit, l.reason = m.WatchListPageSize, "a page size is set"
+	case m.options.Strategy == ListPaged:
+		options.Limit, l.reason = defaultPageSize, "lists are to be paged"
+	case m.progress.paged, !exact:
+		options.Limit, l.reason = defaultPageSize, "pages cost a server least here"
+	default:
+		l.reason = "the server may answer from its cache"
+	}
+	if m.streams {
+		l.reason += ", streaming has failed"
 	}
 	if options.Limit > 0 && exact {
 		// Without it, a limit would mean exactly that version to an API server, and a watch from there may be expired: the

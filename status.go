@@ -53,13 +53,15 @@ type Status struct {
 	// Synced is true once the whole first list was applied.
 	Synced bool `json:"synced"`
 	// LastCurrent is when the source last showed that the store is current: the store is at most that stale.
+	// CurrentBy is what showed it: "list", "watch" (one was accepted), "event" or "bookmark".
 	LastCurrent time.Time  `json:"lastCurrent,omitzero"`
+	CurrentBy   string     `json:"currentBy,omitempty"`
 	LastList    ListStatus `json:"lastList,omitzero"`
 	// NextAttempt is when a paused reflector makes its next request, else zero.
 	NextAttempt time.Time `json:"nextAttempt,omitzero"`
 	// ConsecutiveFailures counts failures since the last accepted list, or watch that sent an event or lived for 10 s.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
-	// LastFailure is nil if nothing has failed yet. Failures counts all by cause, and must not be changed.
+	// LastFailure is nil if nothing has failed yet. Failures counts all by cause. Neither must be changed.
 	LastFailure *Failure        `json:"lastFailure,omitempty"`
 	Failures    map[Cause]int64 `json:"failures,omitempty"`
 	// Source is what the source's SourceStatus() map[string]string method returned, if it has one: see kubeapi's.
@@ -78,12 +80,13 @@ type Status struct {
 	Namespaces []Status `json:"namespaces,omitempty"`
 }
 
-// ListStatus describes a list: when it was applied, and how.
+// ListStatus describes a list: when it was applied, how, and why so.
 type ListStatus struct {
 	Time     time.Time     `json:"time"`
 	Duration time.Duration `json:"-"`
 	Objects  int           `json:"objects"`
 	Strategy ListStrategy  `json:"-"`
+	Reason   string        `json:"reason"`
 }
 
 func (l ListStatus) MarshalJSON() ([]byte, error) {
@@ -215,9 +218,6 @@ func (r *Reflector) Status() Status {
 	if status.AppliedVersion = applied; !known {
 		status.AppliedVersion = status.ReceivedVersion
 	}
-	if status.LastFailure != nil {
-		status.LastFailure = new(*status.LastFailure)
-	}
 	return status
 }
 
@@ -264,23 +264,23 @@ func (r *Reflector) succeeded() {
 	r.setPhase(PhaseWatching)
 }
 
-// setCurrent notes that the source has shown that the store is current.
-func (r *Reflector) setCurrent() {
+// setCurrent notes by what the source has shown that the store is current.
+func (r *Reflector) setCurrent(by string) {
 	now := r.clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.LastCurrent = now
+	r.status.LastCurrent, r.status.CurrentBy = now, by
 }
 
-// setAccepted notes that the store took a version.
-func (r *Reflector) setAccepted(version string) {
+// setAccepted notes that the store accepted a version, and by what it came.
+func (r *Reflector) setAccepted(version, by string) {
 	r.progress.version, r.progress.watchFailures = version, 0
 	now := r.clock.Now()
 	r.mu.Lock()
 	if !r.status.Synced {
 		r.changes.wake()
 	}
-	r.status.ReceivedVersion, r.status.LastCurrent, r.status.Synced = version, now, true
+	r.status.ReceivedVersion, r.status.LastCurrent, r.status.CurrentBy, r.status.Synced = version, now, by, true
 	r.mu.Unlock()
 	if gauge := r.meters.version; gauge != nil {
 		setVersion(gauge, version)
@@ -460,7 +460,7 @@ func overall(all []Status) Status {
 			status.LastFailure = last
 		}
 		if one.LastCurrent.Before(status.LastCurrent) {
-			status.LastCurrent = one.LastCurrent
+			status.LastCurrent, status.CurrentBy = one.LastCurrent, one.CurrentBy
 		}
 		if one.LastList.Time.After(status.LastList.Time) {
 			status.LastList = one.LastList
@@ -472,7 +472,7 @@ func overall(all []Status) Status {
 		status.Quarantined = mergeQuarantined(status.Quarantined, one.Quarantined)
 	}
 	if status.LastFailure != nil {
-		status.LastFailure, status.Failures = new(*status.LastFailure), failures // the namespaces have their own
+		status.Failures = failures
 	}
 	return status
 }

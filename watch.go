@@ -106,7 +106,7 @@ func (m *run) open(l *listing) (*openWatch, error) {
 		w.answered = m.clock.Now()
 		// Some clients repeat requests by themselves while the server is away.
 		m.progress.checks.wanted = m.progress.checks.wanted || w.answered.Sub(now) >= lateAnswer
-		m.setCurrent()
+		m.setCurrent("watch")
 	}
 	return w, err
 }
@@ -365,7 +365,7 @@ func (m *run) applyChanges(w *openWatch, from, to int) error {
 		}
 		if version != "" {
 			w.version = version
-			m.setAccepted(version)
+			m.setAccepted(version, "event")
 		}
 		if err != nil && m.ctx.Err() == nil {
 			if undecoded := m.changes[from].finalErr; undecoded != nil {
@@ -393,7 +393,7 @@ func (m *run) applyUnfit(w *openWatch, e watch.Event, c *change, bad *ObjectErro
 		return w.listing.addUnfit(c, bad)
 	}
 	m.refuse(c.kind == Deleted, e.Object, bad)
-	m.moveVersion(w, version)
+	m.moveVersion(w, version, "event")
 	return nil
 }
 
@@ -402,7 +402,7 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 		m.report(m.ctx, placed(bad))
 	}
 	m.bookmarks.Store(true)
-	m.setCurrent()
+	m.setCurrent("bookmark")
 	version := c.says.received.ResourceVersion
 	switch bookmarks, ok := m.store.(ReflectorBookmarkStore); {
 	case versionBefore(version, w.version):
@@ -417,15 +417,15 @@ func (m *run) applyBookmark(w *openWatch, c *change, bad *ObjectError) error {
 			return &StoreError{Op: "Bookmark", Err: err}
 		}
 		w.version = version
-		m.setAccepted(version)
+		m.setAccepted(version, "bookmark")
 	default:
-		m.moveVersion(w, version)
+		m.moveVersion(w, version, "bookmark")
 	}
 	return nil
 }
 
 // moveVersion passes on a version, if it is another, that came without a change of an object.
-func (m *run) moveVersion(w *openWatch, version string) {
+func (m *run) moveVersion(w *openWatch, version, by string) {
 	if version == "" || version == w.version {
 		return
 	}
@@ -433,7 +433,7 @@ func (m *run) moveVersion(w *openWatch, version string) {
 		updater.UpdateResourceVersion(version)
 	}
 	w.version = version
-	m.setAccepted(version)
+	m.setAccepted(version, by)
 }
 
 // refuse reports a state of an object, or its deletion, that was not applied. A state is quarantined by its key, by the

@@ -112,7 +112,7 @@ func newEventsModel(t *testing.T) *eventsModel {
 	})
 	m.run = &run{Reflector: r, ctx: bg}
 	require.NoError(t, m.store.Replace([]any{podAt("a", "0", "3"), podAt("a", "1", "")}, "10"))
-	r.setAccepted("10")
+	r.setAccepted("10", "list")
 	return m
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
@@ -20,6 +21,7 @@ type answer struct {
 	cancel   context.CancelFunc // ends the request; Read then fails
 	stall    *stall
 	sent     *sent // by the request, to be hidden in errors
+	lastRead *atomic.Int64
 
 	unhook    func() bool // detaches closeBody from the request's context
 	closeBody func()      // at most once; returns when the body is closed
@@ -30,10 +32,25 @@ type answer struct {
 // the context on the way.
 func (a *answer) hold(response *http.Response) {
 	a.stall.arrived(0)
+	response.Body = notedBody{response.Body, a.lastRead}
 	a.Response = response
 	a.sent.request(response.Request) // as the transport has made it
 	a.closeBody = sync.OnceFunc(func() { _ = response.Body.Close() })
 	a.unhook = context.AfterFunc(a.ctx, a.closeBody)
+}
+
+// notedBody notes when bytes have come, in nanoseconds since 1970.
+type notedBody struct {
+	io.ReadCloser
+	last *atomic.Int64
+}
+
+func (b notedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.last.Store(time.Now().UnixNano())
+	}
+	return n, err
 }
 
 // secrets are those of the request, and of those that followed from it.

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ type ListerWatcher struct {
 
 	target       target
 	managed      managedFields
+	lastRead     atomic.Int64 // see notedBody
 	encodings    encodings
 	limits       Limits
 	version      schema.GroupVersion
@@ -109,7 +111,7 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 	if v == verbList {
 		patience = lw.stallTimeout
 	}
-	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel), sent: sent}
+	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel), sent: sent, lastRead: &lw.lastRead}
 	open := false
 	// Also if a function of the caller's panics.
 	defer func() {

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,8 @@ var (
 
 // SourceStatus says, under "managedFields", what becomes of metadata.managedFields: "kept"; "requested to be dropped", until
 // an object has come; "dropped by the server", if the last list or watch sent none; or "dropped by the client", and why. A
-// reflector has it in its Status.
+// reflector has it in its Status. Under "lastRead" is when bytes of an answer last came, in RFC 3339: the connection was alive then. It does not show
+// that the store is current, since the events that the bytes are of may be on their way.
 func (lw *ListerWatcher) SourceStatus() map[string]string {
 	state := "requested to be dropped"
 	switch by := lw.managed.by.Load(); {
@@ -46,7 +48,11 @@ func (lw *ListerWatcher) SourceStatus() map[string]string {
 	case by != nil:
 		state = *by
 	}
-	return map[string]string{"managedFields": state}
+	status := map[string]string{"managedFields": state}
+	if at := lw.lastRead.Load(); at > 0 {
+		status["lastRead"] = time.Unix(0, at).UTC().Format(time.RFC3339Nano)
+	}
+	return status
 }
 
 // requested says whether a request has the parameter.

@@ -74,7 +74,7 @@ func TestAnInformersObjectsHaveNoManagedFieldsWhateverTheServerDoes(t *testing.T
 					}
 					require.Empty(t, pod.GetManagedFields())
 					require.Equal(t, test.status, status.Source["managedFields"])
-					require.Contains(t, string(encoded), `"source":{"managedFields":"`+test.status+`"}`)
+					require.Contains(t, string(encoded), `"managedFields":"`+test.status+`"}`)
 					require.Zero(t, status.ConsecutiveFailures)
 					require.Empty(t, status.Failures)
 					// An event.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,10 +43,12 @@ func TestManagedFieldsAreDroppedInEachEncodingWhereTheServerSendsThem(t *testing
 				by  string
 			}{{own, droppedByClient}, {bare, droppedByServer}} {
 				source := newSourceOf(t, apiOf(t, []carp.Carp{test.own, bare}, encoding), options)
-				require.Equal(t, "requested to be dropped", source.SourceStatus()["managedFields"])
+				require.Equal(t, map[string]string{"managedFields": "requested to be dropped"}, source.SourceStatus())
 				items, watched := everything(t, source)
 				require.Empty(t, managedFieldsOf(t, append(items, watched...)))
 				require.Equal(t, test.by, source.SourceStatus()["managedFields"])
+				_, err := time.Parse(time.RFC3339Nano, source.SourceStatus()["lastRead"])
+				require.NoError(t, err)
 			}
 			if len(options.Fields) > 0 {
 				options.Fields = append(options.Fields, "metadata.managedFields")

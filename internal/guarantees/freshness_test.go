@@ -67,6 +67,22 @@ func TestWaitForResourceVersionReturnsWhenTheStoreHasTheVersion(t *testing.T) {
 	})
 }
 
+func TestWaitForResourceVersionFailsAtOnceWhereTheStoresVersionIsNoNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		informer := runInformer(t, cache.ToListerWatcherWithContext(&cache.ListWatch{
+			ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "commit-1"}}, nil
+			},
+			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		}), cache.InformerConfig[*object]{})
+		require.NoError(t, informer.WaitForResourceVersion(t.Context(), "commit-1"))
+		var invalid resourceversion.InvalidResourceVersion
+		err := informer.WaitForResourceVersion(t.Context(), "7")
+		require.ErrorAs(t, err, &invalid)
+		require.ErrorContains(t, err, `cannot be compared with the store's "commit-1"`)
+	})
+}
+
 func TestWaitForResourceVersionSaysWhyAVersionWillNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newSource(t, pod("a", "1"), pod("a", "2"), pod("a", "3"))
@@ -658,7 +674,46 @@ func TestStatusHasTheLastList(t *testing.T) {
 		source.DelayWatches(3 * time.Second)
 		informer := runInformer(t, source, cache.InformerConfig[*object]{})
 		require.Equal(t, cache.ListStatus{
-			Time: time.Now(), Duration: 3 * time.Second, Objects: 2, Strategy: cache.ListStreaming,
+			Time: time.Now(), Duration: 3 * time.Second, Objects: 2, Strategy: cache.ListStreaming, Reason: "the source streams its state",
 		}, informer.Status().LastList)
+	})
+}
+
+func TestStatusSaysWhyAListWasMadeAsItWas(t *testing.T) {
+	for want, prepare := range map[string]func(source *cachetest.Source, options *cache.ReflectorOptions){
+		"a page size is set":                                   func(_ *cachetest.Source, o *cache.ReflectorOptions) { o.Strategy, o.PageSize = cache.ListPaged, 5 },
+		"lists are to be paged":                                func(_ *cachetest.Source, o *cache.ReflectorOptions) { o.Strategy = cache.ListPaged },
+		"lists are not to be paged":                            func(_ *cachetest.Source, o *cache.ReflectorOptions) { o.Strategy = cache.ListUnpaged },
+		"pages cost a server least here, streaming has failed": func(s *cachetest.Source, _ *cache.ReflectorOptions) { s.FailWatches(2, errBoom) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, config := newSource(t, pod("a", "1")), cache.InformerConfig[*object]{}
+				config.ReflectorOptions.ErrorHandler = func(context.Context, *cache.Reflector, error) {}
+				prepare(source, &config.ReflectorOptions)
+				require.Equal(t, want, runInformer(t, source, config).Status().LastList.Reason)
+			})
+		})
+	}
+}
+
+func TestStatusSaysWhatShowedTheStoreToBeCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newSource(t, pod("a", "1"))
+		source.DelayWatches(time.Second)
+		informer := runInformer(t, source, cache.InformerConfig[*object]{ReflectorOptions: cache.ReflectorOptions{Strategy: cache.ListPaged}})
+		by := func() string {
+			synctest.Wait()
+			require.Equal(t, time.Now(), informer.Status().LastCurrent)
+			return informer.Status().CurrentBy
+		}
+		require.Equal(t, "list", by())
+		sleep(time.Second)
+		require.Equal(t, "watch", by())
+		sleep(time.Second)
+		require.NoError(t, source.Apply(pod("a", "2")))
+		require.Equal(t, "event", by())
+		sleep(59 * time.Second)
+		require.Equal(t, "bookmark", by())
 	})
 }
