@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,9 @@ type run struct {
 	refetchAt time.Time
 	// watch is the one that is open or being opened, or nil.
 	watch *openWatch
-	// check is a check of the source's version that is under way, or nil.
+	// check is a check of the source's version that is under way, or nil. older is what one has found during a pause.
 	check *versionCheck
+	older error
 	// batch are the events that are being applied, changes their changes.
 	batch   []watch.Event
 	changes []change
@@ -121,7 +123,8 @@ func (r *Reflector) runStates(ctx context.Context, round bool) error {
 // mirror lists and watches until the context or the round ends.
 func (m *run) mirror() {
 	for next := stateWhole; next != stateEnd; {
-		older := m.leaveCheck()
+		older := cmp.Or(m.older, m.leaveCheck())
+		m.older = nil
 		switch {
 		case m.ctx.Err() != nil:
 			return
@@ -154,7 +157,14 @@ func (m *run) pause(to state, f failure) state {
 		m.mu.Unlock()
 		timer := m.clock.NewTimer(pause)
 		defer timer.Stop()
-		m.next(waiting{timer: timer.C()})
+		waits := waiting{timer: timer.C()}
+		if m.check != nil { // which was cancelled: its failure is reported at once
+			waits.done = m.check.done
+		}
+		if m.next(waits).end == endDone {
+			m.older = m.endCheck()
+			m.next(waiting{timer: timer.C()})
+		}
 	}
 	return to
 }

@@ -51,6 +51,8 @@ type mirror struct {
 
 	// regressed counts the reports that the source went back in time.
 	regressed atomic.Int64
+	// tooLarge is true once the source has not known its version: another past may have the same ones since.
+	tooLarge atomic.Bool
 
 	mu       sync.Mutex
 	receipts int
@@ -167,8 +169,11 @@ func (m *mirror) nextFault() int {
 // report is its error handler.
 func (m *mirror) report(_ context.Context, _ *cache.Reflector, err error) {
 	cause := cache.CauseOf(err)
-	if cause == "regression" {
+	switch cause {
+	case "regression":
 		m.regressed.Add(1)
+	case cache.CauseVersionTooLarge:
+		m.tooLarge.Store(true)
 	}
 	var object *cache.ObjectError
 	m.mu.Lock()

@@ -117,7 +117,8 @@ func (t *tap) runFrom(i int) (began time.Time, first int, ok bool) {
 		return time.Time{}, 0, false
 	}
 	if r.lived() {
-		return r.at.Add(r.lasted()), i + 1, r.failed
+		end := r.at.Add(r.lasted())
+		return end, i + 1, r.failed || t.mirror.reportedAt(end)
 	}
 	failed := r
 	if r.list && !r.failed && i+1 < len(t.requests) {

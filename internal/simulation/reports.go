@@ -14,6 +14,8 @@ var reasons = []cache.Cause{"regression", "no-bookmark", cache.CauseOverdueWatch
 
 // checkReports checks that each failure was reported once, with a cause (G12).
 func (w *world) checkReports() {
+	// An error event may be read behind a batch of events whose functions are slow.
+	slack := 33 * 2 * time.Duration(w.slowest.Load())
 	for _, m := range w.mirrors {
 		m.mu.Lock()
 		reports := slices.Clone(m.reports)
@@ -33,7 +35,7 @@ func (w *world) checkReports() {
 					// list that regresses in time, or a stream that is late, only that is said.
 					abandoned = abandoned || r.at.Equal(f.at) && slices.Contains(reasons, cache.CauseOf(r.err))
 				}
-				if n == 1 || (n == 0 && (f.excused || abandoned || m.stoppedBy(f.at))) {
+				if n == 1 || (n == 0 && (f.excused || abandoned || m.stoppedBy(f.at.Add(slack)))) {
 					continue
 				}
 				w.fail("G12: %s reported %d times: %v %s, of %v", m.name, n, f.err, faultMark(f.number), f.at.Sub(w.start))
@@ -70,6 +72,13 @@ func (m *mirror) stoppedBy(at time.Time) bool {
 	m.calls.mu.Lock()
 	defer m.calls.mu.Unlock()
 	return !m.calls.cancelled.IsZero() && !m.calls.cancelled.After(at)
+}
+
+// reportedAt says whether something was reported at that moment.
+func (m *mirror) reportedAt(at time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.reports, func(r reported) bool { return r.at.Equal(at) })
 }
 
 // checkQuarantined checks that each quarantined object was reported, by key (G6).

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -90,8 +91,8 @@ var steps = map[string]func(*world, Step){
 	// The functions of the mirrors.
 	"transforms-fail": func(w *world, s Step) { w.transformsFail.Store(s.N > 0) },
 	"indexes-fail":    func(w *world, s Step) { w.indexesFail.Store(s.N > 0) },
-	"transforms-take": func(w *world, s Step) { w.transformTakes.Store(int64(s.For)) },
-	"indexing-takes":  func(w *world, s Step) { w.indexingTakes.Store(int64(s.For)) },
+	"transforms-take": func(w *world, s Step) { w.takes(&w.transformTakes, s.For) },
+	"indexing-takes":  func(w *world, s Step) { w.takes(&w.indexingTakes, s.For) },
 
 	// Handlers and mirrors.
 	"join":    (*world).join,
@@ -236,4 +237,10 @@ func (w *world) again(s Step) {
 	if m.again == nil && m.count(cache.ErrAlreadyRan) == reported {
 		w.fail("B12: a second Run of %s was not reported", m.name)
 	}
+}
+
+// takes sets how long a function of the user takes for an object.
+func (w *world) takes(which *atomic.Int64, d time.Duration) {
+	which.Store(int64(d))
+	w.slowest.Store(max(w.slowest.Load(), int64(d)))
 }
