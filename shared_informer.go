@@ -177,12 +177,11 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 	return store.(Indexer), ctlr
 }
 
-// MutationDetector finds stored objects of one informer that a reader or handler changed in place. Package mutation has one. Its
-// methods are called without a lock.
+// MutationDetector finds objects that a reader or handler changed where they are stored. Package mutation has one.
 type MutationDetector interface {
-	// Watch is called with each object before it can be read in the store. It is called concurrently for several Namespaces.
+	// Watch is called, concurrently, with each object before it can be read.
 	Watch(key string, obj any)
-	// Run compares objects until ctx ends, and reports each *MutatedObjectError once.
+	// Run reports each *MutatedObjectError once, until ctx ends.
 	Run(ctx context.Context, store Store, report func(key string, err error))
 }
 

@@ -63,7 +63,7 @@ type world struct {
 	// What the functions of the mirrors do at present. They are read by all goroutines.
 	transformsFail, indexesFail   atomic.Bool
 	transformTakes, indexingTakes atomic.Int64
-	// slowest is the longest that either has ever taken.
+	// slowest is the longest that either ever lasted.
 	slowest atomic.Int64
 	// repaired is true from the end of the script on: handlers hurry and do not panic.
 	repaired atomic.Bool
