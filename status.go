@@ -98,7 +98,7 @@ func (l ListStatus) MarshalJSON() ([]byte, error) {
 	}{fields(l), l.Duration.Seconds(), l.Strategy.String()})
 }
 
-// HandlerStatus is the status of an informer's handler.
+// HandlerStatus is a handler's.
 type HandlerStatus struct {
 	Name     string   `json:"name"`
 	Delivery Delivery `json:"delivery"`
@@ -106,9 +106,8 @@ type HandlerStatus struct {
 	Merging bool `json:"merging"`
 	// Backlog is the number of changes that are not delivered yet, without the one being handled.
 	Backlog int `json:"backlog"`
-	// OldestAge is how long the oldest of them has waited; 0 if there is none.
-	OldestAge time.Duration `json:"-"`
-	// Delivered counts the calls that have returned or panicked, Panics those that panicked.
+	OldestAge time.Duration `json:"-"` // of them
+	// Delivered counts the calls that have ended, Panics those that panicked.
 	Delivered int64 `json:"delivered"`
 	Panics    int64 `json:"panics"`
 	Synced    bool  `json:"synced"`
