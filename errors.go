@@ -358,7 +358,7 @@ type MutatedObjectError struct {
 	// "removed", without values. There are none if the object changed during the comparison.
 	Changes []string
 	Total   int
-	// Err, if set, is why objects of this type are not watched: then nothing was changed.
+	// Err, if set, is why this type is not watched: nothing was changed.
 	Err error
 }
 

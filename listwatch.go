@@ -75,7 +75,7 @@ func ToWatcherWithContext(w Watcher) WatcherWithContext {
 	return &ListWatch{WatchFunc: w.Watch}
 }
 
-// ToListerWatcherWithContext makes a Source of any ListerWatcher: lw itself if it is one, nil of nil.
+// ToListerWatcherWithContext makes a Source of a ListerWatcher; nil of nil.
 func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
 	if with, ok := lw.(ListerWatcherWithContext); ok || lw == nil {
 		return with

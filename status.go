@@ -38,7 +38,7 @@ const (
 )
 
 // Status is the status of a reflector, controller or informer. Fields may be added, none will be renamed. In JSON the fields
-// have the names of their tags: times in RFC 3339, errors as text ("error"), durations in seconds ("oldestAgeSeconds").
+// have the names of their tags: times in RFC 3339, errors as text, durations in seconds ("oldestAgeSeconds").
 type Status struct {
 	// Namespace is set in the elements of Namespaces.
 	Namespace       string    `json:"namespace,omitempty"`
@@ -52,8 +52,8 @@ type Status struct {
 	ReceivedVersion string `json:"receivedVersion"`
 	// Synced is true once the whole first list was applied.
 	Synced bool `json:"synced"`
-	// LastCurrent is when the source last showed that the store is current: the store is at most that stale.
-	// CurrentBy is what showed it: "list", "watch" (one was accepted), "event" or "bookmark".
+	// LastCurrent is when the source last showed that the store is current, CurrentBy by what: "list", "watch" (accepted),
+	// "event" or "bookmark". The store is at most that stale.
 	LastCurrent time.Time  `json:"lastCurrent,omitzero"`
 	CurrentBy   string     `json:"currentBy,omitempty"`
 	LastList    ListStatus `json:"lastList,omitzero"`
@@ -104,9 +104,9 @@ type HandlerStatus struct {
 	Delivery Delivery `json:"delivery"`
 	// Merging is true while changes are merged by key: always for Coalesced; for Ordered until it has caught up.
 	Merging bool `json:"merging"`
-	// Backlog is the number of changes that are not delivered yet, without the one being handled.
-	Backlog int `json:"backlog"`
-	OldestAge time.Duration `json:"-"` // of them
+	// Backlog is how many changes wait, without the one being handled, OldestAge how long the oldest has.
+	Backlog   int           `json:"backlog"`
+	OldestAge time.Duration `json:"-"`
 	// Delivered counts the calls that have ended, Panics those that panicked.
 	Delivered int64 `json:"delivered"`
 	Panics    int64 `json:"panics"`
@@ -115,7 +115,7 @@ type HandlerStatus struct {
 	NotifiedVersion string `json:"notifiedVersion"`
 }
 
-// Failure is a failure. Err is the error that the error handler received.
+// Failure has the error that the error handler received.
 type Failure struct {
 	Cause Cause
 	Err   error
