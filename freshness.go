@@ -20,7 +20,8 @@ import (
 	"github.com/watchmirror/cache/internal/table"
 )
 
-// versionReached reports whether a store at a version has everything up to wanted.
+// versionReached reports whether a store at a version has everything up to wanted. A version of the store that is no number says
+// nothing: some sources have one until there is an object.
 func versionReached(version, wanted string) (bool, error) {
 	if version == wanted {
 		return true, nil
@@ -29,9 +30,6 @@ func versionReached(version, wanted string) (bool, error) {
 		return false, fmt.Errorf("resource version %q cannot be waited for: %w", wanted, err)
 	}
 	order, err := resourceversion.CompareResourceVersion(version, wanted)
-	if err != nil && version != "" {
-		return false, fmt.Errorf("resource version %s cannot be compared with the store's %q: %w", wanted, version, err)
-	}
 	return err == nil && order >= 0, nil
 }
 
@@ -43,8 +41,8 @@ func (s scoped) waitForVersion(ctx context.Context, version string, ended <-chan
 	for seen := ""; ; {
 		moved := s.storage.moved.changed()
 		have := s.LastStoreSyncResourceVersion()
-		if reached, err := versionReached(have, version); reached || err != nil {
-			return err
+		if reached, _ := versionReached(have, version); reached {
+			return nil
 		}
 		if versionBefore(have, seen) {
 			return &VersionRegressionError{Kind: "store", Current: seen, Received: have}

@@ -2,6 +2,7 @@ package sharding
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -83,6 +84,31 @@ func (m *MemoryLeases) Delete(ctx context.Context, lease Lease) error {
 		return ErrLeaseConflict
 	}
 	m.leases = slices.Delete(m.leases, at, at+1)
+	return nil
+}
+
+// stored is what a MemoryLeases is as JSON, for stores that keep all leases of a group in one value.
+type stored struct {
+	Last   int
+	Leases []Lease
+}
+
+// MarshalJSON encodes all leases, and which versions there have been.
+func (m *MemoryLeases) MarshalJSON() ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return json.Marshal(stored{m.last, m.leases})
+}
+
+// UnmarshalJSON replaces all leases by those of MarshalJSON.
+func (m *MemoryLeases) UnmarshalJSON(text []byte) error {
+	var s stored
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last, m.leases = s.Last, s.Leases
 	return nil
 }
 

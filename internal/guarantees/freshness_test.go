@@ -67,19 +67,24 @@ func TestWaitForResourceVersionReturnsWhenTheStoreHasTheVersion(t *testing.T) {
 	})
 }
 
-func TestWaitForResourceVersionFailsAtOnceWhereTheStoresVersionIsNoNumber(t *testing.T) {
+func TestWaitForResourceVersionWaitsWhileTheStoresVersionIsNoNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		events := watch.NewFake()
 		informer := runInformer(t, cache.ToListerWatcherWithContext(&cache.ListWatch{
 			ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
-				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "commit-1"}}, nil
+				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "empty"}}, nil
 			},
-			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return events, nil },
 		}), cache.InformerConfig[*object]{})
-		require.NoError(t, informer.WaitForResourceVersion(t.Context(), "commit-1"))
-		var invalid resourceversion.InvalidResourceVersion
-		err := informer.WaitForResourceVersion(t.Context(), "7")
-		require.ErrorAs(t, err, &invalid)
-		require.ErrorContains(t, err, `cannot be compared with the store's "commit-1"`)
+		require.NoError(t, informer.WaitForResourceVersion(t.Context(), "empty"))
+		waited := make(chan error, 1)
+		go func() { waited <- informer.WaitForResourceVersion(t.Context(), "7") }()
+		synctest.Wait()
+		require.Empty(t, waited)
+		first := pod("a", "1")
+		first.ResourceVersion = "7"
+		events.Add(first)
+		require.NoError(t, <-waited)
 	})
 }
 

@@ -1,18 +1,17 @@
 package kubelease_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/watchmirror/cache/kubeapi"
 	"github.com/watchmirror/cache/sharding"
 	"github.com/watchmirror/cache/sharding/kubelease"
+	"github.com/watchmirror/cache/sharding/leasetest"
 )
 
 // stores are the stores that the same tests are run on.
@@ -28,41 +27,9 @@ func stores(t *testing.T) map[string]sharding.Leases {
 	return map[string]sharding.Leases{"memory": &sharding.MemoryLeases{}, "kubernetes": remote}
 }
 
-func TestAStoreChangesOnlyTheVersionThatItsCallerHasSeen(t *testing.T) {
+func TestEachStoreKeepsTheContract(t *testing.T) {
 	for name, store := range stores(t) {
-		t.Run(name, func(t *testing.T) {
-			ctx := t.Context()
-			lease := sharding.Lease{Name: "range-0", Holder: "a", Duration: 1500 * time.Millisecond}
-			first, err := store.Put(ctx, lease)
-			require.NoError(t, err)
-			_, err = store.Put(ctx, lease)
-			require.ErrorIs(t, err, sharding.ErrLeaseConflict, "it exists")
-
-			lease.Version = first
-			second, err := store.Put(ctx, lease)
-			require.NoError(t, err)
-			require.NotEqual(t, first, second, "a renewal is a change")
-			_, err = store.Put(ctx, lease)
-			require.ErrorIs(t, err, sharding.ErrLeaseConflict)
-			require.ErrorIs(t, store.Delete(ctx, lease), sharding.ErrLeaseConflict)
-
-			lease.Version = second
-			all, err := store.List(ctx)
-			require.NoError(t, err)
-			require.Equal(t, []sharding.Lease{lease}, all, "of this group alone")
-			require.NoError(t, store.Delete(ctx, lease))
-			require.ErrorIs(t, store.Delete(ctx, lease), sharding.ErrLeaseConflict)
-			_, err = store.Put(ctx, lease)
-			require.ErrorIs(t, err, sharding.ErrLeaseConflict, "it is not there")
-			all, err = store.List(ctx)
-			require.NoError(t, err)
-			require.Empty(t, all)
-
-			ended, cancel := context.WithCancel(ctx)
-			cancel()
-			_, err = store.List(ended)
-			require.ErrorIs(t, err, context.Canceled)
-		})
+		t.Run(name, func(t *testing.T) { leasetest.Test(t, store) })
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -69,4 +70,27 @@ func (s *Server) Addr() string { return s.client.Host }
 // Client returns a client of an address. Close it after use.
 func Client(addr string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, Logger: zap.NewNop()})
+}
+
+// Temporary starts a member whose data is removed by stop, and a client of it.
+func Temporary() (client *clientv3.Client, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "etcd")
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := Start(dir)
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	stop = func() {
+		if client != nil {
+			_ = client.Close()
+		}
+		s.Stop()
+		_ = os.RemoveAll(dir)
+	}
+	if client, err = Client(s.Addr()); err != nil {
+		stop()
+	}
+	return client, stop, err
 }

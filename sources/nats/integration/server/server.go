@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
@@ -73,4 +74,27 @@ func Connect(addr string) (jetstream.JetStream, error) {
 		return nil, err
 	}
 	return jetstream.New(conn)
+}
+
+// Temporary starts a server whose data is removed by stop, and a client of it.
+func Temporary() (client jetstream.JetStream, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "nats")
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := Start(dir)
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	stop = func() {
+		if client != nil {
+			client.Conn().Close()
+		}
+		s.Stop()
+		_ = os.RemoveAll(dir)
+	}
+	if client, err = Connect(s.Addr()); err != nil {
+		stop()
+	}
+	return client, stop, err
 }

@@ -1,0 +1,82 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/watchmirror/cache/sharding"
+)
+
+// Leases is a store of leases of package sharding, all of them in the value of one key: a bucket has no reads of several keys at one
+// point in time. NewLeases makes one. Its methods may be called concurrently.
+type Leases struct {
+	kv  jetstream.KeyValue
+	key string
+}
+
+var _ sharding.Leases = (*Leases)(nil)
+
+// NewLeases makes a store in a key of a bucket: no other program may write it. Each call of a method is a write, also List, since only a
+// conditional write shows that what was read is the newest state.
+func NewLeases(kv jetstream.KeyValue, key string) *Leases { return &Leases{kv, key} }
+
+// List implements sharding.Leases.
+func (l *Leases) List(ctx context.Context) (all []sharding.Lease, err error) {
+	err = l.change(ctx, func(stored *sharding.MemoryLeases) (err error) {
+		all, err = stored.List(ctx)
+		return err
+	})
+	return all, err
+}
+
+// Put implements sharding.Leases.
+func (l *Leases) Put(ctx context.Context, lease sharding.Lease) (version string, err error) {
+	err = l.change(ctx, func(stored *sharding.MemoryLeases) (err error) {
+		version, err = stored.Put(ctx, lease)
+		return err
+	})
+	return version, err
+}
+
+// Delete implements sharding.Leases.
+func (l *Leases) Delete(ctx context.Context, lease sharding.Lease) error {
+	return l.change(ctx, func(stored *sharding.MemoryLeases) error { return stored.Delete(ctx, lease) })
+}
+
+// change applies a call to the stored leases and writes them, again and again if others write meanwhile. A conflict needs no write: a
+// state that is too old may show one, after which the caller lists.
+func (l *Leases) change(ctx context.Context, call func(*sharding.MemoryLeases) error) error {
+	for {
+		stored, revision := &sharding.MemoryLeases{}, uint64(0)
+		entry, err := l.kv.Get(ctx, l.key)
+		switch {
+		case err == nil:
+			revision = entry.Revision()
+			err = json.Unmarshal(entry.Value(), stored)
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = call(stored)
+		}
+		if err != nil {
+			return fmt.Errorf("leases in key %q: %w", l.key, err)
+		}
+		text, err := json.Marshal(stored)
+		if err == nil {
+			_, err = l.kv.Update(ctx, l.key, text, revision)
+		}
+		var refused *jetstream.APIError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence && ctx.Err() == nil:
+		default:
+			return fmt.Errorf("leases in key %q: %w", l.key, err)
+		}
+	}
+}
