@@ -395,10 +395,10 @@ func (f *DeltaFIFO) Replace(list []any, resourceVersion string) error {
 func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[identity], reset bool, version string) error {
 	var failures []error
 	staged := make([]record, 0, len(list))
-	// listed says of each key whether its newest state is withheld.
-	listed := make(map[table.Key]bool, len(list))
+	// stays has the keys whose object stays and is not staged. It is true if the newest state is withheld.
+	stays := map[table.Key]bool{}
 	for id := range retain {
-		listed[table.KeyOf(id.name.String())] = true
+		stays[table.KeyOf(id.name.String())] = true
 	}
 	for _, obj := range list {
 		if ctx.Err() != nil {
@@ -409,16 +409,17 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 			failures = append(failures, KeyError{obj, err})
 			continue
 		}
-		listed[c.key] = false
 		if !reset && f.isUnchanged(&c) {
+			stays[c.key] = false
 			continue
 		}
 		if f.prepare(&c); c.err != nil {
 			failures = append(failures, c.err)
 			f.quarantine.hold(&c)
-			listed[c.key] = true
+			stays[c.key] = true
 			continue
 		}
+		delete(stays, c.key)
 		staged = append(staged, c.record())
 	}
 	f.mu.Lock()
@@ -430,10 +431,11 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 	}
 	clear(staged[f.log.end()-end:]) // the log may have their memory
 	deleteAbsent := func(key table.Key) bool {
-		last := f.lastLocked(key)
-		if _, stays := listed[key]; stays || last.queued != nil && !last.present {
+		at, queued := f.log.newest[key]
+		if _, found := stays[key]; found || queued && (at >= end || f.log.get(at).kind == recordDeleted) {
 			return true
 		}
+		last := f.lastLocked(key)
 		if last.err != nil {
 			failures = append(failures, last.unread(key))
 		}
@@ -441,8 +443,10 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 		f.log.add(record{kind: recordDeleted, object: tombstone, key: key, origin: last.origin})
 		return true
 	}
-	for key := range f.log.newest {
-		deleteAbsent(key)
+	for at := f.log.head; at < end; at++ {
+		if r := f.log.get(at); r.kind != 0 {
+			deleteAbsent(r.key)
+		}
 	}
 	f.knownKeysLocked(deleteAbsent)
 	refused := f.quarantine.list(func(at quarantinePlace) bool { return at.part.owner == byConsumer })
@@ -452,7 +456,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 	for _, bad := range refused {
 		deleteAbsent(table.KeyOf(bad.Key))
 	}
-	f.quarantine.releaseIf(func(key table.Key) bool { return !listed[key] })
+	f.quarantine.releaseIf(func(key table.Key) bool { return !stays[key] })
 	f.log.setVersion(version)
 	if !f.populated {
 		f.populated, f.log.initialEnd = true, f.log.end()
@@ -466,8 +470,7 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 func (f *DeltaFIFO) isUnchanged(c *change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.lastLocked(c.key)
-	if f.log.newest == nil || !c.origin.Same(last.origin) {
+	if f.log.newest == nil || !c.origin.Same(f.lastLocked(c.key).origin) {
 		return false
 	}
 	// If the consumer has quarantined a newer state, the source has returned to this one.

@@ -256,14 +256,15 @@ func (l *deltaLog) reserve(changes []record) {
 // add appends a change. Of two deletions in a row the earlier one
 // stays, unless it is a tombstone: the final state says more.
 func (l *deltaLog) add(r record) {
-	if before := l.find(r.key); before != nil {
+	if at, queued := l.newest[r.key]; queued {
+		before := l.get(at)
 		if !before.out && before.kind == recordDeleted && r.kind == recordDeleted {
 			if _, unknown := before.object.(DeletedFinalStateUnknown); unknown {
 				before.object, before.key, before.origin = r.object, r.key, r.origin
 			}
 			return
 		}
-		r.prev = uint32(l.end() - l.newest[r.key])
+		r.prev = uint32(l.end() - at)
 	}
 	if l.newest == nil {
 		l.newest = map[table.Key]int64{}
