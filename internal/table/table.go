@@ -89,12 +89,19 @@ func (t *Table) Checksum() uint64 { return t.checksum.Load() }
 // Get returns the object of a key. It takes no lock unless it meets a write in place, for which it
 // waits then, or another key with the same hash.
 func (t *Table) Get(key Key) (obj any, exists bool) {
-	hash := key.hash(t.seed)
-	s, c := t.first(hash)
+	hash, c := key.hash(t.seed), cell{}
+	at, s := t.changes.Load(), t.state.Load()
+	// The first cell with the hash is nearly always the only one.
+	if first, found := s.keys.first(hash); found {
+		if shared := s.cell(first); shared != nil {
+			c = shared.load()
+		}
+	}
 	switch {
-	case s != nil && s.isKey(&c, key):
+	case at&1 != 0 || t.changes.Load() != at: // a write was met
+	case s.isKey(&c, key):
 		return t.object(&c), true
-	case s != nil && c.kind == 0:
+	case c.kind == 0:
 		return nil, false
 	}
 	t.mu.Lock()
@@ -108,21 +115,6 @@ func (t *Table) Get(key Key) (obj any, exists bool) {
 }
 
 func (t *Table) object(c *cell) any { return c.object(*t.types.all.Load()) }
-
-// first returns the first cell with a hash, nearly always the only one, or a free one if there
-// is none. The state is nil if a write was met.
-func (t *Table) first(hash uint32) (s *state, c cell) {
-	at, s := t.changes.Load(), t.state.Load()
-	if first, found := s.keys.first(hash); found {
-		if shared := s.cell(first); shared != nil {
-			c = shared.load()
-		}
-	}
-	if at&1 != 0 || t.changes.Load() != at {
-		s = nil
-	}
-	return s, c
-}
 
 // find searches for the cell of a key in a state that nobody writes meanwhile.
 func (s *state) find(key Key, hash uint32) (number uint32, exists bool) {
