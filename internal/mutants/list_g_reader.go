@@ -44,8 +44,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "shows-a-batch-object-by-object", Guards: []string{"G10"}, File: "internal/table/table.go",
-		From:    "\t\ts = nil\n",
-		To:      "\t\t_ = s\n",
+		From:    "\tcase at&1 != 0 || t.changes.Load() != at: // a write was met\n",
+		To:      "\tcase at < 0: // a write was met\n",
 		Package: "./internal/table",
 		Test:    "TestNoLookUpAnswersInTheMiddleOfAWriteInPlace",
 		Fault:   "A program finds a deployment's new pod and, where it looks next, not the new deployment.",
@@ -83,8 +83,8 @@ var readerMutants = []Mutant{
 	},
 	{
 		Name: "reads-in-the-middle-of-a-write", Guards: []string{"G10"}, File: "internal/table/table.go",
-		From:    "\tif at&1 != 0 || t.changes.Load() != at {\n",
-		To:      "\tif t.changes.Load() != at {\n",
+		From:    "\tcase at&1 != 0 || t.changes.Load() != at: // a write was met\n",
+		To:      "\tcase t.changes.Load() != at: // a write was met\n",
 		Package: "./internal/table",
 		Test:    "TestNoLookUpAnswersInTheMiddleOfAWriteInPlace",
 		Fault:   "A program finds an object of a batch as it is now and, where it looks next, another one as it was.",
