@@ -337,7 +337,7 @@ func (f *DeltaFIFO) Resync() error {
 	f.mu.Lock()
 	defer f.unlock()
 	if f.own != nil && f.own.scope.prefix == "" {
-		f.log.reserve(make([]record, 0, f.own.storage.table.Len()))
+		f.log.reserve(f.own.storage.table.Len())
 	}
 	var unread []error
 	for key := range f.knownKeysLocked {
@@ -425,11 +425,10 @@ func (f *DeltaFIFO) replace(ctx context.Context, list []any, retain sets.Set[ide
 	f.mu.Lock()
 	defer f.unlock()
 	end := f.log.end()
-	f.log.reserve(staged)
+	f.log.reserve(len(staged))
 	for _, r := range staged {
 		f.addLocked(r)
 	}
-	clear(staged[f.log.end()-end:]) // the log may have their memory
 	deleteAbsent := func(key table.Key) bool {
 		at, queued := f.log.newest[key]
 		if _, found := stays[key]; found || queued && (at >= end || f.log.get(at).kind == recordDeleted) {

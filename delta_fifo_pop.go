@@ -246,10 +246,10 @@ func (l *deltaLog) before(at int64) int64 {
 	return -1
 }
 
-// reserve makes room for many changes. Their memory is used if there is no other.
-func (l *deltaLog) reserve(changes []record) {
-	if cap(changes) > keptCapacity && len(l.records) == 0 {
-		l.records, l.newest = changes[:0], make(map[table.Key]int64, cap(changes))
+// reserve makes room for many changes, if there are none.
+func (l *deltaLog) reserve(changes int) {
+	if changes > keptCapacity && len(l.records) == 0 {
+		l.records, l.newest = make([]record, 0, changes), make(map[table.Key]int64, changes)
 	}
 }
 

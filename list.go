@@ -45,7 +45,10 @@ type listing struct {
 	newest string
 	// stepBack is the report of a state that is older than the last one.
 	stepBack *VersionRegressionError
-	pages    int
+	// pages counts the answered pages, empty the last ones in a row without an object. kept is the token of the last page
+	// whose number is a power of two: any cycle of tokens comes back to one of them.
+	pages, empty int
+	kept         string
 	// paused is true once a page was asked for again after a pause: the state may be too old for a watch.
 	paused bool
 	// strategy is that of a whole list, until a second page has come; reason says why.
@@ -69,25 +72,20 @@ type listing struct {
 	entries map[table.Key]string
 }
 
-func (m *run) newListing(name string) *listing {
+func (m *run) newListing(strategy ListStrategy) *listing {
 	m.shard.Begin()
 	return &listing{
-		run: m, began: m.clock.Now(), first: 1, strategy: ListUnpaged, quarantining: map[string]bool{},
-		steps: trace.New(name, trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
+		run: m, began: m.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
+		quarantining: map[string]bool{}, entries: map[table.Key]string{},
+		steps: trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
-}
-
-func (m *run) newStream() *listing {
-	l := m.newListing("Streaming list")
-	l.strategy, l.reason, l.entries = ListStreaming, "the source streams its state", map[table.Key]string{}
-	return l
 }
 
 // listState makes the store equal to a list. A continue token that has expired is answered by a whole list; the token
 // for an inconsistent rest, which servers offer along with that answer, is not used.
 func (m *run) listState() state {
 	m.setPhase(PhaseListing)
-	l := m.newListing("List")
+	l := m.newListing(ListUnpaged)
 	err := l.listPages()
 	if err == nil {
 		err = l.commit()
@@ -182,7 +180,6 @@ func (l *listing) listPages() error {
 	l.asked, l.progress.whole = options.ResourceVersion, false
 	l.progress.backoff.note(l.began, true)
 	inc(l.meters.lists)
-	chain := tokenChain{}
 	failures := 0 // of one page, in a row
 	for l.ctx.Err() == nil {
 		asked, items, rejected := l.clock.Now(), l.items, len(l.rejected)
@@ -196,7 +193,7 @@ func (l *listing) listPages() error {
 			observe(l.meters.itemsInList, float64(l.items))
 			return nil
 		case err == nil:
-			if err := chain.follow(token, l.items-items); err != nil {
+			if err := l.follow(token, l.items-items); err != nil {
 				return err
 			}
 			failures = 0
@@ -225,27 +222,19 @@ func (l *listing) listPages() error {
 	return l.ctx.Err()
 }
 
-// tokenChain notices that the continue tokens of a list have no end: a defect of the source, which would be asked for
-// page after page without a pause.
-type tokenChain struct {
-	pages, empty int
-	// kept is the token of the last page whose number is a power of two: any cycle comes back to one of them.
-	kept string
-}
-
-// follow notes the token that came with a page of so many items.
-func (c *tokenChain) follow(token string, items int) error {
-	c.pages++
-	if c.empty++; items > 0 {
-		c.empty = 0
+// follow notes the token that came with a page of so many items. It fails if the tokens have no end: a defect of the
+// source, which would be asked for page after page without a pause.
+func (l *listing) follow(token string, items int) error {
+	if l.empty++; items > 0 {
+		l.empty = 0
 	}
 	switch {
-	case token == c.kept:
-		return fmt.Errorf("source repeated its continue token after page %d", c.pages)
-	case c.empty >= emptyPages:
-		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", c.empty)
-	case c.pages&(c.pages-1) == 0:
-		c.kept = token
+	case token == l.kept:
+		return fmt.Errorf("source repeated its continue token after page %d", l.pages)
+	case l.empty >= emptyPages:
+		return fmt.Errorf("source sent %d pages in a row without an object, each with another continue token", l.empty)
+	case l.pages&(l.pages-1) == 0:
+		l.kept = token
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (m *run) mirror() {
 		case next == stateWatch:
 			next = m.watchState(nil)
 		case m.mayStream():
-			next = m.watchState(m.newStream())
+			next = m.watchState(m.newListing(ListStreaming))
 		default:
 			next = m.listState()
 		}

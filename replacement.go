@@ -96,21 +96,13 @@ func (k *keyedStore) BeginReplace(options ReplaceOptions) Replacement {
 }
 
 func (in intake) beginReplace(options ReplaceOptions) *storeReplacement {
-	r := &storeReplacement{
-		in: in, visible: !in.replaced() && !options.Staged, unchecked: options.Staged, reset: options.VersionsReset,
-		keys: sets.Set[table.Key]{}, withheld: sets.Set[table.Key]{},
+	m := in.storage
+	m.writing.Lock() // under which a replacement is committed
+	defer m.writing.Unlock()
+	return &storeReplacement{
+		in: in, visible: !in.scope.committed && !options.Staged, unchecked: options.Staged, reset: options.VersionsReset,
+		marks: m.table.BeginListing(), keys: sets.Set[table.Key]{}, withheld: sets.Set[table.Key]{},
 	}
-	in.storage.writing.Lock()
-	defer in.storage.writing.Unlock()
-	r.marks = in.storage.table.BeginListing()
-	return r
-}
-
-// replaced reports whether a replacement has been committed.
-func (k *keyedStore) replaced() bool {
-	k.storage.mu.RLock()
-	defer k.storage.mu.RUnlock()
-	return k.scope.committed
 }
 
 // Replace makes list the whole content.

@@ -100,7 +100,7 @@ func FuzzTokenChain(f *testing.F) {
 			}
 			return "token " + itoa(page)
 		}
-		chain := tokenChain{}
+		l := listing{}
 		seen := map[string]bool{}
 		empty := 0
 		for page := range 4*(int(way)+int(circle)) + 4 {
@@ -112,7 +112,8 @@ func FuzzTokenChain(f *testing.F) {
 				empty = 0
 			}
 			next := token(page)
-			err := chain.follow(next, n)
+			l.pages++
+			err := l.follow(next, n)
 			if err != nil {
 				require.True(t, seen[next] || empty == emptyPages, "page %d: %v", page, err)
 				return
