@@ -209,10 +209,15 @@ func TestAStatusCostsOneAllocation(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		informer := runInformer(t, newSource(t, pod("a", "1")), cache.InformerConfig[*object]{})
+		source := newSource(t, pod("a", "1"))
+		informer := runInformer(t, source, cache.InformerConfig[*object]{})
 		_, err := informer.Shared().AddEventHandler(&recorder{})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { informer.Status() }), "the handlers'")
+		source.BreakWatches(cachetest.ErrExpired())
+		sleep(time.Minute)
+		require.NotNil(t, informer.Status().LastFailure)
+		require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { informer.Status() }), "also after a failure")
 	})
 }
