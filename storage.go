@@ -141,7 +141,7 @@ func (w *storeWrite) apply(c *change) error {
 		c.unchanged = true
 		return nil
 	}
-	if w.list == nil || !w.list.withheld.Has(c.key) {
+	if m.quarantine.any() && (w.list == nil || !w.list.withheld.Has(c.key)) {
 		m.quarantine.release(c.key)
 	}
 	switch {
