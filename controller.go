@@ -93,7 +93,7 @@ type Mirror struct {
 
 // New makes a mirror and starts nothing. It panics for contradictory fields.
 func New(c *Config) *Mirror {
-	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")
+	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config has no ListerWatcher and no Namespaces")
 	if c.Store != nil {
 		return newStoreMirror(*c)
 	}
@@ -117,17 +117,18 @@ func (m *Mirror) SyncedIn(namespace string) (DoneChecker, bool) { return m.runni
 
 // newStoreMirror makes an informer of the given store.
 func newStoreMirror(c Config) *Mirror {
-	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Queue or Process")
+	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has a Store and a Queue or Process")
 	own, keyed := ours(c.Store)
 	mustHave(keyed, "Config.Store is none of NewStore or NewIndexer, nor a view of one")
-	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a Config.Store of NewStore or NewIndexer, not a view")
-	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
-	reflector := c.reflectorOptions()
-	reflector.validate()
-	resync, shouldResync := reflector.ResyncPeriod, reflector.ShouldResync
-	reflector.ResyncPeriod, reflector.ShouldResync = 0, nil
-	inf := newInformer(&cache{*own, own.storage}, ToListerWatcherWithContext(c.ListerWatcher), c.ObjectType, SharedIndexInformerOptions{
-		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: reflector,
+	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a whole Store, not a view")
+	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform is set, and the Store has a transformer")
+	options := c.reflectorOptions()
+	options.validate()
+	resync, shouldResync := options.ResyncPeriod, options.ShouldResync
+	options.ResyncPeriod, options.ShouldResync = 0, nil
+	source, store := ToListerWatcherWithContext(c.ListerWatcher), &cache{*own, own.storage}
+	inf := newInformer(store, source, c.ObjectType, SharedIndexInformerOptions{
+		Namespaces: c.Namespaces, Transform: c.Transform, RecreateAsUpdate: c.RecreateAsUpdate, ReflectorOptions: options,
 	})
 	return inf.mirror(c.Handler, HandlerOptions{}, resync, shouldResync)
 }
@@ -149,7 +150,8 @@ func newController(config Config) *controller {
 	mustHave(len(config.Namespaces) == 0, "Config.Namespaces needs a Config.Store")
 	mustHave(config.Queue != nil, "Config has neither a Store nor a Queue")
 	_, batches := config.Queue.(QueueWithBatch)
-	mustHave(config.Process != nil || config.ProcessBatch != nil && batches, "Config has neither a Store nor a Process for its Queue")
+	batches = batches && config.ProcessBatch != nil
+	mustHave(config.Process != nil || batches, "Config has neither a Store nor a Process for its Queue")
 	mustHave(config.Handler == nil && config.Transform == nil, "Config.Handler and Config.Transform need a Config.Store")
 	c := &controller{
 		queue: config.Queue, process: config.Process, processBatch: config.ProcessBatch,

@@ -68,15 +68,15 @@ type listing struct {
 	quarantining map[string]bool
 
 	// The rest is of a streaming list (watch_list.go).
-	// entries are the versions that keys were last sent with.
-	entries map[table.Key]string
+	// entries are the origins that keys were last sent with.
+	entries map[table.Key]table.Origin
 }
 
 func (m *run) newListing(strategy ListStrategy) *listing {
 	m.shard.Begin()
 	return &listing{
 		run: m, began: m.clock.Now(), first: 1, strategy: strategy, reason: "the source streams its state",
-		quarantining: map[string]bool{}, entries: map[table.Key]string{},
+		quarantining: map[string]bool{}, entries: map[table.Key]table.Origin{},
 		steps: trace.New("List", trace.Field{Key: "reflector", Value: m.name}, trace.Field{Key: "type", Value: m.typeDescription}),
 	}
 }

@@ -89,7 +89,7 @@ func (l *listing) addChanges(w *openWatch, changes []change) error {
 		if w.version = cmp.Or(c.version, w.version); c.excluded && w.synthetic {
 			continue // another replica's, of which the stream has sent no other state
 		}
-		err := l.enter(c.object, c.says.received)
+		err := l.enter(c)
 		if err != nil && c.finalErr != nil {
 			l.report(l.ctx, c.finalErr)
 		}
@@ -136,28 +136,26 @@ func (l *listing) addUnfit(c *change, bad *ObjectError) error {
 // enter notes the version of an event's key. It fails if that regresses: from what the
 // stream has sent of the key before, or from what the store has of it, where a state that
 // is older than that is not accepted.
-func (l *listing) enter(obj any, received ObjectVersion) error {
+func (l *listing) enter(c *change) (err error) {
 	keeper, ours := l.store.(entryKeeper)
-	var key table.Key
 	if ours {
-		key, _ = keeper.eventKey(obj)
+		c.key, _ = keeper.eventKey(c.object)
 	} else {
-		key = table.KeyOf(l.placeOf(&ObjectError{object: identityOf(obj)}))
+		c.key = table.KeyOf(l.placeOf(&ObjectError{object: identityOf(c.object)}))
 	}
-	if key == (table.Key{}) {
+	if c.key == (table.Key{}) {
 		return nil // for the store to refuse
 	}
-	before, sent := l.entries[key]
+	c.origin = originOf(c.says.received)
+	before, sent := l.entries[c.key]
 	switch {
-	case versionBefore(received.ResourceVersion, before):
-		return &VersionRegressionError{Kind: "event", Key: key.String(), Current: before, Received: received.ResourceVersion}
-	case !sent && ours && l.unchecked() && !l.progress.unknown:
-		if regression := keeper.olderThanEntry(key, received); regression != nil {
-			return regression
-		}
+	case sent:
+		err = c.regression(before, "")
+	case ours && l.unchecked() && !l.progress.unknown:
+		err = keeper.olderThanEntry(c.key, c.says.received)
 	}
-	l.entries[key] = received.ResourceVersion
-	return nil
+	l.entries[c.key] = c.origin
+	return err
 }
 
 // endStream ends the first state, if the bookmark is the one for that, and commits it at its version. Only that one counts: those of

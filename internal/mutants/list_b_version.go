@@ -85,7 +85,7 @@ var versionFaults = []Mutant{
 		Name:    "lets-a-key-regress-in-a-stream",
 		Guards:  []string{"B15", "G2"},
 		File:    "watch_list.go",
-		From:    "	l.entries[key] = received.ResourceVersion\n",
+		From:    "	l.entries[c.key] = c.origin\n",
 		To:      "",
 		Package: guarantees,
 		Test:    "TestB15InAStreamNoKeyRegresses",
