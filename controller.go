@@ -93,7 +93,7 @@ type Mirror struct {
 
 // New makes a mirror and starts nothing. It panics for contradictory fields.
 func New(c *Config) *Mirror {
-	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config has no ListerWatcher and no Namespaces")
+	mustHave(len(c.Namespaces) > 0 || !isNilPointer(c.ListerWatcher), "Config.ListerWatcher is nil, and there are no Config.Namespaces")
 	if c.Store != nil {
 		return newStoreMirror(*c)
 	}
@@ -117,11 +117,11 @@ func (m *Mirror) SyncedIn(namespace string) (DoneChecker, bool) { return m.runni
 
 // newStoreMirror makes an informer of the given store.
 func newStoreMirror(c Config) *Mirror {
-	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has a Store and a Queue or Process")
+	mustHave(c.Queue == nil && c.Process == nil && c.ProcessBatch == nil, "Config has both a Store and a Queue or Process")
 	own, keyed := ours(c.Store)
 	mustHave(keyed, "Config.Store is none of NewStore or NewIndexer, nor a view of one")
-	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a whole Store, not a view")
-	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform is set, and the Store has a transformer")
+	mustHave(len(c.Namespaces) == 0 || own.scope.prefix == "", "Config.Namespaces needs a Config.Store of NewStore or NewIndexer, not a view")
+	mustHave(c.Transform == nil || own.transformer == nil, "Config.Transform and the Store's WithTransformer are both set")
 	options := c.reflectorOptions()
 	options.validate()
 	resync, shouldResync := options.ResyncPeriod, options.ShouldResync

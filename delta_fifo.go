@@ -217,14 +217,13 @@ func (f *DeltaFIFO) identify(c *change) (err error) {
 
 // olderThanEntry implements entryKeeper. The state last received of a key is the quarantined one, if it has a
 // version, or the newest in the queue, or the known one.
-func (f *DeltaFIFO) olderThanEntry(key table.Key, received ObjectVersion) error {
-	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
+func (f *DeltaFIFO) olderThanEntry(c *change) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.lastLocked(key)
-	quarantined, found := f.quarantine.entry(key)
+	last := f.lastLocked(c.key)
+	quarantined, found := f.quarantine.entry(c.key)
 	if !found && last.queued == nil {
-		quarantined, _ = f.refused(key)
+		quarantined, _ = f.refused(c.key)
 	}
 	return c.regression(last.origin, quarantined.ResourceVersion)
 }

@@ -19,21 +19,21 @@ type foreignStore struct{ ReflectorStore }
 // takeChanges implements taker. An error of the store that is not an ObjectError ends it.
 func (f foreignStore) takeChanges(_ context.Context, changes []change) (int, error) {
 	c := &changes[0]
-	if queue, ours := f.ReflectorStore.(*DeltaFIFO); ours {
-		if key, err := queue.eventKey(c.object); err == nil {
-			if err := queue.olderThanEntry(key, c.says.received); err != nil {
+	var err error
+	var op string
+	switch queue, ours := f.ReflectorStore.(*DeltaFIFO); {
+	case ours:
+		if queue.identify(c) == nil {
+			if err := queue.olderThanEntry(c); err != nil {
 				return 0, err
 			}
 		}
-	}
-	var err error
-	var op string
-	switch c.kind {
-	case Added:
+		err = queue.put(change{kind: c.kind, object: c.object, excluded: c.excluded})
+	case c.kind == Added:
 		op, err = "Add", f.Add(c.object)
-	case Updated:
+	case c.kind == Updated:
 		op, err = "Update", f.Update(c.object)
-	case Deleted:
+	default:
 		op, err = "Delete", deleteFrom(f.ReflectorStore, c)
 	}
 	switch objects, other := splitObjectErrors(err); {
@@ -203,10 +203,7 @@ func splitObjectErrors(err error) (objects []*ObjectError, other error) {
 // has ever sent a store an UndecodableObject, so its panic is caught, and answered by a list as any other error.
 func deleteFrom(store ReflectorStore, c *change) (err error) {
 	obj := c.object
-	switch queue, ours := store.(*DeltaFIFO); {
-	case ours && c.excluded:
-		return queue.put(change{kind: Deleted, object: obj, excluded: true})
-	case ours || !c.excluded && !isUndecoded(obj):
+	if !c.excluded && !isUndecoded(obj) {
 		return store.Delete(obj)
 	}
 	defer caught("Delete", &err)

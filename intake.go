@@ -91,9 +91,9 @@ type taker interface {
 type entryKeeper interface {
 	// eventKey is the key of an event's object.
 	eventKey(obj any) (table.Key, error)
-	// olderThanEntry is the error of an event that is older than the state last received of its
-	// key, nil if it is not, or if that is not known.
-	olderThanEntry(key table.Key, received ObjectVersion) error
+	// olderThanEntry is the error of an event, with key and origin, that is older than the state
+	// last received of its key, nil if it is not, or if that is not known.
+	olderThanEntry(c *change) error
 }
 
 // intake is the one way into a store: it decides the outcome of each change, of a watch, a list, a
@@ -129,7 +129,7 @@ func (in *intake) takeChanges(ctx context.Context, changes []change) (accepted i
 	in.room = valueRoom{in.room.values[:0], in.room.texts[:0]}
 	in.identify(changes)
 	if c := &changes[0]; in.transform != nil && c.err == nil {
-		if err := in.olderThanEntry(c.key, c.says.received); err != nil {
+		if err := in.olderThanEntry(c); err != nil {
 			return 0, err
 		}
 	}

@@ -218,9 +218,8 @@ func (k *keyedStore) entry(key table.Key) (found table.Slot) {
 }
 
 // olderThanEntry implements entryKeeper.
-func (k *keyedStore) olderThanEntry(key table.Key, received ObjectVersion) error {
-	c := change{key: key, origin: originOf(received), says: metadata{received: received}}
-	return k.storage.regression(&c, k.entry(key).Origin)
+func (k *keyedStore) olderThanEntry(c *change) error {
+	return k.storage.regression(c, k.entry(c.key).Origin)
 }
 
 // UpdateResourceVersion sets the applied version, as Bookmark does.

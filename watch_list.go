@@ -152,7 +152,7 @@ func (l *listing) enter(c *change) (err error) {
 	case sent:
 		err = c.regression(before, "")
 	case ours && l.unchecked() && !l.progress.unknown:
-		err = keeper.olderThanEntry(c.key, c.says.received)
+		err = keeper.olderThanEntry(c)
 	}
 	l.entries[c.key] = c.origin
 	return err
