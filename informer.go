@@ -37,7 +37,7 @@ type sharedIndexInformer struct {
 	synced *syncChecker
 	// log has the changes that the listeners are notified of.
 	log      *eventlog.Log[table.Key]
-	detector MutationDetector
+	detector MutatedObjectDetector
 	// guard, if there is one, makes of a transform one whose results fit.
 	guard func(TransformFunc) TransformFunc
 	// ctx, cancel and goroutines are those of the run; ctx is nil before.

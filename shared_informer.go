@@ -90,7 +90,7 @@ type SharedIndexInformerOptions struct {
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
 	// DetectMutations makes a detector of objects that a reader or handler changes, such as mutation.Options{}.New. Default: off.
-	DetectMutations func() MutationDetector
+	DetectMutations func() MutatedObjectDetector
 	VerifyInterval  time.Duration
 	// ReflectorOptions are for the reflector. Their ResyncPeriod and ShouldResync must not be set.
 	ReflectorOptions ReflectorOptions
@@ -132,7 +132,7 @@ type InformerOptions struct {
 	// HandlerOptions are for Handler. Their ResyncPeriod must not be set.
 	HandlerOptions   HandlerOptions
 	RecreateAsUpdate bool
-	DetectMutations  func() MutationDetector
+	DetectMutations  func() MutatedObjectDetector
 	// ReflectorOptions are for the reflector. The fields above have precedence.
 	ReflectorOptions ReflectorOptions
 }
@@ -177,8 +177,8 @@ func NewIndexerInformer(lw ListerWatcher, objType runtime.Object, resyncPeriod t
 	return store.(Indexer), ctlr
 }
 
-// MutationDetector finds objects that a reader or handler changed where they are stored. Package mutation has one.
-type MutationDetector interface {
+// MutatedObjectDetector finds objects that a reader or handler changed where they are stored. Package mutation has one.
+type MutatedObjectDetector interface {
 	// Watch is called, concurrently, with each object before it can be read.
 	Watch(key string, obj any)
 	// Run reports each *MutatedObjectError once, until ctx ends.

@@ -65,7 +65,7 @@ type InformerConfig[T Object] struct {
 	// RecreateAsUpdate is Config.RecreateAsUpdate.
 	RecreateAsUpdate bool
 	// DetectMutations makes a detector of objects that a reader or handler changes, such as mutation.Options{}.New. Default: off.
-	DetectMutations func() MutationDetector
+	DetectMutations func() MutatedObjectDetector
 	// VerifyInterval is about how often the informer runs Verify and reports what it finds; 0 is never.
 	VerifyInterval time.Duration
 	// Identifier and InformerMetricsProvider are those of SharedIndexInformerOptions.

@@ -36,7 +36,7 @@ type Options struct {
 	Period time.Duration
 }
 
-// detector implements cache.MutationDetector for one informer.
+// detector implements cache.MutatedObjectDetector for one informer.
 type detector struct {
 	every  uint64
 	period time.Duration
@@ -63,7 +63,7 @@ type state struct {
 }
 
 // New makes a detector for one informer. It panics for negative options.
-func (o Options) New() cache.MutationDetector {
+func (o Options) New() cache.MutatedObjectDetector {
 	if o.SampleEvery < 0 {
 		panic("mutation: Options.SampleEvery is negative")
 	}
@@ -76,7 +76,7 @@ func (o Options) New() cache.MutationDetector {
 	}
 }
 
-// Watch implements cache.MutationDetector. The same pointer again is the same state, whose copy is kept: a new one may hold what
+// Watch implements cache.MutatedObjectDetector. The same pointer again is the same state, whose copy is kept: a new one may hold what
 // was changed meanwhile.
 func (d *detector) Watch(key string, obj any) {
 	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
@@ -107,7 +107,7 @@ func (d *detector) Watch(key string, obj any) {
 	}
 }
 
-// Run implements cache.MutationDetector. A period begins when a comparison has ended.
+// Run implements cache.MutatedObjectDetector. A period begins when a comparison has ended.
 func (d *detector) Run(ctx context.Context, store cache.Store, report func(key string, err error)) {
 	timer := time.NewTimer(d.period)
 	defer timer.Stop()

@@ -298,22 +298,17 @@ func TestAnApplyThatOutlivesTheLeaseIsReported(t *testing.T) {
 		f := newFleet(t)
 		w := f.start(1)
 		f.watch(5 * time.Second)
-		stuck := make(chan struct{})
 		w.mu.Lock()
 		w.took = time.Hour
 		w.mu.Unlock()
 		w.network.set(true, false)
 		time.Sleep(16 * time.Second)
 		synctest.Wait()
-		close(stuck)
 		w.mu.Lock()
 		w.took = 0
-		found := false
-		for _, err := range w.errs {
-			found = found || errors.Is(err, sharding.ErrInUse)
-		}
+		err := errors.Join(w.errs...)
 		w.mu.Unlock()
-		require.True(t, found, w.errs)
+		require.ErrorIs(t, err, sharding.ErrInUse)
 		for _, obj := range f.objects {
 			require.False(t, w.Owns(obj))
 		}
