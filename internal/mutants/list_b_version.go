@@ -46,7 +46,7 @@ var versionFaults = []Mutant{
 	{
 		Name: "accepts-the-version-of-what-a-store-has-refused", Guards: []string{"B16", "G11"}, File: "watch.go",
 		From:    "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tif undecoded",
-		To:      "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tm.setAccepted(m.changes[from].version)\n\t\t\tif undecoded",
+		To:      "\t\tif err != nil && m.ctx.Err() == nil {\n\t\t\tm.setAccepted(m.changes[from].version, \"event\")\n\t\t\tif undecoded",
 		Package: guarantees,
 		Test:    "TestB16WhatAStoreRefusesMovesNoVersion",
 		Fault:   "The reflector's version is one that its store does not have.",

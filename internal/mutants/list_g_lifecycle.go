@@ -4,8 +4,8 @@ package mutants
 var lifecycleMutants = []Mutant{
 	{
 		Name: "sleeps-a-pause-out-before-it-stops", Guards: []string{"G9"}, File: "reflector_run.go",
-		From:    "\t\tm.next(waiting{timer: timer.C()})\n",
-		To:      "\t\t<-timer.C()\n",
+		From:    "\t\tif m.next(waits).end == endDone {\n",
+		To:      "\t\tif <-timer.C(); m.ctx == nil {\n",
 		Package: guarantees,
 		Test:    "TestG9RunReturnsAtOnceInEveryPhase",
 		Fault:   "A process that is asked to end while its server is away hangs for up to a minute.",

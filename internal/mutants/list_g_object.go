@@ -68,7 +68,7 @@ var objectMutants = []Mutant{
 		Name: "keeps-an-object-that-a-transform-no-longer-wants", Guards: []string{"G14"}, File: "delta_fifo.go",
 		From:  "\tif r.kind == recordDeleted {\n",
 		To:    "\tif r.kind == recordDeleted && r.object == nil {\n\t\treturn\n\t}\n\tif r.kind == recordDeleted {\n",
-		Test:  "TestWhatAListCouldNotBringStays",
+		Test:  "TestAQueueEqualsAMap",
 		Fault: "An object that no longer passes the filter stays in the cache in its last state that did.",
 	},
 	{
