@@ -67,16 +67,25 @@ func (l *Leases) change(ctx context.Context, call func(*sharding.MemoryLeases) e
 			return fmt.Errorf("leases in key %q: %w", l.key, err)
 		}
 		text, err := json.Marshal(stored)
-		if err == nil {
+		switch {
+		case err != nil:
+		case revision == 0: // Create also replaces the mark of a deletion, which Update does not
+			_, err = l.kv.Create(ctx, l.key, text)
+		default:
 			_, err = l.kv.Update(ctx, l.key, text, revision)
 		}
-		var refused *jetstream.APIError
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence && ctx.Err() == nil:
-		default:
+		case !isConflict(err) || ctx.Err() != nil:
 			return fmt.Errorf("leases in key %q: %w", l.key, err)
 		}
 	}
+}
+
+// isConflict reports whether a write was refused because others had written: replicated buckets say so by a code of their own.
+func isConflict(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && (refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
