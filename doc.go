@@ -28,7 +28,7 @@
 // # Objects are shared
 //
 // Readers and handlers receive the stored objects. Never change one, or anything reachable from it: copy it first. Only a transform may change
-// an object, before it is stored.
+// an object, before it is stored. In tests, package mutation reports code that changes one.
 //
 // # Reading
 //

@@ -150,7 +150,7 @@ func (e *UnexpectedTypeError) Error() string {
 // lists again after a pause.
 type ListTypeError struct {
 	Objects int
-	// Key is that of the first one, or its place ("item 1 of the list"); Err is its error.
+	// Key is the key of the first object, or its place ("item 1 of the list"); Err is its error.
 	Key string
 	Err error
 }

@@ -224,7 +224,7 @@ func (f *feed) awaitBookmark(ctx context.Context, version string) (last string, 
 // DivergenceError has the keys of the differences that a Verify has found.
 type DivergenceError struct {
 	Name string
-	// Only the source had the Missing, only the store the Extra; the Outdated had another state.
+	// Missing are only in the source, Extra only in the store; Outdated have another state in the source.
 	Missing, Extra, Outdated []string
 }
 
@@ -455,8 +455,8 @@ func (inf *sharedIndexInformer) verifyAtIntervals(ctx context.Context) {
 	}
 }
 
-// WaitForResourceVersion waits until the store has everything up to a version, such as that of a write's answer. It
-// does not poll. It fails for a version that is no decimal number, and with a *VersionRegressionError.
+// WaitForResourceVersion waits, without polling, until the store has everything up to a version, such as the one that a
+// write returned. It fails for a version that is not a number, or that regressed.
 func (o observed) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	return o.shared.store.waitForVersion(ctx, resourceVersion, o.shared.ended)
 }
@@ -485,20 +485,20 @@ func (o observed) WaitForHandler(ctx context.Context, handle ResourceEventHandle
 	}
 }
 
-// StatusChanges has the present status, and one after changes of the phase or of Synced and after failures, until the
-// informer has stopped or ctx ends.
+// StatusChanges yields the status now and after each failure and change of the phase or of Synced, until the informer has
+// stopped or ctx ends.
 func (o observed) StatusChanges(ctx context.Context) iter.Seq[Status] {
 	return statusChanges(ctx, o.shared.feeds[0].reflector.changes, o.Status)
 }
 
-// Fresh asks the source of an informer that runs for its version, and waits until all that it had committed before the call can be read.
+// Fresh requests the source's version, and waits until everything that it had committed before the call can be read. The informer must run.
 func (o observed) Fresh(ctx context.Context) error { return ask(ctx, "Fresh", (*feed).probe, o.shared) }
 
 // Healthy is for readiness probes: nil if the informer runs, has synced, and Status.LastCurrent is within limit, which
 // must be at least 90 s.
 func (o observed) Healthy(limit time.Duration) error { return healthy(limit, o.shared) }
 
-// Verify compares the store of an informer that runs with a list of the source. After a difference, a *DivergenceError, the informer lists
+// Verify compares the store of a running informer with a list of the source. After a difference, a *DivergenceError, the informer lists
 // again.
 func (o observed) Verify(ctx context.Context) error {
 	return ask(ctx, "Verify", (*feed).verify, o.shared)

@@ -177,7 +177,7 @@ type Reader[T any] struct {
 	indexed bool
 }
 
-// Snapshot returns a reader of the objects, indexes and version of now, which never changes. Taking one is O(1) and
+// Snapshot returns a reader of the current objects, indexes and version, which never change. Taking one is O(1) and
 // iterating it copies nothing. Writes copy what a live snapshot references, so do not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
 	r.frozen = r.now()
@@ -220,8 +220,8 @@ func (r Reader[T]) Lookup(key string) (obj T, exists bool) {
 	return obj, exists
 }
 
-// Get returns the object under key: "namespace/name" with the default key function, in a namespace's reader "name". The
-// error is apierrors.IsNotFound or, if quarantined, an *ObjectError. Before the sync absence says nothing.
+// Get returns the object under key: "namespace/name", or "name" in a reader of one namespace. For a missing object the
+// error is apierrors.IsNotFound, for a quarantined one an *ObjectError. Wait for the sync before relying on either.
 func (r Reader[T]) Get(key string) (T, error) {
 	obj, exists := r.Lookup(key)
 	if exists {

@@ -257,8 +257,8 @@ func (m *storage) showVersion() {
 	}
 }
 
-// InformerName is a unique name for metrics of informers, one of each resource. All methods may be called concurrently,
-// and on nil, which publishes nothing.
+// InformerName is a unique name for metrics of informers, one of each resource. It may be used concurrently. A nil one
+// publishes nothing.
 type InformerName struct {
 	name string
 	// inUse is true from NewInformerName until Release.

@@ -38,7 +38,7 @@ const (
 )
 
 // Status is the status of a reflector, controller or informer. Fields may be added, none will be renamed. In JSON the fields
-// have the names of their tags: times in RFC 3339, errors as text, durations in seconds ("oldestAgeSeconds").
+// have the names of their tags: times in RFC 3339, errors as text, durations in seconds ("oldestAgeSeconds"). String makes one line.
 type Status struct {
 	// Namespace is set in the elements of Namespaces.
 	Namespace       string    `json:"namespace,omitempty"`
@@ -80,7 +80,7 @@ type Status struct {
 	Namespaces []Status `json:"namespaces,omitempty"`
 }
 
-// ListStatus describes a list: when it was applied, how, and why so.
+// ListStatus describes a list: when it was applied, how it was made, and why.
 type ListStatus struct {
 	Time     time.Time     `json:"time"`
 	Duration time.Duration `json:"-"`
@@ -98,7 +98,7 @@ func (l ListStatus) MarshalJSON() ([]byte, error) {
 	}{fields(l), l.Duration.Seconds(), l.Strategy.String()})
 }
 
-// HandlerStatus is a handler's.
+// HandlerStatus is the status of one handler.
 type HandlerStatus struct {
 	Name     string   `json:"name"`
 	Delivery Delivery `json:"delivery"`

@@ -35,9 +35,9 @@ func as[T any](obj any) (T, error) {
 	return none, &UnexpectedTypeError{Expected: reflect.TypeFor[T]().String(), Actual: actual}
 }
 
-// Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes; the
-// package documentation has an example. All methods may be called concurrently, also from a handler. Objects are shared
-// and must not be changed.
+// Informer mirrors a source's objects of one type into an indexed store and notifies handlers of the changes. The methods
+// of Reader read it: Lookup, List, ByIndex, Snapshot, ... All methods may be called concurrently, also from a handler.
+// Objects are shared and must not be changed.
 type Informer[T Object] struct {
 	Reader[T]
 	observed
@@ -191,8 +191,8 @@ func (i *Informer[T]) AddIndexes(indexes TypedIndexers[T]) error {
 
 func (i *Informer[T]) untyped() *sharedIndexInformer { return i.shared }
 
-// Shared returns the same informer for code that needs the compatible interface. An object that its SetTransform makes
-// no T is quarantined.
+// Shared returns the same informer for code that needs the compatible interface. An object that its SetTransform
+// turns into another type is quarantined.
 func (i *Informer[T]) Shared() SharedIndexInformer { return i.shared }
 
 // TypedResourceEventHandler is a ResourceEventHandler for a type of objects.
@@ -407,7 +407,7 @@ type TypedIndexFunc[T any] func(obj T) ([]string, error)
 type TypedIndexers[T any] map[string]TypedIndexFunc[T]
 
 // TypedIndexer is an Indexer with typed results, for code written for client-go; new code uses an Informer. It fails
-// for an object that is no T.
+// for objects of another type.
 type TypedIndexer[T any] interface {
 	Indexer
 	// TypedIndex is Index, ByTypedIndex is ByIndex, AddTypedIndexers is AddIndexers.
@@ -480,7 +480,7 @@ type TypedSharedIndexInformer[T Object] interface {
 	GetTypedIndexer() TypedIndexer[T]
 }
 
-// NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer. Objects that are no T
+// NewTypedSharedIndexInformer is for code written for client-go; new code uses NewTypedInformer. Objects of another type
 // are logged, not delivered.
 func NewTypedSharedIndexInformer[T Object](informer SharedIndexInformer) TypedSharedIndexInformer[T] {
 	mustHave(!isNilPointer(informer), "NewTypedSharedIndexInformer: the informer is nil")

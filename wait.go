@@ -29,7 +29,7 @@ type DoneError interface {
 	Err() error
 }
 
-// IsDone is true once checker is done, be it with an Err and not synced.
+// IsDone returns whether checker is done, also if it ended with an Err.
 func IsDone(checker DoneChecker) bool { return isClosed(checker.Done()) }
 
 func isClosed(done <-chan struct{}) bool {

@@ -23,31 +23,31 @@ import (
 // KeyValueStore is a store of keys whose changes have increasing revisions, as NewKeyValueSource needs it. Packages
 // sources/etcd and sources/nats have one each. The methods are called concurrently, and honour their contexts.
 //
-// A *apierrors.StatusError is passed on as it is: an error for a revision that the store has forgotten is one of
-// Expired, for one that it has not reached of TooLarge. After ServiceUnavailable, and any error that has no status, a
-// reflector watches again, and lists if that fails ten times; after Disconnected it does not list.
+// A *apierrors.StatusError is passed on unchanged. For a revision that the store has forgotten it returns Expired, for one
+// that it has not reached TooLarge. After ServiceUnavailable, or an error without a status, a reflector watches again, and
+// lists if that fails ten times; after Disconnected it does not list.
 type KeyValueStore interface {
-	// List calls take for the live keys of a range, each once, as they were at one revision, which it returns; more is
-	// true if the limit has cut it. It passes that revision to take, too, and ends with take's error.
+	// List calls take once for each live key of the range, as it was at one revision, which List passes to take and
+	// returns. An error of take ends it and is returned. more is true if the limit left out keys.
 	List(ctx context.Context, keys KeyRange, take func(revision uint64, kv KeyValue) error) (revision uint64, more bool, err error)
-	// Watch begins to watch the changes after a revision. The watch is used, also after ctx has ended, until its Stop.
+	// Watch begins to watch the changes after a revision. The watch must outlive ctx: it ends by its Stop.
 	Watch(ctx context.Context, after uint64) (KeyWatch, error)
 }
 
 // KeyWatch is one watch. One goroutine calls it.
 type KeyWatch interface {
-	// Next blocks until there are changes and returns those of one revision, all of them, in their order. Without any it
-	// reports that all up to the revision have been returned.
+	// Next blocks until there are changes and returns all changes of one revision, in their order. No changes and a
+	// revision mean that every change up to it has been returned: a bookmark.
 	Next(ctx context.Context) (revision uint64, changes []KeyChange, err error)
 	// Stop ends the watch and waits for its goroutines.
 	Stop()
 }
 
-// KeyRange is what a list asks for.
+// KeyRange is the range of keys that a list requests.
 type KeyRange struct {
-	// Revision is that of the state, 0 for the newest. A store without old states answers others with Expired.
+	// Revision selects the state, 0 the newest. A store that keeps no old states returns Expired for others.
 	Revision uint64
-	// After is the key behind which the list begins, empty for all. It is set only where a list before it was cut.
+	// After is the last key of the previous page: the list begins behind it. It is empty for the first page.
 	After string
 	// Limit is the largest number of keys, 0 for all. A store may ignore it.
 	Limit int64
@@ -61,7 +61,7 @@ type KeyValue struct {
 	Value []byte
 	// Created is the revision that created the key, from which its UID is made, or 0: then it has none.
 	Created uint64
-	// Revision is the one that set the value, or of a deletion.
+	// Revision is the one that set the value, or that deleted the key.
 	Revision uint64
 }
 

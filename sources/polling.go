@@ -1,13 +1,17 @@
-// Package sources makes sources of what has no watch of its own.
+// Package sources makes sources of functions and of key-value stores.
 //
-// A [PollingSource] lists by a function of the program, which returns the present objects. It calls the function at an interval
-// while a watch is open, compares what it returns with the call before, and delivers the differences as events:
+// A [PollingSource] is made of a function that returns the present objects. It calls the function for each list and, while a watch is
+// open, at an interval, compares the result with the previous one, and delivers the differences as events:
 //
 //	source := sources.NewPollingSource(listMachines, sources.PollingOptions[*Machine]{})
 //	machines := cache.NewTypedInformer(source, cache.InformerConfig[*Machine]{})
 //
-// A change that is reverted between two calls is not seen, and an object that is deleted and created again between two
-// calls is an update, unless it has another UID. docs/sources.md says when to write a source by hand instead.
+// A change that is reverted between two calls is not seen. An object that is deleted and created again between two
+// calls is updated, unless it has another UID.
+//
+// A [KeyValueSource] is made of a store of keys whose changes have increasing revisions, with the four methods of
+// [KeyValueStore] and [KeyWatch]. Packages sources/etcd and sources/nats are such sources. docs/sources.md says when to write a
+// source by hand instead; [Expired] and [TooLarge] are errors for one.
 package sources
 
 import (

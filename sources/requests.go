@@ -15,12 +15,12 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Expired is the answer of an API server to a version that it has forgotten: 410 Expired.
+// Expired is the error for a version that a source has forgotten, 410 Expired: a reflector lists.
 func Expired(asked, oldest uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
 }
 
-// TooLarge is the answer of an API server to a version that it has not reached: 504 Timeout with ResourceVersionTooLarge.
+// TooLarge is the error for a version that a source has not reached, 504 Timeout with ResourceVersionTooLarge: a reflector lists at "".
 func TooLarge(asked, version uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, version), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
@@ -29,8 +29,8 @@ func TooLarge(asked, version uint64) error {
 	return err
 }
 
-// Disconnected is the answer to a request for which there was no connection. A reflector watches again, as often as it
-// takes, and lists nothing for that.
+// Disconnected is the error for a request without a connection. A reflector watches again, however often that fails, and
+// does not list.
 func Disconnected(err error) error { return disconnected{err} }
 
 type disconnected struct{ error }
