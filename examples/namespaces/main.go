@@ -84,10 +84,16 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "paris has", orders.ByNamespace("paris").Len())
+	// A namespace has synced with its list; its watch is open a moment later.
+	for status := range orders.StatusChanges(ctx) {
+		if !slices.ContainsFunc(status.Namespaces, func(one cache.Status) bool { return one.Phase != cache.PhaseWatching }) {
+			break
+		}
+	}
 	for _, one := range orders.Status().Namespaces {
 		fmt.Fprintf(out, "%s: %s at version %s\n", one.Namespace, one.Phase, one.AppliedVersion)
 	}
-	return nil
+	return ctx.Err()
 }
 
 func order(namespace, name string) Order {
