@@ -12,34 +12,32 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// answer is a response whose body somebody will read, and what has to be released
-// afterwards.
+// answer is a response with a body to read, and everything that must be released after reading it.
 type answer struct {
 	*http.Response
-	encoding wire.Encoding      // of the body
-	ctx      context.Context    // of the request: ends with the caller's, or by cancel
+	encoding wire.Encoding      // encoding of the body
+	ctx      context.Context    // context of the request: ends with the caller's context or by cancel
 	cancel   context.CancelFunc // ends the request; Read then fails
 	stall    *stall
-	sent     *sent // by the request, to be hidden in errors
+	sent     *sent // values sent by the request, which errors must not show
 	lastRead *atomic.Int64
 
 	unhook    func() bool // detaches closeBody from the request's context
-	closeBody func()      // at most once; returns when the body is closed
+	closeBody func()      // closes the body once; returns when the body is closed
 }
 
-// hold takes the response over. The body is closed when the context ends: net/http's own
-// transports would make Read return without that, but a caller's RoundTripper may lose
-// the context on the way.
+// hold stores the response and closes its body when the context ends. net/http's own transports need no such close; a
+// caller's RoundTripper may drop the context.
 func (a *answer) hold(response *http.Response) {
 	a.stall.arrived(0)
 	response.Body = notedBody{response.Body, a.lastRead}
 	a.Response = response
-	a.sent.request(response.Request) // as the transport has made it
+	a.sent.request(response.Request) // as sent by the transport
 	a.closeBody = sync.OnceFunc(func() { _ = response.Body.Close() })
 	a.unhook = context.AfterFunc(a.ctx, a.closeBody)
 }
 
-// notedBody notes when bytes have come, in nanoseconds since 1970.
+// notedBody stores the time at which bytes last arrived, in nanoseconds since 1970.
 type notedBody struct {
 	io.ReadCloser
 	last *atomic.Int64
@@ -53,16 +51,16 @@ func (b notedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// secrets are those of the request, and of those that followed from it.
+// secrets returns the secrets of the call's requests, redirects and retries included.
 func (a *answer) secrets() secrets { return a.sent.secrets() }
 
-// reader reads the body, for as long as something comes.
+// reader returns the body, guarded against stalls.
 func (a *answer) reader() io.Reader { return a.stall.reader(lostReader{a.Body}) }
 
-// errLost is the kind of the transport's errors in a body, such as those of HTTP/2, which have no type.
+// errLost wraps the transport's errors in a body. Those of HTTP/2 have no exported type.
 var errLost error = &wire.Sentinel{Text: "the answer was cut", Cause: wire.CauseConnectionLost}
 
-// streamReset is net/http's error for a stream of HTTP/2 that was reset, found by errors.As: that one is not exported.
+// streamReset has the fields of net/http's unexported error for a reset HTTP/2 stream, so that errors.As finds it.
 type streamReset struct {
 	StreamID, Code uint32
 	Cause          error
@@ -80,8 +78,8 @@ func (r lostReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release releases everything. A connection whose body was read to its end returns
-// to the pool, any other is closed.
+// release cancels the request and closes the body. A connection returns to the pool only if its body was read to the
+// end.
 func (a *answer) release() {
 	a.stall.stop()
 	if a.Response != nil {
@@ -91,12 +89,11 @@ func (a *answer) release() {
 	a.cancel()
 }
 
-// errorBodyTimeout bounds the reading of a body that is for an error's text only.
+// errorBodyTimeout bounds the time to read a body that only explains an error.
 const errorBodyTimeout = 10 * time.Second
 
-// readErrorBody reads at most limit bytes, for at most errorBodyTimeout: a server that refuses
-// a request and then never finishes its explanation must not hang the caller.
-// It returns what there is.
+// readErrorBody reads at most limit bytes, for at most errorBodyTimeout, and returns what arrived: a refusal that never
+// finishes its explanation must not block the caller.
 func (a *answer) readErrorBody(limit int64) []byte {
 	timer := time.AfterFunc(errorBodyTimeout, a.cancel)
 	defer timer.Stop()
@@ -104,10 +101,10 @@ func (a *answer) readErrorBody(limit int64) []byte {
 	return data
 }
 
-// previewBytes is enough to recognise a login page by its first line.
+// previewBytes is enough to recognize a login page by its first line.
 const previewBytes = 100
 
-// readable says how to read a body, or why it cannot be read.
+// readable returns the encoding of a body, or an error that says why the body cannot be read.
 func (e encodings) readable(a *answer) (wire.Encoding, error) {
 	declared := a.Header.Get("Content-Type")
 	encoding := e.encodingOf(declared)
@@ -115,7 +112,7 @@ func (e encodings) readable(a *answer) (wire.Encoding, error) {
 		return nil, fmt.Errorf("%w: content type %q, beginning %q",
 			ErrContentType, a.secrets().line(declared), a.secrets().line(string(a.readErrorBody(previewBytes))))
 	}
-	// What the transport has unpacked is not declared any more.
+	// The transport removes this header when it decompresses a body.
 	if packed := a.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
 		return nil, fmt.Errorf("%w: content encoding %q", ErrContentType, a.secrets().line(packed))
 	}

@@ -10,15 +10,14 @@ import (
 	"sync"
 )
 
-// caTransport is the transport for one content of a CA file. When that is replaced, it
-// closes its connections as soon as no answer is read from them any more: net/http keeps
-// an HTTP/2 connection that was in use when CloseIdleConnections was called.
+// caTransport is the transport for one content of a CA file. After it was retired it closes its connections once no
+// response is being read: net/http keeps an HTTP/2 connection that was in use when CloseIdleConnections was called.
 type caTransport struct {
 	*http.Transport
 
 	mu          sync.Mutex
-	connections map[*caConnection]struct{} // that are open
-	requests    int                        // whose answers are not closed yet
+	connections map[*caConnection]struct{} // open connections
+	requests    int                        // requests whose response is not closed yet
 	retired     bool
 }
 
@@ -32,7 +31,7 @@ func newCATransport(template *http.Transport, pool *x509.CertPool) *caTransport 
 	return t
 }
 
-// dialerOf is how a transport makes its connections.
+// dialerOf returns the function with which a transport dials.
 func dialerOf(transport *http.Transport) func(context.Context, string, string) (net.Conn, error) {
 	//lint:ignore SA1019 It is obeyed as long as it exists.
 	plain := transport.Dial
@@ -51,7 +50,7 @@ func (t *caTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	t.requests++
 	t.mu.Unlock()
 	answered := false
-	// Also if a function of the caller's panics.
+	// Count the request as closed even if a function of the caller panics.
 	defer func() {
 		if !answered {
 			t.closed()
@@ -62,14 +61,14 @@ func (t *caTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	answered = true
-	// A connection that was upgraded is the caller's for as long as it lasts.
+	// An upgraded connection belongs to the caller for as long as it is open.
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &caBody{ReadCloser: response.Body, closed: sync.OnceFunc(t.closed)}
 	}
 	return response, nil
 }
 
-// closed counts an answer that is read no more.
+// closed counts a response as closed.
 func (t *caTransport) closed() {
 	t.mu.Lock()
 	t.requests--
@@ -80,7 +79,7 @@ func (t *caTransport) closed() {
 	}
 }
 
-// retire lets the requests under way end, and closes the idle connections.
+// retire closes idle connections at once, and the others after their last response.
 func (t *caTransport) retire() {
 	t.mu.Lock()
 	t.retired = true
@@ -103,7 +102,7 @@ func (t *caTransport) closeUnused() {
 	}
 }
 
-// connecting makes connections that the transport knows of.
+// connecting wraps dial so that the transport records each connection.
 func (t *caTransport) connecting(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := dial(ctx, network, address)
@@ -113,7 +112,7 @@ func (t *caTransport) connecting(dial func(context.Context, string, string) (net
 		connection := &caConnection{Conn: plain, transport: t}
 		t.mu.Lock()
 		t.connections[connection] = struct{}{}
-		unused := t.retired && t.requests == 0 // its request has been given up
+		unused := t.retired && t.requests == 0 // its request was given up
 		t.mu.Unlock()
 		if unused {
 			_ = connection.Close()
@@ -123,7 +122,7 @@ func (t *caTransport) connecting(dial func(context.Context, string, string) (net
 	}
 }
 
-// caConnection is a connection until it is closed.
+// caConnection is a recorded connection. Close removes it.
 type caConnection struct {
 	net.Conn
 	transport *caTransport
@@ -136,7 +135,7 @@ func (c *caConnection) Close() error {
 	return c.Conn.Close()
 }
 
-// caBody is the body of an answer until it is closed.
+// caBody reports when a response's body is closed.
 type caBody struct {
 	io.ReadCloser
 	closed func()

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ListerWatcher lists and watches one resource of a Kubernetes-style API. It keeps nothing of what it lists or watches.
-// All methods may be called concurrently.
+// ListerWatcher lists and watches one resource of a Kubernetes-style API. It stores no objects. All methods may be
+// called concurrently.
 type ListerWatcher struct {
 	collection collection
 	resource   schema.GroupResource
-	namespace  string // of all the objects, empty if they may be of several or of none
+	namespace  string // the only namespace; empty for all namespaces or a resource without namespaces
 	client     http.Client
 	userAgent  string
 	authorize  func(*http.Request) error
@@ -37,8 +37,8 @@ type ListerWatcher struct {
 	warnings     *warnings
 }
 
-// New checks the options and makes a ListerWatcher. It sends nothing. The error wraps ErrInvalidOptions and names the
-// field.
+// New validates the options and returns a ListerWatcher. It sends nothing. The error wraps ErrInvalidOptions and names
+// the field.
 func New(options Options) (*ListerWatcher, error) {
 	base, err := options.validated()
 	if err != nil {
@@ -89,7 +89,7 @@ func New(options Options) (*ListerWatcher, error) {
 	return lw, nil
 }
 
-// IsWatchListSemanticsUnSupported returns false: a reflector tries streaming lists, which the server may refuse.
+// IsWatchListSemanticsUnSupported returns false: a reflector tries streaming lists, and the server may refuse them.
 func (lw *ListerWatcher) IsWatchListSemanticsUnSupported() bool { return false }
 
 // TypeDescription returns group, version and name of the resource, such as "v1 pods".
@@ -97,9 +97,8 @@ func (lw *ListerWatcher) TypeDescription() string {
 	return lw.version.String() + " " + lw.resource.Resource
 }
 
-// send makes one request and returns its answer once the headers are there and say
-// that something follows that was asked for. Everything else is an error, and then
-// nothing is left open.
+// send makes one request. It returns the answer when the response headers have arrived and announce a readable body.
+// With an error, nothing is left open.
 func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOptions) (*answer, error) {
 	target, err := lw.collection.request(v, options)
 	if err != nil {
@@ -107,13 +106,13 @@ func (lw *ListerWatcher) send(ctx context.Context, v verb, options metav1.ListOp
 	}
 	sendCtx, sent := recorded(ctx)
 	sendCtx, cancel := context.WithCancel(sendCtx)
-	var patience time.Duration // a watch may be silent for as long as nothing happens
+	var patience time.Duration // zero for a watch, which may be silent for any time
 	if v == verbList {
 		patience = lw.stallTimeout
 	}
 	a := &answer{ctx: sendCtx, cancel: cancel, stall: newStall(patience, cancel), sent: sent, lastRead: &lw.lastRead}
 	open := false
-	// Also if a function of the caller's panics.
+	// Release even if a function of the caller panics.
 	defer func() {
 		if !open {
 			a.release()
@@ -153,8 +152,8 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 	request.Header.Set("Accept", lw.encodings.accept(v, lw.target.metadataOnly(), lw.managed.requested()))
 	request.Header.Set("User-Agent", lw.userAgent)
 	if v == verbWatch || lw.uncompressed {
-		// Otherwise the transport asks for gzip by itself. In a watch it would only delay
-		// events: what compresses them has to collect some first.
+		// Otherwise the transport requests gzip. In a watch compression would delay events, because a compressor
+		// buffers them.
 		request.Header.Set("Accept-Encoding", "identity")
 	}
 	if lw.authorize != nil {
@@ -163,14 +162,13 @@ func (lw *ListerWatcher) roundTrip(a *answer, v verb, target string) (*http.Resp
 		}
 	}
 	a.sent.request(request)
-	// From here on it is the server's time; what a login takes is not.
+	// The time for Authorize does not count as a stall of the server.
 	a.stall.waiting()
 	return lw.client.Do(request)
 }
 
-// failed turns an error into that of the call. A context that has ended is always
-// the reason given, and after it a request that was given up because nothing came,
-// whatever these made the transport say.
+// failed turns an error into the error of the call. If the context ended, that is the cause; else, if the request
+// stalled, the stall is; the transport's error comes last.
 func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err error) error {
 	switch ended, stalled := ctx.Err(), a.stall.fired(); {
 	case ended != nil:
@@ -178,7 +176,7 @@ func (lw *ListerWatcher) failed(ctx context.Context, a *answer, v verb, err erro
 	case stalled != nil:
 		err = stalled
 	default:
-		// Only the outermost: one further in may come from Authorize.
+		// Unwrap only the outermost one: an inner *url.Error may come from Authorize.
 		if outer, ok := err.(*url.Error); ok {
 			err = outer.Err
 		}

@@ -19,14 +19,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxCredentialBytes bounds the bytes read from a file that is meant to hold a token or
-// certificates: a mistaken path to something large is an error, not a lot of memory.
+// maxCredentialBytes bounds the bytes read from a token or certificate file, in case the path names something large.
 const maxCredentialBytes = 1 << 20
 
-// BearerTokenFile returns an Options.Authorize that puts the token in the file on each request. It reads the file for
-// every request, so that a replaced token is used at once; the file must be regular. White space around the token is
-// ignored. The function may be called concurrently; its errors name the file, never the token. Over plain http everyone
-// on the way can read the token.
+// BearerTokenFile returns an Options.Authorize that sends the token in the file with each request. It reads the file
+// before every request, so a replaced token is used at once. The file must be regular; white space around the token is
+// ignored. The function may be called concurrently. Its errors name the file, never the token. Over plain HTTP the
+// token is readable in transit.
 func BearerTokenFile(path string) func(*http.Request) error {
 	return func(request *http.Request) error {
 		token, err := readToken(path)
@@ -51,15 +50,15 @@ func readToken(path string) (string, error) {
 	if len(token) == 0 {
 		return "", fmt.Errorf("bearer token: %s is empty", path)
 	}
-	// RFC 6750 allows letters, digits and a few marks, all of them printable ASCII.
+	// RFC 6750 allows letters, digits and some punctuation, all printable ASCII.
 	if bytes.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", fmt.Errorf("bearer token: %s holds something other than a single token", path)
 	}
 	return string(token), nil
 }
 
-// rereadable refuses a file that cannot be read again and again. It looks before
-// anybody opens the file: opening a pipe waits for somebody who writes to it.
+// rereadable refuses a file that cannot be read repeatedly. It uses Stat because opening a pipe blocks until a writer
+// opens it.
 func rereadable(path string) (fs.FileInfo, error) {
 	if path == "" {
 		return nil, errNoFile
@@ -103,21 +102,20 @@ func readCredential(path string) ([]byte, error) {
 	return data, nil
 }
 
-// How soon a dead HTTP/2 connection is noticed: when nothing came for healthCheckAfter,
-// a ping is sent, which has healthCheckTimeout for its answer. Otherwise a watch on a
-// connection that a firewall forgot waits for the kernel, for a quarter of an hour.
+// Time until a dead HTTP/2 connection is noticed: a ping is sent after healthCheckAfter without data, and must be
+// answered within healthCheckTimeout. Without it, a watch through a firewall that dropped the connection waits a
+// quarter of an hour.
 const (
 	healthCheckAfter   = 30 * time.Second
 	healthCheckTimeout = 15 * time.Second
 )
 
-// keepIdle is for how long an unused connection is kept where http.DefaultTransport does
-// not say: as long as it does by default. Without an end, connections of a CA that was
-// replaced could stay.
+// keepIdle bounds how long an idle connection is kept if the base transport has no IdleConnTimeout. It is
+// http.DefaultTransport's value. Without a bound, connections made with a replaced CA could stay.
 const keepIdle = 90 * time.Second
 
 // ClientWithCA returns an HTTP client with http.DefaultTransport's settings that trusts only the certificates in the
-// PEM file. See TransportWithCA. CloseIdleConnections releases its connections.
+// PEM file, as TransportWithCA does. CloseIdleConnections releases its connections.
 func ClientWithCA(caFile string) (*http.Client, error) {
 	trust, err := TransportWithCA(caFile, nil)
 	if err != nil {
@@ -126,8 +124,8 @@ func ClientWithCA(caFile string) (*http.Client, error) {
 	return &http.Client{Transport: trust}, nil
 }
 
-// standardTransport is a copy of http.DefaultTransport, or much like it if a program has
-// put something else in its place, with a check of idle HTTP/2 connections.
+// standardTransport returns a copy of http.DefaultTransport with a check of idle HTTP/2 connections. If a program has
+// replaced http.DefaultTransport by another type, it returns one with similar settings.
 func standardTransport() *http.Transport {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	if standard, ok := http.DefaultTransport.(*http.Transport); ok && standard != nil {
@@ -138,11 +136,11 @@ func standardTransport() *http.Transport {
 }
 
 // TransportWithCA returns a copy of base that trusts only the certificates in the PEM file; base must have no RootCAs.
-// A nil base is http.DefaultTransport, with a check of idle HTTP/2 connections. It may be used concurrently.
+// A nil base means http.DefaultTransport, with a check of idle HTTP/2 connections. It may be used concurrently.
 //
 // Before each request it checks whether the file has changed, and uses new certificates for new connections;
-// connections in use are closed after their last answer. While a changed file cannot be read, or has no certificate,
-// the old certificates stay in use, and the request's logger reports why, once.
+// connections in use are closed after their last response. While a changed file cannot be read, or has no certificate,
+// the old certificates stay in use, and the logger of the request's context reports the reason once.
 func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, error) {
 	if base == nil {
 		base = standardTransport()
@@ -155,14 +153,14 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 		template.TLSClientConfig = &tls.Config{}
 	}
 	if slices.Contains(template.TLSClientConfig.NextProtos, "h2") {
-		// base speaks HTTP/2, and its copy offers it. By itself a transport does not speak it
-		// if it has a TLSClientConfig or a dialer.
+		// base speaks HTTP/2, and its copy must offer it. A transport with a TLSClientConfig or a dialer does not by
+		// default.
 		template.ForceAttemptHTTP2 = true
 	}
 	if template.IdleConnTimeout == 0 {
 		template.IdleConnTimeout = keepIdle
 	}
-	// They would make connections that know nothing of the CA.
+	// These dialers would ignore the CA.
 	template.DialTLSContext = nil
 	//lint:ignore SA1019 It is obeyed as long as it exists.
 	template.DialTLS = nil
@@ -173,29 +171,29 @@ func TransportWithCA(caFile string, base *http.Transport) (http.RoundTripper, er
 	return trust, nil
 }
 
-// trust is a transport that trusts what a file says. A tls.Config cannot be given
-// other CAs once it is in use, so each content of the file has a transport of its own.
+// trust is a transport that trusts the certificates in a file. The CAs of a tls.Config in use cannot be changed, so
+// each content of the file has its own transport.
 type trust struct {
 	path     string
-	template *http.Transport // never asked anything
+	template *http.Transport // only cloned, never used for requests
 	current  atomic.Pointer[caTransport]
 
-	// mu belongs to the request that looks at the file. It is only ever tried: a request that
-	// finds another one looking continues with the known one, so that none waits for a disk
-	// that another waits for.
+	// mu is held while the file is checked. It is acquired by TryLock only: a request during a check uses the known
+	// certificates instead of waiting for the disk.
 	mu        sync.Mutex
-	file      caFile // what current was made of
-	complaint string // the last about the file; reported once
+	file      caFile // the content that current was made from
+	complaint string // the last error about the file, so that each is reported once
 }
 
-// caFile is a CA file at one time.
+// caFile is the state of a CA file when it was read.
 type caFile struct {
 	info fs.FileInfo
 	read time.Time
 	sum  [sha256.Size]byte
 }
 
-// newTrust makes one whose connections are as those of template, which it takes over.
+// newTrust returns a trust whose connections have the settings of template. The caller must not use template
+// afterwards.
 func newTrust(path string, template *http.Transport) (*trust, error) {
 	if path == "" {
 		return nil, errNoFile
@@ -221,11 +219,10 @@ func (t *trust) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.current.Load().RoundTrip(request)
 }
 
-// CloseIdleConnections is what http.Client's calls.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (t *trust) CloseIdleConnections() { t.current.Load().CloseIdleConnections() }
 
-// look replaces the transport if the file has changed. An error is one that was not
-// reported yet.
+// look replaces the transport if the file has changed. It returns an error only if that was not reported before.
 func (t *trust) look() error {
 	if !t.mu.TryLock() {
 		return nil
@@ -263,19 +260,17 @@ func (t *trust) lookLocked() error {
 	return nil
 }
 
-// coarse is no less than the ticks in which any common file system counts time: FAT has
-// two seconds.
+// coarse is at least the timestamp resolution of any common file system: FAT has two seconds.
 const coarse = 2 * time.Second
 
-// isStill says whether the file has surely not changed. One that was read within the
-// tick in which it was written may have been written again unseen.
+// isStill reports whether the file certainly has not changed. A file that was read within coarse of its modification
+// time may have been written again with the same timestamp.
 func (f caFile) isStill(info fs.FileInfo) bool {
 	return os.SameFile(f.info, info) && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime()) &&
 		f.read.Sub(info.ModTime()) > coarse
 }
 
-// readCA reads a file that was looked at before, so that a write meanwhile shows
-// as a change the next time.
+// readCA reads a file whose info was read before, so that a concurrent write is seen as a change at the next check.
 func readCA(path string, info fs.FileInfo) (caFile, *x509.CertPool, error) {
 	file := caFile{info: info, read: time.Now()}
 	data, err := readCredential(path)

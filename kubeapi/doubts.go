@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// doubts remembers the frames for which a watch was ended because they may have been damaged on the way. One that comes the
-// same again is what the server sends, and is passed on. When mostDoubts are remembered, all others are passed on until
-// meantFor is over; well-formed frames are doubted at most once every doubtEvery.
+// doubts remembers frames that ended a watch because they may have been damaged in transit. A frame that arrives again
+// unchanged is what the server sends, and is passed on. While mostDoubts frames are remembered, all others are passed
+// on, until meantFor has passed. Well-formed frames end a watch at most once every doubtEvery.
 type doubts struct {
 	seed maphash.Seed
 
 	mu   sync.Mutex
 	seen map[uint64]struct{} // hashes of the bytes
-	// full is until when no more are remembered than mostDoubts; then seen begins anew.
+	// full is the time at which seen is cleared if it has reached mostDoubts.
 	full time.Time
-	// next is when well-formed bytes may be doubted again.
+	// next is the time from which a well-formed frame may be doubted again.
 	next time.Time
 }
 
 const (
-	// mostDoubts is how many are remembered, and how many watches end within meantFor.
+	// mostDoubts bounds the remembered frames, and thus the watches ended within meantFor.
 	mostDoubts = 64
 
 	meantFor   = time.Hour
 	doubtEvery = time.Minute
 )
 
-// doubt says whether the watch is to end for these bytes.
+// doubt reports whether the watch must end because of these bytes.
 func (d *doubts) doubt(raw []byte, wellFormed bool) bool {
 	hash, now := maphash.Bytes(d.seed, raw), time.Now()
 	d.mu.Lock()

@@ -14,30 +14,29 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Encoding is a media type of objects.
+// Encoding is the media type of objects.
 type Encoding string
 
-// The encodings.
+// Encodings for Options.Encodings.
 const (
-	// JSON is served by every API, for every type.
+	// JSON is supported by every API, for every type.
 	JSON Encoding = "application/json"
-	// Protobuf is served by API servers for built-in types. It takes about half the bytes, and needs a Go type with an
-	// Unmarshal method, as those of k8s.io/api have.
+	// Protobuf is supported by API servers for built-in types. It takes about half the bytes, and needs a Go type with
+	// an Unmarshal method, such as those of k8s.io/api.
 	Protobuf Encoding = "application/vnd.kubernetes.protobuf"
-	// CBOR is served where the alpha feature CBORServingAndStorage is on, for every
-	// type.
+	// CBOR is supported, for every type, if the server's alpha feature CBORServingAndStorage is enabled.
 	CBOR Encoding = "application/cbor"
 )
 
-// The parameters by which a server is asked for the metadata of objects alone. See
+// Media type parameters that request only the metadata of objects. See
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
 const (
 	metadataOfList  = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	metadataOfWatch = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// wires are the encodings by the media types under which bodies come. Watches in CBOR
-// have one of their own; the other two say "stream=watch" in a parameter.
+// wires has the decoder for each media type of a body. CBOR has another media type for watches; JSON and protobuf use
+// the parameter "stream=watch".
 var wires = map[string]wire.Encoding{
 	string(JSON):           jsonwire.Encoding,
 	string(Protobuf):       protowire.Encoding,
@@ -45,11 +44,11 @@ var wires = map[string]wire.Encoding{
 	"application/cbor-seq": cborwire.Encoding,
 }
 
-// encodings are those that a source offers to decode, in its order of preference.
+// encodings are the encodings that a source accepts, the preferred one first.
 type encodings []Encoding
 
-// accept is the Accept header of a request. JSON is always in it, since some types have no other encoding. Metadata alone and
-// drop name each type twice, for servers that do not know the parameter.
+// accept returns the Accept header of a request. It always contains JSON, since some types have no other encoding.
+// Metadata only and drop list each type twice, for servers that do not know the parameter.
 func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	only := ""
 	switch {
@@ -74,8 +73,8 @@ func (e encodings) accept(v verb, metadataOnly, drop bool) string {
 	return strings.Join(types, ", ")
 }
 
-// encodingOf returns the declared encoding, or nil for another. Without a declaration it is JSON, since servers forget the
-// header; parameters, also broken ones, do not count.
+// encodingOf returns the decoder for a Content-Type, or nil for an unknown one. Without a Content-Type it is JSON,
+// since some servers omit the header. Parameters are ignored, even malformed ones.
 func (e encodings) encodingOf(declared string) wire.Encoding {
 	if declared == "" {
 		return jsonwire.Encoding
@@ -91,8 +90,7 @@ func (e encodings) encodingOf(declared string) wire.Encoding {
 	return nil
 }
 
-// encodingsFor checks a choice of encodings for the type to be decoded into, and makes
-// one where the caller has not.
+// encodingsFor validates the chosen encodings for the target type, and returns the default if none is chosen.
 func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 	if len(chosen) == 0 {
 		if into.protobuf() {
@@ -115,7 +113,7 @@ func encodingsFor(chosen []Encoding, into target) (encodings, error) {
 	return slices.Clone(chosen), nil
 }
 
-// typeOf says what an object claims to be.
+// typeOf returns the apiVersion and kind that an object claims to have, printable.
 func typeOf(about metav1.TypeMeta) string {
 	return wire.Printable(about.APIVersion+" "+about.Kind, maxExplanation)
 }

@@ -11,59 +11,60 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Causes of failure, for errors.Is. Each comes wrapped with what was seen; those of
-// a call come inside a *url.Error, which names verb and URL.
+// Causes of failure, for errors.Is. They are wrapped with details; those of a call also in a *url.Error, which names
+// the verb and URL.
 var (
-	// ErrInvalidOptions is returned by New for options that cannot work; the text names the field.
+	// ErrInvalidOptions: New was called with invalid options; the text names the field.
 	ErrInvalidOptions = errors.New("kubeapi: invalid options")
 
-	// ErrRedirect: the server redirected to another scheme, host or port, or to an invalid URL. It was not followed,
-	// because the request carries credentials. If the new address is trusted, use it as BaseURL.
+	// ErrRedirect: the server redirected to another scheme, host or port, or to an invalid URL. The redirect was not
+	// followed, because the request carries credentials. If the new address is trusted, use it as BaseURL.
 	ErrRedirect error = &wire.Sentinel{Text: "redirected to another origin", Cause: wire.CauseInvalidResponse}
 
-	// ErrContentType: the answer has a media type that was not requested, as of a login page or a proxy.
+	// ErrContentType: the response has a media type that was not requested, such as a login page or a proxy's error
+	// page.
 	ErrContentType error = &wire.Sentinel{Text: "the answer is of no type that was asked for", Cause: wire.CauseInvalidResponse}
 
-	// ErrNotList: the answer to a list is a single object, a Table or a JSON array.
+	// ErrNotList: the response to a list is a single object, a Table or a JSON array.
 	ErrNotList error = &wire.Sentinel{Text: "the answer is not a list", Cause: wire.CauseInvalidResponse}
 
-	// ErrMalformed: a body, frame or object does not conform to its encoding or to the protocol. The first error is
-	// wrapped too.
+	// ErrMalformed: a body, frame or object does not conform to its encoding or to the protocol. The underlying error
+	// is wrapped too.
 	ErrMalformed = wire.ErrMalformed
 
-	// ErrTooLarge: an answer exceeds one of the Limits, named by the *LimitError. Reading ends, except that an object
-	// that is nested too deep or takes too much memory becomes an *UndecodableObject.
+	// ErrTooLarge: a response exceeds one of the Limits, which the *LimitError names. Reading stops, except that an
+	// object that is nested too deep or needs too much memory becomes an *UndecodableObject.
 	ErrTooLarge error = &wire.Sentinel{Text: "the answer exceeds a limit", Cause: wire.CauseResponseTooLarge}
 
 	// ErrAuthorize: Options.Authorize failed; its error is wrapped too. No request was sent.
 	ErrAuthorize error = &wire.Sentinel{Text: "authorizing the request failed", Cause: wire.CauseCredentials}
 )
 
-// Causes in the Status of an Error event that this package, not the server, put at the end of a watch. Reason and code are
-// empty, so that no Is function of apimachinery mistakes it for the server's.
+// Causes in the Status of an Error event with which this package, not the server, ends a watch. Reason and code are
+// empty, so that no Is function of apimachinery takes it for the server's.
 const (
-	// CauseStreamCut: the connection ended, failed or fell silent in the middle of the response. All events before are
+	// CauseStreamCut: the connection ended, failed or stalled in the middle of the response. All earlier events are
 	// valid, and a new watch can continue after them.
 	CauseStreamCut metav1.CauseType = "WatchStreamCut"
 
 	// CauseBadFrame: a frame was no watch frame (ErrMalformed), too large (ErrTooLarge), or had an object that cannot
-	// be decoded. If it was damaged in transit, a new watch from the same version brings it intact; an object that
-	// arrives the same again is passed on as an *UndecodableObject.
+	// be decoded. If it was damaged in transit, a new watch from the same version brings it intact. An object that
+	// arrives again unchanged is passed on as an *UndecodableObject.
 	CauseBadFrame metav1.CauseType = "WatchBadFrame"
 )
 
-// failure names verb and address of a failed request. It is a *url.Error, which IsProbableEOF and errors.As look through,
-// without the query and credentials that net/http writes into its own.
+// failure wraps an error in a *url.Error with the verb and address, without the query and credentials that net/http's
+// has. IsProbableEOF and errors.As unwrap it.
 func (c collection) failure(v verb, err error) error {
 	return &url.Error{Op: string(v), URL: c.String(), Err: err}
 }
 
-// isBadData reports whether what arrived is at fault, and not the connection.
+// isBadData reports whether the received data caused the error, not the connection.
 func isBadData(err error) bool {
 	return errors.Is(err, ErrMalformed) || errors.Is(err, ErrTooLarge)
 }
 
-// limitNames are the fields of Limits by what a decoder calls them.
+// limitNames maps a decoder's limits to the fields of Limits.
 var limitNames = map[string]string{
 	wire.LimitValue:   "ItemBytes",
 	wire.LimitNesting: "Nesting",
@@ -71,7 +72,7 @@ var limitNames = map[string]string{
 	wire.LimitMemory:  "DecodedBytes",
 }
 
-// explained says in the words of this package what a decoder has found.
+// explained translates a decoder's error into an error of this package.
 func explained(err error) error {
 	if limit, ok := errors.AsType[*wire.LimitError](err); ok {
 		return &LimitError{Limit: limitNames[limit.What], Value: limit.Limit}
@@ -81,7 +82,7 @@ func explained(err error) error {
 	case !ok:
 		return err
 	case body.Status != nil && isFailure(body.Status):
-		// Some proxies answer a refusal with HTTP code 200.
+		// Some proxies send a refusal with HTTP code 200.
 		return &apierrors.StatusError{ErrStatus: *body.Status}
 	case body.Kind == "Table":
 		return fmt.Errorf("%w: it is a Table, which holds what a screen shows and no objects", ErrNotList)

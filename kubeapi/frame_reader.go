@@ -6,30 +6,29 @@ import (
 	"time"
 )
 
-// A frame that has begun may keep a watch waiting for frameTime, and a second more for each
-// frameRate bytes of it. Servers write a frame in one piece, so that it arrives as fast as
-// the network can; 64 kbit/s is a slow one.
+// A frame must be complete within frameTime plus one second for each frameRate bytes. Servers write a frame at once, so
+// it arrives as fast as the network allows; 64 kbit/s is slow.
 const (
 	frameTime = 10 * time.Second
 	frameRate = 8 << 10
 )
 
-// frameReader is the body of a watch: it may be silent between frames, but not within one, since a damaged byte may have made
-// a frame longer than it is. Only waiting counts: while nobody reads, the clock stands still.
+// frameReader is the body of a watch. It may be silent between frames but not within one: a damaged byte may have made
+// a frame longer than the server meant. Only time spent in Read counts.
 type frameReader struct {
 	body  io.Reader
-	begun func() bool // whether a frame has begun
+	begun func() bool // reports whether a frame has begun
 	end   *frameEnd
 
-	waited time.Duration // for the frame at hand
-	earned time.Duration // by its bytes
-	failed error         // then it stays
+	waited time.Duration // for the current frame
+	earned time.Duration // time allowed for its bytes
+	failed error         // returned by all later Reads
 }
 
-// frameEnd closes the body of a frame that took too long. It is apart from the reader because
-// the runtime may remember a timer that was stopped, and what it leads to.
+// frameEnd closes the body if a frame takes too long. It is separate from the reader because the runtime may keep a
+// stopped timer, and everything reachable from it, alive.
 type frameEnd struct {
-	close func() // may be called while a Read is under way, which returns then
+	close func() // may be called during a Read, which then returns
 	timer *time.Timer
 	done  chan struct{} // closed when the timer has closed the body
 }
@@ -38,7 +37,7 @@ func newFrameReader(body io.Reader, closeBody func()) *frameReader {
 	return &frameReader{body: body, end: &frameEnd{close: closeBody, done: make(chan struct{})}}
 }
 
-// next says that the frame at hand is over.
+// next is called at the end of a frame.
 func (r *frameReader) next() { r.waited, r.earned = 0, 0 }
 
 func (r *frameReader) Read(p []byte) (int, error) {

@@ -12,34 +12,34 @@ import (
 )
 
 // ErrNotInCluster: the program does not run in a pod with a service account; the text names the missing variable or
-// file. Outside of a cluster, fill in Options; in a pod, check automountServiceAccountToken.
+// file. Outside of a cluster, fill in Options. In a pod, check automountServiceAccountToken.
 var ErrNotInCluster = errors.New("kubeapi: not in a cluster")
 
-// InCluster returns Options for the API of the cluster in whose pod the program runs, with the rights of the pod's
-// service account: BaseURL, HTTPClient and Authorize. Set Resource, and Namespace if the rights are limited to one.
-// Token and CA file may be replaced while the program runs. Sources share connections if they are made from the same
-// Options.
+// InCluster returns Options for the API of the cluster in which the program runs as a pod, with the permissions of the
+// pod's service account: BaseURL, HTTPClient and Authorize. Set Resource, and Namespace if the permissions are limited
+// to one. The token and CA file may be replaced while the program runs. Sources made from the same Options share
+// connections.
 //
-// It sends nothing. Without a pod's variables or files the error wraps ErrNotInCluster. See
+// It sends nothing. If the pod's variables or files are missing, the error wraps ErrNotInCluster. See
 // https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 func InCluster() (Options, error) { return thisPod.options() }
 
-// InClusterNamespace returns the namespace of the program's pod, with the errors of InCluster.
+// InClusterNamespace returns the namespace of the program's pod. Its errors are those of InCluster.
 func InClusterNamespace() (string, error) { return thisPod.namespace() }
 
-// thisPod is where Kubernetes puts what a pod is to know.
+// thisPod reads the files and variables that Kubernetes sets in a pod.
 var thisPod = pod{
 	dir:    "/var/run/secrets/kubernetes.io/serviceaccount",
 	getenv: os.Getenv,
 }
 
-// pod is what a program in a pod can learn of its cluster.
+// pod reads the service account's files in dir and the environment.
 type pod struct {
 	dir    string
 	getenv func(string) string
 }
 
-// The variables that every container gets.
+// Environment variables that Kubernetes sets in every container.
 const (
 	variableHost = "KUBERNETES_SERVICE_HOST"
 	variablePort = "KUBERNETES_SERVICE_PORT"
@@ -93,8 +93,8 @@ func (p pod) namespace() (string, error) {
 
 func (p pod) file(name string) string { return filepath.Join(p.dir, name) }
 
-// unusable is the error for one of the files: that there is none is the sign of not being
-// in a pod, anything else is a fault of the pod's.
+// unusable returns the error for a file. A missing file means that the program is not in a pod; any other failure is a
+// fault of the pod.
 func (p pod) unusable(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrNotInCluster, err)

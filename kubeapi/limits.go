@@ -11,36 +11,36 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Limits bound what one answer of a server can make this package read and hold. Zero fields have defaults.
+// Limits bound how much of a server's response this package reads and holds. Zero fields have defaults.
 type Limits struct {
-	// ItemBytes bounds one item of a list, one frame of a watch, and everything else read in one piece, in bytes as
+	// ItemBytes bounds one item of a list, one frame of a watch, and everything else that is read at once, in bytes as
 	// sent. Default: 16 MiB, the limit of apimachinery's stream decoder.
 	ItemBytes int
 
-	// DecodedBytes bounds the memory that one object may take while it is decoded, as estimated from its values: 512
-	// bytes for each value, more for large structs, and twice the bytes as sent. Many small values take some hundred
-	// times their bytes. An object above is quarantined. Default: 192 MiB, enough for 390,000 values without a Go type.
+	// DecodedBytes bounds the estimated memory to decode one object: 512 bytes for each value, more for large structs,
+	// and twice the bytes as sent. Many small values take some hundred times their bytes. A larger object is
+	// quarantined. Default: 192 MiB, enough for 390,000 values without a Go type.
 	DecodedBytes int
 
-	// Nesting bounds the depth of objects and arrays; the object itself is the first level. A deeper object is
-	// quarantined. Default: 1,000; at most 10,000.
+	// Nesting bounds the depth of objects and arrays; the object itself is level 1. A deeper object is quarantined.
+	// Default: 1,000; at most 10,000.
 	Nesting int
 
 	// TokenBytes bounds the continue token of a list. Default: 64 KiB.
 	TokenBytes int
 
-	// ErrorBytes bounds how much of a refusal's body is read. Default: 64 KiB.
+	// ErrorBytes bounds how much of an error response's body is read. Default: 64 KiB.
 	ErrorBytes int
 
-	// Objects bounds the objects of one list, over all of its pages, and the initial events of a streaming list.
-	// Default: no limit.
+	// Objects bounds the objects of one list over all its pages, and the initial events of a streaming list. Default:
+	// no limit.
 	Objects int
 }
 
-// mostNameless is how many objects without a name one list or watch may have. Each is reported, and none is of use.
+// mostNameless bounds the objects without a name in one list or watch. Each is reported, and none can be stored.
 const mostNameless = 64
 
-// countNameless fails for the first object too many.
+// countNameless returns an error when there are more than mostNameless.
 func countNameless(count *int, object runtime.Object) error {
 	about, err := meta.Accessor(object)
 	if err != nil || about.GetName() != "" {
@@ -62,7 +62,7 @@ const (
 	mostNesting = 10_000
 )
 
-// completed puts the defaults in, or says which limit is wrong.
+// completed sets the defaults, or returns an error that names the invalid limit.
 func (l Limits) completed() (Limits, error) {
 	for _, limit := range []struct {
 		name     string
@@ -93,9 +93,9 @@ func (l Limits) wire() wire.Limits {
 	return wire.Limits{ValueBytes: l.ItemBytes, Memory: l.DecodedBytes, Nesting: l.Nesting, TokenBytes: l.TokenBytes}
 }
 
-// LimitError names the exceeded limit. It wraps ErrTooLarge.
+// LimitError reports the exceeded limit. It wraps ErrTooLarge.
 type LimitError struct {
-	// Limit is the name of the field of Limits, Value its value.
+	// Limit is the name of a field of Limits, Value its value.
 	Limit string
 	Value int
 }
@@ -106,22 +106,21 @@ func (e *LimitError) Error() string {
 
 func (e *LimitError) Is(target error) bool { return target == ErrTooLarge }
 
-// FailureCause is the cause in a reflector's status.
+// FailureCause returns the cause that a reflector's status reports.
 func (e *LimitError) FailureCause() string { return wire.CauseResponseTooLarge }
 
-// objectCount counts the objects of a list over its pages. The pages come in calls of
-// their own, of which nothing but the token tells that they belong together.
+// objectCount counts the objects of a list over its pages. The pages are separate calls; only the continue token
+// connects them.
 type objectCount struct {
 	mu sync.Mutex
-	// before is how many objects the pages before a token had, by the token's hash.
+	// before has, by a token's hash, the number of objects on the pages before it.
 	before map[[sha256.Size]byte]int
 }
 
-// lists is how many lists are counted at once. Usually it is one; of more, and of
-// lists that were given up, the count of some page may be lost, and is 0 then.
+// lists bounds the tokens that are remembered, usually one. Beyond it the count of a page may be lost, and starts at 0.
 const lists = 16
 
-// upTo returns how many objects came before the page that a token asks for.
+// upTo returns the number of objects before the page that a token requests.
 func (lw *ListerWatcher) upTo(token string) int {
 	if lw.limits.Objects == 0 || token == "" {
 		return 0
@@ -131,7 +130,7 @@ func (lw *ListerWatcher) upTo(token string) int {
 	return lw.count.before[sha256.Sum256([]byte(token))]
 }
 
-// counted remembers how many there were before the page that a token will ask for.
+// counted remembers the number of objects before the page that a token will request.
 func (lw *ListerWatcher) counted(token string, objects int) {
 	if lw.limits.Objects == 0 || token == "" {
 		return

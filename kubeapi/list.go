@@ -24,8 +24,7 @@ func (lw *ListerWatcher) List(options metav1.ListOptions) (runtime.Object, error
 
 // ListWithContext makes one list request and returns an *internalversion.List with the list's metadata and non-nil
 // Items. It blocks until the whole body has arrived or the context ends. An item that cannot be decoded is an
-// *UndecodableObject. With an error there is no list. A reflector calls ListItems instead, which holds one item at a
-// time.
+// *UndecodableObject. On an error the list is nil. A reflector calls ListItems instead, which holds one item at a time.
 func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := &internalversion.List{Items: []runtime.Object{}}
 	header, err := lw.list(ctx, options, func(_ metav1.ListMeta, item runtime.Object) error {
@@ -39,10 +38,10 @@ func (lw *ListerWatcher) ListWithContext(ctx context.Context, options metav1.Lis
 	return list, nil
 }
 
-// ListItems makes one list request and calls take with the list's metadata, as far as known, and each item as soon as
-// it has arrived, on the caller's goroutine, in the server's order. While take runs, nothing is read. It returns the
-// list's metadata. An item that cannot be decoded is an *UndecodableObject. An error of take ends the call and is
-// returned as it is; other errors are those of ListWithContext, and the items before them count.
+// ListItems makes one list request and calls take for each item as soon as it has arrived, on the caller's goroutine,
+// in the server's order, with the list's metadata as far as it is known. While take runs, nothing is read. It returns
+// the list's metadata. An item that cannot be decoded is an *UndecodableObject. An error of take ends the call and is
+// returned unchanged; other errors are those of ListWithContext, and items before an error are valid.
 func (lw *ListerWatcher) ListItems(ctx context.Context, options metav1.ListOptions,
 	take func(list metav1.ListMeta, item runtime.Object) error) (metav1.ListMeta, error) {
 	header, err := lw.list(ctx, options, take)
@@ -83,41 +82,41 @@ func (lw *ListerWatcher) list(ctx context.Context, options metav1.ListOptions,
 	return header, lw.failed(ctx, answer, verbList, err)
 }
 
-// listing is one body of a list on its way to the receiver of its items.
+// listing reads one list body and passes its items on.
 type listing struct {
 	*ListerWatcher
 	answer *answer
 	meter  *meter
 	body   wire.List
 	take   func(metav1.ListMeta, runtime.Object) error
-	// said is what the list has said it is, if that is what was asked for.
+	// said is the type that the list claims, once checked.
 	said metav1.TypeMeta
-	// objects counts those of the list so far, earlier pages included.
+	// objects counts the objects of the list so far, earlier pages included.
 	objects  int
 	nameless int
-	// waiting are items whose type is not known yet, each as the length (a varint) and the bytes, since decoded they would be
-	// several times as large. held is the number of their bytes, firstWaiting the number of the first.
+	// waiting has items whose type is not known yet, undecoded to save memory, each as its length (a varint) and its
+	// bytes. held is the number of their bytes, firstWaiting the number of the first item.
 	waiting      []byte
 	held         int
 	firstWaiting int
-	// malformed counts items that are not even well-formed and do not say for sure whose they
-	// are, and doubted is the error of the first one that was not met before.
+	// malformed counts items that are not well-formed and whose key cannot be read. doubted is the error of the first
+	// one that was not seen before.
 	malformed int
 	doubted   error
 }
 
-// mostDamagedItems is how many malformed items of a list may have been damaged on their way. A
-// server that sends more of them means them.
+// mostDamagedItems bounds the malformed items of a list that may be damage in transit. A server that sends more sends
+// them on purpose.
 const mostDamagedItems = 8
 
-// takersError is an error of the receiver of the items: it is returned as it is.
+// takersError is an error of take. It is returned unchanged.
 type takersError struct{ err error }
 
 func (e *takersError) Error() string { return e.err.Error() }
 
 func (l *listing) run(ctx context.Context) error {
 	for {
-		// What has been read before the context ended may hold many more items.
+		// The decoder may have many more items buffered after the context ended.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -125,7 +124,7 @@ func (l *listing) run(ctx context.Context) error {
 		if err != nil && err != io.EOF {
 			return explained(err)
 		}
-		// What a list is may come behind its items, and is known at the end.
+		// The list's type may come after its items.
 		if said := l.body.Header().TypeMeta; said != l.said {
 			if mismatch := l.target.listMismatch(said); mismatch != nil {
 				return mismatch
@@ -148,7 +147,7 @@ func (l *listing) run(ctx context.Context) error {
 	}
 }
 
-// takeItem decodes an item and passes it on, if it can be said what it is.
+// takeItem decodes an item and passes it on. If neither the item nor the list has a type yet, the item waits.
 func (l *listing) takeItem(raw []byte) error {
 	if len(l.waiting) > 0 {
 		return l.wait(raw)
@@ -181,14 +180,14 @@ func (l *listing) wait(raw []byte) error {
 	return nil
 }
 
-// doubtItem notes an item that could not be decoded if its bytes are not even well-formed, and
-// may have been damaged on their way where they say whose they are.
+// doubtItem records an item whose bytes are not well-formed and whose key cannot be read: it may have been damaged in
+// transit.
 func (l *listing) doubtItem(raw []byte, number int, err error) {
 	if !errors.Is(err, ErrMalformed) || errors.As(err, new(*otherTypeError)) || l.answer.encoding.Intact(raw, l.limits.wire()) {
 		return
 	}
 	if id := l.answer.encoding.Identify(raw); id.Name != "" && (id.Namespace != "" || l.namespace != "") {
-		return // it is quarantined under its name
+		return // it is quarantined under its key
 	}
 	l.malformed++
 	if l.malformed <= mostDamagedItems && l.ListerWatcher.doubts.doubt(raw, false) && l.doubted == nil {
@@ -196,8 +195,8 @@ func (l *listing) doubtItem(raw []byte, number int, err error) {
 	}
 }
 
-// damage is the error of a list that is to be asked for again, as some of its items may have been
-// damaged. Whatever they were would count as absent, and be deleted. Those that come the same again are what the server sends.
+// damage returns an error if the list must be requested again because items may have been damaged. Otherwise the
+// unknown objects would count as absent and be deleted. Items that arrive again unchanged are what the server sends.
 func (l *listing) damage() error {
 	if l.malformed > mostDamagedItems {
 		return nil
@@ -205,9 +204,8 @@ func (l *listing) damage() error {
 	return l.doubted
 }
 
-// takeWaiting passes on the items that had to wait for the list to say what they are.
-// With API servers none does: either the list says it before the items, or the items say
-// it themselves.
+// takeWaiting passes on the items that waited for the list's type. API servers cause no such wait: the type precedes
+// the items, or each item has its own.
 func (l *listing) takeWaiting(ctx context.Context) error {
 	for number, rest := l.firstWaiting, l.waiting; len(rest) > 0; number++ {
 		if err := ctx.Err(); err != nil {
@@ -233,9 +231,9 @@ func (l *listing) pass(item runtime.Object) error {
 	return nil
 }
 
-// impliedBy is what the items of a list are if they do not say it. A v1 List mixes
-// kinds, and its items carry their own. In CBOR a list's kind comes before its items and
-// its version after them: until then it is assumed to be the one that was asked for.
+// impliedBy returns the type of items that carry none. The items of a v1 List are of several kinds and carry their own.
+// In CBOR a list's kind precedes its items and its apiVersion follows them; until then the requested version is
+// assumed.
 func (l *listing) impliedBy(list wire.Header) metav1.TypeMeta {
 	kind := strings.TrimSuffix(list.Kind, "List")
 	if kind == "" || kind == list.Kind {

@@ -12,32 +12,34 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// dropManagedFields is the parameter of a media type by which a server is asked to leave metadata.managedFields out, see
+// dropManagedFields is the media type parameter that asks a server to omit metadata.managedFields, see
 // https://kep.k8s.io/5958. Servers that do not know it ignore it.
 const dropManagedFields = ";drop=metadata.managedFields"
 
-// managedFields is what becomes of metadata.managedFields, as seen in the objects: no header of an answer says it.
+// managedFields tracks whether the server or the client drops metadata.managedFields. It looks at objects: no response
+// header says it.
 type managedFields struct {
 	kept bool
-	// refused is true once a server has answered 406 to a request with the parameter.
+	// refused is true once a server has answered a request with the parameter with 406.
 	refused atomic.Bool
-	// begun is true from the headers of an answer to its first object.
+	// begun is true between the headers of a response and its first object.
 	begun atomic.Bool
-	// by has who drops them, nil until an object has come.
+	// by is one of the values below, nil until an object has arrived.
 	by atomic.Pointer[string]
 }
 
-// The values of SourceStatus for managedFields.
+// Values of "managedFields" in SourceStatus.
 var (
 	droppedByServer  = "dropped by the server"
 	droppedByClient  = "dropped by the client, the server sends them"
 	droppedAsRefused = "dropped by the client, the server refuses the parameter"
 )
 
-// SourceStatus says, under "managedFields", what becomes of metadata.managedFields: "kept"; "requested to be dropped", until
-// an object has come; "dropped by the server", if the last list or watch sent none; or "dropped by the client", and why. A
-// reflector has it in its Status. Under "lastRead" is when bytes of an answer last came, in RFC 3339: the connection was alive then. It does not show
-// that the store is current, since the events that the bytes are of may be on their way.
+// SourceStatus returns details for a reflector's Status. "managedFields" is "kept", "requested to be dropped" (until an
+// object has arrived), "dropped by the server" (the last list or watch sent none), or "dropped by the client" with the
+// reason. "lastRead" is when bytes of a response last arrived, in RFC 3339: the connection was alive then. It does not
+// show that the store is current, since the events in those bytes may not be applied yet. It may be called
+// concurrently.
 func (lw *ListerWatcher) SourceStatus() map[string]string {
 	state := "requested to be dropped"
 	switch by := lw.managed.by.Load(); {
@@ -55,16 +57,16 @@ func (lw *ListerWatcher) SourceStatus() map[string]string {
 	return status
 }
 
-// requested says whether a request has the parameter.
+// requested reports whether requests have the parameter.
 func (m *managedFields) requested() bool { return !m.kept && !m.refused.Load() }
 
-// refuse notes that a request was not acceptable, and says whether one without the parameter may be.
+// refuse records a 406 and reports whether the request should be repeated without the parameter.
 func (m *managedFields) refuse() bool { return m.requested() && m.refused.CompareAndSwap(false, true) }
 
-// answered notes that objects follow, of a server that may be another than before.
+// answered records that objects follow, possibly from another server than before.
 func (m *managedFields) answered() { m.begun.Store(true) }
 
-// dropManagedFields removes them from an object that was decoded of these bytes, and notes whether the server had.
+// dropManagedFields removes them from an object decoded from raw, and records whether the server had dropped them.
 func (lw *ListerWatcher) dropManagedFields(encoding wire.Encoding, raw []byte, object runtime.Object) {
 	m := &lw.managed
 	if m.kept {
@@ -82,7 +84,7 @@ func (lw *ListerWatcher) dropManagedFields(encoding wire.Encoding, raw []byte, o
 	}
 }
 
-// removeManagedFields says whether an object had some.
+// removeManagedFields reports whether the object had any.
 func removeManagedFields(object runtime.Object) bool {
 	if generic, ok := object.(*unstructured.Unstructured); ok {
 		metadata, _ := generic.Object["metadata"].(map[string]any)
@@ -98,7 +100,7 @@ func removeManagedFields(object runtime.Object) bool {
 	return true
 }
 
-// hasManagedFields looks for them in an object's bytes, of which a projection drops them unseen.
+// hasManagedFields looks for them in an object's bytes, since a projection drops them before decoding.
 func hasManagedFields(encoding wire.Encoding, raw []byte, limits wire.Limits) bool {
 	var about metav1.PartialObjectMetadata
 	return encoding.Into(raw, limits, &about) == nil && len(about.ManagedFields) > 0

@@ -7,20 +7,19 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// meter is the body of a list without an end in sight: the bytes beside the items may be as many as two values, since a
-// decoder bounds each piece, but not their number.
+// meter bounds the bytes of a list outside its items to about two values: a decoder bounds each value but not their
+// number.
 type meter struct {
 	body io.Reader
-	// left is how much may still be read.
+	// left is how many bytes may still be read.
 	left  int64
 	limit int
 }
 
 const (
-	// ahead is what a decoder may have read beyond what it has looked at.
+	// ahead is how far a decoder may read beyond what it has parsed.
 	ahead = 64 << 10
-	// beside is what may stand between two items: a comma, and blanks of people who like
-	// their JSON indented.
+	// beside is allowed between two items, for commas and indentation.
 	beside = 1 << 10
 )
 
@@ -31,13 +30,13 @@ func newMeter(body io.Reader, limit int) *meter {
 	return m
 }
 
-// allow lets as much more be read as an item had.
+// allow permits as many more bytes as an item had.
 func (m *meter) allow(item int) {
 	m.add(int64(item))
 	m.add(beside)
 }
 
-// add stays at the largest number: a limit may be near it.
+// add saturates: a limit may be close to the largest int64.
 func (m *meter) add(bytes int64) { m.left += min(bytes, math.MaxInt64-m.left) }
 
 func (m *meter) Read(p []byte) (int, error) {

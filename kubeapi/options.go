@@ -23,96 +23,92 @@ import (
 
 // Options configure a ListerWatcher. BaseURL and Resource are required. New copies them.
 type Options struct {
-	// BaseURL is the address below which the API's paths (/api, /apis) begin, for example https://10.0.0.1:6443,
-	// http://127.0.0.1:8001 (kubectl proxy) or https://rancher.example/k8s/clusters/c1. It has no query, fragment, user
-	// or password (use Authorize with SetBasicAuth).
+	// BaseURL is the address under which the API's paths (/api, /apis) begin, for example https://10.0.0.1:6443,
+	// http://127.0.0.1:8001 (kubectl proxy) or https://rancher.example/k8s/clusters/c1. It must have no query,
+	// fragment, user or password (use Authorize with SetBasicAuth).
 	BaseURL string
 
-	// Resource is group, version and plural name, for example apps, v1, deployments. The core group is empty.
+	// Resource is group, version and plural name, for example apps, v1, deployments. The group of the core API is
+	// empty.
 	Resource schema.GroupVersionResource
 
-	// Namespace limits the source to one namespace. Empty means all, or a resource without namespaces.
+	// Namespace limits the source to one namespace. Empty means all namespaces, or a resource without namespaces.
 	Namespace string
 
 	// LabelSelector and FieldSelector limit every call, in addition to the selectors of the call.
 	LabelSelector string
 	FieldSelector string
 
-	// ObjectType is an example of what the objects are decoded into; nothing of it is
-	// kept. It may be
+	// ObjectType is an example of the type to decode into; the value itself is not kept. It may be
 	//
-	//   - nil or an *unstructured.Unstructured: into these, of whatever kind the server
-	//     says the objects are;
-	//   - a *metav1.PartialObjectMetadata: then the server is asked for the metadata
-	//     alone, and what it sends beyond that is dropped;
-	//   - any other pointer to a Go type with the metadata of Kubernetes objects, for
-	//     example &corev1.Pod{}. What the type has no field for is dropped.
+	//   - nil or an *unstructured.Unstructured: objects of any kind are accepted;
+	//   - a *metav1.PartialObjectMetadata: the server is asked for the metadata only, and anything else is dropped;
+	//   - any other pointer to a Go type with Kubernetes object metadata, for example &corev1.Pod{}. Fields that the
+	//     type does not have are dropped.
 	//
-	// If an example of a Go type says what it is (apiVersion and kind), all objects will
-	// say the same, one that claims to be something else cannot be decoded, and a list that
-	// claims to be of something else is an error. Leave them out for a custom resource whose
-	// listKind is the kind of another type with "List" behind it. If the example does
-	// not, they say nothing of it, as with client-go's typed clients, except that
-	// PartialObjectMetadata says what the server said. Unstructured objects always do.
+	// If an example of a Go type has apiVersion and kind, all objects get the same. An object of another type cannot be
+	// decoded, and a list of another type is an error. Leave them empty for a custom resource whose listKind is another
+	// type's kind plus "List". If they are empty, the objects have none either, as with client-go's typed clients,
+	// except that PartialObjectMetadata keeps the server's. Unstructured objects always have the server's.
 	ObjectType runtime.Object
 
-	// Fields are those of the objects that are decoded; all others are dropped on the wire,
-	// before they cost a decoder's time or memory. Nil or empty is everything. A path is
-	// written as in JSON and names all that is below:
+	// Fields names the fields to decode. All others are dropped on the wire, before they cost time or memory in a
+	// decoder. Nil or empty means all. A path is written as in JSON and includes everything below it:
 	//
 	//	Fields: []string{"spec.nodeName", "spec.containers.image", "status.phase"}
 	//
-	// It descends through lists, into each element, and into maps by their keys, in brackets
-	// if there is a dot in one: metadata.annotations[example.com/owner]. Always kept are
-	// apiVersion and kind, and of the metadata all but annotations and managedFields. Where
-	// ObjectType is a Go type, a path that it has not is an error; for unstructured objects
-	// nothing can be checked but a path's form.
+	// A path descends into each element of a list, and into maps by their keys, in brackets if a key has a dot:
+	// metadata.annotations[example.com/owner]. Always kept are apiVersion, kind and the metadata without annotations
+	// and managedFields. If ObjectType is a Go type, a path that the type does not have is an error; for unstructured
+	// objects only a path's syntax is checked.
 	//
-	// An object that was cut so looks like any other whose fields are empty, and writing it
-	// back would empty them. So each carries a mark that API servers refuse to take: see
-	// the package documentation for what is lost, and for what the mark does not prevent.
+	// An object without its other fields looks like one whose fields are empty, and writing it back would empty them.
+	// So each object has an annotation, ProjectionMark, that API servers refuse. The package documentation has the
+	// limits.
 	Fields []string
 
-	// KeepManagedFields keeps metadata.managedFields, for programs that read them (extract and apply). By default servers
-	// are asked to leave them out (drop=metadata.managedFields, of Kubernetes 1.38), and objects of those that send them
-	// lose them after decoding. An update without them does not change them. SourceStatus says which of the two it is.
-	// They are kept, too, if Fields names them.
+	// KeepManagedFields keeps metadata.managedFields, for programs that read them (extract and apply). By default
+	// servers are asked to omit them (drop=metadata.managedFields, since Kubernetes 1.38); if a server sends them, they
+	// are removed after decoding. An update without them does not change them. SourceStatus reports which applies. They
+	// are also kept if Fields names them.
 	KeepManagedFields bool
 
 	// Encodings are the requested encodings, the preferred one first; JSON is always accepted. Default: Protobuf, then
 	// JSON, for a Go type that can be decoded from protobuf, and JSON for others.
 	Encodings []Encoding
 
-	// Limits bound what an answer can make this package hold.
+	// Limits bound how much of a response this package reads and holds.
 	Limits Limits
 
 	// DisableCompression requests uncompressed lists. By default the transport requests gzip, which API servers use
-	// above 128 KiB: it saves nine tenths of the bytes and costs CPU at both ends. Watches are never compressed.
+	// above 128 KiB: it saves nine tenths of the bytes and costs CPU on both sides. Watches are never compressed.
 	DisableCompression bool
 
-	// StallTimeout is how long a list may bring no byte, headers included, before it fails with ErrStalled; one that
-	// trickles may be waited for four times as long, and a second more for each KiB of it. Time in which the caller does
-	// not read does not count. Default: 2 minutes. A reflector bounds watches by their timeout.
+	// StallTimeout is how long a list may wait for the headers or the next byte before it fails with ErrStalled. All
+	// waits of a list together may take four times as long, plus a second for each KiB received. Time in which the
+	// caller does not read does not count. Default: 2 minutes. It does not apply to watches, which a reflector bounds
+	// by their timeout.
 	StallTimeout time.Duration
 
-	// OnWarning is called, possibly concurrently, with the warnings of the server (of a deprecated resource, for
-	// example), each text once for this source. Default: it logs them with the logger of the call's context.
+	// OnWarning is called for each warning of the server, for example about a deprecated resource, once per text and
+	// source, possibly concurrently. Default: log it with the logger of the call's context.
 	OnWarning func(ctx context.Context, text string)
 
 	// HTTPClient sends the requests, with its own TLS, proxies and connection pools. Nil means http.DefaultTransport.
-	// Its Timeout must be zero, since it would cut every watch. A copy is used, which follows redirects only within the
-	// origin of BaseURL, if the client's CheckRedirect agrees.
+	// Its Timeout must be zero, since it would end every watch. New copies the client; the copy follows redirects only
+	// within the origin of BaseURL, and only if CheckRedirect agrees.
 	HTTPClient *http.Client
 
-	// UserAgent is the header of that name. Default: name and version of the program, with the version of this library.
+	// UserAgent is the User-Agent header. Default: name and version of the program, and the version of this library.
 	UserAgent string
 
-	// Authorize may put credentials on a request. It is called before each request, possibly concurrently, and should
-	// not block beyond the request's context. An error fails the call, and nothing is sent. BearerTokenFile makes one.
+	// Authorize may add credentials to a request. It is called before each request, possibly concurrently, and should
+	// not block longer than the request's context. An error fails the call, and nothing is sent. BearerTokenFile
+	// returns one.
 	Authorize func(*http.Request) error
 }
 
-// validated returns the base URL, or an error that names the first field that is wrong.
+// validated returns the base URL, or an error that names the first invalid field.
 func (o Options) validated() (*url.URL, error) {
 	base, err := parseBaseURL(o.BaseURL)
 	if err != nil {
@@ -153,8 +149,8 @@ func parseBaseURL(text string) (*url.URL, error) {
 	}
 	base, err := url.Parse(text)
 	if err != nil {
-		// What url.Parse says quotes the text, or the part it could not read. That may
-		// be of a password: one with a slash in it passes for a port.
+		// url.Parse quotes the part that it cannot read. That may be part of a password: one with a slash looks like a
+		// port.
 		return nil, errors.New("is not a URL; it has the form https://host:port/path, with a number as port")
 	}
 	switch {
@@ -170,9 +166,8 @@ func parseBaseURL(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// pathSegment accepts what can stand between two slashes. It asks for no more
-// (names of Kubernetes resources are lower case, for example), because other
-// APIs may be freer.
+// pathSegment accepts any valid path segment. It does not require a Kubernetes resource name, because other APIs may be
+// less strict.
 func pathSegment(text string) error {
 	if text == "" {
 		return errors.New("is required")
@@ -202,8 +197,7 @@ func namespaceName(name string) error {
 
 func labelSelector(selector string) error {
 	if strings.Contains(selector, "\x00") {
-		// labels.Parse, here and in an API server, takes it for the end of the text:
-		// what is asked for beside it would not be read.
+		// labels.Parse, here and in an API server, stops at NUL and would ignore the rest.
 		return fmt.Errorf("%q has a NUL character", selector)
 	}
 	_, err := labels.Parse(selector)
@@ -217,7 +211,7 @@ func fieldSelector(selector string) error {
 	}
 	for _, term := range parsed.Requirements() {
 		if strings.TrimSpace(term.Field) == "" {
-			// No object has such a field; and blanks at the ends are not sent.
+			// No object has such a field. Leading and trailing blanks are not sent.
 			return fmt.Errorf("%q has a term without a field", selector)
 		}
 	}
@@ -231,7 +225,7 @@ func untimed(client *http.Client) error {
 	return nil
 }
 
-// headerValue refuses control characters here, once, instead of in each request.
+// headerValue refuses control characters at construction instead of in each request.
 func headerValue(text string) error {
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return errors.New("must not hold control characters")
@@ -246,15 +240,14 @@ func notNegative(d time.Duration) error {
 	return nil
 }
 
-// defaultStallTimeout is twice what an API server gives a list in all.
+// defaultStallTimeout is twice the time that an API server allows for a whole list.
 const defaultStallTimeout = 2 * time.Minute
 
-// modulePath is how the build information of a program names this library.
+// modulePath is the path of this library in a program's build information.
 const modulePath = "github.com/watchmirror/cache"
 
-// defaultUserAgent is for example
-// "quickstart/v1.2.0 (linux/amd64) watchmirror-cache/v0.1.0". API servers
-// write it into their audit log and choose by it whom to slow down.
+// defaultUserAgent returns, for example, "quickstart/v1.2.0 (linux/amd64) watchmirror-cache/v0.1.0". API servers log it
+// and use it for priority and fairness.
 func defaultUserAgent() string {
 	program, library := "unknown", "unknown"
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -270,9 +263,8 @@ func defaultUserAgent() string {
 		productToken(name), productToken(program), goruntime.GOOS, goruntime.GOARCH, productToken(library))
 }
 
-// productToken keeps what RFC 9110 allows in a token and is usual in a user agent.
-// A program built from a checkout has the version "(devel)", whose parentheses
-// would begin a comment.
+// productToken keeps the characters that RFC 9110 allows in a token and that are usual in a user agent. The version of
+// a program built from a checkout is "(devel)", whose parentheses would begin a comment.
 func productToken(text string) string {
 	token := strings.Map(func(r rune) rune {
 		switch {

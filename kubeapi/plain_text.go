@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// plainText is a text without the escapes of another one, its source.
+// plainText is a source text with up to mostEscapes levels of escapes decoded.
 type plainText struct {
 	text string
-	// at is where each byte comes from in the source; it has one more, for the end.
+	// at has, for each byte, its position in the source, and one more for the end.
 	at    []int
-	depth int // of the escapes that are decoded
+	depth int // number of decoded levels
 }
 
-// mostEscapes is how many times a text may be escaped: a URL in JSON in JSON.
+// mostEscapes bounds the levels of escapes: a URL in JSON in JSON.
 const mostEscapes = 3
 
-// asWritten is a text as it is.
+// asWritten returns the text without decoding.
 func asWritten(source string) plainText {
 	p := plainText{text: source, at: make([]int, len(source)+1)}
 	for i := range p.at {
@@ -26,14 +26,14 @@ func asWritten(source string) plainText {
 	return p
 }
 
-// mark marks the source of a part of the text.
+// mark marks the source positions of a part of the text.
 func (p plainText) mark(from, to int, marks []bool) {
 	for i := p.at[from]; i < p.at[to]; i++ {
 		marks[i] = true
 	}
 }
 
-// unescaped undoes one escape of all characters, and says whether there was one.
+// unescaped decodes one level of escapes, and reports whether there was one.
 func (p plainText) unescaped() (plainText, bool) {
 	if p.depth == mostEscapes || !strings.ContainsAny(p.text, `%\&`) {
 		return p, false
@@ -52,7 +52,7 @@ func (p plainText) unescaped() (plainText, bool) {
 	return next, next.text != p.text
 }
 
-// escape reads what a text begins with: what it means, and its length.
+// escape decodes the escape or character at the beginning of text, and returns its meaning and length.
 func escape(text string) (meant string, length int) {
 	digits := func(from, to int) (rune, bool) {
 		if len(text) < to {
@@ -89,11 +89,10 @@ func escape(text string) (meant string, length int) {
 	return text[:1], 1
 }
 
-// longestEntity is the length of &#x0026; and more than that of those with names that
-// stand for ASCII.
+// longestEntity is the length of &#x0026;, which is at least that of any named entity for ASCII.
 const longestEntity = 10
 
-// cutEscape is the length of an escape that a text ends in the middle of.
+// cutEscape returns the length of an incomplete escape at the end of text.
 func cutEscape(text string) int {
 	tail := text[max(0, len(text)-longestEntity):]
 	at := strings.LastIndexAny(tail, `%\&`)
@@ -106,7 +105,7 @@ func cutEscape(text string) int {
 	return len(tail) - at
 }
 
-// longest is how much of an escape may be there without its end.
+// longest returns the maximum length of an incomplete escape that begins with this byte.
 func longest(begin byte) int {
 	switch begin {
 	case '%':
@@ -117,8 +116,8 @@ func longest(begin byte) int {
 	return longestEntity
 }
 
-// folded is the text in lower case, with a space for any number of them. A plus is one:
-// that is how a query is written.
+// folded returns the text in lower case with each run of white space as one space. A plus counts as a space, as in a
+// query.
 func (p plainText) folded() plainText {
 	folded := plainText{at: make([]int, 0, len(p.at))}
 	text := make([]byte, 0, len(p.text))

@@ -13,18 +13,16 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// ProjectionMark is the annotation by which an object says that it has only those fields
-// that Options.Fields names: its value is their paths, with commas between.
+// ProjectionMark is the annotation of an object that has only the fields named in Options.Fields. Its value is the list
+// of their paths, separated by commas.
 //
-// It is no valid key of an annotation, on purpose. API servers check all annotations
-// whenever an object is created or updated, for every type and in every version, and refuse
-// one that carries this with the reason Invalid and a text that quotes the key.
-// (The other field that a server alone should write does not do: an update whose
-// managedFields cannot be read is accepted, with those that the object had.)
+// The key is invalid on purpose: API servers check the annotations of every type on each create and update, and refuse
+// this one with reason Invalid and a text that quotes the key. (An invalid managedFields would not do: an update with
+// it is accepted.)
 const ProjectionMark = "watchmirror projection: fields are missing, do not write this object"
 
-// ProjectedFields returns the Options.Fields with which an object, or the one that it is a copy of, was decoded, and
-// whether it was (it has the ProjectionMark).
+// ProjectedFields returns the Options.Fields with which an object was decoded, and whether it has the ProjectionMark.
+// It also works for copies.
 func ProjectedFields(object any) (fields []string, projected bool) {
 	paths, projected := markOf(object)
 	if !projected {
@@ -35,7 +33,7 @@ func ProjectedFields(object any) (fields []string, projected bool) {
 
 func markOf(object any) (paths string, marked bool) {
 	if generic, ok := object.(*unstructured.Unstructured); ok {
-		// Its own method has no annotations at all if one of them is no string.
+		// GetAnnotations returns none if one of them is not a string.
 		metadata, _ := generic.Object["metadata"].(map[string]any)
 		annotations, _ := metadata["annotations"].(map[string]any)
 		paths, marked = annotations[ProjectionMark].(string)
@@ -49,11 +47,11 @@ func markOf(object any) (paths string, marked bool) {
 	return paths, marked
 }
 
-// projection keeps the fields that are named. It is never changed.
+// projection keeps only the named fields. It is immutable.
 type projection struct {
 	fields *wire.Fields
-	paths  string // with commas between
-	boxed  any    // paths, for unstructured objects
+	paths  string // separated by commas
+	boxed  any    // paths as an interface value, for unstructured objects
 }
 
 // projectionOf returns nil if no fields are named.
@@ -69,7 +67,7 @@ func projectionOf(paths []string, into target) (*projection, error) {
 	return &projection{fields: fields, paths: joined, boxed: joined}, nil
 }
 
-// names says whether a field is kept because it, what it is in, or a part of it is named.
+// names reports whether a field, one of its parents or one of its parts is named.
 func (p *projection) names(field string) bool {
 	if p == nil {
 		return false
@@ -79,16 +77,16 @@ func (p *projection) names(field string) bool {
 	})
 }
 
-// protobuf says whether it is known what to cut there.
+// protobuf reports whether the fields' numbers are known, which protobuf needs.
 func (p *projection) protobuf() bool { return p == nil || p.fields.Numbers != nil }
 
-// Buffers are lent for the time of one object: there may be thousands of watches, all
-// waiting. One that has grown beyond this belongs to an object of unusual size.
+// keptCut is the largest buffer that is kept for reuse; a larger one belongs to an unusually large object. Buffers are
+// pooled because thousands of watches may be idle.
 const keptCut = 64 << 10
 
 var cutBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// cut calls use with the wanted part of an object's bytes, good until it returns.
+// cut calls use with the named fields of an object's bytes, which are valid until use returns.
 func (p *projection) cut(encoding wire.Encoding, raw []byte, limits wire.Limits, use func([]byte) error) error {
 	buffer := cutBuffers.Get().(*[]byte)
 	cut, err := encoding.Cut((*buffer)[:0], raw, p.fields, limits)
@@ -102,8 +100,7 @@ func (p *projection) cut(encoding wire.Encoding, raw []byte, limits wire.Limits,
 	return use(cut)
 }
 
-// mark puts the mark on an object. The map that it is in is the object's own: others may be
-// changed while this one is read.
+// mark sets the annotation. It changes a map only if the object owns it.
 func (p *projection) mark(object runtime.Object) {
 	if generic, ok := object.(*unstructured.Unstructured); ok {
 		p.markUnstructured(generic.Object)
@@ -111,7 +108,7 @@ func (p *projection) mark(object runtime.Object) {
 	}
 	about, err := meta.Accessor(object)
 	if err != nil {
-		return // of a type whose metadata is nil: there is nothing of it to be written
+		return // a type whose metadata is nil: it cannot be written anyway
 	}
 	annotations := about.GetAnnotations()
 	if annotations == nil {

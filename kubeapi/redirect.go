@@ -9,13 +9,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// maxRedirects is net/http's own limit, which a CheckRedirect function has to
-// enforce itself.
+// maxRedirects is net/http's own limit. A CheckRedirect function must enforce it itself.
 const maxRedirects = 10
 
-// sameOrigin refuses redirects to another scheme, host or port, where net/http would send secret headers that it does
-// not know, and to an address with a user, whose name and password net/http would send. callers is asked afterwards,
-// and cannot lift the limit of redirects.
+// sameOrigin refuses redirects to another scheme, host or port, to which net/http would send headers that it does not
+// know to be secret, and to an address with a user, whose password net/http would send. Then it calls callers, which
+// cannot lift the limit of redirects.
 func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, sent []*http.Request) error {
 		from, to := origin(sent[0].URL), origin(next.URL)
@@ -29,7 +28,7 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 		if len(sent) >= maxRedirects {
 			return fmt.Errorf("stopped after %d redirects", maxRedirects)
 		}
-		// net/http takes API.example and api.example for two hosts, and has removed them.
+		// net/http has removed them if the host is spelled with other letter case.
 		for _, name := range []string{"Authorization", "Cookie"} {
 			if values := sent[0].Header.Values(name); len(values) > 0 && next.Header.Values(name) == nil {
 				next.Header[name] = values
@@ -42,11 +41,10 @@ func sameOrigin(callers func(*http.Request, []*http.Request) error) func(*http.R
 	}
 }
 
-// readableRedirects answers a redirect to something that is no URL itself: net/http
-// would do so with an error whose text holds the whole Location, which may have
-// credentials in it.
+// readableRedirects fails redirects to an invalid URL. net/http's own error would quote the whole Location, which may
+// contain credentials.
 type readableRedirects struct {
-	next http.RoundTripper // nil for http.DefaultTransport, whichever that is by then
+	next http.RoundTripper // nil means http.DefaultTransport at the time of the request
 }
 
 func (r readableRedirects) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -65,7 +63,7 @@ func (r readableRedirects) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// redirects says whether net/http follows a Location beside this code.
+// redirects reports whether net/http follows the Location of a response with this code.
 func redirects(code int) bool {
 	switch code {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -75,8 +73,7 @@ func redirects(code int) bool {
 	return false
 }
 
-// origin is scheme, host and port in lower case, the port of the scheme being as good as
-// none.
+// origin returns scheme, host and port in lower case, without the scheme's default port.
 func origin(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	switch u.Scheme {

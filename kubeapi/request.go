@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
 )
 
-// verb is what a call does, in the words of the API: both are an HTTP GET.
+// verb is the API's verb for a call. Both are an HTTP GET.
 type verb string
 
 const (
@@ -16,8 +16,7 @@ const (
 	verbWatch verb = "watch"
 )
 
-// collection is the address that is listed and watched: one resource, in one
-// namespace or in all.
+// collection is the URL that is listed and watched: one resource, in one namespace or in all.
 type collection struct {
 	url           *url.URL // without query
 	labelSelector string
@@ -27,7 +26,7 @@ type collection struct {
 func newCollection(base *url.URL, o Options) collection {
 	segments := []string{"apis", o.Resource.Group}
 	if o.Resource.Group == "" {
-		segments = []string{"api"} // the core API is older than groups
+		segments = []string{"api"} // the core API has no group
 	}
 	segments = append(segments, o.Resource.Version)
 	if o.Namespace != "" {
@@ -35,7 +34,7 @@ func newCollection(base *url.URL, o Options) collection {
 	}
 	segments = append(segments, o.Resource.Resource)
 	for i, segment := range segments {
-		// JoinPath wants them encoded: of one that is not, it loses the encoding of the base.
+		// JoinPath expects encoded segments. With an unencoded one it loses the encoding of the base.
 		segments[i] = url.PathEscape(segment)
 	}
 	return collection{
@@ -45,17 +44,17 @@ func newCollection(base *url.URL, o Options) collection {
 	}
 }
 
-// String is the address as errors and logs may show it. It has no query: continue
-// tokens are long and mean nothing to a reader, and selectors may be confidential.
+// String returns the address for errors and logs. It has no query: continue tokens are long and meaningless to a
+// reader, and selectors may be confidential.
 func (c collection) String() string { return c.url.String() }
 
-// request is the full URL of one call.
+// request returns the full URL of one call.
 func (c collection) request(v verb, options metav1.ListOptions) (string, error) {
 	options.Watch = v == verbWatch
 	options.LabelSelector = both(c.labelSelector, options.LabelSelector)
 	options.FieldSelector = both(c.fieldSelector, options.FieldSelector)
-	// Unset options are left out, but what a pointer points to is sent even when it is
-	// zero: sendInitialEvents=false and no sendInitialEvents are different requests.
+	// Unset options are omitted, but a pointer is sent even if it points to zero: sendInitialEvents=false differs from
+	// none.
 	query, err := queryparams.Convert(&options)
 	if err != nil {
 		return "", err
@@ -65,8 +64,7 @@ func (c collection) request(v verb, options metav1.ListOptions) (string, error) 
 	return full.String(), nil
 }
 
-// both joins two selectors so that an object must match each: in label and field
-// selectors alike, the comma means "and".
+// both joins two selectors. In label and field selectors a comma means "and".
 func both(a, b string) string {
 	b = strings.TrimSpace(b)
 	if a == "" || b == "" {

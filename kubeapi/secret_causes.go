@@ -11,10 +11,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// cleanedError is an error whose text had a secret, or was too long.
+// cleanedError replaces an error whose text had a secret or was too long.
 type cleanedError struct {
 	text   string
-	causes []error // without secrets
+	causes []error // only those without secrets
 }
 
 func (e *cleanedError) Error() string { return e.text }
@@ -22,7 +22,7 @@ func (e *cleanedError) Error() string { return e.text }
 // Unwrap returns the causes, for errors.Is and errors.As.
 func (e *cleanedError) Unwrap() []error { return e.causes }
 
-// harmlessIn returns the outermost errors in an error that have no secret.
+// harmlessIn returns the outermost errors in err's tree that have no secret.
 func (s secrets) harmlessIn(err error) []error {
 	if err == nil {
 		return nil
@@ -42,7 +42,7 @@ func (s secrets) harmlessIn(err error) []error {
 	return harmless
 }
 
-// isConstant says whether the text of an error is known before anything is received.
+// isConstant reports whether an error's text is fixed, independent of received data.
 func isConstant(err error) bool {
 	switch err.(type) {
 	case *wire.Sentinel, *LimitError:
@@ -53,11 +53,11 @@ func isConstant(err error) bool {
 	}, err)
 }
 
-// mostInError is how many values of an error are looked at.
+// mostInError bounds the values of an error that are examined.
 const mostInError = 200
 
-// areAbsentFrom says whether neither the text nor a field of an error, or of those in it, has
-// a secret or is too long to be kept.
+// areAbsentFrom reports whether the text and the fields of an error, and of the errors in it, are short and have no
+// secret.
 func (s secrets) areAbsentFrom(err error) bool {
 	left := mostInError
 	return s.areAbsentFromText(err.Error()) && s.areAbsentFromValue(reflect.ValueOf(err), &left)
@@ -72,8 +72,8 @@ var (
 	addrType  = reflect.TypeFor[net.Addr]()
 )
 
-// areAbsentFromValue looks no further than errors and addresses, which do not change: what else
-// an error leads to, such as a connection, may be in use.
+// areAbsentFromValue follows only pointers to errors and addresses, which do not change. Other values that an error
+// refers to, such as a connection, may be in use.
 func (s secrets) areAbsentFromValue(v reflect.Value, left *int) bool {
 	if *left--; *left < 0 {
 		return false

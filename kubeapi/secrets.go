@@ -17,9 +17,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// sent is what the requests of one call have carried: what it made itself, and what
-// transports, a cookie jar or a proxy have added on the way, for each request of a redirect
-// or a retry. It may be used concurrently: a transport may write on after its answer.
+// sent records the headers and queries of one call's requests, including those added by transports, a cookie jar or a
+// proxy, for each redirect and retry. It may be used concurrently: a transport may still write after it has returned a
+// response.
 type sent struct {
 	mu      sync.Mutex
 	fields  []headerField
@@ -30,14 +30,14 @@ type headerField struct{ name, value string }
 
 type sentKey struct{}
 
-// recorded returns a context whose requests are recorded.
+// recorded returns a context whose requests are recorded in sent.
 func recorded(ctx context.Context) (context.Context, *sent) {
 	s := &sent{}
 	ctx = context.WithValue(ctx, sentKey{}, s)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: s.wrote}), s
 }
 
-// secretsOf are those of the requests that were made with such a context.
+// secretsOf returns the secrets of requests made with a context of recorded.
 func secretsOf(ctx context.Context) secrets {
 	s, _ := ctx.Value(sentKey{}).(*sent)
 	return s.secrets()
@@ -45,7 +45,7 @@ func secretsOf(ctx context.Context) secrets {
 
 // request records a request whose headers may never be written, or not by net/http.
 func (s *sent) request(request *http.Request) {
-	if request == nil || request.URL == nil { // of a response that no transport of net/http has made
+	if request == nil || request.URL == nil { // from a transport that does not set the response's Request
 		return
 	}
 	for name, values := range request.Header {
@@ -72,8 +72,8 @@ func (s *sent) wrote(name string, values []string) {
 	}
 }
 
-// publicHeaders say nothing that may not be read in an error's text: how a message is
-// written, and for whom an API server is asked, which it repeats in each refusal.
+// publicHeaders are headers that an error may show: they describe the message, or name the impersonated user, which an
+// API server repeats in each refusal.
 var publicHeaders = func() map[string]bool {
 	public := map[string]bool{":authority": true, ":method": true, ":scheme": true}
 	for _, name := range []string{
@@ -81,19 +81,18 @@ var publicHeaders = func() map[string]bool {
 		"Content-Type", "Host", "Impersonate-Group", "Impersonate-Uid", "Impersonate-User", "Pragma", "Te", "Traceparent",
 		"Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
 	} {
-		public[name], public[strings.ToLower(name)] = true, true // as HTTP/2 writes it
+		public[name], public[strings.ToLower(name)] = true, true // HTTP/2 writes lower case
 	}
 	return public
 }()
 
-// publicParameters are those of a query that are no one's secret. A refusal for a version
-// names the version.
+// publicParameters are the query parameters that an error may show. A refusal of a version names the version.
 var publicParameters = []string{
 	"allowWatchBookmarks", "limit", "pretty", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeout",
 	"timeoutSeconds", "watch",
 }
 
-// isCredential says whether a header or a parameter of a query is a credential by its name.
+// isCredential reports whether the name of a header or query parameter suggests a credential.
 func isCredential(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{
@@ -101,21 +100,20 @@ func isCredential(name string) bool {
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// secrets are the values of a call's headers and queries, which a server may repeat and which must not be shown, folded, the
-// longest first. Credentials are secret at any length, values of queries from leastOfQuery characters on, others from
-// leastSecret on; publicHeaders and publicParameters are not.
+// secrets are values of a call's headers and queries that must not be shown, because a server may repeat them. They are
+// folded and sorted, the longest first. Credentials are secret at any length, query values from leastOfQuery
+// characters, others from leastSecret; publicHeaders and publicParameters are not.
 type secrets []string
 
 const (
-	// leastSecret is how many characters a secret has at least that is none by its name, and
-	// how many of one are worth hiding where a text is cut. Anything shorter would be found in
-	// every text; where it is secret all the same, it is hidden as a word of its own.
+	// leastSecret is the minimum length of a secret that is not a credential, and of a cut secret. A shorter value
+	// would match in every text; if it is a credential, it is hidden only as a whole word.
 	leastSecret = 6
-	// leastOfQuery is less: selectors may be short.
+	// leastOfQuery is smaller, because selectors may be short.
 	leastOfQuery = 3
 )
 
-// secrets makes them anew: nobody asks before something has failed.
+// secrets computes them on each call: it is called only after a failure.
 func (s *sent) secrets() secrets {
 	if s == nil {
 		return nil
@@ -134,8 +132,7 @@ func (s *sent) secrets() secrets {
 	return slices.Compact(found)
 }
 
-// add adds a value if it has at least so many characters, also as it reads without the
-// escapes that it may have itself.
+// add adds a value of at least least characters, as written and with each level of its escapes decoded.
 func (s secrets) add(value string, least int) secrets {
 	for p, more := asWritten(value), true; more; p, more = p.unescaped() {
 		if text := p.folded().text; strings.TrimSpace(text) != "" && len(text) >= least {
@@ -146,7 +143,7 @@ func (s secrets) add(value string, least int) secrets {
 }
 
 func (s secrets) header(name, value string) secrets {
-	if name == ":path" || strings.EqualFold(name, "Referer") { // of a redirect that was followed
+	if name == ":path" || strings.EqualFold(name, "Referer") { // contains the query of a followed redirect
 		_, query, _ := strings.Cut(value, "?")
 		return s.query(query)
 	}
@@ -189,9 +186,8 @@ func (s secrets) query(raw string) secrets {
 	return s
 }
 
-// hide puts dots in the place of secrets, however they are escaped and in whatever
-// case. A text may be cut off, and a secret with it: most of a token tells as much as the
-// whole.
+// hide replaces secrets by dots, in any letter case and escaping. It also hides the beginning of a secret where the
+// text may be cut off, since most of a token is as good as the whole.
 func (s secrets) hide(text string) string {
 	if len(s) == 0 {
 		return text
@@ -205,7 +201,7 @@ func (s secrets) hide(text string) string {
 	return withDots(text, hidden)
 }
 
-// markWhole marks the secrets in a text.
+// markWhole marks the complete secrets in a text.
 func (s secrets) markWhole(p plainText, hidden []bool) {
 	for _, secret := range s {
 		for from := 0; ; from++ {
@@ -223,7 +219,7 @@ func (s secrets) markWhole(p plainText, hidden []bool) {
 	}
 }
 
-// inWord says whether a word continues at a place in a text. Dots end one: the text is cut there.
+// inWord reports whether a word continues at a position. Dots end a word, since the text is cut there.
 func inWord(text string, at int) bool {
 	letter := func(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf }
 	return at > 0 && at < len(text) && letter(text[at-1]) && letter(text[at]) && !strings.HasPrefix(text[at:], dots)
@@ -231,9 +227,8 @@ func inWord(text string, at int) bool {
 
 const dots = "…"
 
-// markCut marks the beginning of a secret where a text may be cut: at its end, and before
-// any dots that say so, or that will stand there. Those may be in the middle, where an
-// error's text continues after what it quotes.
+// markCut marks the beginning of a secret where a text may be cut: at its end, and before dots. Dots may be in the
+// middle, where an error's text continues after a quotation.
 func (s secrets) markCut(p plainText, hidden []bool) {
 	begin := 0
 	for end := range len(p.text) + 1 {
@@ -251,8 +246,7 @@ func (s secrets) markCut(p plainText, hidden []bool) {
 	}
 }
 
-// cutIn is where in a piece of text a secret begins that is cut at its end; without one it
-// is beyond any.
+// cutIn returns the position at which a secret begins that is cut at the end of piece, or math.MaxInt.
 func cutIn(piece, secret string) int {
 	for n := min(len(secret), len(piece)); n >= leastSecret; n-- {
 		if strings.HasSuffix(piece, secret[:n]) {
@@ -262,7 +256,7 @@ func cutIn(piece, secret string) int {
 	return math.MaxInt
 }
 
-// withDots is a text with dots in place of secrets. Next to it no others are needed.
+// withDots replaces each hidden part by dots, without doubling dots that are there already.
 func withDots(text string, hidden []bool) string {
 	var line strings.Builder
 	shown := 0
@@ -283,17 +277,17 @@ func withDots(text string, hidden []bool) string {
 	return line.String() + text[shown:]
 }
 
-// line makes one line of foreign text that may become part of an error's.
+// line returns foreign text as one printable line without secrets, for an error's text.
 func (s secrets) line(text string) string { return s.hide(wire.Printable(text, maxExplanation)) }
 
-// mostErrorText is how much of an error's text is looked at: more than is shown.
+// mostErrorText bounds how much of an error's text is examined; less is shown.
 const mostErrorText = 16 << 10
 
-// tell makes an error of the transport or of a body fit to be printed: the text is cleaned, and causes with a secret are
-// removed, because net/http repeats without a bound what it could not read.
+// tell returns an error whose text is safe to print. Causes with a secret are removed, because net/http repeats
+// unreadable input without a bound.
 func (s secrets) tell(err error) error {
 	if errors.Is(err, ErrAuthorize) || errors.Is(err, ErrRedirect) {
-		return err // of this side of the connection
+		return err // made by the client, not by the server
 	}
 	text := err.Error()
 	fit := wire.Printable(s.hide(text[:min(len(text), mostErrorText)]), maxExplanation)

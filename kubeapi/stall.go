@@ -10,33 +10,32 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// ErrStalled: no byte of a list arrived for Options.StallTimeout, a list came too slowly, or the rest of a watch frame did not arrive in time
-// (10 s and a second for each 8 KiB). The connection counts as half open.
+// ErrStalled: a list brought no byte for Options.StallTimeout or came too slowly, or a watch frame was not complete in
+// time (10 s plus a second for each 8 KiB). The connection is treated as half open.
 var ErrStalled error = &wire.Sentinel{Text: "the answer stalled", Cause: wire.CauseStalled}
 
-// stall ends a request that makes its caller wait too long for headers, or for a byte of the body. While nobody reads, the clock
-// stands still; any byte starts it again, but all waits together may take four times the limit and a second for each listRate
-// bytes. One goroutine at a time waits, and fired may be called at any time.
+// stall ends a request that waits too long for headers or for a byte of the body. Each wait may take limit; all waits
+// together may take four times limit plus a second for each listRate bytes. Time outside a wait does not count. One
+// goroutine at a time waits; fired may be called concurrently.
 type stall struct {
 	limit  time.Duration
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	timer   *time.Timer // nil before the first wait
-	since   time.Time   // when the wait under way began; zero while nobody waits
+	since   time.Time   // start of the current wait; zero if there is none
 	waited  time.Duration
-	earned  time.Duration // by the bytes that came
+	earned  time.Duration // time allowed for the received bytes
 	expired bool
 	stopped bool
 
-	ending sync.WaitGroup // of the timer's goroutine, once it calls cancel
+	ending sync.WaitGroup // the timer's goroutine, while it calls cancel
 }
 
-// listRate is how many bytes a second are enough for a list of any size: 8 kbit/s.
+// listRate is the minimum rate of a list in bytes per second: 8 kbit/s.
 const listRate = 1 << 10
 
-// newStall makes one that ends a request by cancel after a wait of limit, or never if
-// limit is 0. It starts nothing yet.
+// newStall returns a stall that calls cancel after a wait of limit, or never if limit is 0. It starts no timer.
 func newStall(limit time.Duration, cancel context.CancelFunc) *stall {
 	return &stall{limit: limit, cancel: cancel}
 }
@@ -51,7 +50,7 @@ func (s *stall) waiting() {
 	if s.stopped {
 		return
 	}
-	// Before the timer is set, so that it never fires short of the limit.
+	// Set it before the timer, so that the timer never fires before the limit.
 	s.since = time.Now()
 	if s.timer == nil {
 		s.timer = time.AfterFunc(s.patienceLocked(), s.expire)
@@ -60,12 +59,12 @@ func (s *stall) waiting() {
 	}
 }
 
-// patienceLocked is how long the wait that begins may take.
+// patienceLocked returns how long the wait that begins now may take.
 func (s *stall) patienceLocked() time.Duration {
 	return min(s.limit, max(4*s.limit+s.earned-s.waited, 0))
 }
 
-// arrived ends a wait, because so many bytes have come, or the headers.
+// arrived ends a wait, because headers or bytes have arrived.
 func (s *stall) arrived(bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +75,7 @@ func (s *stall) arrived(bytes int) {
 	s.endWaitLocked()
 }
 
-// stop ends the wait, if there is one, and all later ones. Once it has returned,
-// nothing calls cancel any more.
+// stop ends the current wait and prevents later ones. After it has returned, cancel is not called any more.
 func (s *stall) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -93,7 +91,7 @@ func (s *stall) endWaitLocked() {
 	}
 }
 
-// fired returns the error of a request that was ended here, nil for others. It stays.
+// fired returns the error of a request that was ended by a stall, else nil. The result does not change any more.
 func (s *stall) fired() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +104,7 @@ func (s *stall) fired() error {
 	return fmt.Errorf("%w: nothing for %s", ErrStalled, s.limit)
 }
 
-// expire is the timer's. It may come late, after the wait that it was set for: then
-// nobody waits, or waits for something newer.
+// expire is the timer's function. It may run late, when there is no wait or a newer one.
 func (s *stall) expire() {
 	s.mu.Lock()
 	if s.since.IsZero() || time.Since(s.since) < s.patienceLocked() {
@@ -118,11 +115,10 @@ func (s *stall) expire() {
 	s.ending.Add(1)
 	s.mu.Unlock()
 	defer s.ending.Done()
-	s.cancel() // not under the lock: it detaches the request from the caller's context, whose code that may run
+	s.cancel() // not under the lock: it may run code of the caller's context
 }
 
-// reader is body with every Read of it guarded. With the body its headers are there, so the
-// wait for those is over.
+// reader returns body with each Read guarded. It also ends the wait for the headers.
 func (s *stall) reader(body io.Reader) io.Reader {
 	if s.limit <= 0 {
 		return body

@@ -16,9 +16,9 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// refusal is the error for an answer whose HTTP code is not a success.
+// refusal returns the error for a response whose HTTP code is not a success.
 func (lw *ListerWatcher) refusal(v verb, a *answer) error {
-	// A Status that is longer is cut off, and with that none any more.
+	// A Status that is longer than the limit is cut, and then is no Status.
 	body := a.readErrorBody(int64(lw.limits.ErrorBytes))
 	if status, ok := lw.statusBody(a, body); ok {
 		if status.Code < http.StatusBadRequest {
@@ -31,16 +31,16 @@ func (lw *ListerWatcher) refusal(v verb, a *answer) error {
 	explanation := a.secrets().explanation(a.Header.Get("Content-Type"), body)
 	wait := retryAfterSeconds(a.Header, time.Now())
 	failure := apierrors.NewGenericServerResponse(a.StatusCode, string(v), lw.resource, "", explanation, int(wait), true)
-	// The helper's own message leaves out the code, and mostly the explanation.
+	// The helper's message omits the code and most of the explanation.
 	failure.ErrStatus.Message = fmt.Sprintf("%d %s: %s", a.StatusCode, http.StatusText(a.StatusCode), explanation)
 	a.complete(&failure.ErrStatus)
 	return lw.collection.failure(v, failure)
 }
 
-// complete adds what the headers and the code say, and the Status does not.
+// complete adds information from the headers and the code that the Status lacks.
 func (a *answer) complete(status *metav1.Status) {
 	if status.Code == http.StatusGone && (status.Reason == "" || status.Reason == metav1.StatusReasonUnknown) {
-		// A list or a watch is answered 410 for one reason only, and it is the one callers ask for.
+		// A list or watch is answered 410 for one reason only, and callers check for that reason.
 		status.Reason = metav1.StatusReasonExpired
 	}
 	explain(status)
@@ -54,8 +54,8 @@ func (a *answer) complete(status *metav1.Status) {
 	status.Details.RetryAfterSeconds = wait
 }
 
-// statusBody reads a body that is a failed Status, in whatever encoding there is: a
-// server that refuses need not have read the Accept header. Anything else explains nothing.
+// statusBody decodes a body that is a failed Status, in any encoding: a server that refuses may have ignored the Accept
+// header.
 func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool) {
 	media, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	encoding := wires[media]
@@ -65,8 +65,7 @@ func (lw *ListerWatcher) statusBody(a *answer, body []byte) (metav1.Status, bool
 	return a.secrets().readStatus(encoding, body, lw.limits.wire())
 }
 
-// failedStatus decodes a Status that says what failed, fit to be printed, of which nothing
-// else is known.
+// failedStatus decodes a failed Status and gives it a message if it has none. Its texts are safe to print.
 func (s secrets) failedStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	status, ok := s.readStatus(encoding, raw, limits)
 	if ok {
@@ -75,8 +74,7 @@ func (s secrets) failedStatus(encoding wire.Encoding, raw []byte, limits wire.Li
 	return status, ok
 }
 
-// explain makes a message, which is all that the text of an error has, for a Status that has
-// none.
+// explain sets a message in a Status without one, since an error's text consists of the message only.
 func explain(status *metav1.Status) {
 	if status.Message != "" {
 		return
@@ -99,7 +97,7 @@ func explain(status *metav1.Status) {
 	}
 }
 
-// readStatus decodes one as it was sent, without what cannot be printed.
+// readStatus decodes a failed Status and cleans its texts.
 func (s secrets) readStatus(encoding wire.Encoding, raw []byte, limits wire.Limits) (metav1.Status, bool) {
 	var status metav1.Status
 	if encoding.Into(raw, limits, &status) != nil || !isFailure(&status) {
@@ -109,8 +107,8 @@ func (s secrets) readStatus(encoding wire.Encoding, raw []byte, limits wire.Limi
 	return status, true
 }
 
-// isFailure says whether a decoded Status is that of a failure. The apiVersion may be missing, since not every proxy writes one,
-// but must be no other.
+// isFailure reports whether a decoded Status is a failure. The apiVersion may be missing, since some proxies omit it,
+// but must not be another one.
 func isFailure(status *metav1.Status) bool {
 	switch status.APIVersion {
 	case "", "v1", metav1.SchemeGroupVersion.String():
@@ -119,12 +117,12 @@ func isFailure(status *metav1.Status) bool {
 	return false
 }
 
-// maxStatusText is how many characters of each text of a Status are kept. Messages of API
-// servers are shorter, except of those that list many faults.
+// maxStatusText bounds the characters of each text of a Status. Messages of API servers are shorter, unless they list
+// many faults.
 const maxStatusText = 4096
 
-// wellKnown are the constants of a Status that programs compare. They are no one's secret, though one
-// may have a word of them.
+// wellKnown are the constants of a Status that programs compare. They are never hidden, even if one contains a secret's
+// text.
 var wellKnown = func() map[string]bool {
 	known := map[string]bool{metav1.StatusSuccess: true, metav1.StatusFailure: true}
 	for _, reason := range []metav1.StatusReason{
@@ -148,8 +146,7 @@ var wellKnown = func() map[string]bool {
 	return known
 }()
 
-// clean makes the texts of a Status fit to be printed. They may come from anything that
-// answers in place of the API.
+// clean makes the texts of a Status safe to print. They may come from anything that answers in place of the API.
 func (s secrets) clean(status *metav1.Status) {
 	texts := []*string{&status.Message}
 	words := []*string{&status.Status, (*string)(&status.Reason)}
@@ -171,8 +168,8 @@ func (s secrets) clean(status *metav1.Status) {
 	}
 }
 
-// retryAfterSeconds reads the Retry-After header, seconds or a date, rounded up; 0 without one. A date counts from the
-// server's own Date if there is one, so that the clocks may differ.
+// retryAfterSeconds returns the Retry-After header in seconds, rounded up, or 0 without one. A date is relative to the
+// response's Date header if there is one, so that clock skew does not matter.
 func retryAfterSeconds(header http.Header, now time.Time) int32 {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	if text == "" {
@@ -192,11 +189,10 @@ func retryAfterSeconds(header http.Header, now time.Time) int32 {
 	return int32(min(max(seconds, 0), math.MaxInt32))
 }
 
-// maxExplanation is how many characters of a foreign error body become part of an
-// error's text.
+// maxExplanation bounds the characters of a foreign error body in an error's text.
 const maxExplanation = 512
 
-// explanation is what an error body that is no Status says, if people can read it.
+// explanation describes an error body that is no Status, in readable text.
 func (s secrets) explanation(contentType string, body []byte) string {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {

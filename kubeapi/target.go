@@ -15,18 +15,17 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// target is what objects are decoded into. The zero value is unstructured.
+// target is the type that objects are decoded into. The zero value is unstructured.
 type target struct {
 	// of is the struct type; nil for unstructured.
 	of reflect.Type
-	// is the type that the objects are to say they are, empty if the example did not
-	// say.
+	// is is the type that all objects get, empty if the example has none.
 	is schema.GroupVersionKind
-	// projection is nil if all of an object is wanted.
+	// projection is nil if all fields are wanted.
 	projection *projection
 }
 
-// targetOf makes a target of an example object.
+// targetOf returns the target for an example object.
 func targetOf(example runtime.Object) (target, error) {
 	if example == nil {
 		return target{}, nil
@@ -47,7 +46,7 @@ func targetOf(example runtime.Object) (target, error) {
 	return target{of: pointer.Elem(), is: example.GetObjectKind().GroupVersionKind()}, nil
 }
 
-// String names the type.
+// String returns the type's name.
 func (t target) String() string {
 	if t.of == nil {
 		return "*unstructured.Unstructured"
@@ -57,16 +56,15 @@ func (t target) String() string {
 
 func (t target) newObject() runtime.Object { return reflect.New(t.of).Interface().(runtime.Object) }
 
-// metadataOnly says whether the server may leave out everything but the metadata.
+// metadataOnly reports whether only the metadata is requested.
 func (t target) metadataOnly() bool { return t.of == reflect.TypeFor[metav1.PartialObjectMetadata]() }
 
-// protobuf says whether objects can be decoded from protobuf.
+// protobuf reports whether objects can be decoded from protobuf.
 func (t target) protobuf() bool {
 	return t.of != nil && protowire.Supports(t.newObject()) && t.projection.protobuf()
 }
 
-// decode makes an object of its bytes. implied is what it is by the list that it came
-// in, if it does not say so itself.
+// decode decodes an object. implied is the type by its list, for an object that carries none.
 func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
 	if t.projection == nil {
 		return t.decodeWhole(encoding, raw, limits, implied)
@@ -83,7 +81,7 @@ func (t target) decode(encoding wire.Encoding, raw []byte, limits wire.Limits, i
 	return object, nil
 }
 
-// decodeWhole does so with all that is in the bytes.
+// decodeWhole decodes all fields in raw.
 func (t target) decodeWhole(encoding wire.Encoding, raw []byte, limits wire.Limits, implied metav1.TypeMeta) (runtime.Object, error) {
 	if t.of == nil {
 		return t.decodeUnstructured(encoding, raw, limits, implied)
@@ -110,7 +108,7 @@ func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wi
 	if err != nil {
 		return nil, err
 	}
-	// Of whatever kind it says it is: the consumer can see that for itself.
+	// Any kind is accepted: the consumer can check it.
 	object := &unstructured.Unstructured{Object: content}
 	if implied.Kind != "" && saysNothing(object) {
 		object.SetAPIVersion(implied.APIVersion)
@@ -119,18 +117,18 @@ func (t target) decodeUnstructured(encoding wire.Encoding, raw []byte, limits wi
 	return object, nil
 }
 
-// saysNothing is true for an object that does not say at all what it is, and is what its list
-// says. One that says half of it stays as it is. So does apimachinery's decoder of lists.
+// saysNothing reports whether an object has neither apiVersion nor kind and gets its list's. One with half of them is
+// left unchanged, as in apimachinery's decoder of lists.
 func saysNothing(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "" && object.GetAPIVersion() == ""
 }
 
-// neverObjects are what servers and proxies send in place of an object. Decoded into
-// another Go type they would pass for an empty one.
+// neverObjects are kinds that servers and proxies send in place of an object. Decoded into another Go type they would
+// look like an empty object.
 var neverObjects = []string{"Status", "Table"}
 
-// mismatch says why something that claims to be of a type is not the wanted object. What
-// claims nothing is accepted, and so is any kind sent for the metadata of an object.
+// mismatch returns an error if the claimed type is not the wanted one. An object without a type is accepted, and
+// PartialObjectMetadata where metadata is wanted.
 func (t target) mismatch(said schema.GroupVersionKind) error {
 	switch {
 	case said.Kind == "" || said == t.is:
@@ -148,9 +146,8 @@ func (t target) mismatch(said schema.GroupVersionKind) error {
 	return &otherTypeError{what + " in place of " + t.is.String()}
 }
 
-// listMismatch says why a list that claims to be of a type has nothing of the wanted kind: in
-// API servers' lists of one kind, the items do not say what they are. Custom resources may name
-// their lists as they like; what does not end in "List" is left to its items.
+// listMismatch returns an error if a list claims to hold another type: the items of an API server's list carry none.
+// Custom resources may choose any listKind, so a kind that does not end in "List" is not checked here but in its items.
 func (t target) listMismatch(said metav1.TypeMeta) error {
 	group, _ := schema.ParseGroupVersion(said.APIVersion)
 	kind, ends := strings.CutSuffix(said.Kind, "List")
@@ -166,34 +163,33 @@ func (t target) listMismatch(said metav1.TypeMeta) error {
 	return &otherTypeError{typeOf(said) + " in place of a list of " + t.is.String()}
 }
 
-// otherTypeError is an ErrMalformed about an object, or a list, that is well-formed and of
-// another type.
+// otherTypeError is an ErrMalformed for an object or list that is well-formed but of another type.
 type otherTypeError struct{ text string }
 
 func (e *otherTypeError) Error() string { return fmt.Sprintf("%v: %s", ErrMalformed, e.text) }
 
 func (e *otherTypeError) Unwrap() error { return ErrMalformed }
 
-// UndecodableObject is an object, in a list or an event, that could not be decoded, with the metadata that could be
-// read: namespace, name, UID and resource version. If it is in a namespace that cannot be read, its name is empty too.
-// A reflector of this library quarantines it; other consumers must expect the type.
+// UndecodableObject is an object in a list or an event that could not be decoded. It has the metadata that could be
+// read: namespace, name, UID and resource version. If the namespace cannot be read, the name is empty too. A reflector
+// of this library quarantines it; other consumers must expect the type.
 type UndecodableObject struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 
-	// Err is the cause. It does not hold the object.
+	// Err is the cause. It does not contain the object.
 	Err error
 }
 
 var _ runtime.Object = (*UndecodableObject)(nil)
 
-// undecoded makes an UndecodableObject of what could not be decoded. place is where it came.
+// undecoded returns an UndecodableObject for raw. place describes where it was received.
 func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err error) *UndecodableObject {
 	id := a.encoding.Identify(raw)
 	switch {
 	case id.Name == "" || id.Namespace != "":
 	case lw.namespace != "":
-		// All that was asked for is in there, also where the namespace is wrong.
+		// All requested objects are in this namespace, even if the object's own is wrong.
 		id.Namespace = lw.namespace
 	case id.NamespaceUnread:
 		id.Name = ""
@@ -207,7 +203,7 @@ func (lw *ListerWatcher) undecoded(a *answer, raw []byte, place string, err erro
 	}
 }
 
-// DecodeError returns Err. A reflector recognizes such objects by this method.
+// DecodeError returns Err. A reflector recognizes undecodable objects by this method.
 func (u *UndecodableObject) DecodeError() error { return u.Err }
 
 func (u *UndecodableObject) DeepCopyObject() runtime.Object {

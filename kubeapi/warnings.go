@@ -14,35 +14,33 @@ import (
 )
 
 const (
-	// maxWarnings is how many texts of one source are reported, and how many of one answer
-	// are looked at. A resource has one or two; what sends more, sends noise.
+	// maxWarnings bounds the texts reported for one source, and those examined in one response. A resource usually has
+	// one or two.
 	maxWarnings = 256
 
-	// maxWarningText is how many characters of a text are reported. An API server cuts
-	// the warnings of one answer to this many in all.
+	// maxWarningText bounds the characters of a reported text. An API server cuts all warnings of one response to this
+	// length.
 	maxWarningText = 4096
 
-	// codeWarning is the only one that API servers use: a warning that holds for
-	// longer than this answer. The other codes of RFC 7234 come from caches on the way.
+	// codeWarning is the only code that API servers use. Other codes of RFC 7234 come from caches in between.
 	codeWarning = 299
 )
 
-// furtherWarnings is reported in place of the first text that is too many.
+// furtherWarnings is reported once in place of the texts beyond maxWarnings.
 var furtherWarnings = fmt.Sprintf("more than %d different warnings; further ones are not reported", maxWarnings)
 
-// warnings reports each warning that comes beside the answers of one source once, whatever
-// number of answers repeat it. Texts are compared as they are reported: cut and made fit to be
-// printed. Of each no more is kept than a sum.
+// warnings reports each warning of one source once, however many responses repeat it. Texts are compared as reported:
+// cut and printable. Only a hash of each is kept.
 type warnings struct {
 	report func(ctx context.Context, text string)
 
 	mu       sync.Mutex
 	reported map[[sha256.Size]byte]struct{}
-	full     bool // furtherWarnings is reported
+	full     bool // furtherWarnings was reported
 }
 
-// newWarnings makes one that tells report, or the logger of the answer's context if that
-// is nil. source is the address for the log, fit to be printed.
+// newWarnings returns warnings that call report, or the logger of the call's context if report is nil. source is the
+// printable address for the log.
 func newWarnings(source string, report func(ctx context.Context, text string)) *warnings {
 	if report == nil {
 		report = func(ctx context.Context, text string) {
@@ -52,9 +50,8 @@ func newWarnings(source string, report func(ctx context.Context, text string)) *
 	return &warnings{report: report, reported: map[[sha256.Size]byte]struct{}{}}
 }
 
-// note reports the new warnings in the headers of an answer, in their order. It may be called
-// concurrently; of two answers with the same text, one call tells it. What was sent is
-// hidden in the texts.
+// note reports the new warnings in a response's headers, in order. It may be called concurrently; if two responses have
+// the same text, one call reports it. Secrets of the request are hidden.
 func (w *warnings) note(ctx context.Context, header http.Header, sent *sent) {
 	values := header["Warning"]
 	if len(values) == 0 {
@@ -69,7 +66,7 @@ func (w *warnings) note(ctx context.Context, header http.Header, sent *sent) {
 	}
 }
 
-// unknown remembers texts and returns those which were not.
+// unknown remembers texts and returns the new ones.
 func (w *warnings) unknown(texts []string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,9 +86,8 @@ func (w *warnings) unknown(texts []string) []string {
 	return unknown
 }
 
-// warningTexts reads the header's values. A malformed one is left from where it is
-// malformed on: nothing in it says where the next would begin. Values are split one
-// by one, because a hostile one may hold a hundred thousand.
+// warningTexts parses the header's values. A value is ignored from the point where it is malformed, since the next
+// warning cannot be found. Values are parsed one by one because a hostile value may hold a hundred thousand warnings.
 func warningTexts(values []string) []string {
 	var texts []string
 	seen := 0

@@ -23,10 +23,10 @@ func (lw *ListerWatcher) Watch(options metav1.ListOptions) (watch.Interface, err
 // WatchWithContext makes one watch request and returns when the response headers have arrived. When the context ends,
 // the channel closes.
 //
-// Events come in the server's order, with objects of Options.ObjectType; an Error event has a *metav1.Status, and an
-// event that cannot be decoded an *UndecodableObject. An event that may have been damaged in transit ends the watch
-// with CauseBadFrame, and is passed on if another watch brings the same bytes. Nothing is buffered: an event that is
-// not received delays the later ones, down to the server.
+// Events arrive in the server's order, with objects of Options.ObjectType. An Error event has a *metav1.Status. An
+// event that cannot be decoded has an *UndecodableObject. If its bytes may have been damaged in transit, it first ends
+// the watch with CauseBadFrame, and is passed on if another watch brings the same bytes. Nothing is buffered: an event
+// that is not received blocks the later ones, up to the server.
 //
 // Stop may be called at any time, more than once. It returns when the watch's goroutine has ended and the channel is
 // closed.
@@ -55,22 +55,21 @@ func (lw *ListerWatcher) WatchWithContext(ctx context.Context, options metav1.Li
 	return w, nil
 }
 
-// watcher is one open watch. apimachinery's StreamWatcher does not wait in Stop, does not distinguish a stream that was cut
-// from one that ended, and holds a whole frame before it checks the size.
+// watcher is one open watch. It replaces apimachinery's StreamWatcher, which does not wait in Stop, does not
+// distinguish a stream that was cut from one that ended, and reads a whole frame before it checks the size.
 type watcher struct {
 	source *ListerWatcher
 	answer *answer
 	body   *frameReader
 	frames wire.Watch
-	// initial says that the first state of a streaming list is being sent; only the watch's
-	// goroutine uses it, and initialLeft.
+	// initial is true until the end of a streaming list's initial events. Only the watch's goroutine uses it and
+	// initialLeft.
 	initial bool
-	// initialLeft is how many objects a streaming list may still send and one more, 0
-	// for any number; only the watch's goroutine uses it.
+	// initialLeft is how many more objects a streaming list may send, plus one; 0 means any number.
 	initialLeft int
 	nameless    int
 	events      chan watch.Event
-	done        chan struct{} // closed when run has returned everything
+	done        chan struct{} // closed when run has released everything
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
@@ -80,8 +79,7 @@ func (w *watcher) Stop() {
 	<-w.done
 }
 
-// run is the watch's goroutine: it reads frames and passes events on until one of
-// the two cannot go on.
+// run is the watch's goroutine. It reads frames and sends events until either fails.
 func (w *watcher) run() {
 	defer close(w.done)
 	defer close(w.events)
@@ -111,7 +109,7 @@ func (w *watcher) send(event watch.Event) bool {
 	}
 }
 
-// next reads one frame. Its error is io.EOF when the stream ended in good order.
+// next reads one frame. It returns io.EOF if the stream ended normally.
 func (w *watcher) next() (watch.Event, error) {
 	w.body.next()
 	frame, err := w.frames.Next()
@@ -134,8 +132,7 @@ func (w *watcher) next() (watch.Event, error) {
 	}
 	into := w.source.target
 	if frame.Type == watch.Bookmark {
-		// It is no object of anybody's, has next to nothing in it, and says in an annotation
-		// where the first state of a streaming list ends.
+		// A bookmark is no object and is small. Its annotation marks the end of a streaming list's initial events.
 		into.projection = nil
 	}
 	object, err := into.decode(encoding, frame.Object, limits, metav1.TypeMeta{})
@@ -156,8 +153,8 @@ func (w *watcher) next() (watch.Event, error) {
 	return event, w.countInitial(event)
 }
 
-// isDamaged says whether another watch may bring the object as it was meant. One that is too large or too deep stays so; in a
-// streaming list, which would begin again, only bytes that can be nothing but damaged count.
+// isDamaged reports whether another watch may bring the object intact. An object that is too large or nested too deep
+// stays so. In a streaming list, which would have to begin again, only bytes that are not well-formed count.
 func (w *watcher) isDamaged(frame wire.Frame, err error) bool {
 	if !errors.Is(err, ErrMalformed) {
 		return false
@@ -174,7 +171,7 @@ func isKnownType(eventType watch.EventType) bool {
 	return false
 }
 
-// countInitial keeps the limit on the objects of a streaming list, and notices its end.
+// countInitial enforces the limit on a streaming list's objects, and detects the end of the initial events.
 func (w *watcher) countInitial(event watch.Event) error {
 	if !w.initial {
 		return nil
@@ -187,7 +184,7 @@ func (w *watcher) countInitial(event watch.Event) error {
 		}
 	default:
 		if w.initialLeft == 0 {
-			return nil // any number is allowed
+			return nil // no limit
 		}
 		if w.initialLeft--; w.initialLeft == 0 {
 			return &LimitError{Limit: "Objects", Value: w.source.limits.Objects}
@@ -196,8 +193,8 @@ func (w *watcher) countInitial(event watch.Event) error {
 	return nil
 }
 
-// broken is the object of the Error event that err comes to. A refusal in place of the
-// stream, from a server that always answers with HTTP code 200, is passed on.
+// broken returns the object of the Error event for err. A Status in place of the stream, from a server that always
+// answers with HTTP code 200, is passed on.
 func (w *watcher) broken(err error) runtime.Object {
 	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		w.answer.secrets().clean(&refused.ErrStatus)
@@ -207,8 +204,7 @@ func (w *watcher) broken(err error) runtime.Object {
 	return w.source.brokenStream(w.answer.secrets().tell(err))
 }
 
-// brokenStream is the object of the Error event that ends a stream which did not end
-// in good order.
+// brokenStream returns the object of the Error event for a stream that did not end normally.
 func (lw *ListerWatcher) brokenStream(err error) runtime.Object {
 	cause, what := CauseStreamCut, "was cut"
 	if isBadData(err) {

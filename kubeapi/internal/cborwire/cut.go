@@ -6,13 +6,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Cut copies a map entry by entry, those that are wanted. Maps come out in the form whose
-// length is not stated, because it is not known when they begin. A second field of one name
-// is kept, for the decoder to refuse.
+// Cut copies the wanted entries of a map. It writes maps of indefinite length, since the number of entries is not known
+// in advance. A duplicate field is kept, for the decoder to refuse.
 //
-// Where fields of a value are wanted and it is neither a map nor an array, it has none, and
-// comes out as null, as in JSON. A tag in front of a value makes it one of these, unless it
-// is that of self-description.
+// If only some fields of a value are wanted and the value is neither a map nor an array, it becomes null, as in JSON. A
+// tag other than self-description has the same effect.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([]byte, error) {
 	h, raw := untagged(raw)
 	if h.size == 0 || h.major != majorMap {
@@ -30,21 +28,20 @@ var errBehind = fmt.Errorf("%w: something behind a CBOR value", wire.ErrMalforme
 
 // cutter walks through an object once.
 type cutter struct {
-	scanner scanner // for values that are kept or dropped as a whole
+	scanner scanner // for values that are kept or dropped whole
 	cut     []byte
 	depth   int
 	nesting int
 }
 
-// The bytes of a map without length, of what ends it, and of null.
+// The bytes of a map of indefinite length, of its break, and of null.
 const (
 	openMap  = majorMap<<5 | 31
 	breakOff = majorOther<<5 | 31
 	null     = majorOther<<5 | infoNull
 )
 
-// mapping takes a map off the front of data and keeps its wanted fields. It returns
-// what follows.
+// mapping copies the wanted fields of the map at the front of data, and returns the bytes after the map.
 func (c *cutter) mapping(h head, data []byte, wanted *wire.Names) ([]byte, error) {
 	left, err := c.enter(h)
 	if err != nil {
@@ -104,8 +101,7 @@ func (c *cutter) array(h head, data []byte, wanted *wire.Names) ([]byte, error) 
 	}
 }
 
-// value takes a value off the front of data, and keeps the wanted parts: all, or
-// fields of it.
+// value copies the wanted parts of the value at the front of data: all of it, or some fields.
 func (c *cutter) value(data []byte, wanted *wire.Names) (rest []byte, err error) {
 	if wanted.Whole {
 		value, rest, err := c.scanner.cut(data)
@@ -123,7 +119,7 @@ func (c *cutter) value(data []byte, wanted *wire.Names) (rest []byte, err error)
 	return rest, err
 }
 
-// enter returns how many values an array or map has.
+// enter returns the number of values in an array or map.
 func (c *cutter) enter(h head) (int64, error) {
 	if c.depth++; c.depth > c.nesting {
 		return 0, &wire.LimitError{What: wire.LimitNesting, Limit: c.nesting}
@@ -136,7 +132,7 @@ func isBreak(data []byte) bool {
 	return err == nil && h.isBreak()
 }
 
-// behind moves past the break that ends a value of indefinite length.
+// behind skips the break after a value of indefinite length.
 func behind(data []byte, left int64) []byte {
 	if left == untilBreak {
 		return data[1:]

@@ -48,18 +48,16 @@ func (e encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) (e
 	return nil
 }
 
-// Intact says whether bytes are a value that says what it means without a Go type, as all
-// objects do.
+// Intact reports whether raw is a valid CBOR value that decodes without a Go type, as all objects do.
 func (encoding) Intact(raw []byte, limits wire.Limits) bool {
 	return checkValues(raw, wire.Sizes{}, limits) == nil && direct.Unmarshal(raw, new(any)) == nil
 }
 
-// only is a scheme of one object: whatever bytes say they are, that is what they are
-// decoded into. Whether it is what they say is for the caller to see.
+// only is a scheme of one object: everything is decoded into that object, whatever type it claims. The caller checks
+// the type.
 type only struct{ object runtime.Object }
 
-// ObjectKinds names a type that stands in where bytes do not say theirs. The object does
-// not get it.
+// ObjectKinds returns a placeholder for objects that claim no type. The object does not get it.
 func (only) ObjectKinds(runtime.Object) ([]schema.GroupVersionKind, bool, error) {
 	return []schema.GroupVersionKind{{Version: "unknown", Kind: "Unknown"}}, false, nil
 }
@@ -77,8 +75,7 @@ func contentOf(raw []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// checkObject looks at what apimachinery does not: that it is one object, not nested
-// too deep, and that there are not too many values in it.
+// checkObject makes the checks that apimachinery does not: that raw is one object, and its nesting and memory.
 func checkObject(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	if h, _ := untagged(raw); h.size == 0 || h.major != majorMap {
 		return errNoMap
@@ -86,7 +83,7 @@ func checkObject(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	return checkValues(raw, sizes, limits)
 }
 
-// checkValues does so for a value of any kind.
+// checkValues makes the same checks for any kind of value.
 func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	s := scanner{levels: min(limits.Nesting, mostLevels)}
 	if _, _, err := s.cut(raw); err != nil {
@@ -95,8 +92,8 @@ func checkValues(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	return limits.CheckMemory(s.memory(sizes), len(raw))
 }
 
-// memory charges for what the scanner has met. Where something does not say how many elements
-// it has, all values count as elements.
+// memory returns the charge for the scanned values. If an array does not state its length, all values count as
+// elements.
 func (s *scanner) memory(sizes wire.Sizes) int64 {
 	elements := s.elements
 	if s.growing {

@@ -8,7 +8,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// The major types of CBOR.
+// Major types of CBOR.
 const (
 	majorBytes = 2
 	majorText  = 3
@@ -18,18 +18,17 @@ const (
 	majorOther = 7
 )
 
-// infoNull is what the head of null has beside its major type, which is majorOther.
+// infoNull is the additional information of null, whose major type is majorOther.
 const infoNull = 22
 
-// head is what a value begins with.
+// head is the initial byte of a value and its argument.
 type head struct {
 	major byte
-	// size is how many bytes the head itself has.
+	// size is the length of the head in bytes.
 	size int
-	// argument is a number, a length in bytes, a count of elements or pairs, a tag; or
-	// what stands for one.
+	// argument is a number, a length in bytes, a count of elements or pairs, a tag, or a simple value.
 	argument uint64
-	// indefinite says that a break ends the value; of majorOther it is the break.
+	// indefinite means that a break ends the value; for majorOther, that it is the break.
 	indefinite bool
 }
 
@@ -40,7 +39,7 @@ var (
 	errLength = fmt.Errorf("%w: a CBOR value that no memory could hold", wire.ErrMalformed)
 )
 
-// headOf reads the head of a value. Its size is 0 if data ends before it does.
+// headOf reads the head of a value. Its size is 0 if data ends before the head does.
 func headOf(data []byte) (head, error) {
 	if len(data) == 0 {
 		return head{}, nil
@@ -81,10 +80,10 @@ func (h head) isNull() bool {
 	return h.major == majorOther && h.size == 1 && h.argument == infoNull && !h.indefinite
 }
 
-// untilBreak is the count of elements of an array or map of indefinite length.
+// untilBreak is the element count of an array or map of indefinite length.
 const untilBreak = -1
 
-// elements is how many values an array or map has, a pair counting two.
+// elements returns the number of values in an array or map; a pair counts as two.
 func (h head) elements() (int64, error) {
 	each := uint64(h.major - majorArray + 1)
 	switch {

@@ -6,12 +6,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Identify reads until it meets a fault at the top of the object or of its
-// metadata. Faults further down it does not see.
+// Identify reads until the first error at the top level of the object or of its metadata. It does not see deeper
+// errors.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
 	outer, inner := scanner{levels: mostLevels}, scanner{levels: mostLevels}
-	// The errors say where it met that; what was read before is good.
+	// Ignore errors: fields before an error are valid.
 	_ = outer.eachField(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "apiVersion":
@@ -47,7 +47,7 @@ func short(value []byte) string {
 	return string(said)
 }
 
-// saysNothing is true for null and for a string that is empty.
+// saysNothing reports whether value is null or an empty string.
 func saysNothing(value []byte) bool {
 	if h, _ := untagged(value); h.isNull() {
 		return true

@@ -11,7 +11,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// list is the body of a list.
+// list reads the body of a list.
 type list struct {
 	stream
 	limits wire.Limits
@@ -21,8 +21,8 @@ type list struct {
 	fields  elements
 	items   elements
 	inItems bool
-	seen    map[string]bool // the fields that there can be but one of
-	// kept are the fields that may turn out to be those of a Status, names and values.
+	seen    map[string]bool // fields that may occur once
+	// kept has the names and values of fields that a Status may have.
 	kept []byte
 	err  error
 }
@@ -98,7 +98,7 @@ func (l *list) readField() error {
 	if !ok {
 		return errKey
 	}
-	if !utf8.Valid(name) { // which a byte string need not be
+	if !utf8.Valid(name) { // byte strings need not be UTF-8
 		return fmt.Errorf("%w: %s", errName, wire.Printable(name, wire.MaxForeignText))
 	}
 	field := fieldOf(name)
@@ -123,8 +123,7 @@ func (l *list) readField() error {
 	return nil
 }
 
-// fieldOf returns the name of a field that matters, of a list or of what comes in place
-// of one, or nothing.
+// fieldOf returns the name if it is a field of a list or of a Status, else "".
 func fieldOf(name []byte) string {
 	for _, field := range [...]string{
 		"kind", "items", "metadata", "apiVersion", "status", "message", "reason", "details", "code",
@@ -136,13 +135,13 @@ func fieldOf(name []byte) string {
 	return ""
 }
 
-// keepForStatus keeps a field as long as what came may turn out to be a Status.
+// keepForStatus keeps a field as long as the body may be a Status.
 func (l *list) keepForStatus(field string, value []byte) {
 	switch {
 	case l.seen["items"], l.header.Kind != "" && l.header.Kind != "Status":
 		l.kept = nil
 	case field == "", field == "kind", field == "apiVersion":
-		// The header has them.
+		// It is in the header.
 	case len(l.kept)+len(value) > l.limit:
 		// The Status is reported without this field.
 	default:
@@ -154,13 +153,13 @@ func (l *list) keepForStatus(field string, value []byte) {
 func (l *list) takeField(field string, value []byte) error {
 	switch field {
 	case "apiVersion":
-		version, _ := text(value) // of another type is as good as none
+		version, _ := text(value) // another type counts as none
 		l.header.APIVersion = string(version)
 	case "kind":
 		kind, _ := text(value)
 		l.header.Kind = string(kind)
 		if l.header.Kind == "Table" {
-			// Its rows may be as large as a list, and none of them is wanted.
+			// Its rows may be as large as a list, and none is wanted.
 			return l.notList(nil)
 		}
 	case "metadata":
@@ -174,7 +173,7 @@ func (l *list) enterItems() error {
 	switch {
 	case err != nil:
 		return err
-	case h.isNull(): // which Go servers write for a list that is empty
+	case h.isNull(): // Go servers write null for an empty list
 		return nil
 	case h.major != majorArray:
 		return fmt.Errorf("%w: items is no array", wire.ErrMalformed)
@@ -184,8 +183,7 @@ func (l *list) enterItems() error {
 	return err
 }
 
-// readMetadata is strict with what is not there if it is of another type: an empty
-// version would make a watch begin anywhere, an empty token end a list.
+// readMetadata refuses wrong types: an empty version would let a watch begin anywhere, an empty token would end a list.
 func (l *list) readMetadata(value []byte) error {
 	switch h, _ := untagged(value); {
 	case h.isNull():
@@ -219,8 +217,8 @@ func (l *list) readMetadata(value []byte) error {
 	return nil
 }
 
-// complete reads to the end of the body, which lets the connection be used again, and
-// says whether it was a list. One without items may be, if its kind says so.
+// complete reads to the end of the body, so that the connection can be reused, and checks that the body was a list. A
+// list may lack items if its kind ends in "List".
 func (l *list) complete() error {
 	switch _, err := l.peek(); {
 	case err == nil, len(l.window.Unread()) > 0:
@@ -241,7 +239,7 @@ func (l *list) notList(status *metav1.Status) error {
 	return &wire.NotListError{Kind: wire.Printable(l.header.Kind, wire.MaxForeignText), Status: status}
 }
 
-// status makes a Status of the fields, or nil if they are none.
+// status returns a Status of the kept fields, or nil if they are none.
 func (l *list) status() *metav1.Status {
 	const mapUntilBreak, end = majorMap<<5 | 31, majorOther<<5 | 31
 	raw := append(append([]byte{mapUntilBreak}, l.kept...), end)

@@ -7,24 +7,21 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// mostLevels is how deep apimachinery's decoder reads.
+// mostLevels is the depth limit of apimachinery's decoder.
 const mostLevels = 10_000
 
-// scanner finds the end of a value, of which there need be no more than a part; with
-// more it continues where it was.
+// scanner finds the end of a value. It can scan a partial value and continue when there is more.
 type scanner struct {
-	// levels is how many arrays and maps may be open at once.
+	// levels bounds the number of open arrays and maps.
 	levels int
 
-	at int // how far it has looked, beyond what there is if a string's length says so
-	// open are the arrays and maps that are: how many values each still lacks, the one at
-	// hand included, or untilBreak.
+	at int // scanned up to here; beyond the data if a string is longer
+	// open has the number of missing values of each open array and map, the current one included, or untilBreak.
 	open   []int64
-	chunks byte // the major type of the string of indefinite length that is open, or 0
-	ended  bool // the end is at
+	chunks byte // the major type of an open string of indefinite length, or 0
+	ended  bool // the end was found
 
-	// What there was on the way: heads, those of maps, and elements of arrays. Where an array
-	// does not say how many it has, growing is set.
+	// Counts so far: heads, heads of maps, and elements of arrays. growing is set if an array did not state its length.
 	heads, maps, elements int
 	growing               bool
 }
@@ -34,13 +31,12 @@ func (s *scanner) restart() {
 	*s = scanner{levels: s.levels, open: s.open[:0]}
 }
 
-// scan looks at data, which is the value from its beginning and maybe more, and says
-// whether it has found the end.
+// scan scans data, which must start with the value, and reports whether it found the end.
 func (s *scanner) scan(data []byte) (bool, error) {
 	for !s.ended && s.at < len(data) {
 		s.heads++
 		if first := data[s.at]; s.chunks == 0 && first < majorArray<<5 && first&0x1f < 24 {
-			// A short string or a small number, as most values are.
+			// A short string or small number, as most values are.
 			if s.at++; first >= majorBytes<<5 {
 				s.at += int(first & 0x1f)
 			}
@@ -68,11 +64,11 @@ func (s *scanner) scan(data []byte) (bool, error) {
 	return s.ended && s.at <= len(data), nil
 }
 
-// value takes the head of one.
+// value processes the head of a value.
 func (s *scanner) value(h head) error {
 	switch {
 	case h.major == majorTag:
-		return nil // what it is about follows
+		return nil // the tagged value follows
 	case h.major == majorBytes || h.major == majorText:
 		if h.indefinite {
 			s.chunks = h.major
@@ -95,7 +91,7 @@ func (s *scanner) value(h head) error {
 	return nil
 }
 
-// chunk takes the head of a part of a string, or the break behind them.
+// chunk processes the head of a chunk of a string, or the break after the chunks.
 func (s *scanner) chunk(h head) error {
 	switch {
 	case h.isBreak():
@@ -116,7 +112,7 @@ func (s *scanner) skip(h head) error {
 	return nil
 }
 
-// enter opens an array or map, if it has elements.
+// enter opens an array or map if it has elements.
 func (s *scanner) enter(h head) (int64, error) {
 	if len(s.open) == s.levels {
 		return 0, &wire.LimitError{What: wire.LimitNesting, Limit: s.levels}
@@ -136,7 +132,7 @@ func (s *scanner) enter(h head) (int64, error) {
 	return elements, err
 }
 
-// leave counts a value that has ended, and with it the arrays and maps that end there.
+// leave counts a finished value, and closes the arrays and maps that end with it.
 func (s *scanner) leave() {
 	for last := len(s.open) - 1; last >= 0; last-- {
 		if s.open[last] == untilBreak {
@@ -152,7 +148,7 @@ func (s *scanner) leave() {
 
 var errCut = fmt.Errorf("%w: a CBOR value that is cut off", wire.ErrMalformed)
 
-// cut takes a value off the front of data, which has all of it.
+// cut splits data after its first value, which must be complete.
 func (s *scanner) cut(data []byte) (value, rest []byte, err error) {
 	s.restart()
 	ended, err := s.scan(data)

@@ -7,23 +7,22 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// largestHead is the size of the longest head, in bytes.
+// largestHead is the length of the longest head in bytes.
 const largestHead = 9
 
 // stream cuts values out of a body as it arrives.
 type stream struct {
 	window  *wire.Window
 	scanner scanner
-	limit   int // of bytes of a value
-	nesting int // as it was asked for; the scanner looks further
-	// lent is how many unread bytes have been lent out.
+	limit   int // bytes of a value
+	nesting int // the requested limit; the scanner's own is larger
+	// lent is the number of unread bytes that value has returned.
 	lent int
 }
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
 	return stream{
-		// The window's own limit must have room for a head, however small the limit on
-		// values, which is kept here.
+		// The window must have room for a head even if the limit on values is smaller. That limit is checked here.
 		window:  wire.NewWindow(body, first, max(limits.ValueBytes, largestHead)),
 		scanner: scanner{levels: mostLevels},
 		limit:   limits.ValueBytes,
@@ -31,14 +30,13 @@ func newStream(body io.Reader, first int, limits wire.Limits) stream {
 	}
 }
 
-// release takes back what was lent out.
+// release consumes the bytes that value returned.
 func (s *stream) release() {
 	s.window.Consume(s.lent)
 	s.lent = 0
 }
 
-// peek reads the head of the next value and leaves it there. io.EOF means that the body
-// has ended before it.
+// peek returns the head of the next value without consuming it. io.EOF means that the body ended before it.
 func (s *stream) peek() (head, error) {
 	s.release()
 	for {
@@ -57,8 +55,8 @@ func (s *stream) peek() (head, error) {
 
 var errTag = fmt.Errorf("%w: a CBOR tag where it could change a value that is cut out", wire.ErrMalformed)
 
-// head reads that of the next value, behind tags of self-description. Of those there may
-// be as many as a value may have bytes.
+// head consumes the head of the next value and tags of self-description before it, at most as many as a value may have
+// bytes.
 func (s *stream) head() (head, error) {
 	for range s.limit {
 		h, err := s.peek()
@@ -76,15 +74,13 @@ func (s *stream) head() (head, error) {
 	return head{}, s.tooLarge()
 }
 
-// value lends out the next value until anything else is read. io.EOF means that the body
-// has ended before it.
+// value returns the next value, valid until the next read. io.EOF means that the body ended before it.
 func (s *stream) value() ([]byte, error) {
 	s.release()
 	s.scanner.restart()
 	for {
 		unread := s.window.Unread()
-		// Not a byte beyond the limit is looked at, so that it does not matter how much
-		// came with it.
+		// Never scan beyond the limit, so that the result does not depend on how much has arrived.
 		ended, err := s.scanner.scan(unread[:min(len(unread), s.limit)])
 		if err != nil {
 			if limit, ok := err.(*wire.LimitError); ok {
@@ -112,11 +108,10 @@ func (s *stream) tooLarge() error {
 	return &wire.LimitError{What: wire.LimitValue, Limit: s.limit}
 }
 
-// elements are those of an array, or of a map, that have not been read; twice as many
-// for a map.
+// elements counts the unread values of an array or a map; a map's entry counts as two.
 type elements struct{ left int64 }
 
-// next says whether there is another one, of so many values, and counts it as read.
+// next reports whether there is another element of so many values, and counts it as read.
 func (e *elements) next(s *stream, values int64) (bool, error) {
 	switch {
 	case e.left == 0:

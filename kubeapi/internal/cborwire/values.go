@@ -8,11 +8,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// selfDescribed is the tag that says nothing but that CBOR follows.
+// selfDescribed is the tag that marks data as CBOR and has no other meaning.
 const selfDescribed = 55799
 
-// untagged returns a value without that tag, and its head, which is zero if the value is
-// cut off or malformed.
+// untagged returns a value without that tag, and its head, which is zero if the value is cut off or malformed.
 func untagged(value []byte) (head, []byte) {
 	for {
 		h, err := headOf(value)
@@ -23,7 +22,7 @@ func untagged(value []byte) (head, []byte) {
 	}
 }
 
-// text returns what a string says, in place if it can, of a value that was cut out.
+// text returns the content of a string that was cut out, without a copy if possible.
 func text(value []byte) ([]byte, bool) {
 	h, err := headOf(value)
 	if err != nil || h.size == 0 {
@@ -48,8 +47,7 @@ var (
 	errName  = fmt.Errorf("%w: a field whose name is no UTF-8", wire.ErrMalformed)
 )
 
-// eachField calls a function with each field of a map that was cut out, until it returns
-// an error.
+// eachField calls call with each field of a map that was cut out, until it returns an error.
 func (s *scanner) eachField(value []byte, call func(name, value []byte) error) error {
 	h, rest := untagged(value)
 	if h.size == 0 || h.major != majorMap {

@@ -9,7 +9,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// watcher is the body of a watch.
+// watcher reads the body of a watch.
 type watcher struct {
 	stream
 	frame frame
@@ -44,7 +44,7 @@ func (w *watcher) next() (wire.Frame, error) {
 	return w.frame.checked()
 }
 
-// frame is a value of a watch: type and object, or, if it is none, maybe a kind.
+// frame has the type and object of a frame; kind is set if the value is no frame.
 type frame struct{ eventType, object, kind []byte }
 
 var errTwice = fmt.Errorf("%w: a field comes twice", wire.ErrMalformed)
@@ -87,7 +87,7 @@ func (f *frame) checked() (wire.Frame, error) {
 	return wire.Frame{Type: eventTypeOf(eventType), Object: f.object}, nil
 }
 
-// eventTypeOf is a string that costs nothing for the types there are.
+// eventTypeOf allocates nothing for the known types.
 func eventTypeOf(value []byte) watch.EventType {
 	for _, known := range [...]watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
 		if string(value) == string(known) {

@@ -8,29 +8,28 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// firstBytes is how much is read of a body before anything is known of it. It is what a
-// waiting watch holds.
+// firstBytes is the size of the first read of a body, and the buffer of an idle watch.
 const firstBytes = 4 << 10
 
-// cursor walks through a body token by token. What it has moved past it gives up, except
-// within a frame, which is kept together until it is complete: see keep.
+// cursor walks through a body token by token. Bytes before the cursor are released, except within a frame, which stays
+// in memory until it is complete (keep).
 type cursor struct {
 	window *wire.Window
-	limit  int    // bytes of a value, of a frame, and of blanks in a row
+	limit  int    // bytes of a value, of a frame, and of consecutive blanks
 	unread []byte // window.Unread()
-	at     int    // in unread: everything before was looked at
-	keep   bool   // what was looked at stays in unread
-	strict bool   // a value that was damaged is not waited for: see wholeSpan
+	at     int    // offset in unread; everything before it was parsed
+	keep   bool   // do not release parsed bytes
+	strict bool   // fail on a damaged value instead of waiting for its end: see wholeSpan
 }
 
 func newCursor(body io.Reader, limits wire.Limits) cursor {
-	// The window may hold a byte more, the one that tells that a number is complete.
+	// One byte more, the one that shows that a number is complete.
 	window := wire.NewWindow(body, firstBytes, min(limits.ValueBytes, math.MaxInt-1)+1)
 	return cursor{window: window, limit: limits.ValueBytes}
 }
 
-// fill reads on. Offsets in unread stay right, slices of it do not. At the end of the
-// body it returns io.EOF, wherever that is.
+// fill reads more. Offsets in unread stay valid, slices of it do not. At the end of the body it returns io.EOF, even
+// inside a value.
 func (c *cursor) fill() error {
 	err := c.window.Fill()
 	c.unread = c.window.Unread()
@@ -40,8 +39,7 @@ func (c *cursor) fill() error {
 	return err
 }
 
-// advance moves to an offset in unread. Slices and offsets are of no use after it, unless
-// what was looked at is kept.
+// advance moves to an offset in unread. It invalidates slices and offsets unless keep is set.
 func (c *cursor) advance(to int) {
 	c.at = to
 	if !c.keep {
@@ -49,7 +47,7 @@ func (c *cursor) advance(to int) {
 	}
 }
 
-// drop gives up what was looked at.
+// drop releases the parsed bytes.
 func (c *cursor) drop() {
 	c.window.Consume(c.at)
 	c.unread, c.at = c.window.Unread(), 0
@@ -59,7 +57,7 @@ func (c *cursor) tooLarge() error {
 	return &wire.LimitError{What: wire.LimitValue, Limit: c.limit}
 }
 
-// token skips blanks and returns the byte behind them, without consuming it.
+// token skips blanks and returns the next byte without consuming it.
 func (c *cursor) token() (byte, error) {
 	blanks := 0
 	for {
@@ -82,13 +80,12 @@ func (c *cursor) token() (byte, error) {
 	}
 }
 
-// blanks are all that isBlank is true for.
+// blanks are the characters for which isBlank is true.
 const blanks = " \n\r\t"
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// value finds the end of the value that begins at the cursor, and returns where in unread
-// it stands. It does not go past it.
+// value returns the range in unread of the value at the cursor. It does not move the cursor.
 func (c *cursor) value() (from, to int, err error) {
 	first := c.unread[c.at]
 	s := span{literal: isLiteral(first)}
@@ -109,7 +106,7 @@ func (c *cursor) value() (from, to int, err error) {
 	return c.at, to, nil
 }
 
-// anyValue finds the end of a value, whatever is in it.
+// anyValue finds the end of a value, whatever its content.
 func (c *cursor) anyValue(s span) (int, error) {
 	to, whole := s.end(c.unread, c.at)
 	for !whole {
@@ -121,7 +118,7 @@ func (c *cursor) anyValue(s span) (int, error) {
 	return to, nil
 }
 
-// wholeValue does so, or says that it has none.
+// wholeValue does the same, but fails if the value cannot end.
 func (c *cursor) wholeValue(s span) (int, error) {
 	w := wholeSpan{span: s}
 	to, whole, err := w.end(c.unread, c.at)
@@ -133,9 +130,9 @@ func (c *cursor) wholeValue(s span) (int, error) {
 	return to, err
 }
 
-// field moves to the value of the next field of an object, past its name, and returns the
-// name if it is one of those that mean something here, else "". It returns false at the
-// object's end, which it has moved past. first says that no field came before.
+// field moves past the next field name of an object to its value, and returns the name if this package uses it, else
+// "". At the end of the object it moves past the brace and returns false. first means that this is the object's first
+// field.
 func (c *cursor) field(first bool) (name string, ok bool, err error) {
 	token, err := c.token()
 	if err != nil {
@@ -185,7 +182,7 @@ func (c *cursor) expect(token byte, what string) error {
 	return nil
 }
 
-// unexpected is the error about what stands at the cursor.
+// unexpected returns the error for the byte at the cursor.
 func (c *cursor) unexpected(wanted string) error {
 	return fmt.Errorf("%w: %s in place of %s", wire.ErrMalformed, character(c.unread[c.at]), wanted)
 }

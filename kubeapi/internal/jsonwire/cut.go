@@ -8,13 +8,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Cut copies an object field by field, those that are wanted. Of the others it looks for
-// the end alone, as when the object was cut out of its body. Fields of one name are all
-// kept, in their order, for the decoder to say what they come to.
+// Cut copies the wanted fields of an object. Of other fields it only finds the end, as when the object was cut out of
+// its body. Duplicate fields are all kept, in order, for the decoder.
 //
-// Where fields of a value are wanted and it is neither an object nor an array, it has none,
-// and comes out as null: as nothing at all it would give way to an earlier field of its
-// name, or to the next element of its array.
+// If only some fields of a value are wanted and the value is neither an object nor an array, it becomes null. Dropping
+// it would let an earlier duplicate count, or shift the elements of an array.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([]byte, error) {
 	if err := checkObject(raw); err != nil {
 		return dst, err
@@ -34,12 +32,12 @@ func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, limits wire.Limits) ([
 type cutter struct {
 	data    []byte
 	at      int
-	cut     []byte // the kept part of everything before at
+	cut     []byte // the wanted parts of data[:at]
 	depth   int
 	nesting int
 }
 
-// token moves past blanks and returns the byte behind them; 0, which no token is, at the end.
+// token skips blanks and returns the next byte without consuming it, or 0 at the end.
 func (c *cutter) token() byte {
 	c.at = skipBlanks(c.data, c.at)
 	if c.at == len(c.data) {
@@ -48,8 +46,7 @@ func (c *cutter) token() byte {
 	return c.data[c.at]
 }
 
-// object moves past an object that begins at the cutter's place, and keeps its wanted
-// fields.
+// object moves past the object at the cursor and copies its wanted fields.
 func (c *cutter) object(wanted *wire.Names) error {
 	if err := c.enter('{'); err != nil {
 		return err
@@ -96,7 +93,7 @@ func (c *cutter) object(wanted *wire.Names) error {
 	}
 }
 
-// value moves past a value, and keeps the wanted parts: all, or fields of it.
+// value moves past a value and copies the wanted parts: all of it, or some fields.
 func (c *cutter) value(wanted *wire.Names) error {
 	switch token := c.token(); {
 	case wanted.Whole:
@@ -152,7 +149,7 @@ func (c *cutter) leave(bracket byte) {
 	c.depth--
 }
 
-// skip moves past a value whole, behind blanks, and returns it.
+// skip moves past blanks and a whole value, and returns the value.
 func (c *cutter) skip() ([]byte, error) {
 	first := c.token()
 	s := span{literal: isLiteral(first)}
@@ -167,12 +164,12 @@ func (c *cutter) skip() ([]byte, error) {
 	return c.data[begin:end], nil
 }
 
-// find looks for a field by its name as it stands in the JSON.
+// find looks up a field by its name as written in the JSON.
 func find(wanted *wire.Names, name []byte) *wire.Names {
 	if bytes.IndexByte(name, '\\') < 0 && utf8.Valid(name) {
 		return wanted.Find(name[1 : len(name)-1])
 	}
-	// Nobody writes them so, but they are the same names.
+	// Rare: an escape or invalid UTF-8 in a name.
 	text, err := decodeString(name)
 	if err != nil {
 		return nil
@@ -180,7 +177,7 @@ func find(wanted *wire.Names, name []byte) *wire.Names {
 	return wanted.Find([]byte(text))
 }
 
-// unexpected is the error about what stands at the cutter's place.
+// unexpected returns the error for the byte at the cursor.
 func (c *cutter) unexpected(wanted string) error {
 	if c.at >= len(c.data) {
 		return fmt.Errorf("%w: it ends in place of %s", wire.ErrMalformed, wanted)

@@ -7,12 +7,13 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// wholeSpan finds the end of a value in a watch, where one damaged byte must not make later frames a part of it. API servers end
-// each frame by a line break: with a quote too many or too few it is in a string, with a bracket it is between two values,
-// neither of which JSON allows. So only what follows a line break is checked.
+// wholeSpan finds the end of a value in a watch. One damaged byte must not make later frames part of the value. API
+// servers end each frame with a line break. After a missing or extra quote that line break is inside a string; after a
+// missing or extra bracket it is between two values. JSON allows neither, so it suffices to check the byte after each
+// line break.
 type wholeSpan struct {
 	span
-	// behindBreak says that nothing but blanks was seen since the last line break.
+	// behindBreak means that only blanks followed the last line break.
 	behindBreak bool
 }
 
@@ -42,7 +43,7 @@ func (s *wholeSpan) end(data []byte, at int) (int, bool, error) {
 		switch {
 		case whole, lineEnd == len(data):
 			return at, whole, nil
-		case s.literal: // it ends where the line does
+		case s.literal: // it ends at the end of the line
 			return at, true, nil
 		case s.inString:
 			return at, false, errLineInString
@@ -51,7 +52,7 @@ func (s *wholeSpan) end(data []byte, at int) (int, bool, error) {
 	}
 }
 
-// mayOpen says whether an object or array may begin at an offset, by what stands before it.
+// mayOpen reports whether an object or array may begin at an offset, judging by the byte before it.
 func mayOpen(data []byte, at int) bool {
 	for at--; at >= 0; at-- {
 		if c := data[at]; !isBlank(c) {

@@ -16,19 +16,19 @@ var Encoding wire.Encoding = encoding{}
 
 type encoding struct{}
 
-// List reads the JSON object that a list is.
+// List reads a list, which is one JSON object.
 func (encoding) List(body io.Reader, limits wire.Limits) wire.List {
 	return &list{cursor: newCursor(body, limits), limits: limits}
 }
 
-// Watch reads one JSON object after the other.
+// Watch reads a sequence of JSON objects.
 func (encoding) Watch(body io.Reader, limits wire.Limits) wire.Watch {
 	f := &frames{cursor: newCursor(body, limits), limits: limits}
 	f.strict = true
 	return f
 }
 
-// Unstructured decodes as apimachinery's util/json does into a map.
+// Unstructured decodes into a map as apimachinery's util/json does.
 func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, error) {
 	if err := checkObject(raw); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (encoding) Unstructured(raw []byte, limits wire.Limits) (map[string]any, er
 	return value.(map[string]any), nil
 }
 
-// parseWithin parses a value that is within the limits.
+// parseWithin checks the limits and parses a value.
 func parseWithin(raw []byte, limits wire.Limits) (any, error) {
 	if err := checkMemory(raw, wire.Sizes{}, limits); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func parseWithin(raw []byte, limits wire.Limits) (any, error) {
 	return parse(raw, limits.Nesting)
 }
 
-// Into decodes with apimachinery's util/json, which knows the types' own methods.
+// Into decodes with apimachinery's util/json, which calls the types' own methods.
 func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) error {
 	if err := checkObject(raw); err != nil {
 		return err
@@ -62,14 +62,13 @@ func (encoding) Into(raw []byte, limits wire.Limits, object runtime.Object) erro
 	return unmarshal(raw, object)
 }
 
-// Intact says whether bytes are JSON.
+// Intact reports whether raw is valid JSON.
 func (encoding) Intact(raw []byte, _ wire.Limits) bool { return json.Valid(raw) }
 
-// Identify reads as much of an object as brackets and quotes let it find.
+// Identify reads the identity as far as brackets and quotes are intact.
 func (encoding) Identify(raw []byte) wire.Identity { return identify(raw) }
 
-// checkObject refuses what does not begin as an object does. Decoders take a null for an
-// empty one.
+// checkObject refuses values that are no object. Decoders treat null as an empty one.
 func checkObject(raw []byte) error {
 	for at, c := range raw {
 		switch {
@@ -83,7 +82,7 @@ func checkObject(raw []byte) error {
 	return fmt.Errorf("%w: nothing in place of an object", wire.ErrMalformed)
 }
 
-// kindOfValue says what a value that begins with these bytes is meant to be.
+// kindOfValue describes the value that begins with raw, for an error.
 func kindOfValue(raw []byte) string {
 	switch c := raw[0]; {
 	case c == '{':

@@ -11,15 +11,15 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// header is what a list has said of itself so far.
+// header has the fields of a list that were read so far.
 type header struct {
 	wire.Header
-	seen []string // of the fields that may come once
-	// status is what could be a Status in place of a list, as JSON without its end.
+	seen []string // fields that may occur once and have occurred
+	// status is the JSON of a possible Status in place of a list, without the closing brace.
 	status []byte
 }
 
-// note takes a field that is not the array of items.
+// note records a field that is not the array of items.
 func (h *header) note(name string, raw []byte, limits wire.Limits) error {
 	if err := h.once(name); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (h *header) note(name string, raw []byte, limits wire.Limits) error {
 	return nil
 }
 
-// once refuses a field that has come before.
+// once refuses a duplicate field.
 func (h *header) once(name string) error {
 	switch name {
 	case "apiVersion", "kind", "metadata", "items":
@@ -48,7 +48,7 @@ func (h *header) once(name string) error {
 
 func (h *header) read(name string, raw []byte, limits wire.Limits) error {
 	switch name {
-	case "items": // the array does not come here; null is what Go servers send for an empty one
+	case "items": // an array is handled elsewhere; Go servers send null for an empty one
 		if string(raw) != "null" {
 			return fmt.Errorf("%w: items is no array", wire.ErrMalformed)
 		}
@@ -66,11 +66,11 @@ func (h *header) read(name string, raw []byte, limits wire.Limits) error {
 		h.APIVersion, _ = value.(string)
 	case "kind":
 		if h.Kind, _ = value.(string); h.Kind == "Table" {
-			// Its rows may be as large as a list, and none of them is wanted.
+			// Its rows may be as large as a list, and none is wanted.
 			return &wire.NotListError{Kind: h.Kind}
 		}
 	case "metadata":
-		// The decoder reads bytes that are no UTF-8 as another name, or another token.
+		// The decoder would read invalid UTF-8 as another name or token.
 		if !utf8.Valid(raw) {
 			return fmt.Errorf("%w: metadata is no UTF-8", wire.ErrMalformed)
 		}
@@ -79,9 +79,8 @@ func (h *header) read(name string, raw []byte, limits wire.Limits) error {
 	return nil
 }
 
-// readMetadata refuses what an accessor would answer "" for: an empty version or token
-// means something. What only informs may be of any type; selfLink, which servers have not
-// written for years, is left out.
+// readMetadata refuses a version or token of the wrong type, since an empty one has a meaning. Informational fields may
+// be of any type. selfLink is ignored: servers no longer send it.
 func (h *header) readMetadata(value any, limits wire.Limits) error {
 	if value == nil {
 		return nil
@@ -113,8 +112,8 @@ func (h *header) readMetadata(value any, limits wire.Limits) error {
 	return nil
 }
 
-// keepForStatus keeps a field as long as what came may turn out to be a Status, of at most
-// the size of a value: a name may come again and again.
+// keepForStatus keeps a field as long as the body may be a Status. Together they are at most as large as one value,
+// since a name may be repeated.
 func (h *header) keepForStatus(name string, raw []byte, limit int) {
 	switch name {
 	case "apiVersion", "kind", "metadata", "status", "message", "reason", "details", "code":
@@ -136,8 +135,7 @@ func (h *header) keepForStatus(name string, raw []byte, limit int) {
 	h.status = fmt.Appendf(h.status, "%q:%s", name, raw)
 }
 
-// checkList says, when everything was read, why it was no list. An empty list may lack
-// its items, if its kind says that it is one.
+// checkList returns an error if the complete body was no list. A list may lack items if its kind ends in "List".
 func (h *header) checkList(limits wire.Limits) error {
 	if slices.Contains(h.seen, "items") || strings.HasSuffix(h.Kind, "List") {
 		return nil

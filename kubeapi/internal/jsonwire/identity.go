@@ -8,9 +8,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// identify reads the identity of an object that could not be decoded. It trusts brackets
-// and quotes, of which the object's end was found by, and nothing else: what is wrong
-// stays in the field that it is in.
+// identify reads the identity of an object that could not be decoded. It relies only on brackets and quotes; any other
+// fault affects only the field that it is in.
 func identify(raw []byte) (id wire.Identity) {
 	eachField(raw, func(name string, value []byte) {
 		switch name {
@@ -19,7 +18,7 @@ func identify(raw []byte) (id wire.Identity) {
 		case "kind":
 			id.Kind = textOf(value)
 		case "metadata":
-			id = wire.Identity{TypeMeta: id.TypeMeta} // of two fields the last one counts
+			id = wire.Identity{TypeMeta: id.TypeMeta} // the last of duplicate fields counts
 			eachField(value, func(name string, value []byte) {
 				switch name {
 				case "namespace":
@@ -38,7 +37,7 @@ func identify(raw []byte) (id wire.Identity) {
 }
 
 func textOf(value []byte) string {
-	// No character takes more room in JSON than an escape of six bytes.
+	// A character takes at most six bytes in JSON, as an escape.
 	if len(value) > 6*wire.MaxName+2 {
 		return ""
 	}
@@ -49,7 +48,7 @@ func textOf(value []byte) string {
 	return text
 }
 
-// namespaceOf is what a namespace says, and whether it cannot be read. Null is none.
+// namespaceOf returns the namespace, and whether it cannot be read. Null means none.
 func namespaceOf(value []byte) (said string, unread bool) {
 	if said = textOf(value); said != "" {
 		return said, false
@@ -61,9 +60,8 @@ func namespaceOf(value []byte) (said string, unread bool) {
 	return "", err != nil || read != nil && read != ""
 }
 
-// eachField calls visit with each field of an object whose name is one that is known,
-// and with everything up to the next one as its value, less the blanks around it. It stops
-// where brackets or quotes are left open.
+// eachField calls visit with each field of an object whose name this package uses. The value is everything up to the
+// next comma, without surrounding blanks. It stops at an unclosed bracket or quote.
 func eachField(object []byte, visit func(name string, value []byte)) {
 	at := skipBlanks(object, 0)
 	if at == len(object) || object[at] != '{' {
@@ -97,7 +95,7 @@ func eachField(object []byte, visit func(name string, value []byte)) {
 	}
 }
 
-// fieldEnd finds the comma behind a field, or the end of the object.
+// fieldEnd finds the comma after a field, or the end of the object.
 func fieldEnd(object []byte, at int) (end int, more bool) {
 	for at < len(object) {
 		switch kind := brackets[object[at]]; {

@@ -6,21 +6,20 @@ import (
 )
 
 const (
-	// mostInterned is the length of the longest string that is interned: names of fields,
-	// keys of field sets, phases, images, UIDs of owners, times that are alike. What is
-	// longer is rarely met twice.
+	// mostInterned is the length of the longest interned string: field names, keys of field sets, phases, images,
+	// owners' UIDs, times. Longer strings seldom repeat.
 	mostInterned = 64
 
 	slotBits = 10
 )
 
-// interning mostly returns the same string for the same bytes. It has a fixed number of places, each for the last string that
-// belonged there, so that no input makes it grow.
+// interning returns the same string for the same bytes in most cases. It has a fixed number of slots, each with the
+// last string that hashed there, so no input makes it grow.
 type interning [1 << slotBits]interned
 
 type interned struct {
 	text string
-	// boxed is text as an any, from the first time on that it is asked for.
+	// boxed is text as an any, set when it is first needed.
 	boxed any
 }
 
@@ -32,9 +31,8 @@ func (t *interning) find(raw []byte) *interned {
 	return place
 }
 
-// slotOf mixes the beginning, the end and the length of a string. Somebody who sends
-// strings that differ in the middle alone does without interning, and without the time
-// that a hash of everything would take of all the others.
+// slotOf hashes the first and last bytes and the length, which is faster than hashing everything. Strings that differ
+// only in the middle replace one another.
 func slotOf(raw []byte) uint64 {
 	var first, last uint64
 	switch n := len(raw); {
@@ -45,7 +43,7 @@ func slotOf(raw []byte) uint64 {
 	case n > 0:
 		first, last = uint64(raw[0])|uint64(raw[n/2])<<8, uint64(raw[n-1])
 	}
-	// The multiplier is 2 to the 64th by the golden ratio; the upper bits are the mixed ones.
+	// The multiplier is 2^64 divided by the golden ratio. The upper bits are mixed best.
 	mixed := (first ^ bits.RotateLeft64(last, 29) + uint64(len(raw))) * 0x9e3779b97f4a7c15
 	return mixed >> (64 - slotBits)
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// list reads the body of a list: one object, its fields in any order, each that describes the list at most once, since the
-// first has been reported already. All that stands beside the items counts as one value, so that no list is endless.
+// list reads the body of a list: one object with fields in any order. A field of the header may occur once, since
+// Header may have reported the first. All values except items count as one value for the limit, so no list is endless.
 type list struct {
 	cursor
 	limits wire.Limits
 	header header
 	place  place
-	beside int   // bytes of the values beside the items so far
-	item   int   // length of the item that was returned last, which stands at the cursor
-	err    error // then it stays
+	beside int   // total bytes of the values except items
+	item   int   // length of the last returned item, which is at the cursor
+	err    error // returned by all later calls
 }
 
-// place is where in the body of a list the cursor stands.
+// place is the position of the cursor in the body of a list.
 type place int
 
 const (
@@ -86,8 +86,7 @@ func (l *list) begin() error {
 		return nil
 	}
 	if isLiteral(token) {
-		// Both a number and a login page in plain text may begin like this. Either may be
-		// all there is.
+		// A number and a plain-text login page may begin like this, and may be the whole body.
 		from, to, err := l.value()
 		if err == io.EOF {
 			from, to = l.at, len(l.unread)
@@ -103,7 +102,7 @@ func (l *list) begin() error {
 	return &wire.NotListError{}
 }
 
-// nextField reads a field, or moves past the brace behind the last one.
+// nextField reads a field, or moves past the closing brace.
 func (l *list) nextField() error {
 	name, more, err := l.field(l.place == atFirstField)
 	if err != nil {
@@ -133,9 +132,8 @@ func (l *list) nextField() error {
 	return nil
 }
 
-// nextItem cuts out the next item, or returns nil when it has moved past the bracket
-// behind the last one. Whatever JSON value an item is, it is returned: it can be refused
-// alone.
+// nextItem returns the next item, or nil after it has moved past the closing bracket. It returns any JSON value: a bad
+// item is refused alone, later.
 func (l *list) nextItem() ([]byte, error) {
 	token, err := l.token()
 	if err != nil {
@@ -162,8 +160,8 @@ func (l *list) nextItem() ([]byte, error) {
 	return l.unread[from:to], nil
 }
 
-// finish reads to the end of the body, which lets a connection be used again and finds
-// out about a body that was cut or continues. It never returns nil.
+// finish reads to the end of the body, so that the connection can be reused and a truncated or longer body is detected.
+// It never returns nil.
 func (l *list) finish() error {
 	if _, err := l.token(); err != nil {
 		return err

@@ -6,13 +6,11 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// checkMemory charges for the values of an object, if it is so large that they may be too
-// many. Like span it knows brackets and strings alone; a decoder ends where something is no
-// JSON, having allocated no more than it is charged for.
+// checkMemory charges for the values of a large object. Like span it looks only at brackets and strings. A decoder
+// stops at invalid JSON, and has allocated at most the charge by then.
 func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	perElement, perObject := sizes.PerElement(), sizes.PerObject()
-	// No value has less than two bytes, with the byte that separates it, and an object has
-	// three.
+	// A value has at least two bytes including its separator, an object three.
 	if limits.Spares(len(raw), wire.PerValue+(perElement+perObject)/2) {
 		return nil
 	}
@@ -23,7 +21,7 @@ func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 		switch c := raw[at]; c {
 		case '"':
 			at = stringEnd(raw, at)
-		case ',': // the first value behind a bracket is charged for with that
+		case ',': // the charge for a bracket includes the first value in it
 			if charged += wire.PerValue; inArray {
 				charged += perElement
 			}
@@ -41,7 +39,7 @@ func checkMemory(raw []byte, sizes wire.Sizes, limits wire.Limits) error {
 	return limits.CheckMemory(int64(charged), len(raw))
 }
 
-// stringEnd is where the quote is that ends a string, or the end of data.
+// stringEnd returns the offset of the quote that ends a string, or the end of data.
 func stringEnd(data []byte, at int) int {
 	for {
 		length := bytes.IndexByte(data[at+1:], '"')

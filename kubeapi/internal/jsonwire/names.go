@@ -9,13 +9,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// knownName is the name of a field, given as it stands in the JSON, if the field means
-// something to this package; else it is "". The string is a constant: names cost no
-// memory.
+// knownName returns the name of a field, given as written in the JSON, if this package uses it, else "". The result is
+// a constant and allocates nothing.
 func knownName(raw []byte) string {
 	name := raw[1 : len(raw)-1]
 	if bytes.IndexByte(name, '\\') >= 0 {
-		// Nobody writes them so, but they are the same names.
+		// Rare: an escape in a name.
 		text, err := decodeString(raw)
 		if err != nil {
 			return ""
@@ -57,8 +56,8 @@ func knownName(raw []byte) string {
 	return ""
 }
 
-// checkName refuses a name that is no JSON, or no UTF-8. One damaged byte makes an unknown
-// name of a known one, and an unknown field is skipped: a full list would be empty.
+// checkName refuses a name that is not valid JSON or UTF-8. One damaged byte would make a known field unknown, and
+// unknown fields are skipped: a full list would look empty.
 func checkName(raw []byte) error {
 	if end, isQuote := plainEnd(raw, 1); isQuote && end == len(raw)-1 {
 		return nil
@@ -70,8 +69,8 @@ func checkName(raw []byte) error {
 	return nil
 }
 
-// character is how a byte is shown in an error's text. Bytes that are not ASCII are parts
-// of characters, of which the others may not have arrived.
+// character formats a byte for an error's text. A non-ASCII byte is part of a character whose other bytes may not have
+// arrived.
 func character(c byte) string {
 	if c >= utf8.RuneSelf {
 		return fmt.Sprintf("byte %#02x", c)

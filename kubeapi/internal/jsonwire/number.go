@@ -7,11 +7,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// surelyInt64 is how many digits any int64 may have.
+// surelyInt64 is the number of digits that always fit into an int64.
 const surelyInt64 = 18
 
-// number parses a number. It is an int64 if it has no fraction and no exponent, and
-// fits; everything else is a float64, and an error if it does not fit even there.
+// number parses a number: an int64 if it has no fraction or exponent and fits, else a float64, else an error.
 func (p *parser) number() (any, error) {
 	start, at := p.at, p.at
 	negative := at < len(p.data) && p.data[at] == '-'
@@ -21,7 +20,7 @@ func (p *parser) number() (any, error) {
 	first := at
 	var whole int64
 	for at < len(p.data) && isDigit(p.data[at]) {
-		whole = whole*10 + int64(p.data[at]-'0') // wraps around if there are too many
+		whole = whole*10 + int64(p.data[at]-'0') // wraps around if there are too many digits
 		at++
 	}
 	if at == first || p.data[first] == '0' && at > first+1 {
@@ -46,8 +45,7 @@ func (p *parser) number() (any, error) {
 	return p.longNumber(p.data[start:at], isInteger)
 }
 
-// fraction moves past what follows the digits of a number: a fraction, an exponent, or
-// both. It returns false where a digit is missing.
+// fraction moves past a fraction, an exponent or both. It returns false if a digit is missing.
 func (p *parser) fraction() bool {
 	if p.data[p.at] == '.' {
 		p.at++

@@ -7,13 +7,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// deepest is how deep values may lie in one another whatever the limits say. It is what
-// encoding/json allows, and keeps the parser's own recursion, and that of callers that
-// walk its result, far from the end of the stack.
+// deepest bounds the nesting regardless of the limits, as encoding/json does. It protects the stacks of the parser and
+// of recursive callers.
 const deepest = 10_000
 
-// parser makes the Go values that apimachinery makes of JSON, in one pass. Fields and elements are collected on stacks, so that
-// each map or slice is made once, of the right size.
+// parser decodes JSON into the Go values that apimachinery would make, in one pass. It collects fields and elements on
+// stacks, so that each map and slice is made once with its final size.
 type parser struct {
 	data    []byte
 	at      int
@@ -22,7 +21,7 @@ type parser struct {
 
 	fields   []field
 	elements []any
-	unquoted []byte // where strings with escapes are put together
+	unquoted []byte // buffer for strings with escapes
 
 	names, texts interning
 }
@@ -32,19 +31,17 @@ type field struct {
 	value any
 }
 
-// A parser is too large to be made for each object, and what it has interned is of more
-// use the longer it lasts. In the pool there are about as many as decode at a time; a
-// garbage collection or two take those that do not.
+// parsers pools parsers: they are large, and their interned strings become more useful over time. The pool has about as
+// many as decode concurrently.
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
-// Stacks that have grown beyond this belong to an object of unusual size, or to an
-// attack on memory.
+// Larger stacks are not kept: they belong to an unusually large object or an attack.
 const (
 	keptValues = 4096
 	keptBytes  = 64 << 10
 )
 
-// parse makes a value of the whole of data. It keeps nothing of it.
+// parse parses all of data. It keeps no reference to data.
 func parse(data []byte, nesting int) (any, error) {
 	p := parsers.Get().(*parser)
 	value, err := p.parse(data, nesting)
@@ -54,7 +51,7 @@ func parse(data []byte, nesting int) (any, error) {
 	return value, err
 }
 
-// isUsual says whether the parser has not grown too large to be kept.
+// isUsual reports whether the parser is small enough to be pooled.
 func (p *parser) isUsual() bool {
 	return cap(p.fields) <= keptValues && cap(p.elements) <= keptValues && cap(p.unquoted) <= keptBytes
 }
@@ -64,7 +61,7 @@ func (p *parser) parse(data []byte, nesting int) (any, error) {
 	value, err := p.whole()
 	p.data = nil
 	if err != nil {
-		// What was on the stacks belongs to nobody, and must not be kept by them.
+		// Drop the values left on the stacks, so that the pool does not keep them alive.
 		clear(p.fields)
 		clear(p.elements)
 		p.fields, p.elements = p.fields[:0], p.elements[:0]
@@ -84,8 +81,7 @@ func (p *parser) whole() (any, error) {
 	return value, nil
 }
 
-// token moves past blanks and returns the byte behind them without going past it; 0,
-// which no token is, at the end.
+// token skips blanks and returns the next byte without consuming it, or 0 at the end.
 func (p *parser) token() byte {
 	for p.at < len(p.data) {
 		c := p.data[p.at]
@@ -97,7 +93,7 @@ func (p *parser) token() byte {
 	return 0
 }
 
-// value parses the value that begins at the parser's place with the token first.
+// value parses the value that begins here with the byte first.
 func (p *parser) value(first byte) (any, error) {
 	switch first {
 	case '"':
@@ -163,7 +159,7 @@ func (p *parser) object() (map[string]any, error) {
 		return make(map[string]any), nil
 	}
 	object := newMap(len(fields))
-	for _, f := range fields { // of two of the same name the last one counts
+	for _, f := range fields { // the last of duplicate fields counts
 		object[f.name] = f.value
 	}
 	clear(fields)
@@ -171,11 +167,10 @@ func (p *parser) object() (map[string]any, error) {
 	return object, nil
 }
 
-// groupOfMap is how many fields a Go map takes without growing, whatever it was made for.
+// groupOfMap is the number of fields that every Go map holds without growing.
 const groupOfMap = 8
 
-// newMap makes a map for so many fields. Most are small, and for these there is a way
-// that is measurably shorter: to give no size.
+// newMap makes a map for so many fields. Most maps are small, and making those without a size is measurably faster.
 func newMap(fields int) map[string]any {
 	if fields <= groupOfMap {
 		return make(map[string]any)
@@ -228,7 +223,7 @@ func (p *parser) leave() {
 	p.depth--
 }
 
-// unexpected is the error about what stands at the parser's place.
+// unexpected returns the error for the byte at the parser's position.
 func (p *parser) unexpected(wanted string) error {
 	if p.at >= len(p.data) {
 		return fmt.Errorf("%w: it ends in place of %s", wire.ErrMalformed, wanted)

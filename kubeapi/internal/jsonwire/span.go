@@ -2,7 +2,7 @@ package jsonwire
 
 import "bytes"
 
-// What a byte outside of strings means to somebody who looks for the end of a value.
+// Meaning of a byte outside of strings when looking for the end of a value.
 const (
 	plain = iota
 	quote
@@ -12,21 +12,19 @@ const (
 
 var brackets = [256]byte{'"': quote, '{': opening, '[': opening, '}': closing, ']': closing}
 
-// span finds the end of a value by counting brackets outside of strings; a decoder checks the rest. The zero span stands
-// before a value that begins with a bracket or a quote.
+// span finds the end of a value by counting brackets outside of strings; a decoder checks the rest. The zero span is
+// for a value that begins with a bracket or a quote.
 type span struct {
-	// literal is set before a value that begins with neither: null, true, false, a
-	// number, or what looks like one of them, which a decoder will refuse together with
-	// what it stands in.
+	// literal is set for any other value: null, true, false, a number, or a word that a decoder will refuse later.
 	literal bool
 
 	depth    int
 	inString bool
 }
 
-// end looks on at data from the offset at. If the value ends there it returns the
-// offset behind it and true; else len(data) is where to go on as soon as there is more.
-// data must begin no later than the value, and hold the same bytes each time.
+// end scans data from the offset at. It returns the offset after the value and true, or len(data) and false if the
+// value continues. Then call it again from there with more data. data must start at or before the value, and its bytes
+// must not change.
 func (s *span) end(data []byte, at int) (int, bool) {
 	if s.literal {
 		return literalEnd(data, at)
@@ -72,9 +70,8 @@ insideString:
 	}
 }
 
-// isEscaped says whether the quote at an offset belongs to the string it stands in:
-// there is an odd number of backslashes before it. They are counted back to the quote
-// before at most, so that none is counted for two quotes.
+// isEscaped reports whether the quote at an offset is escaped: an odd number of backslashes precedes it. Counting stops
+// at the previous quote, so each backslash is counted once.
 func isEscaped(data []byte, at int) bool {
 	first := at
 	for first > 0 && data[first-1] == '\\' {
@@ -83,8 +80,7 @@ func isEscaped(data []byte, at int) bool {
 	return (at-first)%2 == 1
 }
 
-// literalEnd is span.end for literals. What follows one does not belong to it, but has
-// to be there: without it the literal might go on.
+// literalEnd is span.end for literals. Their end is known only when another byte follows.
 func literalEnd(data []byte, at int) (int, bool) {
 	for at < len(data) && isLiteral(data[at]) {
 		at++

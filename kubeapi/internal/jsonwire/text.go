@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// text parses a string that is a value.
+// text parses a string value.
 func (p *parser) text() (any, error) {
 	raw, err := p.quoted()
 	if err != nil {
@@ -21,7 +21,7 @@ func (p *parser) text() (any, error) {
 	return string(raw), nil
 }
 
-// name parses a string that is the name of a field.
+// name parses a field name.
 func (p *parser) name() (string, error) {
 	raw, err := p.quoted()
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *parser) name() (string, error) {
 	return string(raw), nil
 }
 
-// quoted moves past a string and returns what it says, good until the next call.
+// quoted moves past a string and returns its content, valid until the next call.
 func (p *parser) quoted() ([]byte, error) {
 	p.at++
 	start := p.at
@@ -47,12 +47,11 @@ func (p *parser) quoted() ([]byte, error) {
 	return p.unquote()
 }
 
-// longText is how long a string is for which it matters how its buffer grows.
+// longText is the length from which a string's buffer is sized in advance.
 const longText = 64 << 10
 
-// bufferFor is the empty buffer for a string that begins at an offset. For a long one it has all
-// that it will need, which is three times as much if bytes become U+FFFD: to grow by a quarter each
-// time would come to five times that.
+// bufferFor returns an empty buffer for the string at an offset. For a long string it has the final size, three times
+// the string's if bytes become U+FFFD. Growing it by append would allocate five times that in total.
 func (p *parser) bufferFor(start int) []byte {
 	empty := p.unquoted[:0]
 	if len(p.data)-start < longText {
@@ -72,8 +71,8 @@ const (
 	highBits = 0x80 * eachByte
 )
 
-// plainEnd finds the first byte at or behind an offset that does not stand for itself in a string, eight at a time. In each
-// term only the lowest set bit is sure: subtractions borrow from the byte above.
+// plainEnd finds the first byte from an offset on that is a quote, a backslash, a control character or not ASCII, eight
+// bytes at a time. In each term only the lowest set bit is reliable, since subtractions borrow from the next byte.
 func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	for ; at+8 <= len(data); at += 8 {
 		word := binary.LittleEndian.Uint64(data[at:])
@@ -92,8 +91,8 @@ func plainEnd(data []byte, at int) (end int, isQuote bool) {
 	return at, false
 }
 
-// unquote continues behind the text in unquoted, to the string's end. Like
-// encoding/json it puts U+FFFD in place of bytes that are no UTF-8 and of half a surrogate pair.
+// unquote appends to unquoted up to the end of the string. Like encoding/json it replaces invalid UTF-8 and lone
+// surrogates by U+FFFD.
 func (p *parser) unquote() ([]byte, error) {
 	for p.at < len(p.data) {
 		switch c := p.data[p.at]; {
@@ -119,7 +118,7 @@ func (p *parser) unquote() ([]byte, error) {
 	return nil, p.unexpected("the end of a string")
 }
 
-// escapes are the bytes that a backslash and a letter stand for.
+// escapes maps the letter after a backslash to its byte.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func (p *parser) escape() error {
@@ -157,7 +156,7 @@ func (p *parser) unicodeEscape() error {
 	return nil
 }
 
-// hexadecimal is the number in \uHHHH, -1 if that is not what data begins with.
+// hexadecimal returns the number in \uHHHH, or -1 if data does not begin with one.
 func hexadecimal(data []byte) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return -1
@@ -177,7 +176,7 @@ func hexadecimal(data []byte) rune {
 	return r
 }
 
-// decodeString is what a single JSON string says.
+// decodeString returns the content of a single JSON string.
 func decodeString(raw []byte) (string, error) {
 	value, err := parse(raw, 1)
 	if text, ok := value.(string); ok && err == nil {

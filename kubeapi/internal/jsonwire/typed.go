@@ -18,11 +18,10 @@ func unmarshal(raw []byte, object runtime.Object) (err error) {
 	return nil
 }
 
-// nestsDeeper says whether brackets lie deeper in one another than a limit. Those that
-// are never closed, or in another order, are for the decoder to refuse.
+// nestsDeeper reports whether brackets are nested deeper than a limit. The decoder refuses unbalanced brackets.
 func nestsDeeper(raw []byte, limit int) bool {
 	if bytes.Count(raw, []byte{'{'})+bytes.Count(raw, []byte{'['}) <= limit {
-		return false // by far the most objects
+		return false // most objects
 	}
 	depth, inString := 0, false
 	for at := 0; at < len(raw); at++ {

@@ -10,13 +10,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// frames reads the body of a watch: objects of the form {"type":…,"object":…}, their
-// fields in any order, one behind the other. A frame stays in the window until the next
-// one is asked for, and what is returned of it is a part of that.
+// frames reads the body of a watch: a sequence of objects {"type":…,"object":…} with fields in any order. A frame stays
+// in the window until the next call of Next, and the returned object is part of it.
 type frames struct {
 	cursor
 	limits wire.Limits
-	err    error // then it stays
+	err    error // returned by all later calls
 }
 
 // Next implements wire.Watch.
@@ -46,8 +45,8 @@ func (f *frames) Next() (wire.Frame, error) {
 // Begun implements wire.Watch.
 func (f *frames) Begun() bool { return f.keep && f.err == nil }
 
-// checkBehind refuses a frame that a damaged byte has made end too early: a closing bracket
-// is left of it. Nothing is waited for: if it has not arrived yet, it ends the watch later.
+// checkBehind refuses a frame that a damaged byte has ended too early: a closing bracket follows. It does not wait for
+// more bytes; if the bracket arrives later, the watch fails then.
 func (f *frames) checkBehind() error {
 	if f.at < len(f.unread) && brackets[f.unread[f.at]] == closing {
 		return f.unexpected("the end of a watch frame")
@@ -84,10 +83,10 @@ func (f *frames) frame(token byte) (wire.Frame, error) {
 	return parts.frame(f.unread[:f.at], f.limits)
 }
 
-// parts are where in a frame its fields stand. The last one of a name counts.
+// parts has the positions of a frame's fields. The last of duplicate fields counts.
 type parts struct{ eventType, object, kind part }
 
-// part is empty if there was no such field.
+// part is empty if there is no such field.
 type part struct{ from, to int }
 
 func (p *parts) note(name string, at part) {
@@ -96,7 +95,7 @@ func (p *parts) note(name string, at part) {
 		p.eventType = at
 	case "object":
 		p.object = at
-	case "kind": // what something that is no frame would have
+	case "kind": // only a value that is no frame has one
 		p.kind = at
 	}
 }
@@ -125,8 +124,7 @@ func (p *parts) frame(data []byte, limits wire.Limits) (wire.Frame, error) {
 	return wire.Frame{Type: eventType, Object: object}, nil
 }
 
-// typeOf reads the type of an event; it is empty if there is none. The known ones cost
-// no memory.
+// typeOf reads the type of an event, empty if there is none. It allocates nothing for the known types.
 func typeOf(raw []byte) (watch.EventType, error) {
 	switch string(raw) {
 	case "", "null":

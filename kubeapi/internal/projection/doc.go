@@ -1,18 +1,15 @@
-// Package projection makes of the paths by which a user names fields what decoders need to
-// keep those and to drop all others: see wire.Fields.
+// Package projection translates the paths of Options.Fields into wire.Fields, with which decoders keep the named fields
+// and drop all others.
 //
 // # Paths
 //
-// A path is names of fields as they stand in JSON, with dots between:
-// spec.containers.image. It names all that is below. It walks through lists, into each
-// element, and into maps, by their keys: metadata.annotations[example.com/owner], the
-// brackets being needed only for keys in which there is a dot.
+// A path is a sequence of JSON field names separated by dots, such as spec.containers.image. It includes everything
+// below. It descends into each element of a list, and into maps by their keys, as in
+// metadata.annotations[example.com/owner]. Only keys with a dot need brackets.
 //
 // # Go types
 //
-// Against a Go type paths are checked by its struct tags, the same that decoders go by: those
-// of JSON, where fields of an embedded struct are fields of what it is embedded in, and
-// those of protobuf, where they are a message of their own. A type that decodes itself from
-// JSON (a quantity, a time) is kept as a whole or not at all: what is inside of it only that
-// type knows.
+// Paths into a Go type are checked against its struct tags, as decoders use them. In JSON, fields of an embedded struct
+// belong to the outer object; in protobuf, they are a message of their own. A type that decodes itself from JSON (a
+// quantity, a time) is kept or dropped as a whole, since only the type knows its content.
 package projection

@@ -7,8 +7,8 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Of the metadata all but annotations and managedFields is kept: mirrors, indexes and selectors need it, and a list of which a
-// part is missing would be written back so.
+// always has the metadata that is kept: all but annotations and managedFields. The cache, indexes and selectors need
+// it, and writing back an object with a partial list would lose the rest.
 var always = [][]string{
 	{"metadata", "name"}, {"metadata", "generateName"}, {"metadata", "namespace"},
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
@@ -18,11 +18,10 @@ var always = [][]string{
 
 var errNoMetadata = errors.New("has no metadata in JSON by its struct tags, or decodes its JSON itself: of such a type no fields can be named")
 
-// New makes fields of paths, each of which is checked against the struct type; nil stands
-// for objects that are of no Go type, whose paths cannot be checked but for their form. The
-// fields that every object must keep are among them, whether they are named or not.
+// New returns the fields for paths, which it checks against the struct type. With a nil type, for unstructured objects,
+// only the syntax is checked. The result also has the fields that every object must keep.
 //
-// There are no numbers in them if the type does not tell the number of each.
+// Numbers is nil if the type lacks the number of any field.
 func New(paths []string, of reflect.Type) (*wire.Fields, error) {
 	fields := &wire.Fields{Names: &wire.Names{}}
 	fields.Names.Below("apiVersion").Whole = true
@@ -45,7 +44,7 @@ func New(paths []string, of reflect.Type) (*wire.Fields, error) {
 			return nil, err
 		}
 		addNames(fields.Names, names)
-		// What an object is stands beside it in protobuf, and is always kept.
+		// In protobuf, apiVersion and kind are outside of the object and always kept.
 		if of == nil || len(names) == 1 && (names[0] == "apiVersion" || names[0] == "kind") {
 			continue
 		}

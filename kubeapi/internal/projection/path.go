@@ -9,12 +9,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// mostText is how much of a path an error shows, in characters.
+// mostText is the number of characters of a path that an error shows.
 const mostText = 253
 
-// parse takes a path apart into names.
+// parse splits a path into names.
 func parse(path string) ([]string, error) {
-	// A comma is between the paths where objects say which were kept.
+	// ProjectionMark separates paths by commas.
 	if strings.ContainsFunc(path, func(r rune) bool { return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 		return nil, wrong(path, errors.New("there is a comma or a blank in it, or what cannot be printed"))
 	}

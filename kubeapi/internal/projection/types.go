@@ -11,14 +11,14 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// builder follows paths through a Go type, and notes the numbers of the fields on the way.
+// builder follows paths through a Go type and records the fields' numbers.
 type builder struct {
 	numbers *wire.Numbers
-	// unnumbered says that there was a field without.
+	// unnumbered is set if a field had no number.
 	unnumbered bool
 }
 
-// add follows one path. Its error has the fault of the path, and not the path.
+// add follows one path. Its error describes the fault without the path.
 func (b *builder) add(of reflect.Type, names []string) error {
 	at := b.numbers
 	for i, name := range names {
@@ -40,7 +40,7 @@ func (b *builder) add(of reflect.Type, names []string) error {
 			if of.Key().Kind() != reflect.String {
 				return fmt.Errorf("%s is a map whose keys cannot be named", strings.Join(names[:i], "."))
 			}
-			// An entry is a message of key and value, in fields 1 and 2.
+			// An entry is a message with the key in field 1 and the value in field 2.
 			entry := at.BelowKey(name)
 			entry.Below(1).Whole = true
 			at, of = entry.Below(2), of.Elem()
@@ -52,9 +52,9 @@ func (b *builder) add(of reflect.Type, names []string) error {
 	return nil
 }
 
-// below continues with the fields below a field in protobuf.
+// below returns the numbers below a field.
 func (b *builder) below(at *wire.Numbers, field reflect.StructField) *wire.Numbers {
-	// Such as "bytes,3,rep,name=containers".
+	// The tag is, for example, "bytes,3,rep,name=containers".
 	parts := strings.Split(field.Tag.Get("protobuf"), ",")
 	if len(parts) > 1 && parts[0] != "group" {
 		if number, err := strconv.ParseInt(parts[1], 10, 32); err == nil && number > 0 {
@@ -65,7 +65,7 @@ func (b *builder) below(at *wire.Numbers, field reflect.StructField) *wire.Numbe
 	return &wire.Numbers{}
 }
 
-// element is what a path continues in: the pointer's, the list's element. Bytes are a string.
+// element returns the type in which a path continues, behind pointers and lists. Bytes count as a string.
 func element(t reflect.Type) reflect.Type {
 	for !isLeaf(t) {
 		switch t.Kind() {
@@ -82,8 +82,8 @@ func element(t reflect.Type) reflect.Type {
 	return t
 }
 
-// isLeaf is true for a type whose JSON is not that of its fields; and for a list that is a
-// message of its own in protobuf, which in JSON it is not.
+// isLeaf reports whether a path cannot descend into a type: its JSON is not that of its fields, or it is a list that is
+// a message in protobuf.
 func isLeaf(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return false
@@ -96,8 +96,8 @@ func isLeaf(t reflect.Type) bool {
 	return isMessage && t.Kind() != reflect.Struct
 }
 
-// lookUp finds a field by its name in JSON. It returns those on the way to it, embedded
-// ones first, and nil if there is none; then near is what may have been meant.
+// lookUp finds a field by its JSON name. It returns the fields on the way, embedded ones first, or nil and a similar
+// name.
 func lookUp(of reflect.Type, name string) (way []reflect.StructField, near string) {
 	var embedded []reflect.StructField
 	for i := range of.NumField() {
@@ -107,7 +107,7 @@ func lookUp(of reflect.Type, name string) (way []reflect.StructField, near strin
 		case field.Tag.Get("json") == "-":
 			continue
 		case tag == "" && field.Anonymous && element(field.Type).Kind() == reflect.Struct:
-			if element(field.Type) != of { // where it would never end
+			if element(field.Type) != of { // avoid endless recursion
 				embedded = append(embedded, field)
 			}
 			continue

@@ -4,13 +4,12 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// Cut walks through the fields of a message and copies those that are wanted, tag and all;
-// of a field that is wanted in part it cuts the message in there. An envelope keeps all
-// but the parts that are cut in its raw: its type says whether this is the object that was asked for.
+// Cut copies the wanted fields of a message, including their tags. If only parts of a field are wanted, it cuts that
+// message too. Of an envelope it keeps everything but the dropped parts of raw: its type shows whether this is the
+// requested object.
 //
-// It cuts as deep as fields are named and no deeper: a field that is kept as a whole is not
-// entered. A wanted field of a wire type that no message has is copied, so that the
-// decoder refuses the object for it, as it would have.
+// A field that is kept whole is not parsed. A wanted field of an invalid wire type is copied, so that the decoder
+// refuses the object.
 func (encoding) Cut(dst, raw []byte, wanted *wire.Fields, _ wire.Limits) ([]byte, error) {
 	if !isEnvelope(raw) {
 		return cutMessage(dst, raw, wanted.Numbers)
@@ -59,8 +58,8 @@ func cutMessage(dst, message []byte, wanted *wire.Numbers) ([]byte, error) {
 	return dst, nil
 }
 
-// cutEntry copies the entry of a map, if its key is wanted. An entry without a key has the
-// empty one, and of two keys the last counts, as for all decoders.
+// cutEntry copies a map entry if its key is wanted. As in all decoders, a missing key is the empty one, and the last of
+// duplicate keys counts.
 func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 	var key []byte
 	for rest := entry; len(rest) > 0; {
@@ -83,8 +82,8 @@ func cutEntry(dst, field, entry []byte, wanted *wire.Numbers) ([]byte, error) {
 	return cutField(dst, field, entry, wanted)
 }
 
-// cutField copies a field whose value is a message, without its unwanted fields. The new length is written into as many bytes
-// as the old one had: decoders accept leading zeros.
+// cutField copies a message field without its unwanted fields. The new length takes as many bytes as the old one, since
+// decoders accept leading zeros.
 func cutField(dst, field, value []byte, wanted *wire.Numbers) ([]byte, error) {
 	before := len(field) - len(value)
 	dst = append(dst, field[:before]...)

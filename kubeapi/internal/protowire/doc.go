@@ -1,57 +1,48 @@
-// Package protowire reads lists and watches in the media type
-// application/vnd.kubernetes.protobuf.
+// Package protowire reads lists and watches in the media type application/vnd.kubernetes.protobuf.
 //
-// # The form of a body
+// # Format
 //
-// What API servers call protobuf is protobuf in an envelope. A single object, a list
-// and a Status are the four bytes "k8s\x00" and then a runtime.Unknown:
+// API servers wrap protobuf in an envelope. A single object, a list and a Status are the four bytes "k8s\x00" followed
+// by a runtime.Unknown:
 //
 //	1 typeMeta         { 1 apiVersion, 2 kind }
 //	2 raw              the message itself
 //	3 contentEncoding  empty: other values have never been used
 //	4 contentType      empty
 //
-// Of a list, raw has by a convention of all Kubernetes APIs the list's metadata in
-// field 1 and each item in a field 2 of its own, so an item can be cut out without
-// knowing what it is. It has no envelope: its type follows from that of the list.
+// By a convention of all Kubernetes APIs, the raw of a list has the list's metadata in field 1 and each item in its own
+// field 2, so an item can be cut out without knowing its type. An item has no envelope: its type follows from that of
+// the list.
 //
-// A watch is a sequence of frames: four bytes of length, big-endian, and then a
-// metav1.WatchEvent without envelope,
+// A watch is a sequence of frames. Each is four bytes of length, big-endian, and a metav1.WatchEvent without envelope,
 //
 //	1 type
 //	2 object { 1 raw }
 //
-// whose raw is an object with envelope, magic bytes and all. See apimachinery's
-// packages runtime/serializer/protobuf and runtime/serializer/streaming.
+// whose raw is an object in an envelope, magic bytes included. See apimachinery's packages runtime/serializer/protobuf
+// and runtime/serializer/streaming.
 //
 // # Two forms of an object
 //
-// So the bytes of an object are a bare message if a List has cut them out, and in an
-// envelope if a Watch has, or if they are a body. Into and Identify take both, and tell
-// them apart by the magic bytes: as a message they would begin with a group, a relic
-// that no Kubernetes type has. The type in an envelope is set on the object by Into; a
-// bare object's type is left as it is.
+// So an object from a List is a bare message, and one from a Watch or a whole body has an envelope. Into and Identify
+// accept both. They recognize an envelope by the magic bytes: in a message these would begin a group, which no
+// Kubernetes type has. Into sets the object's type from the envelope, and leaves it unchanged for a bare message.
 //
 // # Refusals
 //
-// Groups, numbers of more than ten bytes, lengths that reach out of what they are in,
-// and a second raw in one envelope (items of the first have been handed out) are
-// malformed. Unknown fields are skipped. A body that ends before its raw has come was
-// cut off: API servers send one even for the emptiest of lists, and to take such a
-// body for an empty list would mean to delete everything. The type of a list
-// is looked at as soon as it comes, which is first, from API servers; if raw comes
-// before it, items are handed out before anybody knows what they are.
+// These are malformed: groups, numbers of more than ten bytes, lengths that exceed their container, and a second raw in
+// an envelope (items of the first may have been returned). Unknown fields are skipped. A body that ends before raw was
+// cut off: API servers send raw even for an empty list, and treating such a body as an empty list would delete
+// everything. A list's type is checked as soon as it arrives. API servers send it first; if raw precedes it, items are
+// returned before their type is known.
 //
 // # Decoding
 //
-// Bytes alone do not tell a string from a message, so there is no unstructured form
-// (wire.ErrNotSelfDescribing). A Go type decodes itself, by its generated Unmarshal
-// method, which copies what it keeps. How deep it recurses is bounded by its types, except
-// of those few that contain themselves, such as the schemas in a
-// CustomResourceDefinition; for them alone the nesting is counted before they are
-// decoded (see shape). A message is one level, an entry of a map is not.
+// The bytes do not distinguish a string from a message, so there is no unstructured form (wire.ErrNotSelfDescribing). A
+// Go type decodes itself with its generated Unmarshal method, which copies what it keeps. Its recursion is bounded by
+// the type, except for the few types that contain themselves, such as the schemas in a CustomResourceDefinition. For
+// those the nesting is checked before decoding (see shape). A message counts as one level, a map entry as none.
 //
-// Where only some fields are wanted (Cut), a smaller message is made of those, and that is
-// decoded: each field says how long it is, so that those that are not wanted are stepped
-// over, whatever they hold.
+// If only some fields are wanted, Cut first makes a smaller message. Each field has its length, so unwanted fields are
+// skipped whatever their content.
 package protowire

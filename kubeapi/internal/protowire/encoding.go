@@ -24,13 +24,12 @@ func (encoding) Unstructured([]byte, wire.Limits) (map[string]any, error) {
 	return nil, wire.ErrNotSelfDescribing
 }
 
-// Intact is false: the code that decodes a type is all that knows its bytes.
+// Intact returns false: bytes can be checked only by a type's own decoder.
 func (encoding) Intact([]byte, wire.Limits) bool { return false }
 
 type unmarshaler interface{ Unmarshal([]byte) error }
 
-// Supports says whether an object can be decoded. It can if it has an Unmarshal method,
-// as generated types have.
+// Supports reports whether an object can be decoded: it has an Unmarshal method, as generated types do.
 func Supports(object runtime.Object) bool {
 	_, ok := object.(unmarshaler)
 	return ok

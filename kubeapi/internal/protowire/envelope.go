@@ -7,10 +7,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// magic is what an envelope begins with.
+// magic begins every envelope.
 var magic = []byte("k8s\x00")
 
-// The fields of an envelope.
+// Field numbers of an envelope.
 const (
 	envelopeTypeMeta        = 1
 	envelopeRaw             = 2
@@ -26,17 +26,17 @@ var (
 	errNoRaw           = fmt.Errorf("%w: an envelope without raw", wire.ErrMalformed)
 )
 
-// envelope is one that was opened. The zero value is that of a bare object.
+// envelope is a decoded envelope. The zero value stands for a bare object.
 type envelope struct {
 	apiVersion, kind string
-	// raw is nil if there is none.
+	// raw is nil if the envelope has none.
 	raw []byte
 }
 
-// isEnvelope tells the two forms of an object apart.
+// isEnvelope reports whether an object has an envelope.
 func isEnvelope(data []byte) bool { return bytes.HasPrefix(data, magic) }
 
-// open reads an envelope. On an error there is in it what was read before.
+// open reads an envelope. With an error it returns the fields that were read before.
 func open(data []byte) (envelope, error) {
 	var e envelope
 	for rest := data[len(magic):]; len(rest) > 0; {

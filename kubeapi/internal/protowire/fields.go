@@ -8,7 +8,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// The wire types of protobuf. 3 and 4 begin and end a group.
+// Wire types of protobuf. 3 and 4 begin and end a group.
 const (
 	typeVarint  = 0
 	typeFixed64 = 1
@@ -24,12 +24,11 @@ var (
 	errUnknown = fmt.Errorf("%w: an unknown protobuf wire type", wire.ErrMalformed)
 )
 
-// maxVarint is the length of the longest varint, in bytes.
+// maxVarint is the length of the longest varint in bytes.
 const maxVarint = binary.MaxVarintLen64
 
-// varint reads a number off the front of data and returns how many bytes it has: 0 if
-// data ends before, less if it is too long. Of a tenth byte the bits beyond the 64th
-// are lost, as they are in generated code, so that both read the same.
+// varint reads a number from the front of data and returns its length: 0 if data is too short, negative if the number
+// is too long. Bits of the tenth byte beyond 64 are dropped, as in generated code, so that both read the same.
 func varint(data []byte) (uint64, int) {
 	var value uint64
 	for i, b := range data {
@@ -47,7 +46,7 @@ func varint(data []byte) (uint64, int) {
 	return 0, 0
 }
 
-// tag is what a field begins with.
+// tag is the beginning of a field.
 type tag struct {
 	number   int32
 	wireType byte
@@ -66,7 +65,7 @@ func tagOf(value uint64) (tag, error) {
 	return t, nil
 }
 
-// want returns an error if the field is not a string, bytes, or a message.
+// want returns an error if the field is not a string, bytes or a message.
 func (t tag) want(what string) error {
 	if t.wireType != typeBytes {
 		return fmt.Errorf("%w: %s has the wire type %d", wire.ErrMalformed, what, t.wireType)
@@ -74,8 +73,8 @@ func (t tag) want(what string) error {
 	return nil
 }
 
-// nextField reads a field off the front of a message that is there as a whole. value is
-// part of data, and set for strings, bytes and messages alone.
+// nextField reads a field from the front of a complete message. value is a part of data, and set only for strings,
+// bytes and messages.
 func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	number, rest, err := nextVarint(data)
 	if err != nil {
@@ -107,8 +106,8 @@ func nextField(data []byte) (t tag, value, rest []byte, err error) {
 	return t, value, rest[length:], nil
 }
 
-// fieldEnd is where the field ends that data begins with, of a message of so many bytes that
-// data may be but the beginning of: 0 if it is too short to say.
+// fieldEnd returns the length of the field at the front of data, or 0 if data is too short. data may be only the
+// beginning of a message of size bytes.
 func fieldEnd(data []byte, size int) (int, error) {
 	number, tagSize := varint(data)
 	if tagSize < 0 {
@@ -154,5 +153,5 @@ func nextVarint(data []byte) (uint64, []byte, error) {
 	return value, data[n:], nil
 }
 
-// unbounded is the rest of a message that ends with the body.
+// unbounded is the length of a message that ends with the body.
 const unbounded = math.MaxInt64

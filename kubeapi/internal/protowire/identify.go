@@ -7,8 +7,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// The fields by which an object is known: that of the object itself, and those of its
-// ObjectMeta.
+// Field numbers of an object and of its ObjectMeta, for Identify.
 const (
 	objectMetadata = 1
 
@@ -18,11 +17,11 @@ const (
 	metaResourceVersion = 6
 )
 
-// Identify reads until it meets a fault.
+// Identify reads until the first error.
 func (encoding) Identify(raw []byte) wire.Identity {
 	var id wire.Identity
 	if isEnvelope(raw) {
-		e, _ := open(raw) // what was read before an error is good
+		e, _ := open(raw) // fields before an error are valid
 		id.TypeMeta = metav1.TypeMeta{APIVersion: short([]byte(e.apiVersion)), Kind: short([]byte(e.kind))}
 		raw = e.raw
 	}
@@ -51,8 +50,8 @@ func (encoding) Identify(raw []byte) wire.Identity {
 	return id
 }
 
-// each calls a function with the fields of a message, as far as it can be read; ok is
-// false for one that has no bytes, or is what cannot be read.
+// each calls call with the fields of a message, up to the first error. ok is false for a field without bytes and for
+// the one that cannot be read.
 func each(message []byte, call func(number int32, value []byte, ok bool)) {
 	for len(message) > 0 {
 		t, value, rest, err := nextField(message)

@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// list is the body of a list. See the package documentation for its form.
+// list reads the body of a list. The package documentation has the format.
 type list struct {
 	stream
 	limits wire.Limits
@@ -21,7 +21,7 @@ type list struct {
 
 	begun    bool // the magic bytes were read
 	hasRaw   bool // raw has begun
-	inRaw    bool // and not ended; left is the rest of it
+	inRaw    bool // inside raw; left is the rest of it
 	hasItems bool
 	err      error
 }
@@ -103,13 +103,13 @@ func (l *list) readEnvelope() error {
 	return l.skip(t)
 }
 
-// complete looks at the list when the body has ended between two fields.
+// complete checks the list after the body has ended between two fields.
 func (l *list) complete() error {
 	switch {
 	case !l.hasRaw:
 		return io.ErrUnexpectedEOF
 	case l.header.Kind == "" && !l.hasItems:
-		return l.notList(nil) // neither says that it is a list nor looks like one
+		return l.notList(nil) // no kind and no items
 	}
 	return io.EOF
 }
@@ -131,13 +131,13 @@ func (l *list) readTypeMeta(t tag) error {
 	case kind == "", strings.HasSuffix(kind, "List"):
 		return nil
 	case kind == "Status" && !l.hasRaw:
-		return nil // raw will say which
+		return nil // raw has the Status
 	default:
 		return l.notList(nil)
 	}
 }
 
-// notList is the error for a body of another kind.
+// notList returns the error for a body of another kind.
 func (l *list) notList(status *metav1.Status) error {
 	return &wire.NotListError{Kind: wire.Printable(l.header.Kind, wire.MaxForeignText), Status: status}
 }
@@ -161,7 +161,7 @@ func (l *list) enterRaw(t tag) error {
 	return nil
 }
 
-// readStatus reads what was sent in place of a list.
+// readStatus reads a Status in place of a list.
 func (l *list) readStatus(length int64) error {
 	data, err := l.take(length)
 	if err != nil {
@@ -175,7 +175,7 @@ func (l *list) readStatus(length int64) error {
 	return l.notList(status)
 }
 
-// By convention, the fields of every list.
+// Field numbers of every list, by convention.
 const (
 	listMetadata = 1
 	listItems    = 2
@@ -183,7 +183,7 @@ const (
 	metadataContinue = 3
 )
 
-// readRaw reads a field of the list itself; nil if it is no item.
+// readRaw reads a field of the list, and returns nil if it is no item.
 func (l *list) readRaw() ([]byte, error) {
 	if l.left == 0 {
 		l.inRaw, l.left = false, unbounded

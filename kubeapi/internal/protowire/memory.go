@@ -9,22 +9,22 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// costs are what the fields of a message are charged for, by their numbers. Two bytes make an
-// empty message, and a Go struct of a kilobyte.
+// costs has the memory charge for each field of a message, by number. Two bytes can encode an empty message, which
+// becomes a Go struct of a kilobyte.
 type costs struct {
 	fields map[int32]cost
 }
 
-// cost is that of a field each time it comes.
+// cost is the charge for each occurrence of a field.
 type cost struct {
 	each    int
-	perByte int    // of a field that is no message: numbers may come packed
-	message *costs // what it is, or what the values of a map are
-	entry   bool   // of a map
-	lengths bool   // which its keys and values have
+	perByte int    // for packed numbers
+	message *costs // the costs of the field's message, or of a map's values
+	entry   bool   // the field is a map
+	lengths bool   // its keys and values are length-delimited
 }
 
-// typeCosts are the costs of a type, and the largest of a byte in it.
+// typeCosts has the costs of a type, and the largest charge per byte in it.
 type typeCosts struct {
 	*costs
 	perByte int
@@ -32,7 +32,7 @@ type typeCosts struct {
 
 var allCosts sync.Map // reflect.Type: typeCosts
 
-// costsOf believes the struct tags by which the code was generated.
+// costsOf derives the costs from the struct tags of generated code.
 func costsOf(pointer reflect.Type) typeCosts {
 	if known, ok := allCosts.Load(pointer); ok {
 		return known.(typeCosts)
@@ -43,7 +43,7 @@ func costsOf(pointer reflect.Type) typeCosts {
 	return t
 }
 
-// costsByType has the costs of each type that has been met on the way.
+// costsByType has the costs of the types visited so far.
 type costsByType map[reflect.Type]*costs
 
 func (known costsByType) of(t reflect.Type, perByte *int) *costs {
@@ -60,7 +60,7 @@ func (known costsByType) of(t reflect.Type, perByte *int) *costs {
 	known[t] = c
 	for i := range t.NumField() {
 		field := t.Field(i)
-		// Such as "bytes,3,rep,name=properties".
+		// The tag is, for example, "bytes,3,rep,name=properties".
 		parts := strings.Split(field.Tag.Get("protobuf"), ",")
 		if len(parts) < 2 {
 			continue
@@ -81,14 +81,14 @@ func (known costsByType) of(t reflect.Type, perByte *int) *costs {
 	return c
 }
 
-// perField is for what a string, a time or the like takes beside its bytes.
+// perField is the overhead of a string, time or similar value beyond its bytes.
 const perField = 64
 
 func costOf(t reflect.Type) cost {
 	size := func(t reflect.Type) int { return int(t.Size()) }
 	switch t.Kind() {
 	case reflect.Map:
-		// Values are decoded one by one, and copied; large ones lie beside the map.
+		// Values are decoded one by one and copied; large ones are stored outside the map.
 		slot := size(t.Key()) + min(size(t.Elem()), 128)
 		return cost{each: perField + 6*slot + 2*size(t.Elem()), entry: true, lengths: hasLength(t.Key()) && hasLength(t.Elem())}
 	case reflect.Pointer:
@@ -118,11 +118,11 @@ func hasLength(t reflect.Type) bool {
 	return false
 }
 
-// checkMemory charges for the fields of a large object. Fields must not reach out of an entry of a map: generated code would
-// read the bytes behind it again for each entry.
+// checkMemory charges for the fields of a large object. It refuses fields that exceed their map entry: generated code
+// would read the bytes after each entry again.
 func checkMemory(message []byte, object reflect.Type, limits wire.Limits) error {
 	costs := costsOf(object)
-	// An entry has at least eight bytes, if it is to reach out of itself to the end.
+	// An entry that exceeds itself has at least eight bytes.
 	if limits.Spares(len(message), max(costs.perByte, perField/2)+len(message)/8) {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *costs) charge(message []byte, charged *int64, limit int64) error {
 	return nil
 }
 
-// chargeEntry does it for the entry of a map.
+// chargeEntry charges for a map entry.
 func (c cost) chargeEntry(entry []byte, charged *int64, limit int64) error {
 	for rest := entry; len(rest) > 0 && *charged <= limit; {
 		t, value, after, err := nextField(rest)

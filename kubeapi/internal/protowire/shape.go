@@ -9,21 +9,20 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// shape has the fields of a message that lead back to its type. Generated code calls itself for each level, which five bytes
-// make, and a stack of 1 GB ends the process; in a map's entry it may also read beyond the end, which doubles the work with
-// each level.
+// shape has the fields of a message through which its type contains itself. Generated code recurses for each level,
+// which takes five bytes, and a stack of 1 GB ends the process. A malformed map entry also makes it read beyond the
+// entry, which doubles the work with each level.
 type shape struct {
 	messages map[int32]*shape
-	// entries are those of maps whose values are messages.
+	// entries are maps whose values are messages.
 	entries map[int32]*shape
 }
 
-// shapes has the shape of each type that was asked for, nil if it cannot contain
-// itself. There are as many as the program decodes types.
+// shapes caches the shape of each decoded type, nil if the type cannot contain itself.
 var shapes sync.Map // reflect.Type: *shape
 
-// shapeOf returns nil for a type that cannot contain itself. It believes the struct
-// tags by which the code was generated.
+// shapeOf derives a type's shape from the struct tags of generated code. It returns nil if the type cannot contain
+// itself.
 func shapeOf(pointer reflect.Type) *shape {
 	if known, ok := shapes.Load(pointer); ok {
 		return known.(*shape)
@@ -33,11 +32,10 @@ func shapeOf(pointer reflect.Type) *shape {
 	return s
 }
 
-// shapesByType has a shape for each type that has been met on the way.
+// shapesByType has the shapes of the types visited so far.
 type shapesByType map[reflect.Type]*shape
 
-// of leaves out what has no message in it that matters, so that nothing is left of a
-// type but the ways that lead back to it.
+// of leaves out types without nested messages, so that only the recursive paths remain.
 func (known shapesByType) of(t reflect.Type) *shape {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -52,7 +50,7 @@ func (known shapesByType) of(t reflect.Type) *shape {
 	known[t] = s
 	for i := range t.NumField() {
 		field := t.Field(i)
-		// Such as "bytes,3,rep,name=properties".
+		// The tag is, for example, "bytes,3,rep,name=properties".
 		parts := strings.Split(field.Tag.Get("protobuf"), ",")
 		if len(parts) < 2 || parts[0] != "bytes" {
 			continue
@@ -70,14 +68,14 @@ func (known shapesByType) of(t reflect.Type) *shape {
 		}
 	}
 	if len(s.messages)+len(s.entries) == 0 {
-		known[t] = nil // which nobody can have met as anything else
+		known[t] = nil // no other type can have used it
 		return nil
 	}
 	return s
 }
 
-// check returns an error if a message, on a level of its own, is nested deeper than the
-// limit or has a field that reaches out of it.
+// check returns an error if a message is nested deeper than limit or a field exceeds its container. level is the
+// message's own.
 func (s *shape) check(message []byte, level, limit int) error {
 	if s == nil {
 		return nil
@@ -103,13 +101,13 @@ func (s *shape) check(message []byte, level, limit int) error {
 	return nil
 }
 
-// The fields of a map's entry.
+// Field numbers of a map entry.
 const (
 	entryKey   = 1
 	entryValue = 2
 )
 
-// checkEntry does it for the entry of a map whose values are of the shape.
+// checkEntry checks a map entry whose value has the shape s.
 func (s *shape) checkEntry(entry []byte, level, limit int) error {
 	for rest := entry; len(rest) > 0; {
 		t, value, after, err := nextField(rest)

@@ -9,18 +9,17 @@ import (
 // stream reads protobuf from a body as it arrives.
 type stream struct {
 	window *wire.Window
-	limit  int // of bytes that are looked at as one piece
+	limit  int // bytes of one value
 
-	// left is how much of the message at hand has not been consumed. It is at least
-	// what was lent.
+	// left is the number of unconsumed bytes of the current message, at least lent.
 	left int64
-	// lent is how many unread bytes the last take has lent out.
+	// lent is the number of unread bytes that the last take has returned.
 	lent int
 }
 
 func newStream(body io.Reader, first int, limits wire.Limits) stream {
-	// The window's own limit must have room for a number, however small the limit on
-	// values; lengths are checked here, before their bytes are asked for.
+	// The window must have room for a number even if the limit on values is smaller. Lengths are checked here before
+	// their bytes are read.
 	return stream{
 		window: wire.NewWindow(body, first, max(limits.ValueBytes, 2*maxVarint)),
 		limit:  limits.ValueBytes,
@@ -28,7 +27,7 @@ func newStream(body io.Reader, first int, limits wire.Limits) stream {
 	}
 }
 
-// release takes back what was lent out.
+// release consumes the bytes that take returned.
 func (s *stream) release() {
 	s.consume(s.lent)
 	s.lent = 0
@@ -63,7 +62,7 @@ func (s *stream) varint() (uint64, error) {
 	}
 }
 
-// tag reads what a field begins with. io.EOF means that the body ended before it.
+// tag reads the beginning of a field. io.EOF means that the body ended before it.
 func (s *stream) tag() (tag, error) {
 	value, err := s.varint()
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *stream) tag() (tag, error) {
 	return tagOf(value)
 }
 
-// length reads that of a field, which fits into the message at hand.
+// length reads the length of a field and checks that it fits into the current message.
 func (s *stream) length() (int64, error) {
 	value, err := s.varint()
 	switch {
@@ -84,7 +83,7 @@ func (s *stream) length() (int64, error) {
 	return int64(value), nil
 }
 
-// value lends out that of a field of bytes until release is called.
+// value reads a length and returns so many bytes, valid until release is called.
 func (s *stream) value() ([]byte, error) {
 	length, err := s.length()
 	if err != nil {
@@ -93,14 +92,14 @@ func (s *stream) value() ([]byte, error) {
 	return s.take(length)
 }
 
-// take lends out the next length bytes until release is called.
+// take returns the next length bytes, valid until release is called.
 func (s *stream) take(length int64) ([]byte, error) {
 	if length > int64(s.limit) {
 		return nil, &wire.LimitError{What: wire.LimitValue, Limit: s.limit}
 	}
 	n := int(length)
 	if n == 0 {
-		return []byte{}, nil // not nil, which stands for an absent field
+		return []byte{}, nil // not nil, which means an absent field
 	}
 	if err := s.window.Need(n); err != nil {
 		return nil, wire.Inside(err)
@@ -109,7 +108,7 @@ func (s *stream) take(length int64) ([]byte, error) {
 	return s.window.Unread()[:n:n], nil
 }
 
-// skip reads over a field that nobody asked for.
+// skip skips an unknown field.
 func (s *stream) skip(t tag) error {
 	length := int64(0)
 	var err error

@@ -11,10 +11,10 @@ import (
 	"github.com/watchmirror/cache/kubeapi/internal/wire"
 )
 
-// watcher is the body of a watch. See the package documentation for its form.
+// watcher reads the body of a watch. The package documentation has the format.
 type watcher struct {
 	stream
-	begun bool // the length of a frame was read, and its bytes were not
+	begun bool // the length of a frame was read but not its bytes
 	err   error
 }
 
@@ -34,7 +34,7 @@ func (w *watcher) Next() (wire.Frame, error) {
 // Begun implements wire.Watch.
 func (w *watcher) Begun() bool { return w.begun || len(w.window.Unread()) > 0 }
 
-// lengthBytes is the size of what stands before each frame.
+// lengthBytes is the size of the length before each frame.
 const lengthBytes = 4
 
 func (w *watcher) next() (wire.Frame, error) {
@@ -61,8 +61,8 @@ func (w *watcher) next() (wire.Frame, error) {
 	return frameOf(data)
 }
 
-// frame lends out a frame until release is called. It checks the heads of fields as they come, so that a length that is too
-// large does not swallow later frames: below 16 MiB the next one's length begins with a 0, which begins no field.
+// frame returns a frame, valid until release is called. It checks the fields as they arrive, so that a length that is
+// too large does not swallow later frames: the length of a frame below 16 MiB begins with 0, which begins no field.
 func (w *watcher) frame(length int64) ([]byte, error) {
 	if length > int64(w.limit) {
 		return w.take(length)
@@ -88,14 +88,13 @@ func (w *watcher) frame(length int64) ([]byte, error) {
 	return w.take(length)
 }
 
-// unframed is the error for a body that is a single object: a list, from a server that
-// does not know the watch parameter, or a bare Status. Its magic bytes make a length
-// that no frame has.
+// unframed returns the error for a body that is a single object: a list, from a server that does not know the watch
+// parameter, or a bare Status. Its magic bytes read as a length exceed any frame's.
 func (w *watcher) unframed() error {
 	var e envelope
 	if t, err := w.tag(); err == nil && t == (tag{envelopeTypeMeta, typeBytes}) {
 		if data, err := w.value(); err == nil {
-			_ = e.readTypeMeta(data) // what could not be read is not named
+			_ = e.readTypeMeta(data) // an unreadable kind is left out
 		}
 	}
 	if e.kind == "" {
@@ -104,7 +103,7 @@ func (w *watcher) unframed() error {
 	return fmt.Errorf("%w: a %s in place of watch frames", wire.ErrMalformed, wire.Printable(e.kind, wire.MaxForeignText))
 }
 
-// The fields of a WatchEvent, and of the RawExtension in it.
+// Field numbers of a WatchEvent and of the RawExtension in it.
 const (
 	eventType   = 1
 	eventObject = 2
@@ -143,7 +142,7 @@ func frameOf(data []byte) (wire.Frame, error) {
 	return frame, nil
 }
 
-// objectOf reads a RawExtension; before is what another one in the same frame had.
+// objectOf reads a RawExtension. before is the object of an earlier one in the same frame.
 func objectOf(data, before []byte) ([]byte, error) {
 	object := before
 	for rest := data; len(rest) > 0; {
@@ -164,7 +163,7 @@ func objectOf(data, before []byte) ([]byte, error) {
 	return object, nil
 }
 
-// eventTypeOf is a string that costs nothing for the types there are.
+// eventTypeOf allocates nothing for the known types.
 func eventTypeOf(value []byte) watch.EventType {
 	for _, known := range [...]watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
 		if bytes.Equal(value, []byte(known)) {

@@ -1,35 +1,29 @@
-// Package wire says what the encodings of the Kubernetes list/watch protocol have in
-// common, and holds what they share. The encodings are packages beside it: jsonwire,
-// protowire and cborwire, each with one exported value that is its Encoding.
+// Package wire has the interfaces and shared code of the encodings of the Kubernetes list/watch protocol. Each encoding
+// is a package beside it (jsonwire, protowire, cborwire) that exports one Encoding.
 //
-// # How a body is read
+// # Reading a body
 //
-// In two steps, whatever the encoding. A List or a Watch first cuts the next item or
-// frame out of the body, as bytes; only the brackets, lengths or major types are
-// looked at for that. Then the Encoding decodes those bytes, once, straight into
-// what the caller wants. That a value is cut out before it is decoded has three uses:
+// A body is read in two steps. A List or Watch cuts the next item or frame out of the body, as bytes, and looks only at
+// brackets, lengths or major types. Then the Encoding decodes those bytes into the wanted type. Cutting before decoding
+// has three advantages:
 //
-//   - nothing of a body is held but the value at hand, in a buffer that the next one
-//     reuses (Window);
-//   - a value that cannot be decoded spoils nothing behind it: its end is known, and
-//     Identify reads what it can of whose it is;
-//   - limits are kept before memory is spent.
+//   - only the current value is in memory, in a buffer that the next one reuses (Window);
+//   - a value that cannot be decoded does not affect later ones: its end is known, and Identify reads as much of its key as
+//     possible;
+//   - limits are checked before memory is allocated.
 //
-// Where only some fields of an object are wanted (Fields), there is a step between: Cut
-// makes smaller bytes of those, in the same encoding, and these are decoded. It follows that
-// decoders need to know nothing of it, and that what identifies an object that cannot be
-// decoded is read from the bytes as they came.
+// If only some fields are wanted (Fields), Cut makes a smaller value in the same encoding between the two steps. So
+// decoders need not know about it, and Identify still reads the original bytes.
 //
-// # Who owns what
+// # Ownership
 //
-// Bytes that Next returns belong to the reader and are good until the next call of
-// Next. Decoded values never refer to them.
+// Bytes that Next returns belong to the reader and are valid until the next call of Next. Decoded values never refer to
+// them.
 //
 // # Errors
 //
-// io.EOF means that a body ended where it may, io.ErrUnexpectedEOF that it ended
-// elsewhere. ErrMalformed is wrapped by errors of a form that is not the protocol's, a
-// *LimitError says that a limit was passed, a *NotListError that the body is no list.
-// Everything else is the body's own error, as its Read returned it. After any error a
-// List or Watch returns it again.
+// io.EOF means that a body ended where it may, io.ErrUnexpectedEOF that it ended elsewhere. ErrMalformed is wrapped by
+// errors for bytes that do not conform to the protocol. A *LimitError means that a limit was exceeded, a *NotListError
+// that the body is no list. Any other error is from the body's Read. After an error, a List or Watch returns the same
+// error again.
 package wire

@@ -9,59 +9,50 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Encoding is one way in which the protocol puts objects into bytes. Its methods may
-// be called concurrently.
+// Encoding encodes the protocol's objects in one format. Its methods may be called concurrently.
 type Encoding interface {
-	// List reads the body of a list, Watch that of a watch. Neither reads anything
-	// before the first Next.
+	// List reads the body of a list, Watch that of a watch. Neither reads before the first Next.
 	List(body io.Reader, limits Limits) List
 	Watch(body io.Reader, limits Limits) Watch
 
-	// Unstructured decodes an object as apimachinery's unstructured converter wants
-	// it: map[string]any, []any, string, bool, nil, int64 where that is exact, else
-	// float64. An encoding that does not describe itself returns ErrNotSelfDescribing.
+	// Unstructured decodes an object into apimachinery's unstructured form: map[string]any, []any, string, bool, nil,
+	// int64 if exact, else float64. An encoding that is not self-describing returns ErrNotSelfDescribing.
 	Unstructured(raw []byte, limits Limits) (map[string]any, error)
 
-	// Into decodes an object into a Go value, which is zero. On an error what is in it
-	// is of no use.
+	// Into decodes an object into a Go value, which must be zero. On an error its content is undefined.
 	Into(raw []byte, limits Limits, object runtime.Object) error
 
-	// Cut appends to dst the bytes of an object with those fields alone that are wanted,
-	// to be decoded in place of raw. It keeps neither. It adds no more than three times the
-	// bytes of raw; on an error what it has added is of no use. It finds the faults of
-	// what it reads; those inside of a field that is wanted as a whole are left to the
-	// decoder, and those inside of an unwanted one to nobody.
+	// Cut appends to dst an object with only the wanted fields, to be decoded in place of raw. It keeps no reference to
+	// either. It appends at most three times the bytes of raw; on an error the appended bytes are undefined. Fields
+	// that are kept whole are checked by the decoder, dropped ones are not checked.
 	Cut(dst, raw []byte, wanted *Fields, limits Limits) ([]byte, error)
 
-	// Intact says of bytes that could not be decoded whether they are a value of the encoding
-	// all the same, which somebody may have meant. Others were damaged on the way, or are of
-	// a broken encoder. An encoding whose bytes alone do not say it returns false, and so does
-	// one that would have to pass the limits to find out.
+	// Intact reports whether bytes that could not be decoded are a well-formed value of the encoding, which a server
+	// may have meant. Other bytes were damaged in transit or come from a broken encoder. It returns false if the bytes
+	// alone do not show it, or if finding out would exceed the limits.
 	Intact(raw []byte, limits Limits) bool
 
-	// Identify reads what it can of whose object it is, of bytes that could not be
-	// decoded. It never fails: what cannot be read is empty.
+	// Identify reads as much as possible of the key and type of an object that could not be decoded. It never fails: a
+	// field that cannot be read is empty.
 	Identify(raw []byte) Identity
 }
 
-// List is the body of one list response.
+// List reads the body of one list response.
 type List interface {
-	// Next returns the next item. io.EOF means that the list is complete and the body
-	// was read to its end.
+	// Next returns the next item. io.EOF means that the list is complete and the body was read to its end.
 	Next() ([]byte, error)
 
-	// Header is what the list has said of itself so far; after io.EOF it is complete.
-	// Some servers say it before the items, others after them.
+	// Header returns the header as far as it was read; after io.EOF it is complete. Some servers send it before the
+	// items, others after them.
 	Header() Header
 }
 
-// Watch is the body of one watch response.
+// Watch reads the body of one watch response.
 type Watch interface {
 	// Next returns the next frame. io.EOF means that the body ended between two frames.
 	Next() (Frame, error)
 
-	// Begun says whether a part of a frame has been read, and its end has not. It is for
-	// the body's Read, which Next calls.
+	// Begun reports whether a frame has been read in part. It is for the body's Read, which Next calls.
 	Begun() bool
 }
 
@@ -71,37 +62,34 @@ type Frame struct {
 	Object []byte
 }
 
-// Header is what a list says of itself.
+// Header has the type and metadata of a list.
 type Header struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 }
 
-// Identity is whose an object is.
+// Identity is the type and key of an object, its UID and version.
 type Identity struct {
 	metav1.TypeMeta
 	Namespace, Name string
-	// NamespaceUnread says that it has a namespace which could not be read: Namespace is
-	// empty, and Name alone would name something else.
+	// NamespaceUnread means that the object has a namespace that could not be read: Namespace is empty, and Name alone
+	// would be another object's key.
 	NamespaceUnread bool
 	UID             types.UID
 	ResourceVersion string
 }
 
-// MaxName is the size in bytes of the longest string that is read of an object's
-// identity, four times what API servers allow. A longer one counts as unreadable: a part
-// of it would name something else.
+// MaxName bounds the strings of an Identity in bytes, at four times the limit of API servers. A longer one counts as
+// unreadable, because a part of it would name another object.
 const MaxName = 1024
 
-// Limits are what one response may make a reader hold. All are positive, if they do not say otherwise.
+// Limits bound the memory that one response may use. All are positive, except that Memory may be 0.
 type Limits struct {
 	// ValueBytes is the size of a value: an item, a frame, any other field of a list.
 	ValueBytes int
-	// Memory is what an object may take while it is decoded, in bytes, as it is charged for
-	// before: see CheckMemory. Of the limits it alone may be 0, which is none.
+	// Memory bounds the estimated memory for decoding an object, in bytes: see CheckMemory. 0 means no limit.
 	Memory int
-	// Nesting is how deep objects and arrays may lie in one another, the object itself
-	// being 1.
+	// Nesting bounds the depth of objects and arrays; the object itself is level 1.
 	Nesting int
 	// TokenBytes is the size of a continue token.
 	TokenBytes int

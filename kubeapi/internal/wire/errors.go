@@ -9,18 +9,17 @@ import (
 )
 
 var (
-	// ErrMalformed is wrapped by errors about bytes that are not of the form that the
-	// encoding, or the protocol, gives them.
+	// ErrMalformed is wrapped by errors for bytes that do not conform to the encoding or the protocol.
 	ErrMalformed error = &Sentinel{Text: "malformed answer", Cause: CauseInvalidResponse}
 
-	// ErrNotSelfDescribing is returned where bytes alone do not say what they mean.
+	// ErrNotSelfDescribing: the bytes have a meaning only together with a Go type.
 	ErrNotSelfDescribing = errors.New("the encoding does not describe itself, it needs a Go type to decode into")
 )
 
-// Sentinel is an error that says of what kind it is, in the words of a reflector's status.
+// Sentinel is an error with a cause of a reflector's status.
 type Sentinel struct{ Text, Cause string }
 
-// The kinds of failure that a reflector cannot tell by itself.
+// Causes that a reflector cannot determine itself.
 const (
 	CauseConnectionLost   = "connection-lost"
 	CauseCredentials      = "credentials"
@@ -31,18 +30,16 @@ const (
 
 func (s *Sentinel) Error() string { return s.Text }
 
-// FailureCause is the kind.
+// FailureCause returns the cause.
 func (s *Sentinel) FailureCause() string { return s.Cause }
 
-// Undecodable is the error of a decoder, or of a type's own method, as an ErrMalformed. No
-// more is kept of it than people can read: such errors like to hold what they were given,
-// however long, and are kept for as long as an object stays bad.
+// Undecodable wraps a decoder's error, or that of a type's own method, as an ErrMalformed. It keeps only a short text:
+// such errors may contain the input, and are kept as long as the object is quarantined.
 func Undecodable(cause error) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, Printable(cause.Error(), MaxForeignText))
 }
 
-// Caught, deferred around a decoder, makes an error of its panic: the methods of a type
-// are the caller's code.
+// Caught, deferred around a decoder, turns its panic into an error: a type's methods are the caller's code.
 func Caught(object any, err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("%w: decoding into %T panicked: %s", ErrMalformed, object,
@@ -50,7 +47,7 @@ func Caught(object any, err *error) {
 	}
 }
 
-// Inside makes the error for a body that ended where it may not.
+// Inside turns io.EOF into io.ErrUnexpectedEOF, for a body that ended inside a value.
 func Inside(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -58,15 +55,15 @@ func Inside(err error) error {
 	return err
 }
 
-// LimitError says that a limit was passed.
+// LimitError means that a limit was exceeded.
 type LimitError struct {
 	// What is one of the constants below.
 	What string
-	// Limit is what would have been allowed: bytes, or levels.
+	// Limit is the limit's value in bytes or levels.
 	Limit int
 }
 
-// What a LimitError can be about.
+// Values of LimitError.What.
 const (
 	LimitValue   = "value"
 	LimitNesting = "nesting"
@@ -85,13 +82,12 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s larger than %d bytes", e.What, e.Limit)
 }
 
-// NotListError says that the body of a list response is something else, or that of a
-// watch a Status. It comes only after the whole of it was read, or as soon as the kind says
-// that reading on is useless.
+// NotListError means that the body of a list is another object, or that the body of a watch is a Status. It is returned
+// after the whole body was read, or as soon as the kind makes reading on useless.
 type NotListError struct {
 	// Kind is that of the body, if it has one.
 	Kind string
-	// Status is set if the body is a Status object, whatever it says.
+	// Status is set if the body is a Status object, successful or not.
 	Status *metav1.Status
 }
 

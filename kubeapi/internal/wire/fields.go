@@ -1,30 +1,26 @@
 package wire
 
-// Fields are those of an object that are wanted, in the two ways in which encodings name
-// them. They are built once and never changed, so that any number of readers may share them.
+// Fields are the wanted fields of an object, by name and by number. They are immutable after construction and may be
+// shared.
 //
-// What holds whichever way it is: lists are walked through, each element having the fields
-// that are wanted of it; a field that is wanted as a whole is kept as it came, byte by
-// byte; and an unwanted field is neither kept nor looked at any further than to find its
-// end. Objects and elements of lists stay where one of their fields is wanted, though
-// nothing may be left in them: a decoder makes the same of them as of the whole, less what
-// is not wanted.
+// In both forms, the fields apply to each element of a list. A field that is wanted whole is kept byte by byte. Of an
+// unwanted field only the end is found. Objects and list elements in which a field is wanted stay, even if nothing
+// remains in them, so a decoder returns the same as for the whole object, without the unwanted fields.
 type Fields struct {
-	// Names are for encodings that name fields.
+	// Names are for encodings with field names.
 	Names *Names
-	// Numbers are for protobuf; nil if the Go type does not tell what they are.
+	// Numbers are for protobuf; nil if the Go type does not have them.
 	Numbers *Numbers
 }
 
-// Names are the wanted fields of an object, or keys of a map: on the wire they are alike.
+// Names are the wanted fields of an object, or keys of a map, which look alike on the wire.
 type Names struct {
-	// Whole says that all is wanted, whatever else is named.
+	// Whole means that everything is wanted.
 	Whole bool
 	named []namedField
 }
 
-// namedField is one of few: users name a handful in any one object, which is found faster
-// by comparing than by a hash.
+// namedField is an element of a slice, because comparing a handful of names is faster than hashing.
 type namedField struct {
 	name  string
 	below *Names
@@ -40,7 +36,7 @@ func (n *Names) Find(name []byte) *Names {
 	return nil
 }
 
-// Below is Find for building: it makes the entry if there is none.
+// Below is Find during construction: it adds the entry if there is none.
 func (n *Names) Below(name string) *Names {
 	if below := n.Find([]byte(name)); below != nil {
 		return below
@@ -50,10 +46,9 @@ func (n *Names) Below(name string) *Names {
 	return below
 }
 
-// Numbers are the wanted fields of a protobuf message. Those of a field that is a map are
-// its wanted keys; they alone have no number.
+// Numbers are the wanted fields of a protobuf message. Those of a map field are its wanted keys.
 type Numbers struct {
-	// Whole says that all is wanted, whatever else is named.
+	// Whole means that everything is wanted.
 	Whole    bool
 	numbered []numberedField
 	keys     []keyedEntry
@@ -79,7 +74,7 @@ func (n *Numbers) Find(number int32) *Numbers {
 	return nil
 }
 
-// Below is Find for building: it makes the entry if there is none.
+// Below is Find during construction: it adds the entry if there is none.
 func (n *Numbers) Below(number int32) *Numbers {
 	if below := n.Find(number); below != nil {
 		return below
@@ -89,11 +84,10 @@ func (n *Numbers) Below(number int32) *Numbers {
 	return below
 }
 
-// IsMap says that keys are wanted, so that each message is an entry.
+// IsMap reports whether keys are wanted, so that each message is a map entry.
 func (n *Numbers) IsMap() bool { return len(n.keys) > 0 }
 
-// FindKey returns the wanted fields of the entry with a key, which is a message of two fields;
-// nil if nothing is.
+// FindKey returns the wanted fields of the map entry with a key, nil if the entry is not wanted.
 func (n *Numbers) FindKey(key []byte) *Numbers {
 	for i := range n.keys {
 		if n.keys[i].key == string(key) {
@@ -103,7 +97,7 @@ func (n *Numbers) FindKey(key []byte) *Numbers {
 	return nil
 }
 
-// BelowKey is FindKey for building: it makes the entry if there is none.
+// BelowKey is FindKey during construction: it adds the entry if there is none.
 func (n *Numbers) BelowKey(key string) *Numbers {
 	if below := n.FindKey([]byte(key)); below != nil {
 		return below

@@ -5,25 +5,24 @@ import (
 	"sync"
 )
 
-// The charges for values before they are decoded: the most that decoders were seen to use,
-// rounded up, as memory in all, whether or not it is collected on the way.
+// Charges for values before they are decoded: the largest total allocation that was measured in decoders, rounded up.
 const (
-	// PerValue is for a value of any kind, with its share of the map or slice it is in.
+	// PerValue is the charge for a value of any kind, including its share of a map or slice.
 	PerValue = 512
-	// Growing is how many times its size an element of a slice costs that grows by append:
-	// by a quarter each time, of which the last may just have begun.
+	// Growing is the charge for an element of a slice that grows by append, as a multiple of its size. Append grows by
+	// a quarter, and may just have grown.
 	Growing = 7
 )
 
-// Sizes are those of the largest Go values that a decoder makes room for meanwhile, in bytes.
+// Sizes are the sizes in bytes of the largest Go values that a decoder may allocate.
 type Sizes struct {
-	// Element is an element of a slice, Single what a pointer leads to or a map has.
+	// Element is for elements of slices, Single for values behind pointers and in maps.
 	Element, Single int
 }
 
 var sizes sync.Map // reflect.Type: Sizes
 
-// SizesOf looks through a type, once for each that is asked for.
+// SizesOf returns the sizes for a type. It caches them.
 func SizesOf(t reflect.Type) Sizes {
 	if known, ok := sizes.Load(t); ok {
 		return known.(Sizes)
@@ -47,7 +46,7 @@ func (s *Sizes) add(t reflect.Type, seen map[reflect.Type]bool) {
 	case reflect.Slice, reflect.Array:
 		size := int(t.Elem().Size())
 		if t.Elem().Kind() == reflect.Pointer {
-			size += int(t.Elem().Elem().Size())/Growing + 1 // which does not grow
+			size += int(t.Elem().Elem().Size())/Growing + 1 // the pointed-to value does not grow
 		}
 		s.Element = max(s.Element, size)
 		s.add(t.Elem(), seen)
@@ -57,15 +56,13 @@ func (s *Sizes) add(t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// PerElement is the charge for an element of an array, beside PerValue.
+// PerElement is the charge for an element of an array, in addition to PerValue.
 func (s Sizes) PerElement() int { return Growing * s.Element }
 
-// PerObject is the charge for an object, beside PerValue: where room is made for it alone,
-// it may be copied once.
+// PerObject is the charge for an object, in addition to PerValue. It may be copied once.
 func (s Sizes) PerObject() int { return 2 * s.Single }
 
-// CheckMemory compares what was charged with the limit. Strings are charged for by the bytes
-// that the object came in.
+// CheckMemory returns a LimitError if the charge, plus twice the object's bytes for its strings, exceeds the limit.
 func (l Limits) CheckMemory(charged int64, bytes int) error {
 	if l.Memory > 0 && charged > int64(l.Memory)-2*int64(bytes) {
 		return &LimitError{What: LimitMemory, Limit: l.Memory}
@@ -73,8 +70,8 @@ func (l Limits) CheckMemory(charged int64, bytes int) error {
 	return nil
 }
 
-// Spares says of an object of so many bytes that it is within the limit whatever is in it, if
-// a byte of it is charged for with no more than this.
+// Spares reports whether an object of so many bytes is within the limit whatever its content, if each byte is charged
+// with at most perByte.
 func (l Limits) Spares(bytes, perByte int) bool {
 	return l.Memory <= 0 || bytes <= l.Memory/(perByte+2)
 }

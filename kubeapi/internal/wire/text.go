@@ -6,19 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxForeignText is how many characters of foreign text an error's text holds.
+// MaxForeignText bounds the characters of foreign text in an error's text.
 const MaxForeignText = 512
 
-// Printable makes one line of foreign bytes, of at most so many characters and three
-// dots, that does no harm in a log or on a terminal. Its cost is that of the line, not
-// of the data.
+// Printable returns foreign bytes as one line of at most limit characters and an ellipsis, safe for a log or terminal.
+// Its cost depends on the line, not on the data.
 func Printable[T string | []byte](data T, limit int) string {
-	// A character has at most so many bytes; the last of those that are looked at may be
-	// cut, and is beyond the limit then.
+	// The last character may be cut, but then it is beyond the limit.
 	head := string(data[:min(len(data), (limit+1)*utf8.UTFMax)])
 	var line strings.Builder
 	blank := false
-	for _, r := range head { // bytes that are no UTF-8 come as U+FFFD
+	for _, r := range head { // range replaces invalid UTF-8 by U+FFFD
 		if limit == 0 {
 			line.WriteRune('…')
 			break

@@ -5,25 +5,21 @@ import (
 	"sync"
 )
 
-// sharedBytes is the size of the buffers that windows borrow from one another while
-// something is unread: room for the objects that are usual, so that growing a buffer is
-// a rarity, and one read call for many small ones.
+// sharedBytes is the size of the buffers that windows borrow while they have unread bytes: enough for usual objects, so
+// that growing is rare, and for many small ones in one read.
 const sharedBytes = 64 << 10
 
 var sharedBuffers = sync.Pool{New: func() any { return new([sharedBytes]byte) }}
 
-// How large the buffers are through which bodies are read to begin with, where an encoding
-// has no reason for others. A watch spends its life waiting, and there may be thousands; of
-// lists few are read at a time, and at full speed.
+// Initial buffer sizes of an encoding. A watch is idle most of the time, and there may be thousands; few lists are read
+// at a time.
 const (
 	FirstOfWatch = 1 << 10
 	FirstOfList  = 32 << 10
 )
 
-// Window is the part of a stream that is being looked at. It grows as long as nothing
-// is consumed, up to a limit, and its buffer is reused. While nothing is unread it holds
-// no more than it began with: most of a watch's life is waiting, and there may be ten
-// thousand of them.
+// Window is the unread part of a stream. It grows up to a limit while nothing is consumed, and its buffer is reused.
+// Without unread bytes it has only its first buffer, because there may be ten thousand idle watches.
 //
 //	           Unread
 //	        ┌───────────┐
@@ -33,26 +29,24 @@ type Window struct {
 	source     io.Reader
 	buffer     []byte
 	start, end int
-	first      int // size of the buffer to begin with
-	limit      int // Unread is never asked to grow beyond
+	first      int // size of the first buffer
+	limit      int // upper bound for Unread
 	failure    error
 
-	small  []byte             // the buffer to begin with
-	shared *[sharedBytes]byte // what buffer is a part of, if it is borrowed
+	small  []byte             // the first buffer
+	shared *[sharedBytes]byte // the borrowed array that buffer is a part of, or nil
 }
 
-// NewWindow makes a window onto source. It holds first bytes to begin with, and never
-// more than the larger of first and limit.
+// NewWindow returns a window onto source. Its buffer has first bytes initially, and at most the larger of first and
+// limit.
 func NewWindow(source io.Reader, first, limit int) *Window {
 	return &Window{source: source, first: max(first, 1), limit: limit}
 }
 
-// Unread is what was read and not consumed, good until the next call of Fill, Need or
-// Consume.
+// Unread returns the bytes that were read and not consumed, valid until the next call of Fill, Need or Consume.
 func (w *Window) Unread() []byte { return w.buffer[w.start:w.end] }
 
-// Consume takes n bytes, at most those unread, off the front. If nothing is left, a
-// buffer that has grown is given up.
+// Consume removes n unread bytes from the front. If none is left, it releases a buffer that has grown.
 func (w *Window) Consume(n int) {
 	w.start += n
 	if w.start < w.end {
@@ -62,14 +56,12 @@ func (w *Window) Consume(n int) {
 	w.replaceBuffer(w.small)
 }
 
-// Fill reads at least one more byte behind those unread. It returns io.EOF if there is
-// none, a *LimitError if as many as the limit are unread already, or the source's
-// error; any error stays.
+// Fill reads at least one more byte. It returns io.EOF if there is none, a *LimitError if the limit is reached, or the
+// source's error. All later calls return the same error.
 func (w *Window) Fill() error { return w.Need(w.end - w.start + 1) }
 
-// Need reads until at least n bytes are unread. If the source ends before, it returns
-// io.EOF, whether or not something is unread. Memory is allocated as the bytes come, so
-// that an n which nothing stands behind costs nothing.
+// Need reads until at least n bytes are unread. If the source ends before, it returns io.EOF, even if some bytes are
+// unread. Memory is allocated as bytes arrive, so a large n alone costs nothing.
 func (w *Window) Need(n int) error {
 	if n > w.limit && w.end-w.start < n {
 		w.fail(&LimitError{What: LimitValue, Limit: w.limit})
@@ -86,12 +78,11 @@ func (w *Window) Need(n int) error {
 	return nil
 }
 
-// makeRoom arranges for at least one byte to be free behind end, and for as many as can
-// be had cheaply, so that the source is not asked for crumbs.
+// makeRoom ensures at least one free byte after end, and more if that is cheap, to avoid tiny reads.
 func (w *Window) makeRoom() {
 	unread := w.Unread()
 	if w.end < len(w.buffer) && w.start < len(unread) {
-		return // to move more than has been consumed would cost too much in the long run
+		return // moving more bytes than were consumed would cost too much over time
 	}
 	buffer := w.buffer
 	outgrown := len(buffer) > sharedBytes && len(unread) < sharedBytes/2
@@ -102,9 +93,8 @@ func (w *Window) makeRoom() {
 	w.start, w.end = 0, copy(buffer, unread)
 }
 
-// grow moves the unread bytes into a buffer for at least n bytes, which is the limit at
-// most. Beyond the borrowed size it is doubled, so that a value of any length is copied
-// a constant number of times.
+// grow moves the unread bytes into a buffer for at least n bytes, at most the limit. Beyond the shared size it doubles,
+// so that a value of any length is copied a constant number of times.
 func (w *Window) grow(n int) {
 	unread, most := w.Unread(), max(w.limit, w.first)
 	var buffer []byte
@@ -134,7 +124,7 @@ func (w *Window) replaceBuffer(buffer []byte) {
 	w.buffer = buffer
 }
 
-// mostEmptyReads is how often a source may return nothing and no error in a row.
+// mostEmptyReads bounds consecutive reads that return neither bytes nor an error.
 const mostEmptyReads = 100
 
 func (w *Window) read() error {
@@ -146,7 +136,7 @@ func (w *Window) read() error {
 		}
 		switch {
 		case n > 0:
-			return nil // what came with the error counts first
+			return nil // bytes that came with an error are used first
 		case err != nil:
 			return err
 		}

@@ -2,8 +2,8 @@ package wiretest
 
 import "github.com/watchmirror/cache/kubeapi/internal/wire"
 
-// Pruned is the rest of a decoded value if only some of its fields are wanted: what the
-// bytes that Cut leaves must decode to. It changes nothing of the value.
+// Pruned returns a decoded value reduced to the wanted fields: the expected result of decoding Cut's output. It does
+// not change the value.
 func Pruned(value any, wanted *wire.Names) any {
 	if wanted.Whole {
 		return value
@@ -27,7 +27,7 @@ func Pruned(value any, wanted *wire.Names) any {
 	return nil
 }
 
-// NamesOf are names of paths; the last of each path is wanted as a whole.
+// NamesOf returns the names for paths; the last of each path is wanted whole.
 func NamesOf(paths ...[]string) *wire.Names {
 	names := &wire.Names{}
 	for _, path := range paths {

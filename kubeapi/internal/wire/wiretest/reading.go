@@ -1,5 +1,4 @@
-// Package wiretest reads bodies in the ways in which they may arrive. It is for the tests
-// of the encodings.
+// Package wiretest reads bodies with various read sizes. It is for the tests of the encodings.
 package wiretest
 
 import (
@@ -19,14 +18,14 @@ var Deliveries = map[string]func(io.Reader) io.Reader{
 	"bytes, then EOF": func(r io.Reader) io.Reader { return iotest.DataErrReader(iotest.OneByteReader(r)) },
 }
 
-// Listing is what came of a list. Its error is never nil: io.EOF if it is complete.
+// Listing is the result of reading a list. Err is never nil: io.EOF if the list is complete.
 type Listing struct {
 	Items  [][]byte
 	Header wire.Header
 	Err    error
 }
 
-// ReadList reads a list to its end, or to its first fault.
+// ReadList reads a list to its end or its first error.
 func ReadList(encoding wire.Encoding, body io.Reader, limits wire.Limits) Listing {
 	list := encoding.List(body, limits)
 	var all Listing
@@ -40,13 +39,13 @@ func ReadList(encoding wire.Encoding, body io.Reader, limits wire.Limits) Listin
 	}
 }
 
-// Watching is what came of a watch. Its error is never nil: io.EOF if it ended well.
+// Watching is the result of reading a watch. Err is never nil: io.EOF if it ended normally.
 type Watching struct {
 	Frames []wire.Frame
 	Err    error
 }
 
-// ReadWatch reads a watch to its end, or to its first fault.
+// ReadWatch reads a watch to its end or its first error.
 func ReadWatch(encoding wire.Encoding, body io.Reader, limits wire.Limits) Watching {
 	w := encoding.Watch(body, limits)
 	var all Watching
