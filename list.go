@@ -208,7 +208,8 @@ func (l *listing) listPages() error {
 		l.progress.backoff.note(asked, true)
 		cause := CauseOf(err)
 		if cause == CauseExpired {
-			l.began, l.progress.whole = asked, true
+			// After a pause the source may be a restored one, to which the version would be too large: another pause.
+			l.began, l.progress.whole, l.progress.unknown = asked, true, l.progress.unknown || l.paused
 		}
 		if failures++; failures >= pageTries || answersTo[cause].definite || l.ctx.Err() != nil {
 			return err

@@ -24,9 +24,12 @@ func (w *world) finale() {
 	}
 	time.Sleep(pause)
 	w.settle()
-	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool { return m.hasReportedSince(repaired, "regression") }) {
+	if slices.ContainsFunc(w.mirrors, func(m *mirror) bool {
+		return m.hasReportedSince(repaired, "regression") || m.hasReportedSince(repaired, "wrong-type")
+	}) {
 		// A source that went back and came past the mirror's version again is only found out by
-		// the first list after the healing: another follows, after a pause (B15).
+		// the first list after the healing: another follows, after a pause (B15). So it does after a
+		// list of wrong types whose last page was asked for after the healing (B25).
 		time.Sleep(pauseAtMost)
 		w.settle()
 	}
