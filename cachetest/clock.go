@@ -2,22 +2,22 @@ package cachetest
 
 import "time"
 
-// clock holds the timers of a watch. Its channels are nil where there is none.
+// clock has the timers of a watch. A channel is nil if there is no such timer.
 type clock struct {
 	timer    *time.Timer
 	ticker   *time.Ticker
 	closing  *time.Timer
 	deadline <-chan time.Time
 	bookmark <-chan time.Time
-	// last is for the bookmark that comes shortly before the deadline.
+	// last fires for the additional bookmark shortly before the deadline.
 	last <-chan time.Time
-	// due is when the deadline is; zero if there is none.
+	// due is the deadline; zero if there is none.
 	due time.Time
-	// late: the deadline passed while the watch was silent.
+	// late is set if the deadline passed while the watch was silent.
 	late bool
 }
 
-// lastBookmark is how long before its timeout a watch gets one more bookmark, as that of an API server does.
+// lastBookmark is how long before its timeout a watch gets one more bookmark, as on an API server.
 const lastBookmark = 2 * time.Second
 
 func (w *stream) startClock() *clock {
@@ -38,7 +38,7 @@ func (w *stream) startClock() *clock {
 	return c
 }
 
-// deadlinePassed compares the time: the timer of the same instant may not have fired yet.
+// deadlinePassed compares times, because a timer due at the same instant may not have fired yet.
 func (c *clock) deadlinePassed() bool { return !c.due.IsZero() && !time.Now().Before(c.due) }
 
 func (c *clock) stop() {

@@ -9,31 +9,28 @@ import (
 	"time"
 )
 
-// This file is what the two suites share: how a check is run, in real or in
-// virtual time, and how long it waits. A check is a function that returns an error,
-// so that the suites can be run on sources and stores that are meant to fail.
+// This file has the code that both suites share: running a check in real or virtual time, and its time limits. A check
+// is a function that returns an error, so that tests can run the suites on faulty sources and stores.
 
-// check is one subtest of a suite for things of type T. Its name is a sentence
-// about what has been tested.
+// check is one subtest of a suite, on a T. Its name is a sentence that states the tested promise.
 type check[T any] struct {
 	name string
-	// lacks says why the thing cannot be checked for this; empty: it can.
+	// lacks returns the reason to skip the check, or "".
 	lacks func(T) string
 	run   func(T) error
-	// decisive: if it fails, so would most others, which are not run.
+	// decisive: if the check fails, the later ones are not run, since most would fail too.
 	decisive bool
 }
 
-// pace is how long a check waits.
+// pace has the time limits of a check.
 type pace struct {
 	virtual bool
-	// patience is for what must come, quiet for what must not.
+	// patience bounds the wait for something that must happen; quiet is the wait for something that must not.
 	patience, quiet time.Duration
 }
 
-// In virtual time waiting costs nothing, so there it is long enough for a thing
-// that retries after seconds. In real time patience is for a busy machine, and only
-// a check that fails waits so long; quiet is waited for by those that pass.
+// newPace returns the limits, with defaults for zero. Virtual time allows for retries after seconds. In real time
+// patience allows for a busy machine, and only a failing check waits that long; a passing check waits for quiet.
 func newPace(virtual bool, patience, quiet time.Duration) pace {
 	p := pace{virtual: virtual, patience: 10 * time.Second, quiet: 50 * time.Millisecond}
 	if virtual {
@@ -48,7 +45,7 @@ func newPace(virtual bool, patience, quiet time.Duration) pace {
 	return p
 }
 
-// runChecks runs each check as a subtest on a thing of its own.
+// runChecks runs each check as a subtest with a T of its own.
 func runChecks[T any](t *testing.T, p pace, checks []check[T], start func(context.Context, testing.TB) T) {
 	t.Helper()
 	for _, c := range checks {
@@ -67,15 +64,14 @@ func runChecks[T any](t *testing.T, p pace, checks []check[T], start func(contex
 	}
 }
 
-// runCheck runs one check on a new thing, in a bubble if time is to be virtual.
-// lacking is why it was not run. The context that start is given ends with the
-// check, before the cleanups of the test that start is given.
+// runCheck runs one check on a new T, in a bubble if time is virtual. lacking is the reason for skipping it. The
+// context passed to start ends before the cleanups of the test passed to start.
 func runCheck[T any](t *testing.T, p pace, c check[T], start func(context.Context, testing.TB) T) (lacking string, err error) {
 	t.Helper()
 	run := func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		// A FailNow in start ends the goroutine: nothing was checked then.
+		// A FailNow in start ends the goroutine; then this error remains.
 		err = errors.New("what was to be checked could not be made")
 		thing := start(ctx, t)
 		if err = nil; c.lacks != nil {
@@ -93,7 +89,7 @@ func runCheck[T any](t *testing.T, p pace, c check[T], start func(context.Contex
 	return lacking, err
 }
 
-// guarded makes an error of a panic, so that the other checks still run.
+// guarded turns a panic into an error, so that the other checks still run.
 func guarded(do func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -103,8 +99,7 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-// inTime runs do and returns its error, or one that says what would not end. It is
-// for calls that might hang; one that does is left behind.
+// inTime runs do and returns its error, or an error if do does not return within patience. Then do is left running.
 func (p pace) inTime(what string, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- guarded(do) }()

@@ -1,4 +1,4 @@
-// Package cachetest tests controllers, sources and stores. Its [Source] is a collection of objects in memory that is
+// Package cachetest tests controllers, sources and stores. Its [Source] is an in-memory collection of objects that is
 // listed and watched by the rules of a Kubernetes API server, and that fails on request.
 //
 // # A test of a controller
@@ -35,12 +35,9 @@
 //
 // # A source
 //
-// A [Source] holds objects of any type with Kubernetes metadata. [Source.Create],
-// [Source.Update], [Source.Apply] and [Source.Delete] change it; each change gets
-// the next resource version and is kept in the history. [Source.ListWithContext]
-// and [Source.WatchWithContext] (and the forms without a context) have the
-// methods of a ListerWatcher, so a *Source is passed to a reflector or informer
-// where a client would be:
+// A [Source] holds objects of any type with Kubernetes metadata. [Source.Create], [Source.Update], [Source.Apply] and
+// [Source.Delete] change it; each change gets the next resource version and is kept in the history. A *Source has the
+// methods of a ListerWatcher, so it is passed to a reflector or informer in place of a client:
 //
 //	src := cachetest.NewSource(cachetest.Options{})
 //	defer src.Close()
@@ -48,43 +45,37 @@
 //	list, err := src.List(metav1.ListOptions{Limit: 1})
 //	events, err := src.Watch(metav1.ListOptions{ResourceVersion: "1"})
 //
-// It supports paging with continue tokens, the resource version matches, compaction
-// ("410 Expired"), bookmarks, streaming lists, label and field selectors, and
-// timeouts. Objects are copied in and out.
+// It supports paging with continue tokens, resource version matches, compaction ("410 Expired"), bookmarks, streaming
+// lists, label and field selectors, and timeouts. Objects are copied in and out.
 //
-// Unstructured objects need no options. [NewSourceOf] makes a source of typed objects; Options.NewList
-// gives its lists the type that typed clients return.
+// Unstructured objects need no options. [NewSourceOf] makes a source of typed objects; Options.NewList returns the list
+// type that typed clients return.
 //
 // # Virtual time
 //
-// Run tests in a bubble of [testing/synctest]: time moves on when all goroutines wait, and synctest.Wait returns when
-// nothing more can happen at the present time. Everything in this package works in a bubble, where
-// [Source.Requests] has the exact time of each request. Make the client inside the bubble, and close what was opened
-// before the bubble's function returns: otherwise the test fails with the goroutines that are left.
+// Run tests in a bubble of [testing/synctest]: time advances when all goroutines wait, and synctest.Wait returns when
+// nothing more can happen at the current time. Everything in this package works in a bubble, where [Source.Requests]
+// has the exact time of each request. Make the client inside the bubble, and stop it and close the source before the
+// bubble's function returns: remaining goroutines fail the test.
 //
 // # Faults
 //
-// The methods in faults.go are a script that may be written before a run and
-// changed during it:
+// The fault script may be written before a run and changed during it:
 //
-//   - requests that fail, hang, or are late: [Source.FailRequests], [Source.FailLists],
-//     [Source.FailWatches], [Source.HangLists], [Source.DelayWatches], ...; a hook
-//     for everything else: [Source.OnList], [Source.OnWatch];
-//   - watches that end, break or go silent: [Source.CloseNextWatches],
-//     [Source.BreakNextWatches], [Source.CloseWatches], [Source.Silence], ...;
-//   - data that is not as it should be: [Source.DeleteSilently],
-//     [Source.ServeOldLists], [Source.Rollback], [Source.SendBookmarksAt],
+//   - requests that fail, hang, or are late: [Source.FailRequests], [Source.FailLists], [Source.FailWatches],
+//     [Source.HangLists], [Source.DelayWatches], ...; for everything else the hooks [Source.OnList] and [Source.OnWatch];
+//   - watches that end, break or are silent: [Source.CloseNextWatches], [Source.BreakNextWatches], [Source.CloseWatches],
+//     [Source.Silence], ...;
+//   - incorrect data: [Source.DeleteSilently], [Source.ServeOldLists], [Source.Rollback], [Source.SendBookmarksAt],
 //     [Source.Inject], [Source.MangleList], ...;
-//   - history that is compacted: [Source.Compact], [Source.CompactWatches],
-//     [Source.ExpireContinueTokens].
+//   - compacted history: [Source.Compact], [Source.CompactWatches], [Source.ExpireContinueTokens].
 //
 // [Source.Heal] ends all faults; a client must then converge.
 //
 // # HTTP
 //
-// A [Handler] serves sources in the JSON protocol of an API server. In a bubble,
-// where a loopback socket would stop time, [NewServer] runs it on a [Listener],
-// a network in memory whose connections can be cut and frozen:
+// A [Handler] serves sources in the JSON protocol of an API server. A loopback socket would stop a bubble's time, so
+// [NewServer] runs it on a [Listener], an in-memory network whose connections can be cut and frozen:
 //
 //	srv := cachetest.NewServer(cachetest.NewHandler(cachetest.HandlerOptions{
 //		Resources: []cachetest.Resource{{
@@ -96,12 +87,12 @@
 //	defer srv.Close()
 //	resp, err := srv.Client().Get(srv.URL + "/api/v1/pods?limit=1")
 //
-// Scripted errors travel as a Status with its HTTP code; those of the network,
-// such as [ErrConnectionRefused], cut the connection.
+// Scripted API errors are sent as a Status with its HTTP code; network errors, such as [ErrConnectionRefused], cut the
+// connection.
 //
 // # Conformance
 //
-// Authors of sources and stores can check them for the promises on which reflectors and readers rely:
+// TestListerWatcher and TestStore check the promises on which reflectors and readers rely:
 //
 //	func TestMySource(t *testing.T) {
 //		cachetest.TestListerWatcher(t, cachetest.ListerWatcherConfig{New: newRig})
@@ -112,11 +103,11 @@
 //	}
 //
 // Each promise is a subtest on a new source or store. A failure names the consequence for a reflector: "a reflector
-// would miss MODIFIED a=2: the watch has ended". A rig has, besides the source, functions that change its backend;
-// [RigOver] makes one for a source whose backend is a [Source], such as a client of a [Handler].
+// would miss MODIFIED a=2: the watch has ended". A rig has the source and functions that change its backend. [RigOver]
+// makes one for a source whose backend is a [Source], such as a client of a [Handler].
 //
-// The suites accept this module's interfaces and client-go's. They find optional methods by name. What a
-// source does not promise is set in the config ([ListerWatcherConfig].NoBookmarks, for example); go test -v prints
-// what was skipped, and why. Check a source in process, or over a [Listener], in virtual time
-// ([ListerWatcherConfig].Virtual), one over a socket in real time: then Quiet must be longer than an event takes.
+// The suites accept this module's interfaces and client-go's. They find optional methods by name. Set in the config
+// what a source does not promise ([ListerWatcherConfig].NoBookmarks, for example); go test -v prints each skipped check
+// with the reason. Check a source in process, or over a [Listener], in virtual time ([ListerWatcherConfig].Virtual).
+// Check one over a socket in real time, with Quiet longer than an event takes.
 package cachetest

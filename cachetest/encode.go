@@ -14,8 +14,7 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// encodeObject writes an object in JSON, with kind if it carries none. It may
-// write to obj, which the caller owns.
+// encodeObject encodes an object in JSON, with kind if it has none. It may change obj.
 func encodeObject(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
 	if obj == nil {
 		return []byte("null"), nil
@@ -29,8 +28,8 @@ func encodeObject(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, err
 	return json.Marshal(obj)
 }
 
-// encodeList writes a list and each item with its kind. What is no list, as a
-// scripted answer may be, is written as it is.
+// encodeList encodes a list and each item with its kind. Anything else, such as a scripted answer, is encoded
+// unchanged.
 func encodeList(list runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
 	if list == nil {
 		return encodeObject(nil, kind)
@@ -82,7 +81,7 @@ func encodeList(list runtime.Object, kind schema.GroupVersionKind) ([]byte, erro
 	return out.Bytes(), nil
 }
 
-// encodeFrame writes one event of a watch as a line.
+// encodeFrame encodes one event of a watch as a line.
 func encodeFrame(event watch.Event, kind schema.GroupVersionKind) ([]byte, error) {
 	body, err := encodeObject(event.Object, kind)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ErrClosed is the error of lists and watches of a closed Source.
+// ErrClosed is returned by lists and watches of a closed Source.
 var ErrClosed = errors.New("cachetest: the source is closed")
 
-// errScripted stands in where a fault was scripted without an error.
+// errScripted is the cause of a scripted fault without an error.
 var errScripted = errors.New("cachetest: scripted failure")
 
-// ErrConnectionRefused returns the error of an HTTP client when no server listens at the address.
+// ErrConnectionRefused returns an HTTP client's error for an address without a listening server.
 func ErrConnectionRefused() error {
 	return &url.Error{Op: "Get", URL: "http://cachetest.invalid/", Err: refusedDial()}
 }
@@ -33,7 +33,7 @@ func ErrExpired() error {
 	return apierrors.NewResourceExpired("too old resource version")
 }
 
-// ErrTooManyRequests returns 429 TooManyRequests with a Retry-After in seconds; zero names none.
+// ErrTooManyRequests returns 429 TooManyRequests with a Retry-After in seconds; zero means none.
 func ErrTooManyRequests(retryAfterSeconds int) error {
 	return apierrors.NewTooManyRequests("the server is overloaded, try again later", retryAfterSeconds)
 }
@@ -46,7 +46,7 @@ func ErrInternal() error {
 // ErrTooLargeResourceVersion returns 504 Timeout with the cause ResourceVersionTooLarge, an API server's answer to a
 // request for a version that it has not reached.
 func ErrTooLargeResourceVersion(asked, current uint64) error {
-	// One second is the pause that API servers suggest here.
+	// API servers suggest a pause of one second here.
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type:    metav1.CauseTypeResourceVersionTooLarge,
@@ -55,12 +55,12 @@ func ErrTooLargeResourceVersion(asked, current uint64) error {
 	return err
 }
 
-// errTooOld names both versions, in the words clients of API servers know.
+// errTooOld names both versions, with an API server's text.
 func errTooOld(asked, oldest uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", asked, oldest))
 }
 
-// scriptedError is err, or the stand-in for a script that named none.
+// scriptedError returns err, or ErrInternal if err is nil.
 func scriptedError(err error) error {
 	if err == nil {
 		return ErrInternal()
@@ -68,8 +68,7 @@ func scriptedError(err error) error {
 	return err
 }
 
-// statusOf is the Status that tells a client of err; errors that are no API
-// errors become 500 InternalError.
+// statusOf returns the Status for err; an error without one becomes 500 InternalError.
 func statusOf(err error) *metav1.Status {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
@@ -80,7 +79,7 @@ func statusOf(err error) *metav1.Status {
 	return status.DeepCopy()
 }
 
-// errorEvent is how a failure travels on an open watch.
+// errorEvent returns the event that reports err on an open watch.
 func errorEvent(err error) watch.Event {
 	return watch.Event{Type: watch.Error, Object: statusOf(err)}
 }

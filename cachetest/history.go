@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// key names an object. Cluster-scoped objects have no namespace.
+// key identifies an object. Cluster-scoped objects have no namespace.
 type key struct {
 	Namespace string `json:"ns,omitempty"`
 	Name      string `json:"n"`
@@ -20,47 +20,42 @@ func compareKeys(a, b key) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// change is one entry of the history. Objects in it are never written again.
+// change is one entry of the history. Its objects are immutable.
 type change struct {
 	version uint64
 	key     key
-	// previous is the object before the change, nil for one that was added.
+	// previous is the object before the change, nil if it was added.
 	previous runtime.Object
-	// current is the object after the change, nil for one that was deleted.
+	// current is the object after the change, nil if it was deleted.
 	current runtime.Object
-	// hidden changes happened but no watch shows them.
+	// hidden changes are not shown by watches.
 	hidden bool
 }
 
-// history is the present content, the changes that led to it and how far back
-// they reach. A state of the past is the present with the later changes reverted,
-// so that neither compaction nor a long history needs copies of the content.
-// The caller holds the source's lock.
+// history has the current content and the changes that led to it. A past state is the current one with later changes
+// reverted, so no copies of the content are kept. The caller holds the source's lock.
 type history struct {
 	version uint64
-	// compacted is the oldest version that lists and new watches may ask for.
-	// The log may reach further back for the sake of watches already open.
+	// compacted is the oldest version that lists and new watches may request. The log may reach further back for
+	// watches that are already open.
 	compacted uint64
-	// unwatchable is the version below which new watches are refused though lists
-	// are not; it matters where it is above compacted.
+	// unwatchable is the version below which new watches are refused but lists are not. It has no effect below
+	// compacted.
 	unwatchable uint64
-	// dropped is the newest version whose change is no longer in the log; it is
-	// never above compacted.
+	// dropped is the newest version whose change is no longer in the log. It is at most compacted.
 	dropped uint64
 	content map[key]runtime.Object
-	// log is ordered by version, which rises from entry to entry but may skip.
+	// log is sorted by version. Versions may skip numbers.
 	log []change
-	// snapshots holds the last few states listed, oldest first; all pages of a
-	// list are cut from one of them.
+	// snapshots has the last listed states, oldest first. All pages of a list come from one of them.
 	snapshots []*snapshot
 }
 
-// keptSnapshots is how many states are remembered between pages. Each shares its
-// objects with the history, so only the slices cost anything; a state that fell
-// out is built again.
+// keptSnapshots bounds the states kept between pages. They share their objects with the history, so they are small; a
+// state that was dropped is rebuilt.
 const keptSnapshots = 4
 
-// snapshot is the content at one version, ordered by key. It never changes.
+// snapshot is the content at one version, sorted by key. It is immutable.
 type snapshot struct {
 	version uint64
 	keys    []key
@@ -71,7 +66,7 @@ func newHistory(start uint64) history {
 	return history{version: start, compacted: start, content: map[key]runtime.Object{}}
 }
 
-// record applies a change whose version is newer than all before it.
+// record applies a change that is newer than all earlier ones.
 func (h *history) record(c change) {
 	h.version = c.version
 	h.log = append(h.log, c)
@@ -82,7 +77,7 @@ func (h *history) record(c change) {
 	}
 }
 
-// oldestWatch is the oldest version that a new watch may begin at.
+// oldestWatch returns the oldest version from which a new watch may start.
 func (h *history) oldestWatch() uint64 { return max(h.compacted, h.unwatchable) }
 
 // after returns the first change newer than version.
@@ -96,7 +91,7 @@ func (h *history) after(version uint64) (change, bool) {
 
 func (h *history) indexAfter(version uint64) int {
 	i, _ := slices.BinarySearchFunc(h.log, version, func(c change, v uint64) int {
-		// Never equal, so that the search ends behind the entry of that version.
+		// Never equal, so that the search ends after the entry of that version.
 		if c.version <= v {
 			return -1
 		}
@@ -105,8 +100,8 @@ func (h *history) indexAfter(version uint64) int {
 	return i
 }
 
-// contentAt returns the content as it was at version, which must not be older
-// than the log's start. For the present it is the live map.
+// contentAt returns the content at version, which must not be older than the log. For the current version it is the
+// live map.
 func (h *history) contentAt(version uint64) map[key]runtime.Object {
 	first := h.indexAfter(version)
 	if first == len(h.log) {
@@ -158,21 +153,21 @@ func (h *history) snapshotAt(version uint64) *snapshot {
 func (h *history) trim(version uint64) {
 	if n := h.indexAfter(version); n > 0 {
 		h.dropped = h.log[n-1].version
-		// Cleared for the collector, cut for speed: a limit trims with every change.
+		// Clearing frees the objects. Slicing is cheap: a history limit trims on every change.
 		clear(h.log[:n])
 		h.log = h.log[n:]
 	}
 }
 
-// rollback undoes every change after version.
+// rollback reverts every change after version.
 func (h *history) rollback(version uint64) {
 	h.content = h.contentAt(version)
 	first := h.indexAfter(version)
 	clear(h.log[first:])
 	h.log = h.log[:first]
 	h.version = version
-	// The present must stay watchable.
+	// The current version must stay watchable.
 	h.unwatchable = min(h.unwatchable, version)
-	// Versions will be given out again, with another content.
+	// These versions will be issued again with other content.
 	h.snapshots = nil
 }

@@ -19,34 +19,34 @@ import (
 
 // Resource is one collection that a Handler serves.
 type Resource struct {
-	// GroupVersionResource is the path: "pods" of version "v1" is served at /api/v1/pods, with a group at
-	// /apis/GROUP/VERSION/RESOURCE.
+	// GroupVersionResource determines the path: resource "pods" of version "v1" is served at /api/v1/pods, one with a
+	// group at /apis/GROUP/VERSION/RESOURCE.
 	GroupVersionResource schema.GroupVersionResource
-	// Kind is set on objects without one, as typed objects are, and names the list. Default: that of the source's
-	// GroupVersionKind.
+	// Kind is set on objects without one, such as typed objects, and determines the list's kind. Default: that of the
+	// source's GroupVersionKind.
 	Kind string
 	// ClusterScoped resources are not served under /namespaces/NAMESPACE.
 	ClusterScoped bool
-	// Source answers the requests.
+	// Source has the objects.
 	Source *Source
 }
 
 // HandlerOptions configure a Handler.
 type HandlerOptions struct {
 	Resources []Resource
-	// Token is the bearer token that every request must carry; others are answered 401 Unauthorized. Empty accepts all
-	// requests.
+	// Token is the bearer token that every request must have; other requests fail with 401 Unauthorized. Empty accepts
+	// all requests.
 	Token string
 }
 
-// Handler serves sources over HTTP as a Kubernetes API server does, in JSON: list and watch a resource, of one
-// namespace or all, and get one object. Other requests are answered with a Status. It may be used concurrently.
+// Handler serves sources over HTTP in JSON, like a Kubernetes API server: list and watch a resource, in one namespace
+// or all, and get one object. Other requests fail with a Status. It may be used concurrently.
 type Handler struct {
 	resources map[schema.GroupVersionResource]served
 	token     string
 }
 
-// served is a resource with its defaults filled in.
+// served is a resource with its defaults set.
 type served struct {
 	Resource
 	kind schema.GroupVersionKind
@@ -75,8 +75,7 @@ func NewHandler(options HandlerOptions) *Handler {
 	return h
 }
 
-// ServeHTTP implements http.Handler. A watch is served until it ends or the
-// request's context does.
+// ServeHTTP implements http.Handler. It serves a watch until the watch or the request's context ends.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.authorize(r); err != nil {
 		writeError(w, err)
@@ -123,16 +122,15 @@ func (h *Handler) authorize(r *http.Request) error {
 	return apierrors.NewUnauthorized("Unauthorized")
 }
 
-// target is what a path names.
+// target is the resource or object that a path identifies.
 type target struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
 }
 
-// parsePath reads a path of an API server. "namespaces" is a resource of its own
-// unless another resource follows the namespace's name. One slash at the end is
-// allowed. An empty segment is never right: without a namespace's name between
-// two slashes, a client would get all namespaces where it meant one.
+// parsePath parses a path of an API server. "namespaces" is itself a resource unless another resource follows the
+// namespace's name. One trailing slash is allowed. An empty segment is refused: with an empty namespace, a client would
+// get all namespaces.
 func parsePath(path string) (target, error) {
 	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
 	var t target
@@ -164,7 +162,7 @@ func parsePath(path string) (target, error) {
 	return t, nil
 }
 
-// parseOptions reads the query by the rules of API servers.
+// parseOptions parses the query by the rules of API servers.
 func parseOptions(query url.Values) (metav1.ListOptions, error) {
 	var opts metav1.ListOptions
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &opts, nil); err != nil {
@@ -193,8 +191,7 @@ func (r served) list(w http.ResponseWriter, req *http.Request, asked target, opt
 	writeBody(w, http.StatusOK, body, err)
 }
 
-// watch streams frames, each flushed, until the watch ends. The source ends the
-// watch when the request's context ends.
+// watch sends frames, each flushed, until the watch ends. The source ends the watch when the request's context ends.
 func (r served) watch(w http.ResponseWriter, req *http.Request, asked target, opts metav1.ListOptions) {
 	events, err := r.Source.watch(req.Context(), asked.namespace, opts)
 	if err != nil {
@@ -206,8 +203,8 @@ func (r served) watch(w http.ResponseWriter, req *http.Request, asked target, op
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	for {
-		// The client learns that the watch is open before there is an event. Where a
-		// writer cannot flush, frames arrive late but they do arrive.
+		// Flush also before the first event, so that the client sees the open watch. If the writer cannot flush, frames
+		// are delayed.
 		_ = out.Flush()
 		event, open := <-events.ResultChan()
 		if !open {
@@ -223,8 +220,7 @@ func (r served) watch(w http.ResponseWriter, req *http.Request, asked target, op
 	}
 }
 
-// writeError answers with the Status of err. An error that a server could not
-// have sent, because it is one of the network, cuts the connection instead.
+// writeError responds with the Status of err. A network error, which no server can send, cuts the connection instead.
 func writeError(w http.ResponseWriter, err error) {
 	var network net.Error
 	var status apierrors.APIStatus
@@ -244,16 +240,16 @@ func writeError(w http.ResponseWriter, err error) {
 	writeBody(w, code, body, encodeErr)
 }
 
-// writeBody answers with JSON; err is why there is none.
+// writeBody responds with JSON, or with an error if err is not nil.
 func writeBody(w http.ResponseWriter, code int, body []byte, err error) {
 	if err != nil {
-		// A Status always has a JSON form, hence this ends.
+		// A Status can always be encoded, so this does not recurse further.
 		writeError(w, apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err)))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	// A client that went away is not an error of the server's.
+	// Ignore the error of a client that has disconnected.
 	_, _ = w.Write(body)
 }
 

@@ -22,16 +22,18 @@ func (s *Source) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return s.list(context.Background(), "", opts)
 }
 
-// ListWithContext lists the whole source as a Kubernetes API server does
+// ListWithContext lists the whole source like a Kubernetes API server
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
-//   - resource version "" and "0", and a reached version N with the match NotOlderThan or with neither a match nor a limit: the present content;
-//   - N with the match Exact, or with a limit and no match: the state at N, or 410 Expired if N is compacted;
-//   - a future version: 504 Timeout with the cause ResourceVersionTooLarge, at once;
-//   - a limit makes pages of one consistent state, continued by an opaque token; an expired token is 410 with a token for an inconsistent continuation;
-//   - objects are ordered by namespace and name.
+//   - resource version "" or "0" returns the current content, and so does a reached version N with the match NotOlderThan,
+//     or with neither a match nor a limit;
+//   - N with the match Exact, or with a limit and no match, returns the state at N, or 410 Expired if N is compacted;
+//   - a future version fails at once with 504 Timeout and the cause ResourceVersionTooLarge;
+//   - a limit makes pages of one consistent state, continued by an opaque token; an expired token fails with 410 and a token
+//     for an inconsistent continuation;
+//   - objects are sorted by namespace and name.
 //
-// It blocks only if the fault script says so, and then honours ctx unless the script says otherwise.
+// It blocks only if the fault script says so; it then returns when ctx ends, unless the script ignores contexts.
 func (s *Source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	return s.list(ctx, "", opts)
 }
@@ -44,8 +46,8 @@ func (s *Source) Namespace(namespace string) *View {
 	return &View{source: s, namespace: namespace}
 }
 
-// View is one namespace of a Source, listed and watched as the source. Views share the source's fault script and record of
-// requests: where only one namespace is to fail, make a Source for each namespace instead.
+// View is one namespace of a Source. Views share the source's fault script and record of requests: to make only one
+// namespace fail, use a Source for each namespace instead.
 type View struct {
 	source    *Source
 	namespace string
@@ -71,12 +73,12 @@ func (v *View) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (w
 	return v.source.watch(ctx, v.namespace, opts)
 }
 
-// IsWatchListSemanticsUnSupported is the source's.
+// IsWatchListSemanticsUnSupported is Source.IsWatchListSemanticsUnSupported.
 func (v *View) IsWatchListSemanticsUnSupported() bool {
 	return v.source.IsWatchListSemanticsUnSupported()
 }
 
-// listAnswer is what the record keeps of an answered list.
+// listAnswer is the part of a list's result that the record keeps.
 type listAnswer struct {
 	items   int
 	version string
@@ -130,7 +132,7 @@ func (s *Source) answerList(ctx context.Context, namespace string, opts metav1.L
 	return list, answer, nil
 }
 
-// validate refuses options that do not go together, by the rules of API servers.
+// validate refuses invalid combinations of options by the rules of API servers.
 func (s *Source) validate(opts metav1.ListOptions, watching bool) error {
 	errs := validation.ValidateListOptions(&internalversion.ListOptions{
 		Watch:                watching,
@@ -149,14 +151,14 @@ func (s *Source) validate(opts metav1.ListOptions, watching bool) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 }
 
-// place is where a page starts: behind a key of a state.
+// place is the start of a page: after a key of a state.
 type place struct {
 	state *snapshot
-	token continueToken // the one of the next page, but for the key
+	token continueToken // the next page's token, except for the key
 	after key
 }
 
-// stateFor finds the state that a list is answered from.
+// stateFor returns the state that a list shows.
 func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
 	if opts.Continue != "" {
 		return s.continued(opts)
@@ -182,12 +184,12 @@ func (s *Source) stateFor(opts metav1.ListOptions) (place, error) {
 	return place{state: state, token: continueToken{Version: int64(state.version), Epoch: s.epoch, Page: 2}}, nil
 }
 
-// wantsExact says whether a first page must be of the very version asked for. The
-// table at https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
-// has a limit mean that where a version is named without a match.
+// wantsExact reports whether a first page must be of exactly the requested version. By the table at
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list a limit means exact if a
+// version is named without a match.
 func wantsExact(opts metav1.ListOptions, asked uint64) bool {
 	if asked == 0 {
-		return false // no version, also if it was written in more digits than one
+		return false // no version, even if written with several digits
 	}
 	if opts.ResourceVersionMatch == "" {
 		return opts.Limit > 0
@@ -195,7 +197,7 @@ func wantsExact(opts metav1.ListOptions, asked uint64) bool {
 	return opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact
 }
 
-// continued finds the state of a list's further page.
+// continued returns the state for a later page of a list.
 func (s *Source) continued(opts metav1.ListOptions) (place, error) {
 	if opts.ResourceVersion != "" && opts.ResourceVersion != "0" {
 		return place{}, apierrors.NewBadRequest("resourceVersion: specifying a resource version is not allowed when using continue")
@@ -220,15 +222,14 @@ func (s *Source) continued(opts metav1.ListOptions) (place, error) {
 	return place{state: s.history.snapshotAt(version), token: next, after: token.After}, nil
 }
 
-// page is one answer: copies of the objects and how to go on.
+// page is one page: copies of the objects, and the token of the next page.
 type page struct {
 	objects   []runtime.Object
 	next      string
 	remaining *int64
 }
 
-// page cuts the next page. It runs outside of the source's lock: a state never
-// changes.
+// page returns the next page. It runs without the source's lock, since a state is immutable.
 func (p place) page(sel selection, limit int64) page {
 	keys, objects := p.within(sel.namespace)
 	cut := page{objects: []runtime.Object{}}
@@ -237,7 +238,7 @@ func (p place) page(sel selection, limit int64) page {
 			continue
 		}
 		if limit > 0 && int64(len(cut.objects)) == limit {
-			// This object is the proof that there is more.
+			// Another object matches, so there is a next page.
 			p.token.After = keys[i-1]
 			cut.next = p.token.encode()
 			if !sel.byContent() {
@@ -251,7 +252,7 @@ func (p place) page(sel selection, limit int64) page {
 	return cut
 }
 
-// within returns the part of the state behind the place, of one namespace or all.
+// within returns the part of the state after the place, in one namespace or all.
 func (p place) within(namespace string) ([]key, []runtime.Object) {
 	keys := p.state.keys
 	from, to := 0, len(keys)

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Listener is a network in memory for one server, with connections that can be cut and frozen. Unlike a loopback socket
-// it works in a testing/synctest bubble; make it inside the bubble.
+// Listener is an in-memory network for one server, with connections that can be cut and frozen. Unlike a loopback
+// socket it works in a testing/synctest bubble; make it inside the bubble.
 //
-// Close the server, which closes the Listener, and call CloseIdleConnections of its clients; then no goroutine is left.
-// Server does all of that.
+// Close the server, which closes the Listener, and call CloseIdleConnections of its clients; then no goroutine remains.
+// Server does all of this.
 type Listener struct {
 	accepting chan *conn
 	closed    chan struct{}
@@ -24,7 +24,7 @@ type Listener struct {
 	refusing bool
 	frozen   bool
 	quotas   script[int]
-	// conns are the connections of which an end is open, one entry for both ends.
+	// conns has each connection with at least one open end, once.
 	conns map[*link]struct{}
 }
 
@@ -37,7 +37,7 @@ func NewListener() *Listener {
 	}
 }
 
-// Accept implements net.Listener: it waits for the next connection or for Close.
+// Accept implements net.Listener. It blocks until the next connection or Close.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.accepting:
@@ -47,8 +47,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener: no connection is accepted afterwards, and open ones stay open. Closing twice is
-// allowed.
+// Close implements net.Listener. No connection is accepted afterwards; open ones stay open. Closing twice is allowed.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,11 +61,11 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return addr("cachetest") }
 
-// URL is the base of requests through Client.
+// URL returns the base URL for requests through Client.
 func (l *Listener) URL() string { return "http://" + l.Addr().String() }
 
-// DialContext connects to the listener, whatever network and address are, and waits until the connection is accepted.
-// The error of a closed or refusing listener is ECONNREFUSED. It fits http.Transport.DialContext.
+// DialContext connects to the listener, whatever network and address are, and blocks until the connection is accepted
+// or ctx ends. If the listener is closed or refuses, the error is ECONNREFUSED. It fits http.Transport.DialContext.
 func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	l.mu.Lock()
 	if l.shut || l.refusing {
@@ -94,7 +93,7 @@ func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 	}
 }
 
-// Client returns an HTTP client whose connections all lead to the listener. It keeps idle connections until
+// Client returns an HTTP client whose connections all go to the listener. It keeps idle connections until
 // CloseIdleConnections.
 func (l *Listener) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.DialContext, DisableCompression: true}}
@@ -107,14 +106,14 @@ func (l *Listener) Connections() int {
 	return len(l.conns)
 }
 
-// CutConnections resets every open connection: both ends get ECONNRESET, and bytes in flight are lost.
+// CutConnections resets every open connection: both ends get ECONNRESET, and bytes in transit are lost.
 func (l *Listener) CutConnections() {
 	for _, k := range l.links() {
 		k.cut()
 	}
 }
 
-// CutNext makes the next n connections break once the client has received that many bytes.
+// CutNext makes each of the next n connections break after the client has received so many bytes.
 func (l *Listener) CutNext(n, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +127,8 @@ func (l *Listener) RefuseConnections(on bool) {
 	l.refusing = on
 }
 
-// Freeze stops the delivery of bytes on all connections, open and new, also of their end, as an unplugged cable does.
+// Freeze stops the delivery of bytes, and of a connection's end, on all open and new connections, like an unplugged
+// cable.
 func (l *Listener) Freeze() { l.setFrozen(true) }
 
 // Thaw ends Freeze; bytes written meanwhile arrive.
@@ -143,7 +143,7 @@ func (l *Listener) setFrozen(frozen bool) {
 	}
 }
 
-// Heal ends every fault of the network: connections are accepted, not cut, and not frozen.
+// Heal ends every network fault: connections are accepted, not cut, and not frozen.
 func (l *Listener) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ func (l *Listener) links() []*link {
 	return links
 }
 
-// link is a connection with both its ends.
+// link is a connection with both ends.
 type link struct {
 	listener       *Listener
 	client, server *conn
@@ -180,7 +180,7 @@ func newLink(l *Listener, quota int) *link {
 	return k
 }
 
-// freeze is called with the listener's lock held; a pipe's lock is below it.
+// freeze is called with the listener's lock held. Pipe locks come after it.
 func (k *link) freeze(frozen bool) {
 	for _, p := range []*pipe{k.toClient, k.toServer} {
 		p.change(func() { p.frozen = frozen })
@@ -224,7 +224,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, c.failure("write", err)
 }
 
-// Close implements net.Conn. What was written before still arrives.
+// Close implements net.Conn. Bytes written before still arrive.
 func (c *conn) Close() error {
 	c.in.change(func() { c.in.noReader = true })
 	c.out.change(func() { c.out.noWriter = true })
@@ -273,8 +273,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// failure dresses an error as package net does. The end of input stays bare: its
-// readers compare it.
+// failure wraps an error as package net does. io.EOF is not wrapped, because readers compare it.
 func (c *conn) failure(op string, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
@@ -282,7 +281,7 @@ func (c *conn) failure(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// addr is an address in memory.
+// addr is an in-memory address.
 type addr string
 
 // Network implements net.Addr.

@@ -9,29 +9,27 @@ import (
 	"time"
 )
 
-// pipeSize is how many bytes one direction of a connection holds before writes
-// block. Being buffered, unlike net.Pipe, it lets both ends write first, as the
-// two sides of HTTP may.
+// pipeSize is the number of bytes that one direction of a connection buffers before writes block. Unlike net.Pipe, it
+// lets both ends write first, as both sides of HTTP may.
 const pipeSize = 64 << 10
 
-// pipe is one direction of a connection. All waiting is on channels, so that it
-// stands still in virtual time.
+// pipe is one direction of a connection. It waits only on channels, so that virtual time can advance.
 type pipe struct {
 	mu       sync.Mutex
 	data     []byte
-	quota    int  // bytes that may still be written; below zero: any number
-	frozen   bool // nothing arrives, the end neither
+	quota    int  // bytes that may still be written; negative: any number
+	frozen   bool // neither bytes nor the end arrive
 	noReader bool
 	noWriter bool
-	reset    bool          // cut: its bytes are lost
-	changed  chan struct{} // closed and replaced whenever one of these changes
+	reset    bool          // cut; its bytes are lost
+	changed  chan struct{} // closed and replaced whenever a field changes
 }
 
 func newPipe(quota int) *pipe {
 	return &pipe{quota: quota, changed: make(chan struct{})}
 }
 
-// change alters the pipe and wakes both ends.
+// change changes the pipe and wakes both ends.
 func (p *pipe) change(alter func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +120,7 @@ func (p *pipe) write(b []byte, d *deadline) (int, error) {
 	}
 }
 
-// roomLocked is how many of n bytes can be written now.
+// roomLocked returns how many of n bytes can be written now.
 func (p *pipe) roomLocked(n int) int {
 	n = min(n, pipeSize-len(p.data))
 	if p.quota >= 0 {
@@ -131,7 +129,7 @@ func (p *pipe) roomLocked(n int) int {
 	return n
 }
 
-// deadline is a point in time that a blocked call can wait for while it is moved.
+// deadline is a deadline that may be moved while a call waits for it.
 type deadline struct {
 	mu     sync.Mutex
 	timer  *time.Timer
@@ -163,7 +161,7 @@ func (d *deadline) set(t time.Time) {
 	own = time.AfterFunc(wait, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		// A timer that was replaced may still fire.
+		// A replaced timer may still fire.
 		if d.timer == own {
 			d.timer = nil
 			close(d.passed)

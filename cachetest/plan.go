@@ -9,8 +9,8 @@ import (
 )
 
 // NewTestSource returns an empty source that is closed at the test's end. When it is closed, each scripted fault that
-// never fired fails the test, for instance a FailLists where the client streamed its first list. In a synctest bubble
-// pass the bubble's t, and end the client by then: t.Context ends before the source is closed.
+// never applied to a request fails the test, for instance a FailLists if the client streamed its first list. In a
+// synctest bubble, pass the bubble's t. Stop the client before: t.Context ends before the source is closed.
 func NewTestSource(t testing.TB, options Options) *Source {
 	s := NewSource(options)
 	s.test = t
@@ -18,8 +18,8 @@ func NewTestSource(t testing.TB, options Options) *Source {
 	return s
 }
 
-// plan is one call of a method of the fault script, which waits for a request. It is
-// guarded by the source's mu. A nil plan is one that nobody asks about.
+// plan is one call of a fault script method whose fault waits for a request. It is guarded by the source's mu. It is
+// nil if no test checks it.
 type plan struct {
 	method, caller string
 	fired          bool
@@ -31,7 +31,7 @@ func (p *plan) fire() {
 	}
 }
 
-// plan changes the script by a fault that waits for a request, unless it is none.
+// plan changes the script. If fault is set, the change is a fault that waits for a request.
 func (s *Source) plan(method string, fault bool, change func(*faults, *plan)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Source) planLocked(method string, fault bool) *plan {
 	return p
 }
 
-// callerOfSource is where a method of Source was called, as file:line.
+// callerOfSource returns where a method of Source was called, as file:line.
 func callerOfSource() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -59,7 +59,7 @@ func callerOfSource() string {
 	}
 }
 
-// reportUnfired fails the test for each fault that met no request, once.
+// reportUnfired fails the test, once, for each fault that never applied to a request.
 func (s *Source) reportUnfired() {
 	s.mu.Lock()
 	plans, count := s.plans, s.requests.all
@@ -75,7 +75,7 @@ func (s *Source) reportUnfired() {
 	}
 }
 
-// requestCount is how many requests came.
+// requestCount counts requests.
 type requestCount struct{ lists, watches int }
 
 func (c *requestCount) add(verb Verb) {

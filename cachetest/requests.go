@@ -12,7 +12,7 @@ import (
 // Verb is the kind of a request.
 type Verb string
 
-// The two verbs of a source.
+// Verbs of a source.
 const (
 	VerbList  Verb = "list"
 	VerbWatch Verb = "watch"
@@ -21,10 +21,10 @@ const (
 // Request is the record of one List or Watch call.
 type Request struct {
 	Verb      Verb
-	Namespace string // of the view that was asked, "" for all
+	Namespace string // of the View, "" for the source
 	// Options are those of the call.
 	Options metav1.ListOptions
-	// Page is 1 for a list's first request and n for the n-th page; 0 for watches and invalid continue tokens.
+	// Page is 1 for a list's first request and n for its n-th page; 0 for watches and invalid continue tokens.
 	Page int
 
 	// Time is when the call was made, Answered when List or Watch returned; zero means not yet.
@@ -33,7 +33,7 @@ type Request struct {
 	// Err is the returned error.
 	Err error
 
-	// Items and ResourceVersion are those of a list's answer, before MangleList.
+	// Items and ResourceVersion are those of a list's result, before MangleList.
 	Items           int
 	ResourceVersion string
 
@@ -43,7 +43,8 @@ type Request struct {
 	Ended  time.Time
 }
 
-// String returns the request and its answer in one line, such as `list version="0" limit=500: 300 objects at version 40300`.
+// String returns the request and its result on one line, such as `list version="0" limit=500: 300 objects at version
+// 40300`.
 func (r Request) String() string {
 	var b strings.Builder
 	b.WriteString(string(r.Verb))
@@ -82,15 +83,14 @@ func (r Request) String() string {
 	return b.String()
 }
 
-// maxRequests bounds the log, so that a source that serves for hours does not
-// grow with it. No test of request rates comes near.
+// maxRequests bounds the record of a source that serves for hours. It is larger than any test of request rates needs.
 const maxRequests = 1 << 16
 
-// requests is the log of what was asked. The caller holds the source's lock.
+// requests is the record of calls. The caller holds the source's lock.
 type requests struct {
 	log            []*Request
 	lists, watches int
-	// all counts what came since the source was made, whatever was reset.
+	// all counts all requests since the source was made, regardless of resets.
 	all requestCount
 }
 
@@ -108,8 +108,8 @@ func (r *requests) addLocked(req *Request) {
 	r.log = append(r.log, req)
 }
 
-// Requests returns the record of all calls, oldest first. Beyond 65,536 the older half is dropped; the counters stay
-// exact.
+// Requests returns the record of all calls, oldest first. Beyond 65,536 calls the older half is dropped; ListCalls and
+// WatchCalls stay exact.
 func (s *Source) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,21 +122,21 @@ func (s *Source) Requests() []Request {
 	return out
 }
 
-// ResetRequests empties the record and sets the counters of calls to zero.
+// ResetRequests empties the record and sets ListCalls and WatchCalls to zero.
 func (s *Source) ResetRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = requests{all: s.requests.all}
 }
 
-// ListCalls returns the number of lists; every page counts.
+// ListCalls returns the number of list calls; every page counts.
 func (s *Source) ListCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests.lists
 }
 
-// WatchCalls returns the number of Watch calls, refused ones included.
+// WatchCalls returns the number of Watch calls, failed ones included.
 func (s *Source) WatchCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,13 +150,13 @@ func (s *Source) ActiveWatches() int {
 	return len(s.watches)
 }
 
-// arrived records a call that has just come in.
+// arrived records a new call.
 func (s *Source) arrived(verb Verb, namespace string, opts metav1.ListOptions) *Request {
 	req := &Request{Verb: verb, Namespace: namespace, Options: *opts.DeepCopy(), Time: time.Now()}
 	if verb == VerbList {
 		req.Page = 1
 		if opts.Continue != "" {
-			// Zero, if the token makes no sense.
+			// Zero for an invalid token.
 			token, _ := decodeContinueToken(opts.Continue)
 			req.Page = token.Page
 		}
@@ -165,13 +165,13 @@ func (s *Source) arrived(verb Verb, namespace string, opts metav1.ListOptions) *
 	defer s.mu.Unlock()
 	s.requests.addLocked(req)
 	if s.history.version == 0 {
-		// Version "0" in a request means any version, so it must never be an answer.
+		// "0" in a request means any version, so it must never be returned.
 		s.history.version = 1
 	}
 	return req
 }
 
-// answered records how a call was answered.
+// answered records the result of a call.
 func (s *Source) answered(req *Request, answer listAnswer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

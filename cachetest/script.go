@@ -11,11 +11,10 @@ import (
 // Forever, as a number of requests, means until Heal.
 const Forever = -1
 
-// faults are the scripted faults of the source. The caller holds the
-// source's lock.
+// faults are the scripted faults of a source. The caller holds the source's lock.
 type faults struct {
 	list, watch requestFaults
-	errors      script[error] // of requests of either verb, after those of their own
+	errors      script[error] // for both verbs, after the verb's own
 
 	oldLists   script[*snapshot]
 	streamEnds script[streamEnd]
@@ -27,12 +26,12 @@ type faults struct {
 	doubleBookmarks bool
 	silent          bool
 
-	// held are the requests that hang or are delayed. Each has a channel of its
-	// own, made by the request, so that it belongs to the request's bubble.
+	// held has a channel for each request that hangs or is delayed. The request makes it, so that it belongs to the
+	// request's bubble.
 	held map[chan struct{}]struct{}
 }
 
-// requestFaults is what awaits the requests of one verb, in this order.
+// requestFaults are the faults for the requests of one verb, in the order in which they apply.
 type requestFaults struct {
 	hangs  script[hang]
 	delay  setting[time.Duration]
@@ -45,13 +44,13 @@ type (
 	listChange  = func(runtime.Object) runtime.Object
 )
 
-// setting is a fault that holds until it is replaced.
+// setting is a fault that applies until it is replaced.
 type setting[T any] struct {
 	value T
 	plan  *plan
 }
 
-// set replaces the value. Without a plan the fault is withdrawn, and need not fire any more.
+// set replaces the value. A nil plan withdraws the fault, which then need not fire any more.
 func (s *setting[T]) set(value T, p *plan) {
 	if p == nil {
 		s.plan.fire()
@@ -59,41 +58,39 @@ func (s *setting[T]) set(value T, p *plan) {
 	*s = setting[T]{value, p}
 }
 
-// take is for a request that is about to meet the fault.
+// take returns the value for a request to which the fault applies.
 func (s setting[T]) take() T {
 	s.plan.fire()
 	return s.value
 }
 
-// hang is a request that is not answered.
+// hang is the fault of a request that blocks.
 type hang struct{ ignoresContext bool }
 
-// streamEnd is how a watch ends after it has delivered some events: with an
-// error, or cleanly if err is nil.
+// streamEnd ends a watch after some events, with an error, or cleanly if err is nil.
 type streamEnd struct {
 	after int
 	err   error
 	plan  *plan
 }
 
-// script says for how many requests a fault holds, one entry after the other.
+// script is a queue of faults, each for a number of requests.
 type script[T any] struct{ entries []entry[T] }
 
 type entry[T any] struct {
-	left  int // below zero: for ever
+	left  int // negative: without end
 	value T
 	plan  *plan
 }
 
-// add puts an entry behind the others. Its plan, which may be nil, fires as soon as the
-// entry is first used.
+// add appends an entry. Its plan, which may be nil, fires when the entry is first used.
 func (s *script[T]) add(n int, value T, p *plan) {
 	if n != 0 {
 		s.entries = append(s.entries, entry[T]{left: n, value: value, plan: p})
 	}
 }
 
-// take uses up one request's worth of the script.
+// take returns the fault for one request and uses it up.
 func (s *script[T]) take() (T, bool) {
 	if len(s.entries) == 0 {
 		var none T
@@ -111,7 +108,7 @@ func (s *script[T]) take() (T, bool) {
 	return value, true
 }
 
-// releaseLocked lets go of every request that hangs or is delayed.
+// releaseLocked releases every request that hangs or is delayed.
 func (f *faults) releaseLocked() {
 	for released := range f.held {
 		close(released)
@@ -119,8 +116,7 @@ func (f *faults) releaseLocked() {
 	f.held = nil
 }
 
-// holdLocked registers a request that is to wait. The channel it returns is closed
-// when the request may go on.
+// holdLocked registers a request that must wait. The returned channel is closed when the request may continue.
 func (f *faults) holdLocked() chan struct{} {
 	released := make(chan struct{})
 	if f.held == nil {
@@ -130,8 +126,7 @@ func (f *faults) holdLocked() chan struct{} {
 	return released
 }
 
-// admitList takes a list through the script. It returns the changes to make to
-// the answer.
+// admitList applies the script to a list. It returns the change to make to the result.
 func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (listChange, error) {
 	if err := s.admit(ctx, opts, &s.faults.list); err != nil {
 		return nil, err
@@ -141,13 +136,12 @@ func (s *Source) admitList(ctx context.Context, opts metav1.ListOptions) (listCh
 	return s.faults.mangleList.take(), nil
 }
 
-// admitWatch takes the opening of a watch through the script.
+// admitWatch applies the script to a Watch call.
 func (s *Source) admitWatch(ctx context.Context, opts metav1.ListOptions) error {
 	return s.admit(ctx, opts, &s.faults.watch)
 }
 
-// admit takes a request through its faults, each as the script has it when the
-// request gets there, so that nothing outlasts Heal.
+// admit applies the faults to a request. Each is read when the request reaches it, so that no fault outlasts Heal.
 func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestFaults) error {
 	if err := s.hang(ctx, f); err != nil {
 		return err
@@ -176,9 +170,8 @@ func (s *Source) admit(ctx context.Context, opts metav1.ListOptions, f *requestF
 	return ctx.Err()
 }
 
-// hang keeps a request waiting if the script says so. A caller that changes the script
-// sees either a hang that nobody took or a request among the held, never neither:
-// else a request could miss its release.
+// hang blocks a request if the script says so. Taking the fault and registering the request happen under one lock, so
+// that ReleaseHanging and Heal never miss a request.
 func (s *Source) hang(ctx context.Context, f *requestFaults) error {
 	s.mu.Lock()
 	if s.closed {
@@ -198,7 +191,7 @@ func (s *Source) hang(ctx context.Context, f *requestFaults) error {
 	return s.await(ctx, released, nil)
 }
 
-// delay keeps a request waiting as long as the script says, by the rule of hang.
+// delay blocks a request for the scripted time, with the same locking as hang.
 func (s *Source) delay(ctx context.Context, f *requestFaults) error {
 	s.mu.Lock()
 	if s.closed {
@@ -217,8 +210,7 @@ func (s *Source) delay(ctx context.Context, f *requestFaults) error {
 	return s.await(ctx, released, timer.C)
 }
 
-// await waits until a held request is released (as it is by Close), its time has
-// elapsed or its context ends.
+// await waits until a held request is released (Close does it too), its time has elapsed or its context ends.
 func (s *Source) await(ctx context.Context, released chan struct{}, elapsed <-chan time.Time) error {
 	var err error
 	select {

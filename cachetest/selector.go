@@ -15,20 +15,18 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// selection decides which objects a request is about. It is read-only once made
-// and is asked outside of the source's lock.
+// selection decides which objects a request selects. It is immutable and used without the source's lock.
 type selection struct {
 	namespace  string
 	labels     labels.Selector
 	fields     fields.Selector
 	fieldValue func(obj runtime.Object, path string) (string, bool)
-	// shard is the shardSelector, empty if it selects everything, and ranges what it selects.
+	// shard is the shardSelector, empty if it selects everything; ranges are its ranges.
 	shard  string
 	ranges sharding.Ranges
 }
 
-// newSelection reads the selectors of a request. A field path that the source's
-// objects cannot be selected by is refused, as an API server refuses it.
+// newSelection parses the selectors of a request. Like an API server it refuses an unsupported field path.
 func (s *Source) newSelection(namespace string, opts metav1.ListOptions) (selection, error) {
 	byLabel, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
@@ -55,7 +53,7 @@ func (s *Source) newSelection(namespace string, opts metav1.ListOptions) (select
 	return sel, nil
 }
 
-// byContent says whether the request selects by more than the namespace.
+// byContent reports whether the request selects by more than the namespace.
 func (sel selection) byContent() bool {
 	return !sel.labels.Empty() || !sel.fields.Empty() || sel.shard != ""
 }
@@ -77,7 +75,7 @@ func (sel selection) matches(obj runtime.Object) bool {
 	return sel.labels.Matches(labels.Set(accessor.GetLabels())) && sel.fields.Matches(fieldsOf{sel, obj})
 }
 
-// setShardInfo says in the metadata of a list which shard it is.
+// setShardInfo sets the shard selector in the metadata of a list.
 func (sel selection) setShardInfo(list runtime.Object) {
 	switch l := list.(type) {
 	case metav1.ShardedListInterface:
@@ -87,7 +85,7 @@ func (sel selection) setShardInfo(list runtime.Object) {
 	}
 }
 
-// field resolves a path of a field selector.
+// field returns the value at a field selector's path.
 func (sel selection) field(obj runtime.Object, path string) (string, bool) {
 	if sel.fieldValue != nil {
 		if value, ok := sel.fieldValue(obj, path); ok {
@@ -106,13 +104,13 @@ func (sel selection) field(obj runtime.Object, path string) (string, bool) {
 	}
 	value, found, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...)
 	if err != nil || !found || value == nil {
-		// An absent field equals the empty string, as in an API server.
+		// An absent field equals the empty string, as on an API server.
 		return "", true
 	}
 	return fmt.Sprint(value), true
 }
 
-// fieldsOf lets a field selector look into an object.
+// fieldsOf implements fields.Fields for an object.
 type fieldsOf struct {
 	selection selection
 	object    runtime.Object
@@ -130,10 +128,9 @@ func (f fieldsOf) Get(path string) string {
 	return value
 }
 
-// translate turns a change into the event that a watch with this selection sees:
-// an object that enters the selection is added, one that leaves it is deleted,
-// in its last selected state with the version of the change. False means the
-// watch sees nothing.
+// translate returns the event that a watch with this selection gets for a change. An object that enters the selection
+// is Added; one that leaves it is Deleted, with its last selected state and the version of the change. False means no
+// event.
 func (sel selection) translate(c change) (watch.Event, bool) {
 	if c.hidden {
 		return watch.Event{}, false

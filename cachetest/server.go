@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Server is an HTTP server on a Listener, with a client, as httptest.Server is on a loopback socket.
+// Server is an HTTP server on a Listener, with a client, like httptest.Server on a loopback socket.
 type Server struct {
-	// URL is the base for requests.
+	// URL is the base URL for requests.
 	URL string
-	// Listener is the network between client and server: cut it, freeze it.
+	// Listener is the network between client and server, which can be cut and frozen.
 	Listener *Listener
 
 	client  *http.Client
 	server  *http.Server
-	running sync.WaitGroup // Serve and the requests being served
+	running sync.WaitGroup // Serve and the requests in progress
 
 	mu     sync.Mutex
 	closed bool
@@ -34,13 +34,13 @@ func NewServer(handler http.Handler) *Server {
 	s.running.Add(1)
 	go func() {
 		defer s.running.Done()
-		// It returns ErrServerClosed, because only Close ends it.
+		// Always ErrServerClosed, because only Close ends it.
 		_ = s.server.Serve(l)
 	}()
 	return s
 }
 
-// enter counts a request, unless Close has begun to wait for them.
+// enter counts a request, unless Close has begun.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +59,7 @@ func (s *Server) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	_ = s.server.Close()
-	// The client's ends, which then let go of their goroutines; a frozen one would
-	// not hear of the server's end otherwise.
+	// Cut the client's ends, so that their goroutines end. A frozen client would not see the server's end.
 	s.Listener.CutConnections()
 	s.running.Wait()
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// example returns an object of the source's type, only to be looked at: one that
-// was stored, or an empty one. It is nil when nothing tells the type.
+// example returns an object of the source's type, read-only: the first stored one, or an empty one. It is nil if the
+// type is unknown.
 func (s *Source) example() runtime.Object {
 	s.mu.Lock()
 	stored := s.exemplar
@@ -22,7 +22,7 @@ func (s *Source) example() runtime.Object {
 	return s.configuredObject()
 }
 
-// configuredObject makes an empty object as the options say, nil if they do not.
+// configuredObject returns an empty object of the type in the options, nil if they have none.
 func (s *Source) configuredObject() runtime.Object {
 	if s.options.NewObject != nil {
 		return s.options.NewObject()
@@ -33,8 +33,7 @@ func (s *Source) configuredObject() runtime.Object {
 	return nil
 }
 
-// newItem makes an empty item for a typed list, nil if the list does not say of
-// which type its items are.
+// newItem returns an empty item of a typed list, nil if the list has no item type.
 func newItem(list runtime.Object) runtime.Object {
 	items, err := meta.GetItemsPtr(list)
 	if err != nil {
@@ -51,7 +50,7 @@ func newItem(list runtime.Object) runtime.Object {
 	return obj
 }
 
-// newObject makes an empty object for a bookmark.
+// newObject returns an empty object for a bookmark.
 func (s *Source) newObject() runtime.Object {
 	obj := s.configuredObject()
 	if obj == nil {
@@ -69,7 +68,7 @@ func (s *Source) newObject() runtime.Object {
 	return obj
 }
 
-// kind is the kind of the source's objects, empty when nothing tells it.
+// kind returns the kind of the source's objects, empty if it is unknown.
 func (s *Source) kind() schema.GroupVersionKind {
 	if !s.options.GroupVersionKind.Empty() {
 		return s.options.GroupVersionKind
@@ -80,7 +79,7 @@ func (s *Source) kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{}
 }
 
-// newList makes the list that holds objects, which become the list's own.
+// newList returns a list of objects. The list owns them.
 func (s *Source) newList(objects []runtime.Object) (runtime.Object, error) {
 	if s.options.NewList != nil {
 		list := s.options.NewList()
@@ -103,7 +102,7 @@ func (s *Source) newList(objects []runtime.Object) (runtime.Object, error) {
 }
 
 func (s *Source) newUnstructuredList(objects []runtime.Object) runtime.Object {
-	// What has no kind is at least a list.
+	// Without a known kind it is a plain list.
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "List"}
 	if of := s.kind(); of.Kind != "" {
 		kind = of.GroupVersion().WithKind(of.Kind + "List")
@@ -116,7 +115,7 @@ func (s *Source) newUnstructuredList(objects []runtime.Object) runtime.Object {
 	return list
 }
 
-// all says whether all objects are of type T.
+// all reports whether all objects are of type T.
 func all[T runtime.Object](objects []runtime.Object) bool {
 	for _, obj := range objects {
 		if _, ok := obj.(T); !ok {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Source is an in-memory collection of objects with resource versions, a history and a fault script. It answers List
-// and Watch as an API server does.
+// Source is an in-memory collection of objects with resource versions, a history and a fault script. It can be listed
+// and watched like an API server.
 //
 // All methods may be called concurrently. Objects are copied in and out. The only goroutines are those of open watches,
-// for which Close waits. In a testing/synctest bubble, list and watch inside the bubble; the Source may be made and
+// and Close waits for them. In a testing/synctest bubble, list and watch inside the bubble; the Source may be made and
 // filled outside.
 type Source struct {
 	options  Options
@@ -27,16 +27,16 @@ type Source struct {
 
 	mu       sync.Mutex
 	history  history
-	exemplar runtime.Object // the first object stored: what the source holds
-	uids     uint64         // UIDs given out; never decreases, not even by Rollback
-	epoch    int64          // rises whenever all continue tokens expire
+	exemplar runtime.Object // the first stored object, which shows the type
+	uids     uint64         // UIDs issued; never decreases, not even by Rollback
+	epoch    int64          // increases whenever all continue tokens expire
 	watches  map[*stream]struct{}
 	faults   faults
 	requests requests
 	closed   bool
-	plans    []*plan // of a test's source: each fault that waits, or waited, for a request
+	plans    []*plan // faults that wait, or waited, for a request, if test is set
 
-	test testing.TB // nil if the source belongs to none
+	test testing.TB // nil unless made by NewTestSource
 }
 
 // NewSource returns an empty source. It starts no goroutine.
@@ -63,7 +63,7 @@ func NewSourceOf[T runtime.Object]() *Source {
 	return NewSource(Options{NewObject: func() runtime.Object { return reflect.New(object).Interface().(runtime.Object) }})
 }
 
-// Get returns an object, or the error NotFound.
+// Get returns a copy of an object, or a NotFound error.
 func (s *Source) Get(namespace, name string) (runtime.Object, error) {
 	s.mu.Lock()
 	obj, exists := s.history.content[key{Namespace: namespace, Name: name}]
@@ -74,7 +74,7 @@ func (s *Source) Get(namespace, name string) (runtime.Object, error) {
 	return obj.DeepCopyObject(), nil
 }
 
-// Objects returns the present content in order of namespace and name.
+// Objects returns copies of the current content, sorted by namespace and name.
 func (s *Source) Objects() []runtime.Object {
 	s.mu.Lock()
 	state := s.history.snapshotAt(s.history.version)
@@ -86,7 +86,7 @@ func (s *Source) Objects() []runtime.Object {
 	return objects
 }
 
-// Version returns the version of the present content.
+// Version returns the version of the current content.
 func (s *Source) Version() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ func (s *Source) Advance(n uint64) {
 	s.history.version += n
 }
 
-// AdvanceCompacted is Advance and, in the same step, Compact of all earlier versions for watches. A server does this
-// when a backup is restored with a higher version (etcdutl's --bump-revision and --mark-compacted).
+// AdvanceCompacted is Advance and CompactWatches of all earlier versions in one step. A server does this when a backup
+// is restored with a higher version (etcdutl's --bump-revision and --mark-compacted).
 func (s *Source) AdvanceCompacted(n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,9 +115,9 @@ func (s *Source) AdvanceCompacted(n uint64) {
 	s.history.unwatchable = s.history.version
 }
 
-// Compact expires everything before version: exact lists, new watches, and continue tokens of older versions are
-// answered 410 Expired. Open watches still receive their events (to end them, see BreakWatches). A version above the
-// present one means the present one.
+// Compact expires everything before version: exact lists, new watches and continue tokens of older versions fail with
+// 410 Expired. Open watches still receive their events (BreakWatches ends them). A version above the current one means
+// the current one.
 func (s *Source) Compact(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Source) Compact(version uint64) {
 	s.trimLocked()
 }
 
-// CompactAll forgets everything before the present version.
+// CompactAll is Compact of everything before the current version.
 func (s *Source) CompactAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Source) CompactAll() {
 	s.trimLocked()
 }
 
-// CompactWatches is Compact for new watches alone. API servers do this when their watch cache has moved on while their
+// CompactWatches is Compact for new watches only. It happens on API servers when the watch cache has advanced but the
 // storage still has the history: a client that lists an old version exactly cannot watch from it.
 func (s *Source) CompactWatches(version uint64) {
 	s.mu.Lock()
@@ -141,10 +141,9 @@ func (s *Source) CompactWatches(version uint64) {
 	s.history.unwatchable = max(s.history.unwatchable, min(version, s.history.version))
 }
 
-// Rollback restores content and version of an earlier version, as a server restored from a backup, and closes all open
-// watches. Later versions are issued again, and earlier continue tokens expire. A watch from a later version is
-// accepted and silent, unless Options.RefuseFutureWatches is set. It fails for a version that is compacted or not
-// reached.
+// Rollback restores content and version of an earlier version, like a server restored from a backup, and closes all
+// open watches. Later versions are issued again, and earlier continue tokens expire. A watch from a later version is
+// accepted and silent, unless Options.RefuseFutureWatches is set. It fails if the version is compacted or not reached.
 func (s *Source) Rollback(version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +158,8 @@ func (s *Source) Rollback(version uint64) error {
 	return nil
 }
 
-// Close ends all watches and hanging requests, waits for the goroutines of the watches, and answers later lists and
-// watches with ErrClosed. The content stays readable and writable. Closing twice is allowed.
+// Close ends all watches and hanging requests and waits for the goroutines of the watches. Later lists and watches fail
+// with ErrClosed. The content stays readable and writable. Closing twice is allowed.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -179,7 +178,7 @@ func (s *Source) Close() {
 
 func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// parseVersion reads a resource version of a request; empty is zero.
+// parseVersion parses a resource version of a request; empty is zero.
 func parseVersion(s string) (uint64, error) {
 	if s == "" {
 		return 0, nil
@@ -191,7 +190,7 @@ func parseVersion(s string) (uint64, error) {
 	return v, nil
 }
 
-// metaOf is the metadata of an object that was stored, hence has some.
+// metaOf returns the metadata of a stored object, which always has some.
 func metaOf(obj runtime.Object) metav1.Object {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
@@ -200,7 +199,7 @@ func metaOf(obj runtime.Object) metav1.Object {
 	return accessor
 }
 
-// copyAt copies obj and gives the copy a version of its own.
+// copyAt returns a copy of obj with another version.
 func copyAt(obj runtime.Object, version uint64) runtime.Object {
 	copied := obj.DeepCopyObject()
 	metaOf(copied).SetResourceVersion(formatVersion(version))

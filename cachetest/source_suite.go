@@ -13,7 +13,7 @@ import (
 // MarkAnnotation is the annotation with the mark of ListerWatcherRig.Create and Update.
 const MarkAnnotation = "cachetest.watchmirror/mark"
 
-// ListerWatcher is a source, as cache.Source is. List and Watch are checked if a source has them.
+// ListerWatcher is a source, like cache.Source. List and Watch are checked if a source has them.
 type ListerWatcher interface {
 	ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 	WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -21,25 +21,25 @@ type ListerWatcher interface {
 
 // ListerWatcherConfig describes a source to TestListerWatcher. New is required.
 type ListerWatcherConfig struct {
-	// New makes a source whose backend is empty. It is called for each check, inside its bubble if Virtual is set. Use
+	// New makes a source with an empty backend. It is called for each check, inside its bubble if Virtual is set. Use
 	// t.Cleanup to end what it starts.
 	New func(t testing.TB) ListerWatcherRig
 
-	// Virtual runs each check in a bubble of testing/synctest, for sources in process, also those over a Listener. It
-	// takes no real time, and goroutines that a source leaves behind fail the check as a deadlock. Time stands still
-	// between calls: take UIDs and versions from a counter or crypto/rand.
+	// Virtual runs each check in a bubble of testing/synctest, for sources in process, including those over a Listener.
+	// It takes no real time, and a goroutine that a source leaves behind fails the check as a deadlock. Time does not
+	// advance between calls: take UIDs and versions from a counter or crypto/rand.
 	Virtual bool
 	// Patience is how long the suite waits for an event. Default: ten seconds, or ten minutes of virtual time.
 	Patience time.Duration
-	// Quiet is how long the suite checks that no event comes; for a source in another process, several times as long as
-	// an event takes. Default: 50 milliseconds, or ten seconds of virtual time.
+	// Quiet is how long the suite checks that no event comes. For a source in another process, set it to several times
+	// as long as an event takes. Default: 50 milliseconds, or ten seconds of virtual time.
 	Quiet time.Duration
 
-	// Mark reads the mark of an object. Default: the annotation MarkAnnotation.
+	// Mark returns the mark of an object. Default: the annotation MarkAnnotation.
 	Mark func(obj runtime.Object) string
 
-	// NoBookmarks: the source sends none, even if allowed. A reflector then lists more often where the kind is quiet
-	// and others change.
+	// NoBookmarks: the source sends none, even if allowed. A reflector then lists more often if its resource is quiet
+	// while others change.
 	NoBookmarks bool
 	// NoTimeouts: the source ignores timeoutSeconds. A reflector ends such watches itself, later.
 	NoTimeouts bool
@@ -48,24 +48,25 @@ type ListerWatcherConfig struct {
 // ListerWatcherRig is a source and the functions that change its backend. Source, Create, Update and Delete are
 // required.
 //
-// A name is unique and is the object's metadata.name; kind and namespace are free, but the same for all objects. When a
-// function returns, a list at resource version "" shows its change, and open watches deliver it as an event of its own: a
-// source that polls its backend does that in the function (sources.PollingSource.Poll). One goroutine at a time calls them.
+// A name is unique and is the object's metadata.name; kind and namespace may be any, but the same for all objects. When
+// a function returns, a list at resource version "" must show its change, and open watches must deliver it as a
+// separate event. A source that polls its backend polls in the function (sources.PollingSource.Poll). One goroutine at
+// a time calls them.
 type ListerWatcherRig struct {
 	Source ListerWatcher
 
-	// Create makes an object with the mark.
+	// Create creates an object with the mark.
 	Create func(name, mark string) error
-	// Update sets the object's mark to one that it has not had before.
+	// Update sets the object's mark, to one that it has not had before.
 	Update func(name, mark string) error
 	// Delete deletes the object.
 	Delete func(name string) error
 
-	// Compact expires all versions before the present one, and their continue tokens. Without it expiry is not checked.
+	// Compact expires all versions before the current one, and their continue tokens. If nil, expiry is not checked.
 	Compact func() error
-	// EndWatches ends all open watches normally. Without it that is not checked.
+	// EndWatches ends all open watches normally. If nil, that is not checked.
 	EndWatches func() error
-	// SendBookmarks sends a bookmark to every open watch that allows them. Without it the suite waits for Patience in
+	// SendBookmarks sends a bookmark to every open watch that allows them. If nil, the suite waits for Patience in
 	// virtual time, and does not check bookmarks in real time.
 	SendBookmarks func() error
 }
@@ -84,7 +85,7 @@ func TestListerWatcher(t *testing.T, config ListerWatcherConfig) {
 
 func (c ListerWatcherConfig) pace() pace { return newPace(c.Virtual, c.Patience, c.Quiet) }
 
-// sourceTrial is a source under check.
+// sourceTrial is a source under test.
 type sourceTrial struct {
 	ListerWatcherRig
 	pace
@@ -104,8 +105,7 @@ func (c ListerWatcherConfig) start(ctx context.Context, t testing.TB) *sourceTri
 	return &sourceTrial{ListerWatcherRig: rig, pace: c.pace(), config: c, ctx: ctx}
 }
 
-// sourceChecks are the promises of a source, the simple ones first: where one of
-// these is broken, so are many that follow.
+// sourceChecks returns the checks of a source, the simple ones first: later ones depend on them.
 func sourceChecks() []check[*sourceTrial] {
 	return []check[*sourceTrial]{
 		{name: "Mark reads the mark of a listed object", run: checkMark, decisive: true},

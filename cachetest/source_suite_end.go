@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The checks of how watches end.
+// Checks of how watches end.
 
 func lacksTimeouts(t *sourceTrial) string {
 	if t.config.NoTimeouts {
@@ -25,8 +25,7 @@ func lacksTimeouts(t *sourceTrial) string {
 }
 
 func checkTimeout(t *sourceTrial) error {
-	// Within this time an event has to arrive, on a busy machine and in real time too.
-	// The first writes and lists are counted with it, which is little beside it.
+	// Long enough for an event on a busy machine. It includes the first writes and lists, which are short.
 	seconds := int64(3)
 	due := time.Duration(seconds) * time.Second
 	opened := time.Now()
@@ -44,7 +43,7 @@ func checkTimeout(t *sourceTrial) error {
 	if err := w.endsCleanly("its timeoutSeconds", due); err != nil {
 		return err
 	}
-	// A tenth of it for clocks that are not the same.
+	// Allow a tenth for clock differences.
 	if lasted := time.Since(opened); lasted < due-due/10 {
 		return fmt.Errorf("a watch of %v ended after %v: a reflector would count it as a failure and slow down", due, lasted)
 	}
@@ -76,8 +75,7 @@ func checkBackendEnd(t *sourceTrial) error {
 	return t.resumes(w.newest, []string{"MODIFIED a=3"})
 }
 
-// checkStop stops watches in the states in which a reflector may: idle, with something
-// unread, at once, and twice.
+// checkStop stops watches in the states in which a reflector may: idle, with unread events, at once, and twice.
 func checkStop(t *sourceTrial) error {
 	l, idle, err := t.startWatch("create a=1")
 	if err != nil {
@@ -153,8 +151,7 @@ func checkContextEnd(t *sourceTrial) error {
 	})
 }
 
-// watchTooLate opens a watch with a context that has ended. It may be refused or end at
-// once; it may not last.
+// watchTooLate opens a watch with a context that has ended. It must fail or end at once.
 func (t *sourceTrial) watchTooLate(open func() (watch.Interface, error)) error {
 	var late watch.Interface
 	err := t.inTime("Watch with a context that has ended", func() (err error) {
@@ -172,19 +169,18 @@ func (t *sourceTrial) watchTooLate(open func() (watch.Interface, error)) error {
 	return o.ends("being opened with a context that has ended")
 }
 
-// watchesForLeak is how many watches are opened and ended, by Stop and by their context
-// in turns, to see a leak. A source may keep some goroutines, of a pooled connection for
-// example, but not one for each watch of either sort.
+// watchesForLeak is the number of watches opened and ended, alternately by Stop and by context. A source may keep some
+// goroutines, for a pooled connection for example, but not one for each watch.
 const watchesForLeak = 40
 
-// leakLabel marks the goroutines that a check starts and those that they start.
+// leakLabel marks the goroutines of a check and those that they start.
 const leakLabel = "cachetest-conformance"
 
 func checkGoroutines(t *sourceTrial) error {
 	if err := t.write("create a=0"); err != nil {
 		return err
 	}
-	label := fmt.Sprintf("%p", t) // no other trial's while this one lasts
+	label := fmt.Sprintf("%p", t) // unique while this trial exists
 	var err error
 	pprof.Do(t.ctx, pprof.Labels(leakLabel, label), func(context.Context) { err = t.checkLeak(label) })
 	return err
@@ -207,8 +203,7 @@ func (t *sourceTrial) checkLeak(label string) error {
 	}
 }
 
-// watchOnce opens a watch, reads one event and ends the watch. A reflector stops a watch
-// whose context has ended as well; that alone must do.
+// watchOnce opens a watch, reads one event and ends the watch, either by its context alone or by Stop.
 func (t *sourceTrial) watchOnce(n int, byContext bool) error {
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
@@ -238,12 +233,12 @@ func (t *sourceTrial) watchOnce(n int, byContext bool) error {
 	return w.ends("Stop")
 }
 
-// labelHead is a group of goroutines in the profile: their number, a stack of
-// addresses, and on the next line their labels.
+// labelHead matches the first line of a goroutine group in the profile: their number and stack. The next line has their
+// labels.
 var labelHead = regexp.MustCompile(`^(\d+) @`)
 
-// labelled counts the goroutines that have the label, the caller included. Labels
-// are inherited, so other tests of the process do not count.
+// labelled counts the goroutines with the label, including the caller. Labels are inherited, so other tests of the
+// process do not count.
 func labelled(label string) int {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

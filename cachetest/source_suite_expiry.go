@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The checks of the answers once history has been forgotten.
+// Checks of requests for compacted versions.
 
 func lacksCompact(t *sourceTrial) string {
 	if t.Compact == nil {
@@ -16,7 +16,7 @@ func lacksCompact(t *sourceTrial) string {
 	return ""
 }
 
-// outdate lists and makes that list's version a forgotten one.
+// outdate lists and then expires that list's version.
 func (t *sourceTrial) outdate(options metav1.ListOptions) (listing, error) {
 	if err := t.write("create a=1", "create b=1", "create c=1"); err != nil {
 		return listing{}, err
@@ -34,7 +34,7 @@ func (t *sourceTrial) outdate(options metav1.ListOptions) (listing, error) {
 	return l, nil
 }
 
-// checkExpiredWatch takes the answer from Watch or from the stream: sources differ.
+// checkExpiredWatch accepts the error from Watch or from the stream.
 func checkExpiredWatch(t *sourceTrial) error {
 	l, err := t.outdate(metav1.ListOptions{})
 	if err != nil {
@@ -88,8 +88,7 @@ func checkListAfterExpiry(t *sourceTrial) error {
 	return err
 }
 
-// checkExpiredToken accepts a further page of the same state too: a source may keep
-// what it is asked for.
+// checkExpiredToken also accepts another page of the same state, since a source may keep it.
 func checkExpiredToken(t *sourceTrial) error {
 	first, err := t.outdate(metav1.ListOptions{Limit: 1})
 	if err != nil {

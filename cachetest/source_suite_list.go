@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The checks of lists.
+// Checks of lists.
 
-// checkMark leaves a list that fails to the checks of lists.
+// checkMark ignores failed lists, which the checks of lists report.
 func checkMark(t *sourceTrial) error {
 	if err := t.write("create a=1"); err != nil {
 		return err
@@ -32,7 +32,7 @@ func checkEmptyList(t *sourceTrial) error {
 	if err := l.holds(); err != nil {
 		return fmt.Errorf("%w (the backend is to be empty at first)", err)
 	}
-	// What was empty must be watchable: nothing else tells of the first object.
+	// The first object must be delivered by a watch from an empty list's version.
 	w, err := t.watchFrom(l.version)
 	if err != nil {
 		return err
@@ -59,8 +59,7 @@ func checkList(t *sourceTrial) error {
 	return l.holds("a=1", "b=1", "c=1")
 }
 
-// checkListIsNew lists in the three ways in which a reflector does: the first list at
-// "0", later ones at the last version, and at "" after that was refused.
+// checkListIsNew lists as a reflector does: first at "0", later at the last version, and at "" after a refusal.
 func checkListIsNew(t *sourceTrial) error {
 	if err := t.write("create a=1", "create b=1"); err != nil {
 		return err
@@ -137,9 +136,8 @@ func checkContextForms(t *sourceTrial) error {
 	return plain.holds("a=1", "b=1")
 }
 
-// checkPages changes the backend between two pages: the list must not show it, and a
-// watch from the list's version must. A source that takes no notice of the limit
-// answers in one page, which is as good.
+// checkPages changes the backend between two pages: the list must not show the changes, and a watch from the list's
+// version must. A source may ignore the limit and return one page.
 func checkPages(t *sourceTrial) error {
 	if err := t.write("create a=1", "create b=1", "create c=1", "create d=1", "create e=1"); err != nil {
 		return err
@@ -179,7 +177,7 @@ func lacksItems(t *sourceTrial) string {
 	return ""
 }
 
-// takeItems lists by items, which are passed to take one by one.
+// takeItems calls ListItems and checks how it calls take.
 func (t *sourceTrial) takeItems(options metav1.ListOptions, take func(runtime.Object) error) (about metav1.ListMeta, err error) {
 	taking, over := make(chan struct{}, 1), make(chan struct{})
 	strayed := make(chan error, 1)
@@ -201,7 +199,7 @@ func (t *sourceTrial) takeItems(options metav1.ListOptions, take func(runtime.Ob
 				return stray("while an earlier call was running")
 			}
 			defer func() { <-taking }()
-			select { // so that a second call at once would meet this one
+			select { // long enough for a concurrent call to be noticed
 			case <-t.ctx.Done():
 				return t.ctx.Err()
 			case <-time.After(t.quiet / 50):

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The checks of requests that a source may refuse.
+// Checks of requests that a source may refuse.
 
-// aheadBy is added to a version for one that is not reached: minutes where versions are nanoseconds of a clock.
+// aheadBy is added to a version to get one that is not reached: minutes if versions are nanoseconds of a clock.
 const aheadBy = 1 << 40
 
-// checkUnreached accepts a watch that is silent, as that of an API server. Versions that are no numbers have no later one.
+// checkUnreached also accepts a silent watch, as API servers have. It skips versions that are not numbers.
 func checkUnreached(t *sourceTrial) error {
 	if err := t.write("create a=1"); err != nil {
 		return err
@@ -54,7 +54,7 @@ func checkUnreached(t *sourceTrial) error {
 	return nil
 }
 
-// isUnreached says whether a reflector would list at "".
+// isUnreached reports whether a reflector would list at "" after this error.
 func isUnreached(err error) bool {
 	return isExpired(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }

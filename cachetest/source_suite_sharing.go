@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The checks of what several users of a source have to do with each other: nothing.
+// Checks that users of a source do not affect each other.
 
 func checkIndependence(t *sourceTrial) error {
 	l, one, err := t.startWatch("create a=1")
@@ -44,7 +44,7 @@ func checkIndependence(t *sourceTrial) error {
 	return nil
 }
 
-// unreadChanges are more than the channel of a watch may be expected to hold.
+// unreadChanges is more than a watch's channel may be expected to buffer.
 const unreadChanges = 250
 
 func checkUnread(t *sourceTrial) error {
@@ -71,11 +71,10 @@ func checkUnread(t *sourceTrial) error {
 	return unread.ends("Stop of a watch that was not read")
 }
 
-// spoiltLabel is what a careless transform leaves on an object.
+// spoiltLabel is set on an object by spoil.
 const spoiltLabel = "cachetest-spoilt"
 
-// spoil changes an object in place, as a transform may: also the maps that a shallow
-// copy would share.
+// spoil changes an object in place, including maps that a shallow copy would share, as a transform may.
 func spoil(obj runtime.Object) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {

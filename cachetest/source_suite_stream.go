@@ -13,24 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// errEnded says that a watch's channel was closed.
+// errEnded means that a watch's channel was closed.
 var errEnded = errors.New("the watch has ended")
 
-// observed is a watch under check. What can be said of every event is checked as
-// it is read; next leaves out bookmarks, which may come or not.
+// observed is a watch under test. Each event is checked as it is read; next skips bookmarks, which are optional.
 type observed struct {
 	watch.Interface
 	trial     *sourceTrial
 	results   <-chan watch.Event
-	bookmarks bool // they are allowed
-	// newest is the version up to which the watch has sent everything.
+	bookmarks bool // allowed
+	// newest is the version up to which the watch has delivered everything.
 	newest string
-	// initial is true until the initial events have ended: they come in no order
-	// of versions.
+	// initial is true until the initial events have ended. They are not sorted by version.
 	initial bool
 }
 
-// bookmark is a bookmark as the suite looks at it.
+// bookmark has the checked fields of a bookmark.
 type bookmark struct {
 	obj         runtime.Object
 	version     string
@@ -74,13 +72,12 @@ func (t *sourceTrial) watchBy(options metav1.ListOptions, call func() (watch.Int
 	return o, nil
 }
 
-// watchFrom watches from a version, without bookmarks and without end.
+// watchFrom watches from a version, without bookmarks or a timeout.
 func (t *sourceTrial) watchFrom(version string) (*observed, error) {
 	return t.watch(metav1.ListOptions{ResourceVersion: version})
 }
 
-// read returns the next event of any type, errEnded if there is none any more, and
-// errQuiet if none comes within the time.
+// read returns the next event of any type, errEnded if the channel is closed, and errQuiet if none arrives in time.
 func (o *observed) read(within time.Duration) (event watch.Event, err error) {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -97,7 +94,7 @@ func (o *observed) read(within time.Duration) (event watch.Event, err error) {
 
 var errQuiet = errors.New("nothing came")
 
-// take reads an event or bookmark and checks it.
+// take reads and checks an event or bookmark.
 func (o *observed) take(within time.Duration) (kind watch.EventType, object seen, mark bookmark, err error) {
 	event, err := o.read(within)
 	if err != nil {
@@ -172,7 +169,7 @@ func (o *observed) next() (text string, object seen, err error) {
 	}
 }
 
-// tells checks that these changes come next, in this order.
+// tells checks that the next changes are these, in this order.
 func (o *observed) tells(want ...string) ([]seen, error) {
 	var objects []seen
 	for at, wanted := range want {
@@ -190,7 +187,7 @@ func (o *observed) tells(want ...string) ([]seen, error) {
 	return objects, nil
 }
 
-// isQuiet checks that no change comes, and that the watch continues.
+// isQuiet checks that no change arrives and that the watch stays open.
 func (o *observed) isQuiet(within time.Duration) error {
 	until := time.Now().Add(within)
 	for {
@@ -206,12 +203,11 @@ func (o *observed) isQuiet(within time.Duration) error {
 	}
 }
 
-// ends checks that the channel is closed soon. What is still in it, an error too, is
-// lost: after its end a watch is not read.
+// ends checks that the channel is closed soon. Unread events, errors included, are ignored.
 func (o *observed) ends(why string) error { return o.drains(why, 0, false) }
 
-// endsCleanly is ends for a watch that the source ended, whose reader reads it to its end.
-// That may happen at once or not before due.
+// endsCleanly is ends for a watch that the source ended: it must not report an error. It may end at once or as late as
+// due.
 func (o *observed) endsCleanly(why string, due time.Duration) error { return o.drains(why, due, true) }
 
 func (o *observed) drains(why string, due time.Duration, cleanly bool) error {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The checks of streaming lists: a source that says it can must.
+// Checks of streaming lists, for a source that announces them.
 
 func lacksStreaming(t *sourceTrial) string {
 	marker, ok := t.Source.(interface{ IsWatchListSemanticsUnSupported() bool })
@@ -23,7 +23,7 @@ func lacksStreaming(t *sourceTrial) string {
 	return ""
 }
 
-// openStream asks for a streaming list.
+// openStream requests a streaming list.
 func (t *sourceTrial) openStream(version string) (*observed, error) {
 	sendInitial := true
 	return t.watch(metav1.ListOptions{
@@ -34,7 +34,7 @@ func (t *sourceTrial) openStream(version string) (*observed, error) {
 
 // initialEvents reads a streaming list to its end.
 func (o *observed) initialEvents() (l listing, err error) {
-	until := time.Now().Add(o.trial.patience) // bookmarks may come for ever
+	until := time.Now().Add(o.trial.patience) // bookmarks may never end
 	for {
 		kind, object, mark, err := o.take(time.Until(until))
 		switch {
@@ -55,7 +55,7 @@ func (o *observed) initialEvents() (l listing, err error) {
 	}
 }
 
-// stream asks a source that streams for a list and reads it to its end.
+// stream requests a streaming list and reads it to its end.
 func (t *sourceTrial) stream(version string) (listing, *observed, error) {
 	w, err := t.openStream(version)
 	if err != nil {

@@ -35,7 +35,7 @@ func (t *sourceTrial) write(changes ...string) error {
 	return nil
 }
 
-// seen is an object as the suite looks at it.
+// seen has the checked fields of an object.
 type seen struct {
 	obj                      runtime.Object
 	name, mark, version, uid string
@@ -75,13 +75,13 @@ func isNil(value any) bool {
 	return false
 }
 
-// listing is a list that was answered.
+// listing is the result of a list.
 type listing struct {
 	version, token string
 	items          []seen
 }
 
-// names are the items as "a=1", sorted: a list is in no order that counts.
+// names returns the items as "a=1", sorted, since the order of a list does not matter.
 func (l listing) names() []string {
 	out := make([]string, 0, len(l.items))
 	for _, item := range l.items {
@@ -98,7 +98,7 @@ func (l listing) holds(want ...string) error {
 	return nil
 }
 
-// list lists as a reflector would, and checks what can be said of every list.
+// list lists as a reflector would, and makes the checks that apply to every list.
 func (t *sourceTrial) list(options metav1.ListOptions) (listing, error) {
 	return t.listBy(func() (runtime.Object, error) { return t.Source.ListWithContext(t.ctx, options) })
 }
@@ -146,8 +146,7 @@ func (t *sourceTrial) listingOf(version, token string, items []runtime.Object) (
 	return l, nil
 }
 
-// pages lists in pages of the limit and returns all of them as one list. between is
-// called after the first page, if there are more.
+// pages lists in pages of limit and returns them as one list. It calls between after the first page if there are more.
 func (t *sourceTrial) pages(limit int64, between func() error) (whole listing, count int, err error) {
 	options := metav1.ListOptions{Limit: limit}
 	for {
@@ -177,12 +176,12 @@ func (t *sourceTrial) pages(limit int64, between func() error) (whole listing, c
 	}
 }
 
-// isExpired says whether a reflector would know that it has to list.
+// isExpired reports whether a reflector would list after this error.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// behind is true if both versions can be compared and one is lower than the other.
+// behind reports whether a version is lower than another. It is false if they cannot be compared.
 func behind(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

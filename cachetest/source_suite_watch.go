@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The checks of what watches tell.
+// Checks of the events of watches.
 
-// startWatch fills the backend, lists it and watches from there.
+// startWatch fills the backend, lists it and watches from the list's version.
 func (t *sourceTrial) startWatch(content ...string) (listing, *observed, error) {
 	return t.startWatchWith(metav1.ListOptions{}, content...)
 }
 
-// startWatchWith is startWatch with other options of the watch than its version.
+// startWatchWith is startWatch with other watch options.
 func (t *sourceTrial) startWatchWith(options metav1.ListOptions, content ...string) (listing, *observed, error) {
 	if err := t.write(content...); err != nil {
 		return listing{}, nil, err
@@ -31,7 +31,7 @@ func (t *sourceTrial) startWatchWith(options metav1.ListOptions, content ...stri
 	return l, w, err
 }
 
-// startAdvancedWatch is startWatch where the watch has sent one update already.
+// startAdvancedWatch is startWatch with one update delivered.
 func (t *sourceTrial) startAdvancedWatch() (*observed, error) {
 	_, w, err := t.startWatch("create a=1")
 	if err != nil {
@@ -46,7 +46,7 @@ func (t *sourceTrial) startAdvancedWatch() (*observed, error) {
 	return w, err
 }
 
-// checkWatchFromList has all changes made between the list and the watch.
+// checkWatchFromList makes all changes between the list and the watch.
 func checkWatchFromList(t *sourceTrial) error {
 	if err := t.write("create a=1", "create b=1"); err != nil {
 		return err
@@ -117,7 +117,7 @@ func checkResume(t *sourceTrial) error {
 	return nil
 }
 
-// resumes checks that a watch from version tells just that.
+// resumes checks that a watch from version delivers exactly these changes.
 func (t *sourceTrial) resumes(version string, want []string) error {
 	w, err := t.watchFrom(version)
 	if err != nil {
@@ -199,8 +199,7 @@ func checkTypes(t *sourceTrial) error {
 	return nil
 }
 
-// typeOf is the type that a reflector compares: the Go type, and for what has no type of its own
-// the kind.
+// typeOf returns the type that a reflector compares: the Go type, and the kind for unstructured objects.
 func typeOf(obj runtime.Object) string {
 	name := reflect.TypeOf(obj).String()
 	if _, ok := obj.(runtime.Unstructured); ok {
@@ -217,7 +216,7 @@ func checkNoBookmark(t *sourceTrial) error {
 	defer w.Stop()
 	wait := t.quiet
 	if t.virtual {
-		wait = t.patience // sources send them once a minute
+		wait = t.patience // sources send one about every minute
 	}
 	if t.SendBookmarks != nil {
 		if err := t.SendBookmarks(); err != nil {
@@ -237,8 +236,7 @@ func lacksBookmarks(t *sourceTrial) string {
 	return ""
 }
 
-// checkBookmark has a bookmark sent right behind a change that is not read yet: it must
-// not overtake it.
+// checkBookmark requests a bookmark right after a change that was not read yet: it must not overtake the change.
 func checkBookmark(t *sourceTrial) error {
 	l, w, err := t.startWatchWith(metav1.ListOptions{AllowWatchBookmarks: true}, "create a=1")
 	if err != nil {
@@ -266,7 +264,7 @@ func checkBookmark(t *sourceTrial) error {
 		case kind != watch.Bookmark:
 			delivered = true
 		case !delivered:
-			// A bookmark of the time before the change.
+			// A bookmark from before the change.
 		case typeOf(mark.obj) != typeOf(l.items[0].obj):
 			return fmt.Errorf("the list has %s, a bookmark is %s: a reflector that expects the one skips the other", typeOf(l.items[0].obj), typeOf(mark.obj))
 		default:
@@ -275,7 +273,7 @@ func checkBookmark(t *sourceTrial) error {
 	}
 }
 
-// resumesAfter checks that nothing is lost or comes twice after a bookmark.
+// resumesAfter checks that a watch from a bookmark's version neither loses nor repeats an event.
 func (t *sourceTrial) resumesAfter(mark bookmark) error {
 	w, err := t.watchFrom(mark.version)
 	if err != nil {

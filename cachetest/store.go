@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Create stores a new object and returns the stored copy. It ignores a resource version in obj, sets a missing UID and
-// creation time, and makes a missing name from generateName. It fails with AlreadyExists.
+// Create stores a new object and returns the stored copy. It ignores obj's resource version, sets a missing UID and
+// creation time, and makes a missing name from generateName. It fails with AlreadyExists if the object exists.
 func (s *Source) Create(obj runtime.Object) (runtime.Object, error) {
 	stored, err := s.prepare(obj)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Source) Apply(objs ...runtime.Object) error {
 	return nil
 }
 
-// MustApply is Apply for a test, which it ends if an object cannot be stored.
+// MustApply is Apply for tests. It ends the test if an object cannot be stored.
 func (s *Source) MustApply(t testing.TB, objs ...runtime.Object) {
 	t.Helper()
 	if err := s.Apply(objs...); err != nil {
@@ -80,18 +80,18 @@ func (s *Source) MustApply(t testing.TB, objs ...runtime.Object) {
 	}
 }
 
-// Delete removes an object and returns its last state with the version of the deletion, as watches show it. It fails
+// Delete removes an object and returns its last state with the version of the deletion, as watches deliver it. It fails
 // with NotFound.
 func (s *Source) Delete(namespace, name string) (runtime.Object, error) {
 	return s.remove(namespace, name, false)
 }
 
-// DeleteSilently removes an object without an event, so that a client can only notice it by a relist.
+// DeleteSilently removes an object without an event, so that a client can notice it only by a relist.
 func (s *Source) DeleteSilently(namespace, name string) (runtime.Object, error) {
 	return s.remove(namespace, name, true)
 }
 
-// candidate is a private copy of a given object, about to be stored.
+// candidate is a private copy of an object that is about to be stored.
 type candidate struct {
 	object runtime.Object
 	meta   metav1.Object
@@ -101,7 +101,7 @@ func (c candidate) key() key {
 	return key{Namespace: c.meta.GetNamespace(), Name: c.meta.GetName()}
 }
 
-// prepare copies obj and completes what does not depend on the content.
+// prepare copies and checks obj. It does not depend on the content.
 func (s *Source) prepare(obj runtime.Object) (candidate, error) {
 	if obj == nil {
 		return candidate{}, apierrors.NewBadRequest("no object given")
@@ -123,9 +123,8 @@ func (s *Source) prepare(obj runtime.Object) (candidate, error) {
 	return candidate{object: copied, meta: accessor}, nil
 }
 
-// copyGiven copies an object from outside. Unstructured objects with values that
-// JSON does not know, such as an int in place of an int64, panic when they are
-// copied; here that is an error.
+// copyGiven copies a caller's object. An unstructured object with values that JSON does not have, such as an int,
+// panics when it is copied; that becomes an error.
 func copyGiven(obj runtime.Object) (copied runtime.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -135,8 +134,8 @@ func copyGiven(obj runtime.Object) (copied runtime.Object, err error) {
 	return obj.DeepCopyObject(), nil
 }
 
-// store makes c the newest version of its object, unless check, which is called
-// with the lock held, is against it. It returns a copy of what was stored.
+// store stores c as the newest version of its object, unless check returns an error. check is called with the lock
+// held. It returns a copy of the stored object.
 func (s *Source) store(c candidate, check func() error) (runtime.Object, error) {
 	s.mu.Lock()
 	err := check()
@@ -171,7 +170,7 @@ func (s *Source) storeLocked(c candidate) {
 		c.meta.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)))
 	}
 	if created := c.meta.GetCreationTimestamp(); created.IsZero() {
-		// Whole seconds are all that the JSON form keeps.
+		// JSON keeps only whole seconds.
 		c.meta.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	}
 	c.meta.SetResourceVersion(formatVersion(next.version))
@@ -181,8 +180,7 @@ func (s *Source) storeLocked(c candidate) {
 	s.recordLocked(next)
 }
 
-// freeNameLocked makes a name from a prefix. It is the same in every run, so that
-// a test can be repeated.
+// freeNameLocked returns a free name with the prefix. It is deterministic, so that tests are repeatable.
 func (s *Source) freeNameLocked(in key, prefix string, n uint64) string {
 	for ; ; n++ {
 		in.Name = fmt.Sprintf("%s%05d", prefix, n)
@@ -206,7 +204,7 @@ func (s *Source) remove(namespace, name string, hidden bool) (runtime.Object, er
 	return copyAt(existing, removal.version), nil
 }
 
-// recordLocked adds a change to the history and tells the open watches.
+// recordLocked adds a change to the history and wakes the open watches.
 func (s *Source) recordLocked(c change) {
 	s.history.record(c)
 	if limit := s.options.HistoryLimit; limit > 0 && len(s.history.log) > limit {
@@ -217,8 +215,7 @@ func (s *Source) recordLocked(c change) {
 	s.wakeLocked()
 }
 
-// trimLocked drops the part of the history that is compacted and that no open
-// watch still has to send.
+// trimLocked drops the compacted part of the history that no open watch still has to send.
 func (s *Source) trimLocked() {
 	unsent := s.history.compacted
 	for w := range s.watches {

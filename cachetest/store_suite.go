@@ -29,20 +29,19 @@ type StoreConfig struct {
 	// Content returns the stored objects once all writes are applied. It is for a store without List, such as a queue.
 	Content func(store ReflectorStore) ([]any, error)
 
-	// Object makes an object. Default: a PartialObjectMetadata in the namespace
-	// StoreNamespace, with the mark in the annotation MarkAnnotation.
+	// Object makes an object. Default: a PartialObjectMetadata in the namespace StoreNamespace, with the mark in the
+	// annotation MarkAnnotation.
 	Object func(StoreObject) any
-	// Mark reads an object's mark. Default: that annotation.
+	// Mark returns an object's mark. Default: that annotation.
 	Mark func(obj any) string
-	// Key is the key expected for an object. Default: namespace/name, or name.
+	// Key returns the expected key of an object. Default: namespace/name, or name.
 	Key func(obj any) string
 	// Unkeyable makes an object for which the key function fails. Default: a struct without metadata.
 	Unkeyable func() any
 
-	// SharedIndexers: GetIndexers returns the store's own map.
+	// SharedIndexers: GetIndexers returns the store's own map, not a copy.
 	SharedIndexers bool
-	// NoIndexErrors: an index function that fails is not an error of the store's methods, as in client-go, which
-	// panics.
+	// NoIndexErrors: the store's methods do not return an index function's error. client-go, for example, panics.
 	NoIndexErrors bool
 
 	// Virtual and Patience are as in ListerWatcherConfig.
@@ -50,9 +49,9 @@ type StoreConfig struct {
 	Patience time.Duration
 }
 
-// StoreObject describes an object for StoreConfig.Object to make.
+// StoreObject describes an object that StoreConfig.Object makes.
 type StoreObject struct {
-	// Name is part of the key; two objects of one name have one key.
+	// Name determines the key; two objects with one name have the same key.
 	Name string
 	// Mark distinguishes the states of an object.
 	Mark string
@@ -65,8 +64,8 @@ type StoreObject struct {
 const StoreNamespace = "shop"
 
 // TestStore checks that a Store, Indexer or ReflectorStore keeps the promises on which reflectors and readers rely, one
-// subtest each. Optional methods are checked if the store has them. Several goroutines read and write: run it with the
-// race detector.
+// subtest each. Optional methods are checked if the store has them. It reads and writes concurrently, so run it with
+// the race detector.
 func TestStore(t *testing.T, config StoreConfig) {
 	t.Helper()
 	if config.New == nil {
@@ -77,13 +76,13 @@ func TestStore(t *testing.T, config StoreConfig) {
 
 func (c StoreConfig) pace() pace { return newPace(c.Virtual, c.Patience, 0) }
 
-// storeTrial is a store under check.
+// storeTrial is a store under test.
 type storeTrial struct {
 	pace
 	config StoreConfig
 	ctx    context.Context
 	store  ReflectorStore
-	// versions is how many objects were made.
+	// versions is the number of objects made so far.
 	versions int
 }
 
@@ -108,7 +107,7 @@ func (c StoreConfig) start(ctx context.Context, t testing.TB) *storeTrial {
 	return &storeTrial{pace: c.pace(), config: c, ctx: ctx, store: store}
 }
 
-// annotatedMark is where both suites look for an object's mark.
+// annotatedMark is the default Mark of both suites.
 func annotatedMark(obj any) string {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
@@ -135,7 +134,7 @@ func namespacedName(obj any) string {
 	return accessor.GetNamespace() + "/" + accessor.GetName()
 }
 
-// storeChecks are the promises of a store, the simple ones first.
+// storeChecks returns the checks of a store, the simple ones first.
 func storeChecks() []check[*storeTrial] {
 	return []check[*storeTrial]{
 		{name: "a new store is empty", run: checkNewStore},

@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// The checks of several goroutines at one store.
+// Checks of concurrent use.
 
-// Enough of them that a missing lock meets the race detector, and a map that is
-// written twice at once the runtime's own check.
+// Enough for the race detector to find a missing lock, and for the runtime to find concurrent map writes.
 const (
 	writers         = 4
 	readers         = 2
@@ -19,8 +18,7 @@ const (
 	objectsReplaced = 20
 )
 
-// reading reads the store in every way until stop is closed, and returns the first
-// thing that was wrong.
+// reading reads the store by all methods until stop is closed, and returns the first error.
 func (t *storeTrial) reading(stop <-chan struct{}, look func([]any) error) error {
 	reader := t.store.(storeReader)
 	for {
@@ -45,7 +43,7 @@ func (t *storeTrial) reading(stop <-chan struct{}, look func([]any) error) error
 	}
 }
 
-// readWhile reads by several goroutines for as long as write runs.
+// readWhile reads in several goroutines while write runs.
 func (t *storeTrial) readWhile(look func([]any) error, write func() error) error {
 	stop, failures := make(chan struct{}), make(chan error, readers)
 	for range readers {
@@ -60,7 +58,7 @@ func (t *storeTrial) readWhile(look func([]any) error, write func() error) error
 }
 
 func checkConcurrency(t *storeTrial) error {
-	// Made beforehand: the trial's own counting is for one goroutine.
+	// Made in advance, because t.object is not for concurrent use.
 	var histories [writers][]any
 	var want []string
 	for n := range histories {
@@ -85,7 +83,7 @@ func checkConcurrency(t *storeTrial) error {
 	return t.after(strconv.Itoa(writers)+" writers at once", want...)
 }
 
-// writeHistory writes one object's states, with a deletion now and then.
+// writeHistory writes one object's states, with some deletions.
 func (t *storeTrial) writeHistory(history []any) error {
 	for at, obj := range history {
 		if at%10 == 5 {
@@ -100,8 +98,7 @@ func (t *storeTrial) writeHistory(history []any) error {
 	return nil
 }
 
-// checkAtomicReplace has the store hold one of two lists at any time: a reader that
-// found objects of both, or of one only a part, would act on a state that never was.
+// checkAtomicReplace replaces one list by another repeatedly: a reader must see either as a whole.
 func checkAtomicReplace(t *storeTrial) error {
 	texts := func(mark string) (texts []string) {
 		for n := range objectsReplaced {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The checks of what a store holds after what was done to it.
+// Checks of a store's content after writes.
 
 func checkNewStore(t *storeTrial) error {
 	if err := t.holds(); err != nil {
@@ -25,8 +25,8 @@ func checkAdd(t *storeTrial) error {
 	return t.absent("c=1")
 }
 
-// checkUpdate mixes Add and Update: after a relist that hid a deletion, or a watch that
-// began with the content, each comes where the other would be expected.
+// checkUpdate mixes Add and Update: after a relist that hid a deletion, or in a watch from "0", either may come in
+// place of the other.
 func checkUpdate(t *storeTrial) error {
 	if err := t.write("add a=1", "update a=2", "add a=3"); err != nil {
 		return err
@@ -126,8 +126,7 @@ func checkUnkeyable(t *storeTrial) error {
 	return t.after("writes that failed", "a=1", "b=1")
 }
 
-// checkUnkeyableInList lets a store take the rest of the list or none of it. Some of it
-// would be a state that the source was never in.
+// checkUnkeyableInList allows a store to accept the rest of the list or none of it.
 func checkUnkeyableInList(t *storeTrial) error {
 	if err := t.replace("7", "a=1", "b=1"); err != nil {
 		return err

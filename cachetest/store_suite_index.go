@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// The checks of indexes.
+// Checks of indexes.
 
-// indexReader is what an Indexer has whose types are the same everywhere. AddIndexers
-// and GetIndexers have types of each package's own, and are called by reflection.
+// indexReader has the methods of an Indexer with the same types in every package. AddIndexers and GetIndexers have
+// types of their package, and are called by reflection.
 type indexReader interface {
 	Index(indexName string, obj any) ([]any, error)
 	IndexKeys(indexName, indexedValue string) ([]string, error)
@@ -71,7 +71,7 @@ func (t *storeTrial) addIndexers(functions map[string]indexFunc) error {
 	return nil
 }
 
-// indexNames returns the names that GetIndexers has, and the map itself.
+// indexNames returns the names in GetIndexers, and the map itself.
 func (t *storeTrial) indexNames() (names []string, indexers reflect.Value) {
 	indexers = t.method("GetIndexers").Call(nil)[0]
 	for _, name := range indexers.MapKeys() {
@@ -81,7 +81,7 @@ func (t *storeTrial) indexNames() (names []string, indexers reflect.Value) {
 	return names, indexers
 }
 
-// Indexes with one value for each object, with several or none, and with the same for
+// someIndexes has an index with one value for each object, one with several or none, and one with the same value for
 // all.
 func (t *storeTrial) someIndexes() map[string]indexFunc {
 	return map[string]indexFunc{
@@ -91,7 +91,7 @@ func (t *storeTrial) someIndexes() map[string]indexFunc {
 	}
 }
 
-// failing is an index function that fails for the mark.
+// failing returns an index function that fails for the mark.
 func (t *storeTrial) failing(mark string) indexFunc {
 	return func(obj any) ([]string, error) {
 		if t.config.Mark(obj) == mark {
@@ -101,7 +101,7 @@ func (t *storeTrial) failing(mark string) indexFunc {
 	}
 }
 
-// indexed checks that an index is what a full scan of the store gives.
+// indexed compares an index with a full scan of the store.
 func (t *storeTrial) indexed(name string, function indexFunc) error {
 	reader := t.store.(indexReader)
 	scan := map[string][]string{}
@@ -172,7 +172,7 @@ func (t *storeTrial) allIndexed() error {
 	return nil
 }
 
-// randomWrites are a seeded script: a failure comes again.
+// randomWrites are a script with a fixed seed, so that a failure is repeatable.
 const (
 	randomWrites = 300
 	randomSeed   = 20
@@ -191,7 +191,7 @@ func checkIndexes(t *storeTrial) error {
 		var write string
 		switch random.IntN(8) {
 		case 0:
-			// Names that are all different, as in any list.
+			// Names in a list are unique.
 			var list []string
 			for _, name := range random.Perm(8)[:random.IntN(8)] {
 				list = append(list, fmt.Sprintf("%c=%d", 'a'+name, random.IntN(1000)))
@@ -215,7 +215,7 @@ func checkIndexes(t *storeTrial) error {
 	return t.checkIndexOf()
 }
 
-// checkIndexOf asks by an object rather than by a value.
+// checkIndexOf checks Index, which looks up by an object instead of a value.
 func (t *storeTrial) checkIndexOf() error {
 	if err := t.replace("1000", "a=12", "b=12", "c=345"); err != nil {
 		return err

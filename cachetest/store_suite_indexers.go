@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// The checks of indexes that are added, asked for wrongly, or fail.
+// Checks of indexes that are added, missing or failing.
 
 func checkIndexAdded(t *storeTrial) error {
 	if err := t.write("add a=1", "add b=12", "add c=12"); err != nil {
@@ -26,8 +26,7 @@ func checkIndexAdded(t *storeTrial) error {
 	return t.allIndexed()
 }
 
-// checkIndexAddedMeanwhile adds indexes while objects are written: none may fall between
-// what was there and what comes.
+// checkIndexAddedMeanwhile adds indexes while objects are written: none may be missing from them.
 func checkIndexAddedMeanwhile(t *storeTrial) error {
 	name := func(n int) string { return "x" + strconv.Itoa(n%writesOfOne) }
 	for n := range writesOfOne {

@@ -7,18 +7,18 @@ import (
 	"reflect"
 )
 
-// The checks of lists that come in parts, for stores that have BeginReplace.
+// Checks of lists in parts, for stores with BeginReplace.
 
-// replacement is a Replacement of whatever package, whose types have other names in
-// each: its methods are called by reflection.
+// replacement is a Replacement of any package. Its types differ between packages, so its methods are called by
+// reflection.
 type replacement struct {
 	trial        *storeTrial
 	part         reflect.Value
 	commit, stop reflect.Value
 }
 
-// lacksReplacement looks at the shapes: BeginReplace takes a struct with Staged, and what
-// it returns has Add with a struct of Items, Retain and Deleted, Commit and Abort.
+// lacksReplacement checks the signatures: BeginReplace has a struct parameter with Staged, and returns a value with Add
+// (a struct of Items, Retain and Deleted), Commit and Abort.
 func lacksReplacement(t *storeTrial) string {
 	begin := t.method("BeginReplace")
 	if !begin.IsValid() {
@@ -68,10 +68,10 @@ func (t *storeTrial) begin(staged bool) *replacement {
 	}
 }
 
-// pieces are a part of a list.
+// pieces is a part of a list.
 type pieces struct{ items, keep, deleted []any }
 
-// give gives a part, and returns how many of its objects were rejected.
+// give adds a part, and returns the number of rejected objects.
 func (r *replacement) give(p pieces) (rejected int, err error) {
 	part := reflect.New(r.part.Type().In(1)).Elem()
 	part.FieldByName("Items").Set(reflect.ValueOf(p.items))
@@ -115,7 +115,7 @@ func (r *replacement) commits(version string) error {
 
 func (r *replacement) abort() { r.stop.Call(nil) }
 
-// isAtIfKnown is isAt for a store that says its version.
+// isAtIfKnown is isAt for a store that has a version.
 func (t *storeTrial) isAtIfKnown(version, after string) error {
 	if lacksVersion(t) != "" {
 		return nil
@@ -123,7 +123,7 @@ func (t *storeTrial) isAtIfKnown(version, after string) error {
 	return t.isAt(version, after)
 }
 
-// commitList makes a whole list in two parts.
+// commitList replaces the content by a list in two parts.
 func (t *storeTrial) commitList(version string, one, other []string) error {
 	r := t.begin(false)
 	for _, texts := range [][]string{one, other} {
@@ -162,7 +162,7 @@ func checkCommit(t *storeTrial) error {
 	return t.after("the commit of an empty list")
 }
 
-// checkFirstList also begins a second, staged replacement, which must not show.
+// checkFirstList also begins a staged replacement, which must not be visible.
 func checkFirstList(t *storeTrial) error {
 	staged := t.begin(true)
 	if err := staged.gives("z=1"); err != nil {
@@ -186,7 +186,7 @@ func checkFirstList(t *storeTrial) error {
 	if err := t.isAtIfKnown("", "the first part of a first list"); err != nil {
 		return err
 	}
-	// It breaks off: what came stays until the next list is whole.
+	// The list is aborted: the objects of its parts stay until the next list is complete.
 	r.abort()
 	if err := t.after("a first list that broke off", shown...); err != nil {
 		return err

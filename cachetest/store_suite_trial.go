@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// storeReader is what a Store has besides a ReflectorStore's methods.
+// storeReader has the methods that a Store has in addition to a ReflectorStore.
 type storeReader interface {
 	List() []any
 	ListKeys() []string
@@ -26,7 +26,7 @@ func lacksReading(t *storeTrial) string {
 	return ""
 }
 
-// object makes an object of "name=mark", newer than all before it.
+// object makes an object from "name=mark", with a newer version than all before it.
 func (t *storeTrial) object(text string) any {
 	name, mark, _ := strings.Cut(text, "=")
 	t.versions++
@@ -43,14 +43,13 @@ func (t *storeTrial) objects(texts ...string) []any {
 	return list
 }
 
-// textOf undoes object.
+// textOf is the inverse of object.
 func (t *storeTrial) textOf(obj any) string {
 	key := t.config.Key(obj)
 	return key[strings.LastIndex(key, "/")+1:] + "=" + t.config.Mark(obj)
 }
 
-// write makes writes, each written as "add a=1", "update a=2" or "delete a=2". None may
-// fail.
+// write makes writes, each written as "add a=1", "update a=2" or "delete a=2". None may fail.
 func (t *storeTrial) write(writes ...string) error {
 	for _, text := range writes {
 		verb, what, _ := strings.Cut(text, " ")
@@ -78,7 +77,7 @@ func (t *storeTrial) replace(version string, texts ...string) error {
 	return nil
 }
 
-// content is what the store holds, by key. That the ways to read it agree is checked.
+// content returns the store's content by key. It checks that all reading methods agree.
 func (t *storeTrial) content() (map[string]string, error) {
 	objects, err := t.listed()
 	if err != nil {
@@ -112,7 +111,7 @@ func (t *storeTrial) listed() ([]any, error) {
 	return reader.List(), nil
 }
 
-// agrees compares what the other reading methods say.
+// agrees compares the other reading methods with content.
 func (t *storeTrial) agrees(reader storeReader, content map[string]string) error {
 	keys, want := reader.ListKeys(), slices.Sorted(maps.Keys(content))
 	slices.Sort(keys)
@@ -132,7 +131,7 @@ func (t *storeTrial) agrees(reader storeReader, content map[string]string) error
 	return nil
 }
 
-// holds checks that the store holds just that, written as "a=1", in order of key.
+// holds checks that the store has exactly these objects, written as "a=1", sorted by key.
 func (t *storeTrial) holds(want ...string) error {
 	content, err := t.content()
 	if err != nil {
@@ -148,7 +147,7 @@ func (t *storeTrial) holds(want ...string) error {
 	return nil
 }
 
-// after is holds, with what was done before.
+// after is holds with a description of the preceding writes.
 func (t *storeTrial) after(what string, want ...string) error {
 	if err := t.holds(want...); err != nil {
 		return fmt.Errorf("after %s: %w", what, err)
@@ -156,7 +155,7 @@ func (t *storeTrial) after(what string, want ...string) error {
 	return nil
 }
 
-// absent checks that there is nothing under an object's key.
+// absent checks that nothing is stored under an object's key.
 func (t *storeTrial) absent(text string) error {
 	reader, ok := t.store.(storeReader)
 	if !ok {

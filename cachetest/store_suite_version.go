@@ -6,12 +6,11 @@ import (
 	"reflect"
 )
 
-// The checks of the versions that a store is given and returns.
+// Checks of a store's versions.
 
 type versionHolder interface{ LastStoreSyncResourceVersion() string }
 
-// Of Bookmark there are two forms: a Store's, and that of an optional interface of a
-// ReflectorStore.
+// Bookmark has two signatures: a Store's, and that of an optional interface of a ReflectorStore.
 type (
 	bookmarked      interface{ Bookmark(resourceVersion string) }
 	bookmarkedOrErr interface {
@@ -20,7 +19,7 @@ type (
 	versionTaker interface{ UpdateResourceVersion(resourceVersion string) }
 )
 
-// tellings are the ways to tell the store a version.
+// tellings are the methods that set the store's version.
 func (t *storeTrial) tellings() map[string]func(string) error {
 	tellings := map[string]func(string) error{}
 	if s, ok := t.store.(bookmarked); ok {
@@ -98,7 +97,7 @@ func checkTelling(t *storeTrial) error {
 	return nil
 }
 
-// received calls ObjectVersion, whose result has a type of its own in every package.
+// received calls ObjectVersion by reflection, because its result type differs between packages.
 func (t *storeTrial) received(key string) (uid, version string, known bool) {
 	out := reflect.ValueOf(t.store).MethodByName("ObjectVersion").Call([]reflect.Value{reflect.ValueOf(key)})
 	return out[0].FieldByName("UID").String(), out[0].FieldByName("ResourceVersion").String(), out[1].Bool()

@@ -10,47 +10,46 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// stream is the server's side of one watch. Its goroutine reads the history from
-// a cursor of its own, one change at a time, so that a slow reader costs nothing
-// but the cursor.
+// stream is the server side of one watch. Its goroutine reads the history with a cursor, one change at a time, so a
+// slow reader costs no memory.
 type stream struct {
 	source    *Source
-	ctx       context.Context // of the call that opened the watch
+	ctx       context.Context // of the Watch call
 	options   metav1.ListOptions
 	selection selection
 	result    chan watch.Event
 	stop      sync.Once
 	stopped   chan struct{} // closed by Stop
 	finished  chan struct{} // closed when the goroutine has ended
-	wake      chan struct{} // holds one token: there may be something to do
+	wake      chan struct{} // has one token if there may be something to do
 
-	// The rest is guarded by the source's mu.
+	// The fields below are guarded by the source's mu.
 
 	request *Request
 	// cursor is the version up to which changes were read from the history.
 	cursor uint64
-	// initial is the state sent first, as far as it has not been sent.
+	// initial is the state of the initial events, until all are sent.
 	initial *snapshot
-	sent    int // objects of initial
-	// owesEnd: the bookmark that ends the initial events is still to be sent.
+	sent    int // sent objects of initial
+	// owesEnd: the bookmark that ends the initial events has not been sent yet.
 	owesEnd bool
-	// mute: that bookmark is withheld until Heal, hence the periodic ones too.
+	// mute: that bookmark and the periodic ones are withheld until Heal.
 	mute bool
-	// inserted is what the script puts between the changes.
+	// inserted has the script's insertions between changes.
 	inserted []insertion
-	// end is how the watch is scripted to end, nil if it is not.
+	// end is the scripted end of the watch, or nil.
 	end *streamEnd
 }
 
-// insertion is something in the stream that is not in the history.
+// insertion is something that the stream sends and the history does not have.
 type insertion struct {
-	// after is the version whose changes go before it.
+	// after is the version whose changes are sent before it.
 	after uint64
-	// event is sent as it is, unless the insertion is a bookmark.
+	// event is sent unchanged, unless the insertion is a bookmark.
 	event    watch.Event
 	bookmark bool
 	version  uint64 // of the bookmark
-	// last ends the watch; without a type of event nothing else is sent.
+	// last ends the watch; without an event type nothing is sent before the end.
 	last bool
 }
 
@@ -75,7 +74,7 @@ func (w *stream) insertLocked(i insertion) {
 	w.wakeUp()
 }
 
-// run sends what there is to send until the watch ends.
+// run sends events until the watch ends.
 func (w *stream) run() {
 	defer w.leave()
 	clock := w.startClock()
@@ -99,7 +98,7 @@ func (w *stream) run() {
 	}
 }
 
-// leave takes the watch out of the source.
+// leave removes the watch from the source.
 func (w *stream) leave() {
 	s := w.source
 	s.mu.Lock()
@@ -110,8 +109,8 @@ func (w *stream) leave() {
 	close(w.finished)
 }
 
-// step is what the watch does next. The event is made outside of the lock; make
-// is nil when there is none, and says false when the watch does not see it.
+// step is the next action of a watch. make returns the event, without the lock, and false if the watch does not select
+// it; it is nil if there is no event.
 type step struct {
 	make  func() (watch.Event, bool)
 	times int
@@ -120,8 +119,8 @@ type step struct {
 
 func sendOnce(make func() (watch.Event, bool)) step { return step{make: make, times: 1} }
 
-// next takes the next step: the scripted end, else the initial events, their end,
-// then changes and insertions in the order in which they happened.
+// next returns the next step: the scripted end, else the initial events and their end, then changes and insertions in
+// order.
 func (w *stream) next() step {
 	s := w.source
 	s.mu.Lock()
@@ -143,8 +142,8 @@ func (w *stream) next() step {
 		})
 	case w.owesEnd && !w.mute:
 		w.owesEnd = false
-		// The initial state's version, or a later one if Heal ended the withholding
-		// once changes had been sent: a bookmark must not go back behind them.
+		// The initial state's version, or a later one if changes were sent before Heal: a bookmark must not be older
+		// than they are.
 		return w.bookmarkLocked(w.cursor, true)
 	}
 	w.initial = nil
@@ -156,7 +155,7 @@ func (w *stream) next() step {
 		return w.insertionLocked()
 	}
 	if !more {
-		// A watch from a version not reached yet stays there.
+		// A watch from a future version stays there.
 		w.cursor = max(w.cursor, s.history.version)
 		return step{}
 	}
@@ -174,7 +173,7 @@ func (w *stream) endWith(err error) step {
 	return last
 }
 
-// insertionLocked takes the first insertion.
+// insertionLocked returns the step for the first insertion.
 func (w *stream) insertionLocked() step {
 	first := w.inserted[0]
 	w.inserted = w.inserted[1:]
@@ -197,7 +196,7 @@ func (w *stream) bookmarkLocked(version uint64, endsInitial bool) step {
 	return next
 }
 
-// bookmark makes an object of the source's type with nothing in it but a version.
+// bookmark returns a bookmark: an empty object of the source's type with a version.
 func (w *stream) bookmark(version uint64, endsInitial bool) watch.Event {
 	obj := w.source.newObject()
 	if accessor, err := meta.Accessor(obj); err == nil {
@@ -209,7 +208,7 @@ func (w *stream) bookmark(version uint64, endsInitial bool) watch.Event {
 	return watch.Event{Type: watch.Bookmark, Object: obj}
 }
 
-// idle waits for something to do. It says false when the watch ends.
+// idle waits for something to do. It returns false when the watch ends.
 func (w *stream) idle(c *clock) bool {
 	select {
 	case <-w.stopped:
@@ -225,7 +224,7 @@ func (w *stream) idle(c *clock) bool {
 		return true
 	case <-c.bookmark:
 		if c.deadlinePassed() {
-			// Both at the same instant: which one wins must not be a matter of luck.
+			// Both fired at the same instant: the result must not depend on which one select chose.
 			return !w.timedOut(c)
 		}
 		w.tick()
@@ -233,8 +232,8 @@ func (w *stream) idle(c *clock) bool {
 	}
 }
 
-// timedOut is asked when the deadline passes. The end of a silent watch does not
-// get through: it is made up for when the silence ends.
+// timedOut is called when the deadline passes. It returns false if the watch is silent: then the watch ends when the
+// silence ends.
 func (w *stream) timedOut(c *clock) bool {
 	c.late = w.silent()
 	return !c.late
@@ -246,7 +245,7 @@ func (w *stream) silent() bool {
 	return w.source.faults.silent
 }
 
-// tick puts a periodic bookmark behind what has happened so far.
+// tick appends a periodic bookmark to the changes so far.
 func (w *stream) tick() {
 	s := w.source
 	s.mu.Lock()
@@ -256,8 +255,8 @@ func (w *stream) tick() {
 	}
 }
 
-// deliver hands over one event, after the scripted delay and when the watch is
-// not silent. It says false when the watch ends first.
+// deliver sends one event, after the scripted delay and once the watch is not silent. It returns false if the watch
+// ends first.
 func (w *stream) deliver(c *clock, event watch.Event) bool {
 	if !w.pause(c) {
 		return false
@@ -268,7 +267,7 @@ func (w *stream) deliver(c *clock, event watch.Event) bool {
 	case <-w.ctx.Done():
 		return false
 	default:
-		// An ended watch must not win a race against its reader.
+		// Check first, so that an ended watch never delivers.
 	}
 	for {
 		select {
@@ -289,7 +288,7 @@ func (w *stream) deliver(c *clock, event watch.Event) bool {
 	}
 }
 
-// pause keeps an event back as long as the script says.
+// pause delays an event as scripted. It returns false if the watch ends first.
 func (w *stream) pause(c *clock) bool {
 	if w.eventDelay() > 0 && !w.waitDelay(c) {
 		return false
@@ -302,9 +301,8 @@ func (w *stream) pause(c *clock) bool {
 	return !c.late
 }
 
-// waitDelay waits for the delay of one event, counted from now. A change of the
-// script wakes the watch, so the delay is read again each time. Taking the token
-// loses nothing: after the event the watch looks for more to do in any case.
+// waitDelay waits for the delay of one event, counted from now. A change of the script wakes the watch, so the delay is
+// read again each time. Consuming the wake token is safe: the watch looks for more work after the event anyway.
 func (w *stream) waitDelay(c *clock) bool {
 	start := time.Now()
 	timer := time.NewTimer(w.eventDelay())
@@ -336,7 +334,7 @@ func (w *stream) eventDelay() time.Duration {
 	return w.source.faults.eventDelay
 }
 
-// copyEvent copies an event with its object, if it has one.
+// copyEvent copies an event and its object.
 func copyEvent(event watch.Event) watch.Event {
 	if event.Object != nil {
 		event.Object = event.Object.DeepCopyObject()

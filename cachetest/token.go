@@ -9,27 +9,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// continueToken is what a page's continue string says. Clients must treat it as
-// opaque; its form may change.
+// continueToken is the content of a continue string. It is opaque to clients, and its format may change.
 type continueToken struct {
-	// Version is the state that all pages of the list are cut from, or
-	// anyVersion.
+	// Version is the version of the state that all pages show, or anyVersion.
 	Version int64 `json:"v"`
-	// Epoch is the source's token epoch when the token was made; a later epoch
-	// makes it expired.
+	// Epoch is the source's token epoch when the token was made; a later epoch expires it.
 	Epoch int64 `json:"e"`
-	// Page is the number of the page this token asks for, from 2.
+	// Page is the number of the page that this token requests, from 2.
 	Page int `json:"p"`
-	// After is the last key of the page before.
+	// After is the last key of the previous page.
 	After key `json:"k"`
 }
 
-// anyVersion marks the token that a 410 carries: the list may continue with the objects
-// newest, at the price of pages that do not fit together.
+// anyVersion is the version of the token in a 410: the list may continue with the newest objects, inconsistently.
 const anyVersion = -1
 
 func (t continueToken) encode() string {
-	// A struct of numbers and strings always has a JSON form.
+	// A struct of numbers and strings can always be encoded.
 	b, _ := json.Marshal(t)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -40,7 +36,7 @@ func decodeContinueToken(s string) (continueToken, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
-	// There is a number for the page behind it, too.
+	// The next page needs a number too.
 	if err == nil && (t.Version < anyVersion || t.Version == 0 || t.Page < 2 || t.Page == math.MaxInt) {
 		err = fmt.Errorf("no version or page in it")
 	}
@@ -50,8 +46,8 @@ func decodeContinueToken(s string) (continueToken, error) {
 	return t, nil
 }
 
-// expired is the answer to a token whose state is compacted. Like an API server's it
-// carries a token to go on with inconsistently.
+// expired returns the error for a token whose state is compacted. As on an API server it has a token for an
+// inconsistent continuation.
 func (t continueToken) expired(epoch int64) error {
 	status := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
 		"Start a new list, or continue with the token in this answer, whose pages come from a newer state.")

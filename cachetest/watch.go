@@ -13,19 +13,21 @@ func (s *Source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 	return s.watch(context.Background(), "", opts)
 }
 
-// WatchWithContext watches the whole source as a Kubernetes API server does
+// WatchWithContext watches the whole source like a Kubernetes API server
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/):
 //
-//   - from version N it delivers every later change in order; 410 Expired if N is compacted, also for watches only;
-//   - from "" and "0" it first delivers the present content as Added, ordered by namespace and name;
-//   - with sendInitialEvents it does the same, then a bookmark annotated k8s.io/initial-events-end (a streaming list);
-//   - from a future version it is silent until the source is past it; with sendInitialEvents, or Options.RefuseFutureWatches, it is 504 Timeout with the cause ResourceVersionTooLarge, at once;
-//   - allowed bookmarks come every Options.BookmarkInterval after the initial events;
+//   - from version N it delivers every later change in order; if N is compacted, by Compact or CompactWatches, it fails with
+//     410 Expired;
+//   - from "" or "0" it first delivers the current content as Added, sorted by namespace and name;
+//   - with sendInitialEvents it does the same, then sends a bookmark annotated k8s.io/initial-events-end (a streaming list);
+//   - from a future version it is silent until the source is past it; with sendInitialEvents, or
+//     Options.RefuseFutureWatches, it fails at once with 504 Timeout and the cause ResourceVersionTooLarge;
+//   - if allowed, bookmarks are sent every Options.BookmarkInterval after the initial events;
 //   - with a selector, a change that makes an object enter or leave the selection is Added or Deleted;
 //   - timeoutSeconds ends the watch cleanly.
 //
-// Stricter than a server: sendInitialEvents without allowWatchBookmarks is Invalid. Without a timeout a watch has no
-// end. Its channel is closed by Stop, by the end of ctx, or by the source. A watch that is not read delays no other.
+// Unlike a server, sendInitialEvents without allowWatchBookmarks is Invalid. Without a timeout a watch does not end by
+// itself. Its channel is closed by Stop, by the end of ctx, or by the source. A watch that is not read delays no other.
 func (s *Source) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	return s.watch(ctx, "", opts)
 }
@@ -90,7 +92,7 @@ func (s *Source) openWatch(ctx context.Context, namespace string, opts metav1.Li
 	return w, nil
 }
 
-// startLocked decides where the watch begins and what it owes at first.
+// startLocked sets where the watch begins and its initial events.
 func (w *stream) startLocked(from uint64) {
 	s := w.source
 	streaming := w.options.SendInitialEvents
