@@ -1,12 +1,13 @@
-// Package mutation finds objects that a reader or handler changed in a cache, where they are shared. A detector keeps each object
-// that it watches as JSON, compares that with the object's JSON from time to time, and names the fields that differ, never their
-// values. It does not see what JSON does not show.
+// Package mutation finds objects that a reader or handler changed in a cache, where they are shared. A detector keeps a
+// JSON copy of each object that it watches, and periodically compares it with the object's current JSON. A report names
+// the fields that differ, never their values. Fields that JSON does not have are not checked.
 //
 //	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
 //		DetectMutations: mutation.Options{SampleEvery: 100}.New,
 //	})
 //
-// What it finds is reported as a *cache.MutatedObjectError. A map that is written during a comparison can end the process.
+// Reports are *cache.MutatedObjectErrors. Reading a map while another goroutine writes to it can end the process, so
+// use a detector in tests.
 package mutation
 
 import (
@@ -41,28 +42,28 @@ type detector struct {
 	every  uint64
 	period time.Duration
 	seed   maphash.Seed
-	// wake receives when replaced or unwatched has something.
+	// wake receives when replaced or unwatched is not empty.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// watched are the newest states by key, replaced those before, which are compared a last time.
+	// watched has the newest state by key. replaced has earlier states, which are compared once more.
 	watched  map[string]*state
 	replaced []*state
-	// unwatched are errors of types that cannot be watched, refused those types.
+	// unwatched has an error for each type that cannot be watched, refused those types.
 	unwatched []*cache.MutatedObjectError
 	refused   map[reflect.Type]bool
 }
 
-// state is one state of an object.
+// state is a watched state of an object.
 type state struct {
 	key    string
 	shared any
 	copied []byte
-	// absent says that the store did not have it at the last comparison: it is not there yet, or no longer.
+	// absent is set if the store did not have the object at the last comparison: it is not stored yet, or was removed.
 	absent bool
 }
 
-// New makes a detector for one informer. It panics for negative options.
+// New returns a detector for one informer. It panics if an option is negative.
 func (o Options) New() cache.MutatedObjectDetector {
 	if o.SampleEvery < 0 {
 		panic("mutation: Options.SampleEvery is negative")
@@ -76,8 +77,8 @@ func (o Options) New() cache.MutatedObjectDetector {
 	}
 }
 
-// Watch implements cache.MutatedObjectDetector. The same pointer again is the same state, whose copy is kept: a new one may hold what
-// was changed meanwhile.
+// Watch implements cache.MutatedObjectDetector. If the object is watched already, its copy is kept: a new copy would
+// include changes made since.
 func (d *detector) Watch(key string, obj any) {
 	if d.every > 1 && maphash.String(d.seed, key)%d.every != 0 {
 		return
@@ -115,7 +116,7 @@ func (d *detector) Run(ctx context.Context, store cache.Store, report func(key s
 		all := true
 		select {
 		case <-ctx.Done():
-			ended = true // everything is compared a last time
+			ended = true // compare everything once more
 		case <-timer.C:
 		case <-d.wake:
 			all = false
@@ -144,7 +145,7 @@ func (d *detector) Run(ctx context.Context, store cache.Store, report func(key s
 	clear(d.watched)
 }
 
-// forgetAbsent drops a state that the store did not have twice in a row.
+// forgetAbsent drops a state that the store did not have at two consecutive comparisons.
 func (d *detector) forgetAbsent(s *state, store cache.Store) {
 	stored, _, _ := store.GetByKey(s.key)
 	was := s.absent
@@ -158,11 +159,11 @@ func (d *detector) forgetAbsent(s *state, store cache.Store) {
 	}
 }
 
-// namedChanges is how many changes a report names: its reader then looks for the code.
+// namedChanges bounds the changes named in a report; a few suffice to find the code.
 const namedChanges = 5
 
-// compare reports a state that differs from its copy, once. One that is being changed while it is read may make the reader panic:
-// it was changed, but the fields cannot be named.
+// compare reports, once, a state that differs from its copy. If another goroutine changes the object during the
+// comparison, asJSON may panic; then the report names no fields.
 func (s *state) compare(report func(key string, err error)) {
 	if s.copied == nil {
 		return
@@ -184,7 +185,7 @@ func (s *state) compare(report func(key string, err error)) {
 	report(s.key, found)
 }
 
-// asJSON returns an object as JSON. A panic of its MarshalJSON is an error.
+// asJSON encodes an object. A panic of its MarshalJSON becomes an error.
 func asJSON(obj any) (text []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -194,10 +195,10 @@ func asJSON(obj any) (text []byte, err error) {
 	return json.Marshal(obj)
 }
 
-// content is an object that asJSON has returned.
+// content decodes an object that asJSON has encoded.
 func content(text []byte) (object map[string]any) {
 	numbers := json.NewDecoder(bytes.NewReader(text))
-	numbers.UseNumber() // as they are written
+	numbers.UseNumber() // keep numbers as written
 	_ = numbers.Decode(&object)
 	return object
 }

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// change is a place in the JSON form of an object, and what happened there. The object itself is ".".
+// change is a path in the JSON form of an object and the kind of change there. The path of the object itself is ".".
 type change struct{ Path, Kind string }
 
 func (c change) String() string { return c.Path + " " + c.Kind }
 
-// Kinds of changes. Added: it was null or not there; Removed: it is null or no longer there.
+// Kinds of changes. Added: the value was null or absent before. Removed: it is null or absent now.
 const (
 	changed = "changed"
 	added   = "added"
 	removed = "removed"
 )
 
-// absent is the value of a field that is not there.
+// absent is the value of a missing field.
 type absent struct{}
 
-// differences returns where two values of JSON differ, sorted by path.
+// differences returns the differences of two JSON values, sorted by path.
 func differences(was, is any) []change {
 	changes := diff("", was, is)
 	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
@@ -47,7 +47,7 @@ func diff(path string, was, is any) (changes []change) {
 		}
 		return changes
 	case wasList && isList && len(oldList)+len(newList) > 0:
-		// By place: after a removal the elements behind it differ.
+		// By position: after a removal all later elements differ.
 		for i := range max(len(oldList), len(newList)) {
 			changes = append(changes, diff(fmt.Sprintf("%s[%d]", path, i), element(oldList, i), element(newList, i))...)
 		}
@@ -77,11 +77,11 @@ func element(list []any, i int) any {
 	return absent{}
 }
 
-// longestKey bounds, in bytes, what a field's name adds to a path: the longest key of a label there is, a
-// prefix of 253, a slash and a name of 63.
+// longestKey bounds a field name in a path, in bytes: the longest label key is a prefix of 253, a slash and a name of
+// 63.
 const longestKey = 253 + 1 + 63
 
-// step spells the name of a field.
+// step returns the part of a path for a field name.
 func step(name string) string {
 	switch {
 	case len(name) > longestKey:

@@ -16,31 +16,30 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// store is what an overlay lies over.
+// store is the store below an overlay.
 type store interface {
 	cache.Indexer
 	cache.Snapshotter
 }
 
-// core is an overlay without its type.
+// core is an Overlay without its type parameter.
 type core struct {
 	store store
-	// parts are the views of namespaces that fill the store, by namespace.
+	// parts has, by namespace, the views through which namespaces fill the store.
 	parts     map[string]cache.Store
 	keyFunc   cache.KeyFunc
 	transform func(any) (any, error)
 	maxAge    time.Duration
 	onExpired func(Expired)
-	// wake has an element when Run has a first deadline to wait for.
+	// wake receives when deadlines gets its first element.
 	wake chan struct{}
 
-	// count is how many writes there are. It is 0 only if a reader need not look at them.
+	// count is the number of writes. It is 0 only if readers need not look at writes.
 	count atomic.Int64
 
 	mu     sync.RWMutex
 	writes map[string]*write
-	// deadlines are those of all writes that have not expired, whether or not they are still shown. The first one is the
-	// earliest.
+	// deadlines has those of all writes that have not expired, removed ones included, the earliest first.
 	deadlines []deadline
 	number    uint64
 	filters   []*filter
@@ -71,7 +70,7 @@ func (c *core) key(obj any) (key string, err error) {
 	return key, err
 }
 
-// observed shows an object. See Overlay.Observed.
+// observed implements Overlay.Observed.
 func (c *core) observed(obj any) error {
 	if isNil(obj) {
 		return fmt.Errorf("own write is not shown: %w", errNil)
@@ -98,7 +97,7 @@ func (c *core) observed(obj any) error {
 	return nil
 }
 
-// observedDelete hides an object. See Overlay.ObservedDelete.
+// observedDelete implements Overlay.ObservedDelete.
 func (c *core) observedDelete(key string, uid types.UID) {
 	noted := uid != ""
 	if noted {
@@ -123,8 +122,8 @@ func (c *core) observedDelete(key string, uid types.UID) {
 	})
 }
 
-// put shows the write that decide returns, if any. decide gets what the store has, and the write that is shown now. It
-// is called again if that has changed meanwhile, never under the lock.
+// put adds the write that decide returns, if any. decide gets the store's state and the currently shown write. It is
+// called without the lock, and again if that write has changed meanwhile.
 func (c *core) put(key string, decide func(now sight, before *write) *write) {
 	c.expire()
 	for {
@@ -140,7 +139,8 @@ func (c *core) put(key string, decide func(now sight, before *write) *write) {
 	}
 }
 
-// replace puts a write in the place of another, or of none; false if that is not there any more.
+// replace replaces the write before, which may be nil, by w. It returns false if before is not the current write any
+// more.
 func (c *core) replace(before, w *write) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +160,7 @@ func (c *core) replace(before, w *write) bool {
 	return true
 }
 
-// transformed calls the transform with a copy of an object, if it can be copied.
+// transformed calls the transform with a copy of the object, if it can be copied.
 func (c *core) transformed(obj any) (out any, err error) {
 	if c.transform == nil {
 		return obj, nil
@@ -202,7 +202,7 @@ func valuesOf(name string, function cache.IndexFunc, obj any) (values []string, 
 	return values, err
 }
 
-// find returns the write of a key, be it newer than the store or not.
+// find returns the write of a key, obsolete or not.
 func (c *core) find(key string) *write {
 	if c.count.Load() == 0 {
 		return nil
@@ -212,7 +212,7 @@ func (c *core) find(key string) *write {
 	return c.writes[key]
 }
 
-// look returns what the store has of a key. The version of a namespace is read first: the content is not older.
+// look returns the store's state of a key. The version is read before the content, so the content is not older.
 func (c *core) look(key string) sight {
 	applied := c.partVersion(key)
 	now := c.store.Snapshot()
@@ -229,7 +229,7 @@ func sightOf(now cache.Reader[any], key, applied string) sight {
 	return sight{applied: applied}
 }
 
-// partVersion is the applied version of a key's namespace, empty if that has none of its own.
+// partVersion returns the applied version of a key's namespace, empty if the namespace has none of its own.
 func (c *core) partVersion(key string) string {
 	if len(c.parts) == 0 {
 		return ""
@@ -241,8 +241,9 @@ func (c *core) partVersion(key string) string {
 	return ""
 }
 
-// shown returns the write of a key if it is to be shown instead of the store's object. Readers look for writes before they read
-// the store, which has what a write was removed for: no reader sees an older state after a newer one.
+// shown returns the write of a key if it is shown instead of the store's object. Readers look for writes first and read
+// the store afterwards. Unless it expires, a write is removed only once the store is as new, so no reader sees an older
+// state after a newer one.
 func (c *core) shown(key string) *write {
 	w := c.find(key)
 	if w == nil {
@@ -257,7 +258,7 @@ func (c *core) shown(key string) *write {
 
 func (c *core) hasExpired(w *write, now time.Time) bool { return !now.Before(w.observed.Add(c.maxAge)) }
 
-// remove removes a write, and reports it if it is still newer than the store.
+// remove removes a write, and reports it if the store has not caught up with it.
 func (c *core) remove(now sight, w *write) {
 	c.mu.Lock()
 	removed := c.writes[w.key] == w
@@ -271,7 +272,7 @@ func (c *core) remove(now sight, w *write) {
 	}
 }
 
-// expire removes the writes that have expired, and returns when the next one will; false if there is none.
+// expire removes expired writes. It returns when the next one expires, and false if there is none.
 func (c *core) expire() (next time.Time, exists bool) {
 	for {
 		c.mu.Lock()
@@ -295,8 +296,8 @@ func (c *core) expire() (next time.Time, exists bool) {
 	}
 }
 
-// saw removes a write that the watch has confirmed or overtaken. It is called with what handlers are notified of, which
-// decides where versions are not ordered: the store may have passed through a state unseen.
+// saw removes a write that the watch has confirmed or overtaken. It is called with each notification of the informer.
+// That decides if versions are not ordered, since the store may have passed a state between two reads.
 func (c *core) saw(key string, seen state, deleted bool) {
 	w := c.find(key)
 	if w == nil {
@@ -318,7 +319,7 @@ func (c *core) saw(key string, seen state, deleted bool) {
 	}
 }
 
-// pending returns how many writes are shown.
+// pending returns the number of shown writes.
 func (c *core) pending() int { return len(c.view().writes) }
 
 // logExpired is the default of Options.OnExpired.

@@ -10,26 +10,28 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Handler returns a handler that passes on what handler would be notified of, except for the states that were observed
-// before it was notified of them: one call for each. The initial list and resyncs are passed on always. A state that has
-// not come after Options.MaxAge is not left out any more.
+// Handler returns a handler that passes notifications on to handler, except those of states that were observed before:
+// one call is left out for each. Calls of the initial list and resyncs are always passed on. A state that does not
+// arrive within Options.MaxAge is passed on.
 //
-// A call may be left out: the next OnUpdate has the observed state as its old one, an OnDelete may come without an
-// OnAdd. Where changes were merged, the call that ends in an observed state is left out as a whole: the caller has that
-// state. If the watch is faster than the answer of the API call, handler is notified. Use each result for one informer.
+// Since a call may be left out, the next OnUpdate has the observed state as its old object, and an OnDelete may come
+// without an OnAdd. If changes were merged, a call that ends in an observed state is left out as a whole: the caller
+// has that state. If the watch is faster than the API call, handler is notified. Use each returned handler for one
+// informer.
 func (o *Overlay[T]) Handler(handler cache.TypedResourceEventHandler[T]) cache.TypedResourceEventHandler[T] {
 	return typedFilter[T]{o.core.newFilter(), handler}
 }
 
-// SharedHandler is Handler for an informer without types.
+// SharedHandler is Handler for an untyped informer.
 func (o *Overlay[T]) SharedHandler(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
 	return sharedFilter{o.core.newFilter(), handler}
 }
 
-// EventHandler returns the handler that New adds to its informer. See Over.
+// EventHandler returns the handler that New adds to its informer. With Over, add it to the informer that fills the
+// indexer, if the source's versions are not decimal numbers.
 func (o *Overlay[T]) EventHandler() cache.ResourceEventHandler { return watcher{o.core} }
 
-// watcher removes writes as the watch delivers them.
+// watcher removes writes when the watch delivers them.
 type watcher struct{ core *core }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -55,7 +57,7 @@ func (w watcher) saw(obj any, deleted bool) {
 	}
 }
 
-// change is a state that was written, or a deletion, which has no version.
+// change is a written state, or a deletion, which has no version.
 type change struct {
 	key     string
 	uid     types.UID
@@ -63,7 +65,7 @@ type change struct {
 	deleted bool
 }
 
-// note passes a change to all filters.
+// note adds a change to all filters.
 func (c *core) note(made change) {
 	if made.uid == "" && made.version == "" && !made.deleted {
 		return
@@ -76,15 +78,15 @@ func (c *core) note(made change) {
 	}
 }
 
-// filter has the changes that one handler is not to be notified of.
+// filter has the changes that one handler is not notified of.
 type filter struct {
 	core *core
-	// count is how many changes there are.
+	// count is the number of changes.
 	count atomic.Int64
 
 	mu      sync.Mutex
 	changes map[change]time.Time
-	// order has the changes by age, also those that came.
+	// order has the changes by age, including those that have arrived.
 	order []noted
 }
 
@@ -101,7 +103,7 @@ func (c *core) newFilter() *filter {
 	return f
 }
 
-// note adds a change, and removes those that are too old.
+// note adds a change, and removes changes that are too old.
 func (f *filter) note(made change) {
 	now := time.Now()
 	f.mu.Lock()
@@ -119,7 +121,7 @@ func (f *filter) note(made change) {
 
 func (f *filter) isOld(at, now time.Time) bool { return now.Sub(at) >= f.core.maxAge }
 
-// has returns whether the handler is not to be notified of a change, which is forgotten.
+// has removes a change and returns whether the handler is not notified of it.
 func (f *filter) has(key string, s state, deleted bool) bool {
 	made := change{key: key, uid: s.uid, version: s.version}
 	if deleted {
@@ -135,7 +137,7 @@ func (f *filter) has(key string, s state, deleted bool) bool {
 	return has && !f.isOld(at, time.Now())
 }
 
-// leavesOut returns whether a change of an object is left out.
+// leavesOut returns whether the notification of an object is left out.
 func (f *filter) leavesOut(obj any, deleted bool) bool {
 	if f.count.Load() == 0 || isNil(obj) {
 		return false
@@ -155,7 +157,7 @@ func (f *filter) leavesOutUpdate(oldObj, newObj any) bool {
 	return f.leavesOut(newObj, false)
 }
 
-// sharedFilter is a filter before an untyped handler.
+// sharedFilter is a filter for an untyped handler.
 type sharedFilter struct {
 	filter  *filter
 	handler cache.ResourceEventHandler
@@ -186,7 +188,7 @@ func (h sharedFilter) OnDelete(obj any) {
 	}
 }
 
-// typedFilter is a filter before a typed handler.
+// typedFilter is a filter for a typed handler.
 type typedFilter[T cache.Object] struct {
 	filter  *filter
 	handler cache.TypedResourceEventHandler[T]

@@ -19,28 +19,28 @@ import (
 // DefaultMaxAge is how long an observed write is shown if the watch does not deliver it.
 const DefaultMaxAge = 30 * time.Second
 
-// Options configure an overlay. The zero value is useful.
+// Options configure an overlay. All fields are optional.
 type Options[T cache.Object] struct {
 	// MaxAge is how long an observed write is shown if the watch does not deliver it. Default: DefaultMaxAge.
 	MaxAge time.Duration
 	// OnExpired is called without a lock for each write that expires, by Run or by the call that finds it expired.
-	// Default: it is logged.
+	// Default: log it.
 	OnExpired func(Expired)
-	// KeyFunction makes the store's keys. It must be that of the informer or indexer. Default: namespace/name.
+	// KeyFunction must be the informer's or indexer's. Default: namespace/name.
 	KeyFunction cache.KeyFunc
-	// Namespaces are those of an indexer that views of cache.InNamespace fill, as with Config.Namespaces. New takes its
-	// informer's.
+	// Namespaces are those of an indexer that is filled through views of cache.InNamespace, as with Config.Namespaces.
+	// New takes them from its informer.
 	Namespaces []string
-	// Transform is the informer's, for observed objects, which arrive as the server returned them. It is called with a
-	// copy. A nil result hides the object. It must keep UID and resource version.
+	// Transform must be the informer's. It is applied to a copy of each observed object, since calls return
+	// untransformed objects. A nil result hides the object. It must keep UID and resource version.
 	Transform func(obj T) (T, error)
 }
 
-// Expired reports an observed write that the watch had not delivered in time. From then on the store's state is shown.
+// Expired reports an observed write that the watch did not deliver in time. From then on the store's state is shown.
 type Expired struct {
 	Key string
 	UID types.UID
-	// ResourceVersion is that of the written object; of a deletion, the last one that was shown.
+	// ResourceVersion is that of the written object; for a deletion, the last one that was shown.
 	ResourceVersion string
 	// Deleted is true for ObservedDelete.
 	Deleted bool
@@ -48,14 +48,14 @@ type Expired struct {
 	Age time.Duration
 }
 
-// Overlay is a view of a store in which observed writes are visible at once. Make one with New or Over. All methods may
+// Overlay is a view of a store in which observed writes are visible at once. New and Over return one. All methods may
 // be called concurrently.
 type Overlay[T cache.Object] struct {
 	Reader[T]
 }
 
-// New makes an overlay of an informer. It adds a handler to the informer, and so fails if that has stopped
-// (cache.ErrInformerStopped). Call Run beside the informer's.
+// New returns an overlay of an informer. It adds a handler to the informer, and fails if the informer has stopped
+// (cache.ErrInformerStopped). Call Run in a goroutine while the informer runs.
 func New[T cache.Object](informer *cache.Informer[T], options Options[T]) (*Overlay[T], error) {
 	options.Namespaces = nil
 	for _, part := range informer.Status().Namespaces {
@@ -70,7 +70,7 @@ func New[T cache.Object](informer *cache.Informer[T], options Options[T]) (*Over
 	}
 	never := time.Duration(0)
 	_, err := informer.Shared().AddEventHandlerWithOptions(o.EventHandler(), cache.HandlerOptions{
-		Name: "overlay", ResyncPeriod: &never, Delivery: cache.OrderedUnbounded, // it misses no state, and never waits
+		Name: "overlay", ResyncPeriod: &never, Delivery: cache.OrderedUnbounded, // unbounded: it must see every state, and never blocks
 	})
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
@@ -78,9 +78,9 @@ func New[T cache.Object](informer *cache.Informer[T], options Options[T]) (*Over
 	return o, nil
 }
 
-// Over makes an overlay of an indexer of package cache: one of NewIndexer, or GetIndexer of an informer. Objects that are
-// no Ts are not read. If versions of the source are no decimal numbers, add EventHandler to what fills the indexer. It
-// panics for another indexer, and for a wrapper of one.
+// Over returns an overlay of an indexer of package cache: from NewIndexer, or GetIndexer of an informer. Objects of
+// other types than T are not read. If the source's versions are not decimal numbers, add EventHandler to the informer
+// that fills the indexer. It panics for an indexer of another package, and for a wrapper.
 func Over[T cache.Object](indexer cache.Indexer, options Options[T]) *Overlay[T] {
 	return newOverlay(indexer, options)
 }
@@ -112,7 +112,7 @@ func newOverlay[T cache.Object](indexer cache.Indexer, options Options[T]) *Over
 	return &Overlay[T]{Reader[T]{core: c, resource: resourceOf[T]()}}
 }
 
-// resourceOf guesses the API's name of objects of a type by the name of the type.
+// resourceOf guesses the resource name of a type from the type's name.
 func resourceOf[T any]() schema.GroupResource {
 	t := reflect.TypeFor[T]()
 	for t.Kind() == reflect.Pointer {
@@ -125,7 +125,7 @@ func resourceOf[T any]() schema.GroupResource {
 // Lookup is Reader.Lookup.
 func (o *Overlay[T]) Lookup(name string) (obj T, exists bool) {
 	if o.direct && o.core.count.Load() == 0 {
-		return o.base.Lookup(name) // not by Reader's: copying it would take longer than the look-up of the writes
+		return o.base.Lookup(name) // not through Reader: copying it would take longer than the look-up
 	}
 	return o.Reader.Lookup(name)
 }
@@ -138,26 +138,27 @@ func (o *Overlay[T]) Get(name string) (T, error) {
 	return o.Reader.Get(name)
 }
 
-// Observed shows obj, the object that a create, update or patch returned, until the store has its version or a newer
-// one, another object under its key, or its deletion. It does nothing if the store, or an earlier observed write, is as new.
-// obj is shared from then on and must not be changed.
+// Observed shows obj, which a create, update or patch call returned, until the store has its version or a newer one,
+// another object under its key, or its deletion. It has no effect if the store, or an earlier observed write, is as
+// new. obj is shared from then on and must not be changed.
 //
-// It fails, and the object is not shown, if obj is nil or the key function, the Transform or an index function of the
-// store fails or panics for it.
+// It fails, and the object is not shown, if obj is nil or if the key function, the Transform or an index function of
+// the store fails or panics for it.
 func (o *Overlay[T]) Observed(obj T) error { return o.core.observed(obj) }
 
-// ObservedDelete hides the object under key, which a call has deleted, until the store has lost it or has another one
-// there. It does nothing if the object with that UID is not shown. An empty uid means the object that is shown.
+// ObservedDelete hides the object under key, after a call has deleted it, until the store has removed it or has another
+// object under the key. It has no effect if the object with that UID is not shown. An empty uid means the currently
+// shown object.
 //
-// It is for an object that no longer exists. If the server keeps it for its finalizers or its graceful termination, the
-// call returns an object with a deletion timestamp: that is for Observed.
+// Use it only if the object no longer exists. If the server keeps it, for finalizers or graceful termination, the call
+// returns an object with a deletion timestamp: pass that to Observed.
 func (o *Overlay[T]) ObservedDelete(key string, uid types.UID) { o.core.observedDelete(key, uid) }
 
-// Pending returns how many observed writes are shown now.
+// Pending returns the number of observed writes that are shown now.
 func (o *Overlay[T]) Pending() int { return o.core.pending() }
 
-// Run reports writes when they expire, and releases their memory, until ctx ends. Without it that is done by the next
-// call that finds them expired.
+// Run reports writes when they expire, and releases their memory, until ctx ends. Without Run, the next call that finds
+// them expired does so.
 func (o *Overlay[T]) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -13,20 +13,20 @@ import (
 // Reader reads an overlay, or the objects of one namespace, from memory. It has the methods of cache.Reader with the
 // same meaning, may be used concurrently, and returns shared objects, which must not be changed.
 //
-// Every read is a consistent point-in-time view, unordered. While nothing is observed it costs what a read of the informer
-// costs, and takes no lock. A read that lists also looks at each observed write.
+// Every read is a consistent point-in-time view, unordered. While no write is shown, a read costs as much as one of the
+// informer, and takes no lock. Otherwise a read that lists also looks at each observed write.
 type Reader[T cache.Object] struct {
 	core *core
-	// base reads the store alone, if direct is true; else the core does.
+	// base reads the store directly, if direct is true; otherwise core reads it.
 	base   cache.Reader[T]
 	direct bool
-	// frozen is read instead of the present content, unless it is nil.
+	// frozen is the view of a snapshot, nil for the current content.
 	frozen    *view
 	resource  schema.GroupResource
 	namespace string
 }
 
-// unlayered returns whether no write is shown, so that base has the answer.
+// unlayered returns whether no write is shown, so that base can be read directly.
 func (r Reader[T]) unlayered() bool {
 	switch {
 	case !r.direct:
@@ -44,8 +44,8 @@ func (r Reader[T]) now() view {
 	return r.core.view()
 }
 
-// Snapshot returns a reader of the present state, which never changes: objects, observed writes, indexes and version are
-// those of one point in time. As with cache.Reader.Snapshot, do not retain one.
+// Snapshot returns a reader of the current state that never changes: objects, observed writes, indexes and version are
+// from one point in time. As with cache.Reader.Snapshot, do not retain one.
 func (r Reader[T]) Snapshot() Reader[T] {
 	switch {
 	case r.frozen != nil:
@@ -53,19 +53,19 @@ func (r Reader[T]) Snapshot() Reader[T] {
 		r.frozen, r.base = &view{}, r.base.Snapshot()
 	default:
 		now := r.core.view()
-		// base reads the store as it is now, and is not used.
+		// base reads the current store, so it must not be used.
 		r.frozen, r.direct = &now, false
 	}
 	return r
 }
 
-// ByNamespace returns the reader of one namespace, which expects names without it; of all if namespace is empty.
+// ByNamespace returns a reader of one namespace, in which names have no namespace. Empty means all namespaces.
 func (r Reader[T]) ByNamespace(namespace string) Reader[T] {
 	r.namespace, r.base = namespace, r.base.ByNamespace(namespace)
 	return r
 }
 
-// ResourceVersion is the store's applied version. Observed writes do not change it.
+// ResourceVersion returns the store's applied version. Observed writes do not change it.
 func (r Reader[T]) ResourceVersion() string {
 	if r.unlayered() {
 		return r.base.ResourceVersion()
@@ -73,12 +73,12 @@ func (r Reader[T]) ResourceVersion() string {
 	return r.now().store.ResourceVersion()
 }
 
-// key is the key of a name.
+// key returns the key for a name.
 func (r Reader[T]) key(name string) string {
 	return cache.NewObjectName(r.namespace, name).String()
 }
 
-// Lookup is Get without an error.
+// Lookup returns the object under key, and whether it exists. The key is as in Get.
 func (r Reader[T]) Lookup(name string) (obj T, exists bool) {
 	if r.unlayered() {
 		return r.base.Lookup(name)
@@ -114,7 +114,7 @@ func (r Reader[T]) Get(name string) (T, error) {
 	return obj, apierrors.NewNotFound(r.resource, name)
 }
 
-// Len returns the number of objects. It looks at each object while a write is observed.
+// Len returns the number of objects. While a write is shown it counts them one by one.
 func (r Reader[T]) Len() (count int) {
 	if r.unlayered() {
 		return r.base.Len()
@@ -125,7 +125,7 @@ func (r Reader[T]) Len() (count int) {
 	return count
 }
 
-// List returns the objects that the selector selects; nil selects all. The error is always nil.
+// List returns the objects that match the selector; nil selects all. The error is always nil.
 func (r Reader[T]) List(selector labels.Selector) ([]T, error) {
 	if r.unlayered() {
 		return r.base.List(selector)
@@ -146,8 +146,8 @@ func labelsOf(obj any) labels.Set {
 	return nil
 }
 
-// All iterates over keys and objects as they are when the loop begins. Writes may be observed and applied meanwhile, also
-// by the loop's body.
+// All iterates over keys and objects as they are when the loop begins. Other goroutines, and the loop's body, may write
+// meanwhile.
 func (r Reader[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		if r.unlayered() {
@@ -169,7 +169,7 @@ func (r Reader[T]) Values() iter.Seq[T] {
 	}
 }
 
-// typed calls yield with the Ts among objects.
+// typed calls yield for the objects of type T.
 func typed[T any](yield func(string, T) bool) func(string, any) bool {
 	return func(key string, obj any) bool {
 		one, ok := obj.(T)
@@ -177,7 +177,7 @@ func typed[T any](yield func(string, T) bool) func(string, any) bool {
 	}
 }
 
-// ByIndex returns the objects that have a value in the named index. It fails if there is no such index.
+// ByIndex returns the objects with a value in the named index. It fails if the index does not exist.
 func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 	if r.unlayered() {
 		return r.base.ByIndex(index, value)
@@ -193,7 +193,7 @@ func (r Reader[T]) ByIndex(index, value string) ([]T, error) {
 	return list, nil
 }
 
-// AllByIndex is All for the objects that have a value in the named index. It fails if there is no such index.
+// AllByIndex is All for the objects with a value in the named index. It fails if the index does not exist.
 func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error) {
 	if r.unlayered() {
 		if _, err := r.base.AllByIndex(index, value); err != nil {
@@ -203,12 +203,12 @@ func (r Reader[T]) AllByIndex(index, value string) (iter.Seq2[string, T], error)
 		return nil, err
 	}
 	return func(yield func(string, T) bool) {
-		// An index is never removed.
+		// No error: an index is never removed.
 		_ = r.now().having(r.namespace, index, value, typed(yield))
 	}, nil
 }
 
-// IndexValues returns the values that objects have in the named index. It fails if there is no such index.
+// IndexValues returns the values in the named index. It fails if the index does not exist.
 func (r Reader[T]) IndexValues(index string) ([]string, error) {
 	if r.unlayered() {
 		return r.base.IndexValues(index)

@@ -12,11 +12,11 @@ import (
 type view struct {
 	core  *core
 	store cache.Reader[any]
-	// writes are those that are shown in place of the store's objects.
+	// writes are those shown in place of the store's objects.
 	writes map[string]*write
 }
 
-// view returns the present content. As in core.shown, the writes are read first, then the versions, then the store.
+// view returns the current content. As in core.shown, it reads the writes first, then the versions, then the store.
 func (c *core) view() view {
 	v := view{core: c}
 	if c.count.Load() == 0 {
@@ -64,8 +64,8 @@ func (v view) each(namespace string, yield func(string, any) bool) {
 	}
 }
 
-// having calls yield with the keys and objects of a namespace that have a value in an index. It fails if there is no such
-// index.
+// having calls yield with the keys and objects of a namespace that have a value in an index. It fails if the index does
+// not exist.
 func (v view) having(namespace, index, value string, yield func(string, any) bool) error {
 	stored, err := v.store.ByNamespace(namespace).AllByIndex(index, value)
 	if err != nil {
@@ -84,7 +84,7 @@ func (v view) having(namespace, index, value string, yield func(string, any) boo
 	return nil
 }
 
-// indexValues returns the values of an index that objects of a namespace have.
+// indexValues returns the values in an index that objects of a namespace have.
 func (v view) indexValues(namespace, index string) ([]string, error) {
 	candidates, err := v.store.ByNamespace(namespace).IndexValues(index)
 	if err != nil {
@@ -106,8 +106,8 @@ func (v view) indexValues(namespace, index string) ([]string, error) {
 	}), nil
 }
 
-// valuesOf returns the values of a shown write. An index may have been added since the write was observed; an object
-// for which that fails has no values in it.
+// valuesOf returns the index values of a shown write. If the index was added after the write, they are computed now; an
+// object for which that fails has none.
 func (v view) valuesOf(w *write, index string) []string {
 	values, computed := w.values[index]
 	if !computed {

@@ -10,56 +10,56 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// state is what an object says of itself, or that there is none.
+// state has the UID and version of an object, or exists is false.
 type state struct {
 	exists  bool
 	uid     types.UID
 	version string
 }
 
-// stateOf reads an object's UID and version, which are empty if it has no readable metadata.
+// stateOf reads an object's UID and version. They are empty if its metadata cannot be read.
 func stateOf(obj any) (s state) {
 	s.exists = true
-	defer func() { _ = recover() }() // the metadata may be behind a nil pointer in the object
+	defer func() { _ = recover() }() // the metadata may be behind a nil pointer
 	if about, err := meta.Accessor(obj); err == nil {
 		s.uid, s.version = about.GetUID(), about.GetResourceVersion()
 	}
 	return s
 }
 
-// sameObject is false if both UIDs are known and differ.
+// sameObject returns false if both UIDs are known and differ.
 func (s state) sameObject(uid types.UID) bool { return s.uid == uid || s.uid == "" || uid == "" }
 
-// sight is the state of a key in the store, and the version up to which the store has that key's changes.
+// sight is the state of a key in the store, and the version up to which the store has the key's changes.
 type sight struct {
 	state
 	applied string
 }
 
-// write is an observed write. It never changes.
+// write is an observed write. It is immutable.
 type write struct {
 	key string
-	// object is nil where the write is to hide the store's object: a deletion, or a state that the transform drops.
+	// object is nil if the write hides the store's object: a deletion, or an object that the transform drops.
 	object  any
 	deleted bool
-	// state is the one that was written, or the one that was deleted.
+	// state is the written or the deleted state.
 	state
-	// values are the object's values by the name of the index.
+	// values has the object's index values by index name.
 	values map[string][]string
-	// before is what the store had when the write was observed.
+	// before is the store's state when the write was observed.
 	before sight
-	// past are the UIDs of the key's older objects: of what the store had, and of the writes that this one has replaced.
+	// past has the UIDs of the key's older objects: the store's, and those of writes that this one has replaced.
 	past     []types.UID
 	observed time.Time
-	// number is that of the write's deadline.
+	// number identifies the write's deadline.
 	number uint64
 }
 
-// isNewer returns whether a write is newer than what the store has. Wherever versions are ordered, they decide.
-// Otherwise a write is newer until the store has its version, or another UID than before, or has lost the object.
+// isNewer returns whether the write is newer than the store's state. If versions are ordered, they decide. Otherwise
+// the write is newer until the store has its version, has another UID than before, or has removed the object.
 func (w *write) isNewer(now sight) bool {
 	if order, ordered := compare(now.applied, w.before.applied); ordered && order < 0 {
-		return false // the source went back in time: its versions no longer say anything about the write
+		return false // the source went back in time, so its versions cannot be compared with the write's
 	}
 	order, ordered := compare(now.applied, w.version)
 	applied := ordered && order >= 0
@@ -70,8 +70,8 @@ func (w *write) isNewer(now sight) bool {
 	if same && w.deleted {
 		return true
 	}
-	// Of two states of a key the one with the lower version is older, also where the store has applied more than both:
-	// then the newest state is quarantined.
+	// The state with the lower version is older. That holds even if the store has applied more than both versions: then
+	// the newest state is quarantined.
 	if order, ordered := compare(now.version, w.version); ordered {
 		return order < 0
 	}
@@ -81,11 +81,11 @@ func (w *write) isNewer(now sight) bool {
 	case same:
 		return true
 	}
-	// An object that the write has replaced, or one that has replaced the written object.
+	// Either the write has replaced the store's object, or the store's object has replaced the written one.
 	return slices.Contains(w.past, now.uid)
 }
 
-// follow notes what was there before a write: in the store, and the write that is shown, if any.
+// follow records the states before a write: the store's, and the shown write, if any.
 func (w *write) follow(now sight, shown *write) {
 	w.before, w.past = now, nil
 	if now.exists && now.uid != w.uid {
@@ -100,13 +100,13 @@ func (w *write) follow(now sight, shown *write) {
 	}
 }
 
-// hasLeft returns whether the object of a write was in the store before. If there is none now, it was deleted after the
-// write. Without UIDs the one before may be another that was deleted earlier.
+// hasLeft returns whether the store had the object when the write was observed. If the store has none now, the object
+// was deleted after the write. Without UIDs, the earlier object may have been another one.
 func (w *write) hasLeft() bool {
 	return w.before.exists && w.before.uid == w.uid && (w.uid != "" || w.deleted)
 }
 
-// covers returns whether a write that is still newer than the store makes another one of its key obsolete.
+// covers returns whether this write, which is still newer than the store, makes another write of its key obsolete.
 func (w *write) covers(other *write) bool {
 	if w.deleted && other.uid == w.uid && w.uid != "" {
 		return true
@@ -117,7 +117,7 @@ func (w *write) covers(other *write) bool {
 	return other.sameObject(w.uid) && other.version == w.version
 }
 
-// compare compares two versions if both are decimal numbers.
+// compare compares two versions. ordered is false unless both are decimal numbers.
 func compare(a, b string) (order int, ordered bool) {
 	if a == "" || b == "" {
 		return 0, false
@@ -126,7 +126,7 @@ func compare(a, b string) (order int, ordered bool) {
 	return order, err == nil
 }
 
-// called calls a function of the program. A panic is an error.
+// called calls a function of the program, and turns a panic into an error.
 func called(what string, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

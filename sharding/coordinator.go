@@ -19,19 +19,21 @@ import (
 
 // CoordinatorOptions configure a Coordinator. Leases, ID and Apply are required.
 type CoordinatorOptions struct {
-	// Leases are the group's store. All replicas of a program use the same, and no others.
+	// Leases is the store of the group's leases. All replicas of a program use the same store, and no other program
+	// uses it.
 	Leases Leases
-	// ID names the replica in leases and errors: lower-case letters, digits and dashes, such as the name of a pod.
+	// ID identifies the replica in leases and errors: lower-case letters, digits and dashes, such as the name of a pod.
 	ID string
-	// Shards is the number of ranges that are assigned, the same for all replicas. Default: 16. It should be several times the
+	// Shards is the number of ranges that are assigned, the same in all replicas. Default: 16. Use several times the
 	// number of replicas, so that their shares are of similar size.
 	Shards int
-	// LeaseDuration is how long the ranges of a replica that has died stay without an owner. Default: 15 s. A replica renews its lease
-	// six times in it, and gives its ranges up if it could not for two thirds of it.
+	// LeaseDuration is how long the ranges of a dead replica stay without an owner. Default: 15 s. A replica renews its
+	// lease every sixth of it, and gives up its ranges after two thirds of it without a renewal.
 	LeaseDuration time.Duration
-	// Apply makes ranges those of this replica, and returns nil once it has stopped working on everything else: only then is a range
-	// released. It is called by one goroutine at a time, and again if it fails or if its context ends before it returns nil. Its context
-	// ends when other ranges are to be applied, and when this replica's lease may expire.
+	// Apply switches this replica to ranges, and returns nil once it has stopped working on all other objects: only
+	// then are the other ranges released. It is called by one goroutine at a time. It is called again if it fails, or
+	// if its context ends before it returns nil. The context ends when other ranges must be applied, and when the lease
+	// may expire.
 	//
 	//	Apply: func(ctx context.Context, ranges sharding.Ranges) error {
 	//		if err := share.Apply(ctx, ranges); err != nil { // share is the Selector of the informer
@@ -40,28 +42,31 @@ type CoordinatorOptions struct {
 	//		return informer.WaitForHandler(ctx, handle, informer.ResourceVersion())
 	//	}
 	Apply func(ctx context.Context, ranges Ranges) error
-	// OnError is called with failures of the store and of Apply, which are all retried, by one goroutine at a time. Default: they are logged.
+	// OnError is called with failures of the store and of Apply, by one goroutine at a time. All are retried. Default:
+	// log them.
 	OnError func(err error)
 }
 
-// Coordinator assigns ranges to the replicas that run, about the same number to each. NewCoordinator makes one.
+// Coordinator assigns ranges to the running replicas, about the same number to each. NewCoordinator returns one.
 //
-// A range has one owner at a time, and passes on only after its owner has released it, or once the owner's lease has expired. An owner
-// counts from before each renewal and gives up at two thirds of the lease; others count from when they first saw it. So the clocks of
-// replicas may show different times, and need to run at the same speed but for a tenth.
+// A range has one owner at a time. It gets a new owner only after its owner has released it, or once the owner's lease
+// has expired. An owner counts from before each renewal and gives up at two thirds of the lease; others count from when
+// they first saw the renewal. So the clocks of replicas may show different times, but must run at the same speed, to
+// within a tenth.
 type Coordinator struct {
 	options CoordinatorOptions
 
 	mu sync.Mutex
-	// granted are the ranges that are applied or being applied, until granted ends.
+	// granted has the ranges that are applied or being applied. It ends at until.
 	granted Ranges
 	until   time.Time
 }
 
-// ErrInUse is wrapped by an error of OnError: Apply has not returned by the time at which others may own the ranges.
+// ErrInUse is wrapped by an error passed to OnError: Apply has not returned although others may own the ranges by now.
 var ErrInUse = errors.New("ranges are in use after the lease has expired")
 
-// NewCoordinator makes a coordinator and starts nothing. It panics for options that are missing or negative.
+// NewCoordinator returns a coordinator and starts no goroutine. It panics if a required option is missing or an option
+// is invalid.
 func NewCoordinator(options CoordinatorOptions) *Coordinator {
 	options.Shards = cmp.Or(options.Shards, 16)
 	options.LeaseDuration = cmp.Or(options.LeaseDuration, 15*time.Second)
@@ -81,8 +86,9 @@ func NewCoordinator(options CoordinatorOptions) *Coordinator {
 	return &Coordinator{options: options}
 }
 
-// Owns reports whether an object belongs to this replica now. It reads the clock, so it is false for a replica that has slept past its
-// lease. Ask it before each effect outside of the program.
+// Owns reports whether an object belongs to this replica now. It compares the lease with the clock, so it is false
+// after the lease has expired, even if the replica was suspended. Call it before each effect outside of the program. It
+// may be called concurrently.
 func (c *Coordinator) Owns(obj metav1.Object) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,30 +101,30 @@ func (c *Coordinator) grant(ranges Ranges, until time.Time) {
 	c.granted, c.until = ranges, until
 }
 
-// Names of leases. The member lease of a replica has its holder's name, and the ranges have the names of their numbers. One lease has the
-// number of ranges as its holder: replicas that do not agree on it would not agree on owners.
+// Names of leases. A member lease of a replica has its holder's name, a range lease the range's number. The holder of
+// the lease "ranges" is the number of ranges: replicas with different numbers would not agree on owners.
 const (
 	memberPrefix = "member-"
 	rangePrefix  = "range-"
 	rangesLease  = "ranges"
 )
 
-// term is a membership of a replica, from the creation of its member lease on. A replica that has lost its lease begins another one, so
-// what it held before is not mistaken for its own.
+// term is one membership of a replica, which begins with the creation of its member lease. A replica that has lost its
+// lease begins another term, so that it does not take ranges of the old term for its own.
 type term struct {
 	*Coordinator
 	ctx    context.Context
 	member Lease
 	// giveUp is when this replica stops by its own clock, expiry when others may own its ranges.
 	giveUp, expiry time.Time
-	// owned are the leases of ranges by their numbers. applied are the ranges of the last Apply that succeeded; they are all owned.
+	// owned has the leases of ranges by number. applied has the ranges of the last successful Apply, all of them owned.
 	owned   map[int]Lease
 	applied []int
-	// unknown is true from the begin of an Apply until one succeeds: it may have been made in part.
+	// unknown is true from the start of an Apply until one succeeds: a failed one may have been carried out in part.
 	unknown bool
-	// applying is the Apply that runs, or nil.
+	// applying is the running Apply, or nil.
 	applying *application
-	// seen has the version of each member lease, and since when it is known.
+	// seen has the version of each member lease, and when it was first seen.
 	seen map[string]sighted
 }
 
@@ -135,8 +141,8 @@ type application struct {
 	err     error // set before done is closed
 }
 
-// Run takes part until ctx ends, then has nothing applied, releases its leases and returns. Its error is that of Apply, if the ranges
-// could not be given up. It must not be called twice at a time.
+// Run takes part in the assignment until ctx ends. Then it applies no ranges, releases its leases and returns. It
+// returns Apply's error if the ranges could not be given up. It must not be called concurrently.
 func (c *Coordinator) Run(ctx context.Context) error {
 	defer c.grant(nil, time.Time{})
 	for {
@@ -149,7 +155,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 }
 
-// run is the loop of a term. It returns once nothing is applied.
+// run is the loop of a term. It returns once no range is applied.
 func (t *term) run() error {
 	interval := t.options.LeaseDuration / 6
 	for lost := false; t.ctx.Err() == nil && !lost; {
@@ -175,7 +181,8 @@ func (t *term) run() error {
 	return t.end()
 }
 
-// round renews the lease and takes a step towards this replica's share. lost is true if the lease is not this replica's any more.
+// round renews the lease and takes a step towards this replica's share. lost is true if the lease no longer belongs to
+// this replica.
 func (t *term) round() (lost bool) {
 	deadline := t.giveUp
 	if deadline.IsZero() {
@@ -193,7 +200,8 @@ func (t *term) round() (lost bool) {
 	return lost
 }
 
-// renew creates or renews the member lease. A Put whose answer was lost may have been made.
+// renew creates or renews the member lease. If Put conflicts, an earlier Put may have succeeded without a response, so
+// the version is read again.
 func (t *term) renew(ctx context.Context) (lost bool, err error) {
 	for range 2 {
 		began := time.Now()
@@ -222,7 +230,7 @@ func (t *term) renew(ctx context.Context) (lost bool, err error) {
 	return true, errors.New("its lease was removed")
 }
 
-// step looks at all leases, removes those of members that have died, and acquires or gives up ranges.
+// step lists all leases, removes those of dead members, and acquires or gives up ranges.
 func (t *term) step(ctx context.Context) (lost bool, err error) {
 	began := time.Now()
 	all, err := t.options.Leases.List(ctx)
@@ -232,7 +240,7 @@ func (t *term) step(ctx context.Context) (lost bool, err error) {
 	ranges, stored := rangeLeases(all, t.options.Shards)
 	if stored == nil {
 		_, err = t.options.Leases.Put(ctx, Lease{Name: rangesLease, Holder: strconv.Itoa(t.options.Shards)})
-		if errors.Is(err, ErrLeaseConflict) { // another replica was first, and is asked in the next round
+		if errors.Is(err, ErrLeaseConflict) { // another replica was first; the next round reads its lease
 			err = nil
 		}
 		return false, err
@@ -246,7 +254,7 @@ func (t *term) step(ctx context.Context) (lost bool, err error) {
 			return true, fmt.Errorf("range %d was acquired by %q", number, ranges[number].Holder)
 		}
 	}
-	for number, lease := range ranges { // also one whose Put had no answer
+	for number, lease := range ranges { // including one whose Put had no response
 		if lease.Holder == t.member.Holder {
 			t.owned[number] = lease
 		}
@@ -272,7 +280,7 @@ func (t *term) step(ctx context.Context) (lost bool, err error) {
 	return false, nil
 }
 
-// keep returns the numbers of the owned ranges that are within the share: first those that are applied.
+// keep returns the numbers of the owned ranges within the share, those that are applied first.
 func (t *term) keep(share int) []int {
 	numbers := slices.Clone(t.applied)
 	for _, number := range slices.Sorted(maps.Keys(t.owned)) {
@@ -283,7 +291,7 @@ func (t *term) keep(share int) []int {
 	return slices.Sorted(slices.Values(numbers[:min(share, len(numbers))]))
 }
 
-// live returns the holders of the member leases that have not expired, sorted, and removes the others.
+// live returns the holders of unexpired member leases, sorted, and removes the expired ones.
 func (t *term) live(ctx context.Context, all []Lease, asked time.Time) (members []string) {
 	seen := map[string]sighted{}
 	for _, lease := range all {
@@ -298,7 +306,7 @@ func (t *term) live(ctx context.Context, all []Lease, asked time.Time) (members 
 		if asked.Sub(known.since) <= lease.Duration || lease.Holder == t.member.Holder {
 			members = append(members, lease.Holder)
 		} else {
-			_ = t.options.Leases.Delete(ctx, lease) // if it fails, another or the next round does it
+			_ = t.options.Leases.Delete(ctx, lease) // on failure another replica or the next round retries
 		}
 	}
 	t.seen = seen
@@ -306,7 +314,7 @@ func (t *term) live(ctx context.Context, all []Lease, asked time.Time) (members 
 	return members
 }
 
-// rangeLeases returns the leases of ranges by their numbers, and the lease with their count, nil if there is none.
+// rangeLeases returns the leases of ranges by number, and the lease with their count, nil if there is none.
 func rangeLeases(all []Lease, shards int) (ranges map[int]Lease, count *Lease) {
 	ranges = map[int]Lease{}
 	for _, lease := range all {
@@ -323,7 +331,7 @@ func rangeLeases(all []Lease, shards int) (ranges map[int]Lease, count *Lease) {
 
 func rangeName(number int) string { return rangePrefix + strconv.Itoa(number) }
 
-// shareOf returns how many ranges a member is to have, and the number at which it begins to look for free ones.
+// shareOf returns the number of ranges for a member, and the number at which it starts looking for free ones.
 func shareOf(member string, members []string, shards int) (share, first int) {
 	rank := max(0, slices.Index(members, member))
 	count := max(1, len(members))
@@ -334,10 +342,10 @@ func shareOf(member string, members []string, shards int) (share, first int) {
 	return share, rank * shards / count
 }
 
-// apply begins to apply ranges, unless they are applied. An Apply that runs is ended first.
+// apply starts to apply ranges, unless they are applied already. A running Apply is cancelled first.
 func (t *term) apply(numbers []int) {
 	if t.applying == nil && !t.unknown && slices.Equal(numbers, t.applied) {
-		t.release() // what was acquired and is not within the share any more
+		t.release() // ranges that were acquired and are no longer within the share
 		return
 	}
 	t.unknown = true
@@ -370,7 +378,7 @@ func (t *term) applyDone() <-chan struct{} {
 	return t.applying.done
 }
 
-// settle notes the end of the Apply that ran, and releases the ranges that are not applied any more.
+// settle records the end of an Apply, and releases the ranges that are no longer applied.
 func (t *term) settle() {
 	a := t.applying
 	t.applying = nil
@@ -382,7 +390,8 @@ func (t *term) settle() {
 	t.release()
 }
 
-// release releases the owned ranges that are not applied. What fails is found in the next round, or expires.
+// release releases owned ranges that are not applied. If that fails, the next round finds the lease again, or it
+// expires.
 func (t *term) release() {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(t.ctx), t.expiry)
 	defer cancel()
@@ -401,8 +410,8 @@ func (t *term) report(err error) {
 	t.options.OnError(fmt.Errorf("replica %s: %w", t.member.Holder, err))
 }
 
-// end gives all ranges up, and releases them unless others may own them. Where the program ends, an Apply that fails is not repeated after
-// the expiry.
+// end applies no ranges, and releases all leases unless others may own them. If ctx has ended, a failing Apply is not
+// retried after the expiry.
 func (t *term) end() error {
 	late := time.NewTimer(time.Until(t.expiry))
 	defer late.Stop()
@@ -429,7 +438,7 @@ func (t *term) end() error {
 	if t.member.Version != "" {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.options.LeaseDuration/6)
 		defer cancel()
-		_ = t.options.Leases.Delete(ctx, t.member) // else it expires
+		_ = t.options.Leases.Delete(ctx, t.member) // otherwise it expires
 	}
 	return nil
 }

@@ -1,36 +1,38 @@
-// Package sharding divides the objects of a source among the replicas of a program: each mirrors and handles its share, and no
-// object has two owners.
+// Package sharding divides the objects of a source among the replicas of a program. Each replica mirrors and handles
+// its share, and no object has two owners.
 //
-// An object belongs to the range that has the hash of its UID, by the function of Kubernetes API servers (64-bit FNV-1a), so every
-// replica computes the same owner. A [Selector] has the ranges of one replica. Pass it to its reflectors or informers:
+// An object belongs to the range that contains the hash of its UID. The hash is that of Kubernetes API servers (64-bit
+// FNV-1a), so every replica computes the same owner. A [Selector] has the ranges of one replica. Pass it to its
+// reflectors or informers:
 //
 //	share := sharding.NewSelector(sharding.Split(3)[0]) // the first of three parts
 //	pods := cache.NewTypedInformer(source, cache.InformerConfig[*corev1.Pod]{
 //		ReflectorOptions: cache.ReflectorOptions{ShardSelector: share},
 //	})
 //
-// Requests carry the ranges as the list option shardSelector. API servers with the feature gate ShardedListAndWatch (alpha in
-// Kubernetes 1.36) then send nothing else, and say so in the metadata of a list. All other sources send everything, and the
-// reflector drops what is of other replicas. The status says which ([Status]).
+// Requests have the ranges in the list option shardSelector. API servers with the feature gate ShardedListAndWatch
+// (alpha in Kubernetes 1.36) then send only these objects, and report it in the metadata of a list. All other sources
+// send everything, and the reflector drops objects of other replicas. [Status] shows which of the two filters.
 //
-// # A change of ranges
+// # Changing the ranges
 //
-// [Selector.Set] and [Selector.Apply] change the ranges during the run. Each reflector lists: objects that leave are delivered as
-// deletions (tombstones), those that come as additions, and those that stay not at all. Apply returns when the stores have changed.
-// Informer.WaitForHandler then waits until a handler has handled that. As long as the source does not answer, nothing leaves the store:
-// [Selector.Includes] is exact from the moment of Set on, and should be asked before each effect outside of the program.
+// [Selector.Set] and [Selector.Apply] change the ranges during the run. Each reflector lists: objects that leave the
+// share are delivered as deletions (tombstones), new ones as additions, and the others not at all. Apply returns when
+// the stores have changed. Informer.WaitForHandler then waits until a handler has processed the changes. While the
+// source does not respond, no object leaves the store. [Selector.Includes] is exact as soon as Set was called: call it
+// before each effect outside of the program.
 //
-// # Replicas that come and leave
+// # Assigning ranges
 //
-// A [Coordinator] assigns ranges to replicas with leases. A range passes on only after its owner has released it, or after the
-// owner's lease has expired; the owner stops before that by its own clock.
+// A [Coordinator] assigns ranges to the running replicas by leases. A range gets a new owner only after its owner has
+// released it, or after the owner's lease has expired; the owner stops before that by its own clock.
 //
 // # Objects without a UID
 //
-// They are hashed by their key, namespace/name. API servers do not do that; if one filters objects that have no UID, the list fails.
-// UIDs must be as random as those of Kubernetes: of consecutive numbers most have the same owner.
-// An object that could not be decoded, and whose UID is not known, is quarantined by all replicas until its next state.
+// They are hashed by their key, namespace/name. API servers do not do that; if one filters objects without a UID, the
+// list fails. UIDs must be random like those of Kubernetes: most consecutive numbers have the same owner. An object
+// that cannot be decoded and has no readable UID is quarantined by all replicas until its next state.
 //
-// A store that is not of package cache receives, unless the server filters, a Delete for each event of another replica's object: of the
-// object that it has under that key (if it has a GetByKey), or of a tombstone.
+// A store that is not from package cache receives, unless the server filters, a Delete for each event of another
+// replica's object. It has the store's object under that key (if the store has GetByKey), or a tombstone.
 package sharding

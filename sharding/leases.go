@@ -10,35 +10,36 @@ import (
 	"time"
 )
 
-// Lease is an entry of a store of leases.
+// Lease is an entry in a store of leases.
 type Lease struct {
 	// Name is unique in the store: lower-case letters, digits and dashes.
 	Name string
-	// Holder is the replica that has the lease, and Duration how long it lasts after each Put, 0 if it has no end of its own.
+	// Holder is the replica that has the lease. Duration is how long it lasts after each Put; 0 means that it does not
+	// expire.
 	Holder   string
 	Duration time.Duration
-	// Version is that of the stored state, and differs after each Put. It is empty for a lease that is to be created.
+	// Version is the version of the stored state, which changes with each Put. It is empty to create a lease.
 	Version string
 }
 
 // ErrLeaseConflict is wrapped by the errors of Put and Delete if the stored lease has another version.
 var ErrLeaseConflict = errors.New("lease was changed meanwhile")
 
-// Leases is a store of leases for one group of replicas. Its methods may be called concurrently, end with their context, and are
-// linearizable: each sees all changes that had returned before it was called. After an error that is no ErrLeaseConflict a change may
-// have been made.
+// Leases is a store of leases for one group of replicas. Its methods may be called concurrently, return when their
+// context ends, and are linearizable: each sees all changes that had returned before it was called. After an error
+// other than ErrLeaseConflict a change may have been made.
 type Leases interface {
 	// List returns all leases at one point in time.
 	List(ctx context.Context) ([]Lease, error)
-	// Put creates a lease that has no Version, if there is none of its name, or replaces the stored one, if that has the Version. It
-	// returns the new version. A lease that is replaced by an equal one is renewed: its version differs.
+	// Put creates a lease, if Version is empty and the name is free, or replaces the stored one, if it has this
+	// Version. It returns the new version. Replacing a lease by an equal one renews it.
 	Put(ctx context.Context, lease Lease) (version string, err error)
-	// Delete removes the lease of this name, if it has the Version.
+	// Delete removes the lease with this name, if it has this Version.
 	Delete(ctx context.Context, lease Lease) error
 }
 
-// MemoryLeases is a store of leases in memory, for replicas in one process, tests, and servers. The zero value is ready and must not be
-// copied.
+// MemoryLeases is a store of leases in memory, for replicas in one process, tests, and servers. The zero value is ready
+// to use and must not be copied.
 type MemoryLeases struct {
 	mu     sync.Mutex
 	leases []Lease
@@ -87,20 +88,20 @@ func (m *MemoryLeases) Delete(ctx context.Context, lease Lease) error {
 	return nil
 }
 
-// stored is what a MemoryLeases is as JSON, for stores that keep all leases of a group in one value.
+// stored is the JSON form of MemoryLeases, for stores that keep all leases of a group in one value.
 type stored struct {
 	Last   int
 	Leases []Lease
 }
 
-// MarshalJSON encodes all leases, and which versions there have been.
+// MarshalJSON encodes all leases and the last version.
 func (m *MemoryLeases) MarshalJSON() ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return json.Marshal(stored{m.last, m.leases})
 }
 
-// UnmarshalJSON replaces all leases by those of MarshalJSON.
+// UnmarshalJSON replaces all leases by those in the result of MarshalJSON.
 func (m *MemoryLeases) UnmarshalJSON(text []byte) error {
 	var s stored
 	if err := json.Unmarshal(text, &s); err != nil {

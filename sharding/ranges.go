@@ -18,7 +18,7 @@ type Range struct {
 	First, Last uint64
 }
 
-// Ranges are some ranges, in order, that neither overlap nor touch. Union makes them. nil has nothing.
+// Ranges is a sorted list of ranges that neither overlap nor touch. Union returns one. nil is empty.
 type Ranges []Range
 
 // Union returns the hashes that are in at least one range.
@@ -38,17 +38,17 @@ func Union(ranges ...Range) Ranges {
 	return all
 }
 
-// Everything returns the one range that has all hashes.
+// Everything returns the range of all hashes.
 func Everything() Ranges { return Ranges{{0, math.MaxUint64}} }
 
-// Split returns n ranges of the same size that together have all hashes. It panics if n is not above zero.
+// Split returns n ranges of the same size that together contain all hashes. It panics if n is not positive.
 func Split(n int) []Range {
 	if n <= 0 {
 		panic(fmt.Sprintf("sharding: Split into %d parts", n))
 	}
 	parts := make([]Range, n)
 	for i := range parts {
-		parts[i].First, _ = bits.Div64(uint64(i), 0, uint64(n)) // i times 2^64, divided by n
+		parts[i].First, _ = bits.Div64(uint64(i), 0, uint64(n)) // i * 2^64 / n
 		parts[i].Last = math.MaxUint64
 		if i > 0 {
 			parts[i-1].Last = parts[i].First - 1
@@ -70,7 +70,7 @@ func (r Ranges) Contains(hash uint64) bool {
 // Includes reports whether an object belongs to the ranges.
 func (r Ranges) Includes(obj metav1.Object) bool { return r.Contains(Hash(obj)) }
 
-// Hash returns the hash of an object: that of its UID or, without one, of its key.
+// Hash returns the hash of an object's UID or, without a UID, of its key.
 func Hash(obj metav1.Object) uint64 { return hashOf(obj.GetUID(), obj.GetNamespace(), obj.GetName()) }
 
 func hashOf(uid types.UID, namespace, name string) uint64 {
@@ -78,14 +78,15 @@ func hashOf(uid types.UID, namespace, name string) uint64 {
 	if uid != "" {
 		return fnv1a(offset, string(uid))
 	}
-	// Names differ in their last characters, which FNV-1a leaves out of the highest bits; these are the finishing steps of splitmix64.
+	// Names often differ only in their last characters, which barely change the highest bits of FNV-1a. So the hash is
+	// mixed by the final steps of splitmix64.
 	hash := fnv1a(fnv1a(fnv1a(offset, namespace), "/"), name)
 	hash = (hash ^ hash>>30) * 0xbf58476d1ce4e5b9
 	hash = (hash ^ hash>>27) * 0x94d049bb133111eb
 	return hash ^ hash>>31
 }
 
-// fnv1a is hash/fnv's New64a, without its allocations.
+// fnv1a is hash/fnv's New64a without its allocations.
 func fnv1a(hash uint64, text string) uint64 {
 	for i := range len(text) {
 		hash = (hash ^ uint64(text[i])) * 1099511628211
@@ -93,10 +94,10 @@ func fnv1a(hash uint64, text string) uint64 {
 	return hash
 }
 
-// everythingEnd is 2 to the power of 64, the end of the last range.
+// everythingEnd is 2^64, the end of the last range.
 const everythingEnd = "0x10000000000000000"
 
-// String returns the ranges as Kubernetes' shardSelector, empty if they have nothing.
+// String returns the ranges as a Kubernetes shardSelector, empty if there are none.
 func (r Ranges) String() string {
 	var text strings.Builder
 	for i, one := range r {
@@ -112,8 +113,8 @@ func (r Ranges) String() string {
 	return text.String()
 }
 
-// Parse is the inverse of String, for sources that filter by ListOptions.ShardSelector themselves. It accepts spaces where API servers
-// do; the field must be object.metadata.uid.
+// Parse is the inverse of String, for sources that apply ListOptions.ShardSelector themselves. It accepts spaces where
+// API servers do; the field must be object.metadata.uid.
 func Parse(selector string) (Ranges, error) {
 	var ranges []Range
 	if strings.TrimSpace(selector) == "" {
@@ -149,7 +150,7 @@ func parseRange(term string) (Range, error) {
 		if last, err = parseHash(end); err != nil {
 			return Range{}, err
 		}
-		last-- // of 0 the largest: start is then refused below
+		last-- // 0 becomes the largest number, which is refused below
 		if last == math.MaxUint64 {
 			return Range{}, fmt.Errorf("range %.100q is empty", term)
 		}
@@ -160,7 +161,7 @@ func parseRange(term string) (Range, error) {
 	return Range{first, last}, nil
 }
 
-// parseHash reads a hash in 16 lower-case hexadecimal digits.
+// parseHash parses a hash of 16 lower-case hexadecimal digits.
 func parseHash(text string) (uint64, error) {
 	digits := strings.TrimSpace(text)
 	if len(digits) != len("'0x0123456789abcdef'") || digits[:3] != "'0x" || digits[19] != '\'' || strings.ToLower(digits) != digits {

@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Selector has the ranges of one replica, for any number of reflectors. NewSelector makes one. All methods may be called
-// concurrently.
+// Selector has the ranges of one replica, for any number of reflectors. NewSelector returns one. All methods may be
+// called concurrently.
 type Selector struct {
 	now atomic.Pointer[view]
 
 	mu sync.Mutex
-	// filters are those of the reflectors that run.
+	// filters are those of the running reflectors.
 	filters map[*Filter]bool
 	// moved is closed when a filter has applied its ranges, or has ended.
 	moved chan struct{}
 }
 
-// view is a state of a selector.
+// view is one state of a selector.
 type view struct {
 	ranges Ranges
 	number uint64
@@ -35,10 +35,10 @@ type view struct {
 	changed chan struct{}
 }
 
-// nothing is the request of a replica without ranges: an empty selector would request everything.
+// nothing is the shardSelector of a replica without ranges: an empty one would request everything.
 var nothing = Ranges{{0, 0}}.String()
 
-// NewSelector makes a selector. Without ranges the replica has nothing.
+// NewSelector returns a selector. Without ranges the replica has no objects.
 func NewSelector(ranges ...Range) *Selector {
 	s := &Selector{filters: map[*Filter]bool{}, moved: make(chan struct{})}
 	s.now.Store(newView(ranges, 1))
@@ -53,17 +53,17 @@ func newView(ranges []Range, number uint64) *view {
 	return v
 }
 
-// Ranges returns the present ranges, which must not be changed.
+// Ranges returns the current ranges, which must not be changed.
 func (s *Selector) Ranges() Ranges { return s.now.Load().ranges }
 
-// Includes reports whether an object belongs to this replica at present. A store may still have objects that left with the last
-// change.
+// Includes reports whether an object currently belongs to this replica. A store may still have objects that left with
+// the last change.
 func (s *Selector) Includes(obj metav1.Object) bool { return s.Ranges().Includes(obj) }
 
-// Set changes the ranges. It does not wait: each reflector lists as soon as a watch is open.
+// Set changes the ranges and does not wait. Each reflector lists as soon as a watch is open.
 func (s *Selector) Set(ranges Ranges) { s.set(ranges) }
 
-// set returns the number of the view that has the ranges.
+// set returns the number of the view with the ranges.
 func (s *Selector) set(ranges Ranges) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,8 @@ func (s *Selector) set(ranges Ranges) uint64 {
 	return next.number
 }
 
-// Apply is Set, and waits until the store of each reflector that runs has the objects of these ranges, or of later ones, alone. If ctx
-// ends first, the change continues.
+// Apply calls Set, and waits until the store of each running reflector has only objects of these ranges, or of later
+// ones. If ctx ends first, it returns an error and the change continues.
 func (s *Selector) Apply(ctx context.Context, ranges Ranges) error {
 	for number := s.set(ranges); ; {
 		behind, moved := s.behind(number)
@@ -93,7 +93,7 @@ func (s *Selector) Apply(ctx context.Context, ranges Ranges) error {
 	}
 }
 
-// behind counts the filters that have not applied a view yet.
+// behind returns the number of filters that have not applied the view yet.
 func (s *Selector) behind(number uint64) (behind int, moved <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,37 +105,39 @@ func (s *Selector) behind(number uint64) (behind int, moved <-chan struct{}) {
 	return behind, s.moved
 }
 
-// FilteredBy is where the objects of other replicas are dropped.
+// FilteredBy says where objects of other replicas are dropped.
 type FilteredBy string
 
-// The values of Status.FilteredBy.
+// Values of Status.FilteredBy.
 const (
-	Unknown FilteredBy = ""       // neither: some lists of API servers do not say that they were filtered
-	Server  FilteredBy = "server" // the last list says that the server filters, and nothing of other replicas has come since
+	Unknown FilteredBy = ""       // not known: some lists of API servers do not say whether they were filtered
+	Server  FilteredBy = "server" // the last list says so, and no object of another replica has arrived since
 	Client  FilteredBy = "client" // the source has sent objects of other replicas
 )
 
 // Status is the status of a reflector's share.
 type Status struct {
-	// Selector is that of the last list that was applied, empty before.
+	// Selector is that of the last applied list, empty before.
 	Selector string `json:"selector"`
 	// Pending is true from a change of the ranges until a list with them is applied.
 	Pending    bool       `json:"pending"`
 	FilteredBy FilteredBy `json:"filteredBy"`
 }
 
-// Filter applies a selector to what one reflector receives. Programs need none. A nil Filter includes everything. One goroutine at a time
-// calls Begin, Listed and Applied; the other methods may be called concurrently.
+// Filter applies a selector to the objects that one reflector receives. Programs do not need it. A nil Filter includes
+// everything. One goroutine at a time calls Begin, Listed and Applied; the other methods may be called concurrently.
 type Filter struct {
 	selector *Selector
-	// adopted is the view of the last list that was begun, applied that of the last one that is in the store, nil before.
+	// adopted is the view of the last list that was begun, applied that of the last one that is in the store, nil
+	// before.
 	adopted, applied atomic.Pointer[view]
 	by               atomic.Pointer[FilteredBy]
-	// unfiltered is true once the source has shown, since the last list was begun, that it does not filter; withoutUID if an object has none.
+	// unfiltered is set once the source has sent an object of another replica since the last list was begun, withoutUID
+	// once it has sent one without a UID.
 	unfiltered, withoutUID atomic.Bool
 }
 
-// Filter makes a filter; of a nil Selector nil.
+// Filter returns a filter; nil for a nil Selector.
 func (s *Selector) Filter() *Filter {
 	if s == nil {
 		return nil
@@ -146,8 +148,8 @@ func (s *Selector) Filter() *Filter {
 	return f
 }
 
-// Run has Apply wait for the filter, and calls relist after each change of the ranges, until end is called, which waits for relist.
-// relist has the reflector list, and returns after that.
+// Run registers the filter, so that Apply waits for it, and calls relist after each change of the ranges. relist makes
+// the reflector list, and returns afterwards. end stops this and waits for a running relist.
 func (f *Filter) Run(ctx context.Context, relist func(ctx context.Context) error) (end func()) {
 	if f == nil {
 		return func() {}
@@ -189,7 +191,7 @@ func (s *Selector) wakeLocked() {
 	s.moved = make(chan struct{})
 }
 
-// Begin adopts the present ranges, for a list and all that follows it until the next one.
+// Begin adopts the current ranges, for a list and all events until the next list.
 func (f *Filter) Begin() {
 	if f != nil {
 		f.adopted.Store(f.selector.now.Load())
@@ -222,7 +224,7 @@ func (f *Filter) Includes(uid types.UID, namespace, name string) bool {
 	return included
 }
 
-// Listed notes the shard that the metadata of a list, or of a page of one, name. The error is why its objects cannot be used.
+// Listed records the shard in the metadata of a list or a page. It returns an error if the objects cannot be used.
 func (f *Filter) Listed(info *metav1.ShardInfo) error {
 	switch {
 	case f == nil || info == nil && f.unfiltered.Load():
@@ -238,7 +240,7 @@ func (f *Filter) Listed(info *metav1.ShardInfo) error {
 	return nil
 }
 
-// Applied notes that the store has the list that was begun last.
+// Applied records that the store has the list that was begun last.
 func (f *Filter) Applied() {
 	if f == nil {
 		return
@@ -249,10 +251,10 @@ func (f *Filter) Applied() {
 	f.selector.wakeLocked()
 }
 
-// changed returns a channel that is closed once the selector has other ranges than those that are adopted.
+// changed returns a channel that is closed once the selector has other ranges than the adopted ones.
 func (f *Filter) changed() <-chan struct{} { return f.adopted.Load().changed }
 
-// Settled returns a number that stands for the ranges that are both adopted and applied, or 0 between the two.
+// Settled returns a number for the ranges that are both adopted and applied, or 0 if these differ.
 func (f *Filter) Settled() uint64 {
 	if f == nil {
 		return 1
@@ -276,7 +278,7 @@ func (f *Filter) Status() *Status {
 	return status
 }
 
-// InfoOf returns the shard that the metadata of a list name, or nil.
+// InfoOf returns the shard in the metadata of a list, or nil.
 func InfoOf(list any) *metav1.ShardInfo {
 	switch l := list.(type) {
 	case metav1.ShardedListInterface:

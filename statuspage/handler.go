@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// Handler returns a handler that shows the registered caches. What it shows depends on the query alone, so that it can be
+// Handler returns a handler that shows the registered caches. The page depends only on the query, so the handler can be
 // mounted under any path:
 //
 //	                         all caches
@@ -21,7 +21,7 @@ import (
 //	?name=NAME&prefix=PREFIX keys that begin with PREFIX
 //	?name=NAME&key=KEY       one object
 //
-// With format=json, or if the request accepts application/json and not text/html, the answer is JSON. There is no
+// With format=json, or if the request accepts application/json and not text/html, the response is JSON. There is no
 // authentication; see the package documentation.
 func Handler(registry *Registry) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ type request struct {
 	r        *http.Request
 }
 
-// keysOnPage is how many keys a page shows.
+// keysOnPage is the number of keys on a page.
 const keysOnPage = 200
 
 func (q request) serve() {
@@ -74,7 +74,7 @@ func (q request) serve() {
 	}
 }
 
-// fail answers with an error.
+// fail responds with an error.
 func (q request) fail(code int, text string) {
 	if q.wantsJSON() {
 		q.json(code, map[string]string{"error": text})
@@ -112,7 +112,7 @@ func (q request) page(code int, name string, data any) {
 	q.answer(code, "text/html; charset=utf-8", bytes.Map(visible, text.Bytes()))
 }
 
-// visible replaces control characters, which a name or an error text may have and a terminal would obey.
+// visible replaces control characters, which names and error texts may contain and a terminal would interpret.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' && r != '\t' {
 		return unicode.ReplacementChar
@@ -123,10 +123,10 @@ func visible(r rune) rune {
 func (q request) answer(code int, contentType string, text []byte) {
 	q.w.Header().Set("Content-Type", contentType)
 	q.w.WriteHeader(code)
-	_, _ = q.w.Write(text) // a client that has left needs no answer
+	_, _ = q.w.Write(text) // the client may have disconnected
 }
 
-// status samples a cache and returns its status, with the number of its objects.
+// status samples a cache and returns its status and number of objects.
 func (q request) status(e *entry) statusOf {
 	raw, now := e.sample(q.registry.interval())
 	s := statusOf{Name: e.name, Status: raw, now: now}
@@ -136,13 +136,13 @@ func (q request) status(e *entry) statusOf {
 	return s
 }
 
-// page is what each template is executed with.
+// page is the data of each template.
 type page struct {
 	Style   template.CSS
 	Content any
 }
 
-// top is what the beginning of a page is executed with.
+// top is the data of the template for the beginning of a page.
 type top struct {
 	Title string
 	Style template.CSS
@@ -186,7 +186,7 @@ type onePage struct {
 	HasObjects bool `json:"-"`
 }
 
-// sampleJSON is a sample in which null stands for a number that is not known.
+// sampleJSON is a sample in which null means unknown.
 type sampleJSON struct {
 	Time      time.Time `json:"time"`
 	Events    *float64  `json:"eventsPerSecond"`
@@ -227,7 +227,8 @@ type keysPage struct {
 	Name   string   `json:"name"`
 	Prefix string   `json:"prefix"`
 	Keys   []string `json:"keys"`
-	// Count is how many keys have the prefix; Next is the key after which the next page begins, empty on the last.
+	// Count is the number of keys with the prefix. Next is the key after which the next page begins, empty on the last
+	// page.
 	Count int    `json:"count"`
 	Next  string `json:"next,omitempty"`
 

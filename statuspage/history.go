@@ -7,7 +7,7 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// How much is kept of each cache.
+// Limits of the history of each cache.
 const (
 	keptSamples = 300
 	keptChanges = 100
@@ -33,16 +33,16 @@ func (r *ring[T]) all() []T {
 	return append(append(make([]T, 0, len(r.values)), r.values[r.next:]...), r.values[:r.next]...)
 }
 
-// sample has the numbers of one status. NaN stands for a number that is not known.
+// sample has the numbers of one status. NaN means unknown.
 type sample struct {
 	Time time.Time
-	// Events counts the notifications of the handler that has had most.
+	// Events is the number of notifications of the handler with the most.
 	Events    float64
 	Staleness float64
 	Backlog   float64
 }
 
-// change is a state that began: another phase, the end of the first list, or another failure.
+// change is the beginning of a state: another phase, the end of the first list, or another failure.
 type change struct {
 	Time      time.Time      `json:"time"`
 	Namespace string         `json:"namespace,omitempty"`
@@ -52,7 +52,7 @@ type change struct {
 	Failure   *cache.Failure `json:"failure,omitempty"`
 }
 
-// state is what a change is a change of.
+// state has the values whose changes are recorded.
 type state struct {
 	phase  cache.Phase
 	since  time.Time
@@ -60,16 +60,16 @@ type state struct {
 	failed time.Time
 }
 
-// history is the past of one cache.
+// history has the samples and changes of one cache.
 type history struct {
 	samples ring[sample]
 	changes ring[change]
 	newest  time.Time
-	// states are the present ones by namespace; of a single source by "".
+	// states has the current state by namespace; "" for a single source.
 	states map[string]state
 }
 
-// add appends a status, unless one was added less than apart ago, or a newer one.
+// add appends a status, unless the newest one is younger than apart.
 func (h *history) add(status cache.Status, now time.Time, apart time.Duration) {
 	if !h.newest.IsZero() && now.Sub(h.newest) < max(apart, 1) {
 		return
@@ -84,7 +84,7 @@ func (h *history) add(status cache.Status, now time.Time, apart time.Duration) {
 	}
 }
 
-// note appends a change if the state of a namespace is another.
+// note appends a change if the state of a namespace has changed.
 func (h *history) note(namespace string, status cache.Status, now time.Time) {
 	is, before := state{phase: status.Phase, since: status.PhaseSince, synced: status.Synced}, h.states[namespace]
 	if status.LastFailure != nil {
@@ -122,7 +122,7 @@ func sampleOf(status cache.Status, now time.Time) sample {
 	return s
 }
 
-// staleness is the time since the last proof that the cache has the source's state; false if there was none.
+// staleness returns the time since the cache was last known to be current; false if it never was.
 func staleness(status cache.Status, now time.Time) (time.Duration, bool) {
 	return now.Sub(status.LastCurrent), !status.LastCurrent.IsZero()
 }
@@ -145,7 +145,7 @@ func backlogOf(samples []sample) []point {
 	return points
 }
 
-// eventRate returns events per second between each two samples. When a handler was removed the count may fall.
+// eventRate returns events per second between consecutive samples. The count may decrease after a handler was removed.
 func eventRate(samples []sample) []point {
 	var points []point
 	for i := 1; i < len(samples); i++ {

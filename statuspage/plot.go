@@ -13,19 +13,19 @@ type point struct {
 	value float64
 }
 
-// The coordinates of a plot, which its page scales.
+// Coordinates of a plot, which the page scales.
 const (
 	plotWidth  = 600
 	plotHeight = 100
-	inset      = 2 // for the width of the line
+	inset      = 2 // room for the width of the line
 )
 
-// plot is a line over time as an SVG path, with the texts beside it.
+// plot is a line over time as an SVG path, with its labels.
 type plot struct {
 	Title  string
 	Line   string
 	Area   string
-	Empty  string // why there is no line
+	Empty  string // reason why there is no line
 	Now    string
 	Most   string
 	Top    string
@@ -34,7 +34,7 @@ type plot struct {
 	Height int
 }
 
-// newPlot makes a plot of points in order of time. format writes a value; empty says why all are gaps.
+// newPlot returns a plot of points sorted by time. format formats a value; empty is the text if all points are gaps.
 func newPlot(title string, points []point, format func(float64) string, empty string) plot {
 	p := plot{Title: title, Width: plotWidth, Height: plotHeight}
 	most, known, last := 0.0, 0, math.NaN()
@@ -106,7 +106,7 @@ func formatSeconds(value float64) string {
 	return shortDuration(time.Duration(value * float64(time.Second)))
 }
 
-// shortDuration is a duration in at most two units.
+// shortDuration formats a duration with at most two units.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// redacted stands for a value that is not shown.
+// redacted replaces a value that is not shown.
 const redacted = "(redacted)"
 
-// errNotShown is for objects that have no JSON form. Its cause is not shown, for it may have a part of the object.
+// errNotShown: the object cannot be encoded as JSON. The cause is not shown, because it may contain a part of the
+// object.
 var errNotShown = errors.New("the object cannot be shown as JSON")
 
 // redactedAlways are fields of every object: kubectl keeps a copy of the whole object in an annotation.
 var redactedAlways = [][]string{{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}}
 
-// redactedInSecrets are the fields of a Secret that have its content.
+// redactedInSecrets are the fields with the content of a Secret.
 var redactedInSecrets = [][]string{{"data"}, {"stringData"}}
 
-// objectJSON returns an object as indented JSON without what must not be shown. The pointers are those of
-// Registry.Redact.
+// objectJSON returns an object as indented JSON without redacted fields. pointers are those of Registry.Redact.
 func objectJSON(object any, pointers []string) (text []byte, err error) {
 	defer func() {
-		if recover() != nil { // in a MarshalJSON of the object's
+		if recover() != nil { // from the object's MarshalJSON
 			text, err = nil, errNotShown
 		}
 	}()
@@ -57,7 +57,7 @@ func objectJSON(object any, pointers []string) (text []byte, err error) {
 	return text, nil
 }
 
-// isSecret is true if the kind or the Go type has "secret" in its name. Objects of Go types usually have no kind.
+// isSecret returns whether the kind or the Go type has "secret" in its name. Objects of Go types usually have no kind.
 func isSecret(object, decoded any) bool {
 	fields, _ := decoded.(map[string]any)
 	kind, _ := fields["kind"].(string)
@@ -71,7 +71,7 @@ func isSecret(object, decoded any) bool {
 	return strings.Contains(strings.ToLower(kind), "secret")
 }
 
-// parsePointer splits a JSON pointer. The slash at its beginning may be missing. An empty one is the whole object.
+// parsePointer splits a JSON pointer. The leading slash is optional. An empty pointer is the whole object.
 func parsePointer(pointer string) []string {
 	pointer = strings.TrimPrefix(pointer, "/")
 	if pointer == "" {

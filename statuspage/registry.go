@@ -11,22 +11,22 @@ import (
 	"github.com/watchmirror/cache"
 )
 
-// Registry has the informers, reflectors and controllers that are shown. The zero value is ready. Its fields are set
-// before its first use; its methods may be called concurrently.
+// Registry has the informers, reflectors and controllers that are shown. The zero value is ready to use. Set its fields
+// before the first use. Its methods may be called concurrently.
 type Registry struct {
 	// Interval is how often Run samples each status. Default: 1 s. The plots show 300 samples.
 	Interval time.Duration
 	// Redact names fields of objects that are not shown, as JSON pointers (RFC 6901) with * for every key or element:
 	// /spec/containers/*/env/*/value. They are redacted in objects of every type.
 	Redact []string
-	// HideObjects shows no objects, only their keys.
+	// HideObjects shows only the keys of objects.
 	HideObjects bool
 
 	mu      sync.Mutex
 	entries map[string]*entry
 }
 
-// entry is an informer, reflector or controller that was added.
+// entry is an added informer, reflector or controller.
 type entry struct {
 	name     string
 	reporter interface{ Status() cache.Status }
@@ -37,11 +37,11 @@ type entry struct {
 	history history
 }
 
-// Add shows an informer, reflector or controller under a name until remove is called. What Add is passed must have a
-// method Status() cache.Status, as everything that package cache makes has: also a cache.SharedIndexInformer and a
+// Add shows an informer, reflector or controller under a name until remove is called. The argument must have a method
+// Status() cache.Status. Everything that package cache returns has one, including a cache.SharedIndexInformer and a
 // cache.Controller, whose interfaces do not show it. Add fails for anything else, and if the name is empty or in use.
 //
-// The objects of informers are found. Those of a reflector or controller are shown by AddWithStore.
+// The objects of an informer are shown too. Those of a reflector or controller need AddWithStore.
 func (r *Registry) Add(name string, informerOrReflector any) (remove func(), err error) {
 	return r.add(name, informerOrReflector, snapshotterOf(informerOrReflector))
 }
@@ -80,7 +80,7 @@ func (r *Registry) remove(e *entry) {
 	}
 }
 
-// snapshotterOf returns where an informer's or store's objects are; nil if that is not known.
+// snapshotterOf returns the store of an informer, or the store itself; nil if it is not known.
 func snapshotterOf(from any) cache.Snapshotter {
 	if typed, ok := from.(interface {
 		Shared() cache.SharedIndexInformer
@@ -114,11 +114,11 @@ func (r *Registry) interval() time.Duration {
 
 func (r *Registry) sample() {
 	for _, e := range r.all() {
-		e.sample(r.interval() / 2) // after a delay two ticks may come at once
+		e.sample(r.interval() / 2) // after a delay two ticks may come together
 	}
 }
 
-// all returns the entries by name.
+// all returns the entries sorted by name.
 func (r *Registry) all() []*entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,14 +130,14 @@ func (r *Registry) all() []*entry {
 	})
 }
 
-// find returns the entry of a name; nil if there is none.
+// find returns the entry with a name; nil if there is none.
 func (r *Registry) find(name string) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.entries[name]
 }
 
-// sample returns the present status, and adds it to the history unless the newest sample is younger than apart.
+// sample returns the current status, and adds it to the history unless the newest sample is younger than apart.
 func (e *entry) sample(apart time.Duration) (cache.Status, time.Time) {
 	status, now := e.reporter.Status(), time.Now()
 	e.mu.Lock()
@@ -146,7 +146,7 @@ func (e *entry) sample(apart time.Duration) (cache.Status, time.Time) {
 	return status, now
 }
 
-// past returns copies of the history's samples and of its changes, newest first.
+// past returns copies of the history's samples, oldest first, and of its changes, newest first.
 func (e *entry) past() ([]sample, []change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -155,7 +155,7 @@ func (e *entry) past() ([]sample, []change) {
 	return e.history.samples.all(), changes
 }
 
-// snapshot returns the present objects; false if the store is not known.
+// snapshot returns the current objects; false if the store is not known.
 func (e *entry) snapshot() (objects cache.Reader[any], known bool) {
 	if e.objects == nil {
 		return objects, false

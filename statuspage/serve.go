@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// ServeOptions configures Serve. The zero value is useful.
+// ServeOptions configures Serve. All fields are optional.
 type ServeOptions struct {
-	// AnyAddress permits an address that is not a loopback address, and requests for any host. Everyone who can reach
-	// it sees the keys and objects: there is no authentication and no encryption.
+	// AnyAddress permits addresses other than loopback, and requests for any host. Every client that can reach the
+	// address sees the keys and objects: there is no authentication and no encryption.
 	AnyAddress bool
-	// Listening is called with the address before requests are served; its port is known then, also for :0.
+	// Listening is called with the address, which has the actual port even for :0, before requests are served.
 	Listening func(net.Addr)
 }
 
-// ErrNotLoopback is the cause when Serve refuses an address.
+// ErrNotLoopback: Serve refused an address.
 var ErrNotLoopback = errors.New("not a loopback address, and there is no authentication: set ServeOptions.AnyAddress to permit it")
 
-// Serve serves the registry's pages at addr (host:port) and runs the registry, until ctx ends; then it waits for the
-// requests that are being served, for at most 5 s, and returns nil. It refuses addresses that are not loopback, and
-// requests for another host than a loopback one, which a web page could make a browser send.
+// Serve serves the registry's pages at addr (host:port) and runs the registry until ctx ends. Then it waits for running
+// requests, for at most 5 s, and returns nil. It refuses addresses that are not loopback, and requests for a host that
+// is not loopback, which a web page could make a browser send.
 func Serve(ctx context.Context, addr string, registry *Registry, options ...ServeOptions) error {
 	var o ServeOptions
 	if len(options) > 0 {
@@ -63,16 +63,16 @@ func Serve(ctx context.Context, addr string, registry *Registry, options ...Serv
 	return nil
 }
 
-// shutdown waits for running requests, but not longer than 5 s.
+// shutdown waits for running requests, for at most 5 s.
 func shutdown(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {
-		_ = server.Close() // it closes the remaining connections
+		_ = server.Close() // closes the remaining connections
 	}
 }
 
-// listen resolves the host once, so that the address that is checked is the one that is listened on.
+// listen resolves the host once, so that the checked address is the one it listens on.
 func listen(ctx context.Context, addr string, anyAddress bool) (net.Listener, error) {
 	var config net.ListenConfig
 	if anyAddress {
@@ -83,7 +83,7 @@ func listen(ctx context.Context, addr string, anyAddress bool) (net.Listener, er
 		return nil, err
 	}
 	if host == "" {
-		return nil, ErrNotLoopback // it would be all addresses
+		return nil, ErrNotLoopback // would listen on all addresses
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -97,8 +97,8 @@ func listen(ctx context.Context, addr string, anyAddress bool) (net.Listener, er
 	return config.Listen(ctx, "tcp", net.JoinHostPort(addresses[0].Unmap().String(), port))
 }
 
-// onlyLoopbackHosts refuses requests whose host is no loopback address: a page elsewhere whose name resolves to one
-// (DNS rebinding) must not read the status through a browser.
+// onlyLoopbackHosts refuses requests whose host is not loopback. Otherwise a web page whose name resolves to a loopback
+// address (DNS rebinding) could read the status through a browser.
 func onlyLoopbackHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// contentPolicy permits the pages' own style, forms to the same page, and nothing else.
+// contentPolicy permits the pages' own style and forms to the same page, and nothing else.
 var contentPolicy = func() string {
 	hash := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
@@ -22,7 +22,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 }).Parse(templates))
 
-// link returns a link to another page, from pairs of a name and a value.
+// link returns a link to another page, from pairs of name and value.
 func link(pairs ...string) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -14,7 +14,7 @@ import (
 
 // statusOf is a status as the pages and the JSON form show it.
 type statusOf struct {
-	// Name is the one that was added.
+	// Name is the name passed to Add.
 	Name         string `json:"name"`
 	Objects      *int   `json:"objects,omitempty"`
 	cache.Status `json:"status"`
@@ -22,7 +22,7 @@ type statusOf struct {
 	now time.Time
 }
 
-// errorText is an error's text, cut to what fits into a page.
+// errorText returns an error's text, cut to fit into a page.
 func errorText(err error) string {
 	const most = 600
 	if err == nil {
@@ -35,7 +35,7 @@ func errorText(err error) string {
 	return text
 }
 
-// Colors of a phase: ok, busy, bad, off.
+// Color returns the color of a phase: ok, busy, bad, off.
 func (s statusOf) Color() string {
 	switch s.Phase {
 	case cache.PhaseWatching:
@@ -59,13 +59,13 @@ func (s statusOf) Staleness() string {
 	return shortDuration(age)
 }
 
-// Quarantine is what a page shows of the quarantined objects.
+// Quarantine returns the quarantined objects that a page shows.
 func (s statusOf) Quarantine() []cache.Quarantined {
 	const most = 200
 	return s.Quarantined[:min(len(s.Quarantined), most)]
 }
 
-// Sources are the statuses of several namespaces.
+// Sources returns the statuses of the namespaces.
 func (s statusOf) Sources() []statusOf {
 	var all []statusOf
 	for _, one := range s.Namespaces {
@@ -74,10 +74,10 @@ func (s statusOf) Sources() []statusOf {
 	return all
 }
 
-// fact is a line of a cache's page.
+// fact is a line on a cache's page.
 type fact struct{ Name, Value string }
 
-// Facts are those that have no place of their own. Empty ones are left out.
+// Facts returns the values that have no place elsewhere on the page. Empty ones are left out.
 func (s statusOf) Facts() []fact {
 	facts := []fact{
 		{"Next attempt", s.nextAttempt()},
@@ -94,7 +94,7 @@ func (s statusOf) Facts() []fact {
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
 
-// failures are the counts by cause, the most frequent first.
+// failures returns the counts by cause, the most frequent first.
 func (s statusOf) failures() string {
 	causes := slices.SortedFunc(maps.Keys(s.Failures), func(a, b cache.Cause) int {
 		return cmp.Or(cmp.Compare(s.Failures[b], s.Failures[a]), cmp.Compare(a, b))
@@ -111,7 +111,7 @@ func (s statusOf) checksum() string {
 	if s.Checksum == 0 {
 		return ""
 	}
-	return strconv.FormatUint(s.Checksum, 10) // as in JSON
+	return strconv.FormatUint(s.Checksum, 10) // decimal, as in JSON
 }
 
 func (s statusOf) nextAttempt() string {
@@ -129,7 +129,7 @@ func (s statusOf) lastList() string {
 	return fmt.Sprintf("%d objects in %s, %s ago", list.Objects, shortDuration(list.Duration), shortDuration(s.now.Sub(list.Time)))
 }
 
-// Backlog is that of the handler that has most.
+// Backlog returns the largest backlog of a handler.
 func (s statusOf) Backlog() (most int) {
 	for _, h := range s.Handlers {
 		most = max(most, h.Backlog)
@@ -139,7 +139,7 @@ func (s statusOf) Backlog() (most int) {
 
 func (s statusOf) HasBacklog() bool { return len(s.Handlers) > 0 }
 
-// keysOf returns the keys with a prefix in order, at most some of those after a key, and how many have the prefix.
+// keysOf returns at most most keys with a prefix, sorted, after the key after, and the number of keys with the prefix.
 func keysOf(objects cache.Reader[any], prefix, after string, most int) (keys []string, count int) {
 	for key := range objects.All() {
 		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
@@ -148,7 +148,7 @@ func keysOf(objects cache.Reader[any], prefix, after string, most int) (keys []s
 		if count++; key > after {
 			keys = append(keys, key)
 		}
-		if len(keys) > 20*most { // keep the first, so that memory does not grow with the store
+		if len(keys) > 20*most { // keep the first ones, so that memory does not grow with the store
 			slices.Sort(keys)
 			keys = slices.Clip(keys[:most+1])
 		}

@@ -11,15 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Handler serves Lease objects in memory, as an API server does, for tests and examples: list by a label, create, update, delete. The
-// zero value is ready and must not be copied. It may be used concurrently.
+// Handler serves Lease objects in memory like an API server, for tests and examples: list by a label, create, update,
+// delete. The zero value is ready to use and must not be copied. It may be used concurrently.
 type Handler struct {
 	mu      sync.Mutex
 	objects []object
 	version int
 }
 
-// ServeHTTP implements http.Handler. The path is that of an API server: /apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases.
+// ServeHTTP implements http.Handler. The path is that of an API server:
+// /apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, path, known := strings.Cut(r.URL.Path, "/apis/coordination.k8s.io/v1/namespaces/")
 	namespace, rest, _ := strings.Cut(path, "/")
@@ -72,7 +73,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(o)
 	case r.Method == http.MethodDelete && at >= 0:
 		var options metav1.DeleteOptions
-		_ = json.NewDecoder(r.Body).Decode(&options) // there need not be any
+		_ = json.NewDecoder(r.Body).Decode(&options) // they are optional
 		if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != h.objects[at].ResourceVersion {
 			fail(w, http.StatusConflict, "it was changed")
 			return

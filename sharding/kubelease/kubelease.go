@@ -1,7 +1,8 @@
-// Package kubelease keeps the leases of package sharding as Lease objects of the Kubernetes API (coordination.k8s.io/v1).
+// Package kubelease stores the leases of package sharding as Lease objects of the Kubernetes API
+// (coordination.k8s.io/v1).
 //
-// The replicas' role needs the verbs list, create, update and delete for leases in one namespace. kubectl get leases shows who holds
-// which range.
+// The replicas' role needs the verbs list, create, update and delete for leases in one namespace. kubectl get leases
+// shows the holder of each range.
 package kubelease
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// Leases is a store of leases for one group of replicas. New makes one. Its methods may be called concurrently.
+// Leases is a store of leases for one group of replicas. New returns one. Its methods may be called concurrently.
 type Leases struct {
 	client    http.Client
 	authorize func(*http.Request) error
@@ -32,11 +33,12 @@ type Leases struct {
 
 var _ sharding.Leases = (*Leases)(nil)
 
-// groupLabel is a label of the Lease objects of a group.
+// groupLabel is the label of a group's Lease objects.
 const groupLabel = "watchmirror.io/shard-group"
 
-// New makes a store. Of api it uses BaseURL, Namespace, HTTPClient, UserAgent and Authorize, so api may be the result of
-// kubeapi.InCluster with a Namespace. Group begins the names of the Lease objects; groups in one namespace have different ones.
+// New returns a store. Of api it uses BaseURL, Namespace, HTTPClient, UserAgent and Authorize, so api may be the result
+// of kubeapi.InCluster with a Namespace. The names of the Lease objects begin with group, which must be unique in the
+// namespace.
 func New(api kubeapi.Options, group string) (*Leases, error) {
 	switch base, err := url.Parse(api.BaseURL); {
 	case err != nil || base.Host == "":
@@ -52,7 +54,7 @@ func New(api kubeapi.Options, group string) (*Leases, error) {
 	return l, nil
 }
 
-// object is the part of a Lease that is used.
+// object has the fields of a Lease that are used.
 type object struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -73,7 +75,7 @@ type list struct {
 // durationAnnotation has the exact duration, since a Lease's is in whole seconds.
 const durationAnnotation = "watchmirror.io/lease-duration"
 
-// List implements sharding.Leases. It asks for the newest state, in one answer.
+// List implements sharding.Leases. It requests the newest state, without paging.
 func (l *Leases) List(ctx context.Context) ([]sharding.Lease, error) {
 	var answer list
 	query := url.Values{"labelSelector": {groupLabel + "=" + l.group}}
@@ -100,7 +102,7 @@ func (l *Leases) Put(ctx context.Context, lease sharding.Lease) (version string,
 	o.Labels = map[string]string{groupLabel: l.group}
 	o.Annotations = map[string]string{durationAnnotation: lease.Duration.String()}
 	o.Spec.HolderIdentity, o.Spec.RenewTime = lease.Holder, metav1.NowMicro()
-	o.Spec.LeaseDurationSeconds = max(1, int(lease.Duration.Round(time.Second)/time.Second)) // none of 0 is valid
+	o.Spec.LeaseDurationSeconds = max(1, int(lease.Duration.Round(time.Second)/time.Second)) // 0 is invalid
 	method, path := http.MethodPut, "/"+o.Name
 	if lease.Version == "" {
 		method, path = http.MethodPost, ""
@@ -117,10 +119,10 @@ func (l *Leases) Delete(ctx context.Context, lease sharding.Lease) error {
 	return l.call(ctx, http.MethodDelete, "/"+l.group+"-"+lease.Name, options, nil)
 }
 
-// mostAnswer bounds an answer; a group has some hundred leases of less than a KiB.
+// mostAnswer bounds a response; a group has some hundred leases of less than a KiB.
 const mostAnswer = 16 << 20
 
-// call makes a request. A conflict, and a lease that is not there, is a sharding.ErrLeaseConflict.
+// call makes a request. It returns sharding.ErrLeaseConflict for a conflict and for a missing lease.
 func (l *Leases) call(ctx context.Context, method, path string, body, answer any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -150,7 +152,7 @@ func (l *Leases) call(ctx context.Context, method, path string, body, answer any
 		return fmt.Errorf("%s of lease %s: %w", method, path, sharding.ErrLeaseConflict)
 	case response.StatusCode < 200 || response.StatusCode > 299:
 		var status metav1.Status
-		_ = json.Unmarshal(content, &status) // which need not be one
+		_ = json.Unmarshal(content, &status) // it may be something else
 		return fmt.Errorf("%s of leases: %s: %.200q", method, response.Status, status.Message)
 	case answer == nil:
 		return nil

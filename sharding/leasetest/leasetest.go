@@ -1,4 +1,4 @@
-// Package leasetest has the tests that every store of leases of package sharding passes.
+// Package leasetest tests that a store of leases keeps the contract of package sharding.
 package leasetest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/watchmirror/cache/sharding"
 )
 
-// Test checks that a store, which must be empty, keeps the contract of sharding.Leases. It leaves it empty.
+// Test checks that a store, which must be empty, keeps the contract of sharding.Leases. It leaves the store empty.
 func Test(t *testing.T, store sharding.Leases) {
 	t.Run("a change needs the version that its caller has seen", func(t *testing.T) { testVersions(t, store) })
 	t.Run("of concurrent changes of one version one succeeds", func(t *testing.T) { testConcurrency(t, store) })
@@ -52,7 +52,7 @@ func testVersions(t *testing.T, store sharding.Leases) {
 	_, err := store.Put(ctx, stale)
 	fails(t, err, sharding.ErrLeaseConflict, "creating a lease that exists")
 	stale = lease
-	lease.Version = put(lease) // a renewal by an equal one
+	lease.Version = put(lease) // a renewal by an equal lease
 	_, err = store.Put(ctx, stale)
 	fails(t, err, sharding.ErrLeaseConflict, "replacing another version")
 	fails(t, store.Delete(ctx, stale), sharding.ErrLeaseConflict, "deleting another version")
@@ -77,7 +77,7 @@ func testVersions(t *testing.T, store sharding.Leases) {
 	}
 }
 
-// testConcurrency has several holders create one lease, and then all replace the state that they have seen.
+// testConcurrency makes several holders create one lease, and then replace the same version of it.
 func testConcurrency(t *testing.T, store sharding.Leases) {
 	lease := sharding.Lease{Name: "contended"}
 	for range 3 {
